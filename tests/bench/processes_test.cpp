@@ -19,8 +19,8 @@
 #include "engine/host/sockets.h"
 #include "engine/host/thread_communicator.h"
 #include "engine/host/transport_communicator.h"
-#include "programs/bench/heartbeat.h"
 #include "engine/thread_processes.h"
+#include "programs/bench/heartbeat.h"
 
 namespace krigtune::processes_test {
 
@@ -32,51 +32,53 @@ engine::Environment variables(std::map<std::string, std::string> all) {
 }
 
 TEST(Launch, IsReadFromWhatTheLauncherSays) {
-  EXPECT_EQ(launch_from(variables({})).kind, Launch::Kind::kAlone);
+  EXPECT_EQ(engine::launch_from(variables({})).kind, engine::Launch::Kind::kAlone);
   // A batch script of Slurm is no step; a job of one process is alone.
-  EXPECT_EQ(launch_from(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})).kind, Launch::Kind::kAlone);
-  EXPECT_EQ(launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).kind, Launch::Kind::kAlone);
+  EXPECT_EQ(engine::launch_from(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})).kind,
+            engine::Launch::Kind::kAlone);
+  EXPECT_EQ(engine::launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).kind, engine::Launch::Kind::kAlone);
 
-  const engine::Launch mpi = launch_from(variables({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+  const engine::Launch mpi =
+      engine::launch_from(variables({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
   EXPECT_EQ(mpi.kind, engine::Launch::Kind::kMpi);
   EXPECT_EQ(mpi.rank, 1);
   EXPECT_EQ(mpi.size, 4);
 
   std::map<std::string, std::string> torchrun = {
       {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}};
-  const engine::Launch sockets = launch_from(variables(torchrun));
+  const engine::Launch sockets = engine::launch_from(variables(torchrun));
   EXPECT_EQ(sockets.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(sockets.rendezvous.rank, 3);
   EXPECT_EQ(sockets.rendezvous.size, 8);
   EXPECT_EQ(sockets.rendezvous.host, "node1");
   EXPECT_EQ(sockets.rendezvous.port, 1234);
   torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_EQ(launch_from(variables(torchrun)).rendezvous.port, 1235);
+  EXPECT_EQ(engine::launch_from(variables(torchrun)).rendezvous.port, 1235);
 
   std::map<std::string, std::string> srun = {{"SLURM_PROCID", "5"},
                                              {"SLURM_STEP_NUM_TASKS", "8"},
                                              {"SLURM_STEP_NUM_NODES", "2"},
                                              {"SLURM_STEP_NODELIST", "gpu[07-08]"},
                                              {"SLURM_JOB_ID", "123456"}};
-  const engine::Launch step = launch_from(variables(srun));
+  const engine::Launch step = engine::launch_from(variables(srun));
   EXPECT_EQ(step.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(step.rank, 5);
   EXPECT_EQ(step.rendezvous.host, "gpu07");
   EXPECT_GE(step.rendezvous.port, 20000);
   EXPECT_LT(step.rendezvous.port, 32000);
   srun["PMIX_RANK"] = "5";
-  EXPECT_EQ(launch_from(variables(srun)).kind, Launch::Kind::kMpi);
+  EXPECT_EQ(engine::launch_from(variables(srun)).kind, engine::Launch::Kind::kMpi);
 }
 
 TEST(Launch, SeesTheRankThatItsVariablesName) {
   std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"},
                                             {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "0"},
                                             {"WORLD_SIZE", "1"},           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
-  for (const auto& [name, value] : local_rank_variables(3, 4, 1234)) {
+  for (const auto& [name, value] : engine::local_rank_variables(3, 4, 1234)) {
     all.erase(name);
     if (value) all[name] = *value;
   }
-  const engine::Launch launch = launch_from(variables(all));
+  const engine::Launch launch = engine::launch_from(variables(all));
   EXPECT_EQ(launch.kind, engine::Launch::Kind::kSockets);
   EXPECT_EQ(launch.rank, 3);
   EXPECT_EQ(launch.size, 4);
@@ -85,9 +87,9 @@ TEST(Launch, SeesTheRankThatItsVariablesName) {
 }
 
 TEST(Launch, RefusesVariablesThatMakeNoSense) {
-  EXPECT_THROW(launch_from(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UserError);
-  EXPECT_THROW(launch_from(variables({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), UserError);
-  EXPECT_THROW(launch_from(variables({{"OMPI_COMM_WORLD_SIZE", "2"}})), UserError);
+  EXPECT_THROW(engine::launch_from(variables({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), UserError);
+  EXPECT_THROW(engine::launch_from(variables({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), UserError);
+  EXPECT_THROW(engine::launch_from(variables({{"OMPI_COMM_WORLD_SIZE", "2"}})), UserError);
 }
 
 TEST(Launch, KnowsTheFirstHostOfAList) {
@@ -115,12 +117,12 @@ struct Data {
     Rng rng(11, static_cast<std::uint64_t>(rank));
     for (std::int64_t i = 0; i < elems; ++i) floats.push_back(static_cast<float>(rng.normal()));
     halves.resize(static_cast<std::size_t>(elems));
-    round_to(DType::kBf16, floats.data(), elems, halves.data());
+    engine::round_to(schedule::DType::kBf16, floats.data(), elems, halves.data());
   }
-  std::vector<Segment> segments() {
+  std::vector<engine::Segment> segments() {
     const auto half_elems = static_cast<std::int64_t>(halves.size());
-    return {{halves.data(), half_elems, nullptr, DType::kBf16},
-            {floats.data(), static_cast<std::int64_t>(floats.size()), nullptr, DType::kFp32}};
+    return {{halves.data(), half_elems, nullptr, schedule::DType::kBf16},
+            {floats.data(), static_cast<std::int64_t>(floats.size()), nullptr, schedule::DType::kFp32}};
   }
   bool operator==(const Data&) const = default;
 
@@ -128,7 +130,7 @@ struct Data {
   std::vector<std::uint16_t> halves;
 };
 
-using Use = std::function<void(engine::Communicator&, std::vector<Segment>&, int rank)>;
+using Use = std::function<void(engine::Communicator&, std::vector<engine::Segment>&, int rank)>;
 
 std::vector<Data> by_threads(int size, std::int64_t elems, const Use& use) {
   const SystemClock clock;
@@ -180,7 +182,7 @@ TEST(TransportCommunicator, GivesBitByBitWhatThreadsGive) {
 }
 
 TEST(TransportCommunicator, CutsAnAllReduceThatTheRanksDoNotDivide) {
-  const Use use = [](Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); };
+  const Use use = [](engine::Communicator& c, auto& segments, int) { c.all_reduce({segments, 0}); };
   EXPECT_TRUE(by_sockets(3, 1, use) == by_threads(3, 1, use));
   EXPECT_TRUE(by_sockets(3, 700'001, use) == by_threads(3, 700'001, use));
 }
@@ -248,7 +250,7 @@ TEST(Heartbeat, WritesALineABeat) {
             "{\"phase\":\"measure\",\"step\":8,\"t_s\":1.5,\"step_time_s\":0.5}\n");
   EXPECT_EQ(heartbeat.last().step, 8);
   std::filesystem::remove(file);
-  EXPECT_THROW(Heartbeat("/nowhere/heartbeat", clock), EnvironmentError);
+  EXPECT_THROW(bench::Heartbeat("/nowhere/heartbeat", clock), EnvironmentError);
 }
 
 TEST(Watchdog, BarksOnceWhenNoBeatHasCome) {

@@ -11,8 +11,8 @@ namespace krigtune::rate_fit_test {
 
 double relative_error(double value, double truth) { return std::abs(value / truth - 1.0); }
 
-std::vector<RateSample> samples_of(const ClassRate& truth, double noise, int disturbed) {
-  std::vector<RateSample> samples;
+std::vector<bench::RateSample> samples_of(const workload::ClassRate& truth, double noise, int disturbed) {
+  std::vector<bench::RateSample> samples;
   Rng rng(7, 0);
   for (int i = 0; i < 60; ++i) {
     const double flops = 1e4 * std::pow(1.25, i);  // 1e4 to 5e9
@@ -26,7 +26,7 @@ std::vector<RateSample> samples_of(const ClassRate& truth, double noise, int dis
 
 void expect_found(double noise, int disturbed, double tolerance) {
   const workload::ClassRate truth{3e-6, 2e11, 0.0, 3e10};
-  const workload::ClassRate fitted = fit_rate(samples_of(truth, noise, disturbed), BoundBy::kBoth);
+  const workload::ClassRate fitted = bench::fit_rate(samples_of(truth, noise, disturbed), bench::BoundBy::kBoth);
   EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), tolerance);
   EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), tolerance);
   EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), tolerance);
@@ -38,12 +38,12 @@ TEST(RateFit, IsNotMovedByAFifthOfDisturbedTimes) { expect_found(0.03, 2, 0.1); 
 
 TEST(RateFit, LeavesFreeWhatItDoesNotFit) {
   const workload::ClassRate truth{1e-6, 1e11, 0.0, 1e300};
-  const workload::ClassRate fitted = fit_rate(samples_of(truth, 0.0, 0), BoundBy::kFlops);
+  const workload::ClassRate fitted = bench::fit_rate(samples_of(truth, 0.0, 0), bench::BoundBy::kFlops);
   EXPECT_LE(relative_error(fitted.flops_per_s, 1e11), 0.02);
   EXPECT_TRUE(std::isinf(fitted.bytes_per_s));
-  EXPECT_EQ(fit_rate({}, BoundBy::kBoth), ClassRate());
+  EXPECT_EQ(bench::fit_rate({}, bench::BoundBy::kBoth), workload::ClassRate());
   const bench::RateSample nothing[] = {{0.0, 0.0, 1e-6}, {1.0, 1.0, 0.0}};
-  EXPECT_EQ(fit_rate(nothing, BoundBy::kBoth), ClassRate());
+  EXPECT_EQ(bench::fit_rate(nothing, bench::BoundBy::kBoth), workload::ClassRate());
 }
 
 // What a small product costs beyond the launch of any kernel is FLOPs of its own.
@@ -51,8 +51,8 @@ TEST(FitMachine, SplitsTheCostOfSmallProducts) {
   bench::MachineSamples samples;
   const workload::ClassRate product{1e-6, 1e11, 4e5, 1e300};
   const workload::ClassRate memory{1e-6, 1e300, 0.0, 2e10};
-  samples.operations[static_cast<std::size_t>(OpClass::kProduct)] = samples_of(product, 0.0, 0);
-  samples.operations[static_cast<std::size_t>(OpClass::kMemory)] = samples_of(memory, 0.0, 0);
+  samples.operations[static_cast<std::size_t>(workload::OpClass::kProduct)] = samples_of(product, 0.0, 0);
+  samples.operations[static_cast<std::size_t>(workload::OpClass::kMemory)] = samples_of(memory, 0.0, 0);
   samples.wakes_s = {7e-6, 9e-6, 5e-6, 1e-6};
   const workload::MeasuredMachine machine = bench::fit_machine({}, samples);
   const workload::ClassRate& fitted = machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)];

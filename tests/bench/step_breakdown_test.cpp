@@ -28,9 +28,9 @@ struct Timed {
 
 plan::StepBreakdown of(const std::vector<Timed>& operations) {
   plan::StepPlan plan;
-  std::vector<OperationTime> times;
+  std::vector<plan::OperationTime> times;
   for (const Timed& timed : operations) {
-    Operation operation;
+    plan::Operation operation;
     operation.kind = timed.kind;
     operation.stream = timed.stream;
     operation.phase = timed.phase;
@@ -56,14 +56,14 @@ double time_of(const plan::StepBreakdown& b, plan::Activity a) {
 TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
   const plan::StepBreakdown b = of({
       // A gather for whose data rank 1 is late until 2; the forward pass waits for it until 5, and runs until 9.
-      {OpKind::kAllGather, Stream::kGather, Phase::kForward, {0, 0, 2, 5}},
-      {OpKind::kLinearForward, Stream::kCompute, Phase::kForward, {0, 5, 5, 9}},
+      {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kForward, {0, 0, 2, 5}},
+      {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kForward, {0, 5, 5, 9}},
       // A reduction under the backward pass (10 to 14, a second of which nothing explains), longer than it by 3.
-      {OpKind::kLinearBackwardInput, Stream::kCompute, Phase::kBackward, {9, 10, 10, 14}},
-      {OpKind::kReduceScatter, Stream::kReduce, Phase::kBackward, {0, 11, 12, 17}},
-      {OpKind::kAdamW, Stream::kCompute, Phase::kOptimizer, {14, 17, 17, 18}},
+      {schedule::OpKind::kLinearBackwardInput, schedule::Stream::kCompute, schedule::Phase::kBackward, {9, 10, 10, 14}},
+      {schedule::OpKind::kReduceScatter, schedule::Stream::kReduce, schedule::Phase::kBackward, {0, 11, 12, 17}},
+      {schedule::OpKind::kAdamW, schedule::Stream::kCompute, schedule::Phase::kOptimizer, {14, 17, 17, 18}},
       // Nothing waits for the last gather but the step.
-      {OpKind::kAllGather, Stream::kGather, Phase::kOptimizer, {5, 18, 18, 22}},
+      {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kOptimizer, {5, 18, 18, 22}},
   });
   EXPECT_EQ(b.span_s, 22.0);
   EXPECT_EQ(b.compute_s, (std::array<double, schedule::kPhaseCount>{4.0, 0.0, 4.0, 1.0}));
@@ -80,14 +80,14 @@ TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
 
 TEST(StepBreakdown, SharesAGapAmongCollectivesAndPutsThemBeforeCopies) {
   const plan::StepBreakdown b = of({
-      {OpKind::kAllGather, Stream::kGather, Phase::kForward, {0, 0, 0, 4}},
-      {OpKind::kAllReduce, Stream::kReduce, Phase::kForward, {0, 2, 2, 4}},
-      {OpKind::kCopy, Stream::kCopy, Phase::kForward, {0, 0, 0, 6}},
-      {OpKind::kAdamW, Stream::kHost, Phase::kOptimizer, {0, 5, 5, 7}},
-      {OpKind::kLinearForward, Stream::kCompute, Phase::kForward, {0, 7, 7, 8}},
+      {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kForward, {0, 0, 0, 4}},
+      {schedule::OpKind::kAllReduce, schedule::Stream::kReduce, schedule::Phase::kForward, {0, 2, 2, 4}},
+      {schedule::OpKind::kCopy, schedule::Stream::kCopy, schedule::Phase::kForward, {0, 0, 0, 6}},
+      {schedule::OpKind::kAdamW, schedule::Stream::kHost, schedule::Phase::kOptimizer, {0, 5, 5, 7}},
+      {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kForward, {0, 7, 7, 8}},
       // On the compute stream itself: all of it exposed.
-      {OpKind::kAllReduce, Stream::kCompute, Phase::kForward, {8, 8, 8.5, 10}},
-      {OpKind::kLinearForward, Stream::kCompute, Phase::kRecompute, {10, 10, 10, 12}},
+      {schedule::OpKind::kAllReduce, schedule::Stream::kCompute, schedule::Phase::kForward, {8, 8, 8.5, 10}},
+      {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kRecompute, {10, 10, 10, 12}},
   });
   EXPECT_EQ(exposed(b, plan::Activity::kAllGather), 2.0 + 1.0);
   EXPECT_EQ(exposed(b, plan::Activity::kAllReduce), 1.0 + 1.5);
@@ -121,7 +121,7 @@ class TrainedBreakdown : public testing::Test {
 };
 
 TEST_F(TrainedBreakdown, AddsUpToTheStepOnEveryRank) {
-  engine::Trainer trainer(plan(3), EmulatedNetwork{"slow", 1e-4, 1e9}, clock_);
+  engine::Trainer trainer(plan(3), workload::EmulatedNetwork{"slow", 1e-4, 1e9}, clock_);
   for (int step = 0; step < 3; ++step) {
     const engine::StepResult result = trainer.step();
     EXPECT_LE(result.breakdown.span_s, result.step_time_s);
@@ -138,18 +138,18 @@ TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
   engine::Trainer trainer(plan(3), std::nullopt, clock_);
   trainer.step();
   for (const std::int64_t rank : {0, 1}) {
-    const std::vector<OperationTime> times = trainer.operation_times(rank);
+    const std::vector<plan::OperationTime> times = trainer.operation_times(rank);
     ASSERT_EQ(times.size(), trainer.plan().operations.size());
     std::array<double, schedule::kStreamCount> stream_free_s{};
     for (std::size_t i = 0; i < times.size(); ++i) {
-      const Operation& operation = trainer.plan().operations[i];
+      const plan::Operation& operation = trainer.plan().operations[i];
       EXPECT_LE(times[i].queued_s, times[i].start_s);
       EXPECT_LE(times[i].start_s, times[i].ready_s);
       EXPECT_LE(times[i].ready_s, times[i].end_s);
       double& free_s = stream_free_s[static_cast<std::size_t>(operation.stream)];
       EXPECT_GE(times[i].queued_s, free_s);
       free_s = times[i].end_s;
-      for (const OpId other : operation.waits) {
+      for (const plan::OpId other : operation.waits) {
         EXPECT_GE(times[i].start_s, times[static_cast<std::size_t>(other)].end_s) << i << " waits for " << other;
       }
     }
@@ -158,7 +158,7 @@ TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
 
 TEST_F(TrainedBreakdown, SilentStepsCommunicateNothingAndTakeNoTimeForIt) {
   const SharedClock clock;  // moved by the network alone
-  engine::Trainer trainer(plan(3), EmulatedNetwork{"slow", 0.5, 1e9}, clock);
+  engine::Trainer trainer(plan(3), workload::EmulatedNetwork{"slow", 0.5, 1e9}, clock);
   const double loud_s = trainer.step().breakdown.communication_s();
   EXPECT_GE(loud_s, 0.5);
   trainer.silence(true);
@@ -174,7 +174,7 @@ TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
   trainer.step();
   plan::TracedStep traced{7, {}};
   for (const std::int64_t rank : {0, 1}) {
-    const std::vector<OperationTime> times = trainer.operation_times(rank);
+    const std::vector<plan::OperationTime> times = trainer.operation_times(rank);
     traced.ranks.push_back(times);
   }
   const Json document = Json::parse(plan::trace_json(trainer.plan(), traced));
@@ -191,9 +191,9 @@ TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
     EXPECT_GE(event["dur"].get<double>(), 0.0);
     if (event["cat"] == "wait") continue;
     ++operations;
-    const Operation& operation = trainer.plan().operations[event["args"]["operation"].get<std::size_t>()];
+    const plan::Operation& operation = trainer.plan().operations[event["args"]["operation"].get<std::size_t>()];
     EXPECT_EQ(event["tid"].get<int>(), static_cast<int>(operation.stream));
-    EXPECT_EQ(event["name"].get<std::string>().find(to_string(operation.kind)), 0U);
+    EXPECT_EQ(event["name"].get<std::string>().find(plan::to_string(operation.kind)), 0U);
   }
   EXPECT_EQ(operations, 2 * trainer.plan().operations.size());
   for (const char* name : {"process_name rank 0", "process_name rank 1", "thread_name compute", "thread_name reduce"}) {

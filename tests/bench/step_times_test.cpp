@@ -36,7 +36,7 @@ TEST(StepTimes, HasThePublishedRanksOfTheMediansInterval) {
     int n, low, high;
   };
   for (const Row row : {Row{6, 1, 6}, Row{10, 2, 9}, Row{20, 6, 15}, Row{30, 10, 21}, Row{70, 27, 44}}) {
-    StepTimes times;
+    bench::StepTimes times;
     // From both ends in turns: neighbours do not resemble each other.
     for (int i = 1; i <= row.n; ++i) times.add(i % 2 == 1 ? (i + 1) / 2 : row.n + 1 - i / 2);
     EXPECT_EQ(times.autocorrelation_time(), 1.0) << row.n;
