@@ -15,6 +15,7 @@
 #include "plan/build_plan.h"
 #include "plan/trace.h"
 #include "programs/bench/bench_result.h"
+#include "programs/bench/check.h"
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
@@ -182,6 +183,7 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     json = options.json;
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.check) return check_config(options, out);
     if (options.probe) return engine.probe(options.json, out);
     result = result_of(engine, options);
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
