@@ -19,6 +19,7 @@ class EnvironmentError : public std::runtime_error {
 /// What krigtune-bench tells who started it; 128 + n are signals.
 struct BenchExit {
   static constexpr int kOk = 0;
+  static constexpr int kFindings = 1;  ///< of --check: the plan is wrong
   static constexpr int kBadInput = 2;
   static constexpr int kEnvironmentLacks = 3;
   static constexpr int kInternal = 4;

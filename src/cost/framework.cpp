@@ -129,12 +129,6 @@ const FrameworkTraits& traits_of(workload::Framework framework) {
   return registry().front();
 }
 
-std::vector<std::string> framework_names() {
-  std::vector<std::string> names;
-  for (const FrameworkTraits& traits : registry()) names.emplace_back(traits.name);
-  return names;
-}
-
 space::Configuration with_usual_settings(const workload::Workload& workload,
                                          const space::Configuration& configuration) {
   space::Configuration completed = configuration;

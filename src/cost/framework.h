@@ -1,7 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "space/configuration.h"
 #include "workload/workload.h"
@@ -49,7 +47,6 @@ struct FrameworkTraits {
   space::Configuration usual = {};     ///< what its jobs set as a rule: taken where nobody says otherwise
 };
 const FrameworkTraits& traits_of(workload::Framework framework);
-std::vector<std::string> framework_names();
 /// The configuration, and of the framework's usual settings those that it does not name and that are possible:
 /// sequence_parallel only where tensor_parallel divides the tokens of a sequence.
 space::Configuration with_usual_settings(const workload::Workload& workload, const space::Configuration& configuration);

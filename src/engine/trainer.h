@@ -14,14 +14,6 @@ namespace krigtune::engine {
 
 class Processes;
 
-/// A failure on purpose, for tests: in this rank, before this step (from 0).
-struct Fault {
-  enum class Kind { kHang, kAbort, kBadAlloc, kKill };
-  Kind kind = Kind::kHang;
-  std::int64_t rank = 0;
-  std::int64_t step = 0;
-};
-
 struct TrainingOptions {
   std::uint64_t seed = 1;
   double learning_rate = 1e-3;
@@ -30,7 +22,6 @@ struct TrainingOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   bool observe_arena = true;  ///< fill the arenas with a pattern first, so that arena_peak_bytes can scan for changes
-  std::optional<Fault> fault{};
   // On GPUs only:
   std::optional<std::int64_t> steps{};  ///< the last one that will be asked for: no further one is queued ahead
   bool time_every_step = false;         ///< operation_times will be asked for after every step

@@ -113,8 +113,4 @@ struct StepPlan {
   }
 };
 
-/// What the hardware computes on one rank in one step: matrix products and attention, what is computed again included.
-/// Times world(), beside model_flops and palm_flops, the third convention.
-double hardware_flops(const StepPlan& plan);
-
 }  // namespace krigtune::plan

@@ -201,8 +201,8 @@ TEST_F(KrigtuneBench, PrintsItsMannersForPeople) {
     EXPECT_NE(result.out.find(words), std::string::npos) << words;
   }
   EXPECT_EQ(run("--version").out.find("krigtune-bench "), 0U);
-  for (const char* option : {"--config", "--json", "--steps", "--memory-limit", "--device", "--probe", "--warmup-s",
-                             "--measure-s", "--seed", "--version"}) {
+  for (const char* option : {"--config", "--json", "--steps", "--memory-limit", "--device", "--probe", "--check",
+                             "--warmup-s", "--measure-s", "--seed", "--version"}) {
     EXPECT_NE(run("--help").out.find(option), std::string::npos) << option;
   }
 }

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
+#include "engine/host/rank_executor.h"
+#include "engine/host/thread_communicator.h"
 #include "engine/shared_clock.h"
 #include "engine/trainer.h"
 
@@ -167,6 +170,16 @@ TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   // The first wait may have been over before the compute stream looked.
   EXPECT_GE(result.exposed_comm_s, 4.0);
   EXPECT_LE(result.exposed_comm_s, 6.0);
+}
+
+// A rank that fails on its way to a collective: the others wait for it there and must not do so forever.
+TEST(Workers, FreeThoseThatWaitForOneThatFailsAndThrowWhatItThrew) {
+  const SharedClock clock;
+  engine::ThreadGroup group(2, clock);
+  const auto waits = group.member(0);
+  const auto fails = group.member(1);
+  engine::Workers workers({[&] { waits->all_reduce({}); }, [] { throw std::bad_alloc(); }}, [&] { group.abort(); });
+  EXPECT_THROW(workers.run_round(), std::bad_alloc);
 }
 
 }  // namespace krigtune::executor_test

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/build_plan.h"
+#include "plan/op_traits.h"
 #include "plan/plan_fixtures.h"
 
 namespace krigtune::transformer_step_test {
@@ -108,8 +109,13 @@ TEST(TensorParallelism, IsAbsentOnOneRank) {
   for (const plan::Operation& operation : plan.operations) EXPECT_EQ(operation.group, schedule::Group::kData);
 }
 
+// Of all ranks: matrix products and attention, what is computed again included.
 double samples_flops(const plan::StepPlan& plan) {
-  return plan::hardware_flops(plan) * static_cast<double>(plan.world());
+  double flops = 0.0;
+  for (const plan::Operation& operation : plan.operations) {
+    if (plan::is_product(operation.kind)) flops += operation.flops;
+  }
+  return flops * static_cast<double>(plan.world());
 }
 
 // Eager attention keeps its probabilities: the hardware does what the model needs and no more, on any number of ranks.

@@ -9,7 +9,6 @@
 #include "core/rng.h"
 #include "engine/cuda/kernels/initial_values.h"
 #include "engine/cuda/runtime/check.h"
-#include "engine/host/fault.h"
 #include "engine/host/processes.h"
 #include "plan/check/check_plan.h"
 #include "plan/collective_time.h"
@@ -157,7 +156,7 @@ engine::StepResult CudaTrainer::step() {
   deadline_s_ = clock_.now_s() + kPatienceS;
   if (finished_.empty()) {
     const auto start = [this] {
-      engine::inject(options_.fault, world_rank(), started_++);
+      ++started_;
       executor_->start();
     };
     if (executor_->in_flight() == 0) start();

@@ -66,8 +66,8 @@ class DeviceExecutor {
   /// How many steps may be queued and not finished: while one runs, the next one waits behind it.
   static constexpr std::size_t kMostInFlight = 2;
 
-  /// The plan must pass check_plan. It and the rest must outlive this. `context`: of the first step. Tries how matrices
-  /// are multiplied fastest: leaves anything in the memory.
+  /// The plan must pass check_structure. It and the rest must outlive this. `context`: of the first step. Tries how
+  /// matrices are multiplied fastest: leaves anything in the memory.
   DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& memory, const engine::StepContext& context,
                  const DeviceCommunicators& communicators, const ExecutionOptions& options = {});
   ~DeviceExecutor();

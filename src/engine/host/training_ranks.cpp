@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/rng.h"
-#include "engine/host/fault.h"
 #include "engine/host/processes.h"
 #include "engine/host/rank_values.h"
 #include "engine/host/thread_communicator.h"
@@ -102,7 +101,7 @@ TrainingRanks::TrainingRanks(plan::StepPlan plan, const std::optional<workload::
     rank->executor = std::make_unique<RankExecutor>(plan_, rank->memory, group_ranks(plan_, rank->world_rank),
                                                     connect(*rank), clock_);
     for (const schedule::Stream stream : rank->executor->streams()) {
-      jobs.emplace_back([this, &one = *rank, stream] { run(one, stream); });
+      jobs.emplace_back([&one = *rank, stream] { one.executor->run(stream); });
     }
   }
   workers_ = std::make_unique<Workers>(std::move(jobs), [this] { abort(); });
@@ -147,11 +146,6 @@ std::unique_ptr<Communicator> TrainingRanks::emulated(Rank& rank, schedule::Grou
   const plan::GroupSpan span = plan::group_span(plan_, group, rank.world_rank, per_node);
   EmulatedLink& link = network_->nodes && span.nodes == 1 ? rank.within_node : rank.between_nodes;
   return make_emulated(base, link, *network_, span, clock_);
-}
-
-void TrainingRanks::run(const Rank& rank, schedule::Stream stream) const {
-  if (stream == schedule::Stream::kCompute) inject(options_.fault, rank.world_rank, steps_);
-  rank.executor->run(stream);
 }
 
 StepResult TrainingRanks::step() {

@@ -77,7 +77,6 @@ class TrainingRanks {
   void make_ranks();
   std::unique_ptr<Communicator> emulated(Rank& rank, schedule::Group group, Communicator& base) const;
   StreamCommunicators connect(Rank& rank) const;
-  void run(const Rank& rank, schedule::Stream stream) const;
   void abort();
   const Rank* find(std::int64_t world_rank) const;
   std::span<const std::byte> fetch(const plan::TensorHome& home, std::int64_t data_rank, std::int64_t tensor_rank,

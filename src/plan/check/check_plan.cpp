@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "plan/check/checks.h"
 #include "plan/check/symbolic_run.h"
@@ -27,10 +28,61 @@ void Findings::add(std::size_t operation, BufferId buffer, const std::string& wh
   add(operation, fmt::format("{}: buffer {} '{}'", what, buffer, plan_.buffers[id].name));
 }
 
+namespace {
+
+struct PlanCheck {
+  const char* name;
+  const char* proves;
+  void (*run)(const StepPlan& plan, PlanFindings& lines);
+};
+
+void structure_into(const StepPlan& plan, PlanFindings& lines) { lines = check_structure(plan); }
+
+constexpr std::array kPlanChecks = {
+    PlanCheck{
+        "structure",
+        "ranges lie in their buffers and buffers in their arenas; an operation waits for earlier ones only, so no "
+        "stream waits forever",
+        structure_into},
+    PlanCheck{"operands", "each operation reads and writes ranges of the size, and in the memory, that its kind takes",
+              check_operands},
+    PlanCheck{"order",
+              "no races; buffers that share memory are never in use together; no more communication or gathered "
+              "parameters in flight than allowed",
+              check_order},
+    PlanCheck{
+        "collectives",
+        "the same on all ranks, one data type and whole shards each; bytes on the wire are right for each, and in "
+        "sum for the ZeRO stage (of stage 3, gradients only)",
+        check_collectives},
+    PlanCheck{"memory",
+              "parameters, gradients and optimizer state take the bytes of the ZeRO stage; arenas end where their last "
+              "buffer does",
+              check_memory},
+    PlanCheck{
+        "data flow",
+        "two steps, run with symbols for numbers, read nothing unwritten or stale; gradients are those of the "
+        "loss, summed over micro-steps and ranks once; each parameter is updated once and is everywhere afterwards",
+        check_data_flow},
+};
+
+}  // namespace
+
+std::vector<PlanCheckResult> run_plan_checks(const StepPlan& plan) {
+  std::vector<PlanCheckResult> results;
+  bool goes_on = true;
+  for (const PlanCheck& check : kPlanChecks) {
+    PlanCheckResult& result = results.emplace_back(PlanCheckResult{check.name, check.proves, goes_on});
+    if (goes_on) check.run(plan, result.findings);
+    goes_on = goes_on && result.findings.empty();
+  }
+  return results;
+}
+
 PlanFindings check_plan(const StepPlan& plan) {
-  PlanFindings lines = check_structure(plan);
-  for (const auto check : {check_operands, check_order, check_collectives, check_memory, check_data_flow}) {
-    if (lines.empty()) check(plan, lines);
+  PlanFindings lines;
+  for (const PlanCheckResult& result : run_plan_checks(plan)) {
+    lines.insert(lines.end(), result.findings.begin(), result.findings.end());
   }
   return lines;
 }

@@ -52,7 +52,7 @@ struct PlannedJob {
   plan::WireBytes wire;                                       ///< sent by a rank; scalars left out
   std::int64_t samples = 0;                                   ///< per optimizer step of the whole job
   std::array<ActivityUse, plan::kActivityCount> uses{};       ///< by Activity
-  std::array<double, schedule::kPhaseCount> product_flops{};  ///< hardware_flops of a rank, by phase
+  std::array<double, schedule::kPhaseCount> product_flops{};  ///< hardware FLOPs of a rank, by phase
 
   std::int64_t missing_bytes() const { return memory.peak_bytes > limit.count ? memory.peak_bytes - limit.count : 0; }
 };

@@ -42,6 +42,9 @@ po::options_description declare() {
       "as "
       "JSON, by which steps are predicted");
   add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of that measurement (default fp32)");
+  add("check",
+      "check the plan of this configuration and run nothing: its order, collectives, memory, and that it computes the "
+      "gradient and the update; exit code 0 if nothing is wrong, 1 if something is");
   add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
   add("help", "this text");
   add("version", "the version");
@@ -98,6 +101,7 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   BenchOptions options;
   options.help = given.count("help") > 0;
   options.version = given.count("version") > 0;
+  options.check = given.count("check") > 0;
   options.probe = given.count("probe") > 0;
   options.json = given.count("json") > 0;
   options.config = find<std::string>(given, "config").value_or("");
@@ -131,8 +135,9 @@ std::string help_text() {
   std::ostringstream text;
   text << "krigtune-bench --config C.json [options]: trains one configuration for a while and says how fast it was.\n\n"
        << declare()
-       << "\nExit codes: 0 ok, 2 bad input, 10 does not fit in memory (nothing was run), 11 memory could not be had,\n"
-          "12 a hang, 13 another process of the job is gone, 14 the loss is no number, 77 no GPU, 128 + n: signal n.\n"
+       << "\nExit codes: 0 ok, 1 --check found something, 2 bad input, 10 does not fit in memory (nothing was run),\n"
+          "11 memory could not be had, 12 a hang, 13 another process of the job is gone, 14 the loss is no number,\n"
+          "77 no GPU, 128 + n: signal n.\n"
           "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
           "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
   return text.str();

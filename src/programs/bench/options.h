@@ -29,6 +29,7 @@ struct BenchOptions {
   bool compare_null = false;                    ///< measure a few steps without communication, too
   std::optional<std::int64_t> measure_machine;  ///< for so many ranks
   workload::Precision precision = workload::Precision::kFp32;  ///< of that measurement
+  bool check = false;                                          ///< the plan; nothing is trained
   bool probe = false;
   bool help = false;
   bool version = false;

@@ -10,11 +10,12 @@
 
 #include "core/error.h"
 #include "core/processor.h"
-#include "engine/host/fault.h"
 #include "engine/host/training_ranks.h"
 #include "plan/build_plan.h"
 #include "plan/trace.h"
 #include "programs/bench/bench_result.h"
+#include "programs/bench/check.h"
+#include "programs/bench/fault.h"
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
@@ -88,7 +89,7 @@ class BenchRun {
   // Empty, and an ending in the result: there is nothing to train.
   std::optional<plan::StepPlan> prepare() {
     try {
-      if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = engine::fault_from(*text);
+      if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
       if (launch_.rank == 0 && !options_.trace.empty()) plan::check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
@@ -111,7 +112,7 @@ class BenchRun {
   const Clock& clock_;
   BenchResult& result_;
   Heartbeat heartbeat_;
-  std::optional<engine::Fault> fault_;
+  std::optional<Fault> fault_;
   std::unique_ptr<engine::Processes> processes_;
   bool alone_ = false;  ///< in how it ended: the others do not know
 };
@@ -182,6 +183,7 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     json = options.json;
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
+    if (options.check) return check_config(options, out);
     if (options.probe) return engine.probe(options.json, out);
     result = result_of(engine, options);
     if (options.measure_machine) return engine.measure_machine(options, clock, out);

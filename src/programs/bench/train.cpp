@@ -49,10 +49,16 @@ class TrainersClock final : public Clock {
   const Clock& clock_;
 };
 
-/// Trains and tells that it does.
+bool is_of_this_process(const Fault& fault, const engine::Processes* processes, const plan::StepPlan& plan) {
+  return processes == nullptr ? fault.rank < plan.world() : fault.rank == processes->rank();
+}
+
+/// Trains and tells that it does; fails where it is told to.
 class WatchedTrainer {
  public:
-  WatchedTrainer(BenchTrainer& trainer, Heartbeat* heartbeat) : trainer_(trainer), heartbeat_(heartbeat) {}
+  WatchedTrainer(BenchTrainer& trainer, const TrainingPart& part) : trainer_(trainer), heartbeat_(part.heartbeat) {
+    if (part.fault && is_of_this_process(*part.fault, part.processes, trainer.plan())) fault_ = part.fault;
+  }
 
   void enter(const std::string& phase) {
     if (phase == phase_) return;
@@ -60,6 +66,7 @@ class WatchedTrainer {
     beat();
   }
   engine::StepResult step() {
+    if (fault_) inject(*fault_, steps_);
     const engine::StepResult result = trainer_.step();
     ++steps_;
     if (heartbeat_ != nullptr) heartbeat_->beat(phase_, steps_, {{"loss", result.loss}});
@@ -77,6 +84,7 @@ class WatchedTrainer {
 
   BenchTrainer& trainer_;
   Heartbeat* heartbeat_;
+  std::optional<Fault> fault_;  ///< of this process
   std::string phase_;
   std::int64_t steps_ = 0;
 };
@@ -93,13 +101,12 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
   engine::TrainingOptions training;
   training.seed = options.seed;
-  training.fault = part.fault;
   training.steps = options.measure.steps;
   training.time_every_step = !options.trace.empty();
   training.graph = options.graph;
   const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
   BenchTrainer& trainer = *made;
-  WatchedTrainer watched(trainer, part.heartbeat);
+  WatchedTrainer watched(trainer, part);
   const TrainersClock common(trainer, clock);
   const auto step = [&] { return watched.step(); };
   const bool first = part.processes == nullptr || part.processes->rank() == 0;

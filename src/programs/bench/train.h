@@ -11,6 +11,7 @@
 #include "engine/host/processes.h"
 #include "engine/trainer.h"
 #include "programs/bench/bench_result.h"
+#include "programs/bench/fault.h"
 #include "programs/bench/gpu_watch.h"
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/options.h"
@@ -80,7 +81,7 @@ BenchEngine host_engine();
 struct TrainingPart {
   engine::Processes* processes = nullptr;  ///< null: it is alone
   Heartbeat* heartbeat = nullptr;          ///< null: nobody watches
-  std::optional<engine::Fault> fault{};
+  std::optional<Fault> fault{};            ///< of a test
 };
 
 /// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all

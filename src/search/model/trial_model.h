@@ -66,7 +66,6 @@ class TrialModel {
   bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
   bool has_failures() const { return success_.has_failures(); }
-  const MemoryMargins& memory_margins() const { return success_.margins(); }
   const ObjectiveScale& scale() const { return scale_; }
   const MeasuredConfigurations& measured() const { return measured_; }
 

@@ -36,7 +36,6 @@ class TrialSuccess {
 
   /// A trial ended as it was not foreseen: failing is possible.
   bool has_failures() const { return has_failures_; }
-  const MemoryMargins& margins() const { return margins_; }
   /// Probability that a trial succeeds. `memory`: one a point.
   Eigen::VectorXd probability(const surrogate::Points& points,
                               const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;

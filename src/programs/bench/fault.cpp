@@ -1,5 +1,4 @@
-// Failures on purpose: the only way to see that a job survives none of them and is reported as what it was.
-#include "engine/host/fault.h"
+#include "programs/bench/fault.h"
 
 #include <atomic>
 #include <csignal>
@@ -7,9 +6,8 @@
 #include <new>
 
 #include "core/error.h"
-#include "core/text.h"
 
-namespace krigtune::engine {
+namespace krigtune::bench {
 namespace {
 
 [[noreturn]] void hang() {
@@ -19,16 +17,16 @@ namespace {
 
 std::int64_t count_from(const std::string& text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos || text.size() > 9) {
-    throw UserError("KRIGTUNE_BENCH_FAULT: '" + text + "' is no number", "write for example hang:1:3");
+    throw UserError("KRIGTUNE_BENCH_FAULT: '" + text + "' is not a number", "write for example hang:1:3");
   }
   return std::stoll(text);
 }
 
 }  // namespace
 
-void inject(const std::optional<Fault>& fault, std::int64_t world_rank, std::int64_t step) {
-  if (!fault || fault->rank != world_rank || fault->step != step) return;
-  switch (fault->kind) {
+void inject(const Fault& fault, std::int64_t step) {
+  if (fault.step != step) return;
+  switch (fault.kind) {
     case Fault::Kind::kHang:
       hang();
     case Fault::Kind::kAbort:
@@ -57,11 +55,11 @@ Fault fault_from(const std::string& text) {
   } else if (kind == "kill") {
     fault.kind = Fault::Kind::kKill;
   } else {
-    throw UserError("KRIGTUNE_BENCH_FAULT: '" + kind + "' is not known", "use hang, abort, bad_alloc or kill");
+    throw UserError("KRIGTUNE_BENCH_FAULT: '" + kind + "' is unknown", "use hang, abort, bad_alloc or kill");
   }
   fault.rank = count_from(text.substr(first + 1, second - first - 1));
   fault.step = count_from(text.substr(second + 1));
   return fault;
 }
 
-}  // namespace krigtune::engine
+}  // namespace krigtune::bench
