@@ -238,7 +238,7 @@ Command init_command() {
           "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
           declare_init,
           init,
-          true};
+          kDeepSpeedOption};
 }
 
 }  // namespace krigtune::cli

@@ -264,7 +264,7 @@ Command tune_command() {
           "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
           declare_tune,
           tune,
-          true};
+          kDeepSpeedOption};
 }
 
 }  // namespace krigtune::cli
