@@ -1,4 +1,4 @@
-// tune and init --deepspeed on machines that this one is not: with GPUs, with a hostfile, with none of both.
+// tune and init --deepspeed on machines that this one is not, and the launches that they need.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,22 +61,6 @@ TEST_F(DeepSpeedJobTest, KnowsTheGpusOfThisNode) {
   EXPECT_EQ(session()["cluster"]["gpus_per_node"], 2);
 }
 
-TEST_F(DeepSpeedJobTest, TakesOtherNodesForNodesLikeThisOne) {
-  gpus(4);
-  directory_.write("hosts", "a slots=4\nb slots=4\n");
-  EXPECT_EQ(init({"deepspeed", "--hostfile", path("hosts")}).code, 0);
-  EXPECT_EQ(session()["cluster"]["nodes"], 2);
-  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
-  EXPECT_TRUE(session()["memory"].contains("limit_gib"));
-  EXPECT_NE(text().find("taken for nodes like this one, 79.2 GiB a GPU"), std::string::npos) << text();
-  EXPECT_NE(text().find("the network between the nodes is not known"), std::string::npos) << text();
-  gpus(0);
-  EXPECT_EQ(init({"srun", "-N", "2", "-n", "8", "python"}).code, 0);
-  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 4);
-  EXPECT_FALSE(session()["memory"].contains("limit_gib"));
-  EXPECT_NE(text().find("this node has no GPU"), std::string::npos) << text();
-}
-
 TEST_F(DeepSpeedJobTest, RanksThatNobodySaysAreAskedFor) {
   const Said said = init({"deepspeed"}, "tune");
   EXPECT_EQ(said.code, 2);
@@ -88,13 +72,6 @@ TEST_F(DeepSpeedJobTest, RanksThatNobodySaysAreAskedFor) {
   ::setenv("LOCAL_SIZE", "4", 1);
   EXPECT_EQ(init({"deepspeed"}, "tune").code, 0);
   ::unsetenv("LOCAL_SIZE");
-}
-
-TEST_F(DeepSpeedJobTest, AWrapperIsTakenForTheGpusOfThisNodeAndSaysSo) {
-  gpus(2);
-  EXPECT_EQ(init({"./run.sh"}).code, 0);
-  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 2);
-  EXPECT_NE(text().find("the command's launcher is not known"), std::string::npos) << text();
 }
 
 // Does what the engine does for model_info and for a measurement; notes each launch in launches.log.

@@ -58,7 +58,7 @@ room(compare ${model} runner session search/trials search/candidates search/stra
 room(insight ${model} surrogate session search/trials search/candidates search/model)
 room(report ${model} trial session forecast search/trials search/candidates search/model search/strategies run compare
      insight)
-room(deepspeed/session ${model} schedule session deepspeed/job)
+room(deepspeed/session ${model} schedule trial session deepspeed/job)
 room(deepspeed/result ${model} session forecast search/trials run report deepspeed/job)
 room(result ${model} trial session search/trials search/model run report deepspeed/job deepspeed/result)
 

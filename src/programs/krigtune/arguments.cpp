@@ -64,10 +64,12 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
   return values;
 }
 
+bool takes_command(const Command& command) { return *command.command_option != '\0'; }
+
 // Where the user's own command begins: words behind it are not krigtune's.
 std::vector<std::string>::const_iterator end_of_own_words(const Command& command,
                                                           const std::vector<std::string>& words) {
-  return command.takes_command ? std::find(words.begin(), words.end(), "--") : words.end();
+  return takes_command(command) ? std::find(words.begin(), words.end(), "--") : words.end();
 }
 
 std::string only_operand(const Command& command, const po::variables_map& values, bool is_of_a_job) {
@@ -156,7 +158,8 @@ Arguments::Arguments(const Command& command, const std::vector<std::string>& wor
     : words_(words), typed_(parse(command, {words.begin(), end_of_own_words(command, words)})) {
   const auto dashes = end_of_own_words(command, words_);
   if (dashes != words_.cend()) users_command_.assign(dashes + 1, words_.cend());
-  const bool is_of_a_job = !users_command_.empty() || typed_.count("deepspeed") > 0;
+  const bool is_of_a_job =
+      !users_command_.empty() || (takes_command(command) && typed_.count(command.command_option) > 0);
   operand_ = only_operand(command, typed_, is_of_a_job);
   const po::options_description options = options_of(command);
   for (const auto& option : options.options()) {

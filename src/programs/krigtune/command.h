@@ -24,7 +24,9 @@ struct Command {
   const char* details;  ///< paragraphs for --help
   void (*declare)(boost::program_options::options_description& options);
   int (*run)(const Context& context);  ///< returns the exit code
-  bool takes_command = false;          ///< the user's own command may follow behind "--"
+  /// With this option the user's own command may follow behind "--", and the operand may be left out. "": there is
+  /// none.
+  const char* command_option = "";
 };
 
 Command ask_command();

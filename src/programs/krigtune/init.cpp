@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "engine/gpu_probe.h"
 #include "plan/build_plan.h"
-#include "programs/krigtune/deepspeed_job.h"
+#include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/doctor.h"
 #include "programs/krigtune/document.h"
 #include "session/session_schema.h"
@@ -198,8 +198,8 @@ void refuse_to_overwrite(const std::filesystem::path& file) {
   }
 }
 
-JobLaunches model_run(const Context& context) {
-  return context.arguments.flag(kModelRun) ? JobLaunches::kAsNeeded : JobLaunches::kNone;
+deepspeed::JobLaunches model_run(const Context& context) {
+  return context.arguments.flag(kModelRun) ? deepspeed::JobLaunches::kAsNeeded : deepspeed::JobLaunches::kNone;
 }
 
 int init(const Context& context) {
@@ -238,7 +238,7 @@ Command init_command() {
           "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
           declare_init,
           init,
-          true};
+          kDeepSpeedOption};
 }
 
 }  // namespace krigtune::cli

@@ -10,7 +10,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "journal/lock.h"
 #include "programs/krigtune/command.h"
-#include "programs/krigtune/deepspeed_job.h"
+#include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/interrupt.h"
 #include "programs/krigtune/progress.h"
@@ -73,8 +73,9 @@ session::Session job_to_tune(const Context& context) {
   const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   const bool may_launch = !goes_on && !arguments.flag("show-config");
-  const JobLaunches asked = arguments.flag(kNoModelRun) ? JobLaunches::kNotForModel : JobLaunches::kAsNeeded;
-  return deepspeed_session_of(context, directory, may_launch ? asked : JobLaunches::kNone);
+  const deepspeed::JobLaunches asked =
+      arguments.flag(kNoModelRun) ? deepspeed::JobLaunches::kNotForModel : deepspeed::JobLaunches::kAsNeeded;
+  return deepspeed_session_of(context, directory, may_launch ? asked : deepspeed::JobLaunches::kNone);
 }
 
 /// What the command line changes of the session's budget.
@@ -264,7 +265,7 @@ Command tune_command() {
           "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
           declare_tune,
           tune,
-          true};
+          kDeepSpeedOption};
 }
 
 }  // namespace krigtune::cli

@@ -1,0 +1,82 @@
+#include "programs/krigtune/deepspeed_options.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "engine/gpu_probe.h"
+
+namespace krigtune::cli {
+namespace {
+
+constexpr const char* kHfConfig = "hf-config";
+constexpr const char* kTensorParallelOption = "tensor-parallel";
+constexpr const char* kExample =
+    "krigtune tune --deepspeed ds_config.json -- deepspeed train.py --deepspeed_config "
+    "ds_config.json";
+
+deepspeed::JobRequest request_of(const Context& context, const std::filesystem::path& run_directory,
+                                 deepspeed::JobLaunches launches) {
+  const Arguments& arguments = context.arguments;
+  deepspeed::JobRequest request;
+  request.ds_config = arguments.text(kDeepSpeedOption, "");
+  request.command = arguments.users_command();
+  request.hf_config = arguments.text(kHfConfig);
+  request.tensor_parallel = arguments.flag(kTensorParallelOption);
+  const engine::GpuProbe probe = engine::probe_gpus();
+  request.gpus = {probe.gpus, probe.name, probe.memory_bytes};
+  request.launches = launches;
+  request.run_directory = run_directory;
+  request.progress = [&log = context.log](const std::string& text) { log.progress(text); };
+  return request;
+}
+
+}  // namespace
+
+void declare_deepspeed(boost::program_options::options_description& options) {
+  options.add_options()(kDeepSpeedOption, typed_value_named("FILE"),
+                        "your ds_config.json; the command that trains with it follows behind --");
+  options.add_options()(
+      kHfConfig, typed_value_named("FILE"),
+      "with --deepspeed: the model's config.json of Hugging Face transformers (gpt2, llama, mistral)");
+}
+
+void declare_deepspeed_tuning(boost::program_options::options_description& options) {
+  options.add_options()(kTensorParallelOption,
+                        "with --deepspeed: search tensor parallelism (AutoTP) too, if one trial with it succeeds");
+}
+
+void refuse_users_command(const Context& context) {
+  for (const char* option : {kHfConfig, kTensorParallelOption}) {
+    if (context.arguments.flag(option)) throw UserError(fmt::format("--{} goes with --deepspeed", option), kExample);
+  }
+  if (context.arguments.users_command().empty()) return;
+  throw UserError("a command behind -- is a DeepSpeed job's, and --deepspeed is missing", kExample);
+}
+
+session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
+                                      deepspeed::JobLaunches launches) {
+  if (context.arguments.users_command().empty()) {
+    throw UserError("--deepspeed: the command that trains is missing", kExample);
+  }
+  deepspeed::JobRequest request = request_of(context, run_directory, launches);
+  request.session = context.arguments.operand();
+  deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);
+  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  for (const std::string& warning : made.session.warnings) context.log.warning(warning);
+  return std::move(made.session);
+}
+
+std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunches launches) {
+  const std::filesystem::path file = context.arguments.text(kDeepSpeedOption, "");
+  deepspeed::JobRequest request = request_of(context, std::filesystem::path("runs") / file.stem(), launches);
+  request.may_guess_ranks = true;
+  const deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);
+  std::string text = fmt::format(
+      "// A session for the DeepSpeed job of {}, to be edited; every key: docs/session.md.\n", file.string());
+  for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
+  return text + made.json.dump(2) + "\n";
+}
+
+}  // namespace krigtune::cli
