@@ -9,7 +9,7 @@
 
 #include "deepspeed/job/ds_command.h"
 
-// Flags and launcher options within the words of a command. Private to this room.
+// Flags and launcher options within the words of a command.
 namespace krigtune::deepspeed {
 
 /// Where a flag stands: "--flag", "--flag value", "--flag=value".

@@ -11,7 +11,7 @@
 
 namespace krigtune::deepspeed {
 
-// Hosts and their slots. Private to this room.
+// Hosts and their slots.
 
 struct HostSlots {
   std::string host;

@@ -9,7 +9,7 @@
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/session/deepspeed_session.h"
 
-// The user's DeepSpeed job as its file, command and machine say it. Private to this room.
+// The user's DeepSpeed job as its file, command and machine say it.
 namespace krigtune::deepspeed {
 
 struct DsJob {

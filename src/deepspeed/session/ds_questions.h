@@ -7,7 +7,7 @@
 #include "deepspeed/session/session_of_job.h"
 
 // What only a launch of the user's job can tell. Answers are recorded beside the run's directory, with a directory of
-// each launch, so that the same job need not be asked again. Private to this room.
+// each launch, so that the same job need not be asked again.
 namespace krigtune::deepspeed {
 
 /// The size of the model: one launch at the smallest micro-batch of the session of `inputs`, and on accelerators a
