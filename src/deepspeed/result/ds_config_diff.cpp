@@ -143,7 +143,7 @@ std::string ds_config_diff(const DsUserJob& job, const session::Objective& objec
                         report::gain_sentence(objective, *best.changes.together));
   }
   const std::string rows = diff.key_rows() + diff.flag_rows();
-  const std::string notes = remarks.notes.empty() ? "" : "\n" + join(remarks.notes, "\n\n") + "\n";
+  const std::string notes = remarks.notes.empty() ? "" : fmt::format("\n{}\n", join(remarks.notes, "\n\n"));
   if (rows.empty()) return text + "\n\nNothing: what you have is the best that was found.\n" + notes;
   text += "\n\n| key or flag | before | after | gain |\n|---|---|---|---|\n" + rows;
   text +=

@@ -60,11 +60,11 @@ class Nvml final : public GpuSensor {
   }
 
   GpuSample read() override {
-    constexpr double kMilli = 1e-3;
+    constexpr double kMilliwatt = 1e-3;
     GpuSample sample;
     unsigned value = 0;
     if (clock_ != nullptr && clock_(device_, kSmClock, &value) == 0) sample.sm_clock_mhz = value;
-    if (power_ != nullptr && power_(device_, &value) == 0) sample.power_w = kMilli * value;
+    if (power_ != nullptr && power_(device_, &value) == 0) sample.power_w = kMilliwatt * value;
     if (temperature_ != nullptr && temperature_(device_, kGpuTemperature, &value) == 0) sample.temperature_c = value;
     unsigned long long reasons = 0;
     if (reasons_ != nullptr && reasons_(device_, &reasons) == 0) sample.throttle_reasons = reasons;

@@ -166,10 +166,10 @@ class ProbeRun {
 
   void run(double seconds) {
     constexpr int kUnmeasured = 2;
-    constexpr int kLeastSteps = 4;
+    constexpr int kLeastStepsOfARate = 4;
     for (int i = 0; i < kUnmeasured; ++i) trainer_.step();
     const double end_s = clock_.now_s() + seconds;
-    for (int i = 0; i < kLeastSteps || clock_.now_s() < end_s; ++i) look_at(trainer_.step());
+    for (int i = 0; i < kLeastStepsOfARate || clock_.now_s() < end_s; ++i) look_at(trainer_.step());
     finish();
   }
 
