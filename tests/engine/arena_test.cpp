@@ -128,9 +128,9 @@ TEST(ArenaPeak, OfAPlanThatLeavesItsBuffersIsNeverMeasured) {
 
 TEST(PoisonedArena, EndsTheProgramWhereABufferIsPlanned64BytesTooShort) {
 #if defined(__SANITIZE_ADDRESS__)
-  StepPlan plan = ordinary_plan();
+  plan::StepPlan plan = ordinary_plan();
   const auto logits = std::find_if(plan.buffers.begin(), plan.buffers.end(),
-                                   [](const Buffer& buffer) { return buffer.term == Term::kLogits; });
+                                   [](const plan::Buffer& buffer) { return buffer.term == schedule::Term::kLogits; });
   ASSERT_NE(logits, plan.buffers.end());
   shrink(plan, static_cast<std::size_t>(logits - plan.buffers.begin()));
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -142,20 +142,21 @@ TEST(PoisonedArena, EndsTheProgramWhereABufferIsPlanned64BytesTooShort) {
 
 TEST(PoisonedArena, IsOpenWhereABufferLivesAndNowhereElse) {
 #if defined(__SANITIZE_ADDRESS__)
-  StepPlan plan;
+  plan::StepPlan plan;
   plan.buffers = {
-      {"kept", Term::kParameters, DType::kFp32, 16, true, Place::kDevice, 0},
-      {"first", Term::kWorkspace, DType::kFp32, 10, false, Place::kDevice, 64},
-      {"second", Term::kWorkspace, DType::kFp32, 16, false, Place::kDevice, 64}};  // takes the place of the first
+      {"kept", schedule::Term::kParameters, schedule::DType::kFp32, 16, true, schedule::Place::kDevice, 0},
+      {"first", schedule::Term::kWorkspace, schedule::DType::kFp32, 10, false, schedule::Place::kDevice, 64},
+      {"second", schedule::Term::kWorkspace, schedule::DType::kFp32, 16, false, schedule::Place::kDevice,
+       64}};  // takes the place of the first
   plan.arena_bytes = 128;
-  Operation uses_first;
-  uses_first.operands = {{{1, 0, 10, 0}, Access::kWrite}, {{1, 0, 5, 0}, Access::kRead}};
-  Operation uses_second;
-  uses_second.operands = {{{2, 0, 16, 0}, Access::kWrite}};
+  plan::Operation uses_first;
+  uses_first.operands = {{{1, 0, 10, 0}, plan::Access::kWrite}, {{1, 0, 5, 0}, plan::Access::kRead}};
+  plan::Operation uses_second;
+  uses_second.operands = {{{2, 0, 16, 0}, plan::Access::kWrite}};
   plan.operations = {uses_first, uses_first, uses_second};
-  const RankMemory memory(plan, true);
-  const Arena& arena = memory.device;
-  BufferLifetimes lifetimes(plan, memory);
+  const engine::RankMemory memory(plan, true);
+  const engine::Arena& arena = memory.device;
+  engine::BufferLifetimes lifetimes(plan, memory);
   const auto open_bytes = [&](std::int64_t from) {
     std::int64_t at = from;
     while (at < arena.total_bytes() && __asan_address_is_poisoned(arena.at(at)) == 0) ++at;
