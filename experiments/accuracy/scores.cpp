@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "core/json.h"
-#include "core/rng.h"
 #include "cost/time/calibrate_time.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::accuracy {
 namespace {

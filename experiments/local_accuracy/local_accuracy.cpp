@@ -14,9 +14,9 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
-#include "core/rng.h"
 #include "cost/time/virtual_clock.h"
 #include "engine/trainer.h"
+#include "krigtune/rng.h"
 #include "plan/build_plan.h"
 #include "programs/bench/measure_machine.h"
 

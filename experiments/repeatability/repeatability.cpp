@@ -24,7 +24,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace {
 

@@ -12,7 +12,8 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/rng.h"
+#include "core/hash.h"
+#include "krigtune/rng.h"
 #include "run/tuner.h"
 #include "search/model/best.h"
 

@@ -9,7 +9,7 @@
 #include <iostream>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "run/loop.h"
 #include "search/model/best.h"
 

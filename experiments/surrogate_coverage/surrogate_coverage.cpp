@@ -15,7 +15,7 @@
 
 #include "core/csv.h"
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/surrogate.h"
 
 namespace {

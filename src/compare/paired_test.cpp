@@ -17,8 +17,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/rng.h"
 #include "core/statistics.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::compare {
 namespace {

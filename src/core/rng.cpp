@@ -1,11 +1,10 @@
 // Philox4x32-10: ten rounds of two 32x32->64 multiplications and xors with a Weyl key sequence.
 // Constants and round function: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
-#include "core/rng.h"
-
-#include <fmt/format.h>
+#include "krigtune/rng.h"
 
 #include <cmath>
 #include <numbers>
+
 namespace krigtune {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
@@ -59,13 +58,5 @@ std::uint64_t Rng::below(std::uint64_t count) {
   } while (draw >= limit);
   return draw % count;
 }
-
-void Fnv1a64::add(const void* data, std::size_t bytes) {
-  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
-  const auto* byte = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) state_ = (state_ ^ byte[i]) * kPrime;
-}
-
-std::string Fnv1a64::hex() const { return fmt::format("{:016x}", state_); }
 
 }  // namespace krigtune

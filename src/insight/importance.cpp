@@ -22,9 +22,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/rng.h"
 #include "core/statistics.h"
 #include "insight/sobol_indices.h"
+#include "krigtune/rng.h"
 #include "search/model/best.h"
 #include "search/model/trial_model.h"
 

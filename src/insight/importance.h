@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/gaussian_process.h"
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "space/space.h"
 
 // First-order and total Sobol indices over configurations, see importance.cpp.

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
-#include "core/rng.h"
+#include "core/hash.h"
 #include "trial/process.h"
 #include "trial/trial_files.h"
 

@@ -20,9 +20,10 @@
 
 #include "core/block.h"
 #include "core/error.h"
-#include "core/rng.h"
+#include "core/hash.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
+#include "krigtune/rng.h"
 #include "schedule/knobs.h"
 #include "space/encoder.h"
 #include "trial/race.h"

@@ -21,7 +21,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "space/ranges.h"
 
 namespace krigtune::space {

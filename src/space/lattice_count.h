@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "space/bound_expression.h"
 #include "space/space.h"
 #include "space/vocabulary.h"

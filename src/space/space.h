@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "space/configuration.h"
 #include "space/parameter.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::surrogate {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::measure_test {
 

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
-#include "core/rng.h"
 #include "engine/host/communicator.h"
 #include "engine/host/launch.h"
 #include "engine/host/number_types.h"
@@ -20,6 +19,7 @@
 #include "engine/host/thread_communicator.h"
 #include "engine/host/transport_communicator.h"
 #include "engine/thread_processes.h"
+#include "krigtune/rng.h"
 #include "programs/bench/heartbeat.h"
 
 namespace krigtune::processes_test {

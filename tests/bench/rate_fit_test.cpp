@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "programs/bench/measure_machine.h"
 
 namespace krigtune::rate_fit_test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::step_times_test {
 

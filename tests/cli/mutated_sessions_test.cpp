@@ -9,7 +9,7 @@
 #include "cli/example_sessions.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::mutated_sessions_test {
 

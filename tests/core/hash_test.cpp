@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "core/rng.h"
+#include "core/hash.h"
 
 namespace krigtune::hash_test {
 

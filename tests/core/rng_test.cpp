@@ -1,4 +1,4 @@
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/rng.h"
 #include "cost/time/calibrate_time.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::calibration_test {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "plan/random_plans.h"
 #include "schedule/knobs.h"
 

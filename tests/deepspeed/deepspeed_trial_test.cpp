@@ -6,9 +6,9 @@
 
 #include "core/files.h"
 #include "core/json.h"
-#include "core/rng.h"
 #include "deepspeed/job/deepspeed_runner.h"
 #include "deepspeed/job/ds_trial.h"
+#include "krigtune/rng.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::deepspeed_trial_test {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/rng.h"
 #include "engine/host/number_types.h"
 #include "engine/host/thread_communicator.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::communicator_test {
 

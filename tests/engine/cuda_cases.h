@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/rng.h"
 #include "engine/host/kernels/kernel.h"
 #include "engine/host/number_types.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::cuda {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "core/rng.h"
 #include "engine/host/bound_plan.h"
 #include "engine/host/kernels/kernel_unit.h"
+#include "krigtune/rng.h"
 #include "plan/op_traits.h"
 #include "small_model.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/rng.h"
 #include "engine/host/kernels/kernel.h"
+#include "krigtune/rng.h"
 #include "plan/op_traits.h"
 
 namespace krigtune {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/rng.h"
 #include "engine/host/bound_plan.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::number_types_test {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "plan/build_plan.h"
 #include "schedule/knobs.h"
 

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "runner/command.h"
 #include "trial/program.h"
 

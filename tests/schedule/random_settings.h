@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "schedule/setting.h"
 
 namespace krigtune::schedule {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "core/rng.h"
 #include "journal/journal.h"
+#include "krigtune/rng.h"
 #include "search/fixtures.h"
 #include "search/model/best.h"
 #include "search/model/outlook.h"

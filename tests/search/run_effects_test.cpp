@@ -5,8 +5,8 @@
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
 
-#include "core/rng.h"
 #include "insight/predictions.h"
+#include "krigtune/rng.h"
 #include "search/fixtures.h"
 #include "search/model/best.h"
 #include "search/model/trial_model.h"

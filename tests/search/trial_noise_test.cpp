@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "search/fixtures.h"
 #include "search/model/trial_model.h"
 #include "search/trials/objective_scale.h"

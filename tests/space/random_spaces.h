@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "space/spaces.h"
 
 namespace krigtune {

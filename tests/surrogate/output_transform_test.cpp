@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::output_transform_test {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/points.h"
 
 namespace krigtune::reference {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/acquisition.h"
 #include "vector_unit/vector_unit.h"
 

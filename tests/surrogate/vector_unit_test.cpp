@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/processor.h"
-#include "core/rng.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::vector_unit_test {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::race_test {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "core/hash.h"
 #include "engine/cuda/kernels/initial_values.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/host/processes.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <numbers>
 
-#include "core/rng.h"
 #include "engine/host/number_types.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::engine {
 

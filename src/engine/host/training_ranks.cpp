@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/rng.h"
+#include "core/hash.h"
 #include "engine/host/processes.h"
 #include "engine/host/rank_values.h"
 #include "engine/host/thread_communicator.h"

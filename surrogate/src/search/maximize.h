@@ -2,7 +2,7 @@
 #include <Eigen/Core>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/maximize.h"
 
 namespace krigtune::surrogate {

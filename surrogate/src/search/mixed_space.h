@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/maximize.h"
 
 namespace krigtune::surrogate {

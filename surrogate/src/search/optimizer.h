@@ -1,5 +1,5 @@
 #pragma once
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "search/history.h"
 
 namespace krigtune::surrogate {

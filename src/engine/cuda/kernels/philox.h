@@ -1,4 +1,4 @@
-// Philox4x32-10 (Salmon et al., SC'11) as core/rng.h has it, for kernels: one block of four words from a counter.
+// Philox4x32-10 (Salmon et al., SC'11) as krigtune/rng.h has it, for kernels: one block of four words from a counter.
 #pragma once
 #include <cstdint>
 

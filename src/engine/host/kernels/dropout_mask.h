@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdint>
 
-#include "core/rng.h"
 #include "engine/host/kernels/kernel.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 

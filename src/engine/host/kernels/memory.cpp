@@ -1,9 +1,9 @@
 // Operations that only move or add elements.
 #include <algorithm>
 
-#include "core/rng.h"
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
+#include "krigtune/rng.h"
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <Eigen/Core>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/acquisition.h"
 #include "krigtune/surrogate/gaussian_process.h"
 

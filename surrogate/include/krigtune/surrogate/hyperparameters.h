@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/surrogate/mean.h"
 #include "krigtune/surrogate/points.h"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/acquisition.h"
 
 namespace krigtune::surrogate {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/rng.h"
+#include "krigtune/rng.h"
 #include "krigtune/surrogate/gaussian_process.h"
 #include "krigtune/surrogate/hyperparameters.h"
 #include "krigtune/surrogate/output_transform.h"

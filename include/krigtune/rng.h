@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
+
 namespace krigtune {
 
 /// Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3").
@@ -41,17 +41,5 @@ class Rng {
 
 /// One block of Philox4x32-10: a pure function of (counter, key).
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo). Bytes may be fed in any portions.
-class Fnv1a64 {
- public:
-  void add(const void* data, std::size_t bytes);
-  std::uint64_t value() const { return state_; }
-  /// 16 lower-case hex digits.
-  std::string hex() const;
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325ULL;
-};
 
 }  // namespace krigtune
