@@ -179,8 +179,6 @@ def print_table(path):
         start = f"| {n} | {task} | {count if count else '-'} | {ours:.3g} |"
         if tool != "krigtune":
             print(f"{start} {NAMES[tool]} | {theirs:.3g} | {theirs / ours:.0f} |")
-        elif all((n, task, count, peer) not in times for peer in ("botorch", "optuna")):
-            print(f"{start} | | |")
 
 
 def main():

@@ -10,14 +10,13 @@
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/maximize.h"
+#include "krigtune/surrogate/surrogate.h"
 
 namespace {
 
 using Eigen::Index;
 using krigtune::Rng;
-using krigtune::surrogate::CandidatePredictions;
 using krigtune::surrogate::Observations;
 using krigtune::surrogate::Points;
 using krigtune::surrogate::Surrogate;
@@ -65,7 +64,6 @@ class Measurement {
     for (const Index count : kCandidates) {
       report("fit and score", count, fit + scoring(first, observed_, count));
       report("refit and score", count, refit + scoring(second, observed_and_one_, count));
-      report("append and rescore", count, appending(first, count));
     }
     report("fit and suggest", 0, fit + suggesting(first, observed_));
     report("refit and suggest", 0, refit + suggesting(second, observed_and_one_));
@@ -89,14 +87,6 @@ class Measurement {
     const Points candidates = candidates_.points.slice(0, count);
     const double began = cpu_s();
     choose(surrogate.predict(candidates), observed);
-    return cpu_s() - began;
-  }
-  double appending(Surrogate surrogate, Index count) {
-    CandidatePredictions predictions(candidates_.points.slice(0, count));
-    predictions.predict(surrogate);
-    const double began = cpu_s();
-    surrogate.append(slice(observed_and_one_, n_, 1));
-    choose(predictions.predict(surrogate), observed_and_one_);
     return cpu_s() - began;
   }
   double suggesting(const Surrogate& surrogate, const Observations& observed) {

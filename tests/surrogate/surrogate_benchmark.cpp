@@ -7,7 +7,6 @@
 #include <string>
 
 #include "krigtune/surrogate/acquisition.h"
-#include "krigtune/surrogate/candidate_predictions.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "surrogate/reference_gp.h"
 #include "vector_unit/vector_unit.h"
@@ -71,24 +70,6 @@ void refit_and_score(benchmark::State& state, int dims) {
   state.counters["peak_MB"] = peak_memory();
 }
 
-/// Hyperparameters kept and one observation appended; all candidates scored, with what was kept of them.
-void append_and_rescore(benchmark::State& state, int dims) {
-  const Problem problem(state, dims);
-  const surrogate::Surrogate before = fitted(problem);
-  surrogate::CandidatePredictions predictions(problem.candidates);
-  for (auto _ : state) {
-    state.PauseTiming();
-    surrogate::Surrogate surrogate = before;
-    predictions.predict(surrogate);
-    state.ResumeTiming();
-    surrogate.append(problem.one_more);
-    benchmark::DoNotOptimize(
-        surrogate::log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
-  }
-  state.counters["rows_computed"] = static_cast<double>(predictions.rows_computed());
-  state.counters["peak_MB"] = peak_memory();
-}
-
 /// The whole fit, from several starts.
 void fit(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
@@ -107,17 +88,6 @@ void score(benchmark::State& state, int dims) {
   for (auto _ : state)
     benchmark::DoNotOptimize(
         surrogate::log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
-}
-
-/// The first predictions over a list, with all rows kept for the next.
-void score_and_keep(benchmark::State& state, int dims) {
-  const Problem problem(state, dims);
-  const surrogate::Surrogate surrogate = fitted(problem);
-  for (auto _ : state) {
-    surrogate::CandidatePredictions predictions(problem.candidates);
-    benchmark::DoNotOptimize(
-        surrogate::log_expected_improvement(predictions.predict(surrogate), problem.best()).eval());
-  }
 }
 
 /// The dense algebra of one likelihood with its gradient.
@@ -160,26 +130,19 @@ void add(const std::string& name, Work work, int count, int candidates, int dims
 void add_goals() {
   add("goal/refit_and_score", refit_and_score, 100, 10'000);
   add("goal/refit_and_score", refit_and_score, 100, 100'000);
-  add("goal/append_and_rescore", append_and_rescore, 100, 100'000);
   add("goal/refit_and_score", refit_and_score, 1000, 10'000);
-  add("goal/append_and_rescore", append_and_rescore, 1000, 10'000);
 }
 
 void add_growth() {
   for (const int count : {30, 100, 300, 1000}) {
     add("growth/fit", fit, count, 0);
     add("growth/score", score, count, 10'000);
-    add("growth/append_and_rescore", append_and_rescore, count, 10'000);
   }
   for (const int dims : {2, 32}) {
     add("growth/fit", fit, 100, 0, dims);
     add("growth/score", score, 100, 10'000, dims);
   }
-  for (const int candidates : {1'000, 100'000}) {
-    add("growth/score", score, 100, candidates);
-    add("growth/score_and_keep", score_and_keep, 100, candidates);
-    add("growth/append_and_rescore", append_and_rescore, 100, candidates);
-  }
+  for (const int candidates : {1'000, 100'000}) add("growth/score", score, 100, candidates);
 }
 
 void add_units() {

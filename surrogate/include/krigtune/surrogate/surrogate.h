@@ -53,8 +53,6 @@ class Surrogate final : public Model {
   double scale() const { return scale_; }
   /// Of standardised outputs: one, or one for each draw of the hyperparameters.
   const std::vector<GaussianProcess>& processes() const { return processes_; }
-  /// Predictions of the processes, one each, as one in latent units: mean and variance of their equal mixture.
-  Prediction mixture(const std::vector<Prediction>& each) const;
   /// The points as the processes know them: features transformed and standardised.
   Points standardised(const Points& points) const;
 
@@ -62,6 +60,8 @@ class Surrogate final : public Model {
   Observations learn_scales(const Observations& observations);
   FitReport take(FittedHyperparameters fitted, const Observations& data, Rng& rng);
   Observations standardised(const Observations& observations) const;
+  /// Predictions of the processes, one each, as one in latent units: mean and variance of their equal mixture.
+  Prediction mixture(const std::vector<Prediction>& each) const;
 
   SurrogateOptions options_;
   std::shared_ptr<const Kernel> kernel_;
