@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "krigtune/rng.h"
 #include "run/loop.h"
+#include "run/prepared.h"
 #include "search/model/best.h"
 
 namespace krigtune {
@@ -58,15 +59,14 @@ struct Ended {
 /// A space, prepared once for all seeds.
 class Replayed {
  public:
-  explicit Replayed(const std::filesystem::path& file)
-      : session_(session::load_session(file)), filter_(session_), candidates_(session_, filter_, priors()) {}
+  explicit Replayed(const std::filesystem::path& file) : prepared_(session::load_session(file)) {}
 
   Ended run(std::uint64_t seed, double noise, const std::filesystem::path& directory) const {
     const trial::RunnerFactory make_runner = [&] {
-      return std::make_unique<NoisyRunner>(*session_.table, session_.objective.field, noise, seed);
+      return std::make_unique<NoisyRunner>(*prepared_.session.table, prepared_.session.objective.field, noise, seed);
     };
     std::filesystem::remove_all(directory);
-    session::Session session = session_;
+    session::Session session = prepared_.session;
     // A table whose rows take turns is not exact: the model is to know that values are noisy.
     if (noise > 0.0) std::get<runner::ReplaySpec>(session.runner).repeats = runner::ReplaySpec::Repeats::kCycle;
     run::RunOptions options;
@@ -74,28 +74,23 @@ class Replayed {
     run::Observer nobody;
     const std::atomic<bool> stop{false};
     const run::RunResult result =
-        run::run_session(session, candidates_, make_runner, directory, options, clock_, nobody, stop);
+        run::run_session(session, prepared_.candidates, make_runner, directory, options, clock_, nobody, stop);
     Ended ended;
     ended.reason = result.reason;
     ended.trials = search::closed_trials(result.history);
     if (result.outlook) ended.bound = result.outlook->regret_bound;
-    const auto best = search::recommend(session, candidates_, result.history, seed);
+    const auto best = search::recommend(session, prepared_.candidates, result.history, seed);
     if (best) ended.regret = regret_of(best->configuration);
     ended.first_near = session.budget.trials + 1;
     for (const journal::Trial& trial : result.history) add(trial, ended);
     return ended;
   }
 
-  std::string name() const { return session_.file.stem().string(); }
+  std::string name() const { return prepared_.session.file.stem().string(); }
 
  private:
-  forecast::Priors priors() const {
-    auto physics = forecast::make_physics_prior(session_, filter_);
-    return physics ? forecast::Priors{physics} : forecast::Priors{};
-  }
-
   void add(const journal::Trial& trial, Ended& ended) const {
-    const std::optional<double> value = search::value_of(trial, session_.objective);
+    const std::optional<double> value = search::value_of(trial, prepared_.session.objective);
     if (!value) return;
     if (regret_of(trial.proposal.configuration) <= kNear)
       ended.first_near = std::min(ended.first_near, trial.number + 1);
@@ -108,14 +103,13 @@ class Replayed {
   }
 
   double regret_of(const space::Configuration& configuration) const {
-    const trial::Outcome outcome = session_.table->look_up(configuration, 0);
-    const double value = std::get<trial::Measured>(outcome).metrics.at(session_.objective.field);
-    return search::gain_over(session_.objective, *session_.table->optimum(session_.space), value) - 1.0;
+    const session::Session& session = prepared_.session;
+    const trial::Outcome outcome = session.table->look_up(configuration, 0);
+    const double value = std::get<trial::Measured>(outcome).metrics.at(session.objective.field);
+    return search::gain_over(session.objective, *session.table->optimum(session.space), value) - 1.0;
   }
 
-  session::Session session_;
-  session::MemoryFilter filter_;
-  search::Candidates candidates_;
+  run::Prepared prepared_;
   ManualClock clock_;
 };
 

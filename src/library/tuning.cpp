@@ -3,8 +3,8 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "forecast/plan_study.h"
-#include "forecast/warm_start.h"
 #include "run/by_hand.h"
+#include "run/prepared.h"
 #include "run/run_directory.h"
 #include "search/model/best.h"
 
@@ -34,20 +34,16 @@ trial::Outcome outcome_of(const TrialResult& result, const session::Objective& o
 }  // namespace
 
 struct Tuning::Impl {
-  session::Session session;
+  run::Prepared prepared;
   std::filesystem::path directory;
   run::LoopOptions options;
   SystemClock clock;
-  session::MemoryFilter filter;
-  search::Candidates candidates;
 
   Impl(session::Session read, std::filesystem::path path, std::uint64_t seed)
-      : session(std::move(read)),
-        directory(std::move(path)),
-        filter(session),
-        candidates(session, filter, forecast::make_priors(session, filter, {})) {
+      : prepared(std::move(read)), directory(std::move(path)) {
     options.seed = seed;
   }
+  const session::Session& session() const { return prepared.session; }
 };
 
 Tuning::Tuning(const std::filesystem::path& session_file, std::filesystem::path directory, std::uint64_t seed)
@@ -58,7 +54,7 @@ Tuning& Tuning::operator=(Tuning&&) noexcept = default;
 
 std::optional<AskedTrial> Tuning::ask() {
   const std::vector<journal::Trial> asked =
-      run::ask_by_hand(impl_->session, impl_->candidates, impl_->directory, impl_->options, impl_->clock, 1);
+      run::ask_by_hand(impl_->session(), impl_->prepared.candidates, impl_->directory, impl_->options, impl_->clock, 1);
   if (asked.empty()) return std::nullopt;
   const journal::Proposal& proposal = asked.front().proposal;
   AskedTrial trial{asked.front().number, values_of(proposal.configuration), proposal.predicted_value, std::nullopt};
@@ -67,23 +63,23 @@ std::optional<AskedTrial> Tuning::ask() {
 }
 
 void Tuning::tell(int trial, const TrialResult& result) {
-  run::tell_by_hand(impl_->session, impl_->directory, trial, outcome_of(result, impl_->session.objective),
+  run::tell_by_hand(impl_->session(), impl_->directory, trial, outcome_of(result, impl_->session().objective),
                     impl_->clock);
 }
 
 std::optional<Best> Tuning::best() const {
   const std::filesystem::path journal = run::journal_path(impl_->directory);
   if (!std::filesystem::exists(journal)) return std::nullopt;
-  const auto found =
-      search::recommend(impl_->session, impl_->candidates, journal::read_journal(journal), impl_->options.seed);
+  const auto found = search::recommend(impl_->session(), impl_->prepared.candidates, journal::read_journal(journal),
+                                       impl_->options.seed);
   if (!found) return std::nullopt;
   return Best{found->trial, values_of(found->configuration), found->value, found->lower_95, found->upper_95,
               found->gain};
 }
 
 PlanAnswer Tuning::plan() const {
-  const forecast::Forecaster forecaster(impl_->session, impl_->filter);
-  const forecast::PlanStudy study = forecast::study_plan(impl_->session, forecaster, {});
+  const forecast::Forecaster forecaster(impl_->session(), impl_->prepared.filter);
+  const forecast::PlanStudy study = forecast::study_plan(impl_->session(), forecaster, {});
   PlanAnswer answer{study.looked_at(), study.counts.fit, study.counts.uncertain, study.counts.too_large, {}, {}};
   if (!study.best.empty()) {
     answer.fastest = values_of(study.best.front().configuration);

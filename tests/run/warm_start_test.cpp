@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "run/earlier_run.h"
 #include "run/loop_fixture.h"
+#include "run/prepared.h"
 #include "user_error.h"
 
 namespace krigtune::warm_start_test {
@@ -38,8 +39,8 @@ forecast::EarlierRun run_of(const session::Session& session, const Speed& value,
 
 // Trials of bayes until a value within 2 % of the best, in the mean over seeds.
 double mean_trials_to_best(const session::Session& session, const forecast::EarlierRuns& runs) {
-  const session::MemoryFilter filter(session);
-  const search::Candidates candidates(session, filter, forecast::make_priors(session, filter, runs));
+  const run::Prepared prepared(session, runs);
+  const search::Candidates& candidates = prepared.candidates;
   double best = 0.0;
   for (std::size_t i = 0; i < candidates.size(); ++i) best = std::max(best, speed(candidates[i], 0.5));
   constexpr int kSeeds = 4;
@@ -169,8 +170,8 @@ TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
   std::filesystem::remove_all(old);
   StoppingObserver observer;
   FakeRunner runner([&](const space::Configuration& c) { return answer(session, c); });
-  const session::MemoryFilter filter(session);
-  const search::Candidates candidates(session, filter, forecast::make_priors(session, filter, options_.loop.earlier));
+  const run::Prepared prepared(session, options_.loop.earlier);
+  const search::Candidates& candidates = prepared.candidates;
   ASSERT_EQ(candidates.beliefs().size(), 1U);
   run::run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
 

@@ -84,7 +84,7 @@ int ask(const Context& context) {
   const std::filesystem::path directory = context.arguments.operand();
   run::RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
-  const Prepared prepared(record.session, record.options.earlier);
+  const run::Prepared prepared(record.session, record.options.earlier);
   const std::vector<journal::Trial> trials =
       run::ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
   context.console.out << trials_document(trials);
@@ -266,7 +266,7 @@ int tell(const Context& context) {
   const std::string& metric = record.session.objective.reported_field();
   const trial::Outcome reported =
       arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
-  const Prepared prepared(record.session, record.options.earlier);
+  const run::Prepared prepared(record.session, record.options.earlier);
   const session::Session& session = prepared.session;
   const journal::Trial trial =
       run::tell_by_hand(session, directory, static_cast<int>(*number),

@@ -317,7 +317,7 @@ int compare_strategies(const Context& context) {
   options.directory = directory_of(context.arguments, to_compare);
   if (context.arguments.flag("show-config")) return show_config(context, to_compare, compare_settings(options));
   know_this_machine(context, to_compare);
-  const Prepared prepared(std::move(to_compare));
+  const run::Prepared prepared(std::move(to_compare));
   const session::Session& session = prepared.session;
   if (prepared.candidates.empty()) return say_nothing_fits(context);
   const Interrupt interrupt(

@@ -9,6 +9,7 @@
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/command_line.h"
 #include "report/run_view.h"
+#include "run/prepared.h"
 #include "run/run_directory.h"
 #include "search/model/best.h"
 #include "session/session.h"
@@ -52,21 +53,6 @@ std::string closed_trial_text(const session::Session& session, const journal::Tr
 /// " (emulated network)", or "". The full label stands in the summary; a line has no room for it.
 std::string short_emulated_note(const session::Session& session);
 
-/// A session with what is worked out from it once.
-struct Prepared {
-  session::Session session;
-  session::MemoryFilter filter;
-  search::Candidates candidates;
-
-  /// `earlier`: runs that it is warm-started from.
-  explicit Prepared(session::Session read, const forecast::EarlierRuns& earlier = {})
-      : session(std::move(read)),
-        filter(session),
-        candidates(session, filter, forecast::make_priors(session, filter, earlier)) {}
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-};
-
 /// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named
 /// must then be those (UserError).
 void declare_warm_start(boost::program_options::options_description& options);
@@ -80,7 +66,7 @@ session::Session session_of(const Context& context, const std::filesystem::path&
 struct LoadedRun {
   std::filesystem::path directory;
   run::LoopOptions options;
-  Prepared prepared;
+  run::Prepared prepared;
   search::History history;
 
   /// Throws UserError when the directory holds no run.

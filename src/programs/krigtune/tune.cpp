@@ -186,7 +186,7 @@ std::string command_to_spend_the_budget(const Context& context) {
   return fmt::format("{} --{}", command_to_go_on(context), kFullBudget);
 }
 
-void say_what_is_tuned(const Context& context, const Prepared& prepared, const std::filesystem::path& directory) {
+void say_what_is_tuned(const Context& context, const run::Prepared& prepared, const std::filesystem::path& directory) {
   const search::Candidates& candidates = prepared.candidates;
   std::string text = directory.string() + ": ";
   if (candidates.listed()) {
@@ -224,7 +224,7 @@ int tune(const Context& context) {
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
-  const Prepared prepared(std::move(session), options.loop.earlier);
+  const run::Prepared prepared(std::move(session), options.loop.earlier);
 
   Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
