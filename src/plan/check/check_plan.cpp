@@ -79,13 +79,15 @@ std::vector<PlanCheckResult> run_plan_checks(const StepPlan& plan) {
   return results;
 }
 
-PlanFindings check_plan(const StepPlan& plan) {
+PlanFindings findings_of(const std::vector<PlanCheckResult>& results) {
   PlanFindings lines;
-  for (const PlanCheckResult& result : run_plan_checks(plan)) {
+  for (const PlanCheckResult& result : results) {
     lines.insert(lines.end(), result.findings.begin(), result.findings.end());
   }
   return lines;
 }
+
+PlanFindings check_plan(const StepPlan& plan) { return findings_of(run_plan_checks(plan)); }
 
 // Every wait and every predecessor in a stream comes earlier in the order of issue, which is the same on all ranks: so
 // the operations of all ranks, a collective counted as one, have an order in which each can run when its turn comes.

@@ -38,6 +38,10 @@ struct PlanCheckResult {
 /// grows with operations times ranks.
 std::vector<PlanCheckResult> run_plan_checks(const StepPlan& plan);
 
+/// The findings of all checks, in their order. Empty: the plan is right, for a check that was not made comes after one
+/// that found something.
+PlanFindings findings_of(const std::vector<PlanCheckResult>& results);
+
 /// The findings of run_plan_checks.
 PlanFindings check_plan(const StepPlan& plan);
 

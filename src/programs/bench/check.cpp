@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -20,16 +19,8 @@ using Results = std::vector<plan::PlanCheckResult>;
 
 constexpr int kCheckSchemaVersion = 1;
 
-plan::PlanFindings findings_of(const Results& results) {
-  plan::PlanFindings findings;
-  for (const plan::PlanCheckResult& result : results) {
-    findings.insert(findings.end(), result.findings.begin(), result.findings.end());
-  }
-  return findings;
-}
-
 Json check_json(const TrainingJob& job, const plan::StepPlan& plan, const Results& results) {
-  const plan::PlanFindings findings = findings_of(results);
+  const plan::PlanFindings findings = plan::findings_of(results);
   Json json = {{"schema_version", kCheckSchemaVersion},
                {"program", "krigtune-bench"},
                {"version", KRIGTUNE_VERSION},
@@ -78,8 +69,7 @@ std::string check_text(const TrainingJob& job, const plan::StepPlan& plan, const
 int check(const TrainingJob& job, const plan::StepPlan& plan, const BenchOptions& options, std::ostream& out) {
   const Results results = plan::run_plan_checks(plan);
   out << (options.json ? check_json(job, plan, results).dump(2) + "\n" : check_text(job, plan, results)) << std::flush;
-  const bool is_right = std::all_of(results.begin(), results.end(), [](const auto& result) { return result.passed(); });
-  return is_right ? BenchExit::kOk : BenchExit::kFindings;
+  return plan::findings_of(results).empty() ? BenchExit::kOk : BenchExit::kFindings;
 }
 
 int check_config(const BenchOptions& options, std::ostream& out) {
