@@ -30,10 +30,11 @@ class CheckOfABench : public testing::Test {
   }
   ~CheckOfABench() override { std::filesystem::remove_all(folder_); }
 
-  Ended run(const std::string& arguments) {
+  /// `before`: variables of the environment, as the shell takes them.
+  Ended run(const std::string& arguments, const std::string& before = "") {
     const std::filesystem::path path = folder_ / "config.json";
     write_atomically(path, config_.dump());
-    return run_shell(std::string("'") + KRIGTUNE_BENCH + "' --check --config '" + path.string() + "' " + arguments,
+    return run_shell(before + " '" + KRIGTUNE_BENCH + "' --check --config '" + path.string() + "' " + arguments,
                      folder_);
   }
   Ended check(const plan::StepPlan& plan, bool json) const {
@@ -118,6 +119,42 @@ TEST_F(CheckOfABench, RefusesBadInput) {
   EXPECT_EQ(ended.document()["status"], "failed");
   EXPECT_EQ(ended.document()["reason"], "invalid");
   EXPECT_NE(ended.err.find("zero_stage"), std::string::npos) << ended.err;
+}
+
+TEST_F(CheckOfABench, RefusesToDoSomethingElseBesides) {
+  const auto refuses = [&](const std::string& arguments, const std::string& words) {
+    const Ended ended = run_shell(std::string("'") + KRIGTUNE_BENCH + "' " + arguments, folder_);
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_EQ(ended.out, "") << arguments;
+    EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
+  };
+  refuses("--check --config c.json --probe", "--check and --probe do not go together");
+  refuses("--measure-machine 2 --check", "--check and --measure-machine do not go together");
+  refuses("--probe --measure-machine 2", "--probe and --measure-machine do not go together");
+  refuses("--probe --check --measure-machine 2", "--check and --probe and --measure-machine do not go together");
+}
+
+// Started as by torchrun: all processes end alike, and the first one says why.
+TEST_F(CheckOfABench, PrintsOnceWhereEachRankIsAProcess) {
+  const std::string second = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1";
+  const auto is_said_once = [&](int exit_code) {
+    const Ended alone = run("");
+    const Ended first = run("", "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1");
+    EXPECT_EQ(first.exit_code, exit_code) << first.err;
+    EXPECT_EQ(first.out, alone.out);
+    EXPECT_EQ(first.err, alone.err);
+    EXPECT_NE(first.out + first.err, "");
+    for (const char* arguments : {"", "--json"}) {
+      const Ended other = run(arguments, second);
+      EXPECT_EQ(other.exit_code, exit_code);
+      EXPECT_EQ(other.out, "");
+      EXPECT_EQ(other.err, "");
+    }
+  };
+  is_said_once(0);
+  config_["configuration"]["zero_stage"] = 4;
+  is_said_once(2);
 }
 
 // It checks what could not run here: of a GPU that is not there, with more memory than there is.

@@ -78,6 +78,17 @@ void require(bool good, const char* option, const char* what) {
   if (!good) throw UserError(fmt::format("--{} {}", option, what), kSeeHelp);
 }
 
+// Each of these does one thing instead of training: of two, one would be left undone without a word.
+void require_one_task(const po::variables_map& given) {
+  std::vector<std::string> tasks;
+  for (const char* name : {"check", "probe", "measure-machine"}) {
+    if (given.count(name) > 0) tasks.push_back(fmt::format("--{}", name));
+  }
+  if (tasks.size() < 2) return;
+  throw UserError(fmt::format("{} do not go together: each does one thing of its own", join(tasks, " and ")),
+                  "give one of them at a time");
+}
+
 DeviceChoice device_from(const std::string& text) {
   const std::map<std::string, DeviceChoice> known = {
       {"auto", DeviceChoice::kAuto}, {"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}};
@@ -98,6 +109,7 @@ workload::Precision precision_from(const std::string& text) {
 
 BenchOptions parse_options(const std::vector<std::string>& arguments) {
   const po::variables_map given = parse(arguments);
+  require_one_task(given);
   BenchOptions options;
   options.help = given.count("help") > 0;
   options.version = given.count("version") > 0;

@@ -170,6 +170,12 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const engine
   return result.ending.exit_code;
 }
 
+// Every rank checks, so that all end with the same code; one of them says what was found.
+int check_as_rank(const BenchOptions& options, int rank, std::ostream& out) {
+  std::ostream nowhere(nullptr);
+  return check_config(options, rank == 0 ? out : nowhere);
+}
+
 }  // namespace
 
 int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
@@ -183,7 +189,10 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     json = options.json;
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
-    if (options.check) return check_config(options, out);
+    if (options.check) {
+      launch = engine::launch_from(process_environment());
+      return check_as_rank(options, launch.rank, out);
+    }
     if (options.probe) return engine.probe(options.json, out);
     result = result_of(engine, options);
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
