@@ -28,7 +28,12 @@ class SessionOfJob : public testing::Test {
   }
   ~SessionOfJob() override { ::unsetenv("DS_ACCELERATOR"); }
 
-  void gpus(int count) { request_.gpus = {count, "NVIDIA H100 80GB HBM3", kH100Bytes}; }
+  void gpus(int count) {
+    request_.find_gpus = [this, count] {
+      ++probes_;
+      return deepspeed::NodeGpus{count, "NVIDIA H100 80GB HBM3", kH100Bytes};
+    };
+  }
 
   // Of `launcher`, then a script with these flags.
   deepspeed::JobSession made(const std::vector<std::string>& launcher, const std::vector<std::string>& flags = kSizes) {
@@ -61,6 +66,7 @@ echo '{"num_params": 1000000, "activation_mem_per_gpu": 4096, "rank": 0}' > "$(d
   TemporaryDirectory directory_;
   deepspeed::JobRequest request_;
   std::vector<std::string> progress_;
+  int probes_ = 0;  ///< how often the node was asked for its GPUs
 };
 
 bool says(const deepspeed::JobSession& made, const std::string& text) {
@@ -85,6 +91,16 @@ TEST_F(SessionOfJob, RanksAreOnTheCpuWhereTheEnvironmentSaysSo) {
   const deepspeed::JobSession on_cpu = made({"deepspeed", "--num_gpus", "2"});
   EXPECT_EQ(on_cpu.session.cluster.gpu, "local");
   EXPECT_FALSE(on_cpu.json["memory"].contains("limit_gib"));
+  EXPECT_EQ(probes_, 0);
+}
+
+TEST_F(SessionOfJob, AsksForGpusOnceAndNotForAJobThatItRefuses) {
+  gpus(4);
+  made({"deepspeed"});
+  EXPECT_EQ(probes_, 1);
+  request_.ds_config = directory_ / "missing.json";
+  EXPECT_NE(refusal({"deepspeed"}).find("missing.json"), std::string::npos);
+  EXPECT_EQ(probes_, 1);
 }
 
 TEST_F(SessionOfJob, TakesOtherNodesForNodesLikeThisOne) {

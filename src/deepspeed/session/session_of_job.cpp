@@ -86,9 +86,9 @@ void leave_unnamed(KnownJob& job) {
 }
 
 // Looks at this node and the environment, and completes the ranks and nodes of the command, if there is one.
-void find_machine(const NodeGpus& of_node, const Clock& clock, KnownJob& job) {
+void find_machine(const std::function<NodeGpus()>& find_gpus, const Clock& clock, KnownJob& job) {
   const bool on_cpu = variable_or_empty("DS_ACCELERATOR") == "cpu";
-  const NodeGpus gpus = on_cpu ? NodeGpus{} : of_node;
+  const NodeGpus gpus = on_cpu ? NodeGpus{} : find_gpus();
   DsMachine& machine = job.inputs.machine;
   if (!job.inputs.command) {
     describe_node(gpus, false, machine);
@@ -137,7 +137,7 @@ KnownJob known_job(const JobRequest& request, const Clock& clock) {
     inputs.model.hf_config = *request.hf_config;
   }
   inputs.tensor_parallel = request.tensor_parallel;
-  find_machine(request.gpus, clock, job);
+  find_machine(request.find_gpus, clock, job);
   return job;
 }
 

@@ -44,7 +44,9 @@ struct JobRequest {
   bool tensor_parallel = false;                    ///< search AutoTP too, if one trial with it succeeds
   /// Where nobody says how many ranks there are, take this node's and say so in a remark; otherwise a UserError.
   bool may_guess_ranks = false;
-  NodeGpus gpus;
+  /// Asks this node for its GPUs. Called at most once: where DS_ACCELERATOR is "cpu", or the job is refused for its
+  /// files alone, not at all. Unless somebody sets it, there are none.
+  std::function<NodeGpus()> find_gpus = [] { return NodeGpus{}; };
   JobLaunches launches = JobLaunches::kNone;
   /// Of the run. What the job was asked is kept beside it, in <run_directory>.model, which a fresh run leaves alone.
   std::filesystem::path run_directory;

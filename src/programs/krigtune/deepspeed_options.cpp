@@ -24,8 +24,10 @@ deepspeed::JobRequest request_of(const Context& context, const std::filesystem::
   request.command = arguments.users_command();
   request.hf_config = arguments.text(kHfConfig);
   request.tensor_parallel = arguments.flag(kTensorParallelOption);
-  const engine::GpuProbe probe = engine::probe_gpus();
-  request.gpus = {probe.gpus, probe.name, probe.memory_bytes};
+  request.find_gpus = [] {
+    const engine::GpuProbe probe = engine::probe_gpus();
+    return deepspeed::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};
+  };
   request.launches = launches;
   request.run_directory = run_directory;
   request.progress = [&log = context.log](const std::string& text) { log.progress(text); };
