@@ -14,6 +14,8 @@ build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev li
 test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
                python3-jsonschema)
 lint_packages=(git clang-format clang-tidy)
+# Without these the tests of manual pages, completion and Debian packages are skipped.
+package_packages=(groff-base zsh fish dpkg-dev file)
 
 say() { printf '%s\n' "$*"; }
 

@@ -16,6 +16,15 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kSeeHelp = "see krigtune-bench --help";
+constexpr const char* kCall = "krigtune-bench --config C.json [options]";
+constexpr const char* kSummary = "trains one configuration for a while and says how fast it was";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok, 1 --check found something, 2 bad input, 10 does not fit in memory (nothing was run),\n"
+    "11 memory could not be had, 12 a hang, 13 another process of the job is gone, 14 the loss is no number,\n"
+    "77 no GPU, 128 + n: signal n.\n";
+constexpr const char* kProcesses =
+    "Under mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
+    "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
 
 po::options_description declare() {
   po::options_description declared("Options", 110);
@@ -145,14 +154,22 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
 
 std::string help_text() {
   std::ostringstream text;
-  text << "krigtune-bench --config C.json [options]: trains one configuration for a while and says how fast it was.\n\n"
-       << declare()
-       << "\nExit codes: 0 ok, 1 --check found something, 2 bad input, 10 does not fit in memory (nothing was run),\n"
-          "11 memory could not be had, 12 a hang, 13 another process of the job is gone, 14 the loss is no number,\n"
-          "77 no GPU, 128 + n: signal n.\n"
-          "\nUnder mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
-          "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
+  text << kCall << ": " << kSummary << ".\n\n" << declare() << "\n" << kExitCodes << "\n" << kProcesses;
   return text.str();
+}
+
+manual::Page manual_page() {
+  manual::Section options{"OPTIONS"};
+  const po::options_description declared = declare();
+  for (const auto& option : declared.options()) {
+    options.items.push_back(
+        {manual::option_term('\0', option->long_name(), option->format_parameter()), option->description()});
+  }
+  return {"krigtune-bench",
+          kSummary,
+          kCall,
+          {{"DESCRIPTION", kProcesses}, options, {"EXIT STATUS", kExitCodes}},
+          {"krigtune", "krigtune-doctor"}};
 }
 
 TrainingJob load_job(const std::filesystem::path& path) {

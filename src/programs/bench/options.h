@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "programs/bench/measure.h"
+#include "programs/manual/manual.h"
 #include "space/configuration.h"
 #include "workload/hardware.h"
 #include "workload/workload.h"
@@ -39,6 +40,8 @@ struct BenchOptions {
 BenchOptions parse_options(const std::vector<std::string>& arguments);
 
 std::string help_text();
+
+manual::Page manual_page();
 
 /// What is to be trained, and how: the file given with --config.
 struct TrainingJob {

@@ -20,14 +20,30 @@ namespace po = boost::program_options;
 constexpr const char* kOperands = "operands";
 constexpr std::string_view kPrefix = "KRIGTUNE_";
 
-// Marks values that the environment does not give.
-struct TypedOnly {
-  virtual ~TypedOnly() = default;
+// What Boost's values do not know.
+struct Declared {
+  Words words;
+  bool typed_only = false;  // the environment does not give it
+  virtual ~Declared() = default;
 };
 template <class T>
-struct TypedOnlyValue final : po::typed_value<T>, TypedOnly {
-  TypedOnlyValue() : po::typed_value<T>(nullptr) {}
+struct DeclaredValue final : po::typed_value<T>, Declared {
+  DeclaredValue() : po::typed_value<T>(nullptr) {}
 };
+
+// The options take over what is returned, as they do po::value's.
+template <class T>
+po::typed_value<T>* declared_value(const char* name, bool typed_only, Words words) {
+  auto value = std::make_unique<DeclaredValue<T>>();
+  value->value_name(name);
+  value->words = std::move(words);
+  value->typed_only = typed_only;
+  return value.release();
+}
+
+const Declared* declared_of(const po::option_description& option) {
+  return dynamic_cast<const Declared*>(option.semantic().get());
+}
 
 // Prefixes are not guessed: a script that says --tri would break with the next option that begins so.
 constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -90,30 +106,32 @@ std::string only_operand(const Command& command, const po::variables_map& values
 
 }  // namespace
 
-po::value_semantic* value_named(const char* name) { return po::value<std::string>()->value_name(name); }
+po::value_semantic* value_named(const char* name, Words words) {
+  return declared_value<std::string>(name, false, std::move(words));
+}
 
-// The options take over what these return, as they do po::value's.
-po::value_semantic* typed_value_named(const char* name) {
-  auto value = std::make_unique<TypedOnlyValue<std::string>>();
-  value->value_name(name);
-  return value.release();
+po::value_semantic* typed_value_named(const char* name, Words words) {
+  return declared_value<std::string>(name, true, std::move(words));
 }
 
 po::value_semantic* repeated_value_named(const char* name) {
-  auto value = std::make_unique<TypedOnlyValue<std::vector<std::string>>>();
-  value->value_name(name)->composing();
-  return value.release();
+  return declared_value<std::vector<std::string>>(name, true, {})->composing();
+}
+
+Words words_of(const po::option_description& option) {
+  const Declared* declared = declared_of(option);
+  return declared == nullptr ? Words() : declared->words;
 }
 
 std::optional<std::string> variable_of(const po::option_description& option) {
-  const po::value_semantic* semantic = option.semantic().get();
-  if (semantic->max_tokens() == 0 || dynamic_cast<const TypedOnly*>(semantic) != nullptr) return std::nullopt;
+  const Declared* declared = declared_of(option);
+  if (declared == nullptr || declared->typed_only) return std::nullopt;  // flags are typed
   return variable_name(option.long_name());
 }
 
 std::vector<std::string> unknown_variables(const Environment& environment) {
-  std::vector<std::string> known = {"CUDA", "MPI", "TESTS", "WERROR"};  // of the build: CMakeLists.txt
-  std::map<std::string, std::string> typed_only;                        // variable, option
+  std::vector<std::string> known = {"CUDA", "INSTALL", "MPI", "TESTS", "WERROR"};  // of the build: CMakeLists.txt
+  std::map<std::string, std::string> typed_only;                                   // variable, option
   for (const Command& command : commands()) {
     const po::options_description options = options_of(command);
     for (const auto& option : options.options()) {

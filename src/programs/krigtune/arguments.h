@@ -52,11 +52,20 @@ class Arguments {
 /// The options that every command has, then its own.
 boost::program_options::options_description options_of(const Command& command);
 
+/// What a value may be, for completion in the shell. Empty: not only these.
+struct Words {
+  std::vector<std::string> words = {};
+  bool several = false;  ///< with commas between them
+};
+
 /// An option with a value, for declarations: what(VALUE). It may come from the environment too.
-boost::program_options::value_semantic* value_named(const char* name);
+boost::program_options::value_semantic* value_named(const char* name, Words words = {});
 /// One that makes sense for a single call only: never from the environment.
-boost::program_options::value_semantic* typed_value_named(const char* name);
+boost::program_options::value_semantic* typed_value_named(const char* name, Words words = {});
 boost::program_options::value_semantic* repeated_value_named(const char* name);  ///< likewise
+
+/// What it was declared with.
+Words words_of(const boost::program_options::option_description& option);
 
 /// "KRIGTUNE_LOG_FILE" for --log-file, where the environment may give it.
 std::optional<std::string> variable_of(const boost::program_options::option_description& option);

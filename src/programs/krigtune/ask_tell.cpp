@@ -35,7 +35,8 @@ void declare_ask(boost::program_options::options_description& options) {
   options.add_options()("session", typed_value_named("SESSION"),
                         "the session file: the first call needs it and makes DIR");
   options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
-  options.add_options()("strategy", value_named("NAME"), "as of krigtune tune; decided by the first call");
+  options.add_options()("strategy", value_named("NAME", {search::strategy_names()}),
+                        "as of krigtune tune; decided by the first call");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
   declare_warm_start(options);
 }
@@ -118,14 +119,25 @@ Command ask_command() {
 namespace {
 
 const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
+constexpr trial::FailureReason kReasons[] = {trial::FailureReason::kCrash,      trial::FailureReason::kTimeout,
+                                             trial::FailureReason::kHang,       trial::FailureReason::kInvalid,
+                                             trial::FailureReason::kBadResult,  trial::FailureReason::kEnvironment,
+                                             trial::FailureReason::kInterrupted};
+
+std::vector<std::string> reason_words() {
+  std::vector<std::string> words;
+  for (const trial::FailureReason reason : kReasons) words.emplace_back(trial::to_string(reason));
+  return words;
+}
 
 void declare_tell(boost::program_options::options_description& options) {
   options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
-  options.add_options()("status", typed_value_named("STATUS"), "ok, oom or failed (default: ok with --value)");
+  options.add_options()("status", typed_value_named("STATUS", {kStatuses}),
+                        "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
                         "what the rank that needed most had, with --value");
-  options.add_options()("reason", typed_value_named("WORD"),
+  options.add_options()("reason", typed_value_named("WORD", {reason_words()}),
                         "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
                         "interrupted: it does not count and may be asked again");
   options.add_options()("result", typed_value_named("FILE"),
@@ -142,15 +154,10 @@ double value_of(const std::string& text) {
 }
 
 trial::FailureReason reason_of(const std::string& word) {
-  std::vector<std::string> known;
-  for (const trial::FailureReason reason :
-       {trial::FailureReason::kCrash, trial::FailureReason::kTimeout, trial::FailureReason::kHang,
-        trial::FailureReason::kInvalid, trial::FailureReason::kBadResult, trial::FailureReason::kEnvironment,
-        trial::FailureReason::kInterrupted}) {
-    known.emplace_back(trial::to_string(reason));
-    if (word == known.back()) return reason;
+  for (const trial::FailureReason reason : kReasons) {
+    if (word == trial::to_string(reason)) return reason;
   }
-  throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, known));
+  throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, reason_words()));
 }
 
 std::string status_of(const Arguments& arguments) {

@@ -34,12 +34,10 @@ std::string in_lines(const std::string& text, std::size_t indent) {
   return result;
 }
 
-// "-q, --quiet", "    --out DIR"
+// Names stand below each other, whether they have a letter or not.
 std::string option_text(const po::option_description& option) {
-  const std::string display = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
-  const std::string before = display.size() == 2 ? fmt::format("{}, ", display) : "    ";
-  const std::string value = option.format_parameter();
-  return fmt::format("{}--{}{}{}", before, option.long_name(), value.empty() ? "" : " ", value);
+  const std::string term = option_term(option);
+  return term[1] == '-' ? "    " + term : term;
 }
 
 std::string options_text(const po::options_description& options) {
@@ -47,42 +45,52 @@ std::string options_text(const po::options_description& options) {
   for (const auto& option : options.options()) width = std::max(width, option_text(*option).size());
   std::string text;
   for (const auto& option : options.options()) {
-    const std::optional<std::string> variable = variable_of(*option);
-    const std::string meaning = option->description() + (variable ? fmt::format("; also {}", *variable) : "");
-    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, in_lines(meaning, width + 4));
+    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, in_lines(option_meaning(*option), width + 4));
   }
   return text;
 }
 
-// "tune SESSION", "doctor"
+}  // namespace
+
+std::string option_term(const po::option_description& option) {
+  const std::string display = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
+  return manual::option_term(display.size() == 2 ? display[1] : '\0', option.long_name(), option.format_parameter());
+}
+
+std::string option_meaning(const po::option_description& option) {
+  const std::optional<std::string> variable = variable_of(option);
+  return fmt::format("{}{}", option.description(), variable ? fmt::format("; also {}", *variable) : "");
+}
+
 std::string call_of(const Command& command) {
   return *command.operand == '\0' ? command.name : fmt::format("{} {}", command.name, command.operand);
 }
 
-std::string exit_codes() {
+std::string purpose_text() {
+  return "krigtune finds the fastest way to train a given model on given devices: it proposes configurations by\n"
+         "expected improvement, leaves out those that cannot fit in memory, measures the others and learns.\n";
+}
+
+std::string exit_code_text() {
   return "Exit codes: 0 done; 1 nothing fits in memory, no trial is ok, or slower than asked for;\n"
          "2 bad usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.\n";
 }
 
-std::string precedence() {
+std::string precedence_text() {
   return "A value comes from the command line, else from the variable KRIGTUNE_<OPTION> (an empty one counts as\n"
-         "unset), else from the session file, else it is the default; --show-config says which.\n\n";
+         "unset), else from the session file, else it is the default; --show-config says which.\n";
 }
-
-}  // namespace
 
 std::string version_text() { return fmt::format("krigtune {}\n", KRIGTUNE_VERSION); }
 
 std::string general_help() {
-  std::string text =
-      "krigtune finds the fastest way to train a given model on given devices: it proposes configurations by\n"
-      "expected improvement, leaves out those that cannot fit in memory, measures the others and learns.\n\n"
-      "Usage: krigtune COMMAND [options]\n\nCommands:\n";
+  std::string text = fmt::format("{}\nUsage: krigtune COMMAND [options]\n\nCommands:\n", purpose_text());
   for (const Command& command : commands()) {
     text += fmt::format("  {:<16}  {}\n", call_of(command), command.summary);
   }
-  return text + "\n  krigtune COMMAND --help  documents a command\n  krigtune --version       prints the version\n\n" +
-         precedence() + exit_codes();
+  return fmt::format(
+      "{}\n  krigtune COMMAND --help  documents a command\n  krigtune --version       prints the version\n\n{}\n{}",
+      text, precedence_text(), exit_code_text());
 }
 
 std::string help_of(const Command& command) {

@@ -27,10 +27,13 @@ struct Command {
   /// With this option the user's own command may follow behind "--", and the operand may be left out. "": there is
   /// none.
   const char* command_option = "";
+  /// What the operand may be, for completion. Empty: not only these.
+  std::vector<std::string> operand_words = {};
 };
 
 Command ask_command();
 Command compare_command();
+Command completion_command();
 Command doctor_command();
 Command export_command();
 Command init_command();
@@ -57,5 +60,13 @@ struct ExitCode {
 std::string general_help();
 std::string help_of(const Command& command);
 std::string version_text();
+
+// What help and manual pages are made of.
+std::string call_of(const Command& command);  ///< "tune SESSION", "doctor"
+std::string purpose_text();
+std::string precedence_text();
+std::string exit_code_text();
+std::string option_term(const boost::program_options::option_description& option);  ///< "-q, --quiet", "--out DIR"
+std::string option_meaning(const boost::program_options::option_description& option);
 
 }  // namespace krigtune::cli

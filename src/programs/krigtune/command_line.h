@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "programs/manual/manual.h"
 
 namespace krigtune::cli {
 
@@ -43,5 +44,8 @@ int run_command_line(const std::vector<std::string>& arguments, const Console& c
 
 /// The help of all commands in Markdown: docs/cli.md.
 std::string command_line_reference();
+
+/// One for the program and one for each command.
+std::vector<manual::Page> manual_pages();
 
 }  // namespace krigtune::cli

@@ -178,7 +178,8 @@ namespace {
 constexpr std::int64_t kMostSeeds = 1'000'000;
 
 void declare_compare(boost::program_options::options_description& options) {
-  options.add_options()("strategies", value_named("A,B,..."), "what to compare (default: all)");
+  options.add_options()("strategies", value_named("A,B,...", {search::strategy_names(), true}),
+                        "what to compare (default: all)");
   options.add_options()("seeds", value_named("N"), "runs of each strategy, seeds S to S+N-1 (default: 20)");
   options.add_options()("seed", value_named("S"), "the first seed (default: 1)");
   options.add_options()("trials", value_named("N"), "trials of each run (default: the session's)");

@@ -25,7 +25,7 @@ std::vector<std::string> format_names() {
 
 void declare_export(boost::program_options::options_description& options) {
   options.add_options()(
-      "format", typed_value_named("FORMATS"),
+      "format", typed_value_named("FORMATS", {format_names(), true}),
       fmt::format("any of {}; several with commas between (required)", join(format_names(), ", ")).c_str());
   options.add_options()("trial", typed_value_named("N"), "that trial's configuration instead of the best");
   options.add_options()("out", typed_value_named("FOLDER"), "where the files go (default: DIR/export)");

@@ -233,8 +233,8 @@ Command init_command() {
   return {"init",
           "[SESSION]",
           "Writes a commented session for this machine (default: session.json)",
-          "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there are\n"
-          "GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
+          "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there\n"
+          "are GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
           "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
           declare_init,
           init,

@@ -20,7 +20,7 @@ void declare_results(boost::program_options::options_description& options) {
   options.add_options()("sort", value_named("COLUMN"),
                         "sort by a column of the table in its CSV form (default: value, the best first)");
   options.add_options()("top", value_named("N"), "only the first N rows");
-  options.add_options()("format", value_named("FORMAT"),
+  options.add_options()("format", value_named("FORMAT", {report::table_format_names()}),
                         fmt::format("one of {} (default: table)", join(report::table_format_names(), ", ")).c_str());
 }
 

@@ -30,9 +30,8 @@ constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 
 std::string strategy_help() {
-  std::vector<std::string> names;
-  for (const search::StrategyKind kind : search::all_strategies()) names.emplace_back(search::to_string(kind));
-  return fmt::format("one of {} (default: {})", join(names, ", "), search::to_string(run::LoopOptions().strategy));
+  return fmt::format("one of {} (default: {})", join(search::strategy_names(), ", "),
+                     search::to_string(run::LoopOptions().strategy));
 }
 
 void declare_tune(boost::program_options::options_description& options) {
@@ -42,7 +41,7 @@ void declare_tune(boost::program_options::options_description& options) {
                         "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
                         "neither flags nor --hf-config tell it");
   options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
-  options.add_options()("strategy", value_named("NAME"), strategy_help().c_str());
+  options.add_options()("strategy", value_named("NAME", {search::strategy_names()}), strategy_help().c_str());
   options.add_options()(
       "trials", value_named("N"),
       "end when N trials are closed, earlier ones of the directory included (default: the session's)");

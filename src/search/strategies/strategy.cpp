@@ -22,18 +22,22 @@ const RegisteredStrategy& registered(StrategyKind kind) {
 const char* to_string(StrategyKind kind) { return registered(kind).name; }
 
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where) {
-  std::vector<std::string> names;
   for (const RegisteredStrategy& entry : kStrategies) {
     if (word == entry.name) return entry.kind;
-    names.emplace_back(entry.name);
   }
-  throw UserError(fmt::format("{}: unknown strategy '{}'", where, word), suggestion(word, names));
+  throw UserError(fmt::format("{}: unknown strategy '{}'", where, word), suggestion(word, strategy_names()));
 }
 
 std::vector<StrategyKind> all_strategies() {
   std::vector<StrategyKind> kinds;
   for (const RegisteredStrategy& entry : kStrategies) kinds.push_back(entry.kind);
   return kinds;
+}
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const RegisteredStrategy& entry : kStrategies) names.emplace_back(entry.name);
+  return names;
 }
 
 std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const session::Session& session,

@@ -75,6 +75,7 @@ const char* to_string(StrategyKind kind);
 /// Throws UserError with the nearest name; `where` says where the word stood.
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
 std::vector<StrategyKind> all_strategies();
+std::vector<std::string> strategy_names();
 
 std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const session::Session& session,
                                         const Candidates& candidates, const StrategyOptions& options);

@@ -1,0 +1,7 @@
+# find_package(krigtune): krigtune::surrogate (krigtune/surrogate/*.h) and krigtune::library (krigtune/tuning.h).
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(Eigen3 3.4)
+find_dependency(NLopt)
+find_dependency(fmt 9)
+include(${CMAKE_CURRENT_LIST_DIR}/krigtuneTargets.cmake)
