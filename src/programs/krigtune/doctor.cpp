@@ -101,6 +101,11 @@ Finding cuda_engine(const Console& console) {
   std::error_code none;
   const std::filesystem::path bench = std::filesystem::canonical(runner::find_bench(console.program), none);
   const std::filesystem::path program = bench.parent_path() / "krigtune-bench-cuda";
+  if (!std::filesystem::exists(program, none)) {
+    return {
+        kName, Health::kSkip, fmt::format("there is no {}", program.string()),
+        "needed only to train on GPUs; install the package krigtune-cuda, or put the program beside krigtune-bench"};
+  }
   const std::string failure = engine::cuda_start_failure(program);
   if (failure.empty()) return {kName, Health::kOk, program.string(), ""};
   return {kName, Health::kWarn, failure, fmt::format("GPUs are not used; {}", engine::kCudaStartMend)};
