@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
 #include "core/hash.h"
+#include "core/json.h"
 #include "trial/process.h"
 #include "trial/trial_files.h"
 

@@ -1,8 +1,8 @@
+#include "core/hash.h"
+
 #include <gtest/gtest.h>
 
 #include <string_view>
-
-#include "core/hash.h"
 
 namespace krigtune::hash_test {
 
