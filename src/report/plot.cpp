@@ -47,7 +47,7 @@ std::vector<double> axis_ticks(const PlotAxis& axis, int most) {
   if (!axis.logarithmic) return linear_ticks(axis, most);
   const std::vector<std::vector<double>> kDigits = {{1.0, 2.0, 5.0}, {1.0, 3.0}, {1.0}};
   for (const std::vector<double>& digits : kDigits) {
-    const std::vector<double> ticks = logarithmic_ticks(axis, digits, 1);
+    std::vector<double> ticks = logarithmic_ticks(axis, digits, 1);
     if (static_cast<int>(ticks.size()) <= most) return ticks;
   }
   int every = 2;

@@ -78,7 +78,7 @@ std::optional<trial::Rival> rival_of(const session::Session& session, const sear
   }
   if (best == nullptr) return std::nullopt;
   const double value = *search::value_of(*best, session.objective);
-  const search::TrialNoise noise(session.objective, candidates, history);
+  const search::TrialNoise noise(session.objective, history);
   const double between = noise.between_fraction() * value;
   // Of the best one's run, and of the run that is compared with it.
   const double of_the_best = std::hypot(std::get<trial::Measured>(*best->outcome).value_sem, between);

@@ -102,6 +102,34 @@ std::string signal_message(int number) {
   return text;
 }
 
+// Of a program that came to an end by itself.
+trial::Outcome outcome_of_exit(const BenchEnd& end, const std::string& metric_field) {
+  switch (end.process.exit_code) {
+    case BenchExit::kOk:
+      return measured_from_document(end, metric_field);
+    // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
+    // was asked for.
+    case BenchExit::kPredictedOutOfMemory:
+      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
+    case BenchExit::kOutOfMemory:
+      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
+    case BenchExit::kBadInput:
+      return failed(trial::FailureReason::kInvalid, end);
+    case BenchExit::kHang:
+      return failed(trial::FailureReason::kHang, end);
+    case BenchExit::kNumericalFailure:
+      return failed(trial::FailureReason::kBadResult, end);
+    case BenchExit::kEnvironmentLacks:
+    case BenchExit::kNoDevice:
+      return failed(trial::FailureReason::kEnvironment, end);
+    case BenchExit::kCommunication:
+    default:
+      // mpirun passes on what ended one of its processes.
+      return failed(trial::FailureReason::kCrash, end,
+                    end.process.exit_code > 128 ? signal_message(end.process.exit_code - 128) : "");
+  }
+}
+
 }  // namespace
 
 std::optional<Json> bench_document(const std::string& text) {
@@ -145,30 +173,7 @@ trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_fiel
                   fmt::format("no sign of life; ended after {:.1f} s; last heartbeat: {}", process.wall_s, last));
   }
   if (process.signal != 0) return failed(trial::FailureReason::kCrash, end, signal_message(process.signal));
-  switch (process.exit_code) {
-    case BenchExit::kOk:
-      return measured_from_document(end, metric_field);
-    // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
-    // was asked for.
-    case BenchExit::kPredictedOutOfMemory:
-      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
-    case BenchExit::kOutOfMemory:
-      return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
-    case BenchExit::kBadInput:
-      return failed(trial::FailureReason::kInvalid, end);
-    case BenchExit::kHang:
-      return failed(trial::FailureReason::kHang, end);
-    case BenchExit::kNumericalFailure:
-      return failed(trial::FailureReason::kBadResult, end);
-    case BenchExit::kEnvironmentLacks:
-    case BenchExit::kNoDevice:
-      return failed(trial::FailureReason::kEnvironment, end);
-    case BenchExit::kCommunication:
-    default:
-      // mpirun passes on what ended one of its processes.
-      return failed(trial::FailureReason::kCrash, end,
-                    process.exit_code > 128 ? signal_message(process.exit_code - 128) : "");
-  }
+  return outcome_of_exit(end, metric_field);
 }
 
 namespace {

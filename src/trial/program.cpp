@@ -110,7 +110,7 @@ Codec<std::vector<std::string>> command_words(const std::string& example) {
   Codec<std::vector<std::string>> codec = texts();
   codec.schema = schema::not_empty(codec.schema);
   codec.read = [example](JsonObject& object, const std::string& key) {
-    const std::vector<std::string> words = object.texts(key);
+    std::vector<std::string> words = object.texts(key);
     if (words.empty() || words.front().empty()) object.fail(key, "names no program", "write " + example);
     for (std::size_t i = 0; i < words.size(); ++i) refuse_zero_byte(object, fmt::format("{}/{}", key, i), words[i]);
     return words;

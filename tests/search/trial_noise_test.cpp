@@ -24,7 +24,7 @@ class TrialNoises : public testing::Test {
     trial.outcome = outcome;
     history_.push_back(trial);
   }
-  search::TrialNoise noise() const { return {problem_.session.objective, problem_.candidates, history_}; }
+  search::TrialNoise noise() const { return {problem_.session.objective, history_}; }
 
   Problem problem_;
   search::History history_;

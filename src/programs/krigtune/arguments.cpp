@@ -33,10 +33,10 @@ struct DeclaredValue final : po::typed_value<T>, Declared {
 
 // The options take over what is returned, as they do po::value's.
 template <class T>
-po::typed_value<T>* declared_value(const char* name, bool typed_only, Words words) {
+po::typed_value<T>* declared_value(const char* name, bool typed_only, const Words& words) {
   auto value = std::make_unique<DeclaredValue<T>>();
   value->value_name(name);
-  value->words = std::move(words);
+  value->words = words;
   value->typed_only = typed_only;
   return value.release();
 }
@@ -106,12 +106,12 @@ std::string only_operand(const Command& command, const po::variables_map& values
 
 }  // namespace
 
-po::value_semantic* value_named(const char* name, Words words) {
-  return declared_value<std::string>(name, false, std::move(words));
+po::value_semantic* value_named(const char* name, const Words& words) {
+  return declared_value<std::string>(name, false, words);
 }
 
-po::value_semantic* typed_value_named(const char* name, Words words) {
-  return declared_value<std::string>(name, true, std::move(words));
+po::value_semantic* typed_value_named(const char* name, const Words& words) {
+  return declared_value<std::string>(name, true, words);
 }
 
 po::value_semantic* repeated_value_named(const char* name) {

@@ -59,9 +59,9 @@ struct Words {
 };
 
 /// An option with a value, for declarations: what(VALUE). It may come from the environment too.
-boost::program_options::value_semantic* value_named(const char* name, Words words = {});
+boost::program_options::value_semantic* value_named(const char* name, const Words& words = {});
 /// One that makes sense for a single call only: never from the environment.
-boost::program_options::value_semantic* typed_value_named(const char* name, Words words = {});
+boost::program_options::value_semantic* typed_value_named(const char* name, const Words& words = {});
 boost::program_options::value_semantic* repeated_value_named(const char* name);  ///< likewise
 
 /// What it was declared with.

@@ -79,24 +79,9 @@ std::string bash_action(const CompletedValue& value) {
   return fmt::format("_krigtune_{} '{}'", value.words.several ? "list" : "words", join(value.words.words, " "));
 }
 
-std::string bash_script() {
-  std::string values;
-  std::string rest;
-  std::vector<std::string> names = {"--help", "--version"};
-  std::vector<std::string> launchers;
-  for (const Command& command : commands()) {
-    names.emplace_back(command.name);
-    if (takes_users_command(command)) launchers.emplace_back(command.name);
-    std::vector<std::string> options;
-    for (const CompletedOption& option : completed_options(command)) {
-      options.push_back("--" + option.name);
-      if (option.value.empty()) continue;
-      values += fmt::format("    '{} --{}') {}; return ;;\n", command.name, option.name, bash_action(option.completed));
-    }
-    rest += fmt::format("    {})\n      if [[ $current == -* ]]; then _krigtune_words '{}'\n      else {}; fi ;;\n",
-                        command.name, join(options, " "), bash_action(completed_operand(command)));
-  }
-  return fmt::format(R"script(# bash completion of krigtune. In ~/.bashrc: eval "$(krigtune completion bash)"
+// Filled in: the words of the first place, the commands that take a command of the user's own, the cases of option
+// values and of all else.
+constexpr char kBashScript[] = R"script(# bash completion of krigtune. In ~/.bashrc: eval "$(krigtune completion bash)"
 _krigtune_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current"); }}
 _krigtune_list() {{
   local before=
@@ -136,8 +121,26 @@ _krigtune() {{
 {}  esac
 }}
 complete -F _krigtune krigtune
-)script",
-                     join(names, " "), join(launchers, "|"), values, rest);
+)script";
+
+std::string bash_script() {
+  std::string values;
+  std::string rest;
+  std::vector<std::string> names = {"--help", "--version"};
+  std::vector<std::string> launchers;
+  for (const Command& command : commands()) {
+    names.emplace_back(command.name);
+    if (takes_users_command(command)) launchers.emplace_back(command.name);
+    std::vector<std::string> options;
+    for (const CompletedOption& option : completed_options(command)) {
+      options.push_back("--" + option.name);
+      if (option.value.empty()) continue;
+      values += fmt::format("    '{} --{}') {}; return ;;\n", command.name, option.name, bash_action(option.completed));
+    }
+    rest += fmt::format("    {})\n      if [[ $current == -* ]]; then _krigtune_words '{}'\n      else {}; fi ;;\n",
+                        command.name, join(options, " "), bash_action(completed_operand(command)));
+  }
+  return fmt::format(kBashScript, join(names, " "), join(launchers, "|"), values, rest);
 }
 
 // --- zsh
@@ -181,22 +184,8 @@ std::string zsh_option(const CompletedOption& option) {
   return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'{2}'", option.letter, option.name, what);
 }
 
-std::string zsh_script() {
-  std::string names;
-  std::string cases;
-  for (const Command& command : commands()) {
-    names += fmt::format("    '{}:{}'\n", command.name, zsh_text(command.summary));
-    cases += fmt::format("    {})\n      _arguments -s", command.name);
-    for (const CompletedOption& option : completed_options(command)) {
-      cases += fmt::format(" \\\n        {}", zsh_option(option));
-    }
-    if (*command.operand != '\0') {
-      cases += fmt::format(" \\\n        '1:{}:{}'", zsh_text(command.operand), zsh_action(completed_operand(command)));
-    }
-    if (takes_users_command(command)) cases += " \\\n        '*:: :_normal'";
-    cases += "\n      ;;\n";
-  }
-  return fmt::format(R"script(#compdef krigtune
+// Filled in: the commands with their summaries, and the case of each.
+constexpr char kZshScript[] = R"script(#compdef krigtune
 # zsh completion of krigtune. In ~/.zshrc, after compinit: eval "$(krigtune completion zsh)"
 _krigtune() {{
   local curcontext=$curcontext state line
@@ -213,8 +202,24 @@ _krigtune() {{
   esac
 }}
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _krigtune "$@"; else compdef _krigtune krigtune; fi
-)script",
-                     names, cases);
+)script";
+
+std::string zsh_script() {
+  std::string names;
+  std::string cases;
+  for (const Command& command : commands()) {
+    names += fmt::format("    '{}:{}'\n", command.name, zsh_text(command.summary));
+    cases += fmt::format("    {})\n      _arguments -s", command.name);
+    for (const CompletedOption& option : completed_options(command)) {
+      cases += fmt::format(" \\\n        {}", zsh_option(option));
+    }
+    if (*command.operand != '\0') {
+      cases += fmt::format(" \\\n        '1:{}:{}'", zsh_text(command.operand), zsh_action(completed_operand(command)));
+    }
+    if (takes_users_command(command)) cases += " \\\n        '*:: :_normal'";
+    cases += "\n      ;;\n";
+  }
+  return fmt::format(kZshScript, names, cases);
 }
 
 // --- fish

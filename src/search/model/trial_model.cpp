@@ -116,7 +116,7 @@ MeasuredConfigurations measured_configurations(const session::Objective& objecti
     all.stated = all.stated && std::get<trial::Measured>(*trial.outcome).value_sem > 0.0;
   }
   const ObjectiveScale scale(objective, history);
-  const TrialNoise noise(objective, candidates, history);
+  const TrialNoise noise(objective, history);
   const auto count = static_cast<Eigen::Index>(configurations.size());
   all.latent = {candidates.encode(configurations), Eigen::VectorXd(count), Eigen::VectorXd(count)};
   all.one_more.resize(count);

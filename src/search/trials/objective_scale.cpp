@@ -101,7 +101,6 @@ struct Repeats {
 };
 
 std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session::Objective& objective,
-                                                                  const Candidates& candidates,
                                                                   const History& history) {
   std::map<std::string, std::vector<Repeats>> runs;
   for (const journal::Trial& trial : history) {
@@ -110,7 +109,7 @@ std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session:
     const std::optional<double> value = value_of(trial, objective);
     if (measured == nullptr || !(measured->value_sem > 0.0) || !value || !std::isfinite(*value)) continue;
     // Of one clock: what days differ by is no noise (run_effects.cpp).
-    runs[fmt::format("{} {}", trial.proposal.run, candidates.key(trial.proposal.configuration))].push_back(
+    runs[fmt::format("{} {}", trial.proposal.run, trial.proposal.configuration.text())].push_back(
         {*value, measured->value_sem});
   }
   return runs;
@@ -118,11 +117,11 @@ std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session:
 
 }  // namespace
 
-TrialNoise::TrialNoise(const session::Objective& objective, const Candidates& candidates, const History& history) {
+TrialNoise::TrialNoise(const session::Objective& objective, const History& history) {
   double degrees = 0.0;
   double squares = 0.0;
   double within = 0.0;  // weighted like the squares: by degrees of freedom
-  for (const auto& [key, runs] : runs_by_configuration(objective, candidates, history)) {
+  for (const auto& [key, runs] : runs_by_configuration(objective, history)) {
     const auto count = static_cast<double>(runs.size());
     double mean = 0.0;
     for (const Repeats& run : runs) mean += run.value / count;

@@ -30,7 +30,7 @@ class ObjectiveScale {
 /// What may be wrong with a trial's value, see objective_scale.cpp.
 class TrialNoise {
  public:
-  TrialNoise(const session::Objective& objective, const Candidates& candidates, const History& history);
+  TrialNoise(const session::Objective& objective, const History& history);
 
   /// Standard error of a measured value as an estimate of what its configuration achieves: within its run and between
   /// runs. A value that states no spread (value_sem = 0) is left without: nothing is known of how it came about.
