@@ -1,9 +1,11 @@
+#include "runner/command_result.h"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 
 #include "krigtune/rng.h"
-#include "runner/command.h"
+#include "runner/command_outcome.h"
 #include "trial/program.h"
 
 namespace krigtune::command_result_test {

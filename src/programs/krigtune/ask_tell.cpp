@@ -18,7 +18,7 @@
 #include "report/labels.h"
 #include "result/result_files.h"
 #include "run/by_hand.h"
-#include "runner/command.h"
+#include "runner/command_result.h"
 #include "runner/replay.h"
 #include "search/trials/run_effects.h"
 #include "session/goodput.h"

@@ -1,0 +1,114 @@
+#include "runner/command_outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "runner/command_result.h"
+#include "trial/failure_text.h"
+
+namespace krigtune::runner {
+namespace {
+
+class Ending {
+ public:
+  Ending(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns)
+      : end_(end), process_(end.process), job_(job), patterns_(patterns) {}
+
+  trial::Outcome outcome() const {
+    if (!process_.start_error.empty()) {
+      return failed(trial::FailureReason::kEnvironment,
+                    fmt::format("'{}' does not start: {}", job_.spec.argv.front(), process_.start_error));
+    }
+    if (process_.stopped) return failed(trial::FailureReason::kInterrupted, "");
+    const CommandResult result = read_result();
+    if (result.names_failure) return named(result.outcome);
+    if (process_.cut_short && end_.bound && process_.exit_code != 0) return trial::Bounded{*end_.bound};
+    if (process_.hung || process_.timed_out) {
+      if (const auto complaint = memory_complaint()) return trial::OutOfMemory{complaint->requested, false};
+      const char* why =
+          process_.hung ? "ended after {:.1f} s, because its output no longer grew" : "ended after {:.1f} s";
+      return failed(process_.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout,
+                    fmt::format(fmt::runtime(why), process_.wall_s));
+    }
+    if (process_.exit_code == 0 && std::holds_alternative<trial::Measured>(result.outcome))
+      return measured(result.outcome);
+    if (const std::optional<trial::OutOfMemory> oom = out_of_memory()) return *oom;
+    if (process_.exit_code == 0) {
+      return failed(trial::FailureReason::kBadResult, std::get<trial::Failed>(result.outcome).last_lines);
+    }
+    return failed(trial::FailureReason::kCrash, how_it_ended());
+  }
+
+ private:
+  CommandResult read_result() const {
+    if (end_.result) return interpret_result(*end_.result, job_.metric);
+    return {trial::Failed{trial::FailureReason::kBadResult, 0, end_.result_error}, false};
+  }
+
+  trial::Failed failed(trial::FailureReason reason, const std::string& what) const {
+    const std::string said = trial::failure_text(end_.standard_output, end_.standard_error);
+    return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
+  }
+
+  // What the program itself calls a failure.
+  trial::Outcome named(const trial::Outcome& outcome) const {
+    if (const auto* failure = std::get_if<trial::Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
+    const auto complaint = memory_complaint();
+    return trial::OutOfMemory{complaint ? complaint->requested : std::nullopt, false};
+  }
+
+  trial::Outcome measured(const trial::Outcome& outcome) const {
+    trial::Measured with_rss = std::get<trial::Measured>(outcome);
+    with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
+    return with_rss;
+  }
+
+  std::optional<trial::MemoryComplaint> memory_complaint() const {
+    auto complaint = trial::find_memory_complaint(end_.standard_error, patterns_);
+    if (!complaint) complaint = trial::find_memory_complaint(end_.standard_output, patterns_);
+    return complaint;
+  }
+
+  bool was_killed() const {
+    constexpr int kShellKilled = 128 + SIGKILL;
+    constexpr int kDeepSpeedKilled = 256 - SIGKILL;
+    return process_.exit_code == kShellKilled || process_.exit_code == kDeepSpeedKilled;
+  }
+
+  std::optional<trial::OutOfMemory> out_of_memory() const {
+    const auto& codes = job_.spec.oom_exit_codes;
+    const bool by_code = std::find(codes.begin(), codes.end(), process_.exit_code) != codes.end();
+    const bool by_killer = was_killed() && end_.oom_kills.value_or(1) > 0;
+    const auto complaint = memory_complaint();
+    if (complaint) return trial::OutOfMemory{complaint->requested, false};
+    if (by_code || by_killer) return trial::OutOfMemory{};
+    return std::nullopt;
+  }
+
+  std::string how_it_ended() const {
+    if (was_killed()) {
+      return fmt::format("exit code {}: killed (SIGKILL), neither by krigtune nor by the kernel's OOM killer",
+                         process_.exit_code);
+    }
+    if (process_.signal != 0) {
+      return fmt::format("ended by signal {} ({})", process_.signal, ::strsignal(process_.signal));
+    }
+    return fmt::format("exit code {}", process_.exit_code);
+  }
+
+  const CommandEnd& end_;
+  const trial::ProcessResult& process_;
+  const CommandJob& job_;
+  const std::vector<std::regex>& patterns_;
+};
+
+}  // namespace
+
+trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns) {
+  return Ending(end, job, patterns).outcome();
+}
+
+}  // namespace krigtune::runner
