@@ -236,7 +236,13 @@ def other_limit(times):
     """The session states so many times as much memory as there is."""
 
     def change(session):
-        return {**copy(session), "memory": {"limit_gib": round(MEMORY_GIB[session["cluster"]["gpu"]] * times, 3)}}
+        gpu = session["cluster"]["gpu"]
+        stated_gib = round(MEMORY_GIB[gpu] * times, 3)
+        if times <= 1:
+            return {**copy(session), "memory": {"limit_gib": stated_gib}}
+        # A limit above what the GPU has is refused: the GPU is said to have more.
+        hardware = {"gpus": {gpu: {"memory_gib": stated_gib}}}
+        return {**copy(session), "cluster": {**session["cluster"], "hardware": hardware}}
 
     return change
 

@@ -104,6 +104,7 @@ RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks) {
   HookObserver observer(hooks);
   run::RunOptions options;
   options.loop = job.key;
+  options.keep_going = true;
   const session::Session session = without_stop_rules(job);
   const run::RunResult result =
       run::run_session(session, job.candidates, job.make_runner, directory, options, job.clock, observer, hooks.stop);

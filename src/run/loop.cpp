@@ -29,6 +29,7 @@ class Run {
         clock_(clock),
         observer_(observer),
         stop_(stop),
+        keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
         strategy_(search::make_strategy(options.loop.strategy, session, candidates,
@@ -61,6 +62,7 @@ class Run {
     observer_.session_ended(result.history);
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
+    if (result.reason == EndReason::kFailsAlike) result.detail = common_failure(result.history).value_or("");
     if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
     look_ahead(result);
     return result;
@@ -79,6 +81,7 @@ class Run {
   std::optional<EndReason> reason_to_end() const {
     if (stop_ || was_interrupted_) return EndReason::kInterrupted;
     if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
+    if (trials_now_ > 0 && !keep_going_ && common_failure(journal_.trials())) return EndReason::kFailsAlike;
     return budget_is_spent(session_, journal_.trials());
   }
 
@@ -157,6 +160,7 @@ class Run {
   const Clock& clock_;
   Observer& observer_;
   const std::atomic<bool>& stop_;
+  const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;
   std::unique_ptr<search::Strategy> strategy_;
@@ -194,6 +198,8 @@ const char* to_string(EndReason reason) {
       return "interrupted";
     case EndReason::kEnvironment:
       return "nothing can run here";
+    case EndReason::kFailsAlike:
+      return "the job fails alike in every trial";
   }
   return "unknown";
 }

@@ -37,6 +37,7 @@ struct RunOptions {
   int jobs = 1;                             ///< trials at a time
   std::vector<space::Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
   std::string machine = {};  ///< that the trials are run on: another one has another clock; "": not known
+  bool keep_going = false;   ///< also where trials fail alike from the beginning (kFailsAlike)
 };
 
 enum class EndReason {
@@ -52,6 +53,7 @@ enum class EndReason {
   kNothingFits,
   kInterrupted,
   kEnvironment,
+  kFailsAlike,  ///< no trial is ok, and the last ones failed alike: the job cannot work
 };
 const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
 
@@ -65,7 +67,8 @@ struct RunResult {
   EndReason reason = EndReason::kTrials;
   search::History history;  ///< all trials of the directory
   int trials_now = 0;       ///< closed by this call
-  std::string detail;       ///< kEnvironment: what the last trials said; kThrough: what is left out, if that is known
+  std::string
+      detail;  ///< kEnvironment, kFailsAlike: what the last trials said; kThrough: what is left out, if that is known
   std::optional<journal::Outlook> outlook;  ///< of the trial that would come next; empty: the strategy does not say
   std::optional<TrialWorth> worth;          ///< of that trial, where it is known
 };

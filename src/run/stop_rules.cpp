@@ -15,7 +15,10 @@
 #include <algorithm>
 
 #include "core/statistics.h"
+#include "core/text.h"
 #include "search/model/best.h"
+#include "trial/failure_text.h"
+#include "trial/python_exception.h"
 
 namespace krigtune::run {
 namespace {
@@ -104,6 +107,58 @@ std::optional<std::string> environment_failure(const search::History& history) {
     if (++in_a_row == kEnvironmentFailures) return last;
   }
   return std::nullopt;
+}
+
+namespace {
+
+// Of two trials the numbers in a message differ: addresses, sizes, ports, process ids.
+std::string without_numbers(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) plain += c;
+    if (is_digit && (plain.empty() || plain.back() != '#')) plain += '#';
+  }
+  return plain;
+}
+
+// The line that says why a trial failed.
+std::string cause_line(const trial::Failed& failed) {
+  if (const auto exception = trial::cause_of_failure(failed.last_lines)) return exception->line();
+  std::string last;
+  for (const std::string& line : trial::lines_of(failed.last_lines)) {
+    const std::string text = trimmed(line);
+    if (!text.empty()) last = text;
+  }
+  return last;
+}
+
+bool needs_a_third(trial::FailureReason reason) {
+  return reason == trial::FailureReason::kTimeout || reason == trial::FailureReason::kHang;
+}
+
+}  // namespace
+
+std::optional<std::string> common_failure(const search::History& history) {
+  std::vector<const trial::Failed*> failures;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || trial.proposal.asker != journal::Asker::kTune || !search::counts(trial)) continue;
+    if (trial::ran(*trial.outcome)) return std::nullopt;
+    failures.push_back(std::get_if<trial::Failed>(&*trial.outcome));
+  }
+  const std::size_t needed = failures.size() == 2 ? 2 : 3;
+  if (failures.size() < needed || failures.back() == nullptr) return std::nullopt;
+  const trial::Failed& last = *failures.back();
+  if (last.reason == trial::FailureReason::kEnvironment) return std::nullopt;  // environment_failure's
+  if (needed == 2 && needs_a_third(last.reason)) return std::nullopt;
+  const std::string line = cause_line(last);
+  const bool alike = std::all_of(failures.end() - static_cast<std::ptrdiff_t>(needed), failures.end(),
+                                 [&](const trial::Failed* failed) {
+                                   return failed != nullptr && failed->reason == last.reason &&
+                                          without_numbers(cause_line(*failed)) == without_numbers(line);
+                                 });
+  if (!alike) return std::nullopt;
+  return line.empty() ? trial::to_string(last.reason) : line;
 }
 
 }  // namespace krigtune::run

@@ -21,4 +21,10 @@ std::optional<TrialWorth> worth_of(const session::Session& session, const search
 /// Three trials in a row of ours ended because nothing can run here; what the last of them said.
 std::optional<std::string> environment_failure(const search::History& history);
 
+/// What the last trials of ours failed of, where it is the same in all of them and no trial was ok: in the first two of
+/// a session, the baseline and the one after it, or in the last three. The same reason and the same exception, whatever
+/// numbers stand in it; where no trace of Python was kept, the same last line. Running out of memory is no such
+/// failure, and a time limit or a hang counts from the third trial on: another configuration may do.
+std::optional<std::string> common_failure(const search::History& history);
+
 }  // namespace krigtune::run

@@ -176,6 +176,19 @@ void check_peak_factor(const Session& session, const JsonObject& root) {
             "leave it out, or name the \"framework\" of the workload");
 }
 
+// Of a named GPU; drivers differ by a per cent or so in what they show of it. A replayed table may be of anything.
+void check_memory_limit(const Session& session, const JsonObject& root) {
+  constexpr double kDriversDiffer = 1.02;
+  const workload::ClusterSpec& cluster = session.cluster;
+  if (!session.memory.limit_gib || cluster.is_local() || !cluster.device) return;
+  const double has_gib = to_gib(cluster.device->memory);
+  if (*session.memory.limit_gib <= has_gib * kDriversDiffer) return;
+  root.fail(
+      "memory/limit_gib",
+      fmt::format("{:g} GiB is more than the {} has, {:.1f} GiB", *session.memory.limit_gib, cluster.gpu, has_gib),
+      "leave it out, or name the GPU that has them (\"hardware\" in the cluster for one of your own)");
+}
+
 void check_grid(const Session& session, const JsonObject& root) {
   if (session.grid.order != GridOrder::kSession || session.space.listable()) return;
   root.fail("grid/order", "the full factorial of a real range has no end",
@@ -201,6 +214,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   root.find("baseline");
   root.finish();
   prepare(session, root);
+  check_memory_limit(session, root);
   check_peak_factor(session, root);
   check_grid(session, root);
   read_baseline(session, root);

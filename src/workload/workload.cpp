@@ -72,8 +72,6 @@ constexpr const char* kLocal = "local";
 constexpr EnumWords<MemoryModelKind, 2> kMemoryModelWords = {
     {{"krigtune", MemoryModelKind::kKrigtune}, {"deepspeed-autotuner", MemoryModelKind::kDeepSpeedAutotuner}}};
 
-bool is_local(const ClusterSpec& cluster) { return cluster.gpu == kLocal; }
-
 void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
   for (const char* key : {"interconnect", "network"}) {
     if (object.find(key) != nullptr) {
@@ -161,7 +159,7 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
     const Hardware hardware =
         read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
-    is_local(cluster) ? read_local(object, hardware, cluster) : read_gpus(object, hardware, cluster);
+    cluster.is_local() ? read_local(object, hardware, cluster) : read_gpus(object, hardware, cluster);
   });
   return block;
 }
@@ -199,7 +197,7 @@ ClusterSpec read_cluster(const Json& json, const std::string& source, const std:
 
 Json to_json(const ClusterSpec& cluster) {
   Json json = {{"nodes", cluster.nodes}, {"gpus_per_node", cluster.gpus_per_node}, {"gpu", cluster.gpu}};
-  if (!is_local(cluster)) {
+  if (!cluster.is_local()) {
     json["interconnect"] = cluster.network->intra.name;
     const bool has_network = cluster.nodes > 1 || cluster.network->inter.name != cluster.network->intra.name;
     if (has_network) json["network"] = cluster.network->inter.name;
@@ -224,7 +222,7 @@ Json memory_schema() { return memory_block().schema(); }
 
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster) {
   if (memory.limit_gib) return from_gib(*memory.limit_gib);
-  if (!is_local(cluster) && cluster.device) return cluster.device->memory;
+  if (!cluster.is_local() && cluster.device) return cluster.device->memory;
   constexpr const char* kMeminfo = "/proc/meminfo";
   const std::optional<Bytes> total = total_memory(read_text(kMeminfo));
   if (!total) {

@@ -48,6 +48,7 @@ struct ClusterSpec {
   std::optional<MeasuredMachine> measured{};  ///< "local" once it is measured; not part of a session
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
+  bool is_local() const { return gpu == "local"; }  ///< no GPU is named: this machine, whatever it has
 };
 
 /// kDeepSpeedAutotuner: the formula of DeepSpeed's autotuner, for comparison.

@@ -163,7 +163,7 @@ TEST_F(CommandSessionTest, ExplainsWhatRunsOutOfMemory) {
   EXPECT_EQ(said.code, 1);
   expect_said(said, "no trial is ok: 4 oom\n");
   expect_said(said, "said:\nCUDA out of memory\n");
-  expect_said(said, "to try: let the space hold a lower micro_batch\n");
+  expect_said(said, "to try: let the space hold configurations that need less memory\n");
 }
 
 TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {

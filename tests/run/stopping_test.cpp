@@ -100,6 +100,64 @@ TEST_F(Stopping, EndsWhenNothingCanRunHereAndTriesTheSameAgainLater) {
   EXPECT_EQ(texts(later.history)[3], texts(later.history)[0]);
 }
 
+// A trial that failed as a Python program does: addresses and sizes differ from run to run.
+trial::Failed crash(const std::string& message, trial::FailureReason reason = trial::FailureReason::kCrash) {
+  static constexpr const char* kTrace =
+      "exit code 1\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    main()\n";
+  return {reason, 1, kTrace + message};
+}
+
+search::History failing(const std::vector<trial::Outcome>& outcomes) {
+  search::History history;
+  for (const trial::Outcome& outcome : outcomes) {
+    journal::Trial trial;
+    trial.number = static_cast<int>(history.size());
+    trial.outcome = outcome;
+    history.push_back(trial);
+  }
+  return history;
+}
+
+TEST(CommonFailure, IsSeenInTheFirstTwoAndInThreeInARow) {
+  const trial::Outcome one = crash("ValueError: no room for 17 rows at 0x7f31");
+  const trial::Outcome alike = crash("ValueError: no room for 1024 rows at 0x8a00");
+  const trial::Outcome other = crash("KeyError: 'loss'");
+  EXPECT_FALSE(run::common_failure(failing({one})));
+  EXPECT_EQ(run::common_failure(failing({one, alike})), "ValueError: no room for 1024 rows at 0x8a00");
+  EXPECT_FALSE(run::common_failure(failing({one, other})));
+  EXPECT_FALSE(run::common_failure(failing({other, one, alike})));
+  EXPECT_TRUE(run::common_failure(failing({other, one, alike, one})));
+}
+
+TEST(CommonFailure, IsNoneWhereATrialRanOrAnotherConfigurationMayDo) {
+  using enum trial::FailureReason;
+  const trial::Outcome one = crash("ValueError: bad");
+  EXPECT_FALSE(run::common_failure(failing({trial::Bounded{2.0}, one, one, one})));
+  EXPECT_FALSE(run::common_failure(failing({trial::OutOfMemory{}, trial::OutOfMemory{}, trial::OutOfMemory{}})));
+  EXPECT_FALSE(run::common_failure(failing({one, trial::OutOfMemory{}})));
+  EXPECT_FALSE(run::common_failure(failing({crash("ValueError: bad"), crash("ValueError: bad", kInvalid)})));
+  const trial::Outcome slow = trial::Failed{kTimeout, 0, "ended after 60.0 s"};
+  EXPECT_FALSE(run::common_failure(failing({slow, slow})));
+  EXPECT_EQ(run::common_failure(failing({slow, slow, slow})), "ended after 60.0 s");
+  const trial::Outcome silent = trial::Failed{kCrash, 7, ""};
+  EXPECT_EQ(run::common_failure(failing({silent, silent})), "crash");
+}
+
+TEST_F(Stopping, AJobThatCannotWorkIsNotRunOn) {
+  session::Session session = budgeted(10);
+  session.runner = runner::CommandSpec();
+  FakeRunner runner([](const space::Configuration&) -> trial::Outcome { return crash("KeyError: 'mbs'"); });
+  StoppingObserver observer;
+  const run::RunResult result = run(session, observer, runner);
+  EXPECT_EQ(result.reason, run::EndReason::kFailsAlike);
+  EXPECT_EQ(result.detail, "KeyError: 'mbs'");
+  EXPECT_EQ(result.history.size(), 2u);
+  EXPECT_EQ(run(session, observer, runner).history.size(), 3u) << "the same command tries once more";
+  options_.keep_going = true;
+  StoppingObserver all;
+  EXPECT_EQ(run(session, all, runner).history.size(), 10u);
+}
+
 TEST_F(Stopping, WritesNothingWhenNothingFits) {
   session::Session session = budgeted(5);
   session.space.restrict_to([](const space::Configuration&) { return false; });

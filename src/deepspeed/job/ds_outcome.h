@@ -5,42 +5,28 @@
 #include <vector>
 
 #include "trial/outcome.h"
+#include "trial/python_exception.h"
 
 namespace krigtune::deepspeed {
-
-/// An exception that ended a Python process, as its trace shows it.
-struct PythonException {
-  std::string type;                ///< without its module: AssertionError
-  std::string message;             ///< the rest of the line
-  std::vector<std::string> more;   ///< lines that follow it
-  std::vector<std::string> files;  ///< of the frames, outermost first
-  std::optional<int> rank;         ///< whom the launcher says it to be of
-
-  std::string line() const { return message.empty() ? type : type + ": " + message; }
-};
-
-/// The exception that the job failed of: of the rank that failed first where a launcher names it, else the first that
-/// is no consequence of another rank's end. Of a chain ("During handling of ...") the last. Empty: there is none.
-std::optional<PythonException> cause_of_failure(const std::string& text);
 
 // What a failed DeepSpeed job's words mean.
 
 /// Of the launcher itself, or of the set-up of the process group (torch.distributed, DeepSpeed's init_distributed).
-bool is_of_the_launcher(const PythonException& cause);
+bool is_of_the_launcher(const trial::PythonException& cause);
 
 /// NCCL could not connect the ranks: its own complaint before the first step.
-bool is_of_the_network(const PythonException& cause, std::int64_t steps);
+bool is_of_the_network(const trial::PythonException& cause, std::int64_t steps);
 
 /// The script opens its configuration by itself, and it was given as base64.
-bool opens_base64(const PythonException& cause);
+bool opens_base64(const trial::PythonException& cause);
 
 /// DeepSpeed's refusal of its configuration: pydantic's, its own types, assertions and the like that it raises itself
 /// before the first step (after one they are bugs); a Hugging Face Trainer's of contradicting values; JSON that is
 /// none.
-bool is_a_refusal(const PythonException& cause, std::int64_t steps);
+bool is_a_refusal(const trial::PythonException& cause, std::int64_t steps);
 
 /// What was refused, in a line: pydantic's and the Trainer's reasons stand below the exception.
-std::string refusal_text(const PythonException& cause);
+std::string refusal_text(const trial::PythonException& cause);
 
 /// Host memory ran out, not a device's.
 bool is_of_host_memory(const std::string& line);

@@ -76,7 +76,7 @@ std::string remark_on_other_nodes(const DsMachine& machine) {
 // Between nodes no network is usual: a time would be a guess.
 void leave_unnamed(KnownJob& job) {
   workload::ClusterSpec& cluster = job.inputs.machine.cluster;
-  if (cluster.gpu == kLocal) return;
+  if (cluster.is_local()) return;
   workload::ClusterSpec unnamed;
   unnamed.gpus_per_node = cluster.gpus_per_node;
   cluster = unnamed;

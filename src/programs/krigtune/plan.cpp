@@ -18,6 +18,7 @@
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
 #include "report/labels.h"
+#include "report/memory_advice.h"
 #include "report/tables_csv.h"
 
 namespace krigtune::cli {
@@ -289,7 +290,7 @@ int plan_session(const Context& context) {
     print_text(context, forecaster, {context.console.out, session, study, answers});
   }
   if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
-  context.log.error("no configuration fits in memory; raise /memory/limit_gib, or widen the space");
+  context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;
 }
 

@@ -305,7 +305,7 @@ namespace {
 std::string hours_text(const session::Session& session, double seconds) {
   constexpr double kHour = 3600.0;
   const double hours = seconds / kHour * static_cast<double>(session.cluster.ranks());
-  const char* const unit = session.cluster.gpu == "local" ? "rank-hours" : "GPU-hours";
+  const char* const unit = session.cluster.is_local() ? "rank-hours" : "GPU-hours";
   return fmt::format("{:.3g} {}", hours, unit);
 }
 

@@ -39,7 +39,7 @@ void know_gpus(const Context& context, const engine::GpuProbe& probe, session::S
 
 void know_this_machine(const Context& context, session::Session& session, const std::filesystem::path& run_directory) {
   const bool is_wanted =
-      session.workload && runner::is<runner::BenchSpec>(session.runner) && session.cluster.gpu == "local";
+      session.workload && runner::is<runner::BenchSpec>(session.runner) && session.cluster.is_local();
   if (!is_wanted || session.cluster.measured) return;
   if (const engine::GpuProbe probe = engine::probe_gpus(); runs_on_gpus(session.cluster, probe)) {
     return know_gpus(context, probe, session);

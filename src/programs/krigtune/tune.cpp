@@ -1,6 +1,7 @@
 // krigtune tune: the main job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -28,6 +29,7 @@ namespace {
 constexpr std::int64_t kLargestSeed = INT64_MAX;
 constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
+constexpr const char* kKeepGoing = "keep-going";
 
 std::string strategy_help() {
   return fmt::format("one of {} (default: {})", join(search::strategy_names(), ", "),
@@ -49,6 +51,8 @@ void declare_tune(boost::program_options::options_description& options) {
   options.add_options()(kFullBudget,
                         "spend the whole budget, also when little is left to gain (the session's regret, least_gain "
                         "and run_gpu_hours)");
+  options.add_options()(kKeepGoing,
+                        "go on where the first trials fail alike; without it a job that cannot work is not run on");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
   options.add_options()("jobs", value_named("K"),
                         "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
@@ -115,6 +119,7 @@ run::RunOptions run_options(const Arguments& arguments) {
   run::RunOptions options;
   options.machine = machine_of_trials();
   options.loop = loop_options(arguments);
+  options.keep_going = arguments.flag(kKeepGoing);
   options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
   return options;
 }
@@ -172,17 +177,14 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   log.progress("the older run is now in " + aside);
 }
 
-// The command that goes on: as typed, but for --fresh, which would begin anew.
-std::string command_to_go_on(const Context& context) {
+// The command that goes on: as typed, but for --fresh, which would begin anew. `option`: added to krigtune's own words.
+std::string command_to_go_on(const Context& context, const std::string& option = "") {
   std::vector<std::string> words = {context.console.typed_as, "tune"};
   for (const std::string& word : context.arguments.words()) {
     if (word != "--fresh") words.push_back(word);
   }
+  if (!option.empty()) words.insert(std::find(words.begin(), words.end(), "--"), "--" + option);
   return shell_line(words);
-}
-
-std::string command_to_spend_the_budget(const Context& context) {
-  return fmt::format("{} --{}", command_to_go_on(context), kFullBudget);
 }
 
 void say_what_is_tuned(const Context& context, const run::Prepared& prepared, const std::filesystem::path& directory) {
@@ -247,7 +249,8 @@ int tune(const Context& context) {
                                                  context.console.clock, observer, interrupt.stop());
   context.log.end_status();
   return conclude(context, start, writer.best(), result,
-                  {slowest, command_to_go_on(context), command_to_spend_the_budget(context)});
+                  {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
+                   command_to_go_on(context, kKeepGoing)});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "programs/krigtune/session_state.h"
 #include "report/change_text.h"
 #include "report/labels.h"
+#include "report/memory_advice.h"
 #include "result/result_files.h"
 #include "result/trial_table.h"
 #include "search/trials/run_effects.h"
@@ -76,6 +77,8 @@ const char* word_of(run::EndReason reason) {
       return "interrupted";
     case run::EndReason::kEnvironment:
       return "environment";
+    case run::EndReason::kFailsAlike:
+      return "fails_alike";
   }
   return "unknown";
 }
@@ -178,19 +181,6 @@ void show_first_failure(const report::RunView& run, Log& log) {
                            file.empty() ? "" : fmt::format(" ({})", file.string()), said));
 }
 
-// What of the space makes a trial need less memory, in the session's own words.
-std::string less_memory(const session::Session& session) {
-  std::vector<std::string> ways;
-  for (const space::Parameter& parameter : session.space.parameters()) {
-    if (parameter.name == space::kMicroBatch) ways.emplace_back("a lower micro_batch");
-    if (parameter.name == space::kZeroStage) ways.emplace_back("a higher zero_stage");
-  }
-  if (ways.empty()) ways.emplace_back("configurations that need less memory");
-  if (session.workload && session.space.find(space::kOffloadOptimizer) == nullptr)
-    ways.emplace_back(space::kOffloadOptimizer);
-  return "let the space hold " + join(ways, ", ");
-}
-
 std::string after_timeout(const session::Session& session) {
   return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
                      number_text(runner::timeout_s(session.runner)));
@@ -231,8 +221,7 @@ std::string advice(const report::RunView& run, const journal::Trial& trial) {
   if (runner::is<runner::ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
   if (const auto* failed = std::get_if<trial::Failed>(&*trial.outcome))
     return after_failure(run, trial, failed->reason);
-  const bool limited = run.session.usable_per_rank.has_value();
-  return less_memory(run.session) + (limited ? ", or raise the memory limit (/memory/limit_gib)" : "");
+  return report::memory_advice(run.session);
 }
 
 }  // namespace
@@ -399,13 +388,18 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
     return ExitCode::kEnvironment;
   }
   if (result.reason == run::EndReason::kNothingFits) {
-    context.log.error(
-        fmt::format("no configuration fits into {}; see krigtune plan, raise the memory limit, or widen the space",
-                    run.session.usable_per_rank ? to_string(*run.session.usable_per_rank) : "memory"));
+    context.log.error(fmt::format("no configuration fits into {}; see krigtune plan, and {}",
+                                  run.session.usable_per_rank ? to_string(*run.session.usable_per_rank) : "memory",
+                                  report::memory_advice(run.session)));
     return ExitCode::kNoResult;
   }
   if (!run.best) {
     explain_failure(run, context.log);
+    if (result.reason == run::EndReason::kFailsAlike) {
+      context.log.error("the last trials failed alike: " + result.detail);
+      context.log.progress("mend the job, and give the same command again; to run on all the same: " +
+                           conclusion.command_to_keep_going);
+    }
     return ExitCode::kNoResult;
   }
   if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {

@@ -40,6 +40,7 @@ struct Conclusion {
   std::optional<double> slowest_gain;  ///< --fail-if-slower-than
   std::string command_to_go_on;
   std::string command_to_spend_the_budget;  ///< where it ended before that
+  std::string command_to_keep_going;        ///< where it ended because all trials fail alike
 };
 
 /// Says how a session ended and returns its exit code. `start`: the view it began with; `best`: what it recommends.

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "trial/python_exception.h"
 
-#include "deepspeed/job/ds_outcome.h"
+#include <gtest/gtest.h>
 
 namespace krigtune::python_exception_test {
 
@@ -10,7 +10,7 @@ TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
       "During handling of the above exception, another exception occurred:\n\n"
       "Traceback (most recent call last):\n  File \"/x/deepspeed/runtime/config.py\", line 2, in g\n"
       "    raise ValueError(\nValueError: Expected a string path\n";
-  const auto cause = deepspeed::cause_of_failure(chain);
+  const auto cause = trial::cause_of_failure(chain);
   ASSERT_TRUE(cause);
   EXPECT_EQ(cause->line(), "ValueError: Expected a string path");
   EXPECT_EQ(cause->files, std::vector<std::string>{"/x/deepspeed/runtime/config.py"});
@@ -18,12 +18,12 @@ TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
       "[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n"
       "[rank0]:   File \"a.py\", line 1, in f\n[rank1]:   File \"b.py\", line 1, in f\n"
       "[rank0]: RuntimeError: first in the text\n[rank1]: RuntimeError: first to fail\n";
-  EXPECT_EQ(deepspeed::cause_of_failure(two)->message, "first in the text");
-  EXPECT_EQ(deepspeed::cause_of_failure(two + "Root Cause (first observed failure):\n  rank      : 1 (local_rank: 1)\n")
-                ->message,
-            "first to fail");
+  EXPECT_EQ(trial::cause_of_failure(two)->message, "first in the text");
+  EXPECT_EQ(
+      trial::cause_of_failure(two + "Root Cause (first observed failure):\n  rank      : 1 (local_rank: 1)\n")->message,
+      "first to fail");
   EXPECT_FALSE(
-      deepspeed::cause_of_failure("ERROR: RuntimeError: said, not raised\nTraceback (most recent call last):\n  File"));
+      trial::cause_of_failure("ERROR: RuntimeError: said, not raised\nTraceback (most recent call last):\n  File"));
 }
 
 TEST(PythonException, IsFoundBehindTheNamesOfHosts) {
@@ -31,7 +31,7 @@ TEST(PythonException, IsFoundBehindTheNamesOfHosts) {
       "n-1: [rank2]: Traceback (most recent call last):\nn-0: Traceback (most recent call last):\n"
       "n-1: [rank2]:   File \"b.py\", line 1, in f\nn-0:   File \"a.py\", line 1, in f\n"
       "n-0: RuntimeError: Connection closed by peer\nn-1: [rank2]: ValueError: odd\n";
-  const auto cause = deepspeed::cause_of_failure(text);
+  const auto cause = trial::cause_of_failure(text);
   ASSERT_TRUE(cause);
   EXPECT_EQ(cause->line(), "ValueError: odd");
   EXPECT_EQ(cause->rank, 2);
@@ -43,7 +43,7 @@ TEST(PythonException, ALostConnectionIsAConsequence) {
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
       "RuntimeError: [pair.cc:545] Read error: Connection reset by peer. This is typically caused by\n"
       "Traceback (most recent call last):\n  File \"b.py\", line 1, in f\nIndexError: index out of range\n";
-  EXPECT_EQ(deepspeed::cause_of_failure(text)->type, "IndexError");
+  EXPECT_EQ(trial::cause_of_failure(text)->type, "IndexError");
 }
 
 }  // namespace krigtune::python_exception_test
