@@ -50,6 +50,7 @@ class CommandRunner final : public trial::Runner {
     const std::string& name = job_.spec.argv.front();
     const bool is_plain = trial::unknown_placeholders(name).empty() && trial::fill_in(name, {}) == name;
     if (is_plain) trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
+    trial::refuse_missing_script(job_.spec.argv, job_.spec.working_directory);
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
   }
 

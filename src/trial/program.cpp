@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -72,6 +74,35 @@ void refuse_missing_program(const std::string& name, const std::filesystem::path
       path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())
            : fmt::format("the program '{}' is not on PATH", name),
       path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
+}
+
+namespace {
+
+bool runs_scripts(const std::string& program) {
+  constexpr std::array<std::string_view, 5> kPrograms = {"bash", "sh", "torchrun", "deepspeed", "accelerate"};
+  const std::string name = std::filesystem::path(program).filename().string();
+  const bool is_python = name.rfind("python", 0) == 0 && name.find_first_not_of("0123456789.", 6) == std::string::npos;
+  return is_python || is_one_of(name, kPrograms);
+}
+
+bool is_script_word(const std::string& word) {
+  const std::string ending = std::filesystem::path(word).extension().string();
+  return (ending == ".py" || ending == ".sh") && word.find_first_of("-") != 0 &&
+         word.find_first_of(" \t\n{}") == std::string::npos;
+}
+
+}  // namespace
+
+void refuse_missing_script(const std::vector<std::string>& argv, const std::filesystem::path& working_directory) {
+  if (argv.empty() || !runs_scripts(argv.front())) return;
+  constexpr std::array<std::string_view, 3> kNoScript = {"-m", "--module",
+                                                         "-c"};  // a module, or a program in the words
+  const auto script = std::find_if(argv.begin() + 1, argv.end(), is_script_word);
+  if (std::any_of(argv.begin() + 1, script, [&](const auto& word) { return is_one_of(word, kNoScript); })) return;
+  std::error_code error;
+  if (script == argv.end() || std::filesystem::exists(working_directory / *script, error)) return;
+  throw UserError(fmt::format("the script '{}' is not there, seen from '{}'", *script, working_directory.string()),
+                  "mend the command, or start krigtune where the command works");
 }
 
 std::optional<std::int64_t> oom_kills_in(const std::string& vmstat) {

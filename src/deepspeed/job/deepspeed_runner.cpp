@@ -50,6 +50,7 @@ class DeepSpeedRunner final : public trial::Runner {
         source_(job_.spec.ds_config.string()),
         ds_config_(begun_ds_config(job_.spec)) {
     trial::refuse_missing_program(command_.argv.front(), job_.spec.working_directory, job_.spec.environment);
+    trial::refuse_missing_script(command_.argv, job_.spec.working_directory);
   }
 
   trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
