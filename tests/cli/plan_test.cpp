@@ -186,4 +186,28 @@ TEST_F(PlanTest, OfATuneWithoutTheBenchProgramIsRefusedWithThree) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
 }
 
+// Whoever trains with FSDP or Megatron-LM knows other names.
+TEST_F(PlanTest, SaysWhatTheFrameworkCallsItsParameters) {
+  const auto planned = [&](const std::string& framework) {
+    const std::string file = directory_
+                                 .write(framework + ".json", R"({
+      "workload": {"model": {"preset": "gpt2-1.5b"}, "train_batch_size": 64, "framework": ")" +
+                                                                 framework + R"("},
+      "cluster": {"gpus_per_node": 8, "gpu": "a100-80gb"},
+      "space": {"zero_stage": [1, 3], "micro_batch": [1, 2], "tensor_parallel": [1, 2]},
+      "baseline": null, "runner": {"kind": "simulate"}})")
+                                 .string();
+    return run_krigtune({"plan", file}).out;
+  };
+  const std::string fsdp = planned("fsdp");
+  EXPECT_NE(
+      fsdp.find("in fsdp's words: zero_stage is sharding_strategy (FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0)\n"),
+      std::string::npos)
+      << fsdp;
+  const std::string megatron = planned("megatron");
+  EXPECT_NE(megatron.find("micro_batch is micro_batch_size"), std::string::npos) << megatron;
+  EXPECT_NE(megatron.find("tensor_model_parallel_size"), std::string::npos) << megatron;
+  EXPECT_EQ(planned("deepspeed").find("words:"), std::string::npos);
+}
+
 }  // namespace krigtune::plan_test

@@ -91,6 +91,27 @@ void print_job(const PlanText& text) {
   text.out << '\n';
 }
 
+// "zero_stage is sharding_strategy (FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0)": what the job's framework calls what
+// the session varies. DeepSpeed's keys are in docs/parameters.md, and krigtune writes them itself.
+void print_frameworks_names(const PlanText& text) {
+  if (!text.session.workload || text.session.workload->framework == workload::Framework::kDeepSpeed) return;
+  const std::string framework = cost::traits_of(text.session.workload->framework).name;
+  std::vector<std::string> names;
+  for (const space::Parameter& parameter : text.session.space.parameters()) {
+    const space::WellKnownParameter* known = space::find_well_known(parameter.name);
+    if (known == nullptr) continue;
+    for (const space::OtherName& other : known->other_names) {
+      const std::string_view where = other.where;
+      if ((", " + lower_case(where)).find(", " + framework) == std::string::npos) continue;  // one of those listed
+      const std::size_t values = where.find(": ");
+      names.push_back(
+          fmt::format("{} is {}{}", parameter.name, other.name,
+                      values == std::string_view::npos ? "" : fmt::format(" ({})", where.substr(values + 2))));
+    }
+  }
+  if (!names.empty()) text.out << wrapped(fmt::format("  in {}'s words: {}", framework, join(names, "; ")), 4);
+}
+
 void print_parameters(const PlanText& text) {
   std::size_t width = 0;
   for (const space::Parameter& parameter : text.session.space.parameters())
@@ -104,6 +125,7 @@ void print_parameters(const PlanText& text) {
   const space::Configuration& fixed = text.session.space.facts().fixed;
   if (!fixed.empty()) text.out << wrapped("  fixed: " + fixed.text(), 4);
   text.out << wrapped("  baseline (trial 0): " + (text.session.baseline ? text.session.baseline->text() : "none"), 4);
+  print_frameworks_names(text);
 }
 
 void print_assumptions(const PlanText& text) {
