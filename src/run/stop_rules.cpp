@@ -114,10 +114,12 @@ namespace {
 // Of two trials the numbers in a message differ: addresses, sizes, ports, process ids.
 std::string without_numbers(const std::string& text) {
   std::string plain;
+  bool in_number = false;  // from a digit on, with the letters behind it: 17, 0x7f31, 12GiB
   for (const char c : text) {
     const bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit) plain += c;
-    if (is_digit && (plain.empty() || plain.back() != '#')) plain += '#';
+    in_number = is_digit || (in_number && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')));
+    if (!in_number) plain += c;
+    if (in_number && (plain.empty() || plain.back() != '#')) plain += '#';
   }
   return plain;
 }

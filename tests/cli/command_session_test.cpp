@@ -151,7 +151,12 @@ TEST_F(CommandSessionTest, ExplainsCrashesWithTheLogAndTheCommand) {
   program("echo starting; echo 'no such file: data.bin' >&2; exit 3\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
-  expect_said(said, "krigtune: no trial is ok: 4 failed (crash)\n");
+  expect_said(said, "krigtune: no trial is ok: 2 failed (crash)\n");
+  expect_said(said, "krigtune: the last trials failed alike: no such file: data.bin\n");
+  expect_said(said, "mend the job, and give the same command again; to run on all the same: krigtune tune ");
+  expect_said(said, " --keep-going\n");
+  const Said more = tune({"--keep-going"});
+  expect_said(more, "krigtune: no trial is ok: 4 failed (crash)\n");
   expect_said(said, "trial 0 (" + run_directory() +
                         "/trials/0000_mb2/stderr.log), said:\nexit code 3\nno such file: data.bin\n");
   expect_said(said, "to try: run the command in " + run_directory() + "/trials/0000_mb2/cmd.txt by hand\n");

@@ -16,6 +16,7 @@ class DeepSpeedJobTest : public testing::Test {
  protected:
   DeepSpeedJobTest() {
     directory_.write("ds.json", R"({"train_batch_size": 32, "bf16": {"enabled": true}})");
+    directory_.write("train.py", "");
     for (const char* name : {"DS_ACCELERATOR", "LOCAL_SIZE", "SLURM_JOB_ID", "SLURM_NTASKS"}) ::unsetenv(name);
     gpus(0);
   }
@@ -106,7 +107,7 @@ class DeepSpeedModelTest : public DeepSpeedJobTest {
     std::vector<std::string> words = {"tune", "--deepspeed", path("ds.json"), "--out", path("run"), "--trials", "1"};
     words.insert(words.end(), more.begin(), more.end());
     for (const std::string& word : {std::string("--"), path("deepspeed"), std::string("--num_gpus"), std::string("4"),
-                                    std::string("train.py"), std::string("--deepspeed_config"), path("ds.json")}) {
+                                    path("train.py"), std::string("--deepspeed_config"), path("ds.json")}) {
       words.push_back(word);
     }
     words.insert(words.end(), flags.begin(), flags.end());

@@ -27,6 +27,7 @@ class DeepSpeedTune : public ::testing::Test {
   DeepSpeedTune() {
     directory_.write_program("deepspeed", kEngine);
     directory_.write("more", "0\n");
+    directory_.write("t.py", "");
     write_config("1.0");
     session_ = directory_
                    .write("job.json", R"({"cluster": {"gpus_per_node": 2}, "space": {"zero_stage": [1, 2]},

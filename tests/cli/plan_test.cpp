@@ -191,7 +191,7 @@ TEST_F(PlanTest, SaysWhatTheFrameworkCallsItsParameters) {
   const auto planned = [&](const std::string& framework) {
     const std::string file = directory_
                                  .write(framework + ".json", R"({
-      "workload": {"model": {"preset": "gpt2-1.5b"}, "train_batch_size": 64, "framework": ")" +
+      "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50257, "seq_len": 1024}, "train_batch_size": 64, "framework": ")" +
                                                                  framework + R"("},
       "cluster": {"gpus_per_node": 8, "gpu": "a100-80gb"},
       "space": {"zero_stage": [1, 3], "micro_batch": [1, 2], "tensor_parallel": [1, 2]},

@@ -39,6 +39,7 @@ rows() {
 class DeepSpeedRunner : public ::testing::Test {
  protected:
   DeepSpeedRunner() {
+    dir_.write("train.py", "");
     dir_.write("ds_config.json", R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2,
         "gradient_accumulation_steps": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e7}})");
     job_.metric = "samples_per_s";

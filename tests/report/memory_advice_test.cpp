@@ -7,10 +7,12 @@
 
 namespace krigtune::memory_advice_test {
 
-session::Session session_of(const std::string& cluster, const std::string& space, const std::string& memory = "{}") {
-  const std::string text = R"({"workload": {"model": {"preset": "gpt2-1.5b"}, "train_batch_size": 64}, "cluster": )" +
-                           cluster + R"(, "space": )" + space + R"(, "memory": )" + memory +
-                           R"(, "baseline": null, "runner": {"kind": "simulate"}})";
+session::Session session_of(const std::string& cluster, const std::string& space, const std::string& memory = "{}",
+                            const std::string& runner = "simulate") {
+  const std::string text =
+      R"({"workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50257, "seq_len": 1024}, "train_batch_size": 64}, "cluster": )" +
+      cluster + R"(, "space": )" + space + R"(, "memory": )" + memory + R"(, "baseline": null, "runner": {"kind": ")" +
+      runner + R"("}})";
   return session::read_session(parse_json(text, "test"), "test", ".");
 }
 
@@ -30,8 +32,8 @@ TEST(MemoryAdvice, LeavesOutWhatIsThereAlready) {
 }
 
 TEST(MemoryAdvice, RaisesALimitThatIsTheUsersOwn) {
-  const session::Session local =
-      session_of(R"({"gpus_per_node": 2, "gpu": "local"})", R"({"micro_batch": [1, 2]})", R"({"limit_gib": 1})");
+  const session::Session local = session_of(R"({"gpus_per_node": 2, "gpu": "local"})", R"({"micro_batch": [1, 2]})",
+                                            R"({"limit_gib": 100})", "bench");
   EXPECT_EQ(report::memory_advice(local),
             "let the space hold tensor_parallel, activation_checkpointing or offload_optimizer, or raise the memory "
             "limit (/memory/limit_gib)");
