@@ -6,6 +6,7 @@
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/result/ds_result.h"
 #include "result/writers.h"
+#include "runner/job_command.h"
 #include "space/well_known.h"
 #include "trial/program.h"
 
@@ -84,24 +85,30 @@ std::string command_of(const runner::BenchSpec& bench, const report::RunView& ru
   return shell_line(words);
 }
 
-// As a trial of `program`, a runner's spec, was started: its working directory, its environment, and these words.
-template <typename Program>
-std::string in_shell(const Program& program, const std::vector<std::string>& argv) {
+// As a trial was started: in its working directory, with what was added to the environment.
+std::string in_shell(const std::filesystem::path& working_directory, const trial::Environment& environment,
+                     const std::vector<std::string>& argv) {
   std::vector<std::string> words;
-  if (!program.environment.empty()) words.emplace_back("env");
-  for (const auto& [name, value] : program.environment) words.push_back(fmt::format("{}={}", name, value));
+  if (!environment.empty()) words.emplace_back("env");
+  for (const auto& [name, value] : environment) words.push_back(fmt::format("{}={}", name, value));
   words.insert(words.end(), argv.begin(), argv.end());
-  return fmt::format("{} && {}", shell_line({"cd", program.working_directory.string()}), shell_line(words));
+  return fmt::format("{} && {}", shell_line({"cd", working_directory.string()}), shell_line(words));
+}
+
+// The files of the command stand beside it. Its port is torchrun's own: which one is free then, nobody knows.
+runner::JobCommand::Start optimal_start(const runner::CommandSpec& command, const report::RunView& run) {
+  constexpr std::int64_t kUsualPort = 29500;
+  return runner::JobCommand(command, run.session.space)
+      .start(run.best->configuration, {.dir = in_directory(run, "").parent_path().string(),
+                                       .config = in_directory(run, kConfigFile).string(),
+                                       .result = in_directory(run, kResultFile).string(),
+                                       .trial = run.best->trial,
+                                       .port = kUsualPort});
 }
 
 std::string command_of(const runner::CommandSpec& command, const report::RunView& run) {
-  const trial::Placeholders values = {{"config", in_directory(run, kConfigFile).string()},
-                                      {"result", in_directory(run, kResultFile).string()},
-                                      {"dir", in_directory(run, "").parent_path().string()},
-                                      {"trial", fmt::format("{}", run.best->trial)}};
-  std::vector<std::string> words;
-  for (const std::string& word : command.argv) words.push_back(trial::fill_in(word, values));
-  return in_shell(command, words);
+  const runner::JobCommand::Start start = optimal_start(command, run);
+  return in_shell(command.working_directory, start.environment, start.argv);
 }
 
 std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
@@ -109,7 +116,8 @@ std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunVi
   const std::string config = spec.config_as == deepspeed::DsConfigAs::kBase64
                                  ? deepspeed::ds_config_base64(deepspeed::ds_config_of(job, run.best->configuration))
                                  : in_directory(run, kDsConfigOptimal).string();
-  return in_shell(spec, deepspeed::ds_command_of(job, run.best->configuration, config));
+  return in_shell(spec.working_directory, spec.environment,
+                  deepspeed::ds_command_of(job, run.best->configuration, config));
 }
 
 // Empty: the runner has none.
@@ -141,6 +149,11 @@ std::optional<std::string> config_optimal(const report::RunView& run) {
             {"configuration", std::move(json)}};
   }
   return json.dump(2) + "\n";
+}
+
+void write_optimal_job_files(const report::RunView& run) {
+  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
+  if (command != nullptr && run.best) runner::write_job_files(optimal_start(*command, run), run.directory);
 }
 
 std::optional<std::string> cmd_optimal(const report::RunView& run) {

@@ -42,6 +42,7 @@ std::vector<std::string> write_result_files(const report::RunView& run) {
     write_atomically(run.directory / file.name, *text);
     written.emplace_back(file.name);
   }
+  write_optimal_job_files(run);
   return written;
 }
 

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/block.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/command_outcome.h"
+#include "runner/job_command.h"
 #include "trial/failure_text.h"
 #include "trial/outcome.h"
 #include "trial/program.h"
@@ -23,11 +26,11 @@ namespace {
 constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
 constexpr std::size_t kLargestResult = 1 << 20;
 
-std::string trial_number(const std::filesystem::path& dir) {
+std::int64_t trial_number(const std::filesystem::path& dir) {
   const std::string name = dir.filename().string();
-  const std::size_t end = std::min(name.find_first_not_of("0123456789"), name.size());
-  const std::size_t begin = std::min(name.find_first_not_of('0'), end);
-  return begin == end ? "0" : name.substr(begin, end - begin);
+  std::int64_t number = 0;
+  std::from_chars(name.data(), name.data() + name.size(), number);
+  return number;
 }
 
 // Programs write anything there, or a pipe, or a link to a device.
@@ -46,10 +49,11 @@ void read_result(const std::filesystem::path& file, CommandEnd& end) {
 
 class CommandRunner final : public trial::Runner {
  public:
-  CommandRunner(CommandJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {
+  CommandRunner(CommandJob job, const Clock& clock)
+      : job_(std::move(job)), command_(job_.spec, job_.space), clock_(clock) {
     const std::string& name = job_.spec.argv.front();
-    const bool is_plain = trial::unknown_placeholders(name).empty() && trial::fill_in(name, {}) == name;
-    if (is_plain) trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
+    if (name.find_first_of("{}") == std::string::npos)
+      trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
     trial::refuse_missing_script(job_.spec.argv, job_.spec.working_directory);
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
   }
@@ -57,7 +61,12 @@ class CommandRunner final : public trial::Runner {
   trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
                      const std::optional<trial::Rival>& rival) override {
     const trial::TrialFiles files(trial_dir);
-    trial::ProcessSpec spec = prepare(configuration, files);
+    trial::ProcessSpec spec;
+    try {
+      spec = prepare(configuration, files);
+    } catch (const UserError& error) {  // a value that has no words, or an expression that is undefined
+      return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
+    }
     const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
     CommandEnd end;
     trial::ProgressLines progress(progress_file(files));
@@ -96,17 +105,19 @@ class CommandRunner final : public trial::Runner {
     std::error_code ignored;
     std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
     std::filesystem::remove_all(progress_file(files), ignored);
-    const trial::Placeholders values = {{"config", files.config().string()},
-                                        {"result", files.result().string()},
-                                        {"dir", files.dir.string()},
-                                        {"trial", trial_number(files.dir)}};
+    const JobCommand::Start start = command_.start(configuration, {.dir = files.dir.string(),
+                                                                   .config = files.config().string(),
+                                                                   .result = files.result().string(),
+                                                                   .trial = trial_number(files.dir),
+                                                                   .port = trial::free_port()});
+    write_job_files(start, files.dir);
     trial::ProcessSpec spec;
-    for (const std::string& word : job_.spec.argv) spec.argv.push_back(trial::fill_in(word, values));
+    spec.argv = start.argv;
     spec.timeout_s = job_.spec.timeout_s;
     spec.grace_s = job_.spec.grace_s;
     spec.stop = job_.stop;
     spec.working_directory = job_.spec.working_directory;
-    spec.environment = job_.spec.environment;
+    spec.environment = start.environment;
     spec.no_progress_s = job_.spec.no_progress_s;
     spec.progress_files = {files.result(), progress_file(files)};
     trial::write_inputs(files, space::to_json(configuration), spec);
@@ -114,6 +125,7 @@ class CommandRunner final : public trial::Runner {
   }
 
   CommandJob job_;
+  JobCommand command_;
   const Clock& clock_;
   std::vector<std::regex> patterns_;
 };
@@ -126,15 +138,6 @@ namespace {
 constexpr std::size_t kLongestPattern = 500;
 
 std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }
-
-void refuse_unknown_placeholders(const JsonObject& block, const CommandSpec& spec) {
-  for (std::size_t i = 0; i < spec.argv.size(); ++i) {
-    const std::vector<std::string> unknown = trial::unknown_placeholders(spec.argv[i]);
-    if (unknown.empty()) continue;
-    block.fail(indexed("argv", i), fmt::format("'{{{}}}' is no placeholder", unknown.front()),
-               suggestion(unknown.front(), trial::known_placeholders()) + " A brace of its own is written '{{'");
-  }
-}
 
 constexpr int kLargestExitCode = 255;
 
@@ -169,10 +172,13 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
 Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
   Block<CommandSpec> block("A program of yours, one process a trial");
   block
-      .key("argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
-           "program and arguments with {config}, {result}, {dir}, {trial}; no shell")
+      .key(
+          "argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
+          "program and arguments; no shell. In braces: {micro_batch} and every other parameter, {dp}, {ranks} and what "
+          "constraints know, {config}, {result}, {dir}, {trial}, {port}; {bucket / 1e6:.0f}; {{ and }} are braces")
       .required();
   trial::add_surroundings(block, base_dir);
+  add_job_files(block, base_dir);
   block.key("timeout_s", &CommandSpec::timeout_s, trial::time_limit(), "seconds after which a trial is ended");
   block.key("grace_s", &CommandSpec::grace_s, trial::grace(), "seconds between SIGTERM and SIGKILL");
   block.key("no_progress_s", &CommandSpec::no_progress_s, trial::time_limit(),
@@ -183,7 +189,6 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
   block.custom("oom_patterns", schema::list(schema::not_empty(schema::text())),
                "regular expressions (ECMAScript) in its output that mean out of memory", read_patterns,
                [](const CommandSpec& spec) { return Json(spec.oom_patterns); });
-  block.check([](JsonObject& object, const CommandSpec& spec) { refuse_unknown_placeholders(object, spec); });
   return block;
 }
 
@@ -195,8 +200,9 @@ trial::RunnerEntry<CommandSpec> CommandSpec::entry() {
            .after_bad_result = R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"},
           command_block,
           [](const CommandSpec& spec, const trial::RunnerJob& job) {
-            return make_command_runner({spec, job.field, job.stop}, job.clock);
-          }};
+            return make_command_runner({spec, job.field, job.stop, job.space}, job.clock);
+          },
+          check_job};
 }
 
 std::unique_ptr<trial::Runner> make_command_runner(CommandJob job, const Clock& clock) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/job_files.h"
 #include "trial/runner.h"
 
 namespace krigtune::runner {
@@ -15,9 +16,10 @@ namespace krigtune::runner {
 struct CommandSpec {
   static trial::RunnerEntry<CommandSpec> entry();
 
-  std::vector<std::string> argv;            ///< with {config}, {result}, {dir}, {trial}; never a shell
+  std::vector<std::string> argv;            ///< with placeholders (trial/placeholders.h); never a shell
   std::filesystem::path working_directory;  ///< absolute
-  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours
+  std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours; with placeholders too
+  JobFiles job;                                                  ///< flags, templates, set
   double timeout_s = 3600.0;
   double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
   std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
@@ -28,15 +30,17 @@ struct CommandSpec {
 /// What a command trial needs besides the configuration. Copied.
 struct CommandJob {
   CommandSpec spec;
-  std::string metric;                       ///< the objective's name: the key of the result that is its value
-  const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
+  std::string metric;                         ///< the objective's name: the key of the result that is its value
+  const std::atomic<bool>* stop = nullptr;    ///< once true, the running trial is ended as interrupted; must outlive it
+  space::Space space = space::Space({}, {});  ///< whose names its placeholders may use
 };
 
-/// Starts the user's program per trial, in a process group of its own: {config} is a JSON file of the configuration,
-/// {result} the JSON file that the program writes, {dir} the trial's directory, {trial} the number that the directory's
-/// name begins with. A program may append lines {"throughput": 11.9, "value_sem": 0.2, "steps": 8} to
-/// {result}.progress, its objective so far with its standard error: then it is ended (SIGTERM) once it is surely worse
-/// than the best. Out of memory is told by the result's status, exit code, signal or output. `clock` must outlive it.
+/// Starts the user's program per trial, in a process group of its own, with its placeholders filled in: parameters and
+/// facts of the job, and {config}, a JSON file of the configuration, {result}, the JSON file that the program writes,
+/// {dir}, the trial's directory, and {trial}, the number that the directory's name begins with. A program may append
+/// lines {"throughput": 11.9, "value_sem": 0.2, "steps": 8} to {result}.progress, its objective so far with its
+/// standard error: then it is ended (SIGTERM) once it is surely worse than the best. Out of memory is told by the
+/// result's status, exit code, signal or output. `clock` must outlive it.
 std::unique_ptr<trial::Runner> make_command_runner(CommandJob job, const Clock& clock);
 
 }  // namespace krigtune::runner

@@ -121,6 +121,16 @@ Json runner_schema() {
   return schema;
 }
 
+void check_runner(const RunnerSpec& spec, const space::Space& space,
+                  const std::optional<space::Configuration>& baseline, const JsonObject& block) {
+  std::visit(
+      [&]<class Spec>(const Spec& settings) {
+        const trial::RunnerEntry<Spec> entry = Spec::entry();
+        if (entry.check != nullptr) entry.check(settings, space, baseline, block);
+      },
+      spec);
+}
+
 std::unique_ptr<trial::Runner> make_runner(const RunnerSpec& spec, const trial::RunnerJob& job) {
   return std::visit([&]<class Spec>(const Spec& settings) { return Spec::entry().make(settings, job); }, spec);
 }

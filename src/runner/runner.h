@@ -40,6 +40,10 @@ nlohmann::ordered_json to_json(const RunnerSpec& spec);
 /// The block as a JSON Schema: one object for each kind.
 nlohmann::ordered_json runner_schema();
 
+/// Throws UserError where the settings do not fit the session's space. `block`: what read_runner has read.
+void check_runner(const RunnerSpec& spec, const space::Space& space,
+                  const std::optional<space::Configuration>& baseline, const JsonObject& block);
+
 /// Throws UserError or EnvironmentError where no trial could run.
 std::unique_ptr<trial::Runner> make_runner(const RunnerSpec& spec, const trial::RunnerJob& job);
 

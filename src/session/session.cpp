@@ -176,7 +176,7 @@ void check_peak_factor(const Session& session, const JsonObject& root) {
             "leave it out, or name the \"framework\" of the workload");
 }
 
-// Of a named GPU; drivers differ by a per cent or so in what they show of it. A replayed table may be of anything.
+// Of a named GPU; drivers differ by a per cent or so in what they show of it.
 void check_memory_limit(const Session& session, const JsonObject& root) {
   constexpr double kDriversDiffer = 1.02;
   const workload::ClusterSpec& cluster = session.cluster;
@@ -187,6 +187,12 @@ void check_memory_limit(const Session& session, const JsonObject& root) {
       "memory/limit_gib",
       fmt::format("{:g} GiB is more than the {} has, {:.1f} GiB", *session.memory.limit_gib, cluster.gpu, has_gib),
       "leave it out, or name the GPU that has them (\"hardware\" in the cluster for one of your own)");
+}
+
+void check_runner_block(const Session& session, const JsonObject& root) {
+  if (!root.has("runner")) return;
+  const JsonObject block(root.value().at("runner"), root.source(), root.pointer("runner"));
+  runner::check_runner(session.runner, session.space, session.baseline, block);
 }
 
 void check_grid(const Session& session, const JsonObject& root) {
@@ -218,6 +224,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   check_peak_factor(session, root);
   check_grid(session, root);
   read_baseline(session, root);
+  check_runner_block(session, root);
   complete_goodput(session, root);
   return session;
 }

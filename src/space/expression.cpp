@@ -136,6 +136,14 @@ void check_operands(const Expression::Node& node, const std::vector<Kind>& kinds
   }
 }
 
+Kind kind_of(const Expression::Node& node, const std::function<Kind(const Expression::Node& name)>& kind_of_name) {
+  if (node.op == Operator::kName) return kind_of_name(node);
+  std::vector<Kind> kinds;
+  for (const Expression::Node& child : node.children) kinds.push_back(kind_of(child, kind_of_name));
+  check_operands(node, kinds);
+  return node.kind;
+}
+
 double arithmetic(Operator op, double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return kUndefined;
   switch (op) {
@@ -186,6 +194,18 @@ std::vector<std::string> Expression::names() const {
 std::optional<bool> Expression::holds(const Lookup& lookup) const {
   const Scalar result = Evaluator(lookup)(*root_);
   return result.unknown() ? std::nullopt : std::optional(is_true(result));
+}
+
+std::optional<Value> Expression::value(const Lookup& lookup) const {
+  if (root_->op == Operator::kName) {
+    const Value* value = lookup(root_->text);
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+  const Scalar result = Evaluator(lookup)(*root_);
+  if (result.unknown()) return std::nullopt;
+  if (result.is == Scalar::Is::kText) return Value(std::string(result.text));
+  if (root_->kind == Kind::kCondition) return Value(is_true(result));
+  return number_value(result.number);
 }
 
 }  // namespace krigtune::space

@@ -10,7 +10,8 @@
 
 namespace krigtune::space {
 
-/// A condition over parameters and facts of the job, parsed once: a constraint of the session, or a parameter's "when".
+/// A condition or a value over parameters and facts of the job, parsed once: a constraint of the session, a parameter's
+/// "when", or what a placeholder of a command stands for.
 ///
 ///   condition  ||   &&   == != <= >= < >   + -   * / %   ! -   ( ) min(a, b, ...) max(a, b, ...)   loosest first
 ///   names, numbers (1, 2.5, 1e6), true, false, 'text' or "text"
@@ -26,11 +27,16 @@ class Expression {
 
   /// Throws UserError: "at character 15: ..." with the mend. It must be a condition, no bare number.
   static Expression parse(const std::string& text);
+  /// The same for a value: a number, a truth or a text.
+  static Expression parse_value(const std::string& text);
 
   const std::string& text() const { return text_; }
   std::vector<std::string> names() const;  ///< each once, in order of appearance
   /// Empty: not known. Comparing text with a number, or a division by zero, holds not (false).
   std::optional<bool> holds(const Lookup& lookup) const;
+  /// A name alone has the value that it has, a comparison is true or false, what is calculated a number: the integer 4,
+  /// not 4.0, and NaN where it is undefined. Empty: not known.
+  std::optional<Value> value(const Lookup& lookup) const;
 
   struct Node;
   const Node& root() const { return *root_; }  ///< for the layer itself

@@ -191,13 +191,18 @@ class Parser {
 
   Expression::Node condition() {
     if (tokens_.next().is == Token::Is::kEnd) fail_at(0, "the condition is empty", "write for example zero_stage == 3");
+    Expression::Node root = value();
+    check_condition(root, root.kind);
+    return root;
+  }
+
+  Expression::Node value() {
     Expression::Node root = binary(1);
     if (tokens_.next_is(")")) fail_at(tokens_.next().at, "')' has no '('", "drop it, or add '('");
     if (tokens_.next().is != Token::Is::kEnd) {
       fail_at(tokens_.next().at, fmt::format("an operator was expected, not {}", shown(tokens_.next())),
               "join conditions with && or ||");
     }
-    check_condition(root, root.kind);
     return root;
   }
 
@@ -324,6 +329,16 @@ Expression Expression::parse(const std::string& text) {
   Expression expression;
   expression.text_ = text;
   expression.root_ = std::make_shared<const Node>(Parser(text).condition());
+  return expression;
+}
+
+Expression Expression::parse_value(const std::string& text) {
+  if (text.size() > kMostCharacters) {
+    fail_at(kMostCharacters, fmt::format("the expression is longer than {} characters", kMostCharacters), "shorten it");
+  }
+  Expression expression;
+  expression.text_ = text;
+  expression.root_ = std::make_shared<const Node>(Parser(text).value());
   return expression;
 }
 

@@ -51,6 +51,10 @@ void check_operands(const Expression::Node& node, const std::vector<Kind>& kinds
 /// A number or text where a condition must stand.
 void check_condition(const Expression::Node& node, Kind kind);
 
+/// What it is where names are what `kind_of_name` says, which may throw for a name that there is not. Throws UserError
+/// for operands that can have no meaning.
+Kind kind_of(const Expression::Node& node, const std::function<Kind(const Expression::Node& name)>& kind_of_name);
+
 /// "at character 15: what; hint"
 [[noreturn]] void fail_at(std::size_t at, const std::string& what, const std::string& hint);
 

@@ -14,6 +14,7 @@
 namespace krigtune {
 template <class Spec>
 class Block;
+class JsonObject;
 }  // namespace krigtune
 
 namespace krigtune::runner {
@@ -71,6 +72,9 @@ struct RunnerEntry {
   /// Its keys in the session's block "runner", but for "kind"; relative paths are relative to `base_dir`.
   Block<Spec> (*block)(const std::filesystem::path& base_dir);
   std::unique_ptr<Runner> (*make)(const Spec& spec, const RunnerJob& job);
+  /// Throws UserError at a key of `block` where the settings do not fit the session's space; nullptr: they always do.
+  void (*check)(const Spec& spec, const space::Space& space, const std::optional<space::Configuration>& baseline,
+                const JsonObject& block) = nullptr;
 };
 
 }  // namespace krigtune::trial

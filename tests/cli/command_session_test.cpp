@@ -186,7 +186,7 @@ TEST_F(CommandSessionTest, ExplainsTimeouts) {
                                   directory_
                                       .write("slow.json", R"({"space": {"a": [1]}, "baseline": null,
       "objective": {"metric": "speed", "direction": "maximize"},
-      "runner": {"kind": "command", "argv": ["./own"], "timeout_s": 0.2}})")
+      "runner": {"kind": "command", "argv": ["./own", "{config}"], "timeout_s": 0.2}})")
                                       .string(),
                                   "--out", run_directory()},
                                  "/nowhere/krigtune", clock_);

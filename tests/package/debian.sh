@@ -42,9 +42,9 @@ needs() {
 holds krigtune bin/krigtune bin/krigtune-bench share/man/man1/krigtune.1.gz share/man/man1/krigtune-tune.1.gz \
   share/man/man1/krigtune-bench.1.gz share/bash-completion/completions/krigtune share/zsh/vendor-completions/_krigtune \
   share/fish/vendor_completions.d/krigtune.fish share/krigtune/session.schema.json share/doc/krigtune/copyright
-needs krigtune libc6 libboost-program-options libfmt libnlopt
+needs krigtune libc6 libboost-program-options libfmt libnlopt libyaml-cpp
 lib=lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH 2>/dev/null || true)
 [[ $(dpkg-deb --contents libkrigtune-dev_*.deb) == *"/usr/$lib/"* ]] || lib=lib
 holds libkrigtune-dev include/krigtune/tuning.h include/krigtune/surrogate/optimizer.h "$lib/libkrigtune.a" \
   "$lib/libkrigtune-surrogate.a" "$lib/cmake/krigtune/krigtuneConfig.cmake"
-needs libkrigtune-dev libeigen3-dev libnlopt-dev libfmt-dev
+needs libkrigtune-dev libeigen3-dev libnlopt-dev libfmt-dev libyaml-cpp-dev

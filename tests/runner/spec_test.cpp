@@ -129,7 +129,6 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
       {R"("argv": [""])", "/runner/argv: names no program"},
       {R"("argv": "python run.py")", "/runner/argv: a list of strings was expected"},
       {R"("argv": ["python", 3])", "/runner/argv: a list of strings was expected"},
-      {R"("argv": ["x", "{confg}"])", "/runner/argv/1: '{confg}' is no placeholder; did you mean 'config'?"},
       {R"("argv": ["x", "a\u0000b"])", "/runner/argv/1: holds a zero byte"},
       {R"("argv": ["x"], "timeout_s": 0)", "/runner/timeout_s: 0 is out of range"},
       {R"("argv": ["x"], "timeout_s": 1e300)", "/runner/timeout_s"},

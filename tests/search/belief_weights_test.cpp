@@ -54,7 +54,7 @@ session::Session slow_links() {
       "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "a100-80gb", "interconnect": "pcie4"}, "baseline": null,
       "space": {"zero_stage": [0, 1, 2, 3], "tensor_parallel": [1, 2, 4, 8],
                 "micro_batch": {"min": 1, "max": 32, "scale": "log2"}},
-      "runner": {"kind": "command", "argv": ["true"]}})",
+      "runner": {"kind": "command", "argv": ["true", "{config}"]}})",
                                           "s"),
                                "s", ".");
 }

@@ -14,7 +14,7 @@ inline session::Session uncertain_session(const std::string& memory = "") {
       "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 32, "scale": "log2"},
                 "activation_checkpointing": ["none", "full"]},
       "memory": {)" + memory + R"(},
-      "runner": {"kind": "command", "argv": ["true"]}})",
+      "runner": {"kind": "command", "argv": ["true", "{config}"]}})",
                                           "s"),
                                "s", ".");
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "space/random_spaces.h"
@@ -189,6 +190,70 @@ TEST(Expression, TakesAnyText) {
       EXPECT_EQ(std::string(error.what()).rfind("at character ", 0), 0U) << text;
     }
   }
+}
+
+std::optional<space::Value> value(const std::string& text, const Names& names = {}) {
+  return space::Expression::parse_value(text).value([&](std::string_view name) {
+    const auto found = names.find(name);
+    return found == names.end() ? nullptr : &found->second;
+  });
+}
+
+TEST(ExpressionValue, IsANumberATruthOrAText) {
+  const Names names = {{"n", 3_i}, {"lr", 0.5}, {"on", true}, {"where", "cpu"}, {"big", 9007199254740993_i}};
+  const std::vector<std::pair<std::string, space::Value>> cases = {
+      {"n", 3_i},
+      {"lr", 0.5},
+      {"on", true},
+      {"where", std::string("cpu")},
+      {"'a b'", std::string("a b")},
+      {"true", true},
+      {"7", 7_i},
+      {"n * 2", 6_i},
+      {"n / 2", 1.5},
+      {"n / 2 * 2", 3_i},
+      {"-n", -3_i},
+      {"on + 1", 2_i},
+      {"n % 2", 1_i},
+      {"min(n, lr)", 0.5},
+      {"n > 2", true},
+      {"!on", false},
+      {"on && n > 4", false},
+      {"where == 'cpu'", true},
+      {"(n + 1) * 1e6", 4000000_i},
+      {"big", 9007199254740993_i},  // a name alone keeps what a double does not hold
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(value(text, names), expected) << text;
+}
+
+TEST(ExpressionValue, IsUnknownOrUndefined) {
+  EXPECT_EQ(value("absent"), std::nullopt);
+  EXPECT_EQ(value("absent + 1"), std::nullopt);
+  EXPECT_EQ(value("false && absent"), space::Value(false));
+  EXPECT_TRUE(std::isnan(std::get<double>(value("1 / 0").value())));
+  EXPECT_TRUE(std::isnan(std::get<double>(value("1 + 2 % 0").value())));
+  EXPECT_EQ(value("1 / 0 > 1"), space::Value(false));
+}
+
+// A condition has as its value whether it holds.
+TEST(ExpressionValue, AgreesWithHolds) {
+  const Names names = {{"n", 3_i}, {"on", true}, {"where", "cpu"}};
+  for (const char* text : {"n == 3", "n > 3 || on", "!on && absent", "where != 'cpu'", "absent == 1", "n / 0 <= 1"}) {
+    const std::optional<bool> expected = holds(text, names);
+    EXPECT_EQ(value(text, names), expected ? std::optional<space::Value>(*expected) : std::nullopt) << text;
+  }
+}
+
+TEST(ExpressionValue, IsRefusedWithThePlace) {
+  const auto error = [](const std::string& text) {
+    return user_error_of([&] { return space::Expression::parse_value(text); });
+  };
+  EXPECT_EQ(error("1 +"), "at character 4: a name, a number or '(' was expected, not the end; complete the expression");
+  EXPECT_EQ(error("a b"), "at character 3: an operator was expected, not 'b'; join conditions with && or ||");
+  EXPECT_EQ(error("'a' + 1"),
+            "at character 1: a text cannot be calculated with; texts can be compared with == and != "
+            "only");
+  EXPECT_NE(error(std::string(4001, ' ')).find("the expression is longer than 4000 characters"), std::string::npos);
 }
 
 }  // namespace krigtune::expression_test

@@ -59,7 +59,7 @@ room(insight ${model} surrogate session search/trials search/candidates search/m
 room(report ${model} trial session forecast search/trials search/model search/strategies run compare insight)
 room(deepspeed/session ${model} schedule trial session deepspeed/job)
 room(deepspeed/result ${model} session forecast search/trials run report deepspeed/job)
-room(result ${model} trial session search/trials search/model run report deepspeed/job deepspeed/result)
+room(result ${model} trial runner session search/trials search/model run report deepspeed/job deepspeed/result)
 
 set(everything ${rooms})
 list(FILTER everything EXCLUDE REGEX "^engine/|^surrogate/")
