@@ -72,11 +72,21 @@ std::optional<workload::MeasuredMachine> machine_of(const Json& record, const st
   return workload::read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
 }
 
+// A line holds it.
+std::string shortened(const Json& json) {
+  constexpr std::size_t kShownBytes = 120;
+  const std::string text = json.dump();
+  return text.size() <= kShownBytes ? text : fmt::format("{} characters", text.size());
+}
+
 // "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
 void add_differences(const Json& before, const Json& now, const std::string& pointer, std::vector<std::string>& list) {
   if (before == now || (is_nothing(before) && is_nothing(now))) return;
   if (!before.is_object() || !now.is_object()) {
-    list.push_back(fmt::format("{} was {}, now {}", pointer, before.dump(), now.dump()));
+    const std::string was = shortened(before);
+    const std::string is = shortened(now);
+    list.push_back(was == is ? fmt::format("{} is another", pointer)
+                             : fmt::format("{} was {}, now {}", pointer, was, is));
     return;
   }
   const std::size_t found = list.size();

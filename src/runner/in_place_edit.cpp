@@ -202,7 +202,7 @@ bool is_added(const TextNode& root, TextNode now, const Missing& missing, const 
 std::string added_value(const TextFormat& format, const std::string& document, const TextNode& root,
                         const std::string& key, const NewValue& value) {
   const Missing missing = missing_in(root, key);
-  const bool is_empty = missing.table->is == TextNode::Is::kValue && missing.table->text.empty();
+  const bool is_empty = missing.table->is == TextNode::Is::kValue && missing.table->kind == "null";
   if (missing.table->is != TextNode::Is::kTable && !is_empty) {
     throw UserError(fmt::format("'{}' is no table: no key can be added to it", join(missing.path, ".")),
                     "correct the key");

@@ -19,6 +19,12 @@ bool is_yaml_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_yaml_end(char c) { return c == '\r' || c == '\n'; }
 bool is_yaml_space(char c) { return is_yaml_blank(c) || is_yaml_end(c); }
 
+// The end of what stands in a node, as far as it is known.
+std::size_t last_byte(const TextNode& node) {
+  if (node.children.empty() || node.is_inline || node.is_alias) return node.end;
+  return last_byte(node.children.back());
+}
+
 class YamlWalk {
  public:
   explicit YamlWalk(const std::string& text) : text_(text) {
@@ -123,7 +129,7 @@ class YamlWalk {
 
   // An alias, or nothing, stands there instead of the value that was read.
   void place_behind(std::size_t colon, const YAML::Node& value, TextNode& child) const {
-    const std::size_t first = behind_blanks(colon);
+    const std::size_t first = behind_properties(behind_blanks(colon));
     const bool is_null = child.kind == "null" && value.IsNull();
     if (at(first) == '*') {
       child.is_alias = true;
@@ -138,10 +144,13 @@ class YamlWalk {
   }
 
   void add_items(const YAML::Node& from, TextNode& node, std::size_t marked, int depth) {
+    std::size_t behind = marked;  // the last item
     for (const auto& item : from) {
       TextNode child = node_of(item, depth + 1);
       child.name = std::to_string(node.children.size());
-      const bool is_alias = child.begin != kNowhere && child.begin < marked;
+      const bool is_alias = child.begin != kNowhere && child.begin < behind;
+      const std::size_t end = last_byte(child);
+      if (!is_alias && end != kNowhere) behind = std::max(behind, end);
       const bool is_nothing = child.kind == "null" && child.begin == child.end;
       if (is_alias || is_nothing) child.begin = kNowhere;
       node.children.push_back(std::move(child));
@@ -300,12 +309,6 @@ std::string inline_yaml(const std::vector<std::string>& names, const std::string
   return text;
 }
 
-// The last byte of what stands in a node, as far as it is known.
-std::size_t last_byte(const TextNode& node) {
-  if (node.children.empty() || node.is_inline || node.is_alias) return node.end;
-  return last_byte(node.children.back());
-}
-
 std::size_t column_of(const std::string& document, std::size_t place) {
   const std::size_t line = document.rfind('\n', place == 0 ? 0 : place - 1);
   return line == std::string::npos || place == 0 ? place : place - line - 1;
@@ -348,7 +351,8 @@ std::vector<std::string> added_yaml(const std::string& document, const TextNode&
   const std::size_t depth = column_of(document, table.name_begin) + 2;
   const std::string lines = std::string(depth, ' ') + nested_yaml(missing, written, depth, end);
   return {with_lines_after(document, table.begin, lines),
-          with_text_at(document, table.begin, table.end, " {" + inline_yaml(missing, written) + "}")};
+          with_text_at(document, table.begin, table.end,
+                       (table.begin == table.end ? " {" : "{") + inline_yaml(missing, written) + "}")};
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ void read_set(JsonObject& block, CommandSpec& spec, const std::filesystem::path&
                  "name a .yaml, .yml, .toml or .json file, or use \"templates\"");
     for (const auto& [place, value] : object_at(block, key, values, R"({"KEY": "{micro_batch}"})").items()) {
       const std::string text = set_text(block, key_below(key, place), value);
-      const std::string names = "." + place.substr(place.rfind('+', 0) == 0 ? 1 : 0) + ".";
+      const std::string names = fmt::format(".{}.", place.substr(place.rfind('+', 0) == 0 ? 1 : 0));
       if (names.find("..") != std::string::npos)
         block.fail(key_below(key, place), "is no key", "write names with dots between them: \"training.batch_size\"");
       entry.values.emplace_back(place, text);

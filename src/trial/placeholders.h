@@ -60,9 +60,9 @@ class PlaceholderText {
 
 /// What of a trial itself may stand in braces.
 struct TrialNames {
-  std::string dir;
-  std::string config;
-  std::string result;
+  std::string dir = {};
+  std::string config = {};
+  std::string result = {};
   std::int64_t trial = 0;  ///< its number
   std::int64_t port = 0;   ///< free for TCP when the trial began
   std::int64_t slot = 0;   ///< of trials at the same time

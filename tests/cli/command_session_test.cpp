@@ -1,5 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "cli/cli_fixtures.h"
 #include "core/csv.h"
@@ -178,6 +181,88 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
   expect_said(said, "no trial is ok: 3 failed (bad_result), 1 failed (crash)\n");
   expect_said(said, "said:\nexit code 3\nonly once\n");
   expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
+}
+
+/// A program that reads two files and its flags; the speed is ten for each of the batch, twice that with --fast.
+class JobSessionTest : public CommandSessionTest {
+ protected:
+  void SetUp() override {
+    program(R"(
+      batch=$(sed -n 's/^  batch: *\([0-9]*\).*/\1/p' "$1")
+      [ "$(sed -n 's/^ways = //p' "$3")" = "$WAYS" ] || exit 9
+      case "$*" in *--fast*) batch=$((2 * batch)) ;
+    ; esac
+      echo "{\"speed\": $((10 * batch))}" > "$2"
+    )");
+    std::filesystem::create_directory(directory_ / "conf");
+    directory_.write("conf/train.yaml", kConfig);
+    directory_.write("job.template.toml", "[job]  # {{of}} {trial}\nways = {ways}\n");
+  }
+
+  static constexpr const char* kConfig = "# mine\ntrain:\n  batch: 1  # a rank\n  other: 'x'\n";
+  Said tune_job() const {
+    const auto file = directory_.write("job.json", R"({"space": {"micro_batch": {"min": 1, "max": 3},
+        "mode": ["slow", "fast"], "ways": [1, 2]}, "baseline": {"micro_batch": 1, "mode": "slow", "ways": 1},
+        "objective": {"metric": "speed", "direction": "maximize"}, "budget": {"trials": 12},
+        "runner": {"kind": "command", "argv": ["./own", "{dir}/train.yaml", "{result}", "{dir}/job.toml", "{flags}", "end"],
+                   "env": {"WAYS": "{ways}"}, "flags": {"mode": {"slow": [], "fast": ["--fast", "{micro_batch:.1f}"]}},
+                   "templates": {"job.toml": "job.template.toml"},
+                   "set": {"conf/train.yaml": {"train.batch": "{micro_batch}"}}, "timeout_s": 60}})");
+    return run_krigtune({"tune", file.string(), "--out", run_directory(), "--full-budget"}, "/nowhere/krigtune",
+                        clock_);
+  }
+};
+
+TEST_F(JobSessionTest, TunesByFlagsEnvironmentAndFilesAndTheBestTrainsAsItIs) {
+  const Said said = tune_job();
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(column("status"), std::vector<std::string>(12, "ok"));
+  const std::filesystem::path run = directory_ / "run";
+  EXPECT_EQ(read_text(run / "train.yaml"), "# mine\ntrain:\n  batch: 3  # a rank\n  other: 'x'\n");
+  const std::string command = read_text(run / "cmd_optimal.txt");
+  EXPECT_NE(command.find(run.string() + "/train.yaml " + run.string() + "/result_optimal.json " + run.string() +
+                         "/job.toml --fast 3.0 end"),
+            std::string::npos)
+      << command;
+  ASSERT_EQ(std::system(("sh " + (run / "cmd_optimal.txt").string()).c_str()), 0);
+  EXPECT_EQ(load_json(run / "result_optimal.json"), parse_json(R"({"speed": 60})", "expected"));
+  EXPECT_EQ(read_text(directory_ / "conf/train.yaml"), kConfig) << "the user's own file is as it was";
+}
+
+TEST_F(JobSessionTest, EachTrialKeepsWhatItWasStartedWith) {
+  tune_job();
+  int trials = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_ / "run/trials")) {
+    const Json config = load_json(entry.path() / "config.json");
+    const std::string number = entry.path().filename().string().substr(0, 4);
+    const bool is_fast = config["mode"] == "fast";
+    const std::string command = read_text(entry.path() / "cmd.txt");
+    EXPECT_NE(command.find(is_fast ? fmt::format(" --fast {}.0 end", config["micro_batch"].dump()) : "job.toml end"),
+              std::string::npos)
+        << command;
+    EXPECT_NE(read_text(entry.path() / "env.txt").find(fmt::format("WAYS={}\n", config["ways"].dump())),
+              std::string::npos);
+    EXPECT_EQ(read_text(entry.path() / "job.toml"),
+              fmt::format("[job]  # {{of}} {}\nways = {}\n", std::stoi(number), config["ways"].dump()));
+    EXPECT_NE(read_text(entry.path() / "train.yaml")
+                  .find(fmt::format("  batch: {}  # a rank\n", config["micro_batch"].dump())),
+              std::string::npos);
+    ++trials;
+  }
+  EXPECT_EQ(trials, 12);
+}
+
+TEST_F(JobSessionTest, ARunKnowsWhatItsFilesSaidWhenItBegan) {
+  EXPECT_EQ(tune_job().code, 0);
+  EXPECT_EQ(tune_job().code, 0) << "it goes on";
+  directory_.write("conf/train.yaml", "train: {batch: 1, other: y}\n");
+  const Said changed = tune_job();
+  EXPECT_EQ(changed.code, 2);
+  expect_said(changed, "was begun with another session: /runner/files/");
+  EXPECT_EQ(lines_in(changed.err), 1U) << changed.err;
+  std::filesystem::remove_all(directory_ / "conf");
+  const Said results = run_krigtune({"results", run_directory()}, "/nowhere/krigtune", clock_);
+  EXPECT_EQ(results.code, 0) << results.err;
 }
 
 TEST_F(CommandSessionTest, ExplainsTimeouts) {
