@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "runner/command_measure.h"
 #include "runner/command_outcome.h"
 #include "runner/job_command.h"
 #include "trial/failure_text.h"
@@ -21,10 +22,6 @@
 #include "trial/trial_files.h"
 
 namespace krigtune::runner {
-namespace {
-
-constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
-constexpr std::size_t kLargestResult = 1 << 20;
 
 std::int64_t trial_number(const std::filesystem::path& dir) {
   const std::string name = dir.filename().string();
@@ -32,6 +29,11 @@ std::int64_t trial_number(const std::filesystem::path& dir) {
   std::from_chars(name.data(), name.data() + name.size(), number);
   return number;
 }
+
+namespace {
+
+constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
+constexpr std::size_t kLargestResult = 1 << 20;
 
 // Programs write anything there, or a pipe, or a link to a device.
 void read_result(const std::filesystem::path& file, CommandEnd& end) {
@@ -55,6 +57,7 @@ class CommandRunner final : public trial::Runner {
     if (name.find_first_of("{}") == std::string::npos)
       trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
     trial::refuse_missing_script(job_.spec.argv, job_.spec.working_directory);
+    if (!job_.spec.measure.metrics.empty()) refuse_unmeasured(job_);
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
   }
 
@@ -62,15 +65,17 @@ class CommandRunner final : public trial::Runner {
                      const std::optional<trial::Rival>& rival) override {
     const trial::TrialFiles files(trial_dir);
     trial::ProcessSpec spec;
+    std::optional<CommandMeasure> measure;
     try {
       spec = prepare(configuration, files);
+      if (!job_.spec.measure.metrics.empty()) measure.emplace(job_, configuration, files, spec).watch(spec, rival);
     } catch (const UserError& error) {  // a value that has no words, or an expression that is undefined
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
     const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
     CommandEnd end;
     trial::ProgressLines progress(progress_file(files));
-    if (rival && rival->metric == job_.metric) {
+    if (!measure && rival && rival->metric == job_.metric) {
       spec.enough = [&] {
         const auto line = progress.next(job_.metric);
         if (line) end.bound = bound_by(*line, *rival);
@@ -83,7 +88,11 @@ class CommandRunner final : public trial::Runner {
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     end.standard_output = trial::read_tail(spec.stdout_file, kCommandTailBytes);
     end.standard_error = trial::read_tail(spec.stderr_file, kCommandTailBytes);
-    read_result(files.result(), end);
+    if (measure) {
+      measure->finish(end);
+    } else {
+      read_result(files.result(), end);
+    }
     return command_outcome(end, job_, patterns_);
   }
 
@@ -189,7 +198,14 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
   block.custom("oom_patterns", schema::list(schema::not_empty(schema::text())),
                "regular expressions (ECMAScript) in its output that mean out of memory", read_patterns,
                [](const CommandSpec& spec) { return Json(spec.oom_patterns); });
+  trial::add_measure_keys(block, &CommandSpec::measure);
   return block;
+}
+
+void check_command(const CommandSpec& spec, const space::Space& space,
+                   const std::optional<space::Configuration>& baseline, const JsonObject& block) {
+  check_job(spec, space, baseline, block);
+  refuse_wrong_placeholders(spec.measure, space, block);
 }
 
 }  // namespace
@@ -202,7 +218,7 @@ trial::RunnerEntry<CommandSpec> CommandSpec::entry() {
           [](const CommandSpec& spec, const trial::RunnerJob& job) {
             return make_command_runner({spec, job.field, job.stop, job.space}, job.clock);
           },
-          check_job};
+          check_command};
 }
 
 std::unique_ptr<trial::Runner> make_command_runner(CommandJob job, const Clock& clock) {

@@ -25,7 +25,9 @@ class Ending {
     if (process_.stopped) return failed(trial::FailureReason::kInterrupted, "");
     const CommandResult result = read_result();
     if (result.names_failure) return named(result.outcome);
-    if (process_.cut_short && end_.bound && process_.exit_code != 0) return trial::Bounded{*end_.bound};
+    const bool before_its_end = process_.exit_code != 0 || end_.measured;
+    if (process_.cut_short && end_.bound && before_its_end) return trial::Bounded{*end_.bound};
+    if (end_.is_complete && std::holds_alternative<trial::Measured>(result.outcome)) return measured(result.outcome);
     if (process_.hung || process_.timed_out) {
       if (const auto complaint = memory_complaint()) return trial::OutOfMemory{complaint->requested, false};
       const char* why =
@@ -44,6 +46,7 @@ class Ending {
 
  private:
   CommandResult read_result() const {
+    if (end_.measured) return *end_.measured;
     if (end_.result) return interpret_result(*end_.result, job_.metric);
     return {trial::Failed{trial::FailureReason::kBadResult, 0, end_.result_error}, false};
   }

@@ -6,7 +6,7 @@
 namespace krigtune::trial {
 namespace {
 
-constexpr std::array<std::pair<FailureReason, const char*>, 7> kReasons = {{
+constexpr std::array<std::pair<FailureReason, const char*>, 8> kReasons = {{
     {FailureReason::kTimeout, "timeout"},
     {FailureReason::kHang, "hang"},
     {FailureReason::kCrash, "crash"},
@@ -14,6 +14,7 @@ constexpr std::array<std::pair<FailureReason, const char*>, 7> kReasons = {{
     {FailureReason::kInterrupted, "interrupted"},
     {FailureReason::kBadResult, "bad_result"},
     {FailureReason::kEnvironment, "environment"},
+    {FailureReason::kNotApplied, "not_applied"},
 }};
 
 struct StatusOf {

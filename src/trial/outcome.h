@@ -11,8 +11,10 @@
 
 namespace krigtune::trial {
 
-enum class FailureReason { kTimeout, kHang, kCrash, kInvalid, kInterrupted, kBadResult, kEnvironment };
-const char* to_string(FailureReason reason);  ///< timeout, hang, crash, invalid, interrupted, bad_result, environment
+enum class FailureReason { kTimeout, kHang, kCrash, kInvalid, kInterrupted, kBadResult, kEnvironment, kNotApplied };
+/// timeout, hang, crash, invalid, interrupted, bad_result, environment, not_applied (it trained something else than the
+/// configuration says).
+const char* to_string(FailureReason reason);
 FailureReason failure_reason_from(const std::string& text);  ///< unknown words: kCrash
 
 struct Measured {

@@ -146,6 +146,7 @@ class Watchdog {
     files_ = spec.progress_files;
     files_.push_back(spec.stdout_file);
     files_.push_back(spec.stderr_file);
+    signs_of_life_ = spec.signs_of_life;
   }
 
   bool expired(double now_s) {
@@ -169,6 +170,7 @@ class Watchdog {
       const bool there = ::stat(file.c_str(), &state) == 0;
       states.push_back(there ? State{state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec} : State{-1, 0, 0});
     }
+    if (signs_of_life_) states.push_back({signs_of_life_(), 0, 0});
     return states;
   }
 
@@ -176,6 +178,7 @@ class Watchdog {
   double last_change_s_;
   double next_look_s_ = 0.0;
   std::vector<std::filesystem::path> files_;
+  std::function<std::int64_t()> signs_of_life_;
   std::vector<State> states_;
 };
 

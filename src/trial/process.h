@@ -25,6 +25,7 @@ struct ProcessSpec {
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< added to ours
   std::optional<double> no_progress_s = std::nullopt;      ///< ended when no file below has changed for so long
   std::vector<std::filesystem::path> progress_files = {};  ///< besides stdout_file and stderr_file
+  std::function<std::int64_t()> signs_of_life = {};        ///< another number that changes with progress. Null: none
 };
 
 struct ProcessResult {

@@ -13,6 +13,11 @@
 #include "core/text.h"
 
 namespace krigtune::trial {
+void unbuffer_python(Environment& environment) {
+  const auto is_it = [](const auto& pair) { return pair.first == "PYTHONUNBUFFERED"; };
+  if (std::none_of(environment.begin(), environment.end(), is_it)) environment.emplace_back("PYTHONUNBUFFERED", "1");
+}
+
 std::string search_path(const Environment& added) {
   const auto path = std::find_if(added.rbegin(), added.rend(), [](const auto& pair) { return pair.first == "PATH"; });
   if (path != added.rend()) return path->second;

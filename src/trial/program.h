@@ -14,6 +14,10 @@ namespace krigtune::trial {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
+/// Python writes each line at once, unless the user has said what it should do: lines are signs of life and
+/// measurements.
+void unbuffer_python(Environment& environment);
+
 /// PATH as `added` leaves it to a program.
 std::string search_path(const Environment& added);
 

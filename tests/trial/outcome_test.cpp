@@ -11,7 +11,8 @@ TEST(Outcome, EveryReasonHasAWordAndTheWordLeadsBack) {
                                                              {trial::FailureReason::kInvalid, "invalid"},
                                                              {trial::FailureReason::kInterrupted, "interrupted"},
                                                              {trial::FailureReason::kBadResult, "bad_result"},
-                                                             {trial::FailureReason::kEnvironment, "environment"}};
+                                                             {trial::FailureReason::kEnvironment, "environment"},
+                                                             {trial::FailureReason::kNotApplied, "not_applied"}};
   for (const auto& [reason, word] : words) {
     EXPECT_EQ(trial::to_string(reason), word);
     EXPECT_EQ(trial::failure_reason_from(word), reason);

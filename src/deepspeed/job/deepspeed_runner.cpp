@@ -104,10 +104,7 @@ class DeepSpeedRunner final : public trial::Runner {
     process.stop = job_.stop;
     process.working_directory = job_.spec.working_directory;
     process.environment = job_.spec.environment;
-    const auto is_ours = [](const auto& pair) { return pair.first == "PYTHONUNBUFFERED"; };
-    if (std::none_of(process.environment.begin(), process.environment.end(), is_ours)) {
-      process.environment.emplace_back("PYTHONUNBUFFERED", "1");  // lines are signs of life
-    }
+    trial::unbuffer_python(process.environment);
     process.no_progress_s = job_.spec.no_progress_s;
     process.progress_files = {files.metrics(), files.times("forward"), files.times("backward"), files.times("step")};
     trial::write_inputs(plain, space::to_json(configuration), process);

@@ -1,13 +1,6 @@
 // How fast a trial was. The engine's csv files hold the milliseconds of forward, backward and optimizer for each step,
-// summed over its micro-steps. With t_i their sum for the n steps behind the warm-up, the estimate is
-//
-//   t = median(t_i),   s = 1.4826 b_n median(|t_i - t|),   standard error = sqrt(pi / (2 n)) s
-//
-// 1.4826 = 1 / Phi^-1(3/4) makes the median deviation a standard deviation of normal errors, b_n is its correction in
-// small samples (Croux and Rousseeuw 1992, "Time-efficient algorithms for two highly robust estimators of scale",
-// COMPSTAT), and sqrt(pi / 2) is the price of the median (Kenney and Keeping 1962). A step that met a checkpoint, a
-// garbage collection or a neighbour moves neither. Steps that resemble one another make the error too small; noise from
-// run to run is the tuner's to learn.
+// summed over its micro-steps. The estimate of their sum is that of trial/step_series.cpp: the median of the steps
+// behind the warm-up, its standard error as if steps knew nothing of one another.
 //
 // Why not DeepSpeed's own figure: metrics.json holds one step, since its timers are reset after each one, and from 6
 // micro-steps on the trimmed mean drops the only one with the optimizer in it (12.7 times too fast measured at
@@ -16,19 +9,17 @@
 #include "deepspeed/job/ds_trial.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <numbers>
-#include <numeric>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "deepspeed/job/ds_config.h"
+#include "trial/step_series.h"
 #include "trial/trial_files.h"
 
 namespace krigtune::deepspeed {
@@ -97,25 +88,6 @@ std::vector<StepRow> read_rows(const std::filesystem::path& file) {
     if (good) rows.push_back({samples, value_ms * kMs});
   });
   return rows;
-}
-
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
-
-double small_sample_factor(std::size_t n) {
-  constexpr std::array kFactors = {1.0, 1.0, 1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107};
-  return n < kFactors.size() ? kFactors[n] : static_cast<double>(n) / (static_cast<double>(n) - 0.8);
-}
-
-double robust_standard_error_of_median(const std::vector<double>& values, double median) {
-  constexpr double kToStddev = 1.4826;
-  std::vector<double> deviations;
-  for (const double value : values) deviations.push_back(std::abs(value - median));
-  const double stddev = kToStddev * small_sample_factor(values.size()) * middle(std::move(deviations));
-  return std::sqrt(0.5 * std::numbers::pi / static_cast<double>(values.size())) * stddev;
 }
 
 std::optional<double> samples_of_a_step(const std::vector<DsStepTime>& times) {
@@ -188,13 +160,14 @@ std::optional<DsEstimate> estimate(const std::vector<DsStepTime>& times, std::in
     optimizer.push_back(time->optimizer_s);
   }
   DsEstimate result;
-  result.step_time_s = middle(totals);
-  result.mean_step_time_s = std::accumulate(totals.begin(), totals.end(), 0.0) / static_cast<double>(totals.size());
-  result.step_time_sem_s = robust_standard_error_of_median(totals, result.step_time_s);
-  result.forward_s = middle(std::move(forward));
-  result.backward_s = middle(std::move(backward));
-  result.optimizer_s = middle(std::move(optimizer));
-  result.steps = static_cast<std::int64_t>(totals.size());
+  const trial::StepEstimate total = *trial::estimate_steps(totals, 0);
+  result.step_time_s = total.value;
+  result.mean_step_time_s = total.mean;
+  result.step_time_sem_s = total.independent_sem;
+  result.forward_s = trial::middle(std::move(forward));
+  result.backward_s = trial::middle(std::move(backward));
+  result.optimizer_s = trial::middle(std::move(optimizer));
+  result.steps = total.steps;
   result.samples_per_step = samples_of_a_step(times);
   if (result.samples_per_step) *result.samples_per_step /= static_cast<double>(tensor_parallel);
   return result;

@@ -119,10 +119,10 @@ Command ask_command() {
 namespace {
 
 const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
-constexpr trial::FailureReason kReasons[] = {trial::FailureReason::kCrash,      trial::FailureReason::kTimeout,
-                                             trial::FailureReason::kHang,       trial::FailureReason::kInvalid,
-                                             trial::FailureReason::kBadResult,  trial::FailureReason::kEnvironment,
-                                             trial::FailureReason::kInterrupted};
+constexpr trial::FailureReason kReasons[] = {trial::FailureReason::kCrash,       trial::FailureReason::kTimeout,
+                                             trial::FailureReason::kHang,        trial::FailureReason::kInvalid,
+                                             trial::FailureReason::kBadResult,   trial::FailureReason::kEnvironment,
+                                             trial::FailureReason::kInterrupted, trial::FailureReason::kNotApplied};
 
 std::vector<std::string> reason_words() {
   std::vector<std::string> words;
@@ -137,9 +137,10 @@ void declare_tell(boost::program_options::options_description& options) {
   options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
                         "what the rank that needed most had, with --value");
-  options.add_options()("reason", typed_value_named("WORD", {reason_words()}),
-                        "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment; "
-                        "interrupted: it does not count and may be asked again");
+  options.add_options()(
+      "reason", typed_value_named("WORD", {reason_words()}),
+      "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment, not_applied; "
+      "interrupted: it does not count and may be asked again");
   options.add_options()("result", typed_value_named("FILE"),
                         "instead of the above: a result as the runner `command` reads it; - is standard input");
 }

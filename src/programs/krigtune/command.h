@@ -37,6 +37,7 @@ Command completion_command();
 Command doctor_command();
 Command export_command();
 Command init_command();
+Command measure_command();
 Command plan_command();
 Command predict_command();
 Command results_command();

@@ -193,6 +193,11 @@ std::string after_crash(const report::RunView& run, const journal::Trial& trial)
 }
 
 std::string after_bad_result(const session::Session& session) {
+  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
+  if (command != nullptr && !command->measure.metrics.empty()) {
+    return "see what the trial printed (stdout.log); krigtune measure shows what the session's /runner/measure finds "
+           "in it";
+  }
   return fmt::format(fmt::runtime(runner::traits_of(session.runner).after_bad_result), session.objective.field);
 }
 
@@ -210,6 +215,8 @@ std::string after_failure(const report::RunView& run, const journal::Trial& tria
       return after_bad_result(run.session);
     case trial::FailureReason::kEnvironment:
       return "see krigtune doctor";
+    case trial::FailureReason::kNotApplied:
+      return "the job does not do what it is told: see its command in cmd.txt and what it printed in stdout.log";
     case trial::FailureReason::kInterrupted:
       break;
   }

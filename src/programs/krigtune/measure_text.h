@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "trial/measure_pattern.h"
+
+namespace krigtune::cli {
+
+/// A match that is shown to the user.
+struct ShownMatch {
+  std::int64_t number = 0;  ///< of the line, from 1; a progress bar's states are lines
+  std::string line;
+  trial::MeasurePattern::Found found;
+  std::string name;   ///< of the metric
+  std::string means;  ///< "5.4449 s"
+};
+
+inline constexpr int kWidthOfFiles = 120;
+
+/// The part of the line around the match and, below it, marks: '~' below the match, '^' below the number. With
+/// `colors` the match is underlined and the number bold, too.
+///
+///     12  ...| elapsed time per iteration (ms): 5444.9 | throughput per GPU...
+///             ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~^^^^^^  step_time_s: 5.4449 s
+std::string match_text(const ShownMatch& match, int width, bool colors);
+
+}  // namespace krigtune::cli

@@ -1,0 +1,167 @@
+#include "runner/command_measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "space/well_known.h"
+#include "trial/placeholders.h"
+#include "trial/program.h"
+#include "trial/race.h"
+
+namespace krigtune::runner {
+namespace {
+
+constexpr std::int64_t kLeastMeasured = 3;  // a standard error of fewer steps is a guess
+
+double seq_len_of(const space::JobFacts& facts) {
+  for (const auto& [name, number] : facts.numbers) {
+    if (name == "seq_len") return number;
+  }
+  return 0.0;
+}
+
+bool labels_plainly(const std::vector<std::string>& argv) {
+  return std::any_of(argv.begin(), argv.end(),
+                     [](const std::string& word) { return std::filesystem::path(word).filename() == "srun"; });
+}
+
+}  // namespace
+
+trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Configuration& configuration) {
+  trial::MeasureFacts known;
+  known.ranks = static_cast<double>(facts.ranks);
+  known.tokens_per_sample = seq_len_of(facts);
+  if (facts.train_batch_size) {
+    known.samples_per_step = static_cast<double>(*facts.train_batch_size);
+  } else if (configuration.has(space::kMicroBatch)) {
+    const auto dp = space::data_parallel_ranks(facts.ranks, configuration.integer(space::kTensorParallel, 1),
+                                               configuration.integer(space::kPipelineParallel, 1));
+    if (dp) {
+      known.samples_per_step = static_cast<double>(space::sequences_of_step(
+          configuration.integer(space::kMicroBatch, 1), *dp, configuration.integer(space::kAccumulation, 1)));
+    }
+  }
+  return known;
+}
+
+trial::MeasureSpec filled_in(const trial::MeasureSpec& spec, const space::Space& space,
+                             const space::Configuration& configuration, const trial::TrialFiles& files) {
+  const trial::JobNames names(space);
+  const trial::NamedValues values = names.values(configuration, {.dir = files.dir.string(),
+                                                                 .config = files.config().string(),
+                                                                 .result = files.result().string(),
+                                                                 .trial = trial_number(files.dir)});
+  const auto fill = [&](std::string& text) {
+    text = trial::PlaceholderText(text, names.known()).filled(trial::lookup_in(values));
+  };
+  trial::MeasureSpec filled = spec;
+  for (trial::Measure& measure : filled.metrics) fill(measure.from);
+  for (trial::PrintedCheck& check : filled.checks) fill(check.equals);
+  return filled;
+}
+
+void refuse_wrong_placeholders(const trial::MeasureSpec& spec, const space::Space& space, const JsonObject& block) {
+  const trial::JobNames names(space);
+  const auto check = [&](const std::string& key, const std::string& text) {
+    try {
+      const trial::PlaceholderText parsed(text, names.known());
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: {}: {}", block.source(), block.pointer(key), error.what()));
+    }
+  };
+  for (const trial::Measure& measure : spec.metrics) check(fmt::format("measure/{}/from", measure.name), measure.from);
+  for (std::size_t i = 0; i < spec.checks.size(); ++i) check(fmt::format("checks/{}/equals", i), spec.checks[i].equals);
+}
+
+void refuse_unmeasured(const CommandJob& job) {
+  trial::MeasureFacts facts = measure_facts(job.space.facts(), {});
+  if (!facts.samples_per_step) facts.samples_per_step = 1.0;  // of a configuration
+  if (trial::Measurement(job.spec.measure, facts).can_tell(job.metric)) return;
+  throw UserError(
+      fmt::format("/runner/measure: nothing tells the objective '{}'", job.metric),
+      R"(measure it by its name, or "step_time_s", "samples_per_s" or "tokens_per_s", from which it may follow)");
+}
+
+CommandMeasure::CommandMeasure(const CommandJob& job, const space::Configuration& configuration,
+                               const trial::TrialFiles& files, const trial::ProcessSpec& process)
+    : job_(job),
+      files_(files),
+      reader_(filled_in(job.spec.measure, job.space, configuration, files),
+              [&] {
+                trial::MeasureFacts facts = measure_facts(job.space.facts(), configuration);
+                facts.has_plain_labels = labels_plainly(process.argv);
+                return facts;
+              }(),
+              {files.standard_output(), files.standard_error(), process.working_directory}) {
+  std::error_code ignored;  // an earlier run of the same trial left them, and theirs are not this one's lines
+  for (const auto& old : {files.standard_output(), files.standard_error(), files.dir / "measured.json"}) {
+    std::filesystem::remove(old, ignored);
+  }
+}
+
+void CommandMeasure::watch(trial::ProcessSpec& process, const std::optional<trial::Rival>& rival) {
+  trial::unbuffer_python(process.environment);
+  process.signs_of_life = [this] { return reader_.bytes_read(); };
+  process.enough = [this, rival] { return reader_.look() && is_enough(rival); };
+}
+
+bool CommandMeasure::is_complete() const {
+  return reader_.measurement().steps_of(job_.metric).value_or(0) >= job_.spec.measure.due();
+}
+
+bool CommandMeasure::is_enough(const std::optional<trial::Rival>& rival) {
+  const trial::Measurement& measured = reader_.measurement();
+  if (!measured.fault().empty() || !measured.failed_check().empty() || is_complete()) return true;
+  if (!rival || rival->metric != job_.metric || !measured.steps_of(job_.metric)) return false;
+  const std::optional<trial::MeasuredValue> so_far = measured.value_of(job_.metric);
+  if (so_far) bound_ = trial::bound_of_a_loser({so_far->value, so_far->sem, so_far->steps}, *rival);
+  return bound_.has_value();
+}
+
+CommandResult CommandMeasure::result() const {
+  const trial::Measurement& read = reader_.measurement();
+  if (!read.failed_check().empty()) {
+    return {trial::Failed{trial::FailureReason::kNotApplied, 0, read.failed_check()}, true};
+  }
+  if (!read.fault().empty()) return {trial::Failed{trial::FailureReason::kBadResult, 0, read.fault()}, true};
+  const std::optional<trial::MeasuredValue> value = read.value_of(job_.metric);
+  const bool by_steps = value && value->sem >= 0.0 && read.counts_steps(job_.metric);
+  if (!value || (by_steps && value->steps < kLeastMeasured)) {
+    return {trial::Failed{trial::FailureReason::kBadResult, 0, read.why_nothing(job_.metric)}, false};
+  }
+  trial::Measured measured;
+  measured.metrics = read.values();
+  measured.metrics[job_.metric] = value->value;
+  measured.metrics["steps"] = static_cast<double>(value->steps);
+  if (value->drift) measured.metrics["drift"] = value->drift->relative;
+  measured.value_sem = value->sem;
+  if (const auto peak = read.peak_memory()) {
+    constexpr double kMost = 1e18;
+    if (*peak < kMost) measured.peak_memory = Bytes{std::llround(*peak)};
+  }
+  return {measured, false};
+}
+
+void CommandMeasure::finish(CommandEnd& end) {
+  reader_.finish();
+  end.measured = result();
+  end.is_complete = is_complete();
+  end.bound = bound_;
+  write_summary(*end.measured);
+}
+
+void CommandMeasure::write_summary(const CommandResult& result) const {
+  const trial::Measurement& read = reader_.measurement();
+  Json json = {{"metrics", Json::object()}, {"steps", nullptr}, {"warnings", read.warnings(job_.metric)}};
+  for (const auto& [name, value] : read.values()) json["metrics"][name] = json_number(value);
+  if (const auto steps = read.steps_of(job_.metric)) json["steps"] = *steps;
+  if (const auto* failed = std::get_if<trial::Failed>(&result.outcome)) json["failure"] = failed->last_lines;
+  write_atomically(files_.dir / "measured.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace krigtune::runner

@@ -1,0 +1,173 @@
+// Regular expressions over millions of lines: libstdc++'s polynomial matcher takes some 100 ns a character and state, a
+// search for plain text a thousandth of that. So each pattern knows a piece of text that all its matches have, and a
+// line without it is not looked at further. The same words tell which lines came close when none matched.
+#include "trial/measure_pattern.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "trial/failure_text.h"
+
+namespace krigtune::trial {
+namespace {
+
+constexpr std::string_view kClasses = "dDsSwWbBnrtfv0cxu";
+constexpr std::size_t kShortestWord = 2;
+
+bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         (static_cast<unsigned char>(c) & 0x80U) != 0;
+}
+
+// Goes through a regular expression and collects its runs of plain characters.
+class PlainRuns {
+ public:
+  explicit PlainRuns(const std::string& pattern) : pattern_(pattern) {
+    for (; at_ < pattern_.size(); ++at_) step();
+    end_run();
+  }
+
+  bool alternatives = false;              // outside groups: no run is sure
+  std::vector<std::string> outside = {};  // of groups
+  std::vector<std::string> everywhere = {};
+
+ private:
+  void step() {
+    const char c = pattern_[at_];
+    switch (c) {
+      case '\\':
+        return escape();
+      case '[':
+        return skip_class();
+      case '(':
+        end_run();
+        ++depth_;
+        if (pattern_.compare(at_ + 1, 1, "?") == 0) at_ += 2;  // (?: (?= (?!
+        return;
+      case ')':
+        end_run();
+        depth_ -= depth_ > 0 ? 1 : 0;
+        return;
+      case '|':
+        end_run();
+        alternatives = alternatives || depth_ == 0;
+        return;
+      case '*':
+      case '?':
+      case '{':
+        if (!run_.empty()) run_.pop_back();  // it need not be there
+        end_run();
+        if (c == '{') at_ = std::min(pattern_.find('}', at_), pattern_.size() - 1);
+        return;
+      case '.':
+      case '^':
+      case '$':
+      case '+':
+        return end_run();
+      default:
+        run_ += c;
+    }
+  }
+
+  void escape() {
+    const char next = at_ + 1 < pattern_.size() ? pattern_[++at_] : '\\';
+    if (kClasses.find(next) == std::string_view::npos && (next < '1' || next > '9')) {
+      run_ += next;
+      return;
+    }
+    end_run();
+    constexpr std::size_t kHexDigits = 2, kUnicodeDigits = 4;
+    if (next == 'x') at_ += kHexDigits;
+    if (next == 'u') at_ += kUnicodeDigits;
+    if (next == 'c') ++at_;
+  }
+
+  void skip_class() {
+    end_run();
+    for (++at_; at_ < pattern_.size() && pattern_[at_] != ']'; ++at_) {
+      if (pattern_[at_] == '\\') ++at_;
+      if (pattern_.compare(at_, 2, "[:") == 0) at_ = std::min(pattern_.find(":]", at_), pattern_.size() - 2) + 1;
+    }
+    // "[]x]" and "[^]x]" are read in more than one way.
+    const bool is_empty = at_ > 0 && (pattern_[at_ - 1] == '[' || pattern_[at_ - 1] == '^');
+    alternatives = alternatives || is_empty;
+  }
+
+  void end_run() {
+    if (run_.empty()) return;
+    if (depth_ == 0) outside.push_back(run_);
+    everywhere.push_back(run_);
+    run_.clear();
+  }
+
+  const std::string& pattern_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  std::string run_;
+};
+
+}  // namespace
+
+std::string certain_text(const std::string& pattern) {
+  const PlainRuns runs(pattern);
+  if (runs.alternatives || runs.outside.empty()) return "";
+  return *std::max_element(runs.outside.begin(), runs.outside.end(),
+                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
+}
+
+std::vector<std::string> words_of_pattern(const std::string& pattern) {
+  std::vector<std::string> words;
+  for (const std::string& run : PlainRuns(pattern).everywhere) {
+    for (std::size_t at = 0; at < run.size();) {
+      const auto begin = std::find_if(run.begin() + static_cast<std::ptrdiff_t>(at), run.end(), is_letter_or_digit);
+      const auto end = std::find_if_not(begin, run.end(), is_letter_or_digit);
+      std::string word = lower_case(std::string(begin, end));
+      if (word.size() >= kShortestWord && !is_one_of(word, words)) words.push_back(std::move(word));
+      at = static_cast<std::size_t>(end - run.begin());
+    }
+  }
+  return words;
+}
+
+MeasurePattern::MeasurePattern(const std::string& pattern)
+    : regex_(compile_pattern(pattern)), certain_(certain_text(pattern)), words_(words_of_pattern(pattern)) {}
+
+std::optional<MeasurePattern::Found> MeasurePattern::find(const std::string& line) const {
+  if (line.find(certain_) == std::string::npos) return std::nullopt;
+  std::smatch match;
+  if (!std::regex_search(line, match, regex_)) return std::nullopt;
+  const std::size_t group = match.size() > 1 && match[1].matched ? 1 : 0;
+  return Found{static_cast<std::size_t>(match.position(0)), static_cast<std::size_t>(match.length(0)),
+               static_cast<std::size_t>(match.position(group)), match.str(group)};
+}
+
+std::size_t MeasurePattern::closeness(const std::string& line) const {
+  const std::string lower = lower_case(line);
+  std::size_t common = 0;
+  for (const std::string& word : words_) {
+    if (lower.find(word) != std::string::npos) common += 2 * word.size();
+  }
+  const bool has_digit = lower.find_first_of("0123456789") != std::string::npos;
+  return common > 0 && has_digit ? common + 1 : common;
+}
+
+void ClosestLines::add(const MeasurePattern& pattern, const std::string& line) {
+  constexpr std::size_t kMostLookedAt = 100'000;
+  constexpr std::size_t kMostShownBytes = 300;
+  if (++looked_at_ > kMostLookedAt) return;
+  const std::size_t closeness = pattern.closeness(line);
+  const bool is_full = entries_.size() == kShown;
+  if (closeness == 0 || (is_full && closeness <= entries_.back().closeness)) return;
+  if (is_full) entries_.pop_back();
+  const auto place =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.closeness < closeness; });
+  entries_.insert(place, {closeness, printable(line).substr(0, kMostShownBytes)});
+}
+
+std::vector<std::string> ClosestLines::lines() const {
+  std::vector<std::string> lines;
+  for (const Entry& entry : entries_) lines.push_back(entry.line);
+  return lines;
+}
+
+}  // namespace krigtune::trial

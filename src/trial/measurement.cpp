@@ -1,0 +1,340 @@
+// A line belongs to the step whose iteration its rank printed last, in the same stream; where no iteration is measured,
+// the n-th value of a rank is of its n-th step. A rank's first value of a step counts. What is derived:
+//
+//   step time = samples / (samples/s) = tokens / (tokens/s),   samples/s = samples / step time,   tokens/s likewise
+//
+// with the samples of a step from the output, else from the configuration, and tokens = samples * sequence length.
+#include "trial/measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "trial/failure_text.h"
+#include "trial/job_log.h"
+
+namespace krigtune::trial {
+namespace {
+
+constexpr std::size_t kMostQuoted = 300;
+
+std::string quoted(const std::string& line) { return printable(line).substr(0, kMostQuoted); }
+
+// Python's json writes NaN and Infinity, which are no JSON.
+std::string with_odd_numbers_as_texts(const std::string& text) {
+  std::string mended;
+  bool in_text = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"' && (at == 0 || text[at - 1] != '\\')) in_text = !in_text;
+    const auto take = [&](std::string_view word) {
+      if (in_text || text.compare(at, word.size(), word) != 0) return false;
+      mended += fmt::format("\"{}\"", word);
+      at += word.size() - 1;
+      return true;
+    };
+    if (!take("NaN") && !take("-Infinity") && !take("Infinity")) mended += text[at];
+  }
+  return mended;
+}
+
+Json object_of(const std::string& line) {
+  if (line.find('{') == std::string::npos) return nullptr;
+  Json json = Json::parse(line, nullptr, false);
+  if (json.is_discarded()) json = Json::parse(with_odd_numbers_as_texts(line), nullptr, false);
+  return json.is_object() ? json : Json(nullptr);
+}
+
+// The key as it is, else by its dots.
+const Json* at_key(const Json& object, const std::string& key) {
+  if (!object.is_object()) return nullptr;
+  const auto whole = object.find(key);
+  if (whole != object.end()) return &*whole;
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) return nullptr;
+  const auto inner = object.find(key.substr(0, dot));
+  return inner == object.end() ? nullptr : at_key(*inner, key.substr(dot + 1));
+}
+
+void collect_keys(const Json& object, const std::string& prefix, std::set<std::string>& names) {
+  constexpr std::size_t kMost = 100;
+  for (const auto& [key, value] : object.items()) {
+    if (names.size() >= kMost) return;
+    if (value.is_object()) {
+      collect_keys(value, prefix + key + ".", names);
+    } else {
+      names.insert(prefix + key);
+    }
+  }
+}
+
+std::vector<std::string> csv_fields(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool in_quotes = false;
+  for (const char c : line) {
+    if (c == '"') {
+      in_quotes = !in_quotes;
+    } else if (c == ',' && !in_quotes) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  for (std::string& field : fields) field = trimmed(field);
+  return fields;
+}
+
+bool must_be_positive(const std::string& name) { return !unit_of_measure(name).empty(); }
+
+}  // namespace
+
+// A line, parsed once for all metrics that want it so.
+struct Measurement::Record {
+  explicit Record(const std::string& text, const std::vector<std::string>* columns) : line(text), header(columns) {}
+  const Json& object() {
+    if (!json) json = object_of(line);
+    return *json;
+  }
+  const std::vector<std::string>& fields() {
+    if (row.empty()) row = csv_fields(line);
+    return row;
+  }
+  const std::string& line;
+  const std::vector<std::string>* header;
+  std::optional<Json> json;
+  std::vector<std::string> row;
+};
+
+Measurement::Measurement(MeasureSpec spec, MeasureFacts facts) : spec_(std::move(spec)), facts_(facts) {
+  for (const Measure& measure : spec_.metrics) {
+    Metric metric;
+    const bool is_regular = measure.how == MeasureHow::kRegex || measure.how == MeasureHow::kWall;
+    if (is_regular) metric.pattern.emplace(measure.pattern);
+    metrics_.push_back(std::move(metric));
+  }
+  for (const PrintedCheck& check : spec_.checks) checks_.emplace_back(check.regex);
+  checked_.assign(checks_.size(), false);
+}
+
+int Measurement::rank_of(int stream, const std::string& line) const {
+  const std::optional<RankLabel> label = rank_label(line);
+  const bool is_sure = label && (line.front() == '[' || facts_.has_plain_labels);
+  return is_sure ? label->rank : -1 - stream;
+}
+
+std::vector<LineMatch> Measurement::take_line(int stream, const std::string& line,
+                                              const std::vector<std::size_t>& metrics, bool checks) {
+  std::vector<LineMatch> found;
+  const auto header = csv_headers_.find(stream);
+  Record record(line, header == csv_headers_.end() ? nullptr : &header->second);
+  for (const std::size_t metric : metrics) {
+    if (auto match = find(metric, line, record)) found.push_back(std::move(*match));
+  }
+  if (!found.empty()) {
+    const auto is_iteration = [&](std::size_t metric) { return spec_.metrics[metric].name == kIteration; };
+    const Where where{stream, rank_of(stream, line), std::any_of(metrics.begin(), metrics.end(), is_iteration)};
+    // The iteration first: the rest of the line belongs to it.
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const LineMatch& match) { return is_iteration(match.metric); });
+    for (const LineMatch& match : found) {
+      const Measure& measure = spec_.metrics[match.metric];
+      if (match.value) {
+        take_value(match.metric, where, *match.value, line);
+      } else if (fault_.empty()) {
+        fault_ = fmt::format("'{}' is no number ({}): {}", match.found.value, measure.name, quoted(line));
+      }
+    }
+  }
+  for (std::size_t check = 0; checks && check < checks_.size(); ++check) check_line(check, line, found);
+  return found;
+}
+
+std::optional<LineMatch> Measurement::find(std::size_t metric, const std::string& line, Record& record) {
+  const Measure& measure = spec_.metrics[metric];
+  Metric& state = metrics_[metric];
+  if (state.pattern) {
+    const auto found = state.pattern->find(line.size() > kMostLineBytes ? line.substr(0, kMostLineBytes) : line);
+    if (!found && state.matches == 0) state.closest.add(*state.pattern, line);
+    if (!found) return std::nullopt;
+    const bool is_wall = measure.how == MeasureHow::kWall;
+    return LineMatch{metric, false, *found, is_wall ? std::optional(0.0) : printed_number(found->value)};
+  }
+  const std::optional<std::string> text = measure.how == MeasureHow::kKey      ? text_at_key(metric, record)
+                                          : measure.how == MeasureHow::kColumn ? text_in_column(metric, record)
+                                                                               : std::nullopt;
+  if (!text) return std::nullopt;
+  const std::size_t place = std::min(line.rfind(*text), line.size());
+  return LineMatch{metric, false, {place, text->size(), place, *text}, printed_number(*text)};
+}
+
+std::optional<std::string> Measurement::text_at_key(std::size_t metric, Record& record) {
+  const Json* value = at_key(record.object(), spec_.metrics[metric].pattern);
+  if (value != nullptr && !value->is_null() && !value->is_structured()) {
+    return value->is_string() ? value->get<std::string>() : value->dump();
+  }
+  Metric& state = metrics_[metric];
+  if (state.matches == 0 && record.object().is_object()) collect_keys(record.object(), "", state.names);
+  return std::nullopt;
+}
+
+std::optional<std::string> Measurement::text_in_column(std::size_t metric, Record& record) {
+  if (record.header == nullptr) return std::nullopt;
+  const auto column = std::find(record.header->begin(), record.header->end(), spec_.metrics[metric].pattern);
+  if (column == record.header->end()) {
+    metrics_[metric].names.insert(record.header->begin(), record.header->end());
+    return std::nullopt;
+  }
+  const auto index = static_cast<std::size_t>(column - record.header->begin());
+  const bool is_row = index < record.fields().size() && record.fields() != *record.header;
+  if (!is_row || record.fields()[index].empty()) return std::nullopt;
+  return record.fields()[index];
+}
+
+void Measurement::check_line(std::size_t check, const std::string& line, std::vector<LineMatch>& found) {
+  const auto match = checks_[check].find(line.size() > kMostLineBytes ? line.substr(0, kMostLineBytes) : line);
+  if (!match) return;
+  found.push_back({check, true, *match, printed_number(match->value)});
+  checked_[check] = true;
+  const PrintedCheck& wanted = spec_.checks[check];
+  const std::optional<double> printed = printed_number(match->value);
+  const std::optional<double> intended = printed_number(wanted.equals);
+  constexpr double kRounding = 1e-9;
+  const bool same = printed && intended ? std::abs(*printed - *intended) <= kRounding * std::abs(*intended)
+                                        : trimmed(match->value) == trimmed(wanted.equals);
+  if (same || !failed_check_.empty()) return;
+  failed_check_ = fmt::format("{}: the program printed {} where {} was intended: {}",
+                              wanted.what.empty() ? wanted.regex : wanted.what, trimmed(match->value),
+                              trimmed(wanted.equals), quoted(line));
+}
+
+void Measurement::take_csv_header(int stream, const std::string& line) { csv_headers_[stream] = csv_fields(line); }
+
+void Measurement::take_event(int stream, const EventScalar& event, const std::vector<std::size_t>& metrics) {
+  for (const std::size_t metric : metrics) {
+    if (spec_.metrics[metric].how != MeasureHow::kTag) continue;
+    if (spec_.metrics[metric].pattern != event.tag) {
+      constexpr std::size_t kMost = 100;
+      if (metrics_[metric].matches == 0 && metrics_[metric].names.size() < kMost)
+        metrics_[metric].names.insert(event.tag);
+      continue;
+    }
+    const Where where{stream, -1 - stream, true};
+    places_[{stream, where.rank}] = {true, {0, static_cast<double>(event.step)}, 0.0, 0.0};
+    take_value(metric, where, event.value, fmt::format("{} {} at step {}", event.tag, event.value, event.step));
+  }
+}
+
+std::string Measurement::trouble_with(const Measure& measure, double value) const {
+  if (measure.how == MeasureHow::kWall) return "";
+  if (!std::isfinite(value)) {
+    return measure.name == kLoss ? "the loss is no number" : fmt::format("'{}' is {}", measure.name, value);
+  }
+  const bool may_be_zero = measure.kind != MeasureKind::kLine || measure.name == kIteration;
+  const bool is_known = must_be_positive(measure.name) || measure.name == kIteration;
+  if (is_known && (value < 0.0 || (value == 0.0 && !may_be_zero))) {
+    return fmt::format("'{}' is {}, and must be {}", measure.name, number_text(value),
+                       may_be_zero ? "0 or more" : "above 0");
+  }
+  return "";
+}
+
+void Measurement::take_value(std::size_t metric, const Where& where, double printed, const std::string& line) {
+  const Measure& measure = spec_.metrics[metric];
+  const std::string trouble = trouble_with(measure, printed);
+  if (!trouble.empty()) {
+    if (fault_.empty()) fault_ = trouble + ": " + quoted(line);
+    return;
+  }
+  Metric& state = metrics_[metric];
+  const double value = printed * measure.times * (measure.per == MeasureScope::kGpu ? facts_.ranks : 1.0);
+  state.last = value;
+  state.greatest = state.matches == 0 ? value : std::max(state.greatest, value);
+  ++state.matches;
+  if (measure.name == kIteration) take_iteration(where, value);
+  if (measure.kind == MeasureKind::kFinal) return;
+  const std::optional<StepKey> step = step_of(metric, where);
+  if (!step) return;
+  if (measure.how == MeasureHow::kWall) {
+    arrivals_[where.stream].push_back({metric, where.rank, *step});
+  } else {
+    take_step(metric, where, value, *step);
+  }
+}
+
+// Unlabelled ranks print the same iterations a little apart; who falls back to where it began, by more than that, has
+// begun a new epoch.
+void Measurement::take_iteration(const Where& where, double iteration) {
+  constexpr double kApart = 3.0;
+  Place& place = places_[{where.stream, where.rank}];
+  if (!place.counts) {
+    place = {true, {0, iteration}, iteration, iteration};
+    return;
+  }
+  if (iteration <= place.first && place.greatest - iteration >= kApart) {
+    ++place.step.lap;
+    place.greatest = iteration;
+  }
+  place.step.iteration = iteration;
+  place.greatest = std::max(place.greatest, iteration);
+}
+
+// Empty: no step has begun.
+std::optional<StepKey> Measurement::step_of(std::size_t metric, const Where& where) {
+  if (!where.has_iteration) {
+    Before& before = before_[{metric, where.stream, where.rank}];
+    return StepKey{0, static_cast<double>(before.count++)};
+  }
+  const auto place = places_.find({where.stream, where.rank});
+  if (place == places_.end() || !place->second.counts) return std::nullopt;
+  return place->second.step;
+}
+
+void Measurement::take_step(std::size_t metric, const Where& where, double value, StepKey step) {
+  Metric& state = metrics_[metric];
+  const bool is_difference =
+      spec_.metrics[metric].kind == MeasureKind::kCumulative || spec_.metrics[metric].how == MeasureHow::kWall;
+  if (!is_difference) {
+    state.series.add(where.rank, step, value);
+    return;
+  }
+  Before& before = before_[{metric, where.stream, where.rank}];
+  if (before.value && before.step == step) return;
+  const std::optional<double> last = std::exchange(before.value, value);
+  const StepKey from = std::exchange(before.step, step);
+  const double difference = last ? value - *last : 0.0;
+  if (!(difference > 0.0)) return;  // the first one, a repetition, or it began anew
+  const double apart = from.lap == step.lap ? step.iteration - from.iteration : 1.0;
+  state.series.add(where.rank, step, difference / (where.has_iteration ? std::max(apart, 1.0) : 1.0));
+}
+
+// Lines that come within one look are taken to have come evenly.
+void Measurement::end_of_look(int stream, double written_s) {
+  const std::vector<Arrival> arrivals = std::exchange(arrivals_[stream], {});
+  std::map<std::pair<std::size_t, int>, std::vector<StepKey>> by_rank;
+  for (const Arrival& arrival : arrivals) {
+    std::vector<StepKey>& steps = by_rank[{arrival.metric, arrival.rank}];
+    if (steps.empty() || steps.back() != arrival.step) steps.push_back(arrival.step);
+  }
+  for (const auto& [of, steps] : by_rank) {
+    const auto& [metric, rank] = of;
+    const std::optional<double> last = before_[{metric, stream, rank}].value;
+    const bool has_iteration = places_.contains({stream, rank});
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const bool is_last = i + 1 == steps.size();
+      if (!last && !is_last) continue;  // nobody knows when it came
+      const double share = static_cast<double>(i + 1) / static_cast<double>(steps.size());
+      const double arrived_s = last ? *last + share * (written_s - *last) : written_s;
+      take_step(metric, {stream, rank, has_iteration}, arrived_s, steps[i]);
+    }
+  }
+}
+
+void Measurement::forget(int stream) {
+  csv_headers_.erase(stream);
+  arrivals_.erase(stream);
+}
+
+}  // namespace krigtune::trial

@@ -1,0 +1,214 @@
+// Command trials that are measured by what they print, with small programs that print it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json.h"
+#include "runner/command.h"
+#include "trial/event_clock.h"
+#include "trial/expect_failed.h"
+#include "trial/temporary_directory.h"
+#include "user_error.h"
+
+namespace krigtune::command_measure_test {
+
+class CommandMeasure : public ::testing::Test {
+ protected:
+  CommandMeasure() {
+    job_.metric = "tokens_per_second";
+    job_.spec.working_directory = dir_.path();
+    job_.spec.grace_s = 5.0;
+    space::JobFacts facts;
+    facts.ranks = 4;
+    facts.train_batch_size = 8;
+    facts.numbers = {{"seq_len", 100.0}};
+    job_.space = space::Space({{.name = "micro_batch", .values = {std::int64_t{1}, std::int64_t{2}}}}, facts);
+    measure("step_time_s", "time ([^ ]+) s");
+    job_.spec.measure.warmup_steps = 2;
+    job_.spec.measure.measure_steps = 6;
+    std::filesystem::create_directory(trial_dir());
+  }
+
+  trial::Measure& measure(const std::string& name, const std::string& regex) {
+    trial::Measure measure;
+    measure.name = name;
+    measure.pattern = regex;
+    job_.spec.measure.metrics.push_back(measure);
+    return job_.spec.measure.metrics.back();
+  }
+  void check(const std::string& regex, const std::string& equals, const std::string& what) {
+    job_.spec.measure.checks.push_back({regex, equals, what});
+  }
+
+  std::filesystem::path trial_dir() const { return dir_ / "0003_mb2"; }
+  Json summary() const { return Json::parse(read_text(trial_dir() / "measured.json")); }
+
+  trial::Outcome run(const std::string& script, const Clock& clock, const std::optional<trial::Rival>& rival = {}) {
+    job_.spec.argv = {"/bin/sh", "-c", script, "sh", "{dir}"};
+    return runner::make_command_runner(job_, clock)->run({{"micro_batch", std::int64_t{2}}}, trial_dir(), rival);
+  }
+  trial::Outcome run(const std::string& script) { return run(script, still_); }
+  std::string failure(const std::string& script, trial::FailureReason reason) {
+    return expect_failed(run(script), reason).last_lines;
+  }
+
+  TemporaryDirectory dir_;
+  ManualClock still_;
+  runner::CommandJob job_;
+};
+
+// Steps of 0.5 s after two of 3 s.
+constexpr const char* kSteps =
+    "for i in 1 2; do echo \"step $i time 3 s\"; done; for i in 3 4 5 6 7 8; do echo \"step $i time 0.5 s\"; done";
+const std::string kAndGoOn = std::string(kSteps) + "; exec sleep 600";
+
+TEST_F(CommandMeasure, EndsTheTrialOnceEnoughStepsAreReadAndNeedsNoResult) {
+  const trial::Outcome outcome = run(kAndGoOn);
+  ASSERT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+  const auto& measured = std::get<trial::Measured>(outcome);
+  EXPECT_EQ(measured.metrics.at("step_time_s"), 0.5);
+  EXPECT_EQ(measured.metrics.at("samples_per_s"), 16.0);
+  EXPECT_EQ(measured.metrics.at("tokens_per_s"), 1600.0);
+  EXPECT_EQ(measured.metrics.at("tokens_per_second"), 1600.0) << "as the session calls it";
+  EXPECT_EQ(measured.metrics.at("steps"), 6.0);
+  EXPECT_EQ(measured.metrics.at("drift"), 0.0);
+  EXPECT_EQ(measured.value_sem, 0.0) << "all steps are alike";
+  EXPECT_GT(measured.metrics.at("peak_rss_bytes"), 0.0);
+  EXPECT_EQ(summary().at("steps"), 8);
+  EXPECT_EQ(Json::parse(read_text(trial_dir() / "exit.json")).at("exit_code"), 143);
+}
+
+TEST_F(CommandMeasure, EndsAlsoAProgramThatCatchesTheSignalAndFails) {
+  const trial::Outcome outcome = run("trap 'exit 7' TERM; " + std::string(kSteps) + "; while :; do sleep 0.05; done");
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+}
+
+TEST_F(CommandMeasure, IsMeasuredFromWhatIsThereWhereTheProgramEndsByItself) {
+  const trial::Outcome outcome = run("for i in 1 2 3 4 5; do echo \"time 0.25 s\"; done");
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("steps"), 3.0);
+  EXPECT_NE(failure("for i in 1 2 3 4; do echo \"time 0.25 s\"; done", trial::FailureReason::kBadResult)
+                .find("too short: 4 steps of 'tokens_per_s' were printed, and 5 are needed"),
+            std::string::npos);
+  expect_failed(run("for i in 1 2 3 4 5; do echo \"time 0.25 s\"; done; exit 3"), trial::FailureReason::kCrash);
+}
+
+TEST_F(CommandMeasure, ARegexThatNeverMatchedIsToldWithTheLinesThatLookedClosest) {
+  const std::string text = failure("echo begin; echo 'Time: 0.5 s'; echo end >&2", trial::FailureReason::kBadResult);
+  EXPECT_EQ(text,
+            "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the lines that looked "
+            "closest:\n  Time: 0.5 s\nend");
+}
+
+TEST_F(CommandMeasure, ACheckThatFailsEndsTheTrialAtOnceAsNotApplied) {
+  check("world size (\\d+)", "{ranks}", "ranks");
+  check("batch (\\d+)", "{train_batch_size}", "batch");
+  const std::string text =
+      failure("echo world size 4; echo global batch 16; " + kAndGoOn, trial::FailureReason::kNotApplied);
+  EXPECT_EQ(text.rfind("batch: the program printed 16 where 8 was intended: global batch 16", 0), 0U) << text;
+}
+
+TEST_F(CommandMeasure, AChecksThatHoldsOrIsNeverPrintedLetsItPass) {
+  check("mbs (\\d+)", "{micro_batch}", "micro-batch");
+  check("tokens (\\d+)", "{train_batch_size * seq_len}", "tokens of a step");
+  check("dp (\\d+)", "{dp}", "data-parallel ranks");
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("echo mbs 2, tokens 800; " + kAndGoOn)));
+  EXPECT_EQ(summary().at("warnings").dump(),
+            R"(["data-parallel ranks could not be checked: 'dp (\\d+)' never matched"])");
+}
+
+TEST_F(CommandMeasure, ALossThatIsNoNumberEndsTheTrial) {
+  measure("loss", "loss ([^ ]+)");
+  EXPECT_EQ(failure("echo 'time 1 s loss nan'; exec sleep 600", trial::FailureReason::kBadResult)
+                .rfind("the loss is no number: time 1 s loss nan", 0),
+            0U);
+}
+
+TEST_F(CommandMeasure, ATrialThatHasLostIsBounded) {
+  const trial::Rival best{"tokens_per_second", true, 10000.0, 100.0};
+  job_.spec.measure.measure_steps = 1000;
+  const trial::Outcome lost = run(kAndGoOn, still_, best);
+  ASSERT_TRUE(std::holds_alternative<trial::Bounded>(lost)) << trial::reason_text(lost);
+  EXPECT_LT(std::get<trial::Bounded>(lost).at_best, 10000.0);
+  EXPECT_GE(std::get<trial::Bounded>(lost).at_best, 1600.0);
+  job_.spec.measure.measure_steps = 6;
+  const trial::Rival near{"tokens_per_second", true, 1650.0, 100.0};
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run(kAndGoOn, still_, near)));
+}
+
+TEST_F(CommandMeasure, OutOfMemoryIsRecognisedAsEver) {
+  const trial::Outcome outcome = run(
+      "echo 'time 1 s'; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.' >&2; exit 1");
+  EXPECT_EQ(std::get<trial::OutOfMemory>(outcome).requested, Bytes{2684354560});
+}
+
+TEST_F(CommandMeasure, AHangIsAHangUnlessAFileThatIsReadGrows) {
+  job_.spec.no_progress_s = 60.0;
+  const EventClock late([&] { return std::filesystem::exists(trial_dir() / "there") ? 1e6 : 0.0; });
+  EXPECT_TRUE(std::holds_alternative<trial::Failed>(run("echo 'time 1 s'; : > \"$1/there\"; exec sleep 600", late)));
+
+  trial::Measure& loss = measure("loss", "loss ([^ ]+)");
+  loss.from = "{dir}/log*.txt";
+  std::filesystem::remove(trial_dir() / "there");
+  // Each line that the file has is half a minute: the file alone keeps it alive for 5 minutes. A file that was not
+  // there before is noticed within a second.
+  const EventClock clock([&] {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(trial_dir() / "log1.txt", error);
+    return error ? 0.0 : 30.0 * static_cast<double>(size) / 7.0;
+  });
+  job_.spec.timeout_s = 1e6;
+  const trial::Outcome outcome =
+      run(": > \"$1/log1.txt\"; sleep 1.5; for i in 0 1 2 3 4 5 6 7 8 9; do echo \"loss $i\" >> \"$1/log1.txt\"; sleep "
+          "0.2; done; " +
+              std::string(kSteps),
+          clock);
+  ASSERT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("loss"), 9.0);
+}
+
+TEST_F(CommandMeasure, RanksThatPrintTheSameStepsCountOnceAndAProgressBarIsRead) {
+  job_.spec.measure.metrics.clear();
+  measure("iteration", "\\| (\\d+)/100 ");
+  measure("step_time_s", "([0-9.]+)s/it");
+  const trial::Outcome outcome =
+      run("for i in 1 2 3 4 5 6 7 8; do for r in 0 1 2 3; do printf '[rank%d]: 12%%|#  | %d/100 [00:00<00:01, "
+          "0.%d5s/it]\\r' $r $i "
+          "$r >&2; done; done; exec sleep 600");
+  ASSERT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("steps"), 6.0);
+  EXPECT_LE(std::abs(std::get<trial::Measured>(outcome).metrics.at("step_time_s") - 0.2), 1e-12) << "mean of the ranks";
+}
+
+TEST_F(CommandMeasure, PythonDoesNotBufferUnlessTheUserSaysSo) {
+  run("echo \"[$PYTHONUNBUFFERED]\"");
+  EXPECT_EQ(read_text(trial_dir() / "stdout.log"), "[1]\n");
+  job_.spec.environment = {{"PYTHONUNBUFFERED", ""}};
+  run("echo \"[$PYTHONUNBUFFERED]\"");
+  EXPECT_EQ(read_text(trial_dir() / "stdout.log"), "[]\n");
+}
+
+TEST_F(CommandMeasure, AnObjectiveThatOnlyTheEndTellsLetsTheProgramRunToItsEnd) {
+  job_.metric = "val_loss";
+  measure("val_loss", "val_loss ([0-9.]+)").kind = trial::MeasureKind::kFinal;
+  const trial::Outcome outcome =
+      run(std::string(kSteps) + "; sleep 0.2; echo val_loss 2.5; sleep 0.2; echo val_loss 2.25");
+  ASSERT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("val_loss"), 2.25);
+}
+
+TEST_F(CommandMeasure, AnEarlierRunOfTheSameTrialIsNotRead) {
+  run(kAndGoOn);
+  expect_failed(run("exit 0"), trial::FailureReason::kBadResult);
+}
+
+TEST_F(CommandMeasure, AnObjectiveThatNothingTellsIsRefused) {
+  job_.metric = "speed";
+  job_.spec.argv = {"/bin/true"};
+  EXPECT_EQ(user_error_of([&] { runner::make_command_runner(job_, still_); }),
+            "/runner/measure: nothing tells the objective 'speed'; measure it by its name, or \"step_time_s\", "
+            "\"samples_per_s\" or \"tokens_per_s\", from which it may follow");
+}
+
+}  // namespace krigtune::command_measure_test
