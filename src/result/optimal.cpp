@@ -151,9 +151,14 @@ std::optional<std::string> config_optimal(const report::RunView& run) {
   return json.dump(2) + "\n";
 }
 
-void write_optimal_job_files(const report::RunView& run) {
+std::vector<std::string> write_optimal_job_files(const report::RunView& run) {
   const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  if (command != nullptr && run.best) runner::write_job_files(optimal_start(*command, run), run.directory);
+  if (command == nullptr || !run.best) return {};
+  const runner::JobCommand::Start start = optimal_start(*command, run);
+  runner::write_job_files(start, run.directory);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : start.files) names.push_back(name);
+  return names;
 }
 
 std::optional<std::string> cmd_optimal(const report::RunView& run) {

@@ -42,7 +42,8 @@ std::vector<std::string> write_result_files(const report::RunView& run) {
     write_atomically(run.directory / file.name, *text);
     written.emplace_back(file.name);
   }
-  write_optimal_job_files(run);
+  const std::vector<std::string> job_files = write_optimal_job_files(run);
+  written.insert(written.end(), job_files.begin(), job_files.end());
   return written;
 }
 

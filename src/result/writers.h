@@ -15,7 +15,8 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run);
 std::optional<std::string> config_optimal(const report::RunView& run);
 std::optional<std::string> cmd_optimal(const report::RunView& run);
 /// Writes the files that the command of cmd_optimal reads, from templates and changed configuration files, beside it.
-void write_optimal_job_files(const report::RunView& run);
+/// Returns their names.
+std::vector<std::string> write_optimal_job_files(const report::RunView& run);
 
 inline constexpr const char* kConfigFile = "config_optimal.json";
 inline constexpr const char* kDsConfigOptimal = "ds_config_optimal.json";

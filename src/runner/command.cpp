@@ -114,11 +114,12 @@ class CommandRunner final : public trial::Runner {
     std::error_code ignored;
     std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
     std::filesystem::remove_all(progress_file(files), ignored);
-    const JobCommand::Start start = command_.start(configuration, {.dir = files.dir.string(),
-                                                                   .config = files.config().string(),
-                                                                   .result = files.result().string(),
-                                                                   .trial = trial_number(files.dir),
-                                                                   .port = trial::free_port()});
+    const JobCommand::Start start =
+        command_.start(configuration, {.dir = files.dir.string(),
+                                       .config = files.config().string(),
+                                       .result = files.result().string(),
+                                       .trial = trial_number(files.dir),
+                                       .port = command_.uses("port") ? trial::free_port() : 0});
     write_job_files(start, files.dir);
     trial::ProcessSpec spec;
     spec.argv = start.argv;

@@ -36,6 +36,9 @@ class JobCommand {
   /// undefined there.
   Start start(const space::Configuration& configuration, const trial::TrialNames& trial) const;
 
+  /// Whether the name stands in any of it.
+  bool uses(const std::string& name) const;
+
   /// Throws UserError where a parameter of the space appears nowhere, so that every trial would measure the same.
   void refuse_unused_parameters() const;
 

@@ -29,6 +29,14 @@ std::vector<std::string> names_of(const KnownNames& known) {
   return names;
 }
 
+// The nearest of them; all where they are few.
+std::string mend_of(std::string_view name, const KnownNames& known) {
+  constexpr std::size_t kFew = 12;
+  const std::vector<std::string> names = names_of(known);
+  if (names.size() > kFew && nearest_name(name, names).empty()) return "";
+  return suggestion(name, names);
+}
+
 const KnownName* find_name(const KnownNames& known, std::string_view name) {
   const auto found = std::find_if(known.begin(), known.end(), [&](const KnownName& k) { return k.name == name; });
   return found == known.end() ? nullptr : &*found;
@@ -229,16 +237,17 @@ class PlaceholderText::Parser {
 
   void refuse_unknown(const std::string& name) const {
     if (find_name(known_, name) != nullptr) return;
-    const std::string mend = suggestion(name, names_of(known_));
+    const std::string mend = mend_of(name, known_);
+    const std::string separator = mend.empty() ? "a" : mend.back() == '?' ? " A" : ". A";
     throw UserError(where() + fmt::format("'{{{}}}' is no placeholder", name),
-                    fmt::format("{}{} A brace of its own is written '{{{{'", mend, mend.back() == '?' ? "" : "."));
+                    fmt::format("{}{} brace of its own is written '{{{{'", mend, separator));
   }
 
   space::Kind kind_of(const Placeholder& placeholder) const {
     try {
       return space::kind_of(placeholder.expression.root(), [&](const space::Expression::Node& name) {
         if (const KnownName* known = find_name(known_, name.text)) return known->kind;
-        space::fail_at(name.at, fmt::format("unknown name '{}'", name.text), suggestion(name.text, names_of(known_)));
+        space::fail_at(name.at, fmt::format("unknown name '{}'", name.text), mend_of(name.text, known_));
       });
     } catch (const UserError& error) {
       throw UserError(where() + fmt::format("'{}': {}", placeholder.text, error.what()), "");

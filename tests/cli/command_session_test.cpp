@@ -187,13 +187,12 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
 class JobSessionTest : public CommandSessionTest {
  protected:
   void SetUp() override {
-    program(R"(
+    program(R"sh(
       batch=$(sed -n 's/^  batch: *\([0-9]*\).*/\1/p' "$1")
       [ "$(sed -n 's/^ways = //p' "$3")" = "$WAYS" ] || exit 9
-      case "$*" in *--fast*) batch=$((2 * batch)) ;
-    ; esac
+      case "$*" in *--fast*) batch=$((2 * batch)) ;; esac
       echo "{\"speed\": $((10 * batch))}" > "$2"
-    )");
+    )sh");
     std::filesystem::create_directory(directory_ / "conf");
     directory_.write("conf/train.yaml", kConfig);
     directory_.write("job.template.toml", "[job]  # {{of}} {trial}\nways = {ways}\n");

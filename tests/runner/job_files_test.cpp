@@ -145,7 +145,8 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
        "/runner/argv: 'overlap' appears nowhere, so that every trial would measure the same; write {overlap} in argv, "
        "env, "
        "flags, templates or set, or {config} in argv"},
-      {R"("argv": ["t", "{micro_batch / 3:d}", "{config}"])", "/runner/argv/1: '{micro_batch / 3:d}' is 0.33"},
+      {R"("argv": ["t", "{micro_batch / 3:d}", "{config}"])",
+       "/runner/argv/1: '{micro_batch / 3:d}' is 0.6666666666666666, which 'd' cannot write"},
       {all + R"(], "flags": {"recomptue": {"none": []}})",
        "/runner/flags/recomptue: 'recomptue' is no parameter of the space; did you mean 'recompute'?"},
       {all + R"(], "flags": {"recompute": {"none": []}})",
