@@ -102,13 +102,13 @@ TEST(DsCommand, IsRefusedInOneLineWhereNoTrialCouldBeMadeOfIt) {
 
 struct Launched {
   const char* line;
-  std::vector<deepspeed::DsLauncher> launchers;
+  std::vector<jobs::Launcher> launchers;
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> nodes;
 };
 
 TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
-  using enum deepspeed::DsLauncher;
+  using enum jobs::Launcher;
   const std::vector<Launched> cases = {
       {"deepspeed --num_gpus 4 train.py", {kDeepSpeed}, 4, 1},
       {"deepspeed --num_gpus=4 --num_nodes=2 --hostfile h train.py", {kDeepSpeed}, 8, 2},
@@ -136,8 +136,8 @@ TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
       {"./train.sh", {}, {}, {}}};
   for (const Launched& one : cases) {
     const deepspeed::DsCommand read = command(std::string(one.line) + " --deepspeed ds.json");
-    std::vector<deepspeed::DsLauncher> launchers;
-    for (const deepspeed::DsStage& stage : read.stages) launchers.push_back(stage.launcher);
+    std::vector<jobs::Launcher> launchers;
+    for (const jobs::Stage& stage : read.stages) launchers.push_back(stage.launcher);
     EXPECT_EQ(launchers, one.launchers) << one.line;
     EXPECT_EQ(read.ranks, one.ranks) << one.line;
     EXPECT_EQ(read.nodes, one.nodes) << one.line;

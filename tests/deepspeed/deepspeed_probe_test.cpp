@@ -5,7 +5,7 @@
 
 #include "deepspeed/job/ds_command.h"
 #include "deepspeed/job/ds_probe.h"
-#include "deepspeed/job/ds_ranks.h"
+#include "jobs/command/ranks.h"
 #include "trial/event_clock.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
@@ -103,8 +103,8 @@ class DeepSpeedRanks : public ::testing::Test {
     dir_.write("hf/accelerate/default_config.json", "{\n  \"num_machines\": 1,\n  \"num_processes\": 6\n}\n");
   }
 
-  deepspeed::DsRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
-    deepspeed::DsSurroundings around;
+  jobs::JobRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    jobs::Surroundings around;
     around.variable = [&](const char* name) {
       const auto at = variables.find(name);
       return at == variables.end() ? std::string() : at->second;
@@ -113,14 +113,14 @@ class DeepSpeedRanks : public ::testing::Test {
     around.hostname = "node1";
     around.gpus = gpus;
     around.cpus = 12;
-    return deepspeed::ranks_around(
+    return jobs::ranks_around(
         deepspeed::read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
   }
 
   // "RANKS/NODES", "-" for what is not known, "+" where other nodes have a part.
   std::string text(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
     const auto number = [](const auto& count) { return count ? std::to_string(*count) : "-"; };
-    const deepspeed::DsRanks ranks = found(launcher, gpus, variables);
+    const jobs::JobRanks ranks = found(launcher, gpus, variables);
     EXPECT_EQ(ranks.missing.empty(), ranks.ranks.has_value()) << launcher;
     return number(ranks.ranks) + "/" + number(ranks.nodes) + (ranks.is_elsewhere ? "+" : "");
   }

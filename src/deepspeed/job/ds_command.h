@@ -7,42 +7,23 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/command/command.h"
 #include "space/configuration.h"
 
 // The user's command, everything after "--": run as given but for the word that names the DeepSpeed configuration and
 // the flags that must say the same as that file.
 namespace krigtune::deepspeed {
 
-enum class DsLauncher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython };
-const char* to_string(DsLauncher launcher);  ///< deepspeed, torchrun, accelerate, srun, mpirun, python
-
-/// A launcher among the command's words.
-struct DsStage {
-  DsLauncher launcher;
-  std::size_t begin;    ///< position of its word,
-  std::size_t end;      ///< and where its own options end
-  std::size_t program;  ///< its word too, but the interpreter's for "python -m torch.distributed.run"
-};
-
-struct DsCommand {
-  std::vector<std::string> argv;  ///< as given
-  std::vector<DsStage> stages;    ///< outermost first: srun, then torchrun; empty: no launcher is known
-  std::size_t script = 0;         ///< position of the training script's (or module's) word
-  /// Ranks that the command says itself; empty: it leaves them to a hostfile, a job or the GPUs that are visible.
-  std::optional<std::int64_t> ranks;
-  std::optional<std::int64_t> nodes;
+/// A command that names a DeepSpeed configuration.
+struct DsCommand : jobs::Command {
   std::string config;                     ///< the configuration as the user names it: a path
   std::vector<std::size_t> config_words;  ///< the words that hold it, alone or behind '='
   bool takes_trainer_flags = false;       ///< a script of the Hugging Face Trainer: `--deepspeed FILE` and its flags
 };
 
-/// The innermost launcher that starts ranks; of an interpreter alone itself. nullptr: none is known.
-const DsStage* rank_stage(const DsCommand& command);
-
 /// Understands `--deepspeed_config X`, `--deepspeed_config=X`, `--deepspeed X`, `--deepspeed=X` among the script's
 /// words and `--deepspeed_config_file X` (or with '=') of `accelerate launch`. `--deepspeed` at the end, before another
-/// flag, or beside `--deepspeed_config` is a switch. Launchers are known by their names, wherever they stand before the
-/// script, which is the first *.py or what follows -m; a word that is a whole shell line is not looked into.
+/// flag, or beside `--deepspeed_config` is a switch.
 /// Throws UserError: no words, no configuration named, two different ones, one that is no file by its look (base64 or
 /// JSON text), and `--autotuning` of `deepspeed`, which would start the stock tuner in every trial.
 DsCommand read_ds_command(const std::vector<std::string>& argv);

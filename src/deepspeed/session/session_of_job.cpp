@@ -12,9 +12,9 @@
 #include "core/processor.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_probe.h"
-#include "deepspeed/job/ds_ranks.h"
 #include "deepspeed/session/ds_job.h"
 #include "deepspeed/session/ds_questions.h"
+#include "jobs/command/ranks.h"
 
 namespace krigtune::deepspeed {
 namespace {
@@ -39,8 +39,8 @@ std::string gpu_id(const NodeGpus& gpus) {
   return gpus.count == 0 ? kLocal : workload::device_id_of(gpus.name, Bytes{gpus.memory_bytes}).value_or(kLocal);
 }
 
-DsSurroundings surroundings_of(const NodeGpus& gpus) {
-  DsSurroundings around;
+jobs::Surroundings surroundings_of(const NodeGpus& gpus) {
+  jobs::Surroundings around;
   around.variable = variable_or_empty;
   around.directory = std::filesystem::current_path();
   around.hostname = host_name();
@@ -95,8 +95,8 @@ void find_machine(const std::function<NodeGpus()>& find_gpus, const Clock& clock
     return;
   }
   DsCommand& command = *job.inputs.command;
-  const DsSurroundings around = surroundings_of(gpus);
-  const DsRanks found = ranks_around(command, around);
+  const jobs::Surroundings around = surroundings_of(gpus);
+  const jobs::JobRanks found = jobs::ranks_around(command, around);
   command.ranks = found.ranks;
   command.nodes = found.nodes;
   job.missing_ranks = found.missing;

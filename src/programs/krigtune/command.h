@@ -40,6 +40,7 @@ Command init_command();
 Command measure_command();
 Command plan_command();
 Command predict_command();
+Command recipes_command();
 Command results_command();
 Command tell_command();
 Command tune_command();

@@ -1,6 +1,6 @@
 // Ranks that a command leaves to files, variables and devices: deepspeed/launcher/runner.py (DeepSpeed 0.19),
 // torch/distributed/run.py, accelerate/commands/launch.py, srun(1), mpirun(1).
-#include "deepspeed/job/ds_ranks.h"
+#include "jobs/command/ranks.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
-#include "deepspeed/job/command_words.h"
+#include "jobs/command/words.h"
 
-namespace krigtune::deepspeed {
+namespace krigtune::jobs {
 
 // As deepspeed/launcher/runner.py (fetch_hostfile, parse_resource_filter; DeepSpeed 0.19) and mpirun read them.
 
@@ -139,10 +139,10 @@ Count count_of_key(const std::string& text, std::string_view key) {
 
 class Ranks {
  public:
-  Ranks(const DsCommand& command, const DsSurroundings& around) : command_(command), around_(around) {}
+  Ranks(const Command& command, const Surroundings& around) : command_(command), around_(around) {}
 
-  DsRanks find() {
-    const DsStage* stage = rank_stage(command_);
+  JobRanks find() {
+    const Stage* stage = rank_stage(command_);
     found_ = {command_.ranks, command_.nodes, is_under_srun(), ""};
     if (stage == nullptr) {
       take_gpus("/cluster/gpus_per_node in a session");
@@ -155,19 +155,19 @@ class Ranks {
   }
 
  private:
-  void find_for(const LauncherOptions& options, DsLauncher launcher) {
+  void find_for(const LauncherOptions& options, Launcher launcher) {
     switch (launcher) {
-      case DsLauncher::kDeepSpeed:
+      case Launcher::kDeepSpeed:
         return of_deepspeed(options);
-      case DsLauncher::kTorchrun:
+      case Launcher::kTorchrun:
         return of_torchrun(options);
-      case DsLauncher::kAccelerate:
+      case Launcher::kAccelerate:
         return of_accelerate(options);
-      case DsLauncher::kSrun:
+      case Launcher::kSrun:
         return of_srun(options);
-      case DsLauncher::kMpirun:
+      case Launcher::kMpirun:
         return of_mpirun(options);
-      case DsLauncher::kPython:
+      case Launcher::kPython:
         return;  // one, as the command says
     }
   }
@@ -177,7 +177,7 @@ class Ranks {
   // Outside of a job srun runs the ranks on nodes that it is given then.
   bool is_under_srun() const {
     const bool has_srun = std::any_of(command_.stages.begin(), command_.stages.end(),
-                                      [](const DsStage& stage) { return stage.launcher == DsLauncher::kSrun; });
+                                      [](const Stage& stage) { return stage.launcher == Launcher::kSrun; });
     return has_srun && around_.variable("SLURM_JOB_ID").empty();
   }
 
@@ -297,13 +297,13 @@ class Ranks {
     set(hosts, file);
   }
 
-  const DsCommand& command_;
-  const DsSurroundings& around_;
-  DsRanks found_;
+  const Command& command_;
+  const Surroundings& around_;
+  JobRanks found_;
 };
 
 }  // namespace
 
-DsRanks ranks_around(const DsCommand& command, const DsSurroundings& around) { return Ranks(command, around).find(); }
+JobRanks ranks_around(const Command& command, const Surroundings& around) { return Ranks(command, around).find(); }
 
-}  // namespace krigtune::deepspeed
+}  // namespace krigtune::jobs

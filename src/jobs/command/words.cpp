@@ -1,9 +1,9 @@
-#include "deepspeed/job/command_words.h"
+#include "jobs/command/words.h"
 
 #include <algorithm>
 #include <charconv>
 
-namespace krigtune::deepspeed {
+namespace krigtune::jobs {
 namespace {
 
 using CommandWords = std::vector<std::string>;
@@ -134,23 +134,23 @@ std::string value_at(const CommandWords& words, const FlagAt& at) {
   return at.is_joined ? word.substr(word.find('=') + 1) : word;
 }
 
-RankCount ranks_of(DsLauncher launcher, const CommandWords& words, std::size_t begin, std::size_t end) {
+RankCount ranks_of(Launcher launcher, const CommandWords& words, std::size_t begin, std::size_t end) {
   const LauncherOptions options{words, begin, std::min(end, words.size())};
   switch (launcher) {
-    case DsLauncher::kDeepSpeed:
+    case Launcher::kDeepSpeed:
       return of_deepspeed(options);
-    case DsLauncher::kTorchrun:
+    case Launcher::kTorchrun:
       return of_torchrun(options);
-    case DsLauncher::kAccelerate:
+    case Launcher::kAccelerate:
       return {options.count({"--num_processes"}), options.count({"--num_machines"})};
-    case DsLauncher::kSrun:
+    case Launcher::kSrun:
       return of_srun(options);
-    case DsLauncher::kMpirun:
+    case Launcher::kMpirun:
       return {options.count({"-n", "-np", "--np", "-c"}), std::nullopt};
-    case DsLauncher::kPython:
+    case Launcher::kPython:
       return {1, 1};
   }
   return {};
 }
 
-}  // namespace krigtune::deepspeed
+}  // namespace krigtune::jobs

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "deepspeed/job/ds_command.h"
+#include "jobs/command/command.h"
 
 // Flags and launcher options within the words of a command.
-namespace krigtune::deepspeed {
+namespace krigtune::jobs {
 
 /// Where a flag stands: "--flag", "--flag value", "--flag=value".
 struct FlagAt {
@@ -52,6 +52,6 @@ struct RankCount {
 };
 
 /// What a launcher's own options, the words [begin, end), say of ranks and nodes.
-RankCount ranks_of(DsLauncher launcher, const std::vector<std::string>& words, std::size_t begin, std::size_t end);
+RankCount ranks_of(Launcher launcher, const std::vector<std::string>& words, std::size_t begin, std::size_t end);
 
-}  // namespace krigtune::deepspeed
+}  // namespace krigtune::jobs

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "deepspeed/job/ds_command.h"
+#include "jobs/command/command.h"
 
-namespace krigtune::deepspeed {
+namespace krigtune::jobs {
 
 // Hosts and their slots.
 
@@ -27,7 +27,7 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& file);
 std::vector<HostSlots> chosen_hosts(std::vector<HostSlots> hosts, std::string_view include, std::string_view exclude);
 
 /// What a job finds around it.
-struct DsSurroundings {
+struct Surroundings {
   std::function<std::string(const char* name)> variable;  ///< of the environment; "": not set
   std::filesystem::path directory;                        ///< that the command's paths are relative to
   std::string hostname;                                   ///< of this node
@@ -36,7 +36,7 @@ struct DsSurroundings {
 };
 
 /// Where a job's ranks run.
-struct DsRanks {
+struct JobRanks {
   std::optional<std::int64_t> ranks;  ///< of all nodes
   std::optional<std::int64_t> nodes;
   bool is_elsewhere = false;  ///< on other nodes than this one, too or only
@@ -55,6 +55,6 @@ struct DsRanks {
 /// - what is no known launcher: this node's GPUs.
 /// Asks no other node. Throws UserError for a hostfile or a choice of hosts that deepspeed would refuse, and for nodes
 /// of different numbers of ranks.
-DsRanks ranks_around(const DsCommand& command, const DsSurroundings& around);
+JobRanks ranks_around(const Command& command, const Surroundings& around);
 
-}  // namespace krigtune::deepspeed
+}  // namespace krigtune::jobs

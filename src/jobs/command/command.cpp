@@ -1,0 +1,151 @@
+// Options are those of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun
+// and Open MPI's mpirun; whatever is not needed is neither read nor judged.
+#include "jobs/command/command.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <filesystem>
+#include <string_view>
+
+#include "jobs/command/words.h"
+
+namespace krigtune::jobs {
+namespace {
+
+struct NamedLauncher {
+  std::string_view word;
+  Launcher launcher;
+};
+
+// The first of each is what to_string says.
+constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpeed},
+                                  NamedLauncher{"torchrun", Launcher::kTorchrun},
+                                  NamedLauncher{"accelerate", Launcher::kAccelerate},
+                                  NamedLauncher{"srun", Launcher::kSrun},
+                                  NamedLauncher{"mpirun", Launcher::kMpirun},
+                                  NamedLauncher{"python", Launcher::kPython},
+                                  NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
+                                  NamedLauncher{"mpiexec", Launcher::kMpirun},
+                                  NamedLauncher{"orterun", Launcher::kMpirun},
+                                  NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
+
+// Behind "python -m".
+constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", Launcher::kTorchrun},
+                                 NamedLauncher{"torch.distributed.launch", Launcher::kTorchrun},
+                                 NamedLauncher{"deepspeed.launcher.runner", Launcher::kDeepSpeed},
+                                 NamedLauncher{"accelerate.commands.launch", Launcher::kAccelerate}};
+
+template <std::size_t N>
+std::optional<Launcher> known_in(const std::array<NamedLauncher, N>& table, std::string_view word) {
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& known) { return known.word == word; });
+  return found == table.end() ? std::nullopt : std::optional(found->launcher);
+}
+
+bool is_interpreter(std::string_view program) {
+  constexpr std::string_view kPython = "python";
+  return program.rfind(kPython, 0) == 0 &&
+         program.find_first_not_of("0123456789.", kPython.size()) == std::string_view::npos;
+}
+
+std::optional<Launcher> launcher_of(const std::string& word) {
+  const std::string program = std::filesystem::path(word).filename().string();
+  if (is_interpreter(program)) return Launcher::kPython;
+  return known_in(kPrograms, program);
+}
+
+bool is_script(std::string_view word) {
+  return word.size() > 3 && word.substr(word.size() - 3) == ".py" && word.front() != '-';
+}
+
+struct Layout {
+  std::vector<Stage> stages;
+  std::size_t script = 0;
+  bool has_script = false;
+};
+
+// Follows "python -m X" and "--module X": a launcher's module goes on, any other is the script.
+class LayoutReader {
+ public:
+  explicit LayoutReader(const std::vector<std::string>& argv) : argv_(argv) {}
+
+  Layout read() {
+    for (std::size_t i = 0; i < argv_.size() && !found_; ++i) see(i);
+    if (!found_) layout_.script = layout_.stages.empty() ? 0 : layout_.stages.back().begin;
+    for (std::size_t k = 0; k < layout_.stages.size(); ++k) {
+      const bool is_last = k + 1 == layout_.stages.size();
+      layout_.stages[k].end = !is_last ? layout_.stages[k + 1].begin : found_ ? layout_.script : argv_.size();
+    }
+    layout_.has_script = found_;
+    return layout_;
+  }
+
+ private:
+  void see(std::size_t i) {
+    const std::string& word = argv_[i];
+    const bool is_module = (word == "-m" || word == "--module") && takes_modules() && i + 1 < argv_.size();
+    if (is_module && argv_[i + 1].rfind('-', 0) != 0) {
+      see_module(i + 1);
+    } else if (is_script(word)) {
+      found(i);
+    } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
+      layout_.stages.push_back({*launcher, i, argv_.size(), i});
+    }
+  }
+
+  // srun's -m deals out tasks.
+  bool takes_modules() const {
+    if (layout_.stages.empty()) return false;
+    const Launcher last = layout_.stages.back().launcher;
+    return last != Launcher::kSrun && last != Launcher::kMpirun;
+  }
+
+  // "conda run -n deepspeed python ...".
+  bool is_environment_name(std::size_t i) const { return i > 0 && (argv_[i - 1] == "-n" || argv_[i - 1] == "--name"); }
+
+  void see_module(std::size_t i) {
+    const std::optional<Launcher> launcher = known_in(kModules, argv_[i]);
+    if (!launcher) return found(i);
+    layout_.stages.back() = {*launcher, i, argv_.size(), layout_.stages.back().program};
+  }
+
+  void found(std::size_t i) {
+    layout_.script = i;
+    found_ = true;
+  }
+
+  const std::vector<std::string>& argv_;
+  Layout layout_;
+  bool found_ = false;
+};
+
+}  // namespace
+
+const char* to_string(Launcher launcher) {
+  const auto* known =
+      std::find_if(kPrograms.begin(), kPrograms.end(), [&](const auto& p) { return p.launcher == launcher; });
+  return known->word.data();
+}
+
+// Under srun, torchrun counts for all nodes; an interpreter starts one rank and is passed over.
+const Stage* rank_stage(const Command& command) {
+  const auto& stages = command.stages;
+  const bool is_alone = stages.size() == 1;
+  const auto found = std::find_if(stages.rbegin(), stages.rend(),
+                                  [&](const Stage& stage) { return is_alone || stage.launcher != Launcher::kPython; });
+  return found == stages.rend() ? nullptr : &*found;
+}
+
+Command read_command(const std::vector<std::string>& argv) {
+  assert(!argv.empty());
+  const Layout layout = LayoutReader(argv).read();
+  Command command{argv, layout.stages, layout.script, layout.has_script, std::nullopt, std::nullopt};
+  const Stage* stage = rank_stage(command);
+  if (stage == nullptr) return command;
+  const RankCount count = ranks_of(stage->launcher, argv, stage->begin + 1, stage->end);
+  command.ranks = count.ranks;
+  command.nodes = count.nodes;
+  return command;
+}
+
+}  // namespace krigtune::jobs

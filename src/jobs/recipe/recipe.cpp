@@ -1,0 +1,489 @@
+// Reads recipes. Every key stands in a table (core/block.h), from which the schema and the documentation come as well.
+#include "jobs/recipe/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <regex>
+#include <string_view>
+
+#include "core/block.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "jobs/recipe/shipped_recipes.h"
+#include "space/expression.h"
+#include "space/well_known.h"
+#include "workload/workload.h"
+
+namespace krigtune::jobs {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Sizes of a model that a command may say, as in workload/model, and what stands beside them in the workload.
+constexpr std::array<std::string_view, 16> kModelKeys = {
+    "preset",  "hf_config", "layers",          "hidden",    "heads", "kv_heads",  "ffn_hidden", "vocab",
+    "seq_len", "gated_mlp", "tied_embeddings", "positions", "norm",  "attention", "dropout",    "precision"};
+
+// A text, or a list of texts.
+Codec<Texts> text_or_texts() {
+  return {schema::either({schema::text(), schema::list(schema::text())}),
+          [](JsonObject& object, const std::string& key) {
+            const Json* json = object.find(key);
+            return json->is_string() ? Texts{json->get<std::string>()} : object.texts(key);
+          },
+          [](const Texts& words) { return words.size() == 1 ? Json(words.front()) : Json(words); }};
+}
+
+Block<CommandPattern> pattern_block() {
+  Block<CommandPattern> block("Which commands it applies to: all that is said must be true");
+  block.key("launchers", &CommandPattern::launchers, texts(), "one of these starts the ranks, as \"accelerate\"");
+  block.key("scripts", &CommandPattern::scripts, texts(), "the script's file is one of these; * stands for any text");
+  block.key("modules", &CommandPattern::modules, texts(), "the module behind -m is one of these");
+  block.key("programs", &CommandPattern::programs, texts(), "one of these words, as \"trl sft\", is in the command");
+  block.key("flags", &CommandPattern::flags, texts(), "all of these are there: \"--fsdp\", or \"--fsdp_version 2\"");
+  block.key("any_flag", &CommandPattern::any_flag, texts(), "one of these is there");
+  block.key("bare", &CommandPattern::bare, texts(), "all of these are there, without a value");
+  block.key("without", &CommandPattern::without, texts(), "none of these is there");
+  block.key("keys", &CommandPattern::keys, texts(), "all of these are in its files: \"stage\", or \"stage sft\"");
+  block.key("without_keys", &CommandPattern::without_keys, texts(), "none of these is in its files");
+  return block;
+}
+
+// A parameter's value stands as the key of a JSON object: "3", "full", "true".
+template <class Said, class Read>
+auto read_map(JsonObject& object, const std::string& key, Read read) {
+  std::vector<std::pair<space::Value, Said>> map;
+  const Json* json = object.find(key);
+  if (json == nullptr) return map;
+  if (!json->is_object() || json->empty()) object.fail(key, "must be an object of values", "write {\"full\": ...}");
+  for (const auto& [name, said] : json->items()) {
+    map.emplace_back(space::value_from_text(name), read(said, key + "/" + name));
+  }
+  return map;
+}
+
+Texts words_in(const JsonObject& object, const Json& json, const std::string& key) {
+  Texts words;
+  if (!json.is_array()) object.fail(key, "must be a list of words", "write [\"--flag\", \"value\"]");
+  for (const Json& word : json) {
+    if (!word.is_string()) object.fail(key, "must be a list of words", "put each into quotes");
+    words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
+void add_map_keys(Block<Place>& block) {
+  block.custom("values", schema::map(schema::text()), "what the job calls a value: {\"3\": \"FULL_SHARD\"}",
+               [](JsonObject& object, Place& place) {
+                 place.values = read_map<std::string>(object, "values", [&](const Json& said, const std::string& key) {
+                   if (said.is_structured()) object.fail(key, "must be a text", "write \"FULL_SHARD\"");
+                   return said.is_string() ? said.get<std::string>() : said.dump();
+                 });
+               });
+  block.custom("words", schema::map(schema::list(schema::text())),
+               "whole words for a value: {\"full\": [\"--recompute\", \"full\"], \"none\": []}",
+               [](JsonObject& object, Place& place) {
+                 place.words = read_map<Texts>(object, "words", [&](const Json& said, const std::string& key) {
+                   return words_in(object, said, key);
+                 });
+               });
+  block.custom("also", schema::map(schema::list(schema::list(schema::text()))),
+               "other words that mean the same, {any} being any word; they are read, not written",
+               [](JsonObject& object, Place& place) {
+                 const auto lists = read_map<Json>(object, "also", [](const Json& said, const auto&) { return said; });
+                 for (const auto& [value, list] : lists) {
+                   const std::string key = "also/" + space::to_string(value);
+                   if (!list.is_array()) object.fail(key, "must be a list of lists", "write [[\"--flag\"]]");
+                   for (const Json& words : list) place.also.emplace_back(value, words_in(object, words, key));
+                 }
+               });
+}
+
+void check_place(const JsonObject& object, const Place& place) {
+  const int ways = int(!place.flags.empty()) + int(!place.override_key.empty()) + int(!place.tail.empty()) +
+                   int(!place.words.empty());
+  if (ways > 1) object.fail("", "it says more than one of flag, override, tail and words", "keep one of them");
+  if (!place.also.empty() && place.words.empty()) object.fail("also", "there are no \"words\"", "add them");
+  if (!place.values.empty() && !place.words.empty()) object.fail("values", "there are \"words\" too", "keep one");
+  for (const std::string& flag : place.flags) {
+    if (flag.rfind('-', 0) != 0) object.fail("flag", fmt::format("'{}' is no flag", flag), "begin it with --");
+  }
+}
+
+// Keys of a place; those of `Owner` where it is one itself.
+Block<Place> place_block() {
+  Block<Place> block("One way in which a job is told a value");
+  block.block("where", &Place::where, pattern_block());
+  block.key("flag", &Place::flags, text_or_texts(), "the flag, or its spellings; the first is the one that is written");
+  block.key("of_launcher", &Place::of_launcher, boolean(), "the flag is the launcher's, not the script's");
+  block.key("override", &Place::override_key, text(), "a word key=value, as Hydra and OmegaConf take them");
+  block.key("tail", &Place::tail, text(), "the last word of the command begins so");
+  block.key("env", &Place::env, text(), "a variable of the environment");
+  block.key("file", &Place::file, text(), "which of the recipe's files has the key (default: the first)");
+  block.key("key", &Place::key, text(), "a key of that file, dotted");
+  block.key("times", &Place::times, number(above(0)), "the parameter is so many times the number that the job is told");
+  add_map_keys(block);
+  block.custom("default", schema::scalar(), "what a job does that says nothing", [](JsonObject& object, Place& place) {
+    if (const Json* json = object.find("default")) {
+      place.otherwise = space::value_from_json(*json, object.source() + ": " + object.pointer("default"));
+    }
+  });
+  block.key("read_only", &Place::is_read_only, boolean(), "it is read there, and never changed");
+  block.check([](JsonObject& object, Place& place) { check_place(object, place); });
+  return block;
+}
+
+const char* kPlacesMeaning = "several ways: the first whose \"where\" applies to the command counts";
+const char* kVaryMeaning = "values worth trying, as in a session's space; without it the parameter is not varied";
+
+RecipeValue read_recipe_value(const JsonObject& owner, const Json& json, const std::string& name) {
+  JsonObject object(json, owner.source(), owner.pointer(name));
+  RecipeValue value;
+  value.name = name;
+  if (const Json* vary = object.find("vary")) value.vary = *vary;
+  Json place = json;
+  place.erase("vary");
+  if (!json.contains("places")) {
+    value.places.push_back(place_block().value_of(&place, object.source(), object.pointer()));
+    return value;
+  }
+  const Json& places = object.require("places");
+  object.finish();
+  if (!places.is_array() || places.empty())
+    object.fail("places", "must be a list of places", "write [{\"flag\": ...}]");
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::string pointer = fmt::format("{}/{}", object.pointer("places"), i);
+    value.places.push_back(place_block().value_of(&places[i], object.source(), pointer));
+  }
+  return value;
+}
+
+Json value_schema() {
+  Json one = place_block().schema();
+  one["properties"]["vary"] = schema::with_meaning(kVaryMeaning, Json::object());
+  return schema::either({one, schema::object("A value with several places",
+                                             {{"places", schema::list(place_block().schema(), kPlacesMeaning), true},
+                                              {"vary", schema::with_meaning(kVaryMeaning, Json::object())}})});
+}
+
+std::vector<RecipeValue> read_recipe_values(JsonObject& object, const std::string& key) {
+  std::vector<RecipeValue> values;
+  if (object.find(key) == nullptr) return values;
+  const JsonObject within = object.object(key);
+  for (const auto& [name, json] : within.value().items()) values.push_back(read_recipe_value(within, json, name));
+  return values;
+}
+
+Block<RecipeFile> file_block() {
+  Block<RecipeFile> block("A file that the command names");
+  block.key("name", &RecipeFile::name, text(), "how places call it");
+  block.key("flags", &RecipeFile::flags, texts(),
+            "the word behind one of these names it; none: the script's first word with such a suffix");
+  block.key("suffixes", &RecipeFile::suffixes, texts(), "what its name ends in (default: anything)");
+  block.key("of_launcher", &RecipeFile::of_launcher, boolean(), "the flags are the launcher's");
+  return block;
+}
+
+Block<RecipeWords> words_block() {
+  Block<RecipeWords> block("Words for trials");
+  block.block("where", &RecipeWords::where, pattern_block());
+  block
+      .key("words", &RecipeWords::words, texts(),
+           "the flag and its values, or a word key=value; {steps} is their number")
+      .required();
+  return block;
+}
+
+template <class T>
+std::vector<T> read_list(JsonObject& object, const std::string& key, const Block<T>& block) {
+  std::vector<T> list;
+  const Json* json = object.find(key);
+  if (json == nullptr) return list;
+  if (!json->is_array()) object.fail(key, "must be a list", "write [...]");
+  for (std::size_t i = 0; i < json->size(); ++i) {
+    list.push_back(block.value_of(&(*json)[i], object.source(), fmt::format("{}/{}", object.pointer(key), i)));
+  }
+  return list;
+}
+
+// A list whose elements may be a list of words alone.
+std::vector<RecipeWords> read_added(JsonObject& object) {
+  Json json = Json::array();
+  if (const Json* added = object.find("add")) json = *added;
+  if (!json.is_array()) object.fail("add", "must be a list", "write [[\"--log-interval\", \"1\"]]");
+  for (Json& one : json) {
+    if (one.is_array()) one = {{"words", one}};
+  }
+  const Json whole = {{"add", json}};
+  JsonObject within(whole, object.source(), object.pointer());
+  std::vector<RecipeWords> words = read_list(within, "add", words_block());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].words.empty()) object.fail(fmt::format("add/{}", i), "has no word", "remove it");
+  }
+  return words;
+}
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+
+TextPairs read_text_pairs(JsonObject& object, const std::string& key) {
+  TextPairs pairs;
+  if (object.find(key) == nullptr) return pairs;
+  JsonObject within = object.object(key);
+  for (const auto& [name, json] : within.value().items()) {
+    if (!json.is_string()) within.fail(name, "must be a text", "put it into quotes");
+    pairs.emplace_back(name, json.get<std::string>());
+  }
+  return pairs;
+}
+
+// A text, or {"value": text, "where": {...}}.
+std::vector<RecipeVariable> read_variables(JsonObject& object, const std::string& key) {
+  Block<RecipeVariable> block("A variable of the environment");
+  block.key("value", &RecipeVariable::value, text(), "its value").required();
+  block.block("where", &RecipeVariable::where, pattern_block());
+  std::vector<RecipeVariable> variables;
+  if (object.find(key) == nullptr) return variables;
+  const JsonObject within = object.object(key);
+  for (const auto& [name, json] : within.value().items()) {
+    RecipeVariable variable;
+    if (json.is_string())
+      variable.value = json.get<std::string>();
+    else
+      variable = block.value_of(&json, within.source(), within.pointer(name));
+    variable.name = name;
+    variables.push_back(std::move(variable));
+  }
+  return variables;
+}
+
+// What a regular expression of a measurement must be: it compiles, and has the one group that is the number.
+void check_regex(const JsonObject& object, const std::string& key, bool with_group) {
+  const Json& json = object.value().at(key);
+  if (!json.is_string()) object.fail(key, "must be a text", "write a regular expression");
+  try {
+    const std::regex regex(json.get<std::string>(), std::regex::ECMAScript);
+    if (with_group && regex.mark_count() != 1) {
+      object.fail(key, fmt::format("has {} groups, not one", regex.mark_count()),
+                  "put ( ) around the number, and (?: ) around everything else");
+    }
+  } catch (const std::regex_error& error) {
+    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "write it in ECMAScript's grammar");
+  }
+}
+
+void check_measurements(JsonObject& object, const Recipe& recipe) {
+  const JsonObject measure(recipe.measure, object.source(), object.pointer("measure"));
+  for (const auto& [name, json] : recipe.measure.items()) {
+    const JsonObject metric(json, object.source(), measure.pointer(name));
+    if (json.contains("regex")) check_regex(metric, "regex", true);
+    if (json.contains("wall")) check_regex(metric, "wall", false);
+  }
+  if (!recipe.checks.is_array()) object.fail("checks", "must be a list", "write [{\"regex\": ..., \"equals\": ...}]");
+  for (std::size_t i = 0; i < recipe.checks.size(); ++i) {
+    JsonObject check(recipe.checks[i], object.source(), fmt::format("{}/{}", object.pointer("checks"), i));
+    check.require("regex");
+    check.require("equals");
+    check_regex(check, "regex", true);
+  }
+  for (std::size_t i = 0; i < recipe.oom_patterns.size(); ++i) {
+    const Json pattern = {{fmt::format("oom_patterns/{}", i), recipe.oom_patterns[i]}};
+    check_regex(JsonObject(pattern, object.source(), ""), fmt::format("oom_patterns/{}", i), false);
+  }
+}
+
+Texts frameworks() {
+  Texts words;
+  const Json schema = workload::workload_schema();
+  for (const Json& word : schema.at("properties").at("framework").at("enum")) {
+    if (word.is_string()) words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
+void check_names(JsonObject& object, const Recipe& recipe) {
+  if (recipe.name.empty()) object.fail("name", "is empty", "give it a name");
+  if (!recipe.framework.empty() && !is_one_of(recipe.framework, frameworks())) {
+    object.fail("framework", fmt::format("'{}' is unknown", recipe.framework),
+                suggestion(recipe.framework, frameworks()));
+  }
+  for (const RecipeValue& size : recipe.model) {
+    if (is_one_of(size.name, kModelKeys)) continue;
+    object.fail("model/" + size.name, "is unknown", suggestion(size.name, Texts(kModelKeys.begin(), kModelKeys.end())));
+  }
+}
+
+// Keys are of the first file where no other is named.
+void set_file_of(const JsonObject& object, const Recipe& recipe, RecipeValue& value, const std::string& key) {
+  for (Place& place : value.places) {
+    if (place.key.empty()) continue;
+    if (place.file.empty() && !recipe.files.empty()) place.file = recipe.files.front().name;
+    const bool is_known = std::any_of(recipe.files.begin(), recipe.files.end(),
+                                      [&](const RecipeFile& file) { return file.name == place.file; });
+    if (!is_known) object.fail(key, "has a \"key\" of a file that is not among \"files\"", "add the file there");
+  }
+}
+
+void set_files(const JsonObject& object, Recipe& recipe) {
+  for (RecipeValue& value : recipe.parameters) set_file_of(object, recipe, value, "parameters/" + value.name);
+  for (RecipeValue& value : recipe.model) set_file_of(object, recipe, value, "model/" + value.name);
+  set_file_of(object, recipe, recipe.train_batch_size, "train_batch_size");
+  set_file_of(object, recipe, recipe.data_parallel, "data_parallel");
+  if (!recipe.set.empty() && recipe.files.empty()) object.fail("set", "there are no \"files\"", "add the file");
+  for (RecipeKey& key : recipe.set) key.file = recipe.files.front().name;
+}
+
+void add_command_keys(Block<Recipe>& block) {
+  block.key("name", &Recipe::name, text(), "its name").required();
+  block.key("summary", &Recipe::summary, text(), "one line");
+  block.noted("like", schema::text(), "a shipped recipe: what this one does not say is that one's");
+  block.key("example", &Recipe::example, text(), "how such a job is tuned: a command line");
+  block.key("versions", &Recipe::versions, text(), "of the framework that it was written for");
+  block.key("instead", &Recipe::instead, text(), "another command that tunes such jobs");
+  block.key("last_resort", &Recipe::is_last_resort, boolean(), "recognised only where no other recipe is");
+  block.custom(
+      "recognise", schema::list(pattern_block().schema()), "commands that it is for: any of these",
+      [](JsonObject& object, Recipe& recipe) { recipe.recognise = read_list(object, "recognise", pattern_block()); });
+  block.custom("files", schema::list(file_block().schema()), "files that the command names",
+               [](JsonObject& object, Recipe& recipe) { recipe.files = read_list(object, "files", file_block()); });
+}
+
+void add_value_keys(Block<Recipe>& block) {
+  block.custom(
+      "parameters", schema::map(value_schema()), "how each is said, by its name",
+      [](JsonObject& object, Recipe& recipe) { recipe.parameters = read_recipe_values(object, "parameters"); });
+  block.key("constraints", &Recipe::constraints, texts(), "of the session; {name} is the command's own value");
+  block.custom("fixed", schema::map(schema::scalar()), "what the framework always does",
+               [](JsonObject& object, Recipe& recipe) {
+                 const Json* json = object.find("fixed");
+                 if (json == nullptr) return;
+                 recipe.fixed = space::configuration_from_json(*json, object.source(), object.pointer("fixed"));
+               });
+  const auto add_value = [&](const char* key, RecipeValue Recipe::*member, const char* meaning) {
+    block.custom(key, value_schema(), meaning, [key, member](JsonObject& object, Recipe& recipe) {
+      if (const Json* json = object.find(key)) recipe.*member = read_recipe_value(object, *json, key);
+    });
+  };
+  add_value("train_batch_size", &Recipe::train_batch_size,
+            "sequences of a step, where the job is told them; else they follow from micro-batch and accumulation");
+  add_value("data_parallel", &Recipe::data_parallel, "data-parallel ranks, where the job is told them");
+  block.key("framework", &Recipe::framework, text(), "whose models of time and memory apply, as in workload/framework");
+  block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
+               [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
+}
+
+void add_trial_keys(Block<Recipe>& block) {
+  block.key("remove", &Recipe::remove, texts(), "flags that trials run without; * at the end stands for any text");
+  block.custom("add", schema::list(schema::either({schema::list(schema::text()), words_block().schema()})),
+               "words that only trials get",
+               [](JsonObject& object, Recipe& recipe) { recipe.add = read_added(object); });
+  block.custom("set", schema::map(schema::text()), "keys of the first file that only trials get",
+               [](JsonObject& object, Recipe& recipe) {
+                 for (auto& [key, value] : read_text_pairs(object, "set")) recipe.set.push_back({"", key, value});
+               });
+  const Json variable = schema::either({schema::text(), Json{{"type", "object"}}});
+  block.custom("env", schema::map(variable), "environment of trials",
+               [](JsonObject& object, Recipe& recipe) { recipe.env = read_variables(object, "env"); });
+  block.custom(
+      "training_env", schema::map(variable), "environment of trials and of the command that trains",
+      [](JsonObject& object, Recipe& recipe) { recipe.training_env = read_variables(object, "training_env"); });
+  block.custom("measure", schema::map(Json::object()), "measurements, as in a session's runner",
+               [](JsonObject& object, Recipe& recipe) {
+                 if (object.find("measure") != nullptr) recipe.measure = object.object("measure").value();
+               });
+  block.custom("checks", schema::list(Json::object()), "printed values that must equal what was intended",
+               [](JsonObject& object, Recipe& recipe) {
+                 if (const Json* json = object.find("checks")) recipe.checks = *json;
+               });
+  block.key("oom_patterns", &Recipe::oom_patterns, texts(),
+            "lines that tell of too little memory, beyond the usual ones");
+  block.key("warmup_steps", &Recipe::warmup_steps, integer(at_least(0)), "steps that are not counted");
+  block.key("measure_steps", &Recipe::measure_steps, integer(at_least(1)), "steps that are");
+  block.key("notes", &Recipe::notes, texts(), "what a user should know");
+}
+
+Block<Recipe> recipe_block() {
+  Block<Recipe> block("How a kind of training job is told its parameters, and what it prints");
+  add_command_keys(block);
+  add_value_keys(block);
+  add_trial_keys(block);
+  block.check([](JsonObject& object, Recipe& recipe) {
+    check_names(object, recipe);
+    set_files(object, recipe);
+    check_measurements(object, recipe);
+  });
+  return block;
+}
+
+// What `json` does not say is `like`'s.
+Json completed(const Json& json, const std::string& source) {
+  if (!json.is_object() || !json.contains("like")) return json;
+  JsonObject object(json, source, "");
+  const std::string like = object.text("like", "");
+  const ShippedText* base = find_shipped_text(like);
+  if (base == nullptr)
+    object.fail("like", fmt::format("'{}' is no shipped recipe", like), suggestion(like, shipped_names()));
+  Json whole = completed(parse_json(base->text, base->source), base->source);
+  for (const auto& [key, value] : json.items()) {
+    if (key == "measure" && value.is_object() && whole.contains(key)) {
+      whole[key].update(value);  // metric by metric
+    } else {
+      whole[key] = value;
+    }
+  }
+  whole.erase("like");
+  return whole;
+}
+
+}  // namespace
+
+bool CommandPattern::is_empty() const {
+  return launchers.empty() && scripts.empty() && modules.empty() && programs.empty() && flags.empty() &&
+         any_flag.empty() && bare.empty() && without.empty() && keys.empty() && without_keys.empty();
+}
+
+bool Place::is_written() const {
+  return !flags.empty() || !override_key.empty() || !tail.empty() || !words.empty() || !env.empty() || !key.empty();
+}
+
+const RecipeValue* Recipe::find(const std::string& parameter) const {
+  const auto found =
+      std::find_if(parameters.begin(), parameters.end(), [&](const RecipeValue& one) { return one.name == parameter; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+Recipe read_recipe(const Json& json, const std::string& source) {
+  const Json whole = completed(json, source);
+  Recipe recipe = recipe_block().value_of(&whole, source, "");
+  recipe.json = whole;
+  return recipe;
+}
+
+const std::vector<Recipe>& shipped_recipes() {
+  static const std::vector<Recipe> kRecipes = [] {
+    std::vector<Recipe> recipes;
+    for (const ShippedText& shipped : shipped_texts()) {
+      recipes.push_back(read_recipe(parse_json(shipped.text, shipped.source), shipped.source));
+    }
+    return recipes;
+  }();
+  return kRecipes;
+}
+
+Recipe find_recipe(const std::string& name_or_path) {
+  for (const Recipe& recipe : shipped_recipes()) {
+    if (recipe.name == name_or_path) return recipe;
+  }
+  const std::filesystem::path path = name_or_path;
+  if (name_or_path.find('/') != std::string::npos || path.extension() == ".json") {
+    return read_recipe(load_json(path), name_or_path);
+  }
+  throw UserError(fmt::format("there is no recipe '{}'", name_or_path),
+                  suggestion(name_or_path, shipped_names()) + "; a recipe of your own is named by its path");
+}
+
+Json recipe_schema() { return recipe_block().schema(); }
+
+}  // namespace krigtune::jobs

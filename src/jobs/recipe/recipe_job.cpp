@@ -1,0 +1,221 @@
+// Reads a command through a recipe: which words are its program, which files it names, which recipe knows it.
+#include "jobs/recipe/recipe_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "jobs/recipe/places.h"
+
+namespace krigtune::jobs {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// "pretrain_*.py": one star, any text.
+bool fits(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  const std::string_view ending = pattern.substr(star + 1);
+  return text.size() >= pattern.size() - 1 && text.substr(0, star) == pattern.substr(0, star) &&
+         text.substr(text.size() - ending.size()) == ending;
+}
+
+Texts split_at_blanks(const std::string& text) {
+  Texts words;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    if (end > begin) words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::string file_name_of(const std::string& word) { return std::filesystem::path(word).filename().string(); }
+
+// The last word of a program such as "trl sft". Empty: it is not there.
+std::optional<std::size_t> find_program(const Texts& argv, const std::string& program) {
+  const Texts words = split_at_blanks(program);
+  for (std::size_t i = 0; !words.empty() && i + words.size() <= argv.size(); ++i) {
+    bool is_here = file_name_of(argv[i]) == words.front();
+    for (std::size_t k = 1; k < words.size(); ++k) is_here = is_here && argv[i + k] == words[k];
+    if (is_here) return i + words.size() - 1;
+  }
+  return std::nullopt;
+}
+
+bool is_module(const Command& command) {
+  if (!command.has_script || command.script == 0) return false;
+  const std::string& before = command.argv[command.script - 1];
+  return before == "-m" || before == "--module";
+}
+
+// "--flag" or "--flag value".
+bool has_flag(const Command& command, const std::string& wanted) {
+  const Texts words = split_at_blanks(wanted);
+  const auto places = occurrences(command.argv, 0, command.argv.size(), words.front());
+  if (words.size() == 1) return !places.empty();
+  return std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
+    return at.value_word && same_word(value_at(command.argv, at), words.back());
+  });
+}
+
+bool is_bare(const Command& command, const std::string& flag) {
+  const auto places = occurrences(command.argv, 0, command.argv.size(), flag);
+  return !places.empty() && !places.back().value_word;
+}
+
+// "key" or "key value".
+bool has_key(const RecipeJob& job, const std::string& wanted) {
+  const Texts words = split_at_blanks(wanted);
+  return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
+    const auto found = file.values.find(words.front());
+    const auto is_below = [&](const auto& entry) { return entry.first.rfind(words.front() + ".", 0) == 0; };
+    if (words.size() == 1) {
+      return found != file.values.end() || std::any_of(file.values.begin(), file.values.end(), is_below);
+    }
+    return found != file.values.end() && same_word(space::to_string(found->second), words.back());
+  });
+}
+
+bool has_launcher(const Command& command, const std::string& name) {
+  return std::any_of(command.stages.begin(), command.stages.end(),
+                     [&](const Stage& stage) { return name == to_string(stage.launcher); });
+}
+
+template <class Test>
+bool any_or_none(const Texts& wanted, Test test) {
+  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), test);
+}
+
+bool starts_program_of(const CommandPattern& pattern, const Command& command) {
+  const bool is_script = command.has_script && !is_module(command);
+  const std::string script = is_script ? file_name_of(command.argv[command.script]) : "";
+  return any_or_none(pattern.scripts, [&](const auto& one) { return is_script && fits(one, script); }) &&
+         any_or_none(pattern.modules,
+                     [&](const auto& one) { return is_module(command) && fits(one, command.argv[command.script]); }) &&
+         any_or_none(pattern.programs, [&](const auto& one) { return find_program(command.argv, one).has_value(); });
+}
+
+// The word that names a file of the recipe.
+std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& command) {
+  const Region region = region_of(command, file.of_launcher);
+  const auto has_suffix = [&](const std::string& word) {
+    return file.suffixes.empty() || is_one_of(std::filesystem::path(word).extension().string(), file.suffixes);
+  };
+  std::optional<JobFile> found;
+  for (const std::string& flag : file.flags) {
+    const std::size_t begin = flag.front() == '-' ? region.begin : 0;  // CONFIG_FILE=x.toml stands before the script
+    for (const FlagAt& at : occurrences(command.argv, begin, region.end, flag)) {
+      if (!at.value_word) continue;
+      const std::string path = value_at(command.argv, at);
+      if (path.empty()) continue;
+      if (has_suffix(path) || path.front() == '{') found = JobFile{file.name, path, *at.value_word, at.is_joined, {}};
+    }
+  }
+  for (std::size_t i = region.begin; file.flags.empty() && !found && i < region.end; ++i) {
+    const std::string& word = command.argv[i];
+    const bool is_path = !word.empty() && word.front() != '-' && word.find('=') == std::string::npos;
+    if (is_path && has_suffix(word)) found = JobFile{file.name, word, i, false, {}};
+  }
+  return found;
+}
+
+void read_file_values(JobFile& file, const std::filesystem::path& directory) {
+  if (!file.path.empty() && file.path.front() == '{') {  // transformers take JSON in the place of a file
+    file.values = config_values_of(file.path, ".json", "the command's " + file.name);
+    file.path.clear();
+    return;
+  }
+  file.values = read_config_values(directory / file.path);
+}
+
+RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
+  RecipeJob job;
+  job.command = read_command(inputs.argv);
+  job.inputs = std::move(inputs);
+  for (const CommandPattern& pattern : recipe.recognise) {
+    for (const std::string& program : pattern.programs) {
+      if (const auto last = find_program(job.command.argv, program)) job.command.script = *last;
+    }
+  }
+  job.ranks = job.command.ranks ? job.command.ranks : job.inputs.ranks;
+  for (const RecipeFile& file : recipe.files) {
+    std::optional<JobFile> found = find_job_file(file, job.command);
+    if (!found) continue;
+    try {
+      read_file_values(*found, job.inputs.directory);
+    } catch (const UserError&) {
+      if (throws) throw;
+      continue;
+    }
+    job.files.push_back(std::move(*found));
+  }
+  return job;
+}
+
+bool knows(const Recipe& recipe, const RecipeJob& job) {
+  return std::any_of(recipe.recognise.begin(), recipe.recognise.end(),
+                     [&](const CommandPattern& pattern) { return applies(pattern, job); });
+}
+
+bool says_any_parameter(const Recipe& recipe, const RecipeJob& job) {
+  return std::any_of(recipe.parameters.begin(), recipe.parameters.end(), [&](const RecipeValue& value) {
+    const Place* place = place_of(value, job);
+    return place != nullptr && read_place(*place, job).is_said;
+  });
+}
+
+}  // namespace
+
+const JobFile* RecipeJob::file(const std::string& name) const {
+  const auto found = std::find_if(files.begin(), files.end(), [&](const JobFile& file) { return file.name == name; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+bool applies(const CommandPattern& pattern, const RecipeJob& job) {
+  const Command& command = job.command;
+  const auto has = [&](const std::string& flag) { return has_flag(command, flag); };
+  return any_or_none(pattern.launchers, [&](const auto& name) { return has_launcher(command, name); }) &&
+         starts_program_of(pattern, command) && std::all_of(pattern.flags.begin(), pattern.flags.end(), has) &&
+         any_or_none(pattern.any_flag, has) && std::none_of(pattern.without.begin(), pattern.without.end(), has) &&
+         std::all_of(pattern.bare.begin(), pattern.bare.end(), [&](const auto& f) { return is_bare(command, f); }) &&
+         std::all_of(pattern.keys.begin(), pattern.keys.end(), [&](const auto& key) { return has_key(job, key); }) &&
+         std::none_of(pattern.without_keys.begin(), pattern.without_keys.end(),
+                      [&](const auto& key) { return has_key(job, key); });
+}
+
+RecipeJob read_job(const Recipe& recipe, JobInputs inputs) {
+  if (inputs.argv.empty() || inputs.argv.front().empty()) {
+    throw UserError("there is no command", "write it behind --: -- torchrun --nproc_per_node 8 train.py");
+  }
+  RecipeJob job = read_leniently(recipe, std::move(inputs), true);
+  if (recipe.is_last_resort || recipe.recognise.empty() || knows(recipe, job) || says_any_parameter(recipe, job)) {
+    return job;
+  }
+  throw UserError(
+      fmt::format("the command is no job of the recipe {}: neither its script nor its flags are there", recipe.name),
+      fmt::format("krigtune recipes {} shows what it looks for", recipe.name));
+}
+
+const Recipe* recognise(const std::vector<std::string>& argv, const std::vector<Recipe>& recipes) {
+  if (argv.empty()) return nullptr;
+  std::vector<const Recipe*> found;
+  std::vector<const Recipe*> last_resorts;
+  for (const Recipe& recipe : recipes) {
+    const RecipeJob job = read_leniently(recipe, {argv, std::filesystem::current_path()}, false);
+    if (knows(recipe, job)) (recipe.is_last_resort ? last_resorts : found).push_back(&recipe);
+  }
+  if (found.empty()) found = last_resorts;
+  if (found.size() > 1) {
+    throw UserError(fmt::format("two recipes know this command: {} and {}", found[0]->name, found[1]->name),
+                    fmt::format("name one: --recipe {}", found[0]->name));
+  }
+  return found.empty() ? nullptr : found.front();
+}
+
+}  // namespace krigtune::jobs

@@ -1,0 +1,216 @@
+#include "jobs/recipe/recipe_page.h"
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+
+namespace krigtune::jobs {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string code(const std::string& text) { return fmt::format("`{}`", text); }
+
+// Within a table a bar ends the cell.
+std::string cell(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) escaped.append(c == '|' ? "\\|" : std::string(1, c));
+  return escaped;
+}
+
+Texts codes(const Texts& texts) {
+  Texts quoted;
+  for (const std::string& text : texts) quoted.push_back(code(text));
+  return quoted;
+}
+
+// "with `--fsdp` and without `--use_cpu`".
+std::string conditions_of(const CommandPattern& pattern) {
+  Texts parts;
+  const auto add = [&](const char* before, const Texts& texts, const char* between) {
+    if (!texts.empty()) parts.push_back(before + join(codes(texts), between));
+  };
+  add("launcher ", pattern.launchers, " or ");
+  add("script ", pattern.scripts, " or ");
+  add("module ", pattern.modules, " or ");
+  add("program ", pattern.programs, " or ");
+  add("with ", pattern.flags, " and ");
+  add("with ", pattern.any_flag, " or ");
+  add("with bare ", pattern.bare, " and ");
+  add("without ", pattern.without, " and ");
+  add("keys ", pattern.keys, " and ");
+  add("without keys ", pattern.without_keys, " and ");
+  return join(parts, ", ");
+}
+
+// "`0`: nothing, `1`: `--use-distributed-optimizer`".
+std::string words_text(const Place& place) {
+  Texts parts;
+  for (const auto& [value, words] : place.words) {
+    parts.push_back(
+        fmt::format("{}: {}", space::to_string(value), words.empty() ? "nothing" : code(shell_line(words))));
+  }
+  return join(parts, "; ");
+}
+
+std::string values_text(const Place& place) {
+  Texts parts;
+  for (const auto& [value, text] : place.values) {
+    if (space::to_string(value) != text) parts.push_back(fmt::format("{} is {}", space::to_string(value), code(text)));
+  }
+  return parts.empty() ? "" : " (" + join(parts, ", ") + ")";
+}
+
+std::string place_text(const Place& place, const Recipe& recipe) {
+  Texts ways;
+  if (!place.flags.empty()) {
+    ways.push_back((place.of_launcher ? "launcher's " : "") + join(codes(place.flags), " or ") + values_text(place));
+  }
+  if (!place.override_key.empty()) ways.push_back(code(place.override_key + "=...") + values_text(place));
+  if (!place.tail.empty()) ways.push_back("last word " + code(place.tail + "..."));
+  if (!place.words.empty()) ways.push_back(words_text(place));
+  if (!place.env.empty()) ways.push_back("variable " + code(place.env));
+  if (!place.key.empty()) {
+    const bool is_first = place.file.empty() || place.file == recipe.files.front().name;
+    const std::string of = is_first ? "" : fmt::format(" of the file {}", place.file);
+    ways.push_back("key " + code(place.key) + of + (ways.empty() ? values_text(place) : ""));
+  }
+  std::string text = join(ways, ", else ");
+  if (place.times != 1.0) text += fmt::format(", times {}", number_text(place.times));
+  if (place.otherwise) {
+    text += fmt::format("{}{}", text.empty() ? "always " : ", else ", space::to_string(*place.otherwise));
+  }
+  if (place.is_read_only) text += ", not changed";
+  const std::string conditions = conditions_of(place.where);
+  return conditions.empty() ? text : conditions + ": " + text;
+}
+
+std::string places_text(const RecipeValue& value, const Recipe& recipe) {
+  Texts texts;
+  for (const Place& place : value.places) texts.push_back(place_text(place, recipe));
+  return join(texts, "<br>");
+}
+
+std::string range_text(const Json& vary) {
+  if (vary.is_null()) return "on request";
+  const Json& list = vary.is_object() && vary.contains("values") ? vary.at("values") : vary;
+  if (!list.is_array()) return code(list.dump());
+  Texts values;
+  for (const Json& value : list) values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  return join(values, ", ");
+}
+
+std::string searched_text(const Recipe& recipe) {
+  if (recipe.parameters.empty()) return "";
+  std::string text = "\n## What is searched\n\n| parameter | where it stands | tried |\n|---|---|---|\n";
+  for (const RecipeValue& value : recipe.parameters) {
+    text += fmt::format("| `{}` | {} | {} |\n", value.name, places_text(value, recipe), range_text(value.vary));
+  }
+  if (!recipe.train_batch_size.places.empty()) {
+    text += fmt::format("| batch | {} | kept |\n", places_text(recipe.train_batch_size, recipe));
+  }
+  if (!recipe.data_parallel.places.empty()) {
+    text += fmt::format("| data-parallel ranks | {} | follow |\n", places_text(recipe.data_parallel, recipe));
+  }
+  text += "\nThe batch of a step stays: gradient accumulation follows from the micro-batch.\n";
+  if (!recipe.fixed.empty()) text += fmt::format("\nAlways: {}.\n", code(recipe.fixed.text()));
+  if (!recipe.constraints.empty()) {
+    text += "\nWhat does not go together is not tried; `{name}` is the command's own value:\n\n";
+    for (const std::string& constraint : recipe.constraints) text += "- " + code(constraint) + "\n";
+  }
+  return text;
+}
+
+std::string trials_text(const Recipe& recipe) {
+  std::string text;
+  if (!recipe.remove.empty()) text += fmt::format("- without {}\n", join(codes(recipe.remove), ", "));
+  for (const RecipeWords& one : recipe.add) {
+    const std::string conditions = conditions_of(one.where);
+    text += fmt::format("- with {}{}\n", code(join(one.words, " ")), conditions.empty() ? "" : " (" + conditions + ")");
+  }
+  for (const RecipeKey& key : recipe.set) text += fmt::format("- with `{}: {}` in the file\n", key.key, key.value);
+  for (const auto* variables : {&recipe.env, &recipe.training_env}) {
+    for (const RecipeVariable& variable : *variables) {
+      const std::string conditions = conditions_of(variable.where);
+      const bool trains = variables == &recipe.training_env;
+      text += fmt::format("- with the variable `{}={}`{}{}\n", variable.name, variable.value,
+                          trains ? ", and so does the command that trains" : "",
+                          conditions.empty() ? "" : " (" + conditions + ")");
+    }
+  }
+  if (text.empty()) return "";
+  return "\n## What trials run\n\nYour command with other values, and:\n\n" + text;
+}
+
+std::string source_text(const Json& metric) {
+  if (metric.contains("regex")) return code(metric.at("regex").get<std::string>());
+  if (metric.contains("wall")) return "time between lines that match " + code(metric.at("wall").get<std::string>());
+  Texts parts;
+  for (const char* key : {"key", "column", "tag"}) {
+    if (metric.contains(key)) parts.push_back(fmt::format("{} `{}`", key, metric.at(key).get<std::string>()));
+  }
+  if (metric.contains("from")) parts.push_back("in " + code(metric.at("from").get<std::string>()));
+  return join(parts, " ");
+}
+
+std::string measured_text(const Recipe& recipe) {
+  if (recipe.measure.empty()) return "";
+  std::string text = "\n## What is measured\n\n| metric | read from | |\n|---|---|---|\n";
+  for (const auto& [name, metric] : recipe.measure.items()) {
+    Texts notes;
+    if (metric.contains("times"))
+      notes.push_back(fmt::format("times {}", number_text(metric.at("times").get<double>())));
+    if (metric.contains("per")) notes.push_back("per " + metric.at("per").get<std::string>());
+    if (metric.contains("kind")) notes.push_back(metric.at("kind").get<std::string>());
+    text += fmt::format("| `{}` | {} | {} |\n", name, cell(source_text(metric)), join(notes, ", "));
+  }
+  text +=
+      fmt::format("\nThe first {} steps are dropped, {} are measured.\n", recipe.warmup_steps, recipe.measure_steps);
+  if (recipe.checks.empty()) return text;
+  text += "\nA trial whose job prints something else than what was intended fails as `not_applied`:\n\n";
+  for (const Json& check : recipe.checks) {
+    text += fmt::format("- {}: {} must be {}\n", check.value("what", "it"), code(check.at("regex").get<std::string>()),
+                        code(check.at("equals").get<std::string>()));
+  }
+  return text;
+}
+
+std::string model_text(const Recipe& recipe) {
+  if (recipe.model.empty()) return "";
+  std::string text = fmt::format(
+      "\n## The model\n\nTime and memory are predicted with the models of `{}` where the command says the sizes:\n\n"
+      "| size | where it stands |\n|---|---|\n",
+      recipe.framework);
+  for (const RecipeValue& value : recipe.model) {
+    text += fmt::format("| `{}` | {} |\n", value.name, places_text(value, recipe));
+  }
+  return text;
+}
+
+std::string outcome_text(const Recipe& recipe) {
+  if (!recipe.instead.empty()) return "";
+  const std::string files =
+      recipe.files.empty() ? "" : ", and the files that it names, whole, where a value stands in one";
+  return fmt::format(
+      "\n## What comes out\n\n`cmd_optimal.txt`: your command with the best values{}. It trains: nothing is removed "
+      "from "
+      "it. `changes.md` says what each change is worth.\n",
+      files);
+}
+
+}  // namespace
+
+std::string recipe_page(const Recipe& recipe) {
+  std::string text = fmt::format("# {}\n\n{}. Written for {}.\n", recipe.name, recipe.summary, recipe.versions);
+  if (!recipe.example.empty()) text += fmt::format("\n```\n{}\n```\n", recipe.example);
+  text += "\nKnown by any of:\n\n";
+  for (const CommandPattern& pattern : recipe.recognise) text += "- " + conditions_of(pattern) + "\n";
+  if (recipe.is_last_resort) text += "\nIt is taken only where no other recipe knows the command.\n";
+  text +=
+      searched_text(recipe) + trials_text(recipe) + measured_text(recipe) + model_text(recipe) + outcome_text(recipe);
+  if (!recipe.notes.empty()) text += "\n## Worth knowing\n\n";
+  for (const std::string& note : recipe.notes) text += "- " + note + "\n";
+  return text;
+}
+
+}  // namespace krigtune::jobs

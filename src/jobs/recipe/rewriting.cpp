@@ -1,0 +1,468 @@
+// A trial's command is the user's with placeholders where the varied values stand; the command that trains has the
+// values themselves. Both are written by the same places.
+#include "jobs/recipe/rewriting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "jobs/recipe/command_writer.h"
+#include "jobs/recipe/places.h"
+#include "space/well_known.h"
+
+namespace krigtune::jobs {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Steps beyond those that are measured: differences need one more, and a trial that ends itself is ended late.
+constexpr std::int64_t kSpareSteps = 2;
+
+// The values of a parameter are yes and no, in some order.
+bool is_yes_or_no(const Place& place) {
+  return !place.values.empty() && std::all_of(place.values.begin(), place.values.end(), [](const auto& entry) {
+    return entry.second == "true" || entry.second == "false";
+  });
+}
+
+bool says_itself(const Place& place) {
+  return std::all_of(place.values.begin(), place.values.end(),
+                     [](const auto& entry) { return space::to_string(entry.first) == entry.second; });
+}
+
+std::string as_operand(const space::Value& value) {
+  const std::string text = space::to_string(value);
+  return std::holds_alternative<std::string>(value) ? fmt::format("'{}'", text) : text;
+}
+
+// "{zero_stage == 3}": an expression that is true where the job is told true.
+std::string yes_or_no(const std::string& parameter, const Place& place) {
+  Texts conditions;
+  for (const auto& [value, text] : place.values) {
+    if (text == "true") conditions.push_back(fmt::format("{} == {}", parameter, as_operand(value)));
+  }
+  return fmt::format("{{{}}}", join(conditions, " || "));
+}
+
+// What a place is told of a parameter that varies, where a text with a placeholder can say it.
+std::optional<std::string> varying_text(const std::string& parameter, const Place& place) {
+  if (says_itself(place)) return placeholder_of(parameter, place);
+  if (is_yes_or_no(place)) return yes_or_no(parameter, place);
+  return std::nullopt;
+}
+
+// The words by which a place says a text.
+Texts words_for(const Place& place, const std::string& text) {
+  if (!place.flags.empty()) return {place.flags.front(), text};
+  if (!place.override_key.empty()) return {place.override_key + "=" + text};
+  return {place.tail + text};
+}
+
+using KeyTexts = std::vector<std::pair<std::string, std::string>>;
+using FileKeys = std::map<std::string, KeyTexts>;  // by the file's name in the recipe
+
+// Puts a value into JSON that stands in the command itself.
+Json& at_key(Json& json, const std::string& dotted) {
+  Json* at = &json;
+  std::size_t begin = 0;
+  for (std::size_t dot = dotted.find('.'); dot != std::string::npos; dot = dotted.find('.', begin)) {
+    at = &(*at)[dotted.substr(begin, dot - begin)];
+    begin = dot + 1;
+  }
+  return (*at)[dotted.substr(begin)];
+}
+
+// JSON text in which placeholders stand without quotes, and all other braces are doubled.
+std::string json_with_placeholders(Json json, const KeyTexts& keys) {
+  const auto mark = [](std::size_t i) { return fmt::format("@@{}@@", i); };
+  for (std::size_t i = 0; i < keys.size(); ++i) at_key(json, keys[i].first) = mark(i);
+  std::string text = with_escaped_braces(json.dump());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string quoted = fmt::format("\"{}\"", mark(i));
+    text.replace(text.find(quoted), quoted.size(), keys[i].second);
+  }
+  return text;
+}
+
+std::string json_with_values(Json json, const KeyTexts& keys) {
+  for (const auto& [key, value] : keys) {
+    at_key(json, key) = space::to_json(space::value_from_text(value));
+  }
+  return json.dump();
+}
+
+std::string value_of_word(const RecipeJob& job, const JobFile& file) {
+  const std::string& word = job.command.argv[file.word];
+  return file.is_joined ? word.substr(word.find('=') + 1) : word;
+}
+
+const Place& place_that_says(const Recipe& recipe, const RecipeJob& job, const std::string& name) {
+  const RecipeValue* value = recipe.find(name);
+  if (value == nullptr) {
+    throw UserError(
+        fmt::format("the recipe {} does not know the parameter {}", recipe.name, name),
+        fmt::format("krigtune recipes {} lists those that it knows; --vary names a flag for others", recipe.name));
+  }
+  const Place* place = written_place(*value, job);
+  if (place == nullptr) {
+    throw UserError(fmt::format("{} cannot be changed in this command", name),
+                    fmt::format("leave it out of what varies; krigtune recipes {} says where it stands", recipe.name));
+  }
+  return *place;
+}
+
+// The runner's block of a session.
+class TrialWriter {
+ public:
+  TrialWriter(const Recipe& recipe, const RecipeJob& job, const Texts& varied)
+      : recipe_(recipe), job_(job), varied_(varied), own_(own_values(recipe, job)), words_(recipe, job, true) {}
+
+  RunnerBlock write() {
+    remove();
+    add();
+    for (const std::string& name : varied_) vary(name);
+    keep_batch();
+    if (!flags_.empty()) words_.add("{flags}", flags_of_launcher_);
+    write_files();
+    return {block(), remarks_};
+  }
+
+ private:
+  bool varies(const char* name) const { return is_one_of(std::string_view(name), varied_); }
+
+  void remove() {
+    Texts gone;
+    for (const std::string& flag : recipe_.remove) {
+      for (const std::string& word : words_.remove(flag, false)) gone.push_back(word);
+    }
+    if (!gone.empty()) remarks_.push_back("trials run without " + shell_line(gone));
+  }
+
+  std::string with_steps(std::string text) const {
+    const std::string name = "{steps}";
+    const std::int64_t steps = recipe_.warmup_steps + recipe_.measure_steps + kSpareSteps;
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
+      text.replace(at, name.size(), std::to_string(steps));
+    }
+    return text;
+  }
+
+  void add() {
+    Texts added;
+    for (const RecipeWords& one : recipe_.add) {
+      if (!applies(one.where, job_)) continue;
+      for (const std::string& word : one.words) added.push_back(with_steps(word));
+      for (const FlagWords& flag : flags_in(one.words)) {
+        if (const auto word = override_in(flag.flag)) {
+          words_.set_override(word->key, with_steps(word->value));
+        } else if (flag.value) {
+          words_.set_flag({flag.flag}, false, with_steps(*flag.value));
+        } else {
+          words_.set_switch(flag.flag, false);
+        }
+      }
+    }
+    if (!added.empty()) remarks_.push_back("trials run with " + shell_line(added));
+    for (const RecipeKey& key : recipe_.set) {
+      if (job_.file(key.file) != nullptr) keys_[key.file].emplace_back(key.key, with_steps(key.value));
+    }
+  }
+
+  void vary(const std::string& name) {
+    const Place& place = place_that_says(recipe_, job_, name);
+    if (is_one_of(name, own_.unknown)) {
+      throw UserError(
+          fmt::format("{} stands in the command in words that the recipe {} does not know", name, recipe_.name),
+          "leave it out of what varies");
+    }
+    if (!place.words.empty()) return vary_words(name, place);
+    const std::optional<std::string> text = varying_text(name, place);
+    if (text) return say(place, *text);
+    if (place.flags.empty() && place.override_key.empty() && place.tail.empty()) refuse_words(name, place);
+    vary_mapped(name, place);
+  }
+
+  void say(const Place& place, const std::string& text) {
+    if (!place.flags.empty()) {
+      words_.set_flag(place.flags, place.of_launcher, text);
+    } else if (!place.override_key.empty()) {
+      words_.set_override(place.override_key, text);
+    } else if (!place.tail.empty()) {
+      words_.set_tail(place.tail, text);
+    } else if (!place.env.empty()) {
+      env_[place.env] = text;
+    } else {
+      keys_[place.file].emplace_back(place.key, text);
+    }
+  }
+
+  // The words of the value that the command has now are the user's own.
+  void vary_words(const std::string& name, const Place& place) {
+    Texts own_words;
+    for (const std::string& flag : flags_of(place)) {
+      for (const std::string& word : words_.remove(flag, place.of_launcher)) own_words.push_back(word);
+    }
+    const space::Value* own = own_.configuration.find(name);
+    for (const auto& [value, words] : place.words) {
+      const bool is_own = own != nullptr && space::same_value(value, *own) && !own_words.empty();
+      flags_[name][space::to_string(value)] = is_own ? own_words : words;
+    }
+    flags_of_launcher_ = flags_of_launcher_ || place.of_launcher;
+  }
+
+  void vary_mapped(const std::string& name, const Place& place) {
+    for (const std::string& flag : place.flags) words_.remove(flag, place.of_launcher);
+    if (!place.override_key.empty()) words_.remove(place.override_key + "=", false);
+    for (const auto& [value, text] : place.values) flags_[name][space::to_string(value)] = words_for(place, text);
+    flags_of_launcher_ = flags_of_launcher_ || place.of_launcher;
+  }
+
+  // A key of a file or a variable takes a text with placeholders, and no expression gives any of several words.
+  [[noreturn]] static void refuse_words(const std::string& name, const Place& place) {
+    throw UserError(fmt::format("{} cannot vary: {} takes words that no expression gives", name,
+                                place.env.empty() ? "the key " + place.key : "the variable " + place.env),
+                    "leave it out of what varies");
+  }
+
+  // Micro-batch and parallelism vary, the batch stays.
+  void keep_batch() {
+    const bool splits = varies(space::kTensorParallel) || varies(space::kPipelineParallel);
+    const bool moves = varies(space::kMicroBatch) || splits;
+    if (const Place* place = splits ? written_place(recipe_.data_parallel, job_) : nullptr) {
+      say(*place, own_.context_parallel > 1 ? fmt::format("{{dp/{}}}", own_.context_parallel) : "{dp}");
+    }
+    const bool batch_varies = varies(space::kAccumulation);
+    if (!moves && !batch_varies) return;
+    if (!recipe_.train_batch_size.places.empty()) return write_batch(batch_varies);
+    const RecipeValue* steps = recipe_.find(space::kAccumulation);
+    const Place* place = steps == nullptr ? nullptr : written_place(*steps, job_);
+    if (place != nullptr && !batch_varies) say(*place, placeholder_of(space::kAccumulation, *place));
+  }
+
+  void write_batch(bool varies) {
+    const Place* place = written_place(recipe_.train_batch_size, job_);
+    if (place == nullptr) return;
+    const Reading said = read_place(*place, job_);
+    const std::optional<std::int64_t> number = said.value ? space::integer_of(*said.value) : std::nullopt;
+    if (said.is_said && number.value_or(0) >= 1 && !varies) return;
+    const bool is_known = own_.train_batch_size && !varies;
+    say(*place, is_known ? std::to_string(*own_.train_batch_size) : "{train_batch_size}");
+  }
+
+  void write_files() {
+    for (const auto& [name, keys] : keys_) {
+      const JobFile* file = job_.file(name);
+      if (file == nullptr) continue;
+      if (file->path.empty()) {
+        words_.set_value_word(*file, json_with_placeholders(parse_json(value_of_word(job_, *file), name), keys));
+        continue;
+      }
+      Json& set = set_[file->path];
+      for (const auto& [key, value] : keys) set[(file->values.count(key) > 0 ? "" : "+") + key] = value;
+      const std::string base = std::filesystem::path(file->path).filename().string();
+      words_.set_value_word(*file, "{dir}/" + base);
+      remarks_.push_back(fmt::format("trials read a copy of {} with other values", file->path));
+    }
+  }
+
+  Json block() {
+    Json block = {{"kind", "command"}, {"argv", words_.take()}};
+    for (const auto* variables : {&recipe_.env, &recipe_.training_env}) {
+      for (const RecipeVariable& variable : *variables) {
+        if (applies(variable.where, job_)) env_[variable.name] = variable.value;
+      }
+    }
+    if (!env_.empty()) block["env"] = env_;
+    if (!flags_.empty()) block["flags"] = flags_;
+    if (!set_.empty()) block["set"] = set_;
+    if (!recipe_.measure.empty()) {
+      block["measure"] = recipe_.measure;
+      block["warmup_steps"] = recipe_.warmup_steps;
+      block["measure_steps"] = recipe_.measure_steps;
+    }
+    if (!recipe_.checks.empty()) block["checks"] = recipe_.checks;
+    if (!recipe_.oom_patterns.empty()) block["oom_patterns"] = recipe_.oom_patterns;
+    block["recipe"] = recipe_.name;
+    return block;
+  }
+
+  const Recipe& recipe_;
+  const RecipeJob& job_;
+  const Texts& varied_;
+  const OwnValues own_;
+  CommandWriter words_;
+  Json env_ = Json::object();
+  Json flags_ = Json::object();
+  Json set_ = Json::object();
+  FileKeys keys_;
+  bool flags_of_launcher_ = false;
+  Texts remarks_;
+};
+
+// The command that trains.
+class OptimalWriter {
+ public:
+  OptimalWriter(const Recipe& recipe, const RecipeJob& job, const space::Configuration& configuration)
+      : recipe_(recipe),
+        job_(job),
+        configuration_(configuration),
+        own_(own_values(recipe, job)),
+        words_(recipe, job, false) {}
+
+  OptimalCommand write() {
+    const bool is_changed = std::any_of(configuration_.begin(), configuration_.end(),
+                                        [&](const auto& entry) { return differs(entry.first, entry.second); });
+    for (const auto& [name, value] : configuration_) {
+      if (differs(name, value) || (is_changed && may_move(name))) change(name, value);
+    }
+    write_data_ranks();
+    if (!recipe_.train_batch_size.places.empty()) write_batch();
+    write_files();
+    command_.argv = words_.take();
+    for (const RecipeVariable& variable : recipe_.training_env) {
+      if (applies(variable.where, job_)) command_.env.emplace_back(variable.name, variable.value);
+    }
+    return std::move(command_);
+  }
+
+ private:
+  bool is_written_here(const std::string& name) const {
+    const bool is_derived = name == space::kAccumulation && !recipe_.train_batch_size.places.empty();
+    return !is_derived && recipe_.find(name) != nullptr;
+  }
+
+  bool differs(const std::string& name, const space::Value& value) const {
+    const space::Value* own = own_.configuration.find(name);
+    return is_written_here(name) && (own == nullptr || !space::same_value(*own, value));
+  }
+
+  // The command does not say it, and what holds then depends on the rest of the command: that may change.
+  bool may_move(const std::string& name) const {
+    if (!is_written_here(name)) return false;
+    const RecipeValue& value = *recipe_.find(name);
+    const Place* place = written_place(value, job_);
+    if (place == nullptr || !place->otherwise || read_place(*place, job_).is_said) return false;
+    return std::any_of(value.places.begin(), value.places.end(), [&](const Place& other) {
+      return other.otherwise && !space::same_value(*other.otherwise, *place->otherwise);
+    });
+  }
+
+  void change(const std::string& name, const space::Value& value) {
+    const Place& place = place_that_says(recipe_, job_, name);
+    if (!place.words.empty()) return change_words(name, value, place);
+    const std::optional<std::string> text = text_of(value, place);
+    if (!text) refuse(name, value);
+    say(place, *text);
+  }
+
+  void say(const Place& place, const std::string& text) {
+    if (!place.flags.empty()) {
+      words_.set_flag(place.flags, place.of_launcher, text);
+    } else if (!place.override_key.empty()) {
+      words_.set_override(place.override_key, text);
+    } else if (!place.tail.empty()) {
+      words_.set_tail(place.tail, text);
+    } else if (!place.env.empty()) {
+      command_.env.emplace_back(place.env, text);
+    } else {
+      keys_[place.file].emplace_back(place.key, text);
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& name, const space::Value& value) const {
+    throw UserError(fmt::format("the recipe {} has no words for {} = {}", recipe_.name, name, space::to_string(value)),
+                    "leave that value out of the space");
+  }
+
+  void change_words(const std::string& name, const space::Value& value, const Place& place) {
+    const auto found = std::find_if(place.words.begin(), place.words.end(),
+                                    [&](const auto& entry) { return space::same_value(entry.first, value); });
+    if (found == place.words.end()) refuse(name, value);
+    for (const std::string& flag : flags_of(place)) words_.remove(flag, place.of_launcher);
+    for (const std::string& word : found->second) words_.add(word, place.of_launcher);
+  }
+
+  std::int64_t count(const char* name) const {
+    return configuration_.integer(name, own_.configuration.integer(name, 1));
+  }
+
+  std::optional<std::int64_t> data_ranks() const {
+    if (!job_.ranks) return std::nullopt;
+    return space::data_parallel_ranks(*job_.ranks / own_.context_parallel, count(space::kTensorParallel),
+                                      count(space::kPipelineParallel));
+  }
+
+  void write_data_ranks() {
+    const Place* place = written_place(recipe_.data_parallel, job_);
+    const std::optional<std::int64_t> dp = data_ranks();
+    if (place == nullptr || !dp || (keeps(space::kTensorParallel) && keeps(space::kPipelineParallel))) return;
+    say(*place, std::to_string(*dp));
+  }
+
+  // Sequences of a step by the configuration, where the command does not say the same by itself.
+  void write_batch() {
+    const Place* place = written_place(recipe_.train_batch_size, job_);
+    if (place == nullptr) return;
+    std::optional<std::int64_t> batch = own_.train_batch_size;
+    if (const auto dp = configuration_.has(space::kAccumulation) ? data_ranks() : std::nullopt) {
+      batch = space::sequences_of_step(count(space::kMicroBatch), *dp, count(space::kAccumulation));
+    }
+    const Reading said = read_place(*place, job_);
+    const bool is_said = said.is_said && said.value && space::integer_of(*said.value) == batch;
+    const bool follows = !said.is_said && batch == own_.train_batch_size && keeps(space::kMicroBatch) &&
+                         keeps(space::kTensorParallel) && keeps(space::kPipelineParallel);
+    if (batch && !is_said && !follows) say(*place, std::to_string(*batch));
+  }
+
+  bool keeps(const char* name) const { return count(name) == own_.configuration.integer(name, 1); }
+
+  void write_files() {
+    for (const auto& [name, keys] : keys_) {
+      const JobFile* file = job_.file(name);
+      if (file == nullptr) continue;
+      if (file->path.empty()) {
+        words_.set_value_word(*file, json_with_values(parse_json(value_of_word(job_, *file), name), keys));
+        continue;
+      }
+      for (const auto& [key, value] : keys) {
+        const std::string prefix = file->values.count(key) > 0 ? "" : "+";
+        command_.set[file->path].emplace_back(prefix + key, value);
+      }
+      words_.set_value_word(*file, "{dir}/" + std::filesystem::path(file->path).filename().string());
+    }
+  }
+
+  const Recipe& recipe_;
+  const RecipeJob& job_;
+  const space::Configuration& configuration_;
+  const OwnValues own_;
+  CommandWriter words_;
+  FileKeys keys_;
+  OptimalCommand command_;
+};
+
+}  // namespace
+
+const Place* written_place(const RecipeValue& value, const RecipeJob& job) {
+  const Place* place = place_of(value, job);
+  if (place == nullptr || !place->is_written() || place->is_read_only) return nullptr;
+  const bool is_in_file = place->flags.empty() && place->override_key.empty() && place->tail.empty() &&
+                          place->words.empty() && place->env.empty();
+  return is_in_file && job.file(place->file) == nullptr ? nullptr : place;
+}
+
+RunnerBlock runner_block(const Recipe& recipe, const RecipeJob& job, const Texts& varied) {
+  return TrialWriter(recipe, job, varied).write();
+}
+
+OptimalCommand optimal_command(const Recipe& recipe, const RecipeJob& job, const space::Configuration& configuration) {
+  return OptimalWriter(recipe, job, configuration).write();
+}
+
+Texts optimal_words(const Recipe& recipe, const RecipeJob& job, const space::Configuration& configuration) {
+  return optimal_command(recipe, job, configuration).argv;
+}
+
+}  // namespace krigtune::jobs

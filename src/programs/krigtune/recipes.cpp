@@ -1,0 +1,68 @@
+// krigtune recipes: the kinds of training jobs that are known, and how each is told its parameters.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "jobs/recipe/recipe.h"
+#include "jobs/recipe/recipe_page.h"
+#include "programs/krigtune/document.h"
+
+namespace krigtune::cli {
+namespace {
+
+void declare_recipes(boost::program_options::options_description& /*options*/) {}
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const jobs::Recipe& recipe : jobs::shipped_recipes()) names.push_back(recipe.name);
+  return names;
+}
+
+void list_recipes(const Context& context) {
+  std::size_t width = 0;
+  for (const std::string& name : recipe_names()) width = std::max(width, name.size());
+  for (const jobs::Recipe& recipe : jobs::shipped_recipes()) {
+    context.console.out << fmt::format("{:<{}}  {}\n", recipe.name, width, recipe.summary);
+  }
+}
+
+int recipes(const Context& context) {
+  const std::string& name = context.arguments.operand();
+  const bool as_json = context.arguments.flag("json");
+  if (!name.empty()) {
+    const jobs::Recipe recipe = jobs::find_recipe(name);
+    if (!as_json) {
+      context.console.out << jobs::recipe_page(recipe);
+      return ExitCode::kDone;
+    }
+    Json document = new_document("recipes");
+    document["recipe"] = recipe.json;
+    print(context, document);
+  } else if (as_json) {
+    Json document = new_document("recipes");
+    document["recipes"] = Json::array();
+    for (const jobs::Recipe& recipe : jobs::shipped_recipes()) document["recipes"].push_back(recipe.json);
+    print(context, document);
+  } else {
+    list_recipes(context);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command recipes_command() {
+  return {"recipes",
+          "[NAME]",
+          "Shows the kinds of training jobs that krigtune knows",
+          "Without NAME a line for each recipe. With one, by its name or the path of a file of your own: how the\n"
+          "command is recognised, where its parameters stand, what trials change, what is measured, and what is worth\n"
+          "knowing. With --json it is the recipe itself, from which one of your own can be made.",
+          declare_recipes,
+          recipes,
+          "",
+          recipe_names()};
+}
+
+}  // namespace krigtune::cli
