@@ -2,11 +2,12 @@
 
 #include <array>
 
+#include "core/files.h"
 #include "core/text.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/result/ds_result.h"
+#include "jobs/result/training_command.h"
 #include "result/writers.h"
-#include "runner/job_command.h"
 #include "space/well_known.h"
 #include "trial/program.h"
 
@@ -95,20 +96,18 @@ std::string in_shell(const std::filesystem::path& working_directory, const trial
   return fmt::format("{} && {}", shell_line({"cd", working_directory.string()}), shell_line(words));
 }
 
-// The files of the command stand beside it. Its port is torchrun's own: which one is free then, nobody knows.
-runner::JobCommand::Start optimal_start(const runner::CommandSpec& command, const report::RunView& run) {
-  constexpr std::int64_t kUsualPort = 29500;
-  return runner::JobCommand(command, run.session.space)
-      .start(run.best->configuration, {.dir = in_directory(run, "").parent_path().string(),
-                                       .config = in_directory(run, kConfigFile).string(),
-                                       .result = in_directory(run, kResultFile).string(),
-                                       .trial = run.best->trial,
-                                       .port = kUsualPort});
+// The files of the command stand beside it.
+jobs::TrainingCommand optimal_command(const report::RunView& run) {
+  return jobs::training_command(run.session, run.best->configuration,
+                                {.directory = in_directory(run, "").parent_path(),
+                                 .config = in_directory(run, kConfigFile),
+                                 .result = in_directory(run, kResultFile),
+                                 .trial = run.best->trial});
 }
 
 std::string command_of(const runner::CommandSpec& command, const report::RunView& run) {
-  const runner::JobCommand::Start start = optimal_start(command, run);
-  return in_shell(command.working_directory, start.environment, start.argv);
+  const jobs::TrainingCommand optimal = optimal_command(run);
+  return in_shell(command.working_directory, optimal.environment, optimal.argv);
 }
 
 std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
@@ -152,12 +151,12 @@ std::optional<std::string> config_optimal(const report::RunView& run) {
 }
 
 std::vector<std::string> write_optimal_job_files(const report::RunView& run) {
-  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  if (command == nullptr || !run.best) return {};
-  const runner::JobCommand::Start start = optimal_start(*command, run);
-  runner::write_job_files(start, run.directory);
   std::vector<std::string> names;
-  for (const auto& [name, text] : start.files) names.push_back(name);
+  if (!runner::is<runner::CommandSpec>(run.session.runner) || !run.best) return names;
+  for (const auto& [name, text] : optimal_command(run).files) {
+    write_atomically(run.directory / name, text);
+    names.push_back(name);
+  }
   return names;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "deepspeed/result/ds_result.h"
+#include "jobs/result/changes.h"
 #include "result/writers.h"
 #include "run/run_directory.h"
 
@@ -30,6 +31,7 @@ std::vector<ResultFile> result_files() {
           {"best.json", best_json},
           {kDsConfigOptimal, ds_config_optimal},
           {"ds_config_diff.md", deepspeed::ds_config_difference},
+          {"changes.md", jobs::changes_of_job},
           {kConfigFile, config_optimal},
           {"cmd_optimal.txt", cmd_optimal}};
 }

@@ -200,6 +200,13 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
                "regular expressions (ECMAScript) in its output that mean out of memory", read_patterns,
                [](const CommandSpec& spec) { return Json(spec.oom_patterns); });
   trial::add_measure_keys(block, &CommandSpec::measure);
+  block.key("recipe", &CommandSpec::recipe, text_or_null(),
+            "name or file of the recipe that made argv of the user's command");
+  block.custom(
+      "command", schema::list(schema::text()),
+      "with a recipe: the user's own command, of which cmd_optimal.txt is made; placeholders as in argv",
+      [](JsonObject& object, CommandSpec& spec) { spec.users_command = object.texts("command"); },
+      [](const CommandSpec& spec) { return spec.users_command.empty() ? Json() : Json(spec.users_command); });
   return block;
 }
 

@@ -22,11 +22,13 @@ struct CommandSpec {
   std::vector<std::pair<std::string, std::string>> environment;  ///< added to ours; with placeholders too
   JobFiles job;                                                  ///< flags, templates, set
   double timeout_s = 3600.0;
-  double grace_s = 10.0;                  ///< between SIGTERM and SIGKILL
-  std::optional<double> no_progress_s;    ///< ended as a hang when its output has not grown for so long
-  std::vector<int> oom_exit_codes;        ///< beyond what the result says
-  std::vector<std::string> oom_patterns;  ///< regular expressions (ECMAScript) over its output, added to the built-in
-  trial::MeasureSpec measure;             ///< of its output; without metrics it writes a result
+  double grace_s = 10.0;                   ///< between SIGTERM and SIGKILL
+  std::optional<double> no_progress_s;     ///< ended as a hang when its output has not grown for so long
+  std::vector<int> oom_exit_codes;         ///< beyond what the result says
+  std::vector<std::string> oom_patterns;   ///< regular expressions (ECMAScript) over its output, added to the built-in
+  trial::MeasureSpec measure;              ///< of its output; without metrics it writes a result
+  std::string recipe;                      ///< that made argv of the user's own command; "": none did
+  std::vector<std::string> users_command;  ///< that one, with placeholders for what the recipe does not know
 };
 
 /// What a command trial needs besides the configuration. Copied.

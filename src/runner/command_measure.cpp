@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "deepspeed/job/ds_losses.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"
 #include "trial/program.h"
@@ -23,6 +24,30 @@ double seq_len_of(const space::JobFacts& facts) {
     if (name == "seq_len") return number;
   }
   return 0.0;
+}
+
+// What the numbers were rounded to when they were printed: the largest power of ten that they are all multiples of.
+double resolution_of(const std::vector<double>& values) {
+  constexpr int kMostDigits = 12;
+  double unit = 1.0;
+  for (int digits = 0; digits < kMostDigits; ++digits, unit /= 10.0) {
+    const auto is_multiple = [&](double value) {
+      const double count = value / unit;
+      return !std::isfinite(value) || std::abs(count - std::round(count)) <= 1e-6;
+    };
+    if (std::all_of(values.begin(), values.end(), is_multiple)) return unit;
+  }
+  return 0.0;
+}
+
+// For the comparison of the best trial's with the baseline's, from the first step on.
+void add_losses(const trial::Measurement& read, Json& json) {
+  const std::vector<trial::Measure>& metrics = read.spec().metrics;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].name != trial::kLoss) continue;
+    const std::vector<double> values = read.step_values(i);
+    deepspeed::write_losses({values, resolution_of(values), 1}, json);
+  }
 }
 
 bool labels_plainly(const std::vector<std::string>& argv) {
@@ -160,6 +185,7 @@ void CommandMeasure::write_summary(const CommandResult& result) const {
   Json json = {{"metrics", Json::object()}, {"steps", nullptr}, {"warnings", read.warnings(job_.metric)}};
   for (const auto& [name, value] : read.values()) json["metrics"][name] = json_number(value);
   if (const auto steps = read.steps_of(job_.metric)) json["steps"] = *steps;
+  add_losses(read, json);
   if (const auto* failed = std::get_if<trial::Failed>(&result.outcome)) json["failure"] = failed->last_lines;
   write_atomically(files_.dir / "measured.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

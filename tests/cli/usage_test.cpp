@@ -42,7 +42,8 @@ TEST(Usage, AsksForACommandWithDeepSpeedAndForDeepSpeedWithACommand) {
   std::ofstream(file) << R"({"train_batch_size": 8})";
   expect_refused({"tune", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
   expect_refused({"tune", "s.json", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
-  expect_refused({"tune", "--", "python", "train.py"}, "--deepspeed is missing");
+  expect_refused({"tune", "--", "python", "train.py"}, "no recipe knows this job; say what may vary");
+  expect_refused({"tune", "--vary", "x=--x:1,2", "x.json"}, "--vary goes with a command behind --");
   expect_refused({"tune", "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", "other.json"},
                  "--deepspeed: the command names 'other.json', not '" + file + "'; name the same file in both");
   expect_refused({"plan", "--", "a.json", "b.json"}, "'b.json' is too much");  // there -- ends the options alone

@@ -10,7 +10,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
-#include "report/change_text.h"
+#include "report/changes_page.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -49,41 +49,37 @@ class Diff {
   Diff(const DsUserJob& job, const session::Objective& objective, const search::Recommendation& best)
       : job_(job), objective_(objective), best_(best), tunables_(tunables_of(job.config, job.source)) {}
 
-  std::string key_rows() const {
+  void add_keys(std::vector<report::ChangedPlace>& rows) const {
     const Json after = ds_config_of(job_, best_.configuration);
     std::vector<KeyChange> changes;
     find_changes(job_.config, after, Pointer(), changes);
-    std::string rows;
-    for (const KeyChange& change : changes) rows += row(change);
-    return rows;
+    for (const KeyChange& change : changes) rows.push_back(row(change));
   }
 
-  std::string flag_rows() const {
+  void add_flags(std::vector<report::ChangedPlace>& rows) const {
     const DsCommand command = read_ds_command(job_.command);
     const auto mappings = flag_mappings(command, job_.arg_mappings);
     const space::Configuration before = values_of_flags(command, mappings);
     DsCommand changed = command;
     changed.argv = ds_command_of(job_, best_.configuration, command.config);
     const space::Configuration after = values_of_flags(changed, mappings);
-    std::string rows;
     for (const FlagMapping& mapping : mappings) {
       const space::Value* was = before.find(mapping.name);
       const space::Value* is = after.find(mapping.name);
       if (is == nullptr || (was != nullptr && space::same_value(*was, *is))) continue;
-      rows += fmt::format("| `{}` | {} | {} | {} |\n", mapping.flag, was == nullptr ? "" : space::to_string(*was),
-                          space::to_string(*is), said_of(mapping.name));
+      rows.push_back({fmt::format("`{}`", mapping.flag), was == nullptr ? "" : space::to_string(*was),
+                      space::to_string(*is), said_of(mapping.name)});
     }
-    return rows;
   }
 
  private:
   static std::string cell(const Json* value) { return value == nullptr ? "" : fmt::format("`{}`", value->dump()); }
 
-  std::string row(const KeyChange& change) const {
+  report::ChangedPlace row(const KeyChange& change) const {
     std::string key = change.key.to_string().substr(1);
     std::replace(key.begin(), key.end(), '/', '.');
     const std::string after = change.after == nullptr ? "left out" : cell(change.after);
-    return fmt::format("| `{}` | {} | {} | {} |\n", key, cell(change.before), after, said_of_key(change.key));
+    return {fmt::format("`{}`", key), cell(change.before), after, said_of_key(change.key)};
   }
 
   std::string said_of_key(const Pointer& key) const {
@@ -99,12 +95,7 @@ class Diff {
     return "";
   }
 
-  std::string said_of(const std::string& name) const {
-    for (const search::Change& change : best_.changes.each) {
-      if (change.parameter == name) return report::change_sentence(objective_, change);
-    }
-    return "as trial 0 had it";
-  }
+  std::string said_of(const std::string& name) const { return report::gain_of_parameter(objective_, best_, name); }
 
   const DsUserJob& job_;
   const session::Objective& objective_;
@@ -134,22 +125,11 @@ DsRemarks remarks_of(const report::RunView& run) {
 std::string ds_config_diff(const DsUserJob& job, const session::Objective& objective,
                            const search::Recommendation& best, const DsRemarks& remarks) {
   const Diff diff(job, objective, best);
-  std::string text = fmt::format("# What is changed in {}\n\n", job.source);
-  for (const std::string& warning : remarks.warnings) text += fmt::format("**Warning:** {}.\n\n", warning);
-  text += fmt::format("The best is trial {}, {:.2f} times trial {} as measured.", best.trial, best.gain,
-                      best.reference_trial);
-  if (best.changes.together) {
-    text += fmt::format(" All changes together, by the model: {}.",
-                        report::gain_sentence(objective, *best.changes.together));
-  }
-  const std::string rows = diff.key_rows() + diff.flag_rows();
-  const std::string notes = remarks.notes.empty() ? "" : fmt::format("\n{}\n", join(remarks.notes, "\n\n"));
-  if (rows.empty()) return text + "\n\nNothing: what you have is the best that was found.\n" + notes;
-  text += "\n\n| key or flag | before | after | gain |\n|---|---|---|---|\n" + rows;
-  text +=
-      "\nA gain is that of the best over itself with this one change taken back, by the model of all trials, with its "
-      "95 % interval.\nChanges work on each other: single gains need not multiply to the whole.\n";
-  return text + notes;
+  report::ChangesPage page{
+      fmt::format("What is changed in {}", job.source), remarks.warnings, "key or flag", {}, remarks.notes};
+  diff.add_keys(page.changes);
+  diff.add_flags(page.changes);
+  return report::changes_page(page, objective, best);
 }
 
 std::optional<std::string> ds_config_difference(const report::RunView& run) {

@@ -26,6 +26,7 @@
 #include "core/json.h"
 #include "deepspeed/result/ds_result.h"
 #include "run/loop.h"
+#include "runner/command.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -62,21 +63,61 @@ const journal::Trial* find_trial(const search::History& history, int number) {
   return found == history.end() ? nullptr : &*found;
 }
 
-DsLosses losses_of(const report::RunView& run, const journal::Trial& trial) {
-  return read_losses(run.directory / "trials" / run::trial_folder(trial) / "result.json");
+DsLosses losses_of(const report::RunView& run, const journal::Trial& trial, const char* file) {
+  return read_losses(run.directory / "trials" / run::trial_folder(trial) / file);
 }
 
-SameData same_data(const DsUserJob& job, const space::Configuration& a, const space::Configuration& b) {
-  SameData same;
-  same.batch = ds_batch_of(job, a) == ds_batch_of(job, b);
+bool has_same_cut(const space::Configuration& a, const space::Configuration& b) {
   for (const char* name :
        {space::kMicroBatch, space::kAccumulation, space::kTensorParallel, space::kPipelineParallel}) {
     const space::Value* one = a.find(name);
     const space::Value* other = b.find(name);
     const bool equal = one == nullptr ? other == nullptr : other != nullptr && space::same_value(*one, *other);
-    same.cut = same.cut && equal;
+    if (!equal) return false;
   }
+  return true;
+}
+
+SameData same_data(const DsUserJob& job, const space::Configuration& a, const space::Configuration& b) {
+  return {ds_batch_of(job, a) == ds_batch_of(job, b), has_same_cut(a, b)};
+}
+
+LossCheck check_of_job(const report::RunView& run, const DsUserJob& job, const journal::Trial& reference,
+                       const journal::Trial& best) {
+  return compare_losses(losses_of(run, reference, "result.json"), losses_of(run, best, "result.json"),
+                        same_data(job, reference.proposal.configuration, best.proposal.configuration));
+}
+
+// Of any other command, by the parameters alone: what krigtune does not know may change what is learned.
+SameData same_data(const space::Configuration& a, const space::Configuration& b) {
+  const auto batch = [](const space::Configuration& one) {
+    const auto count = [&](const char* name) { return static_cast<double>(one.integer(name, 1)); };
+    return count(space::kMicroBatch) * count(space::kAccumulation) /
+           (count(space::kTensorParallel) * count(space::kPipelineParallel));
+  };
+  SameData same;
+  same.batch = batch(a) == batch(b);
+  same.cut = has_same_cut(a, b);
   return same;
+}
+
+std::string unknown_change(const search::Changes& changes) {
+  for (const search::Change& change : changes.each) {
+    if (space::find_well_known(change.parameter) == nullptr) return change.parameter;
+  }
+  return "";
+}
+
+LossCheck check_of_command(const report::RunView& run, const journal::Trial& reference, const journal::Trial& best) {
+  const std::string other = unknown_change(run.best->changes);
+  if (!other.empty()) return unknown(fmt::format("'{}' differs, which may change what is learned", other));
+  return compare_losses(losses_of(run, reference, "measured.json"), losses_of(run, best, "measured.json"),
+                        same_data(reference.proposal.configuration, best.proposal.configuration));
+}
+
+bool measures_losses(const session::Session& session) {
+  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
+  return command != nullptr && command->measure.find(trial::kLoss) != nullptr;
 }
 
 // "step 3", or where the script prints every tenth "loss 3".
@@ -127,12 +168,12 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
 
 std::optional<LossCheck> loss_check(const report::RunView& run) {
   const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
-  if (!job || run.best->trial == run.best->reference_trial) return std::nullopt;
+  if (!run.best || (!job && !measures_losses(run.session)) || run.best->trial == run.best->reference_trial)
+    return std::nullopt;
   const journal::Trial* best = find_trial(run.history, run.best->trial);
   const journal::Trial* reference = find_trial(run.history, run.best->reference_trial);
   if (best == nullptr || reference == nullptr) return std::nullopt;
-  const SameData same = same_data(*job, reference->proposal.configuration, best->proposal.configuration);
-  LossCheck check = compare_losses(losses_of(run, *reference), losses_of(run, *best), same);
+  LossCheck check = job ? check_of_job(run, *job, *reference, *best) : check_of_command(run, *reference, *best);
   check.trial = best->number;
   check.reference_trial = reference->number;
   return check;

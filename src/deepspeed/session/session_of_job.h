@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "session/session.h"
+#include "workload/node_gpus.h"
 
 namespace krigtune::deepspeed {
 
@@ -29,12 +30,7 @@ enum class JobLaunches {
   kNone,         ///< a recorded failure counts too
 };
 
-/// The GPUs of this node, as its driver tells them.
-struct NodeGpus {
-  int count = 0;
-  std::string name;               ///< of the first one, as "NVIDIA H100 80GB HBM3"; empty: not known
-  std::int64_t memory_bytes = 0;  ///< of the smallest one; 0: not known
-};
+using workload::NodeGpus;
 
 struct JobRequest {
   std::filesystem::path ds_config;

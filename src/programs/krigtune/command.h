@@ -24,8 +24,8 @@ struct Command {
   const char* details;  ///< paragraphs for --help
   void (*declare)(boost::program_options::options_description& options);
   int (*run)(const Context& context);  ///< returns the exit code
-  /// With this option the user's own command may follow behind "--", and the operand may be left out. "": there is
-  /// none.
+  /// The user's own command may follow behind "--", and with it or this option the operand may be left out. "": it may
+  /// not.
   const char* command_option = "";
   /// What the operand may be, for completion. Empty: not only these.
   std::vector<std::string> operand_words = {};

@@ -49,12 +49,10 @@ void declare_deepspeed_tuning(boost::program_options::options_description& optio
                         "with --deepspeed: search tensor parallelism (AutoTP) too, if one trial with it succeeds");
 }
 
-void refuse_users_command(const Context& context) {
+void refuse_deepspeed_options(const Context& context) {
   for (const char* option : {kHfConfig, kTensorParallelOption}) {
     if (context.arguments.flag(option)) throw UserError(fmt::format("--{} goes with --deepspeed", option), kExample);
   }
-  if (context.arguments.users_command().empty()) return;
-  throw UserError("a command behind -- is a DeepSpeed job's, and --deepspeed is missing", kExample);
 }
 
 session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,

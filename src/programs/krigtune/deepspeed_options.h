@@ -15,8 +15,8 @@ constexpr const char* kDeepSpeedOption = "deepspeed";
 void declare_deepspeed(boost::program_options::options_description& options);
 void declare_deepspeed_tuning(boost::program_options::options_description& options);
 
-/// Throws UserError where there is a command without --deepspeed.
-void refuse_users_command(const Context& context);
+/// Throws UserError where there is an option that goes with --deepspeed, and not that one.
+void refuse_deepspeed_options(const Context& context);
 
 /// The session to tune: the operand's, or one made for this machine, with the user's command as its runner. Says what
 /// was assumed. `run_directory`: of the run. Throws UserError: no command, and as session_of_job() does.

@@ -15,6 +15,7 @@
 #include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/doctor.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/job_options.h"
 #include "session/session_schema.h"
 #include "space/well_known.h"
 
@@ -25,6 +26,7 @@ constexpr const char* kModelRun = "model-run";
 constexpr const char* kDefaultFile = "session.json";
 
 void declare_init(boost::program_options::options_description& options) {
+  declare_job(options);
   declare_deepspeed(options);
   options.add_options()(kModelRun,
                         "with --deepspeed and a command: launch it once to ask it for the size of its model, where "
@@ -202,6 +204,15 @@ deepspeed::JobLaunches model_run(const Context& context) {
   return context.arguments.flag(kModelRun) ? deepspeed::JobLaunches::kAsNeeded : deepspeed::JobLaunches::kNone;
 }
 
+std::string text_of(const Context& context, int gpus) {
+  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  const bool is_job = !is_deepspeed && !context.arguments.users_command().empty();
+  if (!is_deepspeed) refuse_deepspeed_options(context);
+  if (is_job) return job_session_text(context);
+  refuse_job_options(context);
+  return is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(gpus);
+}
+
 int init(const Context& context) {
   const std::string& operand = context.arguments.operand();
   if (context.arguments.flag("schema")) {
@@ -212,9 +223,7 @@ int init(const Context& context) {
   const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
   refuse_to_overwrite(file);
   const int gpus = count_gpus();
-  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
-  if (!is_deepspeed) refuse_users_command(context);
-  write_atomically(file, is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(gpus));
+  write_atomically(file, text_of(context, gpus));
   if (context.arguments.flag("json")) {
     Json json = new_document("init");
     json["file"] = file.string();
@@ -235,7 +244,8 @@ Command init_command() {
           "Writes a commented session for this machine (default: session.json)",
           "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there\n"
           "are GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
-          "With --deepspeed FILE [-- COMMAND...] it tunes that job, as tune --deepspeed would.",
+          "With -- COMMAND..., --vary and --metric it tunes that command, as tune would; with --deepspeed FILE\n"
+          "[-- COMMAND...] that DeepSpeed job.",
           declare_init,
           init,
           kDeepSpeedOption};

@@ -17,7 +17,6 @@ using Pointer = Json::json_pointer;
 
 constexpr const char* kDefault = "default";
 constexpr const char* kDerived = "derived";
-constexpr const char* kFromFile = "session file";
 
 // Options that change keys of the session, and everything below them.
 constexpr std::array<std::pair<const char*, const char*>, 6> kOverrides{{
@@ -49,7 +48,8 @@ bool is_derived(const Pointer& leaf, const Json& file) {
 /// Where the values of a resolved session came from.
 class Origins {
  public:
-  Origins(const Arguments& arguments, const Json& file) : arguments_(arguments), file_(file) {}
+  Origins(const Arguments& arguments, const SessionSource& source)
+      : arguments_(arguments), file_(source.json), source_(source.name) {}
 
   std::string of(const Pointer& leaf) const {
     const std::string text = leaf.to_string();
@@ -57,8 +57,8 @@ class Origins {
       const bool is_below = text == changed || text.rfind(std::string(changed) + "/", 0) == 0;
       if (is_below && arguments_.origin(option) != Arguments::Origin::kNone) return option_origin(arguments_, option);
     }
-    if (file_.contains(leaf)) return kFromFile;
-    if (stands_for_more(leaf)) return text.rfind("/space/", 0) == 0 ? kFromFile : kDerived;
+    if (file_.contains(leaf)) return source_;
+    if (stands_for_more(leaf)) return text.rfind("/space/", 0) == 0 ? source_ : kDerived;
     return is_derived(leaf, file_) ? kDerived : kDefault;
   }
 
@@ -76,6 +76,7 @@ class Origins {
 
   const Arguments& arguments_;
   const Json& file_;
+  const std::string& source_;
 };
 
 bool is_block(const Json& value) { return value.is_object() && !value.empty(); }
@@ -142,9 +143,13 @@ void declare_show_config(boost::program_options::options_description& options) {
 }
 
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings) {
-  const Json file = load_json(session.file);
+  return show_config(context, session, settings, {load_json(session.file), "session file"});
+}
+
+int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings,
+                const SessionSource& source) {
   const Json config = session::resolved(session);
-  const Origins origins(context.arguments, file);
+  const Origins origins(context.arguments, source);
   if (context.arguments.flag("json")) {
     print(context, document_of(context, config, origins, settings));
   } else {

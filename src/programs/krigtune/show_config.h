@@ -21,4 +21,13 @@ void declare_show_config(boost::program_options::options_description& options);
 /// code.
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings);
 
+/// What a session was read of, and what that is called as the origin of a value.
+struct SessionSource {
+  Json json;
+  std::string name;
+};
+/// The same of a session that was not read from its file.
+int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings,
+                const SessionSource& source);
+
 }  // namespace krigtune::cli

@@ -14,6 +14,7 @@
 #include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/interrupt.h"
+#include "programs/krigtune/job_options.h"
 #include "programs/krigtune/progress.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
@@ -37,12 +38,14 @@ std::string strategy_help() {
 }
 
 void declare_tune(boost::program_options::options_description& options) {
+  declare_job(options);
   declare_deepspeed(options);
   declare_deepspeed_tuning(options);
   options.add_options()(kNoModelRun,
                         "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
                         "neither flags nor --hf-config tell it");
-  options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<name of the session file>)");
+  options.add_options()("out", value_named("DIR"),
+                        "the run directory (default: runs/<name of the session file or script>)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}), strategy_help().c_str());
   options.add_options()(
       "trials", value_named("N"),
@@ -88,17 +91,31 @@ struct BudgetOptions {
   bool full = false;  ///< nothing ends it but the budget
 };
 
-session::Session session_to_tune(const Context& context, const BudgetOptions& budget) {
-  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
-  if (!is_deepspeed) refuse_users_command(context);
-  session::Session session = is_deepspeed ? job_to_tune(context) : session_of(context, context.arguments.operand());
+/// A session, and what it was read of where that is not its file.
+struct ToTune {
+  session::Session session;
+  std::optional<SessionSource> source;
+};
+
+ToTune read_to_tune(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const bool is_deepspeed = arguments.flag(kDeepSpeedOption);
+  if (!is_deepspeed) refuse_deepspeed_options(context);
+  if (is_deepspeed || arguments.users_command().empty()) refuse_job_options(context);
+  if (is_deepspeed) return {job_to_tune(context), std::nullopt};
+  if (arguments.users_command().empty()) return {session_of(context, arguments.operand()), std::nullopt};
+  jobs::JobSession made = job_session_of(context);
+  return {std::move(made.session),
+          SessionSource{std::move(made.json), arguments.operand().empty() ? "the command" : "session file or command"}};
+}
+
+void apply(const BudgetOptions& budget, session::Session& session) {
   if (budget.trials) session.budget.trials = static_cast<int>(*budget.trials);
   if (budget.hours) session.budget.hours = budget.hours;
-  if (!budget.full) return session;
+  if (!budget.full) return;
   session.budget.regret = 0.0;
   session.budget.least_gain = 0.0;
   session.budget.run_gpu_hours.reset();
-  return session;
 }
 
 run::LoopOptions loop_options(const Arguments& arguments) {
@@ -203,6 +220,11 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
   context.log.progress(text);
 }
 
+int show_it(const Context& context, const session::Session& session, const std::optional<SessionSource>& source,
+            const std::vector<RunSetting>& settings) {
+  return source ? show_config(context, session, settings, *source) : show_config(context, session, settings);
+}
+
 // The first Ctrl-C ends the session after what runs; it says what that is.
 std::string ending_text(const Progress& progress) {
   const std::string running = progress.running();
@@ -216,11 +238,12 @@ int tune(const Context& context) {
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
                              arguments.flag(kFullBudget)};
-  session::Session session = session_to_tune(context, budget);
+  auto [session, source] = read_to_tune(context);
+  apply(budget, session);
   refuse_side_by_side(options, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
-  if (arguments.flag("show-config")) return show_config(context, session, tune_settings(options, directory));
+  if (arguments.flag("show-config")) return show_it(context, session, source, tune_settings(options, directory));
   know_this_machine(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
@@ -263,8 +286,10 @@ Command tune_command() {
           "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
           "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
           "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
-          "With --deepspeed FILE -- COMMAND... each trial is a launch of COMMAND, your script as you start it,\n"
-          "with another ds_config.json. SESSION may then be left out, or be one that init --deepspeed wrote.",
+          "With -- COMMAND... each trial is a launch of COMMAND, your script as you start it, with other values.\n"
+          "What it says itself is the baseline. A recipe knows what may vary (krigtune recipes), or --vary says it\n"
+          "and --metric which printed number counts; SESSION may be left out, or gives budget, memory and cluster.\n"
+          "With --deepspeed FILE -- COMMAND... it is launched with another ds_config.json.",
           declare_tune,
           tune,
           kDeepSpeedOption};

@@ -1,0 +1,435 @@
+#include "jobs/session/job_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/processor.h"
+#include "core/text.h"
+#include "jobs/command/ranks.h"
+#include "jobs/recipe/rewriting.h"
+#include "jobs/session/job_advice.h"
+#include "jobs/session/job_space.h"
+#include "jobs/session/varied_command.h"
+#include "space/well_known.h"
+#include "trial/failure_text.h"
+
+namespace krigtune::jobs {
+namespace {
+
+constexpr const char* kValue = "value";  // the metric's name in the session
+
+// The option --metric: one number to read.
+void check_metric(const std::string& regex) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw UserError(fmt::format("--metric '{}': {}", regex, what), hint);
+  };
+  constexpr std::size_t kLongest = 500;
+  if (regex.empty()) refuse("is empty", "write what stands before the number, as 'tokens/s ([0-9.]+)'");
+  if (regex.size() > kLongest) refuse("is too long", "give 500 characters at most");
+  try {
+    const std::size_t groups = trial::compile_pattern(regex).mark_count();
+    if (groups == 0) refuse("has no group for the number", fmt::format("put it in brackets: '{} ([0-9.]+)'", regex));
+    if (groups > 1) refuse(fmt::format("has {} groups", groups), "keep the number's; of the others make (?:...)");
+  } catch (const std::regex_error&) {
+    refuse("is no regular expression", "write one as in JavaScript, without back-references");
+  }
+}
+
+/// What is known of the job beside its session.
+struct Machine {
+  std::optional<std::int64_t> ranks;  ///< empty: neither the command nor this node says
+  std::int64_t nodes = 1;
+  Json cluster;
+  std::optional<double> rank_gib;  ///< memory of a rank's device
+};
+
+class SessionMaker {
+ public:
+  explicit SessionMaker(const JobRequest& request) : request_(request) {
+    if (request_.command.empty()) {
+      throw UserError("the command behind -- is missing", fmt::format("{} --vary 'micro_batch=--mbs:1,2,4,8' --metric "
+                                                                      "'tokens/s ([0-9.]+)' -- python train.py --mbs 4",
+                                                                      request_.typed_as));
+    }
+    for (const std::string& text : request_.vary) varied_.push_back(read_vary(text));
+    if (request_.metric) check_metric(*request_.metric);
+    if (!request_.metric && request_.minimize) refuse_alone("--minimize");
+    if (!request_.metric && request_.last_line) refuse_alone("--last-line");
+    if (!request_.session.empty()) json_ = load_json(request_.session);
+    if (!json_.is_object()) json_ = Json::object();  // read_session says what is wrong with it
+    words_.assign(request_.command.begin() + static_cast<std::ptrdiff_t>(leading_assignments(request_.command)),
+                  request_.command.end());
+  }
+
+  WrittenSession make() {
+    find_recipe_of_job();
+    if (recipe_ == nullptr && varied_.empty() && !session_varies()) {
+      refuse_unknown_job(request_.typed_as, request_.command, request_.metric.value_or(""));
+    }
+    look_at_machine();
+    if (recipe_ != nullptr) {
+      make_by_recipe();
+    } else {
+      make_by_options();
+    }
+    set_metric();
+    if (!json_.contains("cluster")) json_["cluster"] = machine_.cluster;
+    const bool has_launcher = !read_command(words_).stages.empty();
+    return {std::move(json_), std::move(remarks_), has_launcher ? machine_.ranks : std::nullopt};
+  }
+
+ private:
+  [[noreturn]] static void refuse_alone(const char* option) {
+    throw UserError(fmt::format("{} goes with --metric", option), "add --metric REGEX, or leave it out");
+  }
+
+  bool session_varies() const { return json_.contains("space"); }
+
+  // Both options say all that a recipe would: it is left out unless it is named.
+  void find_recipe_of_job() {
+    if (!request_.recipe.empty()) {
+      named_recipe_ = find_recipe(request_.recipe);
+      recipe_ = &*named_recipe_;
+    } else if (varied_.empty() || !request_.metric) {
+      recipe_ = recognise(words_, shipped_recipes());
+    }
+    if (recipe_ != nullptr && !recipe_->instead.empty()) {
+      throw UserError(fmt::format("{}: a job of {}", job_name(request_.command), recipe_->summary),
+                      fmt::format("tune it so: {}", recipe_->instead));
+    }
+  }
+
+  std::string variable(const std::string& name) const {
+    for (const std::string& word : request_.command) {
+      if (&word - request_.command.data() >= static_cast<std::ptrdiff_t>(request_.command.size() - words_.size()))
+        break;
+      if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
+    }
+    return request_.variable(name).value_or("");
+  }
+
+  void look_at_machine() {
+    const workload::NodeGpus gpus = request_.find_gpus();
+    Surroundings around;
+    around.variable = [this](const char* name) { return variable(name); };
+    around.directory = request_.directory;
+    around.hostname = host_name();
+    around.gpus = gpus.count;
+    around.cpus = std::max(1U, std::thread::hardware_concurrency());
+    const JobRanks found = ranks_around(read_command(words_), around);
+    machine_.ranks = found.ranks;
+    machine_.nodes = found.nodes.value_or(1);
+    const std::int64_t ranks = found.ranks.value_or(machine_.nodes);
+    if (ranks % machine_.nodes != 0) {
+      throw UserError(
+          fmt::format("the command starts {} ranks on {} nodes: not as many on each", ranks, machine_.nodes),
+          "choose a multiple of the nodes");
+    }
+    machine_.cluster = Json::object();
+    if (machine_.nodes > 1) machine_.cluster["nodes"] = machine_.nodes;
+    machine_.cluster["gpus_per_node"] = ranks / machine_.nodes;
+    if (gpus.count == 0 || found.is_elsewhere) return;
+    if (gpus.memory_bytes > 0) machine_.rank_gib = to_gib(Bytes{gpus.memory_bytes});
+    const auto id = workload::device_id_of(gpus.name, Bytes{gpus.memory_bytes});
+    if (id && machine_.nodes == 1) machine_.cluster["gpu"] = *id;
+  }
+
+  // The session's own, if it says one.
+  workload::ClusterSpec cluster() const {
+    const std::filesystem::path base = std::filesystem::absolute(request_.session).parent_path();
+    return json_.contains("cluster")
+               ? workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster", base)
+               : workload::read_cluster(machine_.cluster, "this node", "");
+  }
+
+  void make_by_options() {
+    VariedCommand varied = vary_command(request_.command, varied_, around(), {names_of_session(), false});
+    add_space(varied);
+    Json block = runner_of_session();
+    block["argv"] = varied.argv;
+    write_runner(std::move(block), varied);
+    remark_on_other_names();
+  }
+
+  CommandSurroundings around() const {
+    return {request_.directory, [this](const std::string& name) -> std::optional<std::string> {
+              const std::string value = variable(name);
+              return value.empty() ? std::nullopt : std::optional(value);
+            }};
+  }
+
+  std::vector<std::string> names_of_session() const {
+    std::vector<std::string> names;
+    for (const char* key : {"space", "fixed"}) {
+      if (!json_.contains(key) || !json_[key].is_object()) continue;
+      for (const auto& [name, values] : json_[key].items()) names.push_back(name);
+    }
+    return names;
+  }
+
+  // What a user's session says of its runner besides the command: time limits, measurements.
+  Json runner_of_session() const {
+    Json block = {{"kind", "command"}};
+    if (!json_.contains("runner") || !json_["runner"].is_object() || json_["runner"].value("kind", "") != "command")
+      return block;
+    for (const auto& [key, value] : json_["runner"].items()) block[key] = value;
+    return block;
+  }
+
+  void write_runner(Json block, const VariedCommand& varied) {
+    block["cwd"] = request_.directory.string();
+    for (const auto& [name, text] : varied.env) block["env"][name] = text;
+    for (const auto& [name, words] : varied.flags.items()) block["flags"][name] = words;
+    for (const auto& [file, keys] : varied.set.items()) {
+      for (const auto& [key, text] : keys.items()) block["set"][file][key] = text;
+    }
+    json_["runner"] = std::move(block);
+    remarks_.insert(remarks_.end(), varied.remarks.begin(), varied.remarks.end());
+  }
+
+  void add_space(const VariedCommand& varied) {
+    for (const Vary& one : varied.varied) {
+      if (one.values.is_null() && !(session_varies() && json_["space"].contains(one.name))) {
+        throw UserError(fmt::format("--vary '{}': VALUES are missing", one.text),
+                        fmt::format("write '{}:1,2,4', or a session with \"{}\" in its \"space\"", one.text, one.name));
+      }
+      if (!one.values.is_null()) json_["space"][one.name] = one.values;
+    }
+    if (json_.contains("baseline") && !json_["baseline"].is_object()) json_.erase("baseline");
+    for (const auto& [name, value] : varied.own) json_["baseline"][name] = space::to_json(value);
+    keep_batch(varied);
+  }
+
+  static std::optional<std::int64_t> count(const space::Configuration& own, const char* name) {
+    const space::Value* value = own.find(name);
+    return value == nullptr ? std::nullopt : space::integer_of(*value);
+  }
+
+  bool is_said(const VariedCommand& varied, const char* name) const {
+    return std::none_of(varied.absent.begin(), varied.absent.end(),
+                        [&](const auto& absent) { return absent == name; }) &&
+           count(varied.own, name).has_value();
+  }
+
+  // Where the batch can vary, what is learned in a step would vary with it.
+  void keep_batch(const VariedCommand& varied) {
+    const bool has_micro = varied.own.has(space::kMicroBatch);
+    const bool has_steps = varied.own.has(space::kAccumulation);
+    if (has_micro && !has_steps) {
+      remarks_.push_back(fmt::format("the sequences of a step vary with micro_batch: to keep them, vary {} too",
+                                     space::kAccumulation));
+    }
+    if (!is_said(varied, space::kMicroBatch) || !is_said(varied, space::kAccumulation)) return;
+    const auto ways = [&](const char* name) { return count(varied.own, name).value_or(1); };
+    const std::int64_t dp =
+        space::data_parallel_ranks(cluster().ranks(), ways(space::kTensorParallel), ways(space::kPipelineParallel))
+            .value_or(cluster().ranks());
+    const std::int64_t batch =
+        space::sequences_of_step(*count(varied.own, space::kMicroBatch), dp, *count(varied.own, space::kAccumulation));
+    if (configurations_at(batch, dp) < 2) {
+      remarks_.push_back(
+          fmt::format("the sequences of a step vary: micro_batch and {} have no two pairs of the same "
+                      "product {}",
+                      space::kAccumulation, batch / dp));
+      return;
+    }
+    json_["constraints"].push_back(kept_batch(batch));
+    remarks_.push_back(
+        fmt::format("the {} sequences of a step are kept: \"constraints\" in a session, or other names "
+                    "than micro_batch and {}, let them vary",
+                    batch, space::kAccumulation));
+  }
+
+  int configurations_at(std::int64_t batch, std::int64_t dp) const {
+    int found = 0;
+    const auto parameters = space::read_parameters(json_["space"], "--vary", "/space");
+    const auto values = [&](const char* name) {
+      const auto is_it = [&](const space::Parameter& parameter) { return parameter.name == name; };
+      return std::find_if(parameters.begin(), parameters.end(), is_it)->values;
+    };
+    for (const space::Value& micro : values(space::kMicroBatch)) {
+      const auto steps = space::accumulation_steps(batch, space::integer_of(micro).value_or(0), dp);
+      for (const space::Value& one : values(space::kAccumulation)) found += steps && space::integer_of(one) == steps;
+    }
+    return found;
+  }
+
+  void remark_on_other_names() {
+    for (const Vary& one : varied_) {
+      const std::string known(space::well_known_name(one.name));
+      if (known.empty() || known == one.name) continue;
+      remarks_.push_back(
+          fmt::format("'{}' looks like {}: under that name krigtune knows what it usually does", one.name, known));
+    }
+  }
+
+  void make_by_recipe() {
+    const Recipe& recipe = *recipe_;
+    RecipeJob job = read_job(recipe, {words_, request_.directory,
+                                      [this](const std::string& name) { return variable(name); }, machine_.ranks});
+    const OwnValues own = own_values(recipe, job);
+    std::string why;
+    if (!json_.contains("workload")) {
+      Json workload = model_facts(recipe, job, &why);
+      if (!workload.is_null()) json_["workload"] = std::move(workload);
+      if (!why.empty()) remarks_.push_back(fmt::format("time and memory are not predicted: {}", why));
+    }
+    const std::vector<std::string> varied = space_of_recipe(job, own);
+    RunnerBlock runner = runner_block(recipe, job, varied);
+    add_baseline(own.configuration);
+    Json fixed = fixed_block(recipe, job, varied);
+    for (const auto& [name, value] : fixed.items()) json_["fixed"][name] = value;
+    const Json constraints = constraints_block(recipe, job, varied);
+    for (const Json& constraint : constraints) json_["constraints"].push_back(constraint);
+    write_recipe_runner(std::move(runner), varied);
+    if (json_.contains("workload") && machine_.rank_gib && !json_.contains("memory"))
+      json_["memory"]["limit_gib"] = *machine_.rank_gib;
+    remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
+    remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
+    remarks_.insert(remarks_.end(), recipe.notes.begin(), recipe.notes.end());
+  }
+
+  // The parameters that the recipe writes; json_["space"] gets their values.
+  std::vector<std::string> space_of_recipe(const RecipeJob& job, const OwnValues& own) {
+    std::vector<std::string> varied;
+    if (session_varies() || !varied_.empty()) {
+      for (const std::string& name : names_of_session()) {
+        if (json_["space"].contains(name) && is_the_recipes(name, job)) varied.push_back(name);
+      }
+      for (const Vary& one : varied_) {
+        if (!one.values.is_null()) json_["space"][one.name] = one.values;
+        if (is_the_recipes(one.name, job) && !is_one_of(one.name, varied)) varied.push_back(one.name);
+      }
+      return varied;
+    }
+    JobSpace fitted = fitted_space(space_block(*recipe_, job, varied_by_default(*recipe_, job)), size_of(job, own));
+    if (fitted.space.empty()) {
+      throw UserError(fmt::format("{}: the recipe {} finds nothing to vary in this command", job_name(request_.command),
+                                  recipe_->name),
+                      "say what may vary: --vary 'NAME=FLAG:VALUES'");
+    }
+    for (const auto& [name, values] : fitted.space.items()) varied.push_back(name);
+    json_["space"] = std::move(fitted.space);
+    for (std::string& constraint : fitted.constraints) json_["constraints"].push_back(std::move(constraint));
+    return varied;
+  }
+
+  bool is_the_recipes(const std::string& name, const RecipeJob& job) const {
+    const RecipeValue* value = recipe_->find(name);
+    return value != nullptr && written_place(*value, job) != nullptr;
+  }
+
+  JobSize size_of(const RecipeJob& job, const OwnValues& own) const {
+    const workload::ClusterSpec machine = cluster();
+    JobSize size;
+    size.ranks = std::max<std::int64_t>(1, machine.ranks() / own.context_parallel);
+    size.gpus_per_node = machine.gpus_per_node;
+    size.train_batch_size = own.train_batch_size;
+    size.own = own.configuration;
+    size.can_write_accumulation = is_the_recipes(space::kAccumulation, job);
+    if (!json_.contains("workload")) return size;
+    const workload::Workload workload = workload::read_workload(json_["workload"], recipe_->name, "/workload");
+    size.kv_heads = workload.model.kv_heads;
+    size.layers = workload.model.layers;
+    size.follows_batch = workload.train_batch_size.has_value();
+    return size;
+  }
+
+  void add_baseline(const space::Configuration& own) {
+    for (const auto& [name, value] : own) {
+      if (json_["space"].contains(name)) json_["baseline"][name] = space::to_json(value);
+    }
+  }
+
+  // What the recipe does not know of --vary is written into the words that it made.
+  void write_recipe_runner(RunnerBlock runner, const std::vector<std::string>& written) {
+    std::vector<Vary> others;
+    for (const Vary& one : varied_) {
+      if (!is_one_of(one.name, written)) others.push_back(one);
+    }
+    const auto program =
+        request_.command.begin() + static_cast<std::ptrdiff_t>(request_.command.size() - words_.size());
+    std::vector<std::string> words(request_.command.begin(), program);  // NAME=value
+    for (const Json& word : runner.block["argv"]) words.push_back(word.get<std::string>());
+    const VariedCommand varied = vary_command(words, others, around(), {{}, true});
+    Json block = runner_of_session();
+    for (const auto& [key, value] : runner.block.items()) block[key] = value;
+    block["argv"] = varied.argv;
+    const VariedCommand own = vary_command(request_.command, others, around());
+    block["command"] = Json::array();
+    for (const auto& [name, text] : own.env) block["command"].push_back(name + "=" + text);
+    for (const std::string& word : own.argv) block["command"].push_back(word);
+    if (named_recipe_ && request_.recipe != named_recipe_->name)
+      block["recipe"] = (request_.directory / request_.recipe).lexically_normal().string();
+    for (const auto& [name, value] : varied.own) json_["baseline"][name] = space::to_json(value);
+    write_runner(std::move(block), varied);
+    remarks_.insert(remarks_.end(), runner.remarks.begin(), runner.remarks.end());
+  }
+
+  void set_metric() {
+    Json& runner = json_["runner"];
+    if (request_.metric) {
+      Json measured = {{"regex", *request_.metric}};
+      if (request_.last_line) measured["kind"] = "final";
+      runner["measure"][kValue] = std::move(measured);
+      json_["objective"] = {{"metric", kValue}, {"direction", request_.minimize ? "minimize" : "maximize"}};
+      return;
+    }
+    const bool is_measured = runner.contains("measure") && !runner["measure"].empty();
+    const bool writes_result = runner.dump().find("{result}") != std::string::npos;
+    if (is_measured || writes_result) return;
+    throw UserError(fmt::format("{}: which printed number counts is not known", job_name(request_.command)),
+                    fmt::format("add --metric with what stands before it: {}",
+                                example_line(request_.typed_as, request_.command, request_.vary, "")));
+  }
+
+  const JobRequest& request_;
+  std::vector<std::string> words_;  ///< of the command, from the program on
+  std::vector<Vary> varied_;
+  std::optional<Recipe> named_recipe_;
+  const Recipe* recipe_ = nullptr;
+  Machine machine_;
+  Json json_;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace
+
+WrittenSession written_session(const JobRequest& request) { return SessionMaker(request).make(); }
+
+JobSession session_of_job(const JobRequest& request) {
+  WrittenSession written = written_session(request);
+  const bool is_own = !request.session.empty();
+  const std::filesystem::path base =
+      is_own ? std::filesystem::absolute(request.session).parent_path() : request.directory;
+  const std::string source = is_own ? request.session.string() : "the session of " + job_name(request.command);
+  session::Session session = session::read_session(written.json, source, base);
+  session.file = is_own ? request.session : job_file(request.command);
+  if (is_own && written.ranks && *written.ranks != session.cluster.ranks()) {
+    throw UserError(fmt::format("{}: /cluster: {} ranks, but the command starts {}", source, session.cluster.ranks(),
+                                *written.ranks),
+                    "change one of them, or leave \"cluster\" out");
+  }
+  return {std::move(written.json), std::move(session), std::move(written.remarks)};
+}
+
+std::filesystem::path job_file(const std::vector<std::string>& command) {
+  const auto first = command.begin() + static_cast<std::ptrdiff_t>(leading_assignments(command));
+  const std::vector<std::string> words(first, command.end());
+  if (words.empty()) return "job";
+  const std::size_t script = script_word(words);
+  const bool is_module = script > 0 && (words[script - 1] == "-m" || words[script - 1] == "--module");
+  return is_module ? words[script].substr(words[script].rfind('.') + 1) : words[script];
+}
+
+std::string job_name(const std::vector<std::string>& command) {
+  const std::string stem = job_file(command).stem().string();
+  return stem.empty() ? "job" : stem;
+}
+
+}  // namespace krigtune::jobs

@@ -1,0 +1,152 @@
+// The batch identity is that of space/well_known.h: a micro-batch is a divisor of batch / dp for one of the dp that the
+// parallelisms leave.
+#include "jobs/session/job_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "space/parameter.h"
+#include "space/well_known.h"
+
+namespace krigtune::jobs {
+namespace {
+
+using Counts = std::set<std::int64_t>;
+
+class SpaceFitter {
+ public:
+  SpaceFitter(const Json& space, const JobSize& size) : size_(size) { made_.space = space; }
+
+  JobSpace fit() {
+    keep(space::kTensorParallel, [&](std::int64_t ways) {
+      return size_.gpus_per_node % ways == 0 && size_.kv_heads.value_or(ways) % ways == 0;
+    });
+    keep(space::kPipelineParallel,
+         [&](std::int64_t ways) { return size_.ranks % ways == 0 && size_.layers.value_or(ways) % ways == 0; });
+    find_replicas();
+    drop_what_needs_others();
+    fit_batch();
+    drop_settled();
+    if (made_.space.contains(space::kTensorParallel) && made_.space.contains(space::kPipelineParallel)) {
+      made_.constraints.push_back(
+          fmt::format("ranks % ({} * {}) == 0", space::kTensorParallel, space::kPipelineParallel));
+    }
+    return made_;
+  }
+
+ private:
+  std::int64_t own(const char* name) const {
+    const space::Value* value = size_.own.find(name);
+    const std::optional<std::int64_t> count = value == nullptr ? std::nullopt : space::integer_of(*value);
+    return std::max<std::int64_t>(1, count.value_or(1));
+  }
+
+  // Of a parameter that is not searched its own value.
+  Counts counts(const char* name) const {
+    if (!made_.space.contains(name)) return {own(name)};
+    Counts values;
+    for (const space::Value& value : parameter(name).values) {
+      if (const auto count = space::integer_of(value)) values.insert(*count);
+    }
+    return values;
+  }
+
+  space::Parameter parameter(const std::string& name) const {
+    return space::read_parameters({{name, made_.space.at(name)}}, "the recipe", "/space").front();
+  }
+
+  void keep(const char* name, const std::function<bool(std::int64_t)>& fits) {
+    if (!made_.space.contains(name)) return;
+    Json list = Json::array();
+    for (const std::int64_t ways : counts(name)) {
+      if (ways == own(name) || (ways >= 1 && fits(ways))) list.push_back(ways);
+    }
+    made_.space[name] = std::move(list);
+  }
+
+  void find_replicas() {
+    for (const std::int64_t tensor : counts(space::kTensorParallel)) {
+      for (const std::int64_t pipeline : counts(space::kPipelineParallel)) {
+        if (const auto dp = space::data_parallel_ranks(size_.ranks, tensor, pipeline)) replicas_.insert(*dp);
+      }
+    }
+    if (replicas_.empty()) replicas_.insert(1);
+  }
+
+  void drop_what_needs_others() {
+    if (*replicas_.rbegin() > 1) return;
+    std::vector<std::string> names;
+    for (const auto& [name, values] : made_.space.items()) {
+      const space::WellKnownParameter* known = space::find_well_known(name);
+      if (name == space::kZeroStage || (known != nullptr && space::needs_other_data_ranks(*known)))
+        names.push_back(name);
+    }
+    for (const std::string& name : names) made_.space.erase(name);
+  }
+
+  Counts micro_batches() const {
+    constexpr std::int64_t kTimes = 8;
+    Counts values = {own(space::kMicroBatch)};
+    const std::int64_t most = size_.train_batch_size.value_or(kTimes * own(space::kMicroBatch));
+    for (std::int64_t power = 1; power <= most; power *= 2) {
+      const bool fits =
+          !size_.train_batch_size || std::any_of(replicas_.begin(), replicas_.end(), [&](std::int64_t dp) {
+            return space::accumulation_steps(*size_.train_batch_size, power, dp).has_value();
+          });
+      if (fits) values.insert(power);
+    }
+    return values;
+  }
+
+  void fit_batch() {
+    if (!made_.space.contains(space::kMicroBatch)) return;
+    const Counts micro = micro_batches();
+    made_.space[space::kMicroBatch] = Json(micro);
+    if (!size_.train_batch_size || size_.follows_batch) {
+      if (size_.follows_batch) made_.space.erase(space::kAccumulation);
+      return;
+    }
+    const std::int64_t batch = *size_.train_batch_size;
+    if (!size_.can_write_accumulation) {
+      made_.space.erase(space::kAccumulation);
+      made_.constraints.push_back(fmt::format("{} % ({} * dp) == 0", batch, space::kMicroBatch));
+      return;
+    }
+    Counts steps;
+    for (const std::int64_t dp : replicas_) {
+      for (const std::int64_t one : micro) {
+        if (const auto count = space::accumulation_steps(batch, one, dp)) steps.insert(*count);
+      }
+    }
+    made_.space[space::kAccumulation] = Json(steps);
+    made_.constraints.push_back(kept_batch(batch));
+  }
+
+  // What has one value, the command's own, need not be searched. The accumulation stays beside the micro-batch.
+  void drop_settled() {
+    std::vector<std::string> names;
+    for (const auto& [name, values] : made_.space.items()) {
+      if (values.is_array() && values.size() < 2) names.push_back(name);
+    }
+    for (const std::string& name : names) {
+      if (name != space::kAccumulation || !made_.space.contains(space::kMicroBatch)) made_.space.erase(name);
+    }
+  }
+
+  const JobSize& size_;
+  JobSpace made_;
+  Counts replicas_;  ///< data-parallel ranks that the parallelisms leave
+};
+
+}  // namespace
+
+JobSpace fitted_space(const Json& space, const JobSize& size) { return SpaceFitter(space, size).fit(); }
+
+std::string kept_batch(std::int64_t train_batch_size) {
+  return fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation, train_batch_size);
+}
+
+}  // namespace krigtune::jobs

@@ -1,0 +1,93 @@
+#include "programs/krigtune/job_options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "engine/gpu_probe.h"
+#include "programs/krigtune/deepspeed_options.h"
+
+namespace krigtune::cli {
+namespace {
+
+constexpr const char* kRecipe = "recipe";
+constexpr const char* kVary = "vary";
+constexpr const char* kMetric = "metric";
+constexpr const char* kMinimize = "minimize";
+constexpr const char* kFinal = "final";
+constexpr const char* kJobExample =
+    "krigtune tune --vary 'micro_batch=--mbs:1,2,4,8' --metric 'tokens/s ([0-9.]+)' -- python train.py --mbs 4";
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+jobs::JobRequest job_request(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  jobs::JobRequest request;
+  request.command = arguments.users_command();
+  request.vary = arguments.texts(kVary);
+  request.metric = arguments.text(kMetric);
+  request.minimize = arguments.flag(kMinimize);
+  request.last_line = arguments.flag(kFinal);
+  request.recipe = arguments.text(kRecipe, "");
+  request.directory = std::filesystem::current_path();
+  request.typed_as = fmt::format("{} tune", context.console.typed_as);
+  request.variable = variable;
+  request.find_gpus = [] {
+    const engine::GpuProbe probe = engine::probe_gpus();
+    return workload::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};
+  };
+  return request;
+}
+
+}  // namespace
+
+void declare_job(boost::program_options::options_description& options) {
+  options.add_options()(kRecipe, typed_value_named("R"),
+                        "what kind of job the command behind -- is, where it is not recognised: a name or a file; see "
+                        "krigtune recipes");
+  options.add_options()(
+      kVary, repeated_value_named("NAME=FLAG:VALUES"),
+      "a parameter of that command; may be repeated. FLAG: --mbs, train.lr= (an override word), $LR (a variable) or "
+      "conf.yaml#train.lr (a key of a file that it names). VALUES: 1,2,4 or a,b,c or 1..8 or 1..64:log2 or "
+      "1e-5..1e-2:log, and true,false for a switch");
+  options.add_options()(kMetric, typed_value_named("REGEX"),
+                        "the printed number to maximize, as 'tokens/s ([0-9.]+)': the median of its lines counts");
+  options.add_options()(kMinimize, "with --metric: minimize it");
+  options.add_options()(
+      kFinal, "with --metric: its last line counts, and each trial runs to its end, as for a validation loss");
+}
+
+void refuse_job_options(const Context& context) {
+  for (const char* option : {kRecipe, kVary, kMetric, kMinimize, kFinal}) {
+    if (!context.arguments.flag(option)) continue;
+    if (context.arguments.flag(kDeepSpeedOption)) {
+      throw UserError(fmt::format("--{} and --deepspeed say different things of one command", option),
+                      "leave one of them out: what --deepspeed searches stands in the file");
+    }
+    throw UserError(fmt::format("--{} goes with a command behind --", option), kJobExample);
+  }
+}
+
+jobs::JobSession job_session_of(const Context& context) {
+  jobs::JobRequest request = job_request(context);
+  request.session = context.arguments.operand();
+  jobs::JobSession made = jobs::session_of_job(request);
+  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  for (const std::string& warning : made.session.warnings) context.log.warning(warning);
+  return made;
+}
+
+std::string job_session_text(const Context& context) {
+  const jobs::JobSession made = jobs::session_of_job(job_request(context));
+  std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
+                                 made.session.file.string());
+  for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
+  return text + made.json.dump(2) + "\n";
+}
+
+}  // namespace krigtune::cli

@@ -1,0 +1,148 @@
+// The session that is made of a command and of what may vary in it.
+#include "jobs/session/job_session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "jobs/session/job_advice.h"
+#include "trial/temporary_directory.h"
+#include "user_error.h"
+
+namespace krigtune::job_session_test {
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::istringstream stream(line);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+class JobSession : public testing::Test {
+ protected:
+  JobSession() { request_.directory = "/job"; }
+
+  jobs::WrittenSession made(const std::string& line, const std::vector<std::string>& vary,
+                            const std::string& metric = "tok/s ([0-9.]+)") {
+    request_.command = words_of(line);
+    request_.vary = vary;
+    request_.metric = metric.empty() ? std::nullopt : std::optional(metric);
+    return jobs::written_session(request_);
+  }
+  std::string refusal(const std::string& line, const std::vector<std::string>& vary, const std::string& metric = "") {
+    return user_error_of([&] { made(line, vary, metric); });
+  }
+
+  TemporaryDirectory directory_;
+  jobs::JobRequest request_;
+};
+
+bool says(const jobs::WrittenSession& made, const std::string& text) {
+  return std::any_of(made.remarks.begin(), made.remarks.end(),
+                     [&](const std::string& remark) { return remark.find(text) != std::string::npos; });
+}
+
+TEST_F(JobSession, TwoOptionsMakeAnyScriptTunable) {
+  request_.minimize = true;
+  request_.last_line = true;
+  const Json json =
+      made("python train.py --lr 3e-4 --amp", {"lr=--lr:1e-5..1e-2:log", "amp=--amp:true,false"}, "val_loss ([0-9.]+)")
+          .json;
+  const Json wanted = parse_json(R"json({
+    "space": {"lr": {"type": "real", "min": 1e-05, "max": 0.01, "scale": "log"}, "amp": [true, false]},
+    "baseline": {"lr": 0.0003, "amp": true},
+    "runner": {"kind": "command", "argv": ["python", "train.py", "--lr", "{lr}", "{flags}"], "cwd": "/job",
+               "flags": {"amp": {"true": ["--amp"], "false": []}},
+               "measure": {"value": {"regex": "val_loss ([0-9.]+)", "kind": "final"}}},
+    "objective": {"metric": "value", "direction": "minimize"},
+    "cluster": {"gpus_per_node": 1}})json",
+                                 "wanted");
+  EXPECT_EQ(json.dump(2), wanted.dump(2));
+}
+
+TEST_F(JobSession, KeepsTheSequencesOfAStep) {
+  const auto kept = made("torchrun --nproc_per_node 2 t.py --mbs 4 --ga 2",
+                         {"micro_batch=--mbs:1,2,4,8", "gradient_accumulation_steps=--ga:1,2,4,8"});
+  EXPECT_EQ(kept.json["constraints"].dump(), R"(["micro_batch * gradient_accumulation_steps * dp == 16"])");
+  EXPECT_EQ(kept.json["cluster"].dump(), R"({"gpus_per_node":2})");
+  EXPECT_TRUE(says(kept, "the 16 sequences of a step are kept"));
+  const auto impossible =
+      made("python t.py --mbs 3 --ga 2", {"micro_batch=--mbs:1,2,4", "gradient_accumulation_steps=--ga:1,2"});
+  EXPECT_FALSE(impossible.json.contains("constraints"));
+  EXPECT_TRUE(says(impossible, "no two pairs of the same product 6"));
+  const auto guessed =
+      made("python t.py --mbs 4", {"micro_batch=--mbs:1,2,4", "gradient_accumulation_steps=--ga:1,2,4"});
+  EXPECT_FALSE(guessed.json.contains("constraints"));
+  EXPECT_TRUE(says(made("python t.py --mbs 4", {"micro_batch=--mbs:1,2,4"}), "the sequences of a step vary"));
+}
+
+TEST_F(JobSession, NamesTheGpusOfThisNode) {
+  request_.find_gpus = [] { return workload::NodeGpus{4, "NVIDIA H100 80GB HBM3", 85029158912}; };
+  EXPECT_EQ(made("torchrun --nproc_per_node gpu t.py", {"x=--x:1,2"}).json["cluster"].dump(),
+            R"({"gpus_per_node":4,"gpu":"h100-80gb"})");
+  EXPECT_EQ(made("srun -N 2 -n 8 python t.py", {"x=--x:1,2"}).json["cluster"].dump(),
+            R"({"nodes":2,"gpus_per_node":4})");
+}
+
+TEST_F(JobSession, TakesTheRestFromTheUsersSession) {
+  request_.session = directory_.write("own.json", R"({
+    "cluster": {"gpus_per_node": 4}, "budget": {"trials": 7}, "space": {"x": [1, 2], "y": [1, 2, 3]},
+    "constraints": ["x < y"], "baseline": {"y": 3},
+    "runner": {"kind": "command", "argv": ["old"], "timeout_s": 60, "env": {"A": "1"}}})");
+  const auto own = made("bash run.sh --x 5 --y {y}", {"x=--x", "z=$Z:1,2"});
+  const Json wanted = parse_json(R"json({
+    "cluster": {"gpus_per_node": 4}, "budget": {"trials": 7}, "space": {"x": [1, 2], "y": [1, 2, 3], "z": [1, 2]},
+    "constraints": ["x < y"], "baseline": {"y": 3, "x": 5, "z": 1},
+    "runner": {"kind": "command", "argv": ["bash", "run.sh", "--x", "{x}", "--y", "{y}"], "timeout_s": 60,
+               "env": {"A": "1", "Z": "{z}"}, "cwd": "/job", "measure": {"value": {"regex": "tok/s ([0-9.]+)"}}},
+    "objective": {"metric": "value", "direction": "maximize"}})json",
+                                 "wanted");
+  EXPECT_EQ(own.json.dump(2), wanted.dump(2));
+  EXPECT_NE(refusal("bash run.sh --w 5", {"w=--w"}, "x ([0-9]+)").find("VALUES are missing; write 'w=--w:1,2,4'"),
+            std::string::npos);
+}
+
+TEST_F(JobSession, SaysWhatToAdd) {
+  EXPECT_EQ(refusal("python pretrain.py --mbs 4 --ga 2 --lr 3e-4", {}),
+            "pretrain: no recipe knows this job; --mbs looks like micro_batch, --ga looks like "
+            "gradient_accumulation_steps; say what may vary and which printed number counts: krigtune tune --vary "
+            "micro_batch=--mbs:1,2,4,8 --vary gradient_accumulation_steps=--ga:1,2,4,8 --metric 'tokens/s ([0-9.]+)' "
+            "-- python pretrain.py --mbs 4 --ga 2 --lr 3e-4");
+  EXPECT_EQ(refusal("python t.py --lr 3e-4", {}, "loss ([0-9.]+)"),
+            "t: no recipe knows this job; say what may vary: krigtune tune --vary lr=--lr:3e-05..3e-03:log --metric "
+            "'loss ([0-9.]+)' -- python t.py --lr 3e-4");
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}),
+            "t: which printed number counts is not known; add --metric with what stands before it: krigtune tune "
+            "--vary x=--x:1,2 --metric 'tokens/s ([0-9.]+)' -- python t.py");
+  const std::vector<std::pair<const char*, const char*>> metrics = {
+      {"tokens/s", "--metric 'tokens/s': has no group for the number; put it in brackets: 'tokens/s ([0-9.]+)'"},
+      {"(a) (b)", "--metric '(a) (b)': has 2 groups; keep the number's; of the others make (?:...)"},
+      {"x ([0-9", "--metric 'x ([0-9': is no regular expression"},
+  };
+  for (const auto& [metric, said] : metrics) {
+    EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}, metric).rfind(said, 0), 0U) << refusal("t.py", {}, metric);
+  }
+  request_.minimize = true;
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--minimize goes with --metric", 0), 0U);
+}
+
+TEST_F(JobSession, IsNamedForTheScript) {
+  EXPECT_EQ(jobs::job_name(words_of("torchrun --nproc_per_node 2 conf/train.v2.py --x train.py")), "train.v2");
+  EXPECT_EQ(jobs::job_name(words_of("python -m trl.scripts.sft --x 1")), "sft");
+  EXPECT_EQ(jobs::job_name(words_of("A=1 bash ./run.sh 4")), "run");
+  EXPECT_EQ(jobs::job_name(words_of("./simulate --n 4")), "simulate");
+}
+
+TEST_F(JobSession, KnowsWordsOfOtherNames) {
+  std::vector<std::string> options;
+  const auto command = words_of(
+      "TP=2 torchrun t.py --micro-batch-size=16 trainer.accumulate_grad_batches=4 --gradient_checkpointing --seed -1");
+  for (const jobs::LooksLike& word : jobs::known_words(command)) options.push_back(word.option);
+  const std::vector<std::string> wanted = {"tensor_parallel=$TP:1,2,4,8", "micro_batch=--micro-batch-size:4,8,16,32",
+                                           "gradient_accumulation_steps=trainer.accumulate_grad_batches=:1,2,4,8",
+                                           "activation_checkpointing=--gradient_checkpointing:true,false"};
+  EXPECT_EQ(options, wanted);
+}
+
+}  // namespace krigtune::job_session_test

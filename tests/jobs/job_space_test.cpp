@@ -1,0 +1,60 @@
+// What is worth trying by the size of model and machine, against what was worked out by hand.
+#include "jobs/session/job_space.h"
+
+#include <gtest/gtest.h>
+
+namespace krigtune::job_space_test {
+
+Json json_of(const char* text) { return parse_json(text, "test"); }
+
+jobs::JobSize size_of(std::int64_t ranks, std::int64_t per_node, std::int64_t batch) {
+  jobs::JobSize size;
+  size.ranks = ranks;
+  size.gpus_per_node = per_node;
+  size.train_batch_size = batch;
+  size.own = {{"micro_batch", std::int64_t{3}}, {"gradient_accumulation_steps", batch / (3 * ranks)}};
+  return size;
+}
+
+TEST(JobSpace, KeepsTheBatchByAConstraintWhereNobodyDerivesIt) {
+  jobs::JobSize size = size_of(4, 4, 96);  // 24 a rank
+  size.can_write_accumulation = true;
+  const jobs::JobSpace made = jobs::fitted_space(json_of(R"({"micro_batch": [1, 5, 64]})"), size);
+  EXPECT_EQ(made.space.dump(), R"({"micro_batch":[1,2,3,4,8],"gradient_accumulation_steps":[3,6,8,12,24]})");
+  EXPECT_EQ(made.constraints, std::vector<std::string>{"micro_batch * gradient_accumulation_steps * dp == 96"});
+}
+
+TEST(JobSpace, LeavesTheAccumulationToSessionsAndFrameworksThatDeriveIt) {
+  jobs::JobSize size = size_of(4, 4, 96);
+  const Json space = json_of(R"({"micro_batch": [1], "gradient_accumulation_steps": [1, 2]})");
+  EXPECT_EQ(jobs::fitted_space(space, size).space.dump(), R"({"micro_batch":[1,2,3,4,8]})");
+  EXPECT_EQ(jobs::fitted_space(space, size).constraints, std::vector<std::string>{"96 % (micro_batch * dp) == 0"});
+  size.follows_batch = true;
+  EXPECT_EQ(jobs::fitted_space(space, size).space.dump(), R"({"micro_batch":[1,2,3,4,8]})");
+  EXPECT_TRUE(jobs::fitted_space(space, size).constraints.empty());
+  size.train_batch_size.reset();
+  EXPECT_EQ(jobs::fitted_space(json_of(R"({"micro_batch": [1]})"), size).space.dump(),
+            R"({"micro_batch":[1,2,3,4,8,16]})");
+}
+
+TEST(JobSpace, SplitsTheModelWithinNodesAndOverWholeHeadsAndLayers) {
+  jobs::JobSize size = size_of(16, 8, 96);
+  size.kv_heads = 4;
+  size.layers = 6;
+  size.follows_batch = true;
+  const jobs::JobSpace made = jobs::fitted_space(
+      json_of(R"({"tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": {"min": 1, "max": 8, "scale": "log2"}})"),
+      size);
+  EXPECT_EQ(made.space.dump(), R"({"tensor_parallel":[1,2,4],"pipeline_parallel":[1,2]})");
+  EXPECT_EQ(made.constraints, std::vector<std::string>{"ranks % (tensor_parallel * pipeline_parallel) == 0"});
+}
+
+TEST(JobSpace, LeavesOutWhatOneRankAloneCannotFeel) {
+  const jobs::JobSpace made = jobs::fitted_space(
+      json_of(R"({"zero_stage": [0, 1, 2], "overlap_comm": [false, true], "activation_checkpointing": ["none", "full"],
+                  "tensor_parallel": [1, 2]})"),
+      size_of(1, 1, 6));
+  EXPECT_EQ(made.space.dump(), R"({"activation_checkpointing":["none","full"]})");
+}
+
+}  // namespace krigtune::job_space_test
