@@ -161,6 +161,36 @@ say_build() {
   say_step "$number" "Build $what in build/release." "$time"
 }
 
+# --- checks with real training jobs
+
+# The lines at the top of a script, from its usage on.
+print_help() { sed -n '/^# usage:/,/^[^#]/ {s/^# \{0,1\}//p}' "$0" | sed '$ {/^source /d}'; }
+
+# build_krigtune_for_check NAME
+build_krigtune_for_check() {
+  ensure_packages "${build_packages[@]}" python3-venv
+  say "Building krigtune (Release) in build/release"
+  mkdir -p build
+  build_preset release krigtune >"build/$1.build.log" || {
+    tail -20 "build/$1.build.log" >&2
+    stop_at 1 "the build failed"
+  }
+}
+
+# find_python_for_check NAME WHAT COMMAND...: sets `python` to the interpreter that COMMAND prints. Ends the script where
+# PyPI is out of reach.
+find_python_for_check() {
+  local name=$1 what=$2 begun=$SECONDS status=0
+  shift 2
+  python=$("$@") || status=$?
+  if [[ $status -eq 77 ]]; then
+    say "$name: skipped, as PyPI is out of reach and no $what is in the cache"
+    exit 0
+  fi
+  [[ $status -eq 0 ]] || stop_at 1 "no $what (see above)"
+  printf '%6d s  %s\n' $((SECONDS - begun)) "$what in ${python%/bin/python}"
+}
+
 # Where the programs are, and what makes the shell find them.
 say_programs() {
   local folder=$repository/build/release/bin

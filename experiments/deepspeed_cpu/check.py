@@ -6,11 +6,8 @@ configurations exceed; kills krigtune in between; trains on with what it found. 
 One line of what was expected and what was seen, and exit code 1, where something is not as it should be.
 """
 import argparse
-import csv
 import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,13 +15,13 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE.parent))
+from check_session import Children, Missed, Session, expect, make_folder, wait_for  # noqa: E402
+
 CONFIG = HERE / "ds_config_check.json"
-MARK = "KRIGTUNE_DEEPSPEED_CHECK"  # in the environment of all that is started here
-KEPT = {MARK, "KRIGTUNE_VECTOR_UNIT"}  # of the variables with this beginning: the others are options
 LARGE_BUCKET = 200_000_000  # elements, the largest of CONFIG: 800 MB, reserved at once from stage 1 on
 HEADROOM = 1.35  # limit / measured peak; configurations without the large bucket lie within 10 % of one another
-DEADLINE_S = 600  # of anything that is waited for
-CLEAN_S = 60  # until nothing of a killed session runs: 0.2 s were seen
 
 # Guesses of the user's: all stages, both ends of the accumulation, offload, and what must run out of memory.
 TRIES = [{"zero_stage": 2, "micro_batch": 16, "reduce_bucket_size": LARGE_BUCKET},
@@ -34,22 +31,6 @@ TRIES = [{"zero_stage": 2, "micro_batch": 16, "reduce_bucket_size": LARGE_BUCKET
 MORE_TRIES = [{"zero_stage": 3, "micro_batch": 4, "reduce_bucket_size": 2_000_000, "offload_optimizer": "cpu"},
               {"zero_stage": 3, "micro_batch": 16, "reduce_bucket_size": LARGE_BUCKET},
               {"zero_stage": 1, "micro_batch": 2, "reduce_bucket_size": 20_000}]
-
-
-class Missed(Exception):
-    """Something is not as expected."""
-
-
-def expect(holds, expected, seen):
-    if not holds:
-        raise Missed(f"expected {expected}; seen: {seen}")
-
-
-def wait_for(what, condition, limit_s=DEADLINE_S):
-    begin = time.monotonic()
-    while not condition():
-        expect(time.monotonic() - begin < limit_s, f"{what} within {limit_s} s", "nothing of the kind")
-        time.sleep(0.05)
 
 
 def free_port():
@@ -69,15 +50,11 @@ class Check:
         self.limit_bytes = 0
         self.tries = TRIES if short else TRIES + MORE_TRIES
         self.trials = 7 if short else 17
-        self.mark = f"{os.getpid()}-{time.time_ns()}"
-        self.environment = dict(
-            os.environ, DS_ACCELERATOR="cpu", LOCAL_SIZE="2", OMP_NUM_THREADS="1", TORCHDYNAMO_DISABLE="1",
+        self.children = Children(
+            DS_ACCELERATOR="cpu", LOCAL_SIZE="2", OMP_NUM_THREADS="1", TORCHDYNAMO_DISABLE="1",
             PYTHONDONTWRITEBYTECODE="1", MALLOC_MMAP_THRESHOLD_="131072", MALLOC_TRIM_THRESHOLD_="131072",
             MALLOC_ARENA_MAX="1", PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-        self.environment[MARK] = self.mark
-        for name in [name for name in self.environment if name.startswith("KRIGTUNE_") and name not in KEPT]:
-            del self.environment[name]  # options of krigtune's
-        self.before, self.journal_before = [], b""  # as the killed session left them
+        self.session = Session(self.run)
 
     def command(self, config):
         return ["torchrun", "--nproc_per_node", "2", "--master_port", str(self.port), "train.py", "--deepspeed",
@@ -89,34 +66,8 @@ class Check:
         words = [self.krigtune, "tune", "--deepspeed", str(CONFIG), "--out", str(self.run), "--trials",
                  str(self.trials), "--full-budget", *guesses, "--", "prlimit", f"--data={self.limit_bytes}",
                  *self.command(CONFIG)]
-        return subprocess.Popen(words, cwd=HERE, env=self.environment, stdin=subprocess.DEVNULL,
+        return subprocess.Popen(words, cwd=HERE, env=self.children.environment, stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=subprocess.STDOUT)
-
-    def our_processes(self):
-        mark = f"{MARK}={self.mark}".encode()
-        return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in environment_of(entry)]
-
-    def closed(self):
-        """The rows of trials.csv."""
-        try:
-            with open(self.run / "trials.csv", encoding="utf-8", newline="") as file:
-                return list(csv.DictReader(file))
-        except FileNotFoundError:
-            return []
-
-    def end_all(self):
-        for process in self.our_processes():
-            try:
-                os.kill(int(process.name), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-
-def environment_of(process):
-    try:
-        return (process / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
 
 
 def data_bytes(process):
@@ -140,10 +91,10 @@ def calibrate(check):
     file.write_text(json.dumps(config, indent=2))
     peak = 0
     with open(check.folder / "peak.log", "w", encoding="utf-8") as log:
-        job = subprocess.Popen(check.command(file) + ["--steps", "3"], cwd=HERE, env=check.environment, stdout=log,
+        job = subprocess.Popen(check.command(file) + ["--steps", "3"], cwd=HERE, env=check.children.environment, stdout=log,
                                stderr=subprocess.STDOUT)
         while job.poll() is None:
-            peak = max([peak] + [data_bytes(process) for process in check.our_processes()])
+            peak = max([peak] + [data_bytes(process) for process in check.children.processes()])
             time.sleep(0.02)
     expect("trained 3 steps" in (check.folder / "peak.log").read_text(), "a job that trains without a limit",
            f"see {check.folder}/peak.log")
@@ -160,46 +111,16 @@ def kill_in_the_middle(check):
         wait_for("a third trial that trains",
                  lambda: session.poll() is not None or any(check.run.glob("trials/0002*/monitor/*/*_step.csv")))
     expect(session.poll() is None, "krigtune at its third trial", f"its end, see {check.folder}/killed.log")
-    before = check.closed()
-    session.kill()
-    session.wait()
-    killed_s = time.monotonic()
-    wait_for("no process of the killed session", lambda: not check.our_processes(), CLEAN_S)
-    check.before, check.journal_before = before, (check.run / "journal.log").read_bytes()
-    return f"{len(before)} trials closed; nothing of it ran {time.monotonic() - killed_s:.1f} s later"
+    return check.session.kill(session, check.children)
 
 
 def resume(check):
     with open(check.folder / "resumed.log", "w", encoding="utf-8") as log:
         code = check.tune(log).wait()
     expect(code == 0, "krigtune to end with exit code 0", f"{code}, see {check.folder}/resumed.log")
-    rows = check.closed()
-    kept = [{key: row.get(key) for key in ("trial", "status", "value", "started_at")} for row in check.before]
-    again = [{key: row.get(key) for key in kept[0]} for row in rows[:len(kept)]]
-    expect(kept == again, "the trials that were closed before the kill as they were", f"{again} instead of {kept}")
-    expect((check.run / "journal.log").read_bytes().startswith(check.journal_before),
-           "a journal that only grows", "other beginnings")
-    expect([int(row["trial"]) for row in rows] == list(range(len(rows))), "trials numbered 0, 1, 2, ...",
-           [row["trial"] for row in rows])
-    cut = [row["trial"] for row in rows if row["reason"] == "interrupted"]
-    expect(cut == ["2"], "trial 2 interrupted and no other", f"interrupted: {cut}")
+    rows = check.session.expect_resumed(2)
     expect(len(rows) == check.trials + 1, f"{check.trials} trials beside the interrupted one", len(rows) - 1)
-    expect(configuration_of(rows[3]) == configuration_of(rows[2]), "trial 3 to ask again what was interrupted", rows[3])
-    expect_no_repetition(rows)
     return f"trial 2 was asked again, then {len(rows) - 4} more; none twice"
-
-
-def configuration_of(row):
-    names = list(row)[list(row).index("strategy") + 1:list(row).index("value")]
-    return tuple((name, row[name]) for name in names)
-
-
-def expect_no_repetition(rows):
-    """A configuration measured twice on purpose is the strategy's; the user's guesses and the baseline are run once."""
-    expect(rows[0]["strategy"] == "baseline", "the baseline first", rows[0]["strategy"])
-    ran = [configuration_of(row) for row in rows
-           if row["strategy"] in ("baseline", "try") and row["reason"] != "interrupted"]
-    expect(len(ran) == len(set(ran)), "the baseline and each guess once", f"{len(ran)} of {len(set(ran))}")
 
 
 def is_too_large(row):
@@ -208,7 +129,7 @@ def is_too_large(row):
 
 def check_trials(check):
     """What ran out of memory is recorded as that, all else went on."""
-    rows = [row for row in check.closed() if row["reason"] != "interrupted"]
+    rows = [row for row in check.session.closed() if row["reason"] != "interrupted"]
     for row in rows:
         wanted = ("oom",) if is_too_large(row) else ("ok", "bounded")
         expect(row["status"] in wanted, f"trial {row['trial']} to be {' or '.join(wanted)}",
@@ -237,7 +158,7 @@ def train_on(check):
     expect(not left, "ds_config_optimal.json without what only a tuner needs", left)
     expect(config["train_batch_size"] == 32, "the user's train_batch_size", config["train_batch_size"])
     for attempt in (1, 2):
-        done = subprocess.run(["sh", check.run / "cmd_optimal.txt"], cwd="/", env=check.environment, text=True,
+        done = subprocess.run(["sh", check.run / "cmd_optimal.txt"], cwd="/", env=check.children.environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         (check.folder / "trained_on.log").write_text(done.stdout)
         if done.returncode == 0 or "terminate called without an active exception" not in done.stdout or attempt == 2:
@@ -262,15 +183,6 @@ def run(check):
         print(f"{time.monotonic() - begin:6.0f} s  {name:30} {what}", flush=True)
 
 
-def make_folder(folder):
-    """Only what an earlier check has left is removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("run*"):
-        if (old / "journal.log").exists():
-            shutil.rmtree(old)
-    return folder
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="7 trials instead of 17")
@@ -283,7 +195,7 @@ def main():
     except Missed as missed:
         sys.exit(f"deepspeed-check: {missed}")
     finally:
-        check.end_all()
+        check.children.end_all()
 
 
 if __name__ == "__main__":

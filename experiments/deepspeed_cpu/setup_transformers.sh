@@ -6,28 +6,25 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-${HOME:?is not set: name a folder for downloads by XDG_CACHE_HOME}/.cache}/krigtune
+. "$here/setup_common.sh"
 into=$cache/transformers-5.23.0
-say() { echo "setup_transformers.sh: $*" >&2; }
-site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
 base=$("$here/setup.sh") || exit $?
 if [ ! -e "$into/complete" ]; then
   say "transformers and accelerate from PyPI into $into"
   rm -rf "$into"
-  torch=$cache/torch-2.15.0/bin/python
-  "$torch" -m venv --without-pip "$into"
-  { site "$base"; site "$torch"; } >"$(site "$into/bin/python")/base.pth"
+  "$torch/bin/python" -m venv --without-pip "$into"
+  { site "$base"; site "$torch/bin/python"; } >"$(site "$into/bin/python")/base.pth"
   # What they need but torch, whose own needs would be CUDA's libraries.
-  "$torch" -m pip --disable-pip-version-check --python "$into/bin/python" install --quiet --no-deps \
+  pip --python "$into/bin/python" install --quiet --no-deps \
     transformers==5.23.0 accelerate==1.15.0 tokenizers safetensors huggingface_hub regex pyyaml requests urllib3 certifi \
-    idna charset_normalizer hf-xet httpx httpx2 httpcore httpcore2 truststore h11 anyio shellingham typer-slim click >&2 ||
-    { say "pip could not install them: see above"; exit 1; }
+    idna charset_normalizer hf-xet httpx httpx2 httpcore httpcore2 truststore h11 anyio shellingham typer-slim click ||
+    fail "pip could not install them: see above"
   "$here/write_torchrun.sh" "$into"
   sed "1s|.*|#!$into/bin/python|" "$(dirname "$base")/deepspeed" >"$into/bin/deepspeed"
   chmod +x "$into/bin/deepspeed"
   DS_ACCELERATOR=cpu "$into/bin/python" -c 'from transformers import Trainer; import accelerate, deepspeed' >/dev/null ||
-    { say "they do not load"; exit 1; }
+    fail "they do not load"
   touch "$into/complete"
 fi
 echo "$into/bin/python"

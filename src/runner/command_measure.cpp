@@ -55,6 +55,17 @@ bool labels_plainly(const std::vector<std::string>& argv) {
                      [](const std::string& word) { return std::filesystem::path(word).filename() == "srun"; });
 }
 
+// Without a workload nobody has said how many ranks there are: the batch is taken only where the objective needs it.
+trial::MeasureFacts facts_of(const CommandJob& job, const space::Configuration& configuration,
+                             const std::vector<std::string>& argv) {
+  trial::MeasureFacts facts = measure_facts(job.space.facts(), configuration);
+  facts.has_plain_labels = labels_plainly(argv);
+  if (job.space.facts().well_known) return facts;
+  trial::MeasureFacts without = facts;
+  without.samples_per_step.reset();
+  return trial::Measurement(job.spec.measure, without).can_tell(job.metric) ? without : facts;
+}
+
 }  // namespace
 
 trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Configuration& configuration) {
@@ -116,12 +127,7 @@ CommandMeasure::CommandMeasure(const CommandJob& job, const space::Configuration
                                const trial::TrialFiles& files, const trial::ProcessSpec& process)
     : job_(job),
       files_(files),
-      reader_(filled_in(job.spec.measure, job.space, configuration, files),
-              [&] {
-                trial::MeasureFacts facts = measure_facts(job.space.facts(), configuration);
-                facts.has_plain_labels = labels_plainly(process.argv);
-                return facts;
-              }(),
+      reader_(filled_in(job.spec.measure, job.space, configuration, files), facts_of(job, configuration, process.argv),
               {files.standard_output(), files.standard_error(), process.working_directory}) {
   std::error_code ignored;  // an earlier run of the same trial left them, and theirs are not this one's lines
   for (const auto& old : {files.standard_output(), files.standard_error(), files.dir / "measured.json"}) {

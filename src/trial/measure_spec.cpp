@@ -53,6 +53,13 @@ std::vector<std::string> unit_names() {
   return names;
 }
 
+std::string unit_suggestion(const std::string& word) {
+  for (const std::string& name : unit_names()) {
+    if (lower_case(name) == lower_case(word)) return fmt::format("did you mean '{}'?", name);
+  }
+  return suggestion(word, unit_names());
+}
+
 constexpr std::array kReservedNames = {"steps", "value_sem", "drift", "status", "reason", "peak_rss_bytes"};
 
 constexpr const char* kMeaningOfHow[] = {"a regular expression (ECMAScript) with one group around the number",
@@ -109,8 +116,7 @@ void read_times(JsonObject& object, Measure& measure) {
   if (times->is_string()) {
     const std::string word = times->get<std::string>();
     const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const UnitWord& u) { return u.name == word; });
-    if (unit == kUnits.end())
-      object.fail("times", fmt::format("'{}' is no unit", word), suggestion(word, unit_names()));
+    if (unit == kUnits.end()) object.fail("times", fmt::format("'{}' is no unit", word), unit_suggestion(word));
     measure.times = unit->factor;
     return;
   }

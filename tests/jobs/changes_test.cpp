@@ -74,12 +74,12 @@ class Changes : public testing::Test {
 TEST_F(Changes, NameEachChangedPlaceWithItsGainAndNothingElse) {
   const std::string text = page();
   EXPECT_NE(text.find("# What is changed in the command of t\n\nThe best is trial 1, 1.50 times trial 0 as measured. "
-                      "All changes together, by the model: 50 % better (40 % to 60 %)."),
+                      "All changes together, by the model: 1.5 times better (1.4 to 1.6)."),
             std::string::npos)
       << text;
   const char* rows =
       "| flag, key or variable | before | after | gain |\n|---|---|---|---|\n"
-      "| `$WORKERS` | `0` | `1` | 50 % better (40 % to 60 %) |\n"
+      "| `$WORKERS` | `0` | `1` | 1.5 times better (1.4 to 1.6) |\n"
       "| `--mbs` | `1` | `4` | 30 % better (20 % to 40 %) |\n"
       "| `--amp` |  | there | 40 % better (30 % to 50 %) |\n"
       "| `conf.yaml: train.lr` | `0.1` | `0.2` | no clear effect (-10 % to 10 %) |\n\n";

@@ -138,6 +138,19 @@ TEST(Recipe, WhatACommandCannotBeToldIsSaid) {
   EXPECT_NE(error("lr").find("does not know the parameter lr"), std::string::npos) << error("lr");
 }
 
+TEST(Recipe, ChecksCompareWithTheBatchThatStays) {
+  const Recipe megatron = find_recipe("megatron");
+  const auto equals = [&](const std::string& flags) {
+    const RecipeJob job = read_job(megatron, inputs("torchrun --nproc_per_node 4 pretrain_gpt.py " + flags));
+    return runner_block(megatron, job, {"micro_batch"}).block.at("checks").at(0).at("equals").get<std::string>();
+  };
+  EXPECT_EQ(equals("--micro-batch-size 2 --global-batch-size 32"), "32");
+  EXPECT_EQ(equals("--micro-batch-size 2"), "8") << "Megatron's own default: micro-batch times data-parallel ranks";
+  const RecipeJob unknown = read_job(megatron, inputs("srun pretrain_gpt.py --micro-batch-size 2"));
+  const Json block = runner_block(megatron, unknown, {"micro_batch"}).block;
+  EXPECT_EQ(block.at("checks").size(), megatron.checks.size() - 1) << "nobody knows the batch";
+}
+
 TEST(ConfigValues, AreFlattenedAlikeFromAllFormats) {
   const ConfigValues yaml =
       config_values_of("a:\n  b: 2\n  c: [x, 1.5]\n  d: true\n  e: '7'\n  f: null\n", ".yaml", "y");

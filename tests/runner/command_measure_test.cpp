@@ -198,6 +198,18 @@ TEST_F(CommandMeasure, AnObjectiveThatOnlyTheEndTellsLetsTheProgramRunToItsEnd) 
   EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("val_loss"), 2.25);
 }
 
+TEST_F(CommandMeasure, WithoutAWorkloadTheBatchIsTakenOnlyWhereTheObjectiveNeedsIt) {
+  space::JobFacts facts;
+  facts.ranks = 2;
+  facts.well_known = false;
+  job_.space = space::Space({{.name = "micro_batch", .values = {std::int64_t{1}, std::int64_t{2}}}}, facts);
+  job_.metric = "step_time_s";
+  EXPECT_FALSE(std::get<trial::Measured>(run(kAndGoOn)).metrics.contains("samples_per_s"));
+  job_.metric = "throughput";
+  EXPECT_EQ(std::get<trial::Measured>(run(kAndGoOn)).metrics.at("throughput"), 8.0)
+      << "2 ranks of 2 sequences in 0.5 s";
+}
+
 TEST_F(CommandMeasure, AnEarlierRunOfTheSameTrialIsNotRead) {
   run(kAndGoOn);
   expect_failed(run("exit 0"), trial::FailureReason::kBadResult);

@@ -267,6 +267,20 @@ class TrialWriter {
     }
   }
 
+  // A batch that stays is a number: a session without a workload has no name for it.
+  Json kept_checks() const {
+    const std::string batch = "{train_batch_size}";
+    Json kept = Json::array();
+    for (Json check : recipe_.checks) {
+      if (check.at("equals") == batch) {
+        if (!own_.train_batch_size || varies(space::kAccumulation)) continue;
+        check["equals"] = std::to_string(*own_.train_batch_size);
+      }
+      kept.push_back(std::move(check));
+    }
+    return kept;
+  }
+
   Json block() {
     Json block = {{"kind", "command"}, {"argv", words_.take()}};
     for (const auto* variables : {&recipe_.env, &recipe_.training_env}) {
@@ -282,7 +296,7 @@ class TrialWriter {
       block["warmup_steps"] = recipe_.warmup_steps;
       block["measure_steps"] = recipe_.measure_steps;
     }
-    if (!recipe_.checks.empty()) block["checks"] = recipe_.checks;
+    if (const Json checks = kept_checks(); !checks.empty()) block["checks"] = checks;
     if (!recipe_.oom_patterns.empty()) block["oom_patterns"] = recipe_.oom_patterns;
     block["recipe"] = recipe_.name;
     return block;

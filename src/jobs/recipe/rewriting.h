@@ -32,7 +32,9 @@ struct RunnerBlock {
 /// How trials are run: the command with placeholders in place of what is varied, without what saves and evaluates, and
 /// with what stops it; the environment; files with keys to set; measurements and checks. No other word changes, and
 /// braces in the user's words are escaped. The values of parameters that are not varied stay the command's.
-/// gradient_accumulation_steps is written where the job has a place for it and micro-batch or a parallelism varies.
+/// gradient_accumulation_steps is written where the job has a place for it and micro-batch or a parallelism varies: a
+/// session without a workload, which has no batch identity, lets it vary too. Checks of the batch compare with the
+/// command's own, and are left out where it varies.
 RunnerBlock runner_block(const Recipe& recipe, const RecipeJob& job, const std::vector<std::string>& varied);
 
 /// The user's command with a configuration: nothing is removed, and nothing added but what the values need.

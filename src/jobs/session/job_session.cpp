@@ -141,10 +141,9 @@ class SessionMaker {
 
   // The session's own, if it says one.
   workload::ClusterSpec cluster() const {
-    const std::filesystem::path base = std::filesystem::absolute(request_.session).parent_path();
-    return json_.contains("cluster")
-               ? workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster", base)
-               : workload::read_cluster(machine_.cluster, "this node", "");
+    if (!json_.contains("cluster")) return workload::read_cluster(machine_.cluster, "this node", "");
+    return workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster",
+                                  std::filesystem::absolute(request_.session).parent_path());
   }
 
   void make_by_options() {

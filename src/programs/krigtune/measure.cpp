@@ -118,7 +118,8 @@ ShownMatch shown_match(const trial::MeasureSpec& spec, std::int64_t number, cons
     shown.means = "is no number";
   } else {
     const std::string unit = trial::unit_of_measure(shown.name);
-    shown.means = number_text(*match.value * spec.metrics[match.metric].times) + (unit.empty() ? "" : " " + unit) +
+    shown.means = fmt::format("{:.6g}", *match.value * spec.metrics[match.metric].times) +
+                  (unit.empty() ? "" : " " + unit) +
                   (spec.metrics[match.metric].per == trial::MeasureScope::kGpu ? " a GPU" : "");
   }
   return shown;

@@ -1,0 +1,29 @@
+#!/bin/sh
+# A virtual environment with PyTorch from PyPI for a machine without a GPU; prints its interpreter, all else goes to
+# stderr.  usage: setup_torch.sh      (torch 2.15.0; 530 MB to download, 1.6 GB on disk; Linux, x86-64)
+#
+# Lies under ${XDG_CACHE_HOME:-~/.cache}/krigtune/torch-2.15.0. Runs again in no time; an interrupted one begins again.
+# Takes ${PYTHON:-python3} (3.10 or newer), gcc, nm, readelf.  Exit code 77: PyPI is out of reach, or breaks off within
+# torch; 1: any other trouble.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/setup_common.sh"
+
+# torch's wheel loads CUDA's libraries at import though nothing here calls them: empty ones instead of 3 GB of packages.
+make_torch() {
+  say "torch $torch_version and what DeepSpeed needs from PyPI into $torch: 530 MB to download, a minute"
+  rm -rf "$torch"
+  "${PYTHON:-python3}" -m venv "$torch" || fail "${PYTHON:-python3} makes no virtual environment: install python3-venv"
+  ask_pypi
+  install --no-deps "torch==$torch_version" || { say "torch did not come: 530 MB over this connection?"; exit 77; }
+  install numpy typing_extensions filelock sympy networkx jinja2 fsspec setuptools==80.9.0 wheel hjson ninja \
+    py-cpuinfo psutil pydantic msgpack tqdm einops packaging tabulate || fail "pip could not install torch's and DeepSpeed's needs"
+  "$torch/bin/python" "$here/empty_cuda_libs.py" "$(site "$torch/bin/python")/torch/lib" || fail "no empty CUDA libraries"
+  "$torch/bin/python" -c 'import torch' >&2 || fail "torch $torch_version does not load"
+  touch "$torch/complete"
+}
+
+lock_cache
+[ -e "$torch/complete" ] || make_torch
+echo "$torch/bin/python"

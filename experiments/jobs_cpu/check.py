@@ -1,0 +1,156 @@
+"""Tunes real training jobs on two CPU ranks from the commands that their users type; kills krigtune in between; trains on with
+what it found, and compares that with the best of a grid of 16 configurations. Run by scripts/jobs-check.
+
+  check.py [--short] [--only JOB] KRIGTUNE FOLDER        by the interpreter that setup.sh prints
+
+One line of what was expected and what was seen, and exit code 1, where something is not as it should be.
+
+How the grid and the tuned command are compared: each configuration of the grid is launched once. Its best of 16 noisy values
+is too good by chance, and the machine may be busier later; so both are launched again, in turns, `rounds` times each, and the
+medians are compared. The tuned command may be slower by what the launches of one and the same command differ (half the range
+over the median), and at least by ALLOWED.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE.parent))
+from check_session import Children, Missed, Session, expect, make_folder, wait_for  # noqa: E402
+from jobs import all_jobs  # noqa: E402
+
+ALLOWED = 0.10
+GLOO_ABORTS = "terminate called without an active exception"  # about one run in fifteen, at its very end
+
+
+class Check:
+    """One job: where it works and what it starts."""
+
+    def __init__(self, krigtune, folder, job, short):
+        self.krigtune, self.folder, self.job, self.short = krigtune, folder, job, short
+        self.grid = job.grid[::4] if short else job.grid
+        self.trials = 5 if short else job.trials
+        self.rounds = 2 if short else 3
+        self.session = Session(folder / "run")
+        self.children = Children(
+            OMP_NUM_THREADS="1", TORCHDYNAMO_DISABLE="1", HF_HUB_OFFLINE="1", PYTHONUNBUFFERED="1",
+            TOKENIZERS_PARALLELISM="false", PYTHONDONTWRITEBYTECODE="1",
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        self.best_point = None
+
+    def launch(self, words, name):
+        """What the job prints; it has to end with exit code 0, the second time at the latest where gloo aborts."""
+        for _ in range(2):
+            done = subprocess.run(words, cwd=self.folder, env=self.children.environment, text=True, errors="replace",
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            (self.folder / name).write_text(done.stdout)
+            if done.returncode == 0 or GLOO_ABORTS not in done.stdout:
+                break
+        expect(done.returncode == 0, f"exit code 0 of {' '.join(map(str, words))}",
+               f"{done.returncode}, see {self.folder / name}")
+        return done.stdout
+
+    def measure(self, words, name):
+        value = self.job.throughput(self.launch(words, name))
+        expect(value is not None, f"a throughput in {self.folder / name}", "none")
+        return value
+
+    def tune(self, log):
+        """The command that the user types, twice the same."""
+        words = [self.krigtune, "tune", *self.job.options, "--out", str(self.session.run), "--trials", str(self.trials),
+                 "--full-budget", "--", *self.job.command]
+        return subprocess.Popen(words, cwd=self.folder, env=self.children.environment, stdin=subprocess.DEVNULL,
+                                stdout=log, stderr=subprocess.STDOUT)
+
+
+def measure_grid(check):
+    values = [(check.measure(check.job.command + check.job.flags_of(point), f"grid_{i:02}.log"), i)
+              for i, point in enumerate(check.grid)]
+    best, i = max(values)
+    check.best_point = check.grid[i]
+    return f"{len(values)} configurations, {min(values)[0]:.4g} to {best:.4g} {check.job.unit}; best {check.best_point}"
+
+
+def kill_in_the_middle(check):
+    """kill -9 of krigtune while the third trial trains: its first step has been printed."""
+    def third_trains():
+        logs = list(check.session.run.glob("trials/0002*/std*.log"))
+        return any(check.job.throughput(log.read_text(errors="replace")) for log in logs)
+    with open(check.folder / "killed.log", "w", encoding="utf-8") as log:
+        session = check.tune(log)
+        wait_for("a third trial that trains", lambda: session.poll() is not None or third_trains())
+    expect(session.poll() is None, "krigtune at its third trial", f"its end, see {check.folder}/killed.log")
+    return check.session.kill(session, check.children)
+
+
+def resume(check):
+    with open(check.folder / "resumed.log", "w", encoding="utf-8") as log:
+        code = check.tune(log).wait()
+    expect(code == 0, "krigtune to end with exit code 0", f"{code}, see {check.folder}/resumed.log")
+    rows = check.session.expect_resumed(2)
+    expect(len(rows) == check.trials + 1, f"{check.trials} trials beside the interrupted one", len(rows) - 1)
+    bad = [row["trial"] for row in rows if row["status"] not in ("ok", "bounded") and row["reason"] != "interrupted"]
+    expect(not bad, "all trials to have run", f"trials {', '.join(bad)} did not, see {check.session.run}/trials")
+    return f"trial 2 was asked again, then {len(rows) - 4} more; none twice"
+
+
+def train_on(check):
+    """The command of cmd_optimal.txt as it stands, in turns with the best of the grid."""
+    command = ["sh", str(check.session.run / "cmd_optimal.txt")]
+    grid = check.job.command + check.job.flags_of(check.best_point)
+    tuned, theirs = [], []
+    for i in range(check.rounds):
+        tuned.append(check.measure(command, f"tuned_{i}.log"))
+        theirs.append(check.measure(grid, f"best_of_grid_{i}.log"))
+    noise = max((max(values) - min(values)) / 2 / statistics.median(values) for values in (tuned, theirs))
+    ratio = statistics.median(tuned) / statistics.median(theirs)
+    expect(ratio >= 1 - max(ALLOWED, noise), "cmd_optimal.txt to be as fast as the best of the grid, within noise",
+           f"{ratio:.2f} times, noise {noise:.2f}")
+    return f"exit code 0; {ratio:.2f} times the best of the grid's {statistics.median(theirs):.4g} {check.job.unit} (noise {noise:.0%})"
+
+
+PARTS = [("grid", measure_grid), ("kill -9 while trial 2 trains", kill_in_the_middle),
+         ("the same command again", resume), ("cmd_optimal.txt trains on", train_on)]
+
+
+def run(check):
+    print(f"{check.job.name}: {check.trials} trials and a grid of {len(check.grid)}, each a launch of two CPU ranks", flush=True)
+    for name, part in PARTS:
+        begin = time.monotonic()
+        what = part(check)
+        print(f"{time.monotonic() - begin:6.0f} s  {name:30} {what}", flush=True)
+
+
+def prepare(name, folder):
+    if name == "sft" and not (folder / "tiny/data/train.jsonl").exists():
+        subprocess.run([sys.executable, HERE / "make_tiny_llama.py", folder / "tiny"], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="the FSDP2 job alone, 5 trials, a grid of 4")
+    parser.add_argument("--only", metavar="JOB", help="fsdp, trainer, sft or lightning")
+    parser.add_argument("krigtune", type=os.path.abspath)
+    parser.add_argument("folder", type=Path)
+    args = parser.parse_args()
+    folder = args.folder.resolve()
+    for name, job in all_jobs(folder, args.short).items():
+        if args.only in (None, name):
+            check = Check(args.krigtune, make_folder(folder / name), job, args.short)
+            prepare(name, folder / name)
+            try:
+                run(check)
+            except Missed as missed:
+                sys.exit(f"jobs-check: {job.name}: {missed}")
+            finally:
+                check.children.end_all()
+
+
+if __name__ == "__main__":
+    main()
