@@ -9,6 +9,8 @@ How the grid and the tuned command are compared: each configuration of the grid 
 is too good by chance, and the machine may be busier later; so both are launched again, in turns, `rounds` times each, and the
 medians are compared. The tuned command may be slower by what the launches of one and the same command differ (half the range
 over the median), and at least by ALLOWED.
+
+--short measures no grid: the tuned command is compared in the same way with the user's own, than which it has to be faster.
 """
 import argparse
 import os
@@ -25,6 +27,7 @@ from check_session import Children, Missed, Session, expect, make_folder, wait_f
 from jobs import all_jobs  # noqa: E402
 
 ALLOWED = 0.10
+SHORT_GAIN = 1.3  # of the tuned command of the FSDP2 job over its user's: 4 to 6 times were seen
 GLOO_ABORTS = "terminate called without an active exception"  # about one run in fifteen, at its very end
 
 
@@ -33,7 +36,7 @@ class Check:
 
     def __init__(self, krigtune, folder, job, short):
         self.krigtune, self.folder, self.job, self.short = krigtune, folder, job, short
-        self.grid = job.grid[::4] if short else job.grid
+        self.grid = [] if short else job.grid
         self.trials = 5 if short else job.trials
         self.rounds = 2 if short else 3
         self.session = Session(folder / "run")
@@ -100,18 +103,20 @@ def resume(check):
 
 
 def train_on(check):
-    """The command of cmd_optimal.txt as it stands, in turns with the best of the grid."""
+    """The command of cmd_optimal.txt as it stands, in turns with the best of the grid, or with the user's own."""
     command = ["sh", str(check.session.run / "cmd_optimal.txt")]
-    grid = check.job.command + check.job.flags_of(check.best_point)
+    other = "the user's command" if check.short else "the best of the grid"
+    words = check.job.command + (check.job.flags_of(check.best_point) if check.best_point else [])
     tuned, theirs = [], []
     for i in range(check.rounds):
         tuned.append(check.measure(command, f"tuned_{i}.log"))
-        theirs.append(check.measure(grid, f"best_of_grid_{i}.log"))
+        theirs.append(check.measure(words, f"compared_{i}.log"))
     noise = max((max(values) - min(values)) / 2 / statistics.median(values) for values in (tuned, theirs))
     ratio = statistics.median(tuned) / statistics.median(theirs)
-    expect(ratio >= 1 - max(ALLOWED, noise), "cmd_optimal.txt to be as fast as the best of the grid, within noise",
-           f"{ratio:.2f} times, noise {noise:.2f}")
-    return f"exit code 0; {ratio:.2f} times the best of the grid's {statistics.median(theirs):.4g} {check.job.unit} (noise {noise:.0%})"
+    least = SHORT_GAIN if check.short else 1 - max(ALLOWED, noise)
+    expect(ratio >= least, f"cmd_optimal.txt to be {least:.2f} times as fast as {other}", f"{ratio:.2f} times, noise {noise:.0%}")
+    return (f"exit code 0; {statistics.median(tuned):.4g} {check.job.unit}, {ratio:.2f} times {other} (noise {noise:.0%}, "
+            f"{check.rounds} rounds)")
 
 
 PARTS = [("grid", measure_grid), ("kill -9 while trial 2 trains", kill_in_the_middle),
@@ -119,8 +124,11 @@ PARTS = [("grid", measure_grid), ("kill -9 while trial 2 trains", kill_in_the_mi
 
 
 def run(check):
-    print(f"{check.job.name}: {check.trials} trials and a grid of {len(check.grid)}, each a launch of two CPU ranks", flush=True)
+    grid = f" and a grid of {len(check.grid)}" if check.grid else ""
+    print(f"{check.job.name}: {check.trials} trials{grid}, each a launch of two CPU ranks", flush=True)
     for name, part in PARTS:
+        if part is measure_grid and not check.grid:
+            continue
         begin = time.monotonic()
         what = part(check)
         print(f"{time.monotonic() - begin:6.0f} s  {name:30} {what}", flush=True)
@@ -134,7 +142,7 @@ def prepare(name, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="the FSDP2 job alone, 5 trials, a grid of 4")
+    parser.add_argument("--short", action="store_true", help="the FSDP2 job alone, 5 trials, no grid")
     parser.add_argument("--only", metavar="JOB", help="fsdp, trainer, sft or lightning")
     parser.add_argument("krigtune", type=os.path.abspath)
     parser.add_argument("folder", type=Path)

@@ -84,9 +84,9 @@ TEST(Measure, ShowsOfALongLineWhatIsAroundTheNumber) {
       dir.write("train.log", std::string(500, 'x') + " \xE2\x94\x81 loss 6.9 " + std::string(500, 'y') + "\n").string();
   const Said said = run_krigtune({"measure", "--log", log, "--regex", "loss=loss ([0-9.]+)"});
   const std::string line = said.out.substr(0, said.out.find('\n'));
-  EXPECT_EQ(line.substr(0, 30), "     1  ...xxxxx \xE2\x94\x81 loss 6.9 y");
+  EXPECT_EQ(line.substr(0, 31), "     1  ...xxxxx \xE2\x94\x81 loss 6.9 y");
   EXPECT_EQ(line.substr(line.size() - 4), "y...");
-  EXPECT_EQ(said.out.substr(line.size() + 1, 40), "                   ~~~~~^^^  loss: 6.9\n");
+  EXPECT_EQ(said.out.substr(line.size() + 1, 39), "                   ~~~~~^^^  loss: 6.9\n");
 }
 
 TEST(Measure, ColoursOnATerminalUnlessNobodyWantsThem) {

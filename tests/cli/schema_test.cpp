@@ -64,6 +64,10 @@ constexpr const char* kGoodput =
         "runner": {"kind": "none"}, "objective": {"metric": "goodput", "base_batch": 8,
         "noise_scale": [{"batch": 8, "squared_norm": 3}, {"batch": 16, "squared_norm": 2}]}})";
 
+constexpr const char* kMeasured =
+    R"({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"],
+        "measure": {"loss": {"wall": "loss"}}, "checks": [{"regex": "x", "equals": "1"}]}})";
+
 // Something that the schema takes where a key must be there.
 Json any_value_of(const Json& schema) {
   const Json& shape = schema.contains("anyOf") ? schema["anyOf"][0] : schema;
@@ -109,6 +113,8 @@ const std::vector<Place>& places() {
         {"/properties/objective/properties/noise_scale/anyOf/1/items", kGoodput, "/objective/noise_scale/0"},
         {"/properties/runner/allOf/0/then", kTrained, "/runner"},
         {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},
+        {"/properties/runner/allOf/3/then/properties/measure/additionalProperties", kMeasured, "/runner/measure/loss"},
+        {"/properties/runner/allOf/3/then/properties/checks/items", kMeasured, "/runner/checks/0"},
         {"/properties/budget", kTrained, "/budget"},
         {"/properties/grid", kTrained, "/grid"},
         {"/properties/stagewise", kTrained, "/stagewise"},

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: jobs_standins.sh KRIGTUNE SOURCE_DIR
 # Megatron-LM and torchtitan, by programs that take their flags, refuse what they refuse and print their lines (jobs/): tuned
-# from the plain command to within 3 % of the best configuration of the space; what the job refuses is never asked for; the
+# from the plain command to within 3 % of the best of all configurations of the space; what the job refuses is never asked for; the
 # command that is written trains on, with all that its user said.
 set -euo pipefail
 jobs=$2/tests/e2e/jobs
@@ -22,11 +22,12 @@ torchtitan=(torchrun --nproc_per_node=8 --rdzv_backend c10d --rdzv_endpoint=loca
 # column NAME of trials.csv
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) c = i; next } { print $c }' "$1"; }
 
-# check NAME REGEX COMMAND...: REGEX is what every line of cmd_optimal.txt's command has to match.
+# check NAME TRIALS REGEX COMMAND...: REGEX is what the command of cmd_optimal.txt has to match. No stop rule ends the session,
+# so that it is the search that is seen.
 check() {
-  local name=$1 kept=$2 best found count running where
-  shift 2
-  "krigtune" tune --out "run_$name" --seed 1 -- "$@" >out 2>err </dev/null || fail "krigtune tune of $name"
+  local name=$1 trials=$2 kept=$3 best found count running where
+  shift 3
+  krigtune tune --out "run_$name" --seed 1 --trials "$trials" --full-budget -- "$@" >out 2>err </dev/null || fail "krigtune tune of $name"
   if column "run_$name/trials.csv" status | grep -qvE '^(ok|bounded|oom)$'; then
     fail "$name: trials that neither ran nor ran out of memory: $(cut -d, -f1-12 "run_$name/trials.csv")"
   fi
@@ -63,6 +64,6 @@ refuses 2 'Unrecognized options: --training.steps 3' "${torchtitan[@]}" --traini
 refuses 1 'Set --training.disable_cuda_graphs' \
   "${torchtitan[@]:0:${#torchtitan[@]}-1}" --parallelism.pipeline_parallel_degree 2
 
-check megatron '--train-iters 30 .*--save checkpoints' "${megatron[@]}"
+check megatron 60 '--train-iters 30 .*--save checkpoints' "${megatron[@]}"
 [ "$(cat checkpoints/latest_checkpointed_iteration.txt)" = 30 ] || fail "megatron: the tuned run has not saved its checkpoint"
-check torchtitan '--training.steps 30' "${torchtitan[@]}"
+check torchtitan 30 '--training.steps 30' "${torchtitan[@]}"

@@ -127,6 +127,42 @@ TEST_F(JobSession, SaysWhatToAdd) {
   EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--minimize goes with --metric", 0), 0U);
 }
 
+TEST_F(JobSession, OfARecipeNeedsNoOptions) {
+  const std::string command =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 12 --hidden-size 1024 --num-attention-heads 16 "
+      "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 2 --global-batch-size 64 --vocab-size 32000 "
+      "--tensor-model-parallel-size 2 --bf16 --save checkpoints";
+  const jobs::WrittenSession written = made(command, {}, "");
+  const Json& json = written.json;
+  EXPECT_EQ(json["space"]["micro_batch"].dump(), "[1,2,4,8,16,32,64]");
+  EXPECT_EQ(json["space"]["tensor_parallel"].dump(), "[1,2,4,8]");
+  EXPECT_FALSE(json["space"].contains("gradient_accumulation_steps"));  // Megatron and the session derive it
+  EXPECT_EQ(json["workload"]["train_batch_size"], 64);
+  EXPECT_EQ(json["baseline"]["micro_batch"], 2);
+  EXPECT_EQ(json["baseline"]["tensor_parallel"], 2);
+  EXPECT_EQ(json["runner"]["recipe"], "megatron");
+  EXPECT_EQ(json["runner"]["command"].get<std::vector<std::string>>(), words_of(command));
+  EXPECT_EQ(json["runner"]["argv"].dump().find("--save"), std::string::npos);
+  EXPECT_FALSE(json.contains("objective"));
+  EXPECT_FALSE(written.notes.empty());
+  EXPECT_NO_THROW(jobs::session_of_job(request_));
+}
+
+TEST_F(JobSession, OfARecipeVariesWhatIsAskedForInTheRecipesPlaces) {
+  const Json json = made(
+                        "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "
+                        "--clip-grad 1.0",
+                        {"micro_batch=--mbs:1,2,4", "clip=--clip-grad:0.5,1"}, "")
+                        .json;
+  EXPECT_EQ(json["space"].dump(), R"({"micro_batch":[1,2,4],"clip":[0.5,1]})");
+  const std::string argv = json["runner"]["argv"].dump();
+  EXPECT_NE(argv.find(R"("--micro-batch-size","{micro_batch}")"), std::string::npos) << argv;
+  EXPECT_NE(argv.find(R"("--clip-grad","{clip}")"), std::string::npos) << argv;
+  const std::string own = json["runner"]["command"].dump();
+  EXPECT_NE(own.find(R"("--micro-batch-size","2")"), std::string::npos) << own;
+  EXPECT_NE(own.find(R"("--clip-grad","{clip}")"), std::string::npos) << own;
+}
+
 TEST_F(JobSession, IsNamedForTheScript) {
   EXPECT_EQ(jobs::job_name(words_of("torchrun --nproc_per_node 2 conf/train.v2.py --x train.py")), "train.v2");
   EXPECT_EQ(jobs::job_name(words_of("python -m trl.scripts.sft --x 1")), "sft");

@@ -88,7 +88,7 @@ LossCheck check_of_job(const report::RunView& run, const DsUserJob& job, const j
                         same_data(job, reference.proposal.configuration, best.proposal.configuration));
 }
 
-// Of any other command, by the parameters alone: what krigtune does not know may change what is learned.
+// Of any other command, by the parameters alone.
 SameData same_data(const space::Configuration& a, const space::Configuration& b) {
   const auto batch = [](const space::Configuration& one) {
     const auto count = [&](const char* name) { return static_cast<double>(one.integer(name, 1)); };
@@ -101,15 +101,22 @@ SameData same_data(const space::Configuration& a, const space::Configuration& b)
   return same;
 }
 
-std::string unknown_change(const search::Changes& changes) {
+// What neither krigtune nor a recipe knows may change what is learned. Of a recipe's command the user's own words name
+// what the recipe does not know.
+std::string unknown_change(const runner::CommandSpec& command, const search::Changes& changes) {
+  const auto names_it = [](const std::string& name) {
+    return [placeholder = "{" + name + "}"](const std::string& word) { return word.find(placeholder) != word.npos; };
+  };
   for (const search::Change& change : changes.each) {
-    if (space::find_well_known(change.parameter) == nullptr) return change.parameter;
+    if (space::find_well_known(change.parameter) != nullptr) continue;
+    const auto& own = command.users_command;
+    if (own.empty() || std::any_of(own.begin(), own.end(), names_it(change.parameter))) return change.parameter;
   }
   return "";
 }
 
 LossCheck check_of_command(const report::RunView& run, const journal::Trial& reference, const journal::Trial& best) {
-  const std::string other = unknown_change(run.best->changes);
+  const std::string other = unknown_change(std::get<runner::CommandSpec>(run.session.runner), run.best->changes);
   if (!other.empty()) return unknown(fmt::format("'{}' differs, which may change what is learned", other));
   return compare_losses(losses_of(run, reference, "measured.json"), losses_of(run, best, "measured.json"),
                         same_data(reference.proposal.configuration, best.proposal.configuration));

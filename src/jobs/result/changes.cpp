@@ -59,7 +59,8 @@ class JobChanges {
   }
 
   std::vector<report::ChangedPlace> rows() const {
-    const std::vector<SaidPlace> before = places(before_);
+    const std::vector<SaidPlace> before =
+        said_places(own_command(run_.session, before_, run_.best->configuration, place()), switches_);
     std::vector<report::ChangedPlace> rows;
     for (const SaidPlace& now : after_places_) {
       const SaidPlace* was = find_place(before, now.place);
@@ -72,11 +73,13 @@ class JobChanges {
   }
 
  private:
-  std::vector<SaidPlace> places(const space::Configuration& configuration) const {
+  TrainingPlace place() const {
     const std::filesystem::path directory = std::filesystem::absolute(run_.directory).lexically_normal();
-    const TrainingPlace place{directory, directory / "config_optimal.json", directory / "result_optimal.json",
-                              run_.best->trial};
-    return said_places(training_command(run_.session, configuration, place), switches_);
+    return {directory, directory / "config_optimal.json", directory / "result_optimal.json", run_.best->trial};
+  }
+
+  std::vector<SaidPlace> places(const space::Configuration& configuration) const {
+    return said_places(training_command(run_.session, configuration, place()), switches_);
   }
 
   // Of several the one that changes the least else.
@@ -118,10 +121,11 @@ class JobChanges {
     return said->text.empty() ? "there" : fmt::format("`{}`", said->text);
   }
 
-  report::ChangedPlace row(const std::string& place, const SaidPlace* was, const SaidPlace* now) const {
-    const auto owner = owners_.find(place);
-    return {fmt::format("`{}`", place), cell(was), now == nullptr ? "left out" : cell(now),
-            owner == owners_.end() ? "" : report::gain_of_parameter(run_.session.objective, *run_.best, owner->second)};
+  report::ChangedPlace row(const std::string& name, const SaidPlace* was, const SaidPlace* now) const {
+    const auto owner = owners_.find(name);
+    const std::string parameter = owner == owners_.end() ? "" : owner->second;  // none: trial 0 had it
+    return {fmt::format("`{}`", name), cell(was), now == nullptr ? "left out" : cell(now),
+            report::gain_of_parameter(run_.session.objective, *run_.best, parameter)};
   }
 
   // Of a command that reads its configuration from a file.
@@ -182,7 +186,11 @@ std::optional<std::string> changes_of_job(const report::RunView& run) {
   }
   const std::vector<std::string> advice = deepspeed::batch_advice_lines(run);
   if (!advice.empty()) page.notes.push_back(join(advice, "\n"));
-  page.changes = JobChanges(run, *before).rows();
+  try {
+    page.changes = JobChanges(run, *before).rows();
+  } catch (const UserError& error) {  // a file of the user's that is gone: the trials are worth the page anyway
+    page.warnings.emplace_back(error.what());
+  }
   return report::changes_page(page, run.session.objective, *run.best);
 }
 

@@ -59,21 +59,32 @@ std::string variable_of(const trial::Environment& assigned, const std::string& n
   return value == nullptr ? "" : value;
 }
 
+// The user's words with their assignments apart.
+TrainingCommand users_words(const runner::CommandSpec& spec, const Recipe& recipe, const session::Session& session,
+                            const space::Configuration& configuration, const TrainingPlace& place) {
+  TrainingCommand made;
+  made.argv = started(without_recipe(spec, recipe), session, configuration, place).argv;
+  const std::size_t assigned = leading_assignments(made.argv);
+  for (std::size_t i = 0; i < assigned; ++i) {
+    const std::size_t equals = made.argv[i].find('=');
+    made.environment.emplace_back(made.argv[i].substr(0, equals), made.argv[i].substr(equals + 1));
+  }
+  made.argv.erase(made.argv.begin(), made.argv.begin() + static_cast<std::ptrdiff_t>(assigned));
+  return made;
+}
+
+OptimalCommand optimal_of(const runner::CommandSpec& spec, const Recipe& recipe, const TrainingCommand& own,
+                          const session::Session& session, const space::Configuration& configuration) {
+  const auto variable = [&](const std::string& name) { return variable_of(own.environment, name); };
+  const RecipeJob job = read_job(recipe, {own.argv, spec.working_directory, variable, session.cluster.ranks()});
+  return optimal_command(recipe, job, configuration);
+}
+
 TrainingCommand by_recipe(const runner::CommandSpec& spec, const session::Session& session,
                           const space::Configuration& configuration, const TrainingPlace& place) {
   const Recipe recipe = find_recipe(spec.recipe);
-  std::vector<std::string> words = started(without_recipe(spec, recipe), session, configuration, place).argv;
-  TrainingCommand made;
-  const std::size_t assigned = leading_assignments(words);
-  for (std::size_t i = 0; i < assigned; ++i) {
-    const std::size_t equals = words[i].find('=');
-    made.environment.emplace_back(words[i].substr(0, equals), words[i].substr(equals + 1));
-  }
-  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(assigned));
-  const RecipeJob job = read_job(
-      recipe, {words, spec.working_directory,
-               [&](const std::string& name) { return variable_of(made.environment, name); }, session.cluster.ranks()});
-  OptimalCommand optimal = optimal_command(recipe, job, configuration);
+  TrainingCommand made = users_words(spec, recipe, session, configuration, place);
+  OptimalCommand optimal = optimal_of(spec, recipe, made, session, configuration);
   for (auto& [name, value] : optimal.env) {
     std::erase_if(made.environment, [&, &name = name](const auto& known) { return known.first == name; });
     made.environment.emplace_back(name, value);
@@ -87,14 +98,29 @@ TrainingCommand by_recipe(const runner::CommandSpec& spec, const session::Sessio
   return made;
 }
 
+bool is_by_recipe(const runner::CommandSpec& spec) { return !spec.recipe.empty() && !spec.users_command.empty(); }
+
 }  // namespace
 
 TrainingCommand training_command(const session::Session& session, const space::Configuration& configuration,
                                  const TrainingPlace& place) {
   const auto& spec = std::get<runner::CommandSpec>(session.runner);
-  if (!spec.recipe.empty() && !spec.users_command.empty()) return by_recipe(spec, session, configuration, place);
+  if (is_by_recipe(spec)) return by_recipe(spec, session, configuration, place);
   runner::JobCommand::Start start = started(spec, session, configuration, place);
   return {std::move(start.argv), std::move(start.environment), std::move(start.files)};
+}
+
+TrainingCommand own_command(const session::Session& session, const space::Configuration& baseline,
+                            const space::Configuration& best, const TrainingPlace& place) {
+  const auto& spec = std::get<runner::CommandSpec>(session.runner);
+  if (!is_by_recipe(spec)) return training_command(session, baseline, place);
+  const Recipe recipe = find_recipe(spec.recipe);
+  TrainingCommand own = users_words(spec, recipe, session, baseline, place);
+  for (const auto& [file, values] : optimal_of(spec, recipe, own, session, best).set) {
+    const std::filesystem::path path = spec.working_directory / file;
+    own.files.emplace_back(path.filename().string(), read_text(path));
+  }
+  return own;
 }
 
 }  // namespace krigtune::jobs

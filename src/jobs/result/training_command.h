@@ -31,4 +31,9 @@ struct TrainingPlace {
 TrainingCommand training_command(const session::Session& session, const space::Configuration& configuration,
                                  const TrainingPlace& place);
 
+/// What it is compared with: the user's own words. Without a recipe training_command() of `baseline`; with one the
+/// files are those that the command of `best` changes, as they are.
+TrainingCommand own_command(const session::Session& session, const space::Configuration& baseline,
+                            const space::Configuration& best, const TrainingPlace& place);
+
 }  // namespace krigtune::jobs

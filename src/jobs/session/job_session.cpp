@@ -80,7 +80,8 @@ class SessionMaker {
     set_metric();
     if (!json_.contains("cluster")) json_["cluster"] = machine_.cluster;
     const bool has_launcher = !read_command(words_).stages.empty();
-    return {std::move(json_), std::move(remarks_), has_launcher ? machine_.ranks : std::nullopt};
+    return {std::move(json_), std::move(remarks_), recipe_ != nullptr ? recipe_->notes : std::vector<std::string>(),
+            has_launcher ? machine_.ranks : std::nullopt};
   }
 
  private:
@@ -290,7 +291,6 @@ class SessionMaker {
       json_["memory"]["limit_gib"] = *machine_.rank_gib;
     remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
-    remarks_.insert(remarks_.end(), recipe.notes.begin(), recipe.notes.end());
   }
 
   // The parameters that the recipe writes; json_["space"] gets their values.
@@ -414,7 +414,7 @@ JobSession session_of_job(const JobRequest& request) {
                                 *written.ranks),
                     "change one of them, or leave \"cluster\" out");
   }
-  return {std::move(written.json), std::move(session), std::move(written.remarks)};
+  return {std::move(written.json), std::move(session), std::move(written.remarks), std::move(written.notes)};
 }
 
 std::filesystem::path job_file(const std::vector<std::string>& command) {

@@ -42,6 +42,7 @@ struct JobRequest {
 struct WrittenSession {
   Json json;                          ///< for read_session()
   std::vector<std::string> remarks;   ///< one line each, for the user: what was assumed or left out
+  std::vector<std::string> notes;     ///< likewise: what there is to know of such jobs, whatever the command says
   std::optional<std::int64_t> ranks;  ///< that a launcher of the command says or finds around it
 };
 
@@ -49,6 +50,7 @@ struct JobSession {
   Json json;                 ///< as written_session() made it
   session::Session session;  ///< read of it; its file is the script, or the user's session
   std::vector<std::string> remarks;
+  std::vector<std::string> notes;
 };
 
 /// The session of the user's job.

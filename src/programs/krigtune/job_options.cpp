@@ -86,7 +86,9 @@ std::string job_session_text(const Context& context) {
   const jobs::JobSession made = jobs::session_of_job(job_request(context));
   std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
                                  made.session.file.string());
-  for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
+  for (const auto* lines : {&made.remarks, &made.notes}) {
+    for (const std::string& line : *lines) text += fmt::format("// {}\n", line);
+  }
   return text + made.json.dump(2) + "\n";
 }
 

@@ -249,16 +249,16 @@ int measure(const Context& context) {
 }  // namespace
 
 Command measure_command() {
-  return {
-      "measure",
-      "",
-      "Shows what would be measured from a job's log",
-      "Each match is shown with its line, the number marked, then what the metrics come to. With --regex a regular\n"
-      "expression (ECMAScript, one group around the number) is tried before it is written into a session; names\n"
-      "that are known: step_time_s, tokens_per_s, samples_per_s, tokens, samples, flops_per_s, loss, iteration,\n"
-      "peak_memory_bytes. Exit code 1: nothing matched; the lines that looked closest are shown. docs/measure.md.",
-      declare_measure,
-      measure};
+  return {"measure",
+          "",
+          "Shows what would be measured from a job's log",
+          "Each match is shown with its line, the number marked, then what the metrics come to. With --regex\n"
+          "a regular expression (ECMAScript, one group around the number) is tried before it is written into\n"
+          "a session. Names that are known: step_time_s, tokens_per_s, samples_per_s, tokens, samples,\n"
+          "flops_per_s, loss, iteration, peak_memory_bytes. Exit code 1: nothing matched; the lines that\n"
+          "looked closest are shown. docs/measure.md has more.",
+          declare_measure,
+          measure};
 }
 
 }  // namespace krigtune::cli

@@ -56,9 +56,9 @@ Command recipes_command() {
   return {"recipes",
           "[NAME]",
           "Shows the kinds of training jobs that krigtune knows",
-          "Without NAME a line for each recipe. With one, by its name or the path of a file of your own: how the\n"
-          "command is recognised, where its parameters stand, what trials change, what is measured, and what is worth\n"
-          "knowing. With --json it is the recipe itself, from which one of your own can be made.",
+          "Without NAME a line for each recipe. With one, by its name or the path of a file of your own: how\n"
+          "the command is recognised, where its parameters stand, what trials change, what is measured, and\n"
+          "what is worth knowing. With --json it is the recipe itself, from which one of your own can be made.",
           declare_recipes,
           recipes,
           "",
