@@ -38,7 +38,7 @@ class Check:
         self.krigtune, self.folder, self.job, self.short = krigtune, folder, job, short
         self.grid = [] if short else job.grid
         self.trials = 5 if short else job.trials
-        self.rounds = 2 if short else 3
+        self.rounds = 1 if short else 3
         self.session = Session(folder / "run")
         self.children = Children(
             OMP_NUM_THREADS="1", TORCHDYNAMO_DISABLE="1", HF_HUB_OFFLINE="1", PYTHONUNBUFFERED="1",

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: jobs_strangers.sh KRIGTUNE SOURCE_DIR
-# The commands of experiments/strangers_jobs/README.md as they stand, each in a copy of its folder: the command that krigtune
-# writes runs at the speed of the best configuration, which is found by running all of them.
+# The commands of experiments/strangers_jobs/README.md as they stand, each in a copy of its folder, and then once more with
+# --full-budget, so that no stop rule decides: the command that krigtune writes is within 5 % of the best configuration, which is
+# found by running all of them.
 set -euo pipefail
 strangers=$2/experiments/strangers_jobs
 source "$2/tests/e2e/readme.sh"
@@ -60,11 +61,13 @@ check() {
   take_example "$strangers/README.md" "$name"
   [ "$(wc -l <"$name")" -eq 2 ] || fail "the command for $name does not stand in two lines"
   sh "./$name" >out 2>err </dev/null || fail "krigtune tune of $name"
+  sed 's/ -- / --full-budget -- /' "$name" >go_on
+  sh ./go_on >out 2>err </dev/null || fail "krigtune tune of $name with --full-budget"
   sh runs/*/cmd_optimal.txt >tuned.out 2>&1 || fail "cmd_optimal.txt of $name: $(cat runs/*/cmd_optimal.txt)"
   tuned=$(median tuned.out "$regex")
   "all_of_$name" "$regex" | sort "$better" >all.txt
   best=$(head -1 all.txt)
-  awk -v a="$tuned" -v b="${best%% *}" 'BEGIN { r = a / b; exit !(r >= 0.97 && r <= 1 / 0.97) }' ||
+  awk -v a="$tuned" -v b="${best%% *}" 'BEGIN { r = a / b; exit !(r >= 0.95 && r <= 1 / 0.95) }' ||
     fail "$name: $tuned after $(($(wc -l <runs/*/trials.csv) - 1)) trials; the best is $best"
   echo "$name: $tuned by $(tail -1 runs/*/cmd_optimal.txt), $(($(wc -l <runs/*/trials.csv) - 1)) trials; of" \
     "$(wc -l <all.txt) that run the best is $best"

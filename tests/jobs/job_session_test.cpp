@@ -145,7 +145,8 @@ TEST_F(JobSession, OfARecipeNeedsNoOptions) {
   EXPECT_EQ(json["runner"]["argv"].dump().find("--save"), std::string::npos);
   EXPECT_FALSE(json.contains("objective"));
   EXPECT_FALSE(written.notes.empty());
-  EXPECT_NO_THROW(jobs::session_of_job(request_));
+  request_.directory = directory_.path();
+  EXPECT_EQ(jobs::session_of_job(request_).session.file, "pretrain_gpt.py");
 }
 
 TEST_F(JobSession, OfARecipeVariesWhatIsAskedForInTheRecipesPlaces) {

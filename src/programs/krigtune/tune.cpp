@@ -286,10 +286,10 @@ Command tune_command() {
           "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
           "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
           "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
-          "With -- COMMAND... each trial is a launch of COMMAND, your script as you start it, with other values.\n"
-          "What it says itself is the baseline. A recipe knows what may vary (krigtune recipes), or --vary says it\n"
-          "and --metric which printed number counts; SESSION may be left out, or gives budget, memory and cluster.\n"
-          "With --deepspeed FILE -- COMMAND... it is launched with another ds_config.json.",
+          "With -- COMMAND... each trial is a launch of COMMAND, your script as you start it, with other\n"
+          "values. What it says itself is the baseline. A recipe knows what may vary (krigtune recipes), or\n"
+          "--vary says it and --metric which printed number counts. SESSION may be left out, or gives the rest:\n"
+          "budget, memory, cluster. With --deepspeed FILE -- COMMAND... it is launched with another ds_config.json.",
           declare_tune,
           tune,
           kDeepSpeedOption};
