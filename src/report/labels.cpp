@@ -95,6 +95,11 @@ std::string named_value_text(const session::Session& session, double value) {
 
 std::string gain_text(double gain) { return fmt::format("{:.2f}x", gain); }
 
+std::string percent_text(double fraction) {
+  const double percent = 100.0 * fraction;
+  return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+}
+
 std::string outcome_text(const session::Session& session, const journal::Trial& trial) {
   if (!trial.outcome) return "running";
   if (std::holds_alternative<trial::OutOfMemory>(*trial.outcome)) return "OOM";

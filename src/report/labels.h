@@ -43,6 +43,8 @@ std::string named_value_text(const session::Session& session, double value);
 std::string value_or_named_text(const session::Session& session, double value);
 /// "1.34x".
 std::string gain_text(double gain);
+/// Of a fraction, for people: "0.21 %", "13 %", "112 %".
+std::string percent_text(double fraction);
 
 /// What stands in the place of a value: "OOM", "failed (timeout)", or the value's text.
 std::string outcome_text(const session::Session& session, const journal::Trial& trial);

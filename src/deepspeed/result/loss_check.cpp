@@ -25,6 +25,7 @@
 
 #include "core/json.h"
 #include "deepspeed/result/ds_result.h"
+#include "report/labels.h"
 #include "run/loop.h"
 #include "runner/command.h"
 #include "space/well_known.h"
@@ -36,7 +37,7 @@ constexpr double kRoundingPerStep = 0x1p-10;
 
 std::string percent_or_none(double fraction) {
   if (!std::isfinite(fraction)) return "without a number";
-  return fmt::format("{:.2g} %", 100.0 * fraction);
+  return report::percent_text(fraction);
 }
 
 double relative_difference(double a, double b) {

@@ -35,9 +35,9 @@ struct SameData {
 /// Trials are numbered by the caller.
 LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const SameData& same);
 
-/// Of the best and the reference trial of a DeepSpeed job, or of another command whose losses are measured, by the files
-/// of both trials. Empty: there is nothing to compare (another runner, no losses asked for, no best, or the reference is
-/// the best).
+/// Of the best and the reference trial of a DeepSpeed job, or of another command whose losses are measured, by the
+/// files of both trials. Empty: there is nothing to compare (another runner, no losses asked for, no best, or the
+/// reference is the best).
 std::optional<LossCheck> loss_check(const report::RunView& run);
 
 inline bool is_warning(const LossCheck& check) { return check.verdict == LossCheck::Verdict::kDiffer; }

@@ -22,8 +22,8 @@ std::string risk_text(const session::Session& session, const journal::Trial& tri
   const double ratio =
       session.objective.maximize ? *proposal.predicted_value / *best : *best / *proposal.predicted_value;
   if (ratio <= 1.0) return "";
-  return fmt::format("#{} is {:.0f} % likely to run, and {:.2g} % better than the best so far if it does", trial.number,
-                     100.0 * *proposal.success_probability, 100.0 * (ratio - 1.0));
+  return fmt::format("#{} is {:.0f} % likely to run, and {} better than the best so far if it does", trial.number,
+                     100.0 * *proposal.success_probability, report::percent_text(ratio - 1.0));
 }
 
 }  // namespace

@@ -25,8 +25,6 @@ namespace {
 // Beyond, a bound tells no more than that little is known.
 constexpr double kTellingBound = 1.0;
 
-std::string percent(double fraction) { return fmt::format("{:.2g} %", 100.0 * fraction); }
-
 const char* better(const session::Objective& objective) { return report::is_speed(objective) ? "faster" : "better"; }
 
 std::string worth_text(const session::Session& session, const run::TrialWorth& worth) {
@@ -47,7 +45,7 @@ std::string bound_text(const session::Objective& objective, const journal::Outlo
     return fmt::format("too little is known to say what is left ({})", sure);
   }
   if (outlook.regret_bound == 0.0) return fmt::format("nothing left is likely to be {} ({})", better(objective), sure);
-  return fmt::format("nothing left is likely to be more than {} {} ({})", percent(outlook.regret_bound),
+  return fmt::format("nothing left is likely to be more than {} {} ({})", report::percent_text(outlook.regret_bound),
                      better(objective), sure);
 }
 
@@ -91,8 +89,8 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
   const std::string left = left_text(session, result);
   if (result.reason == run::EndReason::kSure) return "stopped: " + left;
   if (result.reason == run::EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
-  return fmt::format("stopped: no further trial is expected to gain {} or more; {}", percent(session.budget.least_gain),
-                     left);
+  return fmt::format("stopped: no further trial is expected to gain {} or more; {}",
+                     report::percent_text(session.budget.least_gain), left);
 }
 
 std::string left_text(const session::Session& session, const run::RunResult& result) {
