@@ -127,4 +127,24 @@ TEST(Measure, BadRequestsAreRefusedInOneLine) {
             std::string::npos);
 }
 
+// Lines of Megatron-LM 0.x, recorded: NVIDIA/Megatron-LM#756.
+TEST(Measure, ReadsTheLinesThatARecipeKnows) {
+  const TemporaryDirectory dir;
+  std::string text;
+  for (int i = 43; i < 49; ++i) {
+    text += " [2024-04-06 02:59:36] iteration       " + std::to_string(i) +
+            "/     100 | consumed samples:         5504 | elapsed time per iteration (ms): 5444.9 | throughput per GPU "
+            "(TFLOP/s/GPU): 239.8 | learning rate: 8.600000E-06 | global batch size:   128 | lm loss: 1.825991E+00 |\n";
+  }
+  const std::string log = dir.write("megatron.log", text).string();
+  const Said said = run_krigtune({"measure", "--log", log, "--recipe", "megatron", "--lines", "0"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("step_time_s: 5.445 s\n"), std::string::npos) << said.out;
+  const Said unknown = run_krigtune({"measure", "--log", log, "--recipe", "megatrn"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("there is no recipe 'megatrn'; did you mean 'megatron'?"), std::string::npos)
+      << unknown.err;
+  EXPECT_EQ(run_krigtune({"measure", "--log", log, "--recipe", "megatron", "--session", "s.json"}).code, 2);
+}
+
 }  // namespace krigtune::measure_command_test

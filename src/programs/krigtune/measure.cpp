@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "jobs/recipe/recipe.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/measure_text.h"
 #include "report/table.h"
@@ -29,6 +30,8 @@ void declare_measure(boost::program_options::options_description& options) {
       "regex", repeated_value_named("NAME=REGEX"),
       "look for this, as in 'loss=loss: ([0-9.]+)'; may be repeated; replaces the session's of that name");
   options.add_options()("session", typed_value_named("SESSION"), "the session whose /runner/measure is meant");
+  options.add_options()("recipe", typed_value_named("RECIPE"),
+                        "the lines of this kind of job (krigtune recipes), or a recipe file of yours");
   options.add_options()("lines", typed_value_named("N"),
                         fmt::format("show N matches at most (default: {})", kUsuallyShown).c_str());
 }
@@ -53,6 +56,16 @@ void take_session(const std::filesystem::path& file, Wanted& wanted) {
   wanted.objective = session.objective.field;
 }
 
+void take_recipe(const std::string& name, Wanted& wanted) {
+  const jobs::Recipe recipe = jobs::find_recipe(name);
+  const Json keys = {{"measure", recipe.measure}, {"checks", recipe.checks}};
+  JsonObject block(keys, "the recipe " + recipe.name, "");
+  wanted.spec.metrics = trial::read_measures(block, "measure");
+  wanted.spec.checks = trial::read_checks(block, "checks");
+  wanted.spec.warmup_steps = recipe.warmup_steps;
+  wanted.spec.measure_steps = recipe.measure_steps;
+}
+
 void take_regex(const std::string& text, Wanted& wanted) {
   const trial::Measure measure = trial::measure_from_text(text, "--regex");
   const auto known = std::find_if(wanted.spec.metrics.begin(), wanted.spec.metrics.end(),
@@ -67,10 +80,16 @@ void take_regex(const std::string& text, Wanted& wanted) {
 
 Wanted wanted_by(const Arguments& arguments) {
   Wanted wanted;
-  if (const auto session = arguments.text("session")) take_session(*session, wanted);
+  const auto session = arguments.text("session");
+  const auto recipe = arguments.text("recipe");
+  if (session && recipe) throw UserError("--recipe beside --session: the session says what is looked for", "give one");
+  if (session) take_session(*session, wanted);
+  if (recipe) take_recipe(*recipe, wanted);
   for (const std::string& text : arguments.texts("regex")) take_regex(text, wanted);
   if (wanted.spec.metrics.empty()) {
-    throw UserError(arguments.text("session") ? "the session has no /runner/measure" : "nothing is looked for",
+    throw UserError(session  ? "the session has no /runner/measure"
+                    : recipe ? fmt::format("the recipe {} measures nothing", *recipe)
+                             : "nothing is looked for",
                     "give --regex NAME=REGEX, as in --regex 'step_time_s=time: ([0-9.]+)'");
   }
   if (!wanted.objective.empty() && trial::Measurement(wanted.spec, wanted.facts).can_tell(wanted.objective))
