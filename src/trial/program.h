@@ -26,8 +26,8 @@ std::string search_path(const Environment& added);
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment);
 
-/// Throws UserError where an interpreter or a launcher on this machine (python, bash, torchrun, deepspeed, accelerate) is
-/// to run a script that is not there, seen from `working_directory`. A word with placeholders is not judged.
+/// Throws UserError where an interpreter or a launcher on this machine (python, bash, torchrun, deepspeed, accelerate)
+/// is to run a script that is not there, seen from `working_directory`. A word with placeholders is not judged.
 void refuse_missing_script(const std::vector<std::string>& argv, const std::filesystem::path& working_directory);
 
 /// "oom_kill 3" of /proc/vmstat (Linux 4.13 on).

@@ -289,7 +289,7 @@ Command tune_command() {
           "With -- COMMAND... each trial is a launch of COMMAND, your script as you start it, with other\n"
           "values. What it says itself is the baseline. A recipe knows what may vary (krigtune recipes), or\n"
           "--vary says it and --metric which printed number counts. SESSION may be left out, or gives the rest:\n"
-          "budget, memory, cluster. With --deepspeed FILE -- COMMAND... it is launched with another ds_config.json.",
+          "budget, memory, cluster. With --deepspeed FILE -- COMMAND... each launch has another ds_config.json.",
           declare_tune,
           tune,
           kDeepSpeedOption};
