@@ -105,7 +105,7 @@ std::filesystem::path log_of(const Arguments& arguments) {
   const auto file = arguments.text("log");
   if (!file) throw UserError("--log is missing", "name what a job printed: krigtune measure --log stdout.log");
   std::error_code error;
-  const std::filesystem::path path = *file;
+  std::filesystem::path path = *file;
   if (!std::filesystem::exists(path, error))
     throw UserError(fmt::format("--log: '{}' is not there", *file), "check the path");
   if (!std::filesystem::is_regular_file(path, error))

@@ -232,6 +232,35 @@ std::string ending_text(const Progress& progress) {
   return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
 }
 
+// Checks what must show before anything is moved or made, runs the trials, and says how it ended.
+int run_trials(const Context& context, const run::Prepared& prepared, const run::RunOptions& options,
+               const std::filesystem::path& directory, std::optional<double> slowest) {
+  Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
+  Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
+  const trial::RunnerFactory make_runner = [&] {
+    return make_session_runner(prepared.session, context.console, &interrupt.abort());
+  };
+  make_runner();
+  refuse_second_tune(directory);
+  if (context.arguments.flag("fresh")) move_aside(directory, context.log);
+  run::check_same_run(directory, prepared.session, options.loop);
+  say_what_is_tuned(context, prepared, directory);
+
+  const search::History none;
+  const report::RunView start{prepared.session, none,      session_name(prepared.session),
+                              options.loop,     directory, runner::find_bench(context.console.program),
+                              std::nullopt};
+  result::ResultFileWriter writer(start,
+                                  result::make_recommender(start.session, prepared.candidates, start.options.seed));
+  Both observer(writer, progress);
+  const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
+                                                 context.console.clock, observer, interrupt.stop());
+  context.log.end_status();
+  return conclude(context, start, writer.best(), result,
+                  {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
+                   command_to_go_on(context, kKeepGoing)});
+}
+
 int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   run::RunOptions options = run_options(arguments);
@@ -249,31 +278,7 @@ int tune(const Context& context) {
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
   const run::Prepared prepared(std::move(session), options.loop.earlier);
-
-  Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
-  Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
-  const trial::RunnerFactory make_runner = [&] {
-    return make_session_runner(prepared.session, context.console, &interrupt.abort());
-  };
-  make_runner();  // what it lacks must show before anything is moved or made
-  refuse_second_tune(directory);
-  if (arguments.flag("fresh")) move_aside(directory, context.log);
-  run::check_same_run(directory, prepared.session, options.loop);
-  say_what_is_tuned(context, prepared, directory);
-
-  const search::History none;
-  const report::RunView start{prepared.session, none,      session_name(prepared.session),
-                              options.loop,     directory, runner::find_bench(context.console.program),
-                              std::nullopt};
-  result::ResultFileWriter writer(start,
-                                  result::make_recommender(start.session, prepared.candidates, start.options.seed));
-  Both observer(writer, progress);
-  const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
-                                                 context.console.clock, observer, interrupt.stop());
-  context.log.end_status();
-  return conclude(context, start, writer.best(), result,
-                  {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
-                   command_to_go_on(context, kKeepGoing)});
+  return run_trials(context, prepared, options, directory, slowest);
 }
 
 }  // namespace
