@@ -63,8 +63,7 @@ std::string unit_suggestion(const std::string& word) {
 constexpr std::array kReservedNames = {"steps", "value_sem", "drift", "status", "reason", "peak_rss_bytes"};
 
 constexpr const char* kMeaningOfHow[] = {"a regular expression (ECMAScript) with one group around the number",
-                                         "a regular expression: the time between lines "
-                                         "that match",
+                                         "a regular expression: the time between lines that match",
                                          "JSON lines: the key, dotted where objects are nested", "CSV: the column",
                                          "TensorBoard event files: the tag"};
 
