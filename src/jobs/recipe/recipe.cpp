@@ -136,8 +136,9 @@ Block<Place> place_block() {
   return block;
 }
 
-const char* kPlacesMeaning = "several ways: the first whose \"where\" applies to the command counts";
-const char* kVaryMeaning = "values worth trying, as in a session's space; without it the parameter is not varied";
+constexpr const char* kPlacesMeaning = "several ways: the first whose \"where\" applies to the command counts";
+constexpr const char* kVaryMeaning =
+    "values worth trying, as in a session's space; without it the parameter is not varied";
 
 RecipeValue read_recipe_value(const JsonObject& owner, const Json& json, const std::string& name) {
   JsonObject object(json, owner.source(), owner.pointer(name));

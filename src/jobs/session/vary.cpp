@@ -50,7 +50,7 @@ std::string name_of_flag(std::string flag) {
     }
   }
   name = lower_case(name);
-  const std::string known(space::well_known_name(name));
+  std::string known(space::well_known_name(name));
   if (!known.empty()) return known;
   return is_parameter_name(name) && !is_taken(name) ? name : "x";
 }
