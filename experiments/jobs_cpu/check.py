@@ -14,6 +14,7 @@ of the ratios of a round may be below 1 by that noise, by ALLOWED at least and b
 """
 import argparse
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -149,6 +150,7 @@ def main():
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
     folder = args.folder.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     for name, job in all_jobs(folder, args.short).items():
         if args.only in (None, name):
             check = Check(args.krigtune, make_folder(folder / name), job, args.short)
