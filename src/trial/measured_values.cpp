@@ -203,7 +203,7 @@ std::string Measurement::why_nothing(const std::string& objective) const {
   constexpr std::int64_t kLeast = 3;
   const std::string name = measured_name(objective);
   const std::int64_t count = can_tell(name) ? steps_of(name).value_or(0) : 0;
-  const std::string too_short =
+  std::string too_short =
       fmt::format("too short: {} {} of '{}' were printed, and {} are needed: {} of the warm-up and {} behind it", count,
                   count == 1 ? "step" : "steps", name, spec_.warmup_steps + kLeast, spec_.warmup_steps, kLeast);
   if (count > 0) return too_short;
