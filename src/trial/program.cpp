@@ -45,7 +45,7 @@ bool runs_scripts(const std::string& program) {
 
 bool is_script_word(const std::string& word) {
   const std::string ending = std::filesystem::path(word).extension().string();
-  return (ending == ".py" || ending == ".sh") && word.find_first_of("-") != 0 &&
+  return (ending == ".py" || ending == ".sh") && word.find('-') != 0 &&
          word.find_first_of(" \t\n{}") == std::string::npos;
 }
 
