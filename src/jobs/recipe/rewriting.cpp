@@ -63,6 +63,22 @@ Texts words_for(const Place& place, const std::string& text) {
 using KeyTexts = std::vector<std::pair<std::string, std::string>>;
 using FileKeys = std::map<std::string, KeyTexts>;  // by the file's name in the recipe
 
+// Writes a text where the place stands: in the command's words, or in a file that they name. False: in the environment.
+bool say_in_command(const Place& place, const std::string& text, CommandWriter& words, FileKeys& keys) {
+  if (!place.flags.empty()) {
+    words.set_flag(place.flags, place.of_launcher, text);
+  } else if (!place.override_key.empty()) {
+    words.set_override(place.override_key, text);
+  } else if (!place.tail.empty()) {
+    words.set_tail(place.tail, text);
+  } else if (place.env.empty()) {
+    keys[place.file].emplace_back(place.key, text);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // Puts a value into JSON that stands in the command itself.
 Json& at_key(Json& json, const std::string& dotted) {
   Json* at = &json;
@@ -185,17 +201,7 @@ class TrialWriter {
   }
 
   void say(const Place& place, const std::string& text) {
-    if (!place.flags.empty()) {
-      words_.set_flag(place.flags, place.of_launcher, text);
-    } else if (!place.override_key.empty()) {
-      words_.set_override(place.override_key, text);
-    } else if (!place.tail.empty()) {
-      words_.set_tail(place.tail, text);
-    } else if (!place.env.empty()) {
-      env_[place.env] = text;
-    } else {
-      keys_[place.file].emplace_back(place.key, text);
-    }
+    if (!say_in_command(place, text, words_, keys_)) env_[place.env] = text;
   }
 
   // The words of the value that the command has now are the user's own.
@@ -372,17 +378,7 @@ class OptimalWriter {
   }
 
   void say(const Place& place, const std::string& text) {
-    if (!place.flags.empty()) {
-      words_.set_flag(place.flags, place.of_launcher, text);
-    } else if (!place.override_key.empty()) {
-      words_.set_override(place.override_key, text);
-    } else if (!place.tail.empty()) {
-      words_.set_tail(place.tail, text);
-    } else if (!place.env.empty()) {
-      command_.env.emplace_back(place.env, text);
-    } else {
-      keys_[place.file].emplace_back(place.key, text);
-    }
+    if (!say_in_command(place, text, words_, keys_)) command_.env.emplace_back(place.env, text);
   }
 
   [[noreturn]] void refuse(const std::string& name, const space::Value& value) const {
