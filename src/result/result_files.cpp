@@ -7,6 +7,7 @@
 #include "jobs/result/changes.h"
 #include "result/writers.h"
 #include "run/run_directory.h"
+#include "runner/command.h"
 
 namespace krigtune::result {
 namespace {
@@ -24,12 +25,18 @@ search::History journalled(const std::filesystem::path& directory) {
   return std::filesystem::exists(journal) ? journal::read_journal(journal) : search::History();
 }
 
+// A command whose recipe is another framework's reads no such file; `export` writes it on request.
+std::optional<std::string> ds_config_beside_command(const report::RunView& run) {
+  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
+  return command != nullptr && !command->recipe.empty() ? std::nullopt : ds_config_optimal(run);
+}
+
 }  // namespace
 
 std::vector<ResultFile> result_files() {
   return {{"trials.csv", trials_csv},
           {"best.json", best_json},
-          {kDsConfigOptimal, ds_config_optimal},
+          {kDsConfigOptimal, ds_config_beside_command},
           {"ds_config_diff.md", deepspeed::ds_config_difference},
           {"changes.md", jobs::changes_of_job},
           {kConfigFile, config_optimal},

@@ -73,11 +73,28 @@ TrainingCommand users_words(const runner::CommandSpec& spec, const Recipe& recip
   return made;
 }
 
+// Of the configurations that mean the same the one with the most of the command's own values: what has no effect is
+// left as its user wrote it.
+space::Configuration nearest_to_own(const session::Session& session, const OwnValues& own,
+                                    space::Configuration configuration) {
+  space::Configuration meant = configuration;
+  session.space.complete(meant);
+  for (const auto& [name, value] : own.configuration) {
+    if (session.space.find(name) == nullptr || !configuration.has(name)) continue;
+    space::Configuration nearer = configuration;
+    nearer.set(name, value);
+    space::Configuration meaning = nearer;
+    if (session.space.complete(meaning) == space::Exclusion::kNone && meaning == meant)
+      configuration = std::move(nearer);
+  }
+  return configuration;
+}
+
 OptimalCommand optimal_of(const runner::CommandSpec& spec, const Recipe& recipe, const TrainingCommand& own,
                           const session::Session& session, const space::Configuration& configuration) {
   const auto variable = [&](const std::string& name) { return variable_of(own.environment, name); };
   const RecipeJob job = read_job(recipe, {own.argv, spec.working_directory, variable, session.cluster.ranks()});
-  return optimal_command(recipe, job, configuration);
+  return optimal_command(recipe, job, nearest_to_own(session, own_values(recipe, job), configuration));
 }
 
 TrainingCommand by_recipe(const runner::CommandSpec& spec, const session::Session& session,
