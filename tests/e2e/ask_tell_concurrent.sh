@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: ask_tell_concurrent.sh KRIGTUNE
 # Three shells ask and tell while a tune runs in the same directory: no configuration is measured twice, every trial is
-# closed once, and the result files hold all of them.
+# closed once, and the result files hold all of them. The space holds more than all of them could ask for.
 set -euo pipefail
 krigtune=$1
 work=$(mktemp -d)
@@ -17,7 +17,7 @@ SH
 chmod +x trial.sh
 cat >session.json <<'JSON'
 {
-  "space": {"a": {"min": 1, "max": 12}, "b": [1, 2, 3, 4]}, "baseline": null,
+  "space": {"a": {"min": 1, "max": 12}, "b": [1, 2, 3, 4, 5, 6, 7, 8]}, "baseline": null,
   "objective": {"metric": "speed", "direction": "maximize"},
   "runner": {"kind": "command", "argv": ["./trial.sh", "{config}", "{result}"], "timeout_s": 60},
   "budget": {"trials": 30, "regret": 0, "least_gain": 0}

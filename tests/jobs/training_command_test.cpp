@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "jobs/session/job_session.h"
+#include "space/well_known.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::training_command_test {
@@ -31,6 +32,7 @@ class TrainingCommand : public testing::Test {
     request.directory = directory_.path();
     const session::Session session = jobs::session_of_job(request).session;
     space::Configuration configuration = session.baseline.value();
+    configuration.erase(space::kAccumulation);  // it follows from the rest
     for (const auto& [name, value] : values) configuration.set(name, value);
     EXPECT_EQ(session.space.complete(configuration), space::Exclusion::kNone);
     return join(jobs::training_command(session, configuration, {directory_.path(), "c.json", "r.json", 3}).argv, " ");
