@@ -29,11 +29,12 @@ struct Observed {
   std::string status;
 };
 
+}  // namespace
+
 /// Fills rows a block at a time.
-class Predictor {
- public:
-  Predictor(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
-            const search::History& history, std::uint64_t seed)
+struct Predictor::Impl {
+  Impl(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
+       const search::History& history, std::uint64_t seed)
       : filter_(filter), candidates_(candidates), model_(session.objective, candidates, history) {
     if (model_.has_values()) {
       Rng rng(seed, static_cast<std::uint64_t>(search::counted_trials(history)));
@@ -105,6 +106,21 @@ class Predictor {
   std::map<std::string, Observed> observed_;
 };
 
+Predictor::Predictor(const session::Session& session, const session::MemoryFilter& filter,
+                     const search::Candidates& candidates, const search::History& history, std::uint64_t seed)
+    : impl_(std::make_unique<Impl>(session, filter, candidates, history, seed)) {}
+
+Predictor::~Predictor() = default;
+
+std::vector<PredictionRow> Predictor::operator()(const std::vector<space::Configuration>& configurations) const {
+  std::vector<PredictionRow> rows(configurations.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].configuration = configurations[i];
+  if (!rows.empty()) impl_->fill(rows);
+  return rows;
+}
+
+namespace {
+
 // Which of `count` rows are wanted: all, or a sample without replacement (Knuth's selection sampling).
 class Selection {
  public:
@@ -172,15 +188,15 @@ void for_each_prediction(const session::Session& session, const session::MemoryF
   const std::optional<std::int64_t> count = matching_count(session.space, options.where);
   if (!options.sample && (!count || *count > kMostRows)) refuse_whole(count, session.space);
   const Predictor predictor(session, filter, candidates, history, options.seed);
-  std::vector<PredictionRow> rows;
+  std::vector<space::Configuration> block;
   const auto flush = [&] {
-    predictor.fill(rows);
+    const std::vector<PredictionRow> rows = predictor(block);
     std::for_each(rows.begin(), rows.end(), visit);
-    rows.clear();
+    block.clear();
   };
   const auto add = [&](const space::Configuration& configuration) {
-    rows.emplace_back().configuration = configuration;
-    if (rows.size() == kRowsAtOnce) flush();
+    block.push_back(configuration);
+    if (block.size() == kRowsAtOnce) flush();
   };
   if (count) {
     Selection selection(*count, options);
@@ -192,7 +208,7 @@ void for_each_prediction(const session::Session& session, const session::MemoryF
     const std::vector<space::Configuration> configurations = drawn(candidates, options);
     std::for_each(configurations.begin(), configurations.end(), add);
   }
-  if (!rows.empty()) flush();
+  flush();
 }
 
 }  // namespace krigtune::insight

@@ -1,7 +1,9 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
@@ -22,6 +24,21 @@ struct PredictionRow {
   std::optional<bool> memory_feasible;
   std::optional<double> observed;  ///< mean of its ok trials
   std::string status;              ///< of its last closed trial, or empty
+};
+
+/// Fitted to the trials once, asked often.
+class Predictor {
+ public:
+  /// The arguments must outlive it.
+  Predictor(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
+            const search::History& history, std::uint64_t seed);
+  ~Predictor();
+  /// Configurations in the order given; they need not be of the space.
+  std::vector<PredictionRow> operator()(const std::vector<space::Configuration>& configurations) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 struct PredictOptions {

@@ -63,6 +63,11 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run) {
   return deepspeed::ds_config_text(json);
 }
 
+std::optional<std::string> ds_config_beside_command(const report::RunView& run) {
+  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
+  return command != nullptr && !command->recipe.empty() ? std::nullopt : ds_config_optimal(run);
+}
+
 // config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration as its trial was run,
 // and the configuration as that command reads it.
 namespace {

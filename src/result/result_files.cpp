@@ -7,7 +7,6 @@
 #include "jobs/result/changes.h"
 #include "result/writers.h"
 #include "run/run_directory.h"
-#include "runner/command.h"
 
 namespace krigtune::result {
 namespace {
@@ -23,12 +22,6 @@ std::ptrdiff_t closed(const search::History& history) {
 search::History journalled(const std::filesystem::path& directory) {
   const std::filesystem::path journal = run::journal_path(directory);
   return std::filesystem::exists(journal) ? journal::read_journal(journal) : search::History();
-}
-
-// A command whose recipe is another framework's reads no such file; `export` writes it on request.
-std::optional<std::string> ds_config_beside_command(const report::RunView& run) {
-  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  return command != nullptr && !command->recipe.empty() ? std::nullopt : ds_config_optimal(run);
 }
 
 }  // namespace

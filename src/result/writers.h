@@ -12,6 +12,8 @@ namespace krigtune::result {
 std::optional<std::string> trials_csv(const report::RunView& run);
 std::optional<std::string> best_json(const report::RunView& run);
 std::optional<std::string> ds_config_optimal(const report::RunView& run);
+/// The same beside the command of the run: none for a command whose recipe is another framework's.
+std::optional<std::string> ds_config_beside_command(const report::RunView& run);
 std::optional<std::string> config_optimal(const report::RunView& run);
 std::optional<std::string> cmd_optimal(const report::RunView& run);
 /// Writes the files that the command of cmd_optimal reads, from templates and changed configuration files, beside it.

@@ -65,6 +65,11 @@ room(deepspeed/result ${model} trial runner session forecast search/trials run r
 room(jobs/result ${model} trial runner session search/model run report deepspeed/result jobs/recipe jobs/session)
 room(result ${model} trial runner session search/trials search/model run report deepspeed/job deepspeed/result
      jobs/result)
+room(page/html core)
+room(page/chart core report page/html)
+room(page core page/html)
+room(page/report ${model} schedule plan cost cost/time trial runner journal session forecast search/trials search/candidates search/model
+     run insight report deepspeed/result result page page/html page/chart)
 
 set(everything ${rooms})
 list(FILTER everything EXCLUDE REGEX "^engine/|^surrogate/")

@@ -16,6 +16,7 @@
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/this_machine.h"
 #include "report/labels.h"
+#include "report/trial_classes.h"
 #include "result/result_files.h"
 #include "run/by_hand.h"
 #include "runner/command_result.h"
@@ -231,7 +232,7 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   } else if (!reason.empty()) {
     text += fmt::format(" ({})", reason);
   }
-  const std::string trouble = last_line_of(trial);
+  const std::string trouble = report::last_line_of(trial);
   if (!trouble.empty()) text += ": " + trouble;
   return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial is ok yet");
 }

@@ -8,6 +8,8 @@
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
 #include "report/labels.h"
+#include "report/outlook_text.h"
+#include "report/trial_classes.h"
 
 namespace krigtune::cli {
 namespace {
@@ -48,7 +50,7 @@ void Progress::trial_begins(const journal::Trial& trial, const search::History& 
   const std::optional<journal::Outlook>& outlook = trial.proposal.outlook;
   log_.detail(fmt::format("trial {}/{} begins: #{} {} ({}){}", number_, session_.budget.trials, trial.number,
                           trial.proposal.configuration.text(), trial.proposal.strategy,
-                          outlook ? "; " + bound_text(session_.objective, *outlook) : ""));
+                          outlook ? "; " + report::bound_text(session_.objective, *outlook) : ""));
   waiting(trial);
 }
 
@@ -66,7 +68,7 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   }
   const std::string line = closed_trial_text(session_, trial, history);
   // On a terminal the live line says it all, but for why a trial failed: that may be all that ever happens.
-  if (log_.is_live() && last_line_of(trial).empty()) {
+  if (log_.is_live() && report::last_line_of(trial).empty()) {
     log_.detail(line);
   } else {
     log_.progress(line);

@@ -18,16 +18,6 @@ namespace krigtune::cli {
 
 // How far a session is, from its trials alone: what progress, watch and the summary say of it.
 
-struct ClassCount {
-  std::string name;  ///< "ok", "oom", "failed (crash)"
-  int count = 0;
-  int first = 0;  ///< its first trial
-};
-/// Closed trials that count by what became of them: ok first, then the others, the most frequent first.
-std::vector<ClassCount> counts_by_class(const search::History& history);
-/// "9 ok, 2 oom, 1 failed (crash)"; "none" where there is none.
-std::string text_of(const std::vector<ClassCount>& counts);
-
 /// The trial with the best measured value. Empty while none is ok.
 std::optional<journal::Trial> best_trial(const session::Objective& objective, const search::History& history);
 
@@ -38,9 +28,6 @@ std::string gain_text_of(const session::Objective& objective, double value, cons
 /// Until the budget is spent at the pace of the trials that tune closed, `at_a_time` of them at a time. Empty: it
 /// closed none; how long the user takes for a trial asked by hand says nothing of the others.
 std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time);
-
-/// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.
-std::string last_line_of(const journal::Trial& trial);
 
 /// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);

@@ -16,6 +16,7 @@
 #include "programs/krigtune/interrupt.h"
 #include "programs/krigtune/job_options.h"
 #include "programs/krigtune/progress.h"
+#include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
@@ -252,10 +253,13 @@ int run_trials(const Context& context, const run::Prepared& prepared, const run:
                               std::nullopt};
   result::ResultFileWriter writer(start,
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
-  Both observer(writer, progress);
+  ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
+  Both files(writer, pages);
+  Both observer(files, progress);
   const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
                                                  context.console.clock, observer, interrupt.stop());
   context.log.end_status();
+  pages.write(result.history, end_text(prepared.session, result));
   return conclude(context, start, writer.best(), result,
                   {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
                    command_to_go_on(context, kKeepGoing)});

@@ -10,10 +10,13 @@
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "report/change_text.h"
 #include "report/labels.h"
 #include "report/memory_advice.h"
+#include "report/outlook_text.h"
+#include "result/failure_story.h"
 #include "result/result_files.h"
 #include "result/trial_table.h"
 #include "search/trials/run_effects.h"
@@ -21,11 +24,6 @@
 
 namespace krigtune::cli {
 namespace {
-
-// Beyond, a bound tells no more than that little is known.
-constexpr double kTellingBound = 1.0;
-
-const char* better(const session::Objective& objective) { return report::is_speed(objective) ? "faster" : "better"; }
 
 std::string worth_text(const session::Session& session, const run::TrialWorth& worth) {
   return fmt::format("one more trial costs {:.2g} GPU-hours and is expected to save {:.2g} of {:g}",
@@ -37,16 +35,6 @@ std::string worth_text(const session::Session& session, const run::TrialWorth& w
 bool is_stopped_early(run::EndReason reason) {
   return reason == run::EndReason::kSure || reason == run::EndReason::kLittleToGain ||
          reason == run::EndReason::kNotWorthIt;
-}
-
-std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook) {
-  const std::string sure = fmt::format("{:g} % sure", 100.0 * outlook.confidence);
-  if (outlook.regret_bound > kTellingBound) {
-    return fmt::format("too little is known to say what is left ({})", sure);
-  }
-  if (outlook.regret_bound == 0.0) return fmt::format("nothing left is likely to be {} ({})", better(objective), sure);
-  return fmt::format("nothing left is likely to be more than {} {} ({})", report::percent_text(outlook.regret_bound),
-                     better(objective), sure);
 }
 
 const char* word_of(run::EndReason reason) {
@@ -95,7 +83,7 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
 
 std::string left_text(const session::Session& session, const run::RunResult& result) {
   if (!result.outlook) return "";
-  std::string text = bound_text(session.objective, *result.outlook);
+  std::string text = report::bound_text(session.objective, *result.outlook);
   if (result.worth) text += "; " + worth_text(session, *result.worth);
   return text;
 }
@@ -113,134 +101,15 @@ Json worth_json(const std::optional<run::TrialWorth>& worth) {
           {"expected_saving_gpu_hours", json_number(worth->saving_gpu_hours)}};
 }
 
-std::optional<journal::Outlook> last_outlook(const search::History& history) {
-  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
-    if (trial->proposal.outlook) return trial->proposal.outlook;
-  }
-  return std::nullopt;
-}
-
-namespace {
-
-constexpr int kLastLines = 12;
-
-const journal::Trial* first_failed(const search::History& history) {
-  for (const journal::Trial& trial : history) {
-    if (trial.outcome && search::counts(trial) && !std::holds_alternative<trial::Measured>(*trial.outcome))
-      return &trial;
-  }
-  return nullptr;
-}
-
-bool has_text(const std::filesystem::path& file) {
-  std::error_code error;
-  return std::filesystem::file_size(file, error) > 0 && !error;
-}
-
-// Where the trial's program said something: what went to stderr first. Empty: it left no log.
-std::filesystem::path log_of(const report::RunView& run, const journal::Trial& trial) {
-  const std::filesystem::path directory = run.directory / "trials" / run::trial_folder(trial);
-  for (const char* name : {"stderr.log", "stdout.log"}) {
-    if (has_text(directory / name)) return directory / name;
-  }
-  return {};
-}
-
-std::string last_lines(const std::string& text) {
-  std::size_t begin = text.find_last_not_of('\n');
-  if (begin == std::string::npos) return "";
-  const std::size_t end = begin + 1;
-  for (int lines = 0; lines < kLastLines; ++lines) {
-    begin = begin == 0 ? std::string::npos : text.rfind('\n', begin - 1);
-    if (begin == std::string::npos) return text.substr(0, end);
-  }
-  return text.substr(begin + 1, end - begin - 1);
-}
-
-// What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
-std::string sentence_of(const report::RunView& run, const journal::Trial& trial) {
-  const std::filesystem::path file = run.directory / "trials" / run::trial_folder(trial) / "result.json";
-  if (!runner::is<deepspeed::DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
-  const Json result = Json::parse(read_text(file), nullptr, false);
-  const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
-  return there ? result["sentence"].get<std::string>() : "";
-}
-
-void show_first_failure(const report::RunView& run, Log& log) {
-  const journal::Trial* trial = first_failed(run.history);
-  if (trial == nullptr) return;
-  const std::filesystem::path file = log_of(run, *trial);
-  const auto* failed = std::get_if<trial::Failed>(&*trial->outcome);
-  std::string said = failed != nullptr ? last_lines(failed->last_lines) : "";
-  if (said.empty()) said = sentence_of(run, *trial);
-  if (said.empty() && !file.empty()) said = last_lines(read_text(file));
-  if (said.empty()) return;
-  log.progress(fmt::format("the first that failed, trial {}{}, said:\n{}", trial->number,
-                           file.empty() ? "" : fmt::format(" ({})", file.string()), said));
-}
-
-std::string after_timeout(const session::Session& session) {
-  return fmt::format("raise /runner/timeout_s of the session (now {} s), or let a trial do fewer steps",
-                     number_text(runner::timeout_s(session.runner)));
-}
-
-std::string after_crash(const report::RunView& run, const journal::Trial& trial) {
-  const std::filesystem::path command = run.directory / "trials" / run::trial_folder(trial) / "cmd.txt";
-  return has_text(command) ? fmt::format("run the command in {} by hand", command.string())
-                           : "run one of the configurations by hand";
-}
-
-std::string after_bad_result(const session::Session& session) {
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  if (command != nullptr && !command->measure.metrics.empty()) {
-    return "see what the trial printed (stdout.log); krigtune measure shows what the session's /runner/measure finds "
-           "in it";
-  }
-  return fmt::format(fmt::runtime(runner::traits_of(session.runner).after_bad_result), session.objective.field);
-}
-
-std::string after_failure(const report::RunView& run, const journal::Trial& trial, trial::FailureReason reason) {
-  switch (reason) {
-    case trial::FailureReason::kTimeout:
-      return after_timeout(run.session);
-    case trial::FailureReason::kHang:
-      return "look for a deadlock, or raise /runner/no_progress_s of the session";
-    case trial::FailureReason::kCrash:
-      return after_crash(run, trial);
-    case trial::FailureReason::kInvalid:
-      return "leave out of the space what the program refuses: narrower ranges, or a constraint";
-    case trial::FailureReason::kBadResult:
-      return after_bad_result(run.session);
-    case trial::FailureReason::kEnvironment:
-      return "see krigtune doctor";
-    case trial::FailureReason::kNotApplied:
-      return "the job does not do what it is told: see its command in cmd.txt and what it printed in stdout.log";
-    case trial::FailureReason::kInterrupted:
-      break;
-  }
-  return "";
-}
-
-// What to do about trials that ended as this one did.
-std::string advice(const report::RunView& run, const journal::Trial& trial) {
-  if (runner::is<runner::ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
-  if (const auto* failed = std::get_if<trial::Failed>(&*trial.outcome))
-    return after_failure(run, trial, failed->reason);
-  return report::memory_advice(run.session);
-}
-
-}  // namespace
-
 void explain_failure(const report::RunView& run, Log& log) {
-  const std::vector<ClassCount> failures = counts_by_class(run.history);
-  if (failures.empty()) {
-    log.error("no trial is ok: none was run");
-    return;
+  const result::FailureStory story = result::failure_story(run);
+  log.error("no trial is ok: " + story.reasons);
+  if (!story.said.empty()) {
+    const std::string file = story.log.empty() ? "" : fmt::format(" ({})", story.log.string());
+    log.progress(
+        fmt::format("the first that failed, trial {}{}, said:\n{}", story.first.value_or(0), file, story.said));
   }
-  log.error("no trial is ok: " + text_of(failures));
-  show_first_failure(run, log);
-  const std::string to_try = advice(run, run.history.at(static_cast<std::size_t>(failures.front().first)));
-  if (!to_try.empty()) log.progress("to try: " + to_try);
+  if (!story.to_try.empty()) log.progress("to try: " + story.to_try);
 }
 
 namespace {
@@ -260,6 +129,7 @@ std::vector<std::string> files_in(const std::filesystem::path& directory) {
   for (const result::ResultFile& file : result::result_files()) {
     if (std::filesystem::exists(directory / file.name)) names.emplace_back(file.name);
   }
+  if (std::filesystem::exists(directory / kReportFile)) names.emplace_back(kReportFile);
   return names;
 }
 

@@ -22,16 +22,10 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
 /// What the next trial would be for: the bound, and its cost and worth; "" where the strategy does not say.
 std::string left_text(const session::Session& session, const run::RunResult& result);
 
-/// "nothing left is likely to be more than 0.8 % faster (95 % sure)".
-std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook);
-
 /// {"expected_gain", "regret_bound", "confidence"}, or null.
 Json outlook_json(const std::optional<journal::Outlook>& outlook);
 /// {"cost_gpu_hours", "expected_saving_gpu_hours"}, or null.
 Json worth_json(const std::optional<run::TrialWorth>& worth);
-
-/// What was expected when the last trial was asked that had an outlook.
-std::optional<journal::Outlook> last_outlook(const search::History& history);
 
 /// Says why no trial is ok: the reasons by count, the first failing trial's log with its last lines, and what to try.
 void explain_failure(const report::RunView& run, Log& log);

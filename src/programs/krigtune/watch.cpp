@@ -16,6 +16,8 @@
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
 #include "report/labels.h"
+#include "report/outlook_text.h"
+#include "report/trial_classes.h"
 #include "run/run_directory.h"
 #include "search/trials/run_effects.h"
 
@@ -138,9 +140,9 @@ std::vector<journal::Trial> pending_trials(const Watched& watched) {
 std::vector<std::string> panel_header(const Watched& watched) {
   std::vector<std::string> lines = {title(watched)};
   add_best(watched, lines);
-  lines.push_back("closed   " + text_of(counts_by_class(watched.history)));
-  if (const auto outlook = last_outlook(watched.history)) {
-    lines.push_back("left     " + bound_text(watched.record.session.objective, *outlook));
+  lines.push_back("closed   " + report::text_of(report::counts_by_class(watched.history)));
+  if (const auto outlook = report::last_outlook(watched.history)) {
+    lines.push_back("left     " + report::bound_text(watched.record.session.objective, *outlook));
   }
   add_running(watched, lines);
   if (const auto seconds = time_left(watched)) lines.push_back("ETA      " + seconds_text(*seconds));
@@ -166,8 +168,9 @@ void add_state(Json& document, const Watched& watched) {
   document["budget_trials"] = session.budget.trials;
   document["closed"] = search::closed_trials(watched.history);
   document["by_class"] = Json::object();
-  for (const ClassCount& one : counts_by_class(watched.history)) document["by_class"][one.name] = one.count;
-  document["outlook"] = outlook_json(last_outlook(watched.history));
+  for (const report::ClassCount& one : report::counts_by_class(watched.history))
+    document["by_class"][one.name] = one.count;
+  document["outlook"] = outlook_json(report::last_outlook(watched.history));
   document["tune_runs"] = watched.tune_runs;
   document["running"] = Json::array();
   for (const journal::Trial& trial : pending_trials(watched)) {

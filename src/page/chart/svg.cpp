@@ -1,0 +1,55 @@
+#include "page/chart/svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "page/html/html.h"
+
+namespace krigtune::page::svg {
+
+std::string tip(const std::string& text) { return text.empty() ? "" : fmt::format("<title>{}</title>", escaped(text)); }
+
+std::string drawing(const Size& size, const std::string& title, const std::string& description,
+                    const std::string& content, const std::string& style) {
+  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" class=\"{}\" aria-label=\"{}. {}\">\n{}</svg>\n",
+                     size.width, size.height, style, escaped(title), escaped(description), content);
+}
+
+std::string line(double x1, double y1, double x2, double y2, const std::string& style) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
+                     style);
+}
+
+std::string rectangle(double x, double y, double width, double height, const std::string& style,
+                      const std::string& tip_text) {
+  return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"{}\">{}</rect>\n", x,
+                     y, width, height, style, tip(tip_text));
+}
+
+std::string words(double x, double y, const char* anchor, const std::string& text, const std::string& style) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor,
+                     style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(text));
+}
+
+double share(const report::PlotAxis& axis, double value) {
+  const double at = axis.logarithmic ? std::log(std::max(value, axis.min) / axis.min) / std::log(axis.max / axis.min)
+                                     : (value - axis.min) / (axis.max - axis.min);
+  return std::clamp(at, 0.0, 1.0);
+}
+
+std::string label(const report::PlotAxis& axis, double tick) {
+  return axis.label ? axis.label(tick) : fmt::format("{:.6g}", tick);
+}
+
+std::string shortened(const std::string& text, std::size_t most) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (begins && ++characters == most && i + 1 < text.size()) return text.substr(0, i) + "…";
+  }
+  return text;
+}
+
+}  // namespace krigtune::page::svg

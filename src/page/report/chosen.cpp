@@ -1,0 +1,58 @@
+#include "page/report/chosen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/labels.h"
+
+namespace krigtune::page {
+namespace {
+
+class Choice {
+ public:
+  Choice(const RunFacts& facts, std::size_t most) : facts_(facts), most_(most) {}
+
+  void add(const journal::Trial* trial, const std::string& role) {
+    const bool is_there = std::any_of(chosen_.begin(), chosen_.end(), [&](const ChosenTrial& one) {
+      return one.trial->proposal.configuration == trial->proposal.configuration;
+    });
+    if (is_there || chosen_.size() == most_) return;
+    chosen_.push_back({trial, fmt::format("trial {}{}: {}", trial->number, role,
+                                          report::short_text(facts_.session(), trial->proposal.configuration))});
+  }
+  std::vector<ChosenTrial> take() { return std::move(chosen_); }
+
+ private:
+  const RunFacts& facts_;
+  std::size_t most_;
+  std::vector<ChosenTrial> chosen_;
+};
+
+}  // namespace
+
+std::vector<ChosenTrial> chosen_trials(const RunFacts& facts, std::size_t most, bool also_without_value) {
+  Choice choice(facts, most);
+  for (const journal::Trial* trial : facts.closed()) {
+    if (facts.best() != nullptr && trial->number == facts.best()->trial) choice.add(trial, " (recommended)");
+  }
+  if (facts.reference() != nullptr) choice.add(facts.reference(), facts.session().baseline ? " (yours)" : "");
+  if (also_without_value) {
+    int oom = 0;
+    for (const journal::Trial* trial : facts.closed()) {
+      if (!std::holds_alternative<trial::OutOfMemory>(*trial->outcome) || ++oom > 2) continue;
+      choice.add(trial, " (out of memory)");
+    }
+  }
+  std::vector<const journal::Trial*> measured;
+  for (const journal::Trial* trial : facts.closed()) {
+    if (facts.value_of(*trial)) measured.push_back(trial);
+  }
+  std::stable_sort(measured.begin(), measured.end(), [&](const journal::Trial* a, const journal::Trial* b) {
+    return facts.objective().better(*facts.value_of(*a), *facts.value_of(*b));
+  });
+  for (const journal::Trial* trial : measured) choice.add(trial, "");
+  return choice.take();
+}
+
+}  // namespace krigtune::page

@@ -1,0 +1,159 @@
+// Which parameters matter, and what each does around the best configuration.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "insight/sobol_indices.h"
+#include "page/chart/chart.h"
+#include "page/document.h"
+#include "page/html/html.h"
+#include "page/report/sections.h"
+#include "report/importance_text.h"
+
+namespace krigtune::page {
+namespace {
+
+constexpr std::size_t kMostSlices = 6;
+constexpr std::size_t kMostParameters = 12;
+
+std::string importance_numbers(const insight::Importance& importance) {
+  HtmlTable shown{"", {"parameter", "total", "alone"}, {}};
+  const report::Table rows = report::importance_table(importance);
+  for (const std::vector<report::Cell>& row : rows.rows) {
+    shown.rows.push_back({user_text(row[0].text), escaped(row[1].text), escaped(row[2].text)});
+  }
+  return table(shown);
+}
+
+std::string importance_figure(const insight::Importance& importance) {
+  Intervals drawing;
+  drawing.title = "How much of the differences each parameter explains";
+  drawing.axis = {.title = "total Sobol index, with 95 % of what it may be", .min = 0.0, .max = 1.0};
+  for (const insight::ParameterImportance& one : importance.parameters) {
+    if (drawing.intervals.size() == kMostParameters) break;
+    drawing.intervals.push_back({one.name, one.total.value, one.total.lower_95, one.total.upper_95});
+  }
+  drawing.description = "The largest first; the table below has the numbers";
+  const std::string says =
+      escaped(fmt::format("1 means that nothing else matters. {}.", report::importance_note(importance)));
+  return figure({drawing.title, intervals(drawing), says, importance_numbers(importance)});
+}
+
+/// Values of one parameter, the rest as in the best configuration.
+struct Slice {
+  const space::Parameter* parameter = nullptr;
+  std::vector<space::Value> values;
+  std::vector<insight::PredictionRow> rows;
+};
+
+std::optional<Slice> slice_of(const RunFacts& facts, const std::string& name) {
+  const space::Space& space = facts.session().space;
+  Slice slice{space.find(name), {}, {}};
+  if (slice.parameter == nullptr) return std::nullopt;
+  const space::Configuration& best = facts.best()->configuration;
+  const space::Value* own = best.find(name);
+  if (own == nullptr) return std::nullopt;
+  std::vector<space::Value> levels = insight::levels_of(*slice.parameter);
+  const auto is_own = [&](const space::Value& value) { return space::same_value(value, *own); };
+  if (std::none_of(levels.begin(), levels.end(), is_own)) levels.push_back(*own);
+  std::vector<space::Configuration> configurations;
+  for (const space::Value& value : levels) {
+    const auto other = is_own(value) ? std::optional(best) : insight::with_value(space, best, name, value);
+    if (!other || !facts.source().filter.may_fit(*other)) continue;
+    slice.values.push_back(value);
+    configurations.push_back(*other);
+  }
+  if (configurations.size() < 2) return std::nullopt;
+  slice.rows = (*facts.predictor())(configurations);
+  return slice;
+}
+
+bool is_number(const space::Value& value) {
+  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+}
+
+double number_of(const space::Value& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  return std::get<double>(value);
+}
+
+std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
+  HtmlTable shown{"", {escaped(slice.parameter->name), "expected", "95 % from", "to", "measured"}, {}};
+  for (std::size_t i = 0; i < slice.values.size(); ++i) {
+    const insight::PredictionRow& row = slice.rows[i];
+    const auto text = [&](const std::optional<double>& value) {
+      return value ? escaped(facts.value_text(*value)) : std::string();
+    };
+    shown.rows.push_back({user_text(space::to_string(slice.values[i])), text(row.mean), text(row.lower_95),
+                          text(row.upper_95), text(row.observed)});
+  }
+  return table(shown);
+}
+
+// Numbers in their order on a curve, anything else side by side.
+void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
+  const bool is_curve = std::all_of(slice.values.begin(), slice.values.end(), is_number);
+  std::vector<std::size_t> order(slice.values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (is_curve) {
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return number_of(slice.values[a]) < number_of(slice.values[b]); });
+  }
+  Line curve{.name = is_curve ? "expected, with its 95 % interval" : "", .hue = 0, .x = {}, .y = {}};
+  Marks points{is_curve ? "" : "expected, with its 95 % interval", Shape::kRing, 0, {}};
+  Marks measured{"measured", Shape::kDot, 2, {}};
+  std::vector<double> places;
+  std::vector<double> heights;
+  for (const std::size_t i : order) {
+    const insight::PredictionRow& row = slice.rows[i];
+    const double x = is_curve ? number_of(slice.values[i]) : static_cast<double>(drawing.categories.size());
+    if (!is_curve) drawing.categories.push_back(space::to_string(slice.values[i]));
+    const double mean = facts.shown(row.mean.value_or(0.0));
+    const double low = facts.shown(row.lower_95.value_or(0.0));
+    const double high = facts.shown(row.upper_95.value_or(0.0));
+    places.push_back(x);
+    heights.insert(heights.end(), {low, high});
+    curve.x.push_back(x);
+    curve.y.push_back(mean);
+    curve.low.push_back(low);
+    curve.high.push_back(high);
+    points.marks.push_back({.x = x, .y = mean, .low = low, .high = high});
+    if (row.observed) measured.marks.push_back({.x = x, .y = facts.shown(*row.observed)});
+  }
+  const bool wide = is_curve && places.front() > 0.0 && places.back() > 16.0 * places.front();
+  drawing.x = is_curve ? axis_around(slice.parameter->name, places, wide)
+                       : report::PlotAxis{.title = slice.parameter->name,
+                                          .min = -0.5,
+                                          .max = static_cast<double>(slice.values.size()) - 0.5};
+  drawing.y = axis_around(facts.value_title(), heights);
+  if (is_curve) drawing.lines = {curve};
+  drawing.marks = {measured};
+  if (!is_curve) drawing.marks.insert(drawing.marks.begin(), points);
+}
+
+std::string slice_figure(const RunFacts& facts, const Slice& slice) {
+  Chart drawing;
+  drawing.title = fmt::format("{} around the best", slice.parameter->name);
+  drawing.description = "The others as in the recommended configuration; the table below has the numbers";
+  draw(facts, slice, drawing);
+  return figure({drawing.title, chart(drawing), "", slice_numbers(facts, slice)});
+}
+
+}  // namespace
+
+std::string effects(const RunFacts& facts) {
+  const std::optional<insight::Importance>& importance = facts.importance();
+  if (!importance) return "";
+  std::vector<std::string> sentences;
+  for (const std::string& sentence : report::effect_sentences(facts.session(), *importance)) {
+    sentences.push_back(escaped(sentence));
+  }
+  std::vector<std::string> all = {importance_figure(*importance)};
+  for (const insight::ParameterImportance& one : importance->parameters) {
+    if (all.size() > kMostSlices) break;
+    if (const std::optional<Slice> slice = slice_of(facts, one.name)) all.push_back(slice_figure(facts, *slice));
+  }
+  return list(sentences) + figures(all);
+}
+
+}  // namespace krigtune::page

@@ -1,0 +1,98 @@
+// What was said of trials before they ran, against what they measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "page/chart/chart.h"
+#include "page/document.h"
+#include "page/html/html.h"
+#include "page/report/sections.h"
+#include "search/trials/objective_scale.h"
+
+namespace krigtune::page {
+namespace {
+
+constexpr double kNormal95 = 1.6448536269514722;  // 90 % of a normal distribution lie within so many deviations
+constexpr std::size_t kFewest = 3;
+
+struct Predicted {
+  const journal::Trial* trial = nullptr;
+  double median = 0.0, low = 0.0, high = 0.0;  // of 90 %
+  double measured = 0.0;
+  bool holds() const { return measured >= low && measured <= high; }
+};
+
+std::vector<Predicted> predicted_trials(const RunFacts& facts) {
+  const search::ObjectiveScale scale(facts.objective(), facts.run().history);
+  std::vector<Predicted> all;
+  for (const journal::Trial* trial : facts.closed()) {
+    const journal::Proposal& proposal = trial->proposal;
+    const std::optional<double> value = facts.value_of(*trial);
+    if (!value || !proposal.predicted_value || !proposal.predicted_stddev || proposal.repeat_of) continue;
+    if (scale.logarithmic() && *proposal.predicted_value <= 0.0) continue;
+    const double deviation = kNormal95 * scale.latent_stddev(*proposal.predicted_value, *proposal.predicted_stddev);
+    const double latent = scale.to_latent(*proposal.predicted_value);
+    const double a = scale.from_latent(latent - deviation);
+    const double b = scale.from_latent(latent + deviation);
+    all.push_back({trial, *proposal.predicted_value, std::min(a, b), std::max(a, b), *value});
+  }
+  return all;
+}
+
+std::string calibration(const std::vector<Predicted>& all) {
+  const auto held = std::count_if(all.begin(), all.end(), [](const Predicted& one) { return one.holds(); });
+  std::string text = fmt::format(
+      "Of {} trials that were predicted before they ran, {} lay within the 90 % interval that "
+      "was stated then.",
+      all.size(), held);
+  // Where intervals hold as they say, the count is binomial: two of its deviations below the mean is rare.
+  const double n = static_cast<double>(all.size());
+  const double expected = 0.9 * n;
+  const bool too_few = static_cast<double>(held) < expected - 2.0 * std::sqrt(0.09 * n);
+  if (too_few) return text + " That is fewer than there should be: the intervals are too narrow here.";
+  return text + " That is what such intervals are for.";
+}
+
+std::string fit_numbers(const RunFacts& facts, const std::vector<Predicted>& all) {
+  HtmlTable shown{"", {"trial", "predicted", "90 % from", "to", "measured"}, {}};
+  for (const Predicted& one : all) {
+    shown.rows.push_back({fmt::format("{}", one.trial->number), escaped(facts.value_text(one.median)),
+                          escaped(facts.value_text(one.low)), escaped(facts.value_text(one.high)),
+                          escaped(facts.value_text(one.measured))});
+  }
+  return table(shown);
+}
+
+}  // namespace
+
+std::string fit(const RunFacts& facts) {
+  const std::vector<Predicted> all = predicted_trials(facts);
+  if (all.size() < kFewest) return "";
+  Chart drawing;
+  drawing.title = "What was predicted of a trial, and what it measured";
+  drawing.description = calibration(all);
+  drawing.description.pop_back();
+  Marks inside{"within its 90 % interval", Shape::kDot, 0, {}};
+  Marks outside{"outside", Shape::kSquare, 1, {}};
+  std::vector<double> values;
+  for (const Predicted& one : all) {
+    const double measured = facts.shown(one.measured);
+    values.insert(values.end(), {measured, facts.shown(one.median)});
+    (one.holds() ? inside : outside)
+        .marks.push_back({.x = measured,
+                          .y = facts.shown(one.median),
+                          .low = facts.shown(one.low),
+                          .high = facts.shown(one.high),
+                          .tip = facts.tip_of(*one.trial),
+                          .link = facts.link_of(*one.trial)});
+  }
+  drawing.x = axis_around("measured " + facts.value_title(), values);
+  drawing.y = axis_around("predicted", values);
+  const std::vector<double> ends = {std::max(drawing.x.min, drawing.y.min), std::min(drawing.x.max, drawing.y.max)};
+  drawing.lines = {{.name = "predicted = measured", .hue = 5, .x = ends, .y = ends, .dashed = true}};
+  drawing.marks = {inside, outside};
+  return figures({figure({drawing.title, chart(drawing), escaped(calibration(all)), fit_numbers(facts, all)})});
+}
+
+}  // namespace krigtune::page

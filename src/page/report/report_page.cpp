@@ -1,0 +1,48 @@
+#include "page/report/report_page.h"
+
+#include <fmt/format.h>
+
+#include "page/document.h"
+#include "page/html/html.h"
+#include "page/report/sections.h"
+
+namespace krigtune::page {
+namespace {
+
+struct SectionMaker {
+  const char* id;
+  const char* title;
+  std::string (*make)(const RunFacts&);
+};
+
+constexpr SectionMaker kSections[] = {
+    {"answer", "The answer", answer},
+    {"progress", "Progress", progress},
+    {"effects", "What matters", effects},
+    {"memory", "Memory", memory},
+    {"time", "Where the time of a step goes", step_time},
+    {"batch", "Batch size", batch},
+    {"fit", "Predicted and measured", fit},
+    {"all", "All trials at once", all_at_once},
+    {"trials", "Trials", trials},
+    {"limits", "What this rests on", limits},
+};
+
+}  // namespace
+
+std::string report_page(const ReportSource& source) {
+  const RunFacts facts(source);
+  Document document;
+  document.title = fmt::format("krigtune: {}", source.run.name);
+  document.header = paragraph(
+      fmt::format("{} trials. {}. Made {}.", facts.closed().size(), escaped(source.state), escaped(source.made)));
+  for (const SectionMaker& section : kSections) {
+    document.sections.push_back({section.id, section.title, section.make(facts)});
+  }
+  document.footer =
+      paragraph(fmt::format("Made by krigtune of {}. The numbers are in trials.csv and best.json beside it.",
+                            user_text(source.run.directory.string())));
+  return page::document(document);
+}
+
+}  // namespace krigtune::page

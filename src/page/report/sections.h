@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "page/report/run_facts.h"
+
+// The parts of a session's report, each in a file of its own; report_page.cpp is their registry. Each returns markup,
+// or "" where there is nothing to show.
+namespace krigtune::page {
+
+std::string answer(const RunFacts& facts);       ///< what to use, how much better it is, why to believe it
+std::string progress(const RunFacts& facts);     ///< every trial, and the best so far
+std::string fit(const RunFacts& facts);          ///< predicted against measured
+std::string effects(const RunFacts& facts);      ///< which parameters matter, and slices around the best
+std::string all_at_once(const RunFacts& facts);  ///< parallel coordinates
+std::string memory(const RunFacts& facts);       ///< planned by term and measured, against the limit
+std::string step_time(const RunFacts& facts);    ///< where the time of a step goes
+std::string batch(const RunFacts& facts);        ///< throughput over the batch
+std::string trials(const RunFacts& facts);       ///< all of them, with their commands and files
+std::string limits(const RunFacts& facts);       ///< what was assumed, and what these figures do not say
+
+}  // namespace krigtune::page

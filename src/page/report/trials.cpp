@@ -1,0 +1,100 @@
+// A row for each trial that is listed.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "page/html/html.h"
+#include "page/report/sections.h"
+#include "report/trial_classes.h"
+#include "result/trial_table.h"
+
+namespace krigtune::page {
+namespace {
+
+constexpr std::size_t kMostWithCommands = 400;
+constexpr std::size_t kLongestCommand = 1000;
+constexpr std::size_t kLongestSaid = 300;
+
+std::string sort_key(const report::Cell& cell) { return cell.value ? space::to_string(*cell.value) : ""; }
+
+std::string command_of(const std::filesystem::path& folder) {
+  try {
+    return element("pre", user_text(read_text(folder / "cmd.txt"), kLongestCommand));
+  } catch (const UserError&) {  // a trial that was never started has none
+    return "";
+  }
+}
+
+// Its command and files, and why it failed.
+std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool with_command) {
+  std::string html;
+  const std::string said = report::last_line_of(trial);
+  if (!said.empty()) html += paragraph(user_text(said, kLongestSaid));
+  const std::filesystem::path folder = facts.run().directory / "trials" / run::trial_folder(trial);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) return html;
+  const std::filesystem::path place = std::filesystem::relative(folder, facts.source().place, error);
+  html += element("a", {{"href", (error ? folder : place).generic_string() + "/"}}, "files");
+  if (const std::string command = with_command ? command_of(folder) : ""; !command.empty())
+    html += fmt::format(" <details><summary>command</summary>{}</details>", command);
+  return html;
+}
+
+std::string head(const report::Table& table) {
+  std::string html = "<thead><tr>";
+  for (const report::Column& column : table.columns) {
+    if (column.name == "best") continue;
+    html +=
+        element("th", {{"scope", "col"}, {"class", column.right_aligned ? "number" : "text"}}, escaped(column.title));
+  }
+  return html + "<th scope=\"col\">command and files</th></tr></thead>\n";
+}
+
+std::string row(const report::Table& table, const std::vector<report::Cell>& cells, bool is_best,
+                const std::string& details) {
+  std::string html = fmt::format("<tr id=\"trial-{}\"{}>", cells.front().text, is_best ? " class=\"best\"" : "");
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const report::Column& column = table.columns[i];
+    if (column.name == "best") continue;
+    Attributes attributes = {{"class", column.right_aligned ? "number" : "text"}};
+    if (const std::string key = sort_key(cells[i]); !key.empty() && key != cells[i].text)
+      attributes.emplace_back("data-sort", key);
+    if (i == 0) attributes.emplace_back("scope", "row");
+    const std::string text = i == 0 ? escaped(cells[i].text) : user_text(cells[i].text);
+    html += element(i == 0 ? "th" : "td", attributes, i == 0 && is_best ? text + " ★" : text);
+  }
+  return html + fmt::format("<td>{}</td></tr>\n", details);
+}
+
+}  // namespace
+
+std::string trials(const RunFacts& facts) {
+  const report::Table table = result::trial_table(facts.run());
+  if (table.rows.empty()) return "";
+  const std::vector<const journal::Trial*>& closed = facts.closed();
+  std::string rows;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (!facts.is_listed(*closed[i])) continue;
+    const bool is_best = facts.best() != nullptr && facts.best()->trial == closed[i]->number;
+    rows += row(table, table.rows[i], is_best, details_of(facts, *closed[i], table.rows.size() <= kMostWithCommands));
+    ++count;
+  }
+  std::string html = fmt::format(
+      "<p class=\"needs-script\"><label>Show those with <input type=\"search\" data-filters=\"trial-table\" "
+      "data-counts=\"trial-count\"></label> <span id=\"trial-count\" role=\"status\">{} trials</span>; a column's name "
+      "sorts by it.</p>\n",
+      count);
+  if (count < table.rows.size())
+    html += paragraph(fmt::format("{} of {}; trials.csv has all.", count, table.rows.size()));
+  html += fmt::format(
+      "<div class=\"scroll\" role=\"region\" aria-label=\"All trials\" tabindex=\"0\">\n"
+      "<table class=\"sortable\" id=\"trial-table\">\n{}<tbody>\n{}</tbody></table></div>\n",
+      head(table), rows);
+  for (const std::string& note : table.notes) html += paragraph(escaped(note));
+  return html;
+}
+
+}  // namespace krigtune::page

@@ -1,0 +1,110 @@
+// krigtune report: a run directory as one page.
+#include "programs/krigtune/report.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "journal/lock.h"
+#include "page/report/report_page.h"
+#include "programs/krigtune/document.h"
+#include "programs/krigtune/session_state.h"
+
+extern char** environ;
+
+namespace krigtune::cli {
+namespace {
+
+constexpr double kBetweenPages_s = 10.0;
+constexpr double kShareOfTime = 0.05;
+
+// "2026-08-23 10:00".
+std::string minute_of(const Clock& clock) {
+  constexpr std::size_t kMinutes = 16;
+  std::string time = local_iso_time(clock.unix_us()).substr(0, kMinutes);
+  std::replace(time.begin(), time.end(), 'T', ' ');
+  return time;
+}
+
+void write_page(const report::RunView& run, const run::Prepared& prepared, const std::string& state, const Clock& clock,
+                const std::filesystem::path& file) {
+  const std::filesystem::path place = std::filesystem::absolute(file).lexically_normal().parent_path();
+  write_atomically(file,
+                   page::report_page({run, prepared.candidates, prepared.filter, state, minute_of(clock), place}));
+}
+
+void declare_report(boost::program_options::options_description& options) {
+  options.add_options()("out", typed_value_named("FILE"), "where the page goes (default: DIR/report.html)");
+  options.add_options()("open", "opens it in the browser (xdg-open)");
+}
+
+void open_page(const Context& context, const std::filesystem::path& file) {
+  std::string program = "xdg-open";
+  std::string name = file.string();
+  const std::array<char*, 3> argv = {program.data(), name.data(), nullptr};
+  pid_t process = -1;
+  if (posix_spawnp(&process, program.c_str(), nullptr, nullptr, argv.data(), environ) != 0)
+    context.log.warning(fmt::format("--open: there is no {} here; open {} yourself", program, name));
+}
+
+int report_run(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  const LoadedRun loaded(context, arguments.operand());
+  const report::RunView run = loaded.view(context.console);
+  const std::filesystem::path file =
+      std::filesystem::absolute(arguments.text("out", (loaded.directory / kReportFile).string())).lexically_normal();
+  if (std::filesystem::is_directory(file)) {
+    throw UserError(fmt::format("{}: '{}' is a directory", arguments.named("out"), file.string()), "name a file in it");
+  }
+  make_writable_directory(file.parent_path());
+  const bool runs = journal::TunerClaim::is_held(run::journal_path(loaded.directory));
+  write_page(run, loaded.prepared, runs ? "The session is running" : "No trial is running", context.console.clock,
+             file);
+  if (arguments.flag("json")) {
+    Json json = new_document("report");
+    json["file"] = file.string();
+    json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
+    print(context, json);
+  } else {
+    context.console.out << file.string() << '\n';
+  }
+  if (arguments.flag("open")) open_page(context, file);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void ReportWriter::trial_ended(const journal::Trial& /*trial*/, const search::History& history) {
+  if (clock_.now_s() >= next_s_) write(history, "The session is running");
+}
+
+void ReportWriter::write(const search::History& history, const std::string& state) {
+  const double begin_s = clock_.now_s();
+  const report::RunView run{start_.session,   history,      start_.name,    start_.options,
+                            start_.directory, start_.bench, results_.best()};
+  try {
+    write_page(run, prepared_, state, clock_, start_.directory / kReportFile);
+  } catch (const std::exception& error) {
+    log_.warning(fmt::format("{} is not written: {}", kReportFile, error.what()));
+  }
+  const double took_s = clock_.now_s() - begin_s;
+  next_s_ = begin_s + std::max(kBetweenPages_s, took_s / kShareOfTime);
+}
+
+Command report_command() {
+  return {"report",
+          "DIR",
+          "Writes what a run directory holds as one HTML page",
+          "First what to use, how much better it is and why to believe it; then progress, what matters, memory,\n"
+          "where the time goes, and all trials. One file: it needs no network, and works printed and on a phone.\n"
+          "tune writes it too, at its end and while it runs.",
+          declare_report,
+          report_run};
+}
+
+}  // namespace krigtune::cli

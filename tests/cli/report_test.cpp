@@ -1,0 +1,47 @@
+// krigtune report.
+#include <gtest/gtest.h>
+
+#include "cli/cli_fixtures.h"
+#include "core/json.h"
+
+namespace krigtune::report_test {
+
+class ReportCommand : public testing::Test {
+ protected:
+  ReportCommand() { run_krigtune({"tune", replay_session(directory_).string(), "--out", run()}); }
+  std::string run() const { return (directory_ / "run").string(); }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ReportCommand, IsWrittenByTuneWithWhyItEnded) {
+  const std::string html = read_text(directory_ / "run/report.html");
+  EXPECT_NE(html.find("8 trials."), std::string::npos);
+  EXPECT_NE(html.find("the budget of trials is spent"), std::string::npos) << html.substr(0, 3000);
+}
+
+TEST_F(ReportCommand, WritesThePageAgain) {
+  std::filesystem::remove(directory_ / "run/report.html");
+  const Said said = run_krigtune({"report", run()});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.out, run() + "/report.html\n");
+  EXPECT_NE(read_text(directory_ / "run/report.html").find("No trial is running"), std::string::npos);
+  const Json json = parse_json(
+      run_krigtune({"report", run(), "--json", "--out", (directory_ / "other/page.html").string()}).out, "printed");
+  EXPECT_EQ(json.at("file"), (directory_ / "other/page.html").string());
+  EXPECT_TRUE(std::filesystem::exists(directory_ / "other/page.html"));
+}
+
+TEST_F(ReportCommand, RefusesWhatItCannotReadOrWrite) {
+  const Said none = run_krigtune({"report", (directory_ / "nothing").string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(lines_in(none.err), 1U) << none.err;
+  const Said folder = run_krigtune({"report", run(), "--out", directory_.path().string()});
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_NE(folder.err.find("is a directory; name a file in it"), std::string::npos) << folder.err;
+  const std::filesystem::path file = directory_.write("file", "");
+  const Said below = run_krigtune({"report", run(), "--out", (file / "page.html").string()});
+  EXPECT_NE(below.code, 0);
+  EXPECT_EQ(lines_in(below.err), 1U) << below.err;
+}
+
+}  // namespace krigtune::report_test

@@ -1,0 +1,159 @@
+// report.html: whole, self-contained, and true to what the run directory says.
+#include "page/report/report_page.h"
+
+#include <gtest/gtest.h>
+
+#include "html_reader.h"
+#include "result/report_fixtures.h"
+#include "run/prepared.h"
+#include "search/model/best.h"
+#include "trial/temporary_directory.h"
+
+namespace krigtune::report_page_test {
+
+constexpr std::size_t kMegabyte = 1'000'000;
+
+class ReportPage : public testing::Test {
+ protected:
+  /// The page of these trials, with the recommendation that the model makes.
+  std::string page_of(session::Session session, const search::History& history, const std::string& name = "job") const {
+    const run::Prepared prepared(std::move(session));
+    const auto best =
+        history.size() > 1000 ? recommendation() : search::recommend(prepared.session, prepared.candidates, history, 7);
+    const report::RunView run{prepared.session,  history, name, {search::StrategyKind::kBayes, 7},
+                              directory_.path(), {},      best};
+    return page::report_page(
+        {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path()});
+  }
+  /// What every page must be.
+  static void expect_whole(const std::string& html) {
+    const HtmlReader read(html);
+    EXPECT_EQ(read.fault(), "");
+    EXPECT_EQ(read.count("script"), 1);
+    EXPECT_EQ(read.count("h1"), 1);
+    for (const char* fetched : {"http:", "https:", "@import", "url(", "<link", "<img", "<iframe"}) {
+      EXPECT_EQ(html.find(fetched), std::string::npos) << fetched;
+    }
+    for (const std::string& link : read.links()) {
+      const bool leads = link.front() != '#' || read.ids().count(link.substr(1)) == 1;
+      EXPECT_TRUE(leads) << link << " leads nowhere";
+    }
+  }
+
+  TemporaryDirectory directory_;
+};
+
+/// `count` trials over the fixture's space, the later ones faster; every fifth runs out of memory.
+search::History many_trials(int count) {
+  search::History history;
+  for (int i = 0; i < count; ++i) {
+    const space::Configuration tried = configuration(i % 4, std::int64_t{1} << (i / 4 % 3), i / 12 % 2 == 1);
+    history.push_back(
+        i % 5 == 4 ? trial_record(i, tried, trial::OutOfMemory{})
+                   : trial_record(i, tried, measured_samples(100.0 + i % 37, 1.0), i == 0 ? "baseline" : "bayes"));
+  }
+  return history;
+}
+
+TEST_F(ReportPage, AnswersFirst) {
+  const std::string html = page_of(bench_session(), all_outcomes());
+  expect_whole(html);
+  EXPECT_NE(html.find("Trial 5 trains 1.25 times as fast as your configuration (trial 0)"), std::string::npos);
+  // Six closed trials of 2.5 s on two ranks; 1 - 1 / 1.25 of a training is saved.
+  EXPECT_NE(
+      html.find("The trials took 0.0083 GPU-hours on 2 ranks. That is paid back by a training that would have taken "
+                "0.042 GPU-hours as it was."),
+      std::string::npos);
+  EXPECT_NE(html.find("ds_config.json"), std::string::npos);
+  EXPECT_NE(html.find("last words"), std::string::npos) << "why trial 3 failed";
+  const HtmlReader read(html);
+  for (int trial = 0; trial <= 5; ++trial) EXPECT_EQ(read.ids().count("trial-" + std::to_string(trial)), 1U) << trial;
+  EXPECT_EQ(read.ids().count("trial-6"), 0U) << "it still runs";
+}
+
+TEST_F(ReportPage, EscapesWhateverUsersWrite) {
+  const std::string hostile = "</script><script>alert(1)</script>\"'&\xE2\x80\xAE";
+  Json json = {{"space", {{hostile, {hostile + "a", hostile + "b", std::string(10'000, '<')}}, {"n", {1, 2}}}},
+               {"baseline", nullptr},
+               {"objective", {{"metric", hostile}, {"direction", "maximize"}}},
+               {"runner", {{"kind", "none"}}}};
+  const session::Session session = session::read_session(json, "session", ".");
+  search::History history;
+  const auto add = [&](const std::string& text, std::int64_t n, std::optional<trial::Outcome> outcome) {
+    history.push_back(trial_record(static_cast<int>(history.size()), {{hostile, text}, {"n", n}}, std::move(outcome)));
+  };
+  const auto measured = [&](double value) {
+    trial::Measured result;
+    result.metrics = {{session.objective.field, value}};
+    return result;
+  };
+  add(hostile + "a", 1, measured(1.0));
+  add(hostile + "b", 1, measured(2.0));
+  add(std::string(10'000, '<'), 2, measured(3.0));
+  add(hostile + "a", 2, trial::Failed{trial::FailureReason::kCrash, 1, std::string(10'000, '&') + hostile});
+  const std::string html = page_of(session, history, hostile);
+  expect_whole(html);
+  EXPECT_EQ(html.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(html.find("\xE2\x80\xAE"), std::string::npos);
+  EXPECT_LT(html.size(), kMegabyte);
+}
+
+TEST_F(ReportPage, OfNoSuccessSaysWhy) {
+  search::History history;
+  for (int i = 0; i < 3; ++i) {
+    history.push_back(trial_record(i, configuration(i, 1, false),
+                                   trial::Failed{trial::FailureReason::kCrash, 1, "RuntimeError: no <such> device"}));
+  }
+  const std::string html = page_of(bench_session(), history);
+  expect_whole(html);
+  EXPECT_NE(html.find("No trial is ok: 3 failed (crash)."), std::string::npos);
+  EXPECT_NE(html.find("RuntimeError: no &lt;such&gt; device"), std::string::npos);
+  EXPECT_NE(html.find("To try: run one of the configurations by hand."), std::string::npos);
+}
+
+TEST_F(ReportPage, OfNothingAndOfOneTrialIsAPageToo) {
+  const std::string none = page_of(bench_session(), {});
+  expect_whole(none);
+  EXPECT_NE(none.find("No trial is closed yet."), std::string::npos);
+  const std::string one =
+      page_of(bench_session(), {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")});
+  expect_whole(one);
+  EXPECT_NE(one.find("What you have is the best that was found."), std::string::npos);
+}
+
+TEST_F(ReportPage, StaysSmall) {
+  const std::string two_hundred = page_of(bench_session(), many_trials(200));
+  expect_whole(two_hundred);
+  EXPECT_LT(two_hundred.size(), kMegabyte);
+  const std::string html = page_of(bench_session(), many_trials(10'000));
+  expect_whole(html);
+  EXPECT_NE(html.find("2002 of 10000; trials.csv has all."), std::string::npos);
+  EXPECT_NE(html.find("too many trials for a fit"), std::string::npos);
+  EXPECT_LT(html.size(), 8 * kMegabyte);
+}
+
+TEST_F(ReportPage, CountsWhichIntervalsHeld) {
+  search::History history = many_trials(8);
+  int held = 0;
+  for (journal::Trial& trial : history) {
+    const std::optional<double> value = search::value_of(trial, bench_session().objective);
+    if (!value) continue;
+    const bool holds = trial.number != 3;
+    trial.proposal.predicted_value = holds ? *value * 1.01 : *value * 2.0;
+    trial.proposal.predicted_stddev = 0.02 * *value;
+    held += holds ? 1 : 0;
+  }
+  const std::string html = page_of(bench_session(), history);
+  EXPECT_EQ(held, 6);
+  EXPECT_NE(html.find("Of 7 trials that were predicted before they ran, 6 lay within the 90 % interval"),
+            std::string::npos);
+}
+
+TEST_F(ReportPage, SaysThatANetworkIsEmulated) {
+  const std::string html =
+      page_of(bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})"), all_outcomes());
+  EXPECT_NE(html.find("The figures are of an emulated network eth-25"), std::string::npos);
+  EXPECT_NE(html.find("(emulated network eth-25); expected of it"), std::string::npos) << "beside the figure itself";
+}
+
+}  // namespace krigtune::report_page_test
