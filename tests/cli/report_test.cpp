@@ -15,8 +15,7 @@ class ReportCommand : public testing::Test {
 
 TEST_F(ReportCommand, IsWrittenByTuneWithWhyItEnded) {
   const std::string html = read_text(directory_ / "run/report.html");
-  EXPECT_NE(html.find("8 trials."), std::string::npos);
-  EXPECT_NE(html.find("the budget of trials is spent"), std::string::npos) << html.substr(0, 3000);
+  EXPECT_NE(html.find("8 trials. The budget of trials is spent."), std::string::npos);
 }
 
 TEST_F(ReportCommand, WritesThePageAgain) {

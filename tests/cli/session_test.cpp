@@ -38,7 +38,7 @@ TEST_F(SessionTest, EndsWithTheBestItsGainWhyItEndedAndWhereTheFilesAre) {
   EXPECT_NE(said.out.find("the session has no baseline"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("trials     12: 10 ok, 1 oom, 1 failed\n"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("ended      the budget of trials is spent\n"), std::string::npos) << said.out;
-  EXPECT_NE(said.out.find(path("run") + ": trials.csv best.json\n"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find(path("run") + ": trials.csv best.json report.html\n"), std::string::npos) << said.out;
 }
 
 TEST_F(SessionTest, SaysOneLineForEachClosedTrialWhenPiped) {

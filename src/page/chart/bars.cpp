@@ -83,7 +83,7 @@ std::string bars_legend(const Bars& bars, const std::vector<std::string>& names)
   for (std::size_t i = 0; i < names.size(); ++i) add(svg::rectangle(3.0, 1.0, 20.0, 12.0, part_style(i)), names[i]);
   if (!bars.mark_name.empty()) add("<path d=\"M13 0l5 7l-5 7l-5 -7z\" class=\"measured\"/>", bars.mark_name);
   if (bars.limit) add(svg::line(13.0, 0.0, 13.0, 14.0, "limit"), bars.limit_name);
-  return fmt::format("<ul class=\"bars_legend\">{}</ul>\n", entries);
+  return fmt::format("<ul class=\"legend\">{}</ul>\n", entries);
 }
 
 }  // namespace

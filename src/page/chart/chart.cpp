@@ -19,7 +19,7 @@ constexpr double kRight = 430.0;
 constexpr double kTop = 26.0;
 constexpr double kBottom = 240.0;
 constexpr int kMostTicksX = 7;
-constexpr int kMostTicksY = 6;
+constexpr int kMostTicksY = 8;
 constexpr std::size_t kLongestCategory = 12;
 
 double page_x(const Chart& chart, double x) { return kLeft + svg::share(chart.x, x) * (kRight - kLeft); }

@@ -17,6 +17,7 @@ constexpr double kAxesBottom = 300.0;
 constexpr double kAxesLeft = 60.0;
 constexpr double kBetween = 118.0;
 constexpr double kRoomOfLast = 90.0;
+constexpr double kMostTimes = 1.5;  // that it grows with the page
 constexpr std::size_t kLongestAxisName = 17;
 constexpr std::size_t kLongestLabel = 14;
 
@@ -68,7 +69,7 @@ std::string parallel(const Parallel& parallel) {
   const double width = axis_x(parallel.axes.size() - 1) + kRoomOfLast;
   return fmt::format(
       "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\">\n{}</div>\n", escaped(parallel.title),
-      element("div", {{"style", fmt::format("min-width:{:.0f}px", width)}},
+      element("div", {{"style", fmt::format("min-width:{:.0f}px;max-width:{:.0f}px", width, kMostTimes * width)}},
               svg::drawing({width, kAxesHeight}, parallel.title, parallel.description, content, "parallel")));
 }
 

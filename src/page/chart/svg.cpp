@@ -39,8 +39,19 @@ double share(const report::PlotAxis& axis, double value) {
   return std::clamp(at, 0.0, 1.0);
 }
 
+// Large ones with the prefixes of SI: 100k, 2M.
 std::string label(const report::PlotAxis& axis, double tick) {
-  return axis.label ? axis.label(tick) : fmt::format("{:.6g}", tick);
+  if (tick == 0.0) tick = 0.0;  // no "-0"
+  if (axis.label) return axis.label(tick);
+  struct Prefix {
+    double unit;
+    const char* text;
+  };
+  constexpr double kLeast = 1e4;
+  for (const auto& [unit, text] : {Prefix{1e12, "T"}, Prefix{1e9, "G"}, Prefix{1e6, "M"}, Prefix{1e3, "k"}}) {
+    if (std::abs(tick) >= std::max(unit, kLeast)) return fmt::format("{:.4g}{}", tick / unit, text);
+  }
+  return fmt::format("{:.6g}", tick);
 }
 
 std::string shortened(const std::string& text, std::size_t most) {

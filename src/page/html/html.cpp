@@ -111,6 +111,12 @@ std::string element(std::string_view tag, std::string_view content) { return ele
 
 std::string paragraph(std::string_view content) { return fmt::format("<p>{}</p>\n", content); }
 
+std::string sentence(std::string text) {
+  if (text.empty()) return text;
+  if (text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text.back() == '.' ? text : text + ".";
+}
+
 std::string list(const std::vector<std::string>& items) {
   if (items.empty()) return "";
   std::string html = "<ul>\n";
@@ -119,7 +125,7 @@ std::string list(const std::vector<std::string>& items) {
 }
 
 std::string table(const HtmlTable& table) {
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n";
+  std::string html = "<div class=\"scroll\"><table>\n";
   if (!table.caption.empty()) html += fmt::format("<caption>{}</caption>\n", escaped(table.caption));
   html += "<thead><tr>";
   for (const std::string& column : table.columns) html += fmt::format("<th scope=\"col\">{}</th>", column);

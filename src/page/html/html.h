@@ -26,6 +26,8 @@ std::string element(std::string_view tag, const Attributes& attributes, std::str
 std::string element(std::string_view tag, std::string_view content);
 /// <p>content</p> and a line feed; `content` is markup.
 std::string paragraph(std::string_view content);
+/// The first letter large and a full stop at the end, where they are not.
+std::string sentence(std::string text);
 /// <ul> of items that are markup. "" where there is none.
 std::string list(const std::vector<std::string>& items);
 

@@ -25,7 +25,10 @@ std::string times_text(double factor) { return fmt::format("{:.2f}", factor); }
 
 std::string headline(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
-  if (best.trial == best.reference_trial) return "What you have is the best that was found.";
+  if (best.trial == best.reference_trial) {
+    return facts.session().baseline ? "What you have is the best that was found."
+                                    : fmt::format("Trial {}, the first, is the best that was found.", best.trial);
+  }
   const bool is_own = facts.reference()->proposal.strategy == search::kBaselineStrategy;
   const std::string than = is_own ? fmt::format("your configuration (trial {})", best.reference_trial)
                                   : fmt::format("trial {}", best.reference_trial);
@@ -66,7 +69,8 @@ std::string cost(const RunFacts& facts) {
   const report::RunView& run = facts.run();
   if (!runner::traits_of(run.session.runner).runs_programs) return "";
   const double spent = gpu_hours(facts);
-  std::string text = fmt::format("The trials took {:.2g} GPU-hours on {} ranks.", spent, run.session.cluster.ranks());
+  const std::int64_t ranks = run.session.cluster.ranks();
+  std::string text = fmt::format("The trials took {:.2g} GPU-hours on {} rank{}.", spent, ranks, ranks == 1 ? "" : "s");
   const double gain = facts.best()->gain;
   if (report::is_speed(facts.objective()) && gain > 1.0) {
     text += fmt::format(" That is paid back by a training that would have taken {:.2g} GPU-hours as it was.",
@@ -75,22 +79,20 @@ std::string cost(const RunFacts& facts) {
   return text;
 }
 
-std::string sentence_of(std::string text) {
-  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 32);
-  return text.empty() || text.back() == '.' ? text : text + ".";
-}
-
 std::vector<std::string> reasons(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   const report::RunView& run = facts.run();
   std::vector<std::string> items;
   const auto add = [&](const std::string& text) {
-    if (!text.empty()) items.push_back(escaped(sentence_of(text)));
+    if (!text.empty()) items.push_back(escaped(sentence(text)));
   };
-  add(fmt::format("It measured {} in {} trial{}{}; expected of it are {}, and with 95 % {} to {}",
-                  facts.value_text(best.value), best.measurements, best.measurements == 1 ? "" : "s",
-                  report::emulated_note(run.session), facts.value_text(best.posterior_mean),
-                  facts.value_text(best.lower_95), facts.value_text(best.upper_95)));
+  std::string measured = fmt::format("It measured {} in {} trial{}{}", facts.value_text(best.value), best.measurements,
+                                     best.measurements == 1 ? "" : "s", report::emulated_note(run.session));
+  if (best.upper_95 > best.lower_95) {
+    measured += fmt::format("; expected of it are {}, and with 95 % {} to {}", facts.value_text(best.posterior_mean),
+                            facts.value_text(best.lower_95), facts.value_text(best.upper_95));
+  }
+  add(measured);
   if (const auto next = result::runner_up(run); next && next->within_noise) {
     add(fmt::format("trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
   }

@@ -32,12 +32,12 @@ std::string curve(const std::vector<forecast::BatchRow>& rows, const char* title
   Line line{.name = "predicted", .hue = 0, .x = {}, .y = {}};
   Marks too_large{"does not fit", Shape::kSquare, 1, {}};
   Marks plateau{"from here on less than 5 % is gained", Shape::kDiamond, 2, {}};
-  std::vector<double> sizes;
+  std::vector<std::string> sizes;
   std::vector<double> speeds;
   for (const forecast::BatchRow& row : rows) {
     if (!row.forecast.cost) continue;
-    const auto x = static_cast<double>(row.*size);
-    sizes.push_back(x);
+    const auto x = static_cast<double>(sizes.size());
+    sizes.push_back(fmt::format("{}", row.*size));
     speeds.push_back(row.forecast.samples_per_s);
     line.x.push_back(x);
     line.y.push_back(row.forecast.samples_per_s);
@@ -48,7 +48,8 @@ std::string curve(const std::vector<forecast::BatchRow>& rows, const char* title
   Chart drawing;
   drawing.title = title;
   drawing.description = "Predicted by the cost model; the table below has the batch_numbers";
-  drawing.x = axis_around(axis, sizes, true);
+  drawing.categories = sizes;
+  drawing.x = {.title = axis, .min = -0.5, .max = static_cast<double>(sizes.size()) - 0.5};
   speeds.push_back(0.0);
   drawing.y = axis_around("samples/s, predicted", speeds);
   drawing.y.min = 0.0;

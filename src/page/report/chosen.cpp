@@ -18,12 +18,25 @@ class Choice {
       return one.trial->proposal.configuration == trial->proposal.configuration;
     });
     if (is_there || chosen_.size() == most_) return;
-    chosen_.push_back({trial, fmt::format("trial {}{}: {}", trial->number, role,
-                                          report::short_text(facts_.session(), trial->proposal.configuration))});
+    chosen_.push_back({trial, fmt::format("trial {}{}: {}", trial->number, role, text_of(*trial))});
   }
   std::vector<ChosenTrial> take() { return std::move(chosen_); }
 
  private:
+  // Of another than the recommended one what differs from that.
+  std::string text_of(const journal::Trial& trial) const {
+    const space::Configuration& configuration = trial.proposal.configuration;
+    if (facts_.best() == nullptr || configuration == facts_.best()->configuration)
+      return report::short_text(facts_.session(), configuration);
+    std::string text;
+    for (const auto& [name, value] : configuration) {
+      const space::Value* best = facts_.best()->configuration.find(name);
+      if (best == nullptr || !space::same_value(*best, value))
+        text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, space::to_string(value));
+    }
+    return text;
+  }
+
   const RunFacts& facts_;
   std::size_t most_;
   std::vector<ChosenTrial> chosen_;

@@ -5,6 +5,7 @@
 
 #include "insight/sobol_indices.h"
 #include "page/chart/chart.h"
+#include "page/chart/svg.h"
 #include "page/document.h"
 #include "page/html/html.h"
 #include "page/report/sections.h"
@@ -90,12 +91,23 @@ std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
   return table(shown);
 }
 
-// Numbers in their order on a curve, anything else side by side.
+// "500M" in place of 500000000.
+std::string category_of(const space::Value& value) {
+  const bool is_integer = std::holds_alternative<std::int64_t>(value);
+  return is_integer ? svg::label({}, number_of(value)) : space::to_string(value);
+}
+
+// Many numbers in their order on a curve, anything else side by side.
+bool is_curve_of(const std::vector<space::Value>& values) {
+  constexpr std::size_t kSideBySide = 6;
+  return values.size() > kSideBySide && std::all_of(values.begin(), values.end(), is_number);
+}
+
 void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
-  const bool is_curve = std::all_of(slice.values.begin(), slice.values.end(), is_number);
+  const bool is_curve = is_curve_of(slice.values);
   std::vector<std::size_t> order(slice.values.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (is_curve) {
+  if (std::all_of(slice.values.begin(), slice.values.end(), is_number)) {
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return number_of(slice.values[a]) < number_of(slice.values[b]); });
   }
@@ -107,7 +119,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   for (const std::size_t i : order) {
     const insight::PredictionRow& row = slice.rows[i];
     const double x = is_curve ? number_of(slice.values[i]) : static_cast<double>(drawing.categories.size());
-    if (!is_curve) drawing.categories.push_back(space::to_string(slice.values[i]));
+    if (!is_curve) drawing.categories.push_back(category_of(slice.values[i]));
     const double mean = facts.shown(row.mean.value_or(0.0));
     const double low = facts.shown(row.lower_95.value_or(0.0));
     const double high = facts.shown(row.upper_95.value_or(0.0));

@@ -76,9 +76,11 @@ std::string fit(const RunFacts& facts) {
   Marks inside{"within its 90 % interval", Shape::kDot, 0, {}};
   Marks outside{"outside", Shape::kSquare, 1, {}};
   std::vector<double> values;
+  std::vector<double> reach;
   for (const Predicted& one : all) {
     const double measured = facts.shown(one.measured);
-    values.insert(values.end(), {measured, facts.shown(one.median)});
+    values.push_back(measured);
+    reach.insert(reach.end(), {facts.shown(one.low), facts.shown(one.high)});
     (one.holds() ? inside : outside)
         .marks.push_back({.x = measured,
                           .y = facts.shown(one.median),
@@ -88,11 +90,11 @@ std::string fit(const RunFacts& facts) {
                           .link = facts.link_of(*one.trial)});
   }
   drawing.x = axis_around("measured " + facts.value_title(), values);
-  drawing.y = axis_around("predicted", values);
+  drawing.y = axis_around("predicted", reach);
   const std::vector<double> ends = {std::max(drawing.x.min, drawing.y.min), std::min(drawing.x.max, drawing.y.max)};
   drawing.lines = {{.name = "predicted = measured", .hue = 5, .x = ends, .y = ends, .dashed = true}};
   drawing.marks = {inside, outside};
-  return figures({figure({drawing.title, chart(drawing), escaped(calibration(all)), fit_numbers(facts, all)})});
+  return figure({drawing.title, chart(drawing), escaped(calibration(all)), fit_numbers(facts, all)});
 }
 
 }  // namespace krigtune::page

@@ -10,8 +10,9 @@ namespace {
 
 std::string machine(const RunFacts& facts) {
   const workload::ClusterSpec& cluster = facts.session().cluster;
-  return fmt::format("Trials are of {} ranks on {} node{}, by the runner {}.", cluster.ranks(), cluster.nodes,
-                     cluster.nodes == 1 ? "" : "s", runner::traits_of(facts.session().runner).name);
+  return fmt::format("Trials are of {} rank{} on {} node{}, by the runner {}.", cluster.ranks(),
+                     cluster.ranks() == 1 ? "" : "s", cluster.nodes, cluster.nodes == 1 ? "" : "s",
+                     runner::traits_of(facts.session().runner).name);
 }
 
 std::string assumed(const session::Assumption& one) {

@@ -16,13 +16,30 @@ namespace {
 constexpr std::size_t kMostMemoryBars = 6;
 constexpr double kLeastShown = 0.002;  // of the largest bar: thinner parts cannot be seen
 
-std::vector<BarPart> memory_parts(const forecast::MemoryTerms& terms) {
+/// Of the drawings: small sessions are of MiB.
+struct MemoryUnit {
+  const char* name = "GiB";
+  double bytes = 1024.0 * 1024.0 * 1024.0;
+  double of(Bytes memory) const { return static_cast<double>(memory.count) / bytes; }
+};
+
+MemoryUnit unit_of(const RunFacts& facts) {
+  constexpr double kLeastGib = 2.0;
+  double largest = facts.session().usable_per_rank ? to_gib(*facts.session().usable_per_rank) : 0.0;
+  for (const journal::Trial* trial : facts.closed()) {
+    largest = std::max(largest, to_gib(report::peak_memory_of(*trial).value_or(Bytes{0})));
+  }
+  return largest >= kLeastGib ? MemoryUnit() : MemoryUnit{"MiB", 1024.0 * 1024.0};
+}
+
+std::vector<BarPart> memory_parts(const forecast::MemoryTerms& terms, const MemoryUnit& unit) {
   std::vector<BarPart> parts;
   for (int i = 0; i < schedule::kTermCount; ++i) {
-    parts.push_back({schedule::to_string(static_cast<schedule::Term>(i)),
-                     to_gib(Bytes{terms.term_bytes.at(static_cast<std::size_t>(i))})});
+    std::string name = schedule::to_string(static_cast<schedule::Term>(i));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    parts.push_back({name, unit.of(Bytes{terms.term_bytes.at(static_cast<std::size_t>(i))})});
   }
-  parts.push_back({"context and fragmentation", to_gib(Bytes{terms.other_bytes})});
+  parts.push_back({"context and fragmentation", unit.of(Bytes{terms.other_bytes})});
   return parts;
 }
 
@@ -42,6 +59,7 @@ void drop_thin_parts(Bars& drawing, double longest) {
 std::string bytes_text(const std::optional<Bytes>& bytes) { return bytes ? escaped(to_string(*bytes)) : ""; }
 
 std::string terms_figure(const RunFacts& facts) {
+  const MemoryUnit unit = unit_of(facts);
   Bars drawing;
   drawing.title = "The peak, by what it is for";
   drawing.mark_name = "measured peak";
@@ -53,9 +71,9 @@ std::string terms_figure(const RunFacts& facts) {
     const auto terms = forecast::memory_terms(facts.session(), facts.source().filter, configuration);
     if (!terms) continue;
     const std::optional<Bytes> peak = report::peak_memory_of(*one.trial);
-    Bar bar{one.name, memory_parts(*terms), peak ? std::optional(to_gib(*peak)) : std::nullopt};
+    Bar bar{one.name, memory_parts(*terms, unit), peak ? std::optional(unit.of(*peak)) : std::nullopt};
     is_measured = is_measured || peak;
-    longest = std::max({longest, to_gib(terms->peak), bar.mark.value_or(0.0)});
+    longest = std::max({longest, unit.of(terms->peak), bar.mark.value_or(0.0)});
     drawing.bars.push_back(std::move(bar));
     numbers.rows.push_back({escaped(one.name), bytes_text(terms->peak), escaped(terms->peak_at), bytes_text(peak)});
   }
@@ -63,18 +81,19 @@ std::string terms_figure(const RunFacts& facts) {
   drop_thin_parts(drawing, longest);
   if (!is_measured) drawing.mark_name.clear();
   if (const std::optional<Bytes> usable = facts.session().usable_per_rank) {
-    drawing.limit = to_gib(*usable);
+    drawing.limit = unit.of(*usable);
     drawing.limit_name = fmt::format("usable by a rank: {}", to_string(*usable));
     longest = std::max(longest, *drawing.limit);
   }
   constexpr double kRoom = 1.03;
-  drawing.axis = {.title = "GiB a rank, planned", .min = 0.0, .max = kRoom * longest};
-  drawing.axis.label = [](double gib) { return fmt::format("{:.3g}", gib); };
+  drawing.axis = {.title = fmt::format("{} a rank, planned", unit.name), .min = 0.0, .max = kRoom * longest};
+  drawing.axis.label = [](double memory) { return fmt::format("{:.4g}", memory); };
   drawing.description = "Planned before anything ran; the table below has the numbers";
   return figure({drawing.title, bars(drawing), "", table(numbers)});
 }
 
 std::string peaks_figure(const RunFacts& facts) {
+  const MemoryUnit unit = unit_of(facts);
   Marks marks{"", Shape::kDot, 0, {}};
   std::vector<double> values;
   for (const journal::Trial* trial : facts.closed()) {
@@ -82,15 +101,15 @@ std::string peaks_figure(const RunFacts& facts) {
     const std::optional<Bytes> planned = trial->proposal.predicted_memory;
     if (!measured || !planned || planned->count <= 0) continue;
     marks.marks.push_back(
-        {.x = to_gib(*measured), .y = to_gib(*planned), .tip = facts.tip_of(*trial), .link = facts.link_of(*trial)});
-    values.insert(values.end(), {to_gib(*measured), to_gib(*planned)});
+        {.x = unit.of(*measured), .y = unit.of(*planned), .tip = facts.tip_of(*trial), .link = facts.link_of(*trial)});
+    values.insert(values.end(), {unit.of(*measured), unit.of(*planned)});
   }
   if (marks.marks.size() < 2) return "";
   Chart drawing;
   drawing.title = "Planned and measured peaks";
   drawing.description = "What was planned when a trial was asked; the table of all trials has the measured peaks";
-  drawing.x = axis_around("measured peak (GiB)", values);
-  drawing.y = axis_around("planned peak (GiB)", values);
+  drawing.x = axis_around(fmt::format("measured peak ({})", unit.name), values);
+  drawing.y = axis_around(fmt::format("planned peak ({})", unit.name), values);
   const std::vector<double> ends = {drawing.x.min, drawing.x.max};
   drawing.lines = {{.name = "planned = measured", .hue = 5, .x = ends, .y = ends, .dashed = true}};
   drawing.marks = {marks};

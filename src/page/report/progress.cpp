@@ -92,7 +92,7 @@ std::string progress(const RunFacts& facts) {
   const std::string foot = kinds.oom.marks.empty() && kinds.failed.marks.empty()
                                ? ""
                                : " Trials without a value stand at the foot of the drawing.";
-  return figures({figure({drawing.title, chart(drawing), escaped(fmt::format("{}.{}", classes, foot)), ""})});
+  return figure({drawing.title, chart(drawing), escaped(fmt::format("{}.{}", classes, foot)), ""});
 }
 
 }  // namespace krigtune::page

@@ -9,6 +9,9 @@
 namespace krigtune::page {
 namespace {
 
+// Side by side: what came, and whether it came as it was said.
+std::string progress_and_fit(const RunFacts& facts) { return figures({progress(facts), fit(facts)}); }
+
 struct SectionMaker {
   const char* id;
   const char* title;
@@ -17,12 +20,11 @@ struct SectionMaker {
 
 constexpr SectionMaker kSections[] = {
     {"answer", "The answer", answer},
-    {"progress", "Progress", progress},
+    {"progress", "Progress", progress_and_fit},
     {"effects", "What matters", effects},
     {"memory", "Memory", memory},
     {"time", "Where the time of a step goes", step_time},
     {"batch", "Batch size", batch},
-    {"fit", "Predicted and measured", fit},
     {"all", "All trials at once", all_at_once},
     {"trials", "Trials", trials},
     {"limits", "What this rests on", limits},
@@ -34,8 +36,8 @@ std::string report_page(const ReportSource& source) {
   const RunFacts facts(source);
   Document document;
   document.title = fmt::format("krigtune: {}", source.run.name);
-  document.header = paragraph(
-      fmt::format("{} trials. {}. Made {}.", facts.closed().size(), escaped(source.state), escaped(source.made)));
+  document.header = paragraph(fmt::format("{} trials. {} Made {}.", facts.closed().size(),
+                                          escaped(sentence(source.state)), escaped(source.made)));
   for (const SectionMaker& section : kSections) {
     document.sections.push_back({section.id, section.title, section.make(facts)});
   }

@@ -8,8 +8,8 @@
 namespace krigtune::page {
 
 std::string answer(const RunFacts& facts);       ///< what to use, how much better it is, why to believe it
-std::string progress(const RunFacts& facts);     ///< every trial, and the best so far
-std::string fit(const RunFacts& facts);          ///< predicted against measured
+std::string progress(const RunFacts& facts);     ///< a figure: every trial, and the best so far
+std::string fit(const RunFacts& facts);          ///< a figure: predicted against measured
 std::string effects(const RunFacts& facts);      ///< which parameters matter, and slices around the best
 std::string all_at_once(const RunFacts& facts);  ///< parallel coordinates
 std::string memory(const RunFacts& facts);       ///< planned by term and measured, against the limit

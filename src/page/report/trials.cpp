@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/text.h"
 #include "page/html/html.h"
 #include "page/report/sections.h"
 #include "report/trial_classes.h"
@@ -42,10 +44,23 @@ std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool 
   return html;
 }
 
+// The value and the gain first: they are what is looked for, and the page is narrower than the table.
+std::vector<std::size_t> column_order(const report::Table& table) {
+  const auto is_first = [&](std::size_t i) {
+    return is_one_of(table.columns[i].name, std::array{"trial", "value", "gain"});
+  };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].name != "best") order.push_back(i);
+  }
+  std::stable_partition(order.begin(), order.end(), is_first);
+  return order;
+}
+
 std::string head(const report::Table& table) {
   std::string html = "<thead><tr>";
-  for (const report::Column& column : table.columns) {
-    if (column.name == "best") continue;
+  for (const std::size_t i : column_order(table)) {
+    const report::Column& column = table.columns[i];
     html +=
         element("th", {{"scope", "col"}, {"class", column.right_aligned ? "number" : "text"}}, escaped(column.title));
   }
@@ -55,9 +70,8 @@ std::string head(const report::Table& table) {
 std::string row(const report::Table& table, const std::vector<report::Cell>& cells, bool is_best,
                 const std::string& details) {
   std::string html = fmt::format("<tr id=\"trial-{}\"{}>", cells.front().text, is_best ? " class=\"best\"" : "");
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (const std::size_t i : column_order(table)) {
     const report::Column& column = table.columns[i];
-    if (column.name == "best") continue;
     Attributes attributes = {{"class", column.right_aligned ? "number" : "text"}};
     if (const std::string key = sort_key(cells[i]); !key.empty() && key != cells[i].text)
       attributes.emplace_back("data-sort", key);
