@@ -68,7 +68,7 @@ std::string parallel(const Parallel& parallel) {
   for (std::size_t i = 0; i < parallel.axes.size(); ++i) content += axis(parallel.axes[i], i);
   const double width = axis_x(parallel.axes.size() - 1) + kRoomOfLast;
   return fmt::format(
-      "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\">\n{}</div>\n", escaped(parallel.title),
+      "<div class=\"scroll\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">\n{}</div>\n", escaped(parallel.title),
       element("div", {{"style", fmt::format("min-width:{:.0f}px;max-width:{:.0f}px", width, kMostTimes * width)}},
               svg::drawing({width, kAxesHeight}, parallel.title, parallel.description, content, "parallel")));
 }

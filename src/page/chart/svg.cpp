@@ -13,8 +13,10 @@ std::string tip(const std::string& text) { return text.empty() ? "" : fmt::forma
 
 std::string drawing(const Size& size, const std::string& title, const std::string& description,
                     const std::string& content, const std::string& style) {
-  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" class=\"{}\" aria-label=\"{}. {}\">\n{}</svg>\n",
-                     size.width, size.height, style, escaped(title), escaped(description), content);
+  // An image may hold no links.
+  const char* role = content.find("<a ") == std::string::npos ? "img" : "group";
+  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"{}\" class=\"{}\" aria-label=\"{}. {}\">\n{}</svg>\n",
+                     size.width, size.height, role, style, escaped(title), escaped(description), content);
 }
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& style) {

@@ -125,7 +125,7 @@ std::string list(const std::vector<std::string>& items) {
 }
 
 std::string table(const HtmlTable& table) {
-  std::string html = "<div class=\"scroll\"><table>\n";
+  std::string html = "<div class=\"scroll\" role=\"group\" aria-label=\"Table\" tabindex=\"0\"><table>\n";
   if (!table.caption.empty()) html += fmt::format("<caption>{}</caption>\n", escaped(table.caption));
   html += "<thead><tr>";
   for (const std::string& column : table.columns) html += fmt::format("<th scope=\"col\">{}</th>", column);

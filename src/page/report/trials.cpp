@@ -104,7 +104,7 @@ std::string trials(const RunFacts& facts) {
   if (count < table.rows.size())
     html += paragraph(fmt::format("{} of {}; trials.csv has all.", count, table.rows.size()));
   html += fmt::format(
-      "<div class=\"scroll\" role=\"region\" aria-label=\"All trials\" tabindex=\"0\">\n"
+      "<div class=\"scroll\" role=\"group\" aria-label=\"All trials\" tabindex=\"0\">\n"
       "<table class=\"sortable\" id=\"trial-table\">\n{}<tbody>\n{}</tbody></table></div>\n",
       head(table), rows);
   for (const std::string& note : table.notes) html += paragraph(escaped(note));
