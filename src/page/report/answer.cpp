@@ -46,7 +46,9 @@ std::string headline(const RunFacts& facts) {
 std::string change_table(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   if (best.changes.each.empty()) return "";
-  HtmlTable changes{"What changes", {"parameter", "yours", "best", "this change alone"}, {}};
+  const std::string before =
+      facts.session().baseline ? "yours" : fmt::format("trial {}", facts.best()->reference_trial);
+  HtmlTable changes{"What changes", {"parameter", before, "best", "this change alone"}, {}};
   const auto text = [](const std::optional<space::Value>& value) {
     return value ? element("code", user_text(space::to_string(*value)))
                  : std::string("<span class=\"soft\">none</span>");

@@ -90,6 +90,9 @@ std::string fit(const RunFacts& facts) {
                           .link = facts.link_of(*one.trial)});
   }
   drawing.x = axis_around("measured " + facts.value_title(), values);
+  // Early intervals may be wider than all that follows: those are cut.
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  for (double& end : reach) end = std::clamp(end, *least - (*most - *least), *most + (*most - *least));
   drawing.y = axis_around("predicted", reach);
   const std::vector<double> ends = {std::max(drawing.x.min, drawing.y.min), std::min(drawing.x.max, drawing.y.max)};
   drawing.lines = {{.name = "predicted = measured", .hue = 5, .x = ends, .y = ends, .dashed = true}};
