@@ -121,10 +121,36 @@ std::string trace_json(const StepPlan& plan, const TracedStep& traced) {
   return document.dump() + "\n";
 }
 
+std::string trace_json(const std::vector<TracedProcess>& processes, const std::vector<TracedSpan>& spans,
+                       const std::string& program) {
+  Json events = Json::array();
+  for (std::size_t process = 0; process < processes.size(); ++process) {
+    events.push_back(name_event("process_name", process, 0, processes[process].name));
+    for (std::size_t thread = 0; thread < processes[process].threads.size(); ++thread) {
+      events.push_back(name_event("thread_name", process, thread, processes[process].threads[thread]));
+    }
+  }
+  for (const TracedSpan& span : spans) {
+    events.push_back({{"name", span.name},
+                      {"cat", span.category},
+                      {"ph", "X"},
+                      {"pid", span.process},
+                      {"tid", span.thread},
+                      {"ts", span.from_s * kMicro},
+                      {"dur", (span.to_s - span.from_s) * kMicro}});
+  }
+  const Json document = {
+      {"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"otherData", {{"program", program}}}};
+  return document.dump() + "\n";
+}
+
 void check_trace_file(const std::filesystem::path& path) {
+  std::error_code unknown;
+  const bool is_new = !std::filesystem::exists(path, unknown);
   if (!std::ofstream(path, std::ios::app)) {
     throw UserError(fmt::format("cannot write the trace '{}'", path.string()), "name a file in a folder that exists");
   }
+  if (is_new) std::filesystem::remove(path, unknown);
 }
 
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced) {

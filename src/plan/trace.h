@@ -27,7 +27,26 @@ struct TracedStep {
 /// Collectives that waited for other ranks, and streams that waited for others, have events of their own.
 std::string trace_json(const StepPlan& plan, const TracedStep& traced);
 
-/// Before anything is run: throws UserError when the file cannot be opened for writing. It may be made, empty.
+/// Something that goes on from one moment to another, where there is no plan whose operations could be shown.
+struct TracedSpan {
+  std::size_t process = 0;
+  std::size_t thread = 0;
+  std::string name;
+  const char* category = "";
+  double from_s = 0.0;
+  double to_s = 0.0;
+};
+/// Who does it: named rows, each with named rows of its own.
+struct TracedProcess {
+  std::string name;
+  std::vector<std::string> threads;
+};
+/// The same format for such spans, which count from 0.
+std::string trace_json(const std::vector<TracedProcess>& processes, const std::vector<TracedSpan>& spans,
+                       const std::string& program);
+
+/// Before anything is run: throws UserError when the file cannot be opened for writing. Leaves no file that was not
+/// there.
 void check_trace_file(const std::filesystem::path& path);
 /// Throws EnvironmentError when the file cannot be written.
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);

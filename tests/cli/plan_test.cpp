@@ -147,6 +147,40 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   }
 }
 
+TEST_F(PlanTest, TracesEveryPipelineStage) {
+  std::string text = named_gpus("none");
+  const std::string tensor = R"("tensor_parallel": [1, 2])";
+  text.replace(text.find(tensor), tensor.size(), R"("pipeline_parallel": [4])");
+  text.replace(text.find(R"("baseline": {)"), 13, R"("baseline": {"pipeline_parallel": 4, )");
+  const std::string file = directory_.write("stages.json", text).string();
+  const std::string trace = (directory_ / "stages_trace.json").string();
+  const Said said = run_krigtune({"plan", file, "--trace", trace});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find(trace + ": written\n"), std::string::npos) << said.out;
+  std::set<std::string> processes;
+  std::map<int, int> forwards;
+  const Json document = parse_json(read_text(trace), "trace");
+  for (const Json& event : document.at("traceEvents")) {
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"]);
+    if (event["ph"] == "X" && event["cat"] == "forward") ++forwards[event["pid"].get<int>()];
+  }
+  EXPECT_EQ(processes.size(), 4U);
+  EXPECT_EQ(processes.count("pipeline stage 0 (6 layers)"), 1U) << *processes.begin();
+  ASSERT_EQ(forwards.size(), 4U);
+  for (const auto& [stage, count] : forwards) EXPECT_EQ(count, forwards[0]) << "of each micro-step one";
+}
+
+TEST_F(PlanTest, RefusesToTraceAStepThatItCannotPredictAndLeavesNoFile) {
+  const std::string trace = (directory_ / "none.json").string();
+  const Said said = run_krigtune({"plan", session(1.0), "--trace", trace});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(said.out, "");
+  EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+  EXPECT_NE(said.err.find("--trace: no step can be predicted: this machine was not measured"), std::string::npos)
+      << said.err;
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
 TEST_F(PlanTest, SaysInOneLineWhyItKnowsNoTime) {
   const Said said = run_krigtune({"plan", session(1.0)});
   EXPECT_NE(said.out.find("Time of a step\n  not predicted: this machine was not measured"), std::string::npos)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <tuple>
 
@@ -86,6 +87,43 @@ TEST(Pipeline, TakesWhatASimulationOfItsTasksTakes) {
   }
 }
 
+TEST(Pipeline, TellsTheTasksThatMakeUpItsTime) {
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> uniform(0.5, 1.5);
+  for (int i = 0; i < 100; ++i) {
+    const auto p = static_cast<std::size_t>(one_of<int>(random, {1, 2, 3, 8}));
+    const int k = one_of<int>(random, {1, 2, 4, 12});
+    const double send_s = one_of<double>(random, {0.0, 0.05});
+    std::vector<cost::StageTime> stages(p);
+    for (cost::StageTime& stage : stages) stage = {uniform(random), 2.0 * uniform(random), uniform(random)};
+    SCOPED_TRACE(std::to_string(p) + " stages, " + std::to_string(k) + " micro-steps");
+    std::vector<double> free_s(p);
+    std::vector<double> busy_s(p);
+    std::map<std::tuple<bool, std::size_t, std::int64_t>, double> arrived_s;
+    const std::vector<cost::StageTask> tasks = cost::one_forward_one_backward(stages, k, send_s);
+    EXPECT_EQ(tasks.size(), 2 * p * static_cast<std::size_t>(k));
+    for (const cost::StageTask& task : tasks) {
+      EXPECT_GE(task.start_s, free_s[task.stage]) << "a stage does one thing at a time";
+      const bool waits = task.backward ? task.stage + 1 < p : task.stage > 0;
+      if (waits) {
+        const std::size_t from = task.backward ? task.stage + 1 : task.stage - 1;
+        EXPECT_GE(task.start_s, arrived_s.at({task.backward, from, task.micro_step})) << "what it needs has arrived";
+      } else if (task.backward) {
+        EXPECT_GE(task.start_s, arrived_s.at({false, task.stage, task.micro_step})) << "the last stage turns round";
+      }
+      EXPECT_TRUE((arrived_s.emplace(std::tuple(task.backward, task.stage, task.micro_step), task.end_s).second));
+      busy_s[task.stage] += task.worked_s - task.start_s;
+      free_s[task.stage] = task.end_s;
+    }
+    double end_s = 0.0;
+    for (std::size_t stage = 0; stage < p; ++stage) {
+      EXPECT_NEAR(busy_s[stage], k * (stages[stage].forward_s + stages[stage].backward_s), 1e-9);
+      end_s = std::max(end_s, free_s[stage] + stages[stage].rest_s);
+    }
+    EXPECT_NEAR(end_s, simulated_pipeline_s(stages, k, send_s), 1e-9);
+  }
+}
+
 TEST(Pipeline, SharesLayersEvenlyOrByWhatTheHeadCosts) {
   EXPECT_EQ(cost::stage_layers(10, 4, true, 2.0), (std::vector<std::int64_t>{3, 3, 2, 2}));
   EXPECT_EQ(cost::stage_layers(10, 4, false, 2.0), (std::vector<std::int64_t>{3, 3, 3, 1}));
@@ -129,6 +167,27 @@ TEST(StepCostModel, LeavesPipelineStagesTheBubbleOfTheTextbook) {
       EXPECT_GT(cost.pipeline_comm_s, 0.0);
     }
   }
+}
+
+TEST(StepCostModel, TellsWhatEachStageDoesInTheTimeThatItPredicts) {
+  const cost::StepCostModel model(gpt(workload::Framework::kMegatron), fast_cluster());
+  for (const std::int64_t p : {2, 4}) {
+    const space::Configuration configuration = {
+        {"pipeline_parallel", p}, {"gradient_accumulation_steps", std::int64_t{4}}, {"micro_batch", std::int64_t{2}}};
+    const std::optional<cost::PipelineStep> step = model.pipeline_step(configuration);
+    ASSERT_TRUE(step.has_value());
+    EXPECT_EQ(step->layers.size(), static_cast<std::size_t>(p));
+    EXPECT_EQ(std::accumulate(step->layers.begin(), step->layers.end(), std::int64_t{0}), 8);
+    EXPECT_EQ(step->tasks.size(), static_cast<std::size_t>(2 * p * 4));
+    double end_s = 0.0;
+    for (const cost::StageTask& task : step->tasks) {
+      end_s = std::max(end_s, task.end_s + step->stages[task.stage].rest_s);
+    }
+    EXPECT_EQ(step->step_time_s, model(configuration).step_time_s);
+    const double once_s = cost::make_machine(gpt(workload::Framework::kMegatron), fast_cluster()).step_overhead_s;
+    EXPECT_NEAR(end_s + step->tie_s + once_s, step->step_time_s, 1e-9);
+  }
+  EXPECT_FALSE(model.pipeline_step({{"micro_batch", std::int64_t{2}}}).has_value()) << "there is one stage";
 }
 
 // 4 P of fp32 gradients reduced and scattered, 2 P of bf16 parameters gathered, each times 7/8.

@@ -15,10 +15,13 @@ namespace {
 
 class Pipeline {
  public:
-  Pipeline(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s)
+  /// `tasks`: where each task is noted; nullptr: nowhere.
+  Pipeline(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
+           std::vector<StageTask>* tasks = nullptr)
       : stages_(stages),
         micro_steps_(static_cast<std::size_t>(micro_steps)),
         send_s_(send_s),
+        tasks_(tasks),
         next_(stages.size()),
         free_s_(stages.size()),
         done_s_{std::vector<double>(stages.size() * micro_steps_, -1.0),
@@ -63,9 +66,12 @@ class Pipeline {
       if (arrived_s < 0.0) return false;
       start_s = std::max(start_s, arrived_s);
     }
-    const double work_s = backward ? stages_[stage].backward_s : stages_[stage].forward_s;
+    const double worked_s = start_s + (backward ? stages_[stage].backward_s : stages_[stage].forward_s);
     const bool sends_on = !(backward ? is_first : is_last);
-    free_s_[stage] = start_s + work_s + (sends_on ? send_s_ : 0.0);
+    free_s_[stage] = worked_s + (sends_on ? send_s_ : 0.0);
+    if (tasks_ != nullptr) {
+      tasks_->push_back({stage, static_cast<std::int64_t>(m), backward, start_s, worked_s, free_s_[stage]});
+    }
     done_s_[backward ? 1 : 0][stage * micro_steps_ + m] = free_s_[stage];
     ++next_[stage];
     return true;
@@ -74,6 +80,7 @@ class Pipeline {
   std::span<const StageTime> stages_;
   std::size_t micro_steps_;
   double send_s_;
+  std::vector<StageTask>* tasks_;
   std::vector<std::size_t> next_;              // task, by stage
   std::vector<double> free_s_;                 // likewise
   std::array<std::vector<double>, 2> done_s_;  // forward, backward; by stage and micro-step
@@ -87,6 +94,13 @@ double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_
   const double some_s = Pipeline(stages, 2 * round, send_s).run();
   const double more_s = Pipeline(stages, 3 * round, send_s).run();
   return more_s + static_cast<double>(micro_steps - 3 * round) * (more_s - some_s) / static_cast<double>(round);
+}
+
+std::vector<StageTask> one_forward_one_backward(std::span<const StageTime> stages, std::int64_t micro_steps,
+                                                double send_s) {
+  std::vector<StageTask> tasks;
+  Pipeline(stages, micro_steps, send_s, &tasks).run();
+  return tasks;
 }
 
 double sends(std::size_t stage, std::size_t stages) {

@@ -16,6 +16,18 @@ struct StageTime {
 /// Seconds of a step of `micro_steps`: each passes the stages forward, then backward; a stage takes `send_s` to send to
 /// a neighbour.
 double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s);
+/// The forward or backward of one micro-step on one stage, and when it passes on what it made.
+struct StageTask {
+  std::size_t stage = 0;
+  std::int64_t micro_step = 0;
+  bool backward = false;
+  double start_s = 0.0;
+  double worked_s = 0.0;  ///< the work ends, sending begins
+  double end_s = 0.0;
+};
+/// The same step task by task, in the order of each stage; what a stage does behind its last task is not among them.
+std::vector<StageTask> one_forward_one_backward(std::span<const StageTime> stages, std::int64_t micro_steps,
+                                                double send_s);
 /// How many times a stage sends in a micro-step.
 double sends(std::size_t stage, std::size_t stages);
 

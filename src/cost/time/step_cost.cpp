@@ -151,7 +151,7 @@ struct StepCostModel::Impl {
     return send_s(knobs, schedule::OpKind::kAllReduce, elems * type_bytes());
   }
 
-  StepCost cost_of(const FrameworkStep& step) {
+  Stages timed_stages(const FrameworkStep& step) {
     const StepTemplate& model = template_of(step.knobs);
     const auto [data_span, tensor_span] = spans_of(step.knobs);
     const StepSetting setting{machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
@@ -166,33 +166,54 @@ struct StepCostModel::Impl {
       }
     }
     give_back(std::move(operations));
+    return distinct;
+  }
+
+  StepCost cost_of(const FrameworkStep& step) {
+    const Stages distinct = timed_stages(step);
     if (distinct.times.size() > 1) return of_stages(distinct, step.knobs);
     StepCost cost;
     set_micro_steps(distinct.times.front(), machine, cost);
     return cost;
   }
 
-  StepCost of_stages(const Stages& stages, const schedule::Knobs& knobs) const {
+  static std::vector<StageTime> as_pipeline(const Stages& stages, const schedule::Knobs& knobs) {
     std::vector<StageTime> times;
-    std::size_t slowest = 0;
-    const auto k = static_cast<double>(knobs.micro_steps);
-    for (std::size_t i = 0; i < stages.times.size(); ++i) {
-      const CompressedTimes& stage = stages.times[i];
+    for (const CompressedTimes& stage : stages.times) {
+      const double micro_steps_s = static_cast<double>(knobs.micro_steps) * stage.micro_step_s;
       times.push_back({stage.micro_step_s - stage.backward_s, stage.backward_s,
-                       std::max(0.0, stage.totals.span_s - k * stage.micro_step_s)});
-      if (stage.micro_step_s > stages.times[slowest].micro_step_s) slowest = i;
+                       std::max(0.0, stage.totals.span_s - micro_steps_s)});
+    }
+    return times;
+  }
+
+  StepCost of_stages(const Stages& stages, const schedule::Knobs& knobs) const {
+    const std::vector<StageTime> times = as_pipeline(stages, knobs);
+    std::size_t slowest = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (stages.times[i].micro_step_s > stages.times[slowest].micro_step_s) slowest = i;
     }
     const double send = send_activations_s(knobs);
     const double tie_s = sum_tied_table_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = sends(slowest, times.size()) * k * send + tie_s;
+    cost.pipeline_comm_s = sends(slowest, times.size()) * static_cast<double>(knobs.micro_steps) * send + tie_s;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
     const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + tie_s + machine.step_overhead_s;
     cost.step_time_s = std::max(alone_s, all_s);
     cost.bubble_s = cost.step_time_s - alone_s;
     return cost;
+  }
+
+  PipelineStep tasks_of(const Stages& stages, const schedule::Knobs& knobs) const {
+    PipelineStep step;
+    for (const schedule::StageParts& parts : stages.parts) step.layers.push_back(parts.layers);
+    step.stages = as_pipeline(stages, knobs);
+    step.tasks = one_forward_one_backward(step.stages, knobs.micro_steps, send_activations_s(knobs));
+    step.tie_s = sum_tied_table_s(knobs);
+    step.step_time_s = of_stages(stages, knobs).step_time_s;
+    return step;
   }
 };
 
@@ -214,6 +235,12 @@ StepCostModel::~StepCostModel() = default;
 
 StepCost StepCostModel::operator()(const space::Configuration& configuration) const {
   return impl_->cost_of(schedule::modelled(framework_step_of(impl_->workload, impl_->cluster, configuration)));
+}
+
+std::optional<PipelineStep> StepCostModel::pipeline_step(const space::Configuration& configuration) const {
+  const FrameworkStep step = schedule::modelled(framework_step_of(impl_->workload, impl_->cluster, configuration));
+  if (step.knobs.pipeline_ranks == 1) return std::nullopt;
+  return impl_->tasks_of(impl_->timed_stages(step), step.knobs);
 }
 
 std::optional<StepCost> StepCostModel::if_modelled(const space::Configuration& configuration) const {

@@ -1,9 +1,11 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "cost/framework.h"
 #include "cost/machine.h"
+#include "cost/time/pipeline.h"
 #include "space/configuration.h"
 
 namespace krigtune::cost {
@@ -35,6 +37,15 @@ struct StepCost {
   Bottleneck bottleneck() const;
 };
 
+/// One optimizer step of all pipeline stages, as the predicted time sees it.
+struct PipelineStep {
+  std::vector<std::int64_t> layers;  ///< by stage
+  std::vector<StageTime> stages;
+  std::vector<StageTask> tasks;  ///< in the order of each stage
+  double tie_s = 0.0;            ///< behind all: the gradient of a tied token table is summed over its two stages
+  double step_time_s = 0.0;      ///< as StepCost says it, with what is once a step
+};
+
 /// Predicts step times by a compressed plan: whole blocks in place of operations, first, middle and last micro-steps in
 /// place of all. Equal to predict_step on the full plan within the bounds that tests/cost/step_cost_test.cpp states.
 /// Thread-safe: what configurations share is computed once.
@@ -49,6 +60,8 @@ class StepCostModel {
   StepCost operator()(const space::Configuration& configuration) const;
   /// Empty for a configuration that is not modelled (knobs_of).
   std::optional<StepCost> if_modelled(const space::Configuration& configuration) const;
+  /// Stage by stage and micro-step by micro-step. Empty with a single pipeline stage. Throws as operator() does.
+  std::optional<PipelineStep> pipeline_step(const space::Configuration& configuration) const;
 
  private:
   struct Impl;

@@ -8,9 +8,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
-#include "cost/time/virtual_clock.h"
 #include "forecast/plan_study.h"
-#include "plan/build_plan.h"
+#include "forecast/predicted_step.h"
 #include "plan/trace.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan_text.h"
@@ -231,23 +230,19 @@ forecast::PlanStudy study_with_progress(const Context& context, const session::S
   return study;
 }
 
-void write_predicted_step(const Context& context, const std::filesystem::path& file, const session::Session& session,
-                          const forecast::PlanStudy& study) {
+// Whether it was written: where nothing fits there is no step.
+bool write_predicted_step(const Context& context, const std::filesystem::path& file, const session::Session& session,
+                          const forecast::Forecaster& forecaster, const forecast::PlanStudy& study) {
   if (study.best.empty()) {
-    context.log.warning(fmt::format("{} is not written: no time is predicted", file.string()));
-    return;
+    context.log.warning(
+        fmt::format("{} is not written: there is no configuration whose step is predicted", file.string()));
+    return false;
   }
-  const space::Configuration best = session::modelled_part(study.best.front().configuration);
-  try {
-    const plan::StepPlan plan = plan::build_plan(*session.workload, session.cluster, best);
-    const cost::PredictedStep step = cost::predict_step(plan, cost::make_machine(*session.workload, session.cluster));
-    plan::write_trace(file, plan, cost::traced(step));
-  } catch (const UserError& error) {
-    context.log.warning(fmt::format("{} is not written: {}", file.string(), error.what()));
-  }
+  write_atomically(file, forecast::predicted_trace(session, forecaster, study.best.front().configuration));
+  return true;
 }
 
-void print_text(const Context& context, const forecast::Forecaster& forecaster, const PlanText& text) {
+void print_text(const forecast::Forecaster& forecaster, const PlanText& text, const std::vector<std::string>& written) {
   print_job(text);
   print_parameters(text);
   print_assumptions(text);
@@ -257,38 +252,66 @@ void print_text(const Context& context, const forecast::Forecaster& forecaster, 
   print_batch(text);
   print_communication(text);
   print_expected_time(text);
-  for (const char* option : {"csv", "trace"}) {
-    const std::optional<std::string> file = context.arguments.text(option);
-    if (file && std::filesystem::exists(*file)) text.out << fmt::format("\n{}: written\n", *file);
+  for (const std::string& file : written) text.out << fmt::format("\n{}: written\n", file);
+}
+
+// Files that the options name.
+struct PlanFiles {
+  std::optional<std::string> csv;
+  std::optional<std::string> trace;
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const std::optional<std::string>& file : {csv, trace}) {
+      if (file) names.push_back(*file);
+    }
+    return names;
   }
+};
+
+PlanFiles wanted_files(const Context& context) {
+  PlanFiles files{context.arguments.text("csv"), context.arguments.text("trace")};
+  if (files.trace) plan::check_trace_file(*files.trace);
+  return files;
+}
+
+void refuse_trace_without_times(const Context& context, const forecast::Forecaster& forecaster) {
+  if (forecaster.knows_time()) return;
+  throw UserError(
+      fmt::format("{}: no step can be predicted: {}", context.arguments.named("trace"), forecaster.why_no_time()),
+      "leave it out");
+}
+
+void print_plan(const Context& context, const session::Session& session, const session::MemoryFilter& filter,
+                const forecast::Forecaster& forecaster, const forecast::PlanStudy& study, const PlanFiles& written) {
+  const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
+  if (!context.arguments.flag("json")) {
+    print_text(forecaster, {context.console.out, session, study, answers}, written.names());
+    return;
+  }
+  Json json = new_document("plan");
+  json["session"] = session_name(session);
+  json["emulated_network"] = emulated_json(session);
+  json.update(to_json(session, forecaster, study, answers));
+  if (written.csv) json["csv"] = *written.csv;
+  if (written.trace) json["trace"] = *written.trace;
+  print(context, json);
 }
 
 int plan_session(const Context& context) {
   session::Session session = session_of(context, context.arguments.operand());
   if (context.arguments.flag("show-config")) return show_config(context, session, {});
-  const std::optional<std::string> csv = context.arguments.text("csv");
-  const std::optional<std::string> trace = context.arguments.text("trace");
-  if (trace) plan::check_trace_file(*trace);
+  PlanFiles files = wanted_files(context);
   know_this_machine(context, session);
   const session::MemoryFilter filter(session);
-  const forecast::Forecaster forecaster(session, filter, csv && can_be_planned(session.space));
+  const forecast::Forecaster forecaster(session, filter, files.csv && can_be_planned(session.space));
+  if (files.trace) refuse_trace_without_times(context, forecaster);
   std::string rows;
-  const forecast::PlanStudy study = study_with_progress(context, session, forecaster, csv ? &rows : nullptr);
-  if (csv) write_atomically(*csv, rows);
-  if (trace) write_predicted_step(context, *trace, session, study);
+  const forecast::PlanStudy study = study_with_progress(context, session, forecaster, files.csv ? &rows : nullptr);
+  if (files.csv) write_atomically(*files.csv, rows);
+  if (files.trace && !write_predicted_step(context, *files.trace, session, forecaster, study)) files.trace.reset();
   say_that_it_is_a_sample(context, study);
-  const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
-  if (context.arguments.flag("json")) {
-    Json json = new_document("plan");
-    json["session"] = session_name(session);
-    json["emulated_network"] = emulated_json(session);
-    json.update(to_json(session, forecaster, study, answers));
-    if (csv) json["csv"] = *csv;
-    if (trace) json["trace"] = *trace;
-    print(context, json);
-  } else {
-    print_text(context, forecaster, {context.console.out, session, study, answers});
-  }
+  print_plan(context, session, filter, forecaster, study, files);
   if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;
