@@ -67,8 +67,7 @@ std::string trace_of(const cost::PipelineStep& step) {
 std::string predicted_trace(const session::Session& session, const Forecaster& forecaster,
                             const space::Configuration& configuration) {
   if (!forecaster.knows_time()) {
-    throw UserError("no step can be predicted: " + forecaster.why_no_time(),
-                    "say it in the session's cluster or workload");
+    throw UserError("no step can be predicted: " + forecaster.why_no_time());
   }
   const space::Configuration modelled = session::modelled_part(configuration);
   const cost::StepCostModel model(*session.workload, session.cluster);

@@ -2,17 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "result/writers.h"
+#include "space/expression.h"
+#include "space/well_known.h"
 
 namespace krigtune::result {
+namespace {
+
+// Formats that people ask for and that nobody but the tool itself can write.
+struct ImpossibleFormat {
+  const char* name;
+  const char* why;
+  const char* instead;
+};
+constexpr std::array<ImpossibleFormat, 1> kImpossible = {
+    {{"wandb",
+      "the files of an offline run of Weights & Biases are records of its own program, whose format is documented "
+      "nowhere and changes with its versions",
+      "export as tensorboard, then `wandb sync FOLDER` uploads that; or as csv, which its tables read"}}};
+
+constexpr const char* kContextParallel = "context_parallel";  // of recipes
+
+}  // namespace
 
 std::vector<ExportFormat> export_formats() {
   return {{"deepspeed", "ds_config.json for DeepSpeed", export_deepspeed},
-          {"accelerate", "configurations for accelerate launch: with DeepSpeed, and the nearest with FSDP",
-           export_accelerate},
-          {"csv", "the trials as a table", export_csv}};
+          {"accelerate", "configurations for accelerate launch: FSDP 1 and 2, or DeepSpeed", export_accelerate},
+          {"torchtitan", "a job file (TOML) of what was tuned", export_torchtitan},
+          {"megatron", "the flags of Megatron-LM, for a shell script", export_megatron},
+          {"trace", "the predicted step, for Perfetto or chrome://tracing", export_trace},
+          {"tensorboard", "the trials as event files with hyperparameters", export_tensorboard},
+          {"mlflow", "the trials as runs of an MLflow file store", export_mlflow},
+          {"markdown", "a summary for a pull request", export_markdown},
+          {"csv", "the trials as a table", export_csv},
+          {"json", "the best and the trials as one document", export_json}};
 }
 
 ExportFormat export_format_from(const std::string& name, const std::string& where) {
@@ -21,12 +49,41 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
     if (name == format.name) return format;
     names.emplace_back(format.name);
   }
+  for (const ImpossibleFormat& format : kImpossible) {
+    if (name == format.name)
+      throw UserError(fmt::format("{}: a run cannot be written as {}: {}", where, name, format.why), format.instead);
+  }
   throw UserError(fmt::format("{}: '{}' is no format that a run can be exported to", where, name),
                   "there are " + join(names, ", "));
 }
 
-std::vector<ExportedFile> export_csv(const report::RunView& run, const std::filesystem::path& /*directory*/) {
-  return {{"trials.csv", trials_csv(run).value(), "a row a trial; the runner replay reads it too"}};
+bool is_recommended(const report::RunView& run) { return run.best && run.best->posterior_mean != 0.0; }
+
+bool has_no_effect(const space::Configuration& configuration, const std::string& parameter) {
+  const space::WellKnownParameter* known = space::find_well_known(parameter);
+  if (known == nullptr || *known->no_effect_if == '\0') return false;
+  const auto value_of_name = [&](std::string_view name) -> const space::Value* {  // what is not said has its default
+    if (const space::Value* said = configuration.find(std::string(name))) return said;
+    const space::WellKnownParameter* other = space::find_well_known(name);
+    return other == nullptr ? nullptr : &other->default_value;
+  };
+  return space::Expression::parse(known->no_effect_if).holds(value_of_name).value_or(false);
+}
+
+bool asks_for_nothing(const space::Configuration& configuration, const std::string& parameter) {
+  const space::Value& value = *configuration.find(parameter);
+  if (parameter == kContextParallel) return space::same_value(value, std::int64_t{1});
+  const space::WellKnownParameter* known = space::find_well_known(parameter);
+  if (known == nullptr) return false;
+  if (has_no_effect(configuration, parameter)) return true;
+  if (is_one_of(parameter, std::array{space::kOverlap, space::kMicroBatch, space::kAccumulation})) return false;
+  const std::array<space::Value, 3> nothing = {false, std::int64_t{1}, std::string("none")};
+  return space::same_value(value, known->default_value) &&
+         std::any_of(nothing.begin(), nothing.end(), [&](const auto& one) { return space::same_value(value, one); });
+}
+
+Export export_csv(const report::RunView& run, const std::filesystem::path& /*directory*/) {
+  return {{{"trials.csv", trials_csv(run).value(), "a row a trial; the runner replay reads it too"}}};
 }
 
 }  // namespace krigtune::result

@@ -65,7 +65,10 @@ TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
   ASSERT_EQ(table("one/trials.csv").rows.size(), 1U);
   EXPECT_EQ(table("one/trials.csv").rows[0][0], "3");
   for (const auto& [more, line] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--format", "torchtitan"}, "there are deepspeed, accelerate, csv"},
+           {{"--format", "excel"}, "there are deepspeed, accelerate, torchtitan"},
+           {{"--format", "wandb"}, "export as tensorboard"},
+           {{"--format", "megatron"}, "nobody knows what its parameters mean to Megatron-LM"},
+           {{"--format", "trace"}, "no step can be predicted: no workload is given"},
            {{"--format", "csv", "--trial", "99"}, "--trial: the run has no trial 99"},
            {{"--format", "accelerate"}, "no DeepSpeed configuration"},
            {{}, "--format is missing"}}) {
@@ -76,6 +79,19 @@ TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
     EXPECT_NE(refused.err.find(line), std::string::npos) << refused.err;
     EXPECT_EQ(lines_in(refused.err), 1U) << refused.err;
   }
+}
+
+TEST_F(SessionTest, IsExportedInSeveralFormatsAtOnceWithFoldersOfTheirOwn) {
+  tune("run", {"--trials", "12"});
+  const Said said = run_krigtune({"export", path("run"), "--format", "tensorboard,mlflow,markdown,json"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("tensorboard --logdir " + path("run/export/tensorboard")), std::string::npos) << said.out;
+  EXPECT_EQ(lines_in(said.out), 5U) << "a line of the trial and one of each format: " << said.out;
+  EXPECT_TRUE(std::filesystem::exists(path("run/export/tensorboard/trial_0011/events.out.tfevents.krigtune")));
+  EXPECT_EQ(load_json(directory_ / "run/export/run.json")["trials"].size(), 12U);
+  const Json document = parse_json(run_krigtune({"export", path("run"), "--format", "mlflow", "--json"}).out, "export");
+  EXPECT_TRUE(document["omissions"].empty());
+  for (const Json& file : document["files"]) EXPECT_TRUE(std::filesystem::exists(file["file"].get<std::string>()));
 }
 
 TEST_F(SessionTest, AsksTheSameQuestionsForTheSameSeedAndOthersForAnother) {

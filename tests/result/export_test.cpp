@@ -9,12 +9,46 @@
 namespace krigtune::export_test {
 
 std::vector<result::ExportedFile> exported(const char* format, const report::RunView& run) {
-  return result::export_format_from(format, "--format").files(run, "/runs/it/export");
+  return result::export_format_from(format, "--format").make(run, "/runs/it/export").files;
+}
+
+std::string omissions_of(const char* format, const report::RunView& run) {
+  std::string text;
+  for (const result::Omission& one :
+       result::export_format_from(format, "--format").make(run, "/runs/it/export").omissions) {
+    text += one.file + ": " + one.setting + " = " + space::to_string(one.value) + ": " + one.why + "\n";
+  }
+  return text;
 }
 
 TEST(Export, RefusesAnotherFormatInOneLineThatNamesWhatThereIs) {
-  EXPECT_EQ(user_error_of([] { result::export_format_from("trace", "--format"); }),
-            "--format: 'trace' is no format that a run can be exported to; there are deepspeed, accelerate, csv");
+  EXPECT_EQ(
+      user_error_of([] { result::export_format_from("excel", "--format"); }),
+      "--format: 'excel' is no format that a run can be exported to; there are deepspeed, accelerate, torchtitan, "
+      "megatron, trace, tensorboard, mlflow, markdown, csv, json");
+}
+
+TEST(Export, SaysWhyThereIsNoFileOfWeightsAndBiasesAndWhatToUseInstead) {
+  const std::string refused = user_error_of([] { result::export_format_from("wandb", "--format"); });
+  EXPECT_EQ(refused.rfind("--format: a run cannot be written as wandb: ", 0), 0U) << refused;
+  EXPECT_NE(refused.find("documented nowhere"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("; export as tensorboard"), std::string::npos) << refused;
+}
+
+TEST(Export, OfDeepSpeedSaysWhatItsFileCannot) {
+  const session::Session session = bench_session();
+  const search::History none;
+  search::Recommendation best = recommendation();
+  EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)), "");
+  best.configuration.set("activation_checkpointing", "none");  // asks for nothing
+  best.configuration.set("pipeline_parallel", std::int64_t{1});
+  EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)), "");
+  best.configuration.set("activation_checkpointing", "full");
+  best.configuration.set("workers", std::int64_t{1});
+  EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)),
+            "ds_config.json: activation_checkpointing = full: the script turns it on, ds_config.json only says how "
+            "(--gradient_checkpointing with the Hugging Face Trainer)\n"
+            "ds_config.json: workers = 1: it is no key of DeepSpeed's; the command in cmd_optimal.txt says it\n");
 }
 
 TEST(Export, OfDeepSpeedIsTheResultFile) {
@@ -104,6 +138,19 @@ TEST(Export, OfAccelerateSaysWhatFsdpCannotOffload) {
   const std::string both = exported("accelerate", run_view(session, none, best)).at(2).text;
   EXPECT_EQ(both.find("cannot offload the optimizer alone"), std::string::npos) << both;
   EXPECT_NE(both.find("  fsdp_offload_params: true\n"), std::string::npos) << both;
+}
+
+TEST(Export, OfAccelerateSaysOfEachFileWhatItLeavesOut) {
+  const session::Session session = bench_session();
+  const search::History none;
+  const std::string said = omissions_of("accelerate", run_view(session, none, recommendation()));
+  for (const char* line : {"accelerate_fsdp.yaml: micro_batch = 4: the script's DataLoader says it\n",
+                           "accelerate_fsdp.yaml: reduce_bucket_size = 500: FSDP communicates module by module\n",
+                           "accelerate_fsdp.yaml: gradient_accumulation_steps = 1: the script's Accelerator says it"}) {
+    EXPECT_NE(said.find(line), std::string::npos) << said;
+  }
+  EXPECT_EQ(said.find("zero_stage"), std::string::npos) << said;
+  EXPECT_EQ(said.find("contiguous_gradients"), std::string::npos) << "nobody asked for it: " << said;
 }
 
 }  // namespace krigtune::export_test

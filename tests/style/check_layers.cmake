@@ -63,8 +63,8 @@ room(jobs/session ${model} trial session jobs/command jobs/recipe)
 room(deepspeed/session ${model} schedule trial session jobs/command deepspeed/job)
 room(deepspeed/result ${model} trial runner session forecast search/trials run report deepspeed/job)
 room(jobs/result ${model} trial runner session search/model run report deepspeed/result jobs/recipe jobs/session)
-room(result ${model} trial runner session search/trials search/model run report deepspeed/job deepspeed/result
-     jobs/result)
+room(result ${model} trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result
+     jobs/recipe jobs/result)
 room(page/html core)
 room(page/chart core report page/html)
 room(page core page/html)

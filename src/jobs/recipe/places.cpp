@@ -238,4 +238,10 @@ std::optional<std::string> text_of(const space::Value& value, const Place& place
   return fmt::format("{:.0f}", space::as_number(value) / place.times);
 }
 
+Texts words_for(const Place& place, const std::string& text) {
+  if (!place.flags.empty()) return {place.flags.front(), text};
+  if (!place.override_key.empty()) return {place.override_key + "=" + text};
+  return {place.tail + text};
+}
+
 }  // namespace krigtune::jobs

@@ -56,5 +56,7 @@ const Place* place_of(const RecipeValue& value, const RecipeJob& job);
 std::string placeholder_of(const std::string& parameter, const Place& place);
 /// The text that says `value`. Empty: the place cannot say it.
 std::optional<std::string> text_of(const space::Value& value, const Place& place);
+/// The words by which a flag, an override or a tail says a text: {"--mbs", "4"}, {"train.mbs=4"}.
+std::vector<std::string> words_for(const Place& place, const std::string& text);
 
 }  // namespace krigtune::jobs

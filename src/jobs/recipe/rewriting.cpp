@@ -53,13 +53,6 @@ std::optional<std::string> varying_text(const std::string& parameter, const Plac
   return std::nullopt;
 }
 
-// The words by which a place says a text.
-Texts words_for(const Place& place, const std::string& text) {
-  if (!place.flags.empty()) return {place.flags.front(), text};
-  if (!place.override_key.empty()) return {place.override_key + "=" + text};
-  return {place.tail + text};
-}
-
 using KeyTexts = std::vector<std::pair<std::string, std::string>>;
 using FileKeys = std::map<std::string, KeyTexts>;  // by the file's name in the recipe
 

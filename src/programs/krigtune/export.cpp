@@ -55,34 +55,60 @@ report::RunView only(const report::RunView& run, const search::History& the_tria
   return {run.session, the_trial, run.name, run.options, run.directory, run.bench, chosen};
 }
 
-std::vector<result::ExportedFile> files_of(const report::RunView& run, const std::vector<result::ExportFormat>& formats,
-                                           const std::filesystem::path& directory) {
-  std::vector<result::ExportedFile> files;
+result::Export made_of(const report::RunView& run, const std::vector<result::ExportFormat>& formats,
+                       const std::filesystem::path& directory) {
+  result::Export all;
   for (const result::ExportFormat& format : formats) {
-    for (result::ExportedFile& file : format.files(run, directory)) {
-      const bool is_there = std::any_of(files.begin(), files.end(),
+    result::Export made = format.make(run, directory);
+    for (result::ExportedFile& file : made.files) {
+      const bool is_there = std::any_of(all.files.begin(), all.files.end(),
                                         [&](const result::ExportedFile& other) { return other.name == file.name; });
-      if (!is_there) files.push_back(std::move(file));
+      if (!is_there) all.files.push_back(std::move(file));
+    }
+    for (result::Omission& one : made.omissions) {
+      const bool is_there = std::any_of(all.omissions.begin(), all.omissions.end(), [&](const auto& other) {
+        return other.file == one.file && other.setting == one.setting;
+      });
+      if (!is_there) all.omissions.push_back(std::move(one));
     }
   }
-  return files;
+  return all;
 }
 
-void print_files(const Context& context, const report::RunView& run, const std::filesystem::path& directory,
-                 const std::vector<result::ExportedFile>& files) {
-  if (!context.arguments.flag("json")) {
-    context.console.out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
-    for (const result::ExportedFile& file : files) {
-      context.console.out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
-    }
-    return;
+void write_files(const std::filesystem::path& directory, const std::vector<result::ExportedFile>& files) {
+  make_writable_directory(directory);
+  for (const result::ExportedFile& file : files) {
+    const std::filesystem::path path = directory / file.name;
+    if (!std::filesystem::exists(path.parent_path())) make_writable_directory(path.parent_path());
+    write_atomically(path, file.text);
   }
+}
+
+void print_text(std::ostream& out, const report::RunView& run, const std::filesystem::path& directory,
+                const result::Export& made) {
+  out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
+  for (const result::ExportedFile& file : made.files) {
+    if (!file.use.empty()) out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
+  }
+  for (const result::Omission& one : made.omissions) {
+    out << fmt::format("{} cannot say {} = {}: {}\n", one.file, one.setting, space::to_string(one.value), one.why);
+  }
+}
+
+void print_export(const Context& context, const report::RunView& run, const std::filesystem::path& directory,
+                  const result::Export& made) {
+  if (!context.arguments.flag("json")) return print_text(context.console.out, run, directory, made);
   Json json = new_document("export");
   json["trial"] = run.best->trial;
   json["configuration"] = space::to_json(run.best->configuration);
   json["files"] = Json::array();
-  for (const result::ExportedFile& file : files) {
+  for (const result::ExportedFile& file : made.files) {
     json["files"].push_back({{"file", (directory / file.name).string()}, {"use", file.use}});
+  }
+  json["omissions"] = Json::array();
+  for (const result::Omission& one : made.omissions) {
+    json["omissions"].push_back(
+        {{"file", one.file}, {"setting", one.setting}, {"value", space::to_json(one.value)}, {"why", one.why}});
   }
   print(context, json);
 }
@@ -94,18 +120,16 @@ int export_run(const Context& context) {
   const LoadedRun loaded(context, arguments.operand());
   search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
-  const report::RunView whole = loaded.view(context.console);
-  const report::RunView run = number ? only(whole, the_trial) : whole;
+  const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);
   if (!run.best) {
     context.log.error("no trial is ok yet, so there is no best one; name another with --trial");
     return ExitCode::kNoResult;
   }
   const std::filesystem::path directory =
       std::filesystem::absolute(arguments.text("out", (loaded.directory / "export").string())).lexically_normal();
-  const std::vector<result::ExportedFile> files = files_of(run, formats, directory);
-  make_writable_directory(directory);
-  for (const result::ExportedFile& file : files) write_atomically(directory / file.name, file.text);
-  print_files(context, run, directory, files);
+  const result::Export made = made_of(run, formats, directory);
+  write_files(directory, made.files);
+  print_export(context, run, directory, made);
   return ExitCode::kDone;
 }
 
@@ -115,8 +139,10 @@ Command export_command() {
   return {"export",
           "DIR",
           "Writes the best configuration, or a trial's, as files of other tools",
-          "DIR is a run directory. The files go to DIR/export: ds_config.json for DeepSpeed, configurations for\n"
-          "accelerate launch (with DeepSpeed, and the nearest that FSDP has), the trials as CSV.",
+          "DIR is a run directory. The files go to DIR/export. Of the best or a trial: ds_config.json for\n"
+          "DeepSpeed, configurations for accelerate launch (FSDP, or DeepSpeed), a job file of torchtitan,\n"
+          "flags of Megatron-LM, the predicted step for Perfetto. Of all trials: event files of TensorBoard,\n"
+          "runs of MLflow, a summary in Markdown, CSV, JSON. What a file has no words for is said.",
           declare_export,
           export_run};
 }

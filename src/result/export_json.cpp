@@ -1,0 +1,49 @@
+#include "report/labels.h"
+#include "result/export.h"
+#include "result/writers.h"
+#include "search/trials/history.h"
+
+namespace krigtune::result {
+namespace {
+
+Json optional_number(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
+
+Json trial_json(const journal::Trial& trial, const session::Objective& objective) {
+  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome);
+  Json json = {{"trial", trial.number},
+               {"status", trial::status_text(*trial.outcome)},
+               {"reason", trial::reason_text(*trial.outcome)},
+               {"strategy", trial.proposal.strategy},
+               {"configuration", space::to_json(trial.proposal.configuration)},
+               {"value", optional_number(search::value_of(trial, objective))},
+               {"bound", bounded != nullptr ? json_number(bounded->at_best) : Json(nullptr)},
+               {"predicted_value", optional_number(trial.proposal.predicted_value)},
+               {"metrics", Json::object()}};
+  if (measured != nullptr) {
+    for (const auto& [name, value] : measured->metrics) json["metrics"][name] = json_number(value);
+  }
+  const bool has_sem = measured != nullptr && measured->value_sem > 0.0;
+  json["value_sem"] = has_sem ? json_number(measured->value_sem) : Json(nullptr);
+  const std::optional<Bytes> peak = report::peak_memory_of(trial);
+  json["peak_memory_bytes"] = peak ? Json(peak->count) : Json(nullptr);
+  json["wall_s"] = json_number(trial.wall_s);
+  json["started_at"] = trial.started_at;
+  return json;
+}
+
+}  // namespace
+
+Export export_json(const report::RunView& run, const std::filesystem::path& /*directory*/) {
+  Json document = {{"schema_version", 1}, {"session", run.name}};
+  document["objective"] = {{"metric", run.session.objective.metric},
+                           {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
+  document["best"] = is_recommended(run) ? parse_json(best_json(run).value(), "best.json") : Json(nullptr);
+  document["trials"] = Json::array();
+  for (const journal::Trial& trial : run.history) {
+    if (trial.outcome) document["trials"].push_back(trial_json(trial, run.session.objective));
+  }
+  return {{{"run.json", document.dump(2) + "\n", "the best with its evidence, and an object for each trial"}}};
+}
+
+}  // namespace krigtune::result

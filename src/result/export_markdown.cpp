@@ -1,0 +1,145 @@
+// A summary for a pull request or a ticket: what to train with, against what is there today, and why to believe it.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/text.h"
+#include "deepspeed/result/ds_result.h"
+#include "deepspeed/result/loss_check.h"
+#include "report/change_text.h"
+#include "report/changes_page.h"
+#include "report/labels.h"
+#include "result/export.h"
+#include "result/writers.h"
+#include "search/trials/run_effects.h"
+
+namespace krigtune::result {
+namespace {
+
+// Code in a cell of a table: on one line, its bars escaped, between more backticks than it has in a row.
+std::string code(const std::string& text) {
+  std::string fence = "`";
+  while (text.find(fence) != std::string::npos) fence += '`';
+  std::string shown;
+  for (const char c : text) {
+    if (c == '|') shown += '\\';
+    shown += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  const char* blank = fence.size() > 1 || text.empty() ? " " : "";
+  return fmt::format("{}{}{}{}{}", fence, blank, shown, blank, fence);
+}
+
+std::string code_or_nothing(const std::optional<space::Value>& value) {
+  return value ? code(space::to_string(*value)) : "";
+}
+
+std::string own_words(const report::RunView& run) {
+  const bool is_own = run.session.baseline && run.best->reference_trial == 0;
+  return is_own ? "your own configuration" : fmt::format("trial {}", run.best->reference_trial);
+}
+
+std::string headline(const report::RunView& run) {
+  const search::Recommendation& best = *run.best;
+  const session::Objective& objective = run.session.objective;
+  if (!is_recommended(run)) {
+    return fmt::format("Configuration of trial {} of {}, as it was asked for.\n", best.trial, code(run.name));
+  }
+  std::string text = fmt::format("**{} {}**, {} ({}) as measured", report::gain_text(best.gain), own_words(run),
+                                 report::named_value_text(run.session, best.value),
+                                 report::value_text(run.session, best.reference_value));
+  if (best.changes.together) {
+    text += fmt::format("; by the model of all trials {}", report::gain_sentence(objective, *best.changes.together));
+  }
+  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name), report::emulated_note(run.session));
+  if (best.lower_95 < best.upper_95) {
+    text += fmt::format("95 % interval of what it achieves: {} to {}.\n",
+                        report::value_text(run.session, best.lower_95), report::value_text(run.session, best.upper_95));
+  }
+  return text;
+}
+
+std::string settings_table(const report::RunView& run) {
+  const search::Recommendation& best = *run.best;
+  if (best.changes.each.empty()) {
+    std::string text = "| setting | value |\n|---|---|\n";
+    for (const auto& [name, value] : best.configuration) {
+      text += fmt::format("| {} | {} |\n", code(name), code(space::to_string(value)));
+    }
+    return is_recommended(run) && best.trial == best.reference_trial
+               ? fmt::format("Nothing is to be changed: {} is the best that was found.\n\n{}", own_words(run), text)
+               : text;
+  }
+  std::string text = "| setting | before | after | gain of this change alone |\n|---|---|---|---|\n";
+  for (const search::Change& change : best.changes.each) {
+    text += fmt::format("| {} | {} | {} | {} |\n", code(change.parameter), code_or_nothing(change.before),
+                        code_or_nothing(change.after), report::change_sentence(run.session.objective, change));
+  }
+  return text;
+}
+
+std::string trials_line(const report::RunView& run) {
+  constexpr std::array kStatuses = {"ok", "oom", "failed", "bounded"};
+  std::array<int, kStatuses.size()> counts{};
+  double seconds = 0.0;
+  for (const journal::Trial& trial : run.history) {
+    if (!trial.outcome || search::is_interrupted(trial)) continue;
+    seconds += trial.wall_s;
+    for (std::size_t i = 0; i < kStatuses.size(); ++i) {
+      if (kStatuses[i] == std::string(trial::status_text(*trial.outcome))) ++counts[i];
+    }
+  }
+  std::vector<std::string> parts;
+  int all = 0;
+  for (std::size_t i = 0; i < kStatuses.size(); ++i) {
+    all += counts[i];
+    if (counts[i] > 0) parts.push_back(fmt::format("{} {}", counts[i], kStatuses[i]));
+  }
+  std::string text = fmt::format("{} {} by the strategy {}: {}", all, all == 1 ? "trial" : "trials",
+                                 search::to_string(run.options.strategy), parts.empty() ? "none" : join(parts, ", "));
+  if (runner::traits_of(run.session.runner).runs_programs) {
+    constexpr double kHour = 3600.0;
+    text += fmt::format("; {:.2g} {} spent in them", seconds / kHour * static_cast<double>(run.session.cluster.ranks()),
+                        run.session.cluster.is_local() ? "rank-hours" : "GPU-hours");
+  }
+  return text + ".\n";
+}
+
+std::string notes(const report::RunView& run) {
+  std::string text;
+  if (runner::is<runner::SimulateSpec>(run.session.runner)) text += "The trials were simulated: nothing ran.\n";
+  if (runner::is<runner::ReplaySpec>(run.session.runner)) text += "The trials were looked up in a table.\n";
+  if (const std::optional<deepspeed::LossCheck> check = deepspeed::loss_check(run)) {
+    text += fmt::format("{}{}\n", deepspeed::is_warning(*check) ? "**Warning:** " : "",
+                        deepspeed::loss_check_sentence(*check));
+  }
+  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
+  if (!machine.empty()) text += machine + "\n";
+  for (const std::string& line : deepspeed::batch_advice_lines(run)) text += line + "\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+// Longer than any row of backticks in the text.
+std::string fenced(const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += '`';
+  return fmt::format("{}sh\n{}{}\n", fence, text, fence);
+}
+
+std::string reproduction(const report::RunView& run) {
+  std::string text;
+  if (const std::optional<std::string> command = cmd_optimal(run)) text += "\nTo run it:\n\n" + fenced(*command);
+  return text + fmt::format(
+                    "\nThe trials are in the run directory {} (`krigtune results` shows them). The same session with "
+                    "`--strategy {} --seed {}` asks the same questions for the same answers.\n",
+                    code(run.directory.filename().string()), search::to_string(run.options.strategy), run.options.seed);
+}
+
+}  // namespace
+
+Export export_markdown(const report::RunView& run, const std::filesystem::path& /*directory*/) {
+  const std::string text = fmt::format("## What to train with\n\n{}\n{}\n{}{}{}", headline(run), settings_table(run),
+                                       trials_line(run), notes(run), reproduction(run));
+  return {{{"summary.md", text, "paste it into a pull request"}}};
+}
+
+}  // namespace krigtune::result
