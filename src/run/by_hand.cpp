@@ -67,7 +67,8 @@ void check_open(const std::vector<journal::Trial>& trials, int number, const std
 
 std::vector<journal::Trial> ask_by_hand(const session::Session& session, const search::Candidates& candidates,
                                         const std::filesystem::path& directory, const LoopOptions& options,
-                                        const Clock& clock, int count) {
+                                        const Clock& clock, int count,
+                                        const std::function<void(const journal::Trial&)>& asked) {
   check_same_run(directory, session, options);
   std::vector<journal::Trial> trials;
   if (candidates.empty()) return trials;
@@ -83,6 +84,7 @@ std::vector<journal::Trial> ask_by_hand(const session::Session& session, const s
     const std::optional<journal::Trial> trial = ask_one(proposer, journal, clock);
     if (!trial) break;
     trials.push_back(*trial);
+    if (asked) asked(*trial);
   }
   return trials;
 }

@@ -6,6 +6,8 @@
 #include "core/csv.h"
 #include "core/json.h"
 #include "journal/journal.h"
+#include "run/by_hand.h"
+#include "run/prepared.h"
 
 namespace krigtune::ask_tell_test {
 
@@ -27,7 +29,14 @@ class AskTellTest : public testing::Test {
   /// Asks; the first call names the session.
   Json asked(std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--session", session_.string()});
-    return parse_json(ask(std::move(more)).out, "ask")["trials"];
+    return lines(ask(std::move(more)).out);
+  }
+  /// A JSON object a line.
+  static Json lines(const std::string& text) {
+    Json objects = Json::array();
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) objects.push_back(parse_json(line, "ask"));
+    return objects;
   }
   CsvTable trials() const { return parse_csv(read_text(directory_ / "run/trials.csv"), "trials"); }
   std::string in_row(std::size_t row, const std::string& column) const {
@@ -51,9 +60,8 @@ TEST_F(AskTellTest, FirstCallMakesTheDirectoryAndProposesTheBaseline) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.err, "");
   EXPECT_EQ(said.out,
-            "{\"schema_version\":1,\"trials\":[\n"
             "{\"trial\":0,\"configuration\":{\"threads\":1,\"mode\":\"safe\"},\"predicted_value\":null,"
-            "\"predicted_memory_bytes\":null}\n]}\n");
+            "\"predicted_memory_bytes\":null}\n");
   EXPECT_TRUE(std::filesystem::exists(directory_ / "run/session.json"));
 }
 
@@ -77,13 +85,45 @@ TEST_F(AskTellTest, NeverProposesTheSameTwiceAndEndsWithOneWhenNothingIsLeft) {
   const Said rest = ask({"--count", "4"});
   EXPECT_EQ(rest.code, 0);
   EXPECT_NE(rest.err.find("no more than 2 of 4"), std::string::npos) << rest.err;
-  const Json last = parse_json(rest.out, "ask")["trials"];
+  const Json last = lines(rest.out);
+  EXPECT_EQ(last.size(), 2U);
   for (const Json& trial : last) seen.push_back(trial["configuration"].dump());
   EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 6U);
   const Said none = ask();
   EXPECT_EQ(none.code, 1);
-  EXPECT_EQ(none.out, "{\"schema_version\":1,\"trials\":[]}\n");
+  EXPECT_EQ(none.out, "");
   EXPECT_EQ(lines_in(none.err), 1U) << none.err;
+}
+
+TEST_F(AskTellTest, PrintsOneDocumentWithJsonAndTheSameProposals) {
+  const Said said = ask({"--session", session_.string(), "--count", "4", "--json"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  const Json document = parse_json(said.out, "ask");
+  EXPECT_EQ(document["schema_version"], 1);
+  EXPECT_EQ(document["command"], "ask");
+  ASSERT_EQ(document["trials"].size(), 4U);
+  EXPECT_EQ(document["trials"][3]["trial"], 3);
+  EXPECT_EQ(document["trials"][0].size(), 4U);
+  const Said none = ask({"--json", "--count", "9"});
+  EXPECT_EQ(parse_json(none.out, "ask")["trials"].size(), 2U);
+  const Said nothing = ask({"--json"});
+  EXPECT_EQ(nothing.code, 1);
+  EXPECT_TRUE(parse_json(nothing.out, "ask")["trials"].empty());
+}
+
+TEST_F(AskTellTest, PrintsEachProposalOnceItIsInTheJournal) {
+  const session::Session session = session::load_session(session_);
+  const run::Prepared prepared(session);
+  run::LoopOptions options;
+  std::vector<int> printed;
+  const auto trials = run::ask_by_hand(prepared.session, prepared.candidates, run_directory(), options, ManualClock(),
+                                       3, [&](const journal::Trial& trial) {
+                                         printed.push_back(trial.number);
+                                         EXPECT_EQ(journal::read_journal(directory_ / "run/journal.log").size(),
+                                                   static_cast<std::size_t>(trial.number) + 1);
+                                       });
+  EXPECT_EQ(printed, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(trials.size(), 3U);
 }
 
 TEST_F(AskTellTest, KeepsItsSeedAndStrategyFromTheFirstCall) {
@@ -123,7 +163,7 @@ TEST_F(AskTellTest, TellRecordsFailuresWithTheirReason) {
 TEST_F(AskTellTest, AnInterruptedTrialMayBeAskedAgain) {
   const std::string configuration = asked({"--strategy", "grid"})[0]["configuration"].dump();
   EXPECT_EQ(tell({"--trial", "0", "--status", "failed", "--reason", "interrupted"}).code, 0);
-  const Json again = parse_json(ask().out, "ask")["trials"][0];
+  const Json again = lines(ask().out)[0];
   EXPECT_EQ(again["trial"], 1);
   EXPECT_EQ(again["configuration"].dump(), configuration);
 }

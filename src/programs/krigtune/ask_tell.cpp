@@ -73,23 +73,24 @@ Json trial_json(const journal::Trial& trial) {
       {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
 }
 
-// A line a trial: a shell reads them with `read` and takes fields out with sed.
-std::string trials_document(const std::vector<journal::Trial>& trials) {
-  std::string lines;
-  for (const journal::Trial& trial : trials)
-    lines += fmt::format("{}{}\n", lines.empty() ? "\n" : ",", trial_json(trial).dump());
-  return fmt::format("{{\"schema_version\":1,\"trials\":[{}]}}\n", lines);
-}
-
 int ask(const Context& context) {
   const auto count = static_cast<int>(context.arguments.integer("count", 1, kMostAsked).value_or(1));
   const std::filesystem::path directory = context.arguments.operand();
   run::RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
   const run::Prepared prepared(record.session, record.options.earlier);
+  // One document once all are known, or a line for each as soon as it is journalled: who reads may begin with the
+  // first.
+  const bool one_document = context.arguments.flag("json");
+  Json document = new_document("ask");
+  document["trials"] = Json::array();
   const std::vector<journal::Trial> trials =
-      run::ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count);
-  context.console.out << trials_document(trials);
+      run::ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count,
+                       [&](const journal::Trial& trial) {
+                         if (one_document) document["trials"].push_back(trial_json(trial));
+                         if (!one_document) context.console.out << trial_json(trial).dump() << '\n' << std::flush;
+                       });
+  if (one_document) print(context, document);
   if (trials.empty()) {
     context.log.error(
         "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
@@ -107,9 +108,10 @@ Command ask_command() {
   return {"ask",
           "DIR",
           "Proposes trials for you to run; krigtune tell closes them",
-          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON always:\n"
-          "a line with \"schema_version\", then a line for each trial with \"trial\" (its number), \"configuration\",\n"
-          "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known).\n"
+          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON lines: an\n"
+          "object for each trial as soon as it is recorded, with \"trial\" (its number), \"configuration\",\n"
+          "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known). With --json one document that\n"
+          "has them all under \"trials\".\n"
           "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"
           "that ask, tell or tune in DIR. Exit code 1 when nothing is left.",
           declare_ask,
