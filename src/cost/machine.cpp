@@ -30,18 +30,6 @@ constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 // parameters a nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
 constexpr double kHostBytesPerS = 200e9;
 
-double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision precision) {
-  switch (precision) {
-    case workload::Precision::kFp32:
-      return device.fp32_flops_per_s;
-    case workload::Precision::kFp16:
-      return device.fp16_flops_per_s;
-    case workload::Precision::kBf16:
-      return device.bf16_flops_per_s;
-  }
-  return 0.0;
-}
-
 workload::ClassRates device_rates(const workload::Workload& workload, const workload::DeviceSpec& device,
                                   const FrameworkTraits& traits, const TimeCalibration& calibration) {
   const double peak = peak_flops_per_s(device, workload.precision);
@@ -71,6 +59,18 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
 }
 
 }  // namespace
+
+double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision precision) {
+  switch (precision) {
+    case workload::Precision::kFp32:
+      return device.fp32_flops_per_s;
+    case workload::Precision::kFp16:
+      return device.fp16_flops_per_s;
+    case workload::Precision::kBf16:
+      return device.bf16_flops_per_s;
+  }
+  return 0.0;
+}
 
 Machine make_machine(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                      const TimeCalibration& calibration) {

@@ -35,6 +35,9 @@ struct Machine {
   const workload::ClassRate& rate(workload::OpClass of) const { return rates[static_cast<std::size_t>(of)]; }
 };
 
+/// What a device computes at the most in this precision; 0: not supported.
+double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision precision);
+
 /// From the cluster's device and links, `gpu: local` as it was measured. Throws UserError where the device is not
 /// known.
 Machine make_machine(const workload::Workload& workload, const workload::ClusterSpec& cluster,

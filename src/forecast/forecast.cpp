@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "forecast/trial_utilization.h"
 #include "schedule/knobs.h"
 #include "session/goodput.h"
 #include "session/session_blocks.h"
@@ -86,6 +87,7 @@ Forecast Forecaster::operator()(const space::Configuration& configuration) const
   const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
   forecast.samples_per_s = static_cast<double>(sequences) / forecast.cost->step_time_s;
   forecast.value = impl_->value(*forecast.cost, sequences);
+  forecast.utilization = utilization_of(impl_->session, modelled, forecast.cost->step_time_s);
   return forecast;
 }
 

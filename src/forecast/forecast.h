@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cost/time/step_cost.h"
+#include "cost/utilization.h"
 #include "session/memory_filter.h"
 
 namespace krigtune::forecast {
@@ -14,6 +15,7 @@ struct Forecast {
   std::optional<cost::StepCost> cost;
   double samples_per_s = 0.0;   ///< of the whole job, where the cost is known
   std::optional<double> value;  ///< in the objective's unit; empty for metrics of the user's own and replayed tables
+  std::optional<cost::Utilization> utilization;  ///< of GPUs whose peak is known
 };
 
 /// Predicts time, memory and the objective. Safe from several threads. The arguments must outlive it.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/text.h"
+#include "cost/machine.h"
 #include "trial/outcome.h"
 
 namespace krigtune::report {
@@ -85,6 +87,20 @@ std::string value_text(const session::Session& session, double value) {
   return fmt::format("{} {}", digits(value * metric.units_a_value), metric.unit);
 }
 
+std::string value_with_half_width(const session::Session& session, double value, double half_width) {
+  const std::string text = value_text(session, value);
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::string unit = text.substr(end);
+  // In the unit of the value, which is a duration's own: 48.2 ms with 0.3 ms, not with 300 us.
+  const double shown = std::stod(text.substr(0, end));
+  if (unit.find_first_of("0123456789") != std::string::npos || shown == 0.0 || value == 0.0) {
+    return fmt::format("{} ±{}", text, value_text(session, half_width));
+  }
+  const double half = half_width * shown / value;
+  return fmt::format("{} ±{}{}", text.substr(0, end),
+                     half < 10.0 ? fmt::format("{:.2g}", half) : fmt::format("{:.0f}", half), unit);
+}
+
 std::string value_or_named_text(const session::Session& session, double value) {
   return has_unit(session) ? value_text(session, value) : named_value_text(session, value);
 }
@@ -98,6 +114,33 @@ std::string gain_text(double gain) { return fmt::format("{:.2f}x", gain); }
 std::string percent_text(double fraction) {
   const double percent = 100.0 * fraction;
   return percent < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
+}
+
+std::string rate_text(double rate) {
+  return rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:#.3g}", rate);
+}
+
+std::string share_text(double share) { return fmt::format("{:.1f} %", 100.0 * share); }
+
+std::string mfu_convention(const session::Session& session) {
+  constexpr double kTera = 1e12;
+  if (!session.workload || !session.cluster.device) return "";
+  const workload::Precision precision = session.workload->precision;
+  const double peak = cost::peak_flops_per_s(*session.cluster.device, precision);
+  if (!(peak > 0.0)) return "";
+  return fmt::format(
+      "MFU: model FLOPs as in PaLM (Chowdhery et al. 2022), attention included and not halved by the causal mask, of "
+      "{:g} TFLOP/s in {} a GPU; HFU counts recomputation too",
+      peak / kTera, workload::to_string(precision));
+}
+
+std::string short_value_text(const space::Value& value) {
+  constexpr double kLong = 1e5;
+  std::string text = space::to_string(value);
+  if (!space::is_number(value) || std::abs(space::as_number(value)) < kLong) return text;
+  const double exponent = std::floor(std::log10(std::abs(space::as_number(value))));
+  std::string shorter = fmt::format("{:.6g}e{:.0f}", space::as_number(value) / std::pow(10.0, exponent), exponent);
+  return std::stod(shorter) == space::as_number(value) && shorter.size() < text.size() ? shorter : text;
 }
 
 std::string outcome_text(const session::Session& session, const journal::Trial& trial) {

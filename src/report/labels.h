@@ -37,7 +37,9 @@ bool is_speed(const session::Objective& objective);
 /// For people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s"; "160.6" for a metric of the user's own and for a replayed
 /// table, whose units are not known.
 std::string value_text(const session::Session& session, double value);
-/// The same by its metric: "throughput 12.3 samples/s".
+/// A value with half of its interval: "12.3 ±0.4 samples/s", "48.2 ±0.3 ms".
+std::string value_with_half_width(const session::Session& session, double value, double half_width);
+/// The value by its metric: "throughput 12.3 samples/s".
 std::string named_value_text(const session::Session& session, double value);
 /// The value with its unit, else by its metric's name.
 std::string value_or_named_text(const session::Session& session, double value);
@@ -45,6 +47,17 @@ std::string value_or_named_text(const session::Session& session, double value);
 std::string gain_text(double gain);
 /// Of a fraction, for people: "0.21 %", "13 %", "112 %".
 std::string percent_text(double fraction);
+
+/// Three digits at least, none of them behind an exponent: "17.3", "12345".
+std::string rate_text(double rate);
+/// Of a share of a peak: "46.4 %".
+std::string share_text(double share);
+/// "MFU: model FLOPs as in PaLM (...), of a peak of 312 TFLOP/s in bf16 a GPU; HFU counts recomputation too": what the
+/// numbers beside it mean. "": no GPU with a known peak is named.
+std::string mfu_convention(const session::Session& session);
+
+/// A parameter's value as people write it into a session: 4e8, not 400000000.
+std::string short_value_text(const space::Value& value);
 
 /// What stands in the place of a value: "OOM", "failed (timeout)", or the value's text.
 std::string outcome_text(const session::Session& session, const journal::Trial& trial);

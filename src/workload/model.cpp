@@ -128,6 +128,17 @@ double model_flops(const ModelSpec& model, std::int64_t sequences) {
 
 double palm_flops(const ModelSpec& model, std::int64_t sequences) { return transformer_flops(model, sequences, 1.0); }
 
+double palm_attention_flops(const ModelSpec& model, std::int64_t sequences) {
+  return palm_flops(model, sequences) - transformer_flops(model, sequences, 0.0);
+}
+
+double forward_block_flops(const ModelSpec& model, std::int64_t sequences) {
+  constexpr double kForwardShare = 1.0 / 3.0;  // the backward pass computes two products for each of the forward's
+  const double head = 6.0 * static_cast<double>(model.vocab) * static_cast<double>(model.hidden) *
+                      static_cast<double>(sequences) * static_cast<double>(model.seq_len);
+  return kForwardShare * (palm_flops(model, sequences) - head);
+}
+
 ModelSpec read_model(const Json& json, const std::string& source, const std::string& pointer,
                      const std::filesystem::path& base_dir) {
   JsonObject object(json, source, pointer);

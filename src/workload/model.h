@@ -43,6 +43,12 @@ double model_flops(const ModelSpec& model, std::int64_t sequences);
 /// Likewise with c = 1, as if every token met every other one: the convention of PaLM, Megatron and Korthikanti et al.
 double palm_flops(const ModelSpec& model, std::int64_t sequences);
 
+/// What of it is attention's core, 12 L s h a token: what the parameters' share, 6 P_mat a token, leaves out.
+double palm_attention_flops(const ModelSpec& model, std::int64_t sequences);
+/// What the forward pass of all blocks computes, attention's core counted as in palm_flops: what full recomputation
+/// computes once more. The head is not recomputed.
+double forward_block_flops(const ModelSpec& model, std::int64_t sequences);
+
 /// Sizes of a published model, e.g. "gpt2-124m", "llama-7b". Throws UserError with the nearest name.
 ModelSpec model_preset(const std::string& name);
 std::vector<std::string> model_preset_names();

@@ -76,6 +76,32 @@ TEST_F(PlanTest, CountsWhatIsExcludedAndWhy) {
   EXPECT_LT(too_large, configurations);
 }
 
+TEST_F(PlanTest, TellsTokensASecondAndMfuAndFlagsWhatIsTooGood) {
+  const auto session = [&](const std::string& hardware) {
+    return directory_
+        .write("gpus.json", R"({"workload": {"model": {"preset": "llama-7b"}, "precision": "bf16"},
+          "cluster": {"gpus_per_node": 8, "gpu": "a100-80gb")" +
+                                hardware + R"(}, "space": {"zero_stage": [3], "micro_batch": [1, 2]},
+          "baseline": null, "runner": {"kind": "none"}})")
+        .string();
+  };
+  const Json json = parse_json(run_krigtune({"plan", session(""), "--json"}).out, "plan");
+  const Json& best = json["best"][0];
+  const double tokens = best["predicted_samples_per_s"].get<double>() * 2048.0 / 8.0;
+  EXPECT_NEAR(best["predicted_tokens_per_s_per_gpu"].get<double>(), tokens, 1e-6 * tokens);
+  EXPECT_LT(best["predicted_mfu_without_attention"].get<double>(), best["predicted_mfu"].get<double>());
+  EXPECT_EQ(best["predicted_hfu"], best["predicted_mfu"]);
+  EXPECT_EQ(best["too_good"], false);
+  const std::string text = run_krigtune({"plan", session("")}).out;
+  EXPECT_NE(text.find("MFU: model FLOPs as in PaLM (Chowdhery et al. 2022)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("too good"), std::string::npos) << text;
+  // A table that says its products reach all of the peak.
+  const std::string perfect =
+      session(R"(, "hardware": {"gpus": {"a100-80gb": {"gemm_fraction": 1, "attention_fraction": 1}}})");
+  EXPECT_NE(run_krigtune({"plan", perfect}).out.find("of the peak is too good to be true"), std::string::npos);
+  EXPECT_EQ(parse_json(run_krigtune({"plan", perfect, "--json"}).out, "plan")["best"][0]["too_good"], true);
+}
+
 TEST_F(PlanTest, TellsTheTermsOfEachStageAndTheirSum) {
   const Json json = parse_json(run_krigtune({"plan", session(1.0), "--json"}).out, "plan");
   ASSERT_EQ(json["memory_by_zero_stage"].size(), 4U);

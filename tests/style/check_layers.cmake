@@ -58,12 +58,12 @@ room(run ${model} trial deepspeed/job runner journal session forecast search/tri
 room(library ${model} trial journal session forecast search/model run)
 room(compare ${model} runner session search/trials search/candidates search/strategies run)
 room(insight ${model} surrogate session search/trials search/candidates search/model)
-room(report ${model} trial session forecast search/trials search/model search/strategies run compare insight)
+room(report ${model} cost trial session forecast search/trials search/model search/strategies run compare insight)
 room(jobs/session ${model} trial session jobs/command jobs/recipe)
 room(deepspeed/session ${model} schedule trial session jobs/command deepspeed/job)
 room(deepspeed/result ${model} trial runner session forecast search/trials run report deepspeed/job)
 room(jobs/result ${model} trial runner session search/model run report deepspeed/result jobs/recipe jobs/session)
-room(result ${model} trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result
+room(result ${model} cost trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result
      jobs/recipe jobs/result)
 room(page/html core)
 room(page/chart core report page/html)

@@ -84,6 +84,12 @@ Json forecast_json(const forecast::Forecast& forecast) {
   json["memory_verdict"] = forecast.memory ? Json(plan::to_string(forecast.memory->verdict)) : Json(nullptr);
   json["probability_fits"] = forecast.memory ? Json(forecast.memory->probability_fits) : Json(nullptr);
   json["bottleneck"] = forecast.cost ? Json(cost::to_string(forecast.cost->bottleneck())) : Json(nullptr);
+  const std::optional<cost::Utilization>& used = forecast.utilization;
+  json["predicted_tokens_per_s_per_gpu"] = used ? json_number(used->tokens_per_s_per_gpu) : Json(nullptr);
+  json["predicted_mfu"] = used ? json_number(used->mfu) : Json(nullptr);
+  json["predicted_mfu_without_attention"] = used ? json_number(used->mfu_without_attention) : Json(nullptr);
+  json["predicted_hfu"] = used ? json_number(used->hfu) : Json(nullptr);
+  json["too_good"] = used && used->mfu > cost::kTooGoodMfu;
   if (forecast.cost) json["breakdown"] = cost_json(*forecast.cost);
   return json;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/text.h"
 #include "report/labels.h"
@@ -18,7 +17,7 @@ report::Cell bytes_cell(std::int64_t bytes) { return {to_string(Bytes{bytes}), s
 report::Cell count_cell(std::int64_t count) { return {fmt::format("{}", count), space::Value(count)}; }
 report::Cell seconds_cell(double seconds) { return {duration_text(seconds), space::Value(seconds)}; }
 
-report::Cell rate_cell(double rate) { return {rate_text(rate), space::Value(rate)}; }
+report::Cell rate_cell(double rate) { return {report::rate_text(rate), space::Value(rate)}; }
 
 report::Cell fits_cell(const std::optional<plan::MemoryVerdict>& memory) {
   if (!memory) return report::text_cell("not known");
@@ -72,16 +71,6 @@ class TallTable {
   std::vector<std::vector<report::Cell>> rows_;
 };
 
-// As people write it into a session: 4e8, not 400000000.
-std::string short_text(const space::Value& value) {
-  constexpr double kLong = 1e5;
-  std::string text = space::to_string(value);
-  if (!space::is_number(value) || std::abs(space::as_number(value)) < kLong) return text;
-  const double exponent = std::floor(std::log10(std::abs(space::as_number(value))));
-  std::string shorter = fmt::format("{:.6g}e{:.0f}", space::as_number(value) / std::pow(10.0, exponent), exponent);
-  return std::stod(shorter) == space::as_number(value) && shorter.size() < text.size() ? shorter : text;
-}
-
 // In all of them the same, or absent in all.
 bool is_shared(const std::vector<forecast::Candidate>& best, const std::string& name) {
   const space::Value* first = best.front().configuration.find(name);
@@ -89,6 +78,11 @@ bool is_shared(const std::vector<forecast::Candidate>& best, const std::string& 
     const space::Value* value = candidate.configuration.find(name);
     return value == nullptr ? first == nullptr : first != nullptr && space::same_value(*value, *first);
   });
+}
+
+void add_utilization(const std::optional<cost::Utilization>& used, std::vector<report::Cell>& row) {
+  row.push_back(used ? rate_cell(used->tokens_per_s_per_gpu) : report::text_cell(""));
+  row.push_back(used ? report::number_cell(used->mfu, report::share_text(used->mfu)) : report::text_cell(""));
 }
 
 report::Cell bound_cell(cost::Bottleneck bottleneck) {
@@ -127,10 +121,6 @@ std::string wrapped(const std::string& text, std::size_t indent) {
     begin = end;
   }
   return result + "\n";
-}
-
-std::string rate_text(double rate) {
-  return rate >= 1000.0 ? fmt::format("{:.0f}", rate) : fmt::format("{:#.3g}", rate);
 }
 
 std::string count_text(double count) {
@@ -200,6 +190,9 @@ report::Table best_table(const session::Session& session, const std::vector<fore
   for (const std::string& name : varying) table.column(name, name);
   table.column("step_time_s", "step time");
   table.column("samples_per_s", "samples per_s");
+  const bool has_utilization = best.front().forecast.utilization.has_value();
+  if (has_utilization) table.column("tokens_per_s_per_gpu", "tokens/s per_GPU");
+  if (has_utilization) table.column("mfu", "MFU");
   table.column("memory_bytes", "memory");
   table.column("fits", "fits");
   table.column("similar", "alike");
@@ -210,10 +203,11 @@ report::Table best_table(const session::Session& session, const std::vector<fore
     std::vector<report::Cell> row = {count_cell(static_cast<std::int64_t>(i) + 1)};
     for (const std::string& name : varying) {
       const space::Value* value = best[i].configuration.find(name);
-      row.push_back(report::text_cell(value == nullptr ? "-" : short_text(*value)));
+      row.push_back(report::text_cell(value == nullptr ? "-" : report::short_value_text(*value)));
     }
     row.push_back(seconds_cell(forecast.cost->step_time_s));
     row.push_back(rate_cell(forecast.samples_per_s));
+    if (has_utilization) add_utilization(forecast.utilization, row);
     row.push_back(memory_cell(forecast.memory));
     row.push_back(fits_cell(forecast.memory));
     const std::int64_t similar = best[i].similar;

@@ -10,8 +10,6 @@ std::string indented(const std::string& text);
 std::string wrapped(const std::string& text, std::size_t indent);
 /// "8.03 billion", "124 million", "4096"
 std::string count_text(double count);
-/// Three digits or more: "17.3", "4344"
-std::string rate_text(double rate);
 
 report::Table stage_table(const forecast::PlanStudy& study);
 /// Where the peak of the smallest micro-batch of each stage comes from.

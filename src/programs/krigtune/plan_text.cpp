@@ -235,6 +235,22 @@ void print_breakdown(const PlanText& text, const cost::StepCost& cost) {
   }
 }
 
+// Its conventions, and a warning where it is more than any published run reaches.
+void print_utilization(const PlanText& text) {
+  const auto& used = text.study.best.front().forecast.utilization;
+  if (!used) return;
+  text.out << wrapped(fmt::format("  {}", report::mfu_convention(text.session)), 4)
+           << fmt::format("  the first: {} tokens/s a GPU, MFU {} ({} without attention), HFU {}\n",
+                          report::rate_text(used->tokens_per_s_per_gpu), report::share_text(used->mfu),
+                          report::share_text(used->mfu_without_attention), report::share_text(used->hfu));
+  if (used->mfu <= cost::kTooGoodMfu) return;
+  text.out << wrapped(
+      fmt::format("  warning: {} of the peak is too good to be true: published runs of dense transformers stay below "
+                  "60 %. Check \"gpu\", \"precision\" and the sizes of the model before you trust these times.",
+                  report::share_text(used->mfu)),
+      4);
+}
+
 std::string fits_text(const std::optional<plan::MemoryVerdict>& memory) {
   if (!memory) return "";
   const std::string bytes = to_string(memory->predicted);
@@ -248,7 +264,7 @@ void print_baseline(const PlanText& text) {
   const forecast::Forecast& baseline = text.answers.baseline->forecast;
   const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
   text.out << fmt::format("  baseline: {}, {} samples/s{}; the first is {} as fast\n",
-                          duration_text(baseline.cost->step_time_s), rate_text(baseline.samples_per_s),
+                          duration_text(baseline.cost->step_time_s), report::rate_text(baseline.samples_per_s),
                           fits_text(baseline.memory), report::gain_text(gain));
 }
 
@@ -290,6 +306,7 @@ void print_best(const PlanText& text, const forecast::Forecaster& forecaster) {
     text.out << fmt::format("  all of them are bound by {}\n",
                             cost::to_string(best.front().forecast.cost->bottleneck()));
   }
+  print_utilization(text);
   print_baseline(text);
   print_breakdown(text, *best.front().forecast.cost);
   print_what_ifs(text);
