@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/columns.h"
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -141,35 +142,141 @@ std::string render_markdown(const Table& table) {
 // Columns padded to their widest field, two blanks apart: no frames, so that it greps and pastes well.
 namespace {
 
-std::size_t width_of(const Table& table, std::size_t column) {
-  std::size_t width = table.columns[column].title.size();
-  for (const std::vector<Cell>& row : table.rows) width = std::max(width, row[column].text.size());
+constexpr int kGap = 2;
+
+// One line, or one for each word: those before the last stand above it.
+std::vector<std::string> title_lines(const std::string& title, bool broken) {
+  std::vector<std::string> lines;
+  std::size_t begin = 0;
+  while (broken && begin < title.size()) {
+    // An underscore goes on with the line before, so that names can be put together again.
+    const std::size_t end = std::min(title.find_first_of(" _", begin), title.size());
+    const bool is_name = end < title.size() && title[end] == '_';
+    lines.push_back(visible(title.substr(begin, end - begin + (is_name ? 1 : 0))));
+    begin = end + 1;
+  }
+  if (lines.empty()) lines.push_back(visible(title));
+  return lines;
+}
+
+int width_of(const Table& table, std::size_t column, bool broken_titles) {
+  int width = 0;
+  for (const std::string& line : title_lines(table.columns[column].title, broken_titles))
+    width = std::max(width, columns_of(line));
+  for (const std::vector<Cell>& row : table.rows) width = std::max(width, columns_of(visible(row[column].text)));
   return width;
 }
 
-std::string padded(const std::string& text, std::size_t width, bool right) {
-  const std::string blanks(width - text.size(), ' ');
-  return right ? blanks + text : text + blanks;
+std::vector<int> widths_of(const Table& table, bool broken_titles) {
+  std::vector<int> widths;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) widths.push_back(width_of(table, i, broken_titles));
+  return widths;
+}
+
+int sum_of(const std::vector<int>& widths) {
+  int sum = kGap * std::max(static_cast<int>(widths.size()) - 1, 0);
+  for (const int width : widths) sum += width;
+  return sum;
+}
+
+// The widest of the texts give way, one column at a time; what is narrow already stays.
+void shrink(const Table& table, std::vector<int>& widths, int columns) {
+  constexpr int kNarrow = 8;
+  while (sum_of(widths) > columns) {
+    int* widest = nullptr;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      if (!table.columns[i].right_aligned && (widest == nullptr || widths[i] > *widest)) widest = &widths[i];
+    }
+    if (widest == nullptr || *widest <= kNarrow) {
+      widest = &*std::max_element(widths.begin(), widths.end());
+      if (*widest <= kNarrow) return;
+    }
+    --*widest;
+  }
+}
+
+std::string table_line(const Table& table, const std::vector<int>& widths, const std::vector<std::string>& texts) {
+  std::string line;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (i > 0) line.append(kGap, ' ');
+    line += padded(clipped(visible(texts[i]), widths[i]), widths[i], table.columns[i].right_aligned);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string title_text(const Table& table, const std::vector<int>& widths, bool broken) {
+  std::size_t height = 1;
+  for (const Column& column : table.columns) height = std::max(height, title_lines(column.title, broken).size());
+  std::string text;
+  for (std::size_t line = 0; line < height; ++line) {
+    std::vector<std::string> words;
+    for (const Column& column : table.columns) {
+      const std::vector<std::string> lines = title_lines(column.title, broken);
+      const std::size_t blank = height - lines.size();
+      words.push_back(line < blank ? "" : lines[line - blank]);
+    }
+    text += table_line(table, widths, words);
+  }
+  return text;
+}
+
+std::string body_text(const Table& table, const std::vector<int>& widths, bool broken) {
+  std::string text = title_text(table, widths, broken);
+  for (const std::vector<Cell>& row : table.rows) {
+    std::vector<std::string> texts;
+    for (const Cell& cell : row) texts.push_back(cell.text);
+    text += table_line(table, widths, texts);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string render_text(const Table& table) {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) widths.push_back(width_of(table, i));
-  const auto line = [&](const auto& text_at) {
-    std::string text;
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      if (i > 0) text += "  ";
-      text += padded(text_at(i), widths[i], table.columns[i].right_aligned);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text + "\n";
-  };
-  std::string text = line([&](std::size_t i) { return table.columns[i].title; });
-  for (const std::vector<Cell>& row : table.rows) text += line([&](std::size_t i) { return row[i].text; });
+  std::string text;
+  for (const std::string& line : table.header) text += line + "\n";
+  text += body_text(table, widths_of(table, false), false);
   for (const std::string& note : table.notes) text += note + "\n";
   return text;
+}
+
+std::string render_for_terminal(const Table& table, int columns) {
+  constexpr int kIndent = 2;
+  std::string text;
+  for (const std::string& line : table.header) text += wrapped_lines(visible(line), columns, kIndent) + "\n";
+  const bool broken = table_width(table, false) > columns;
+  std::vector<int> widths = widths_of(table, broken);
+  shrink(table, widths, columns);
+  text += body_text(table, widths, broken);
+  for (const std::string& note : table.notes) text += wrapped_lines(visible(note), columns, kIndent) + "\n";
+  return text;
+}
+
+int table_width(const Table& table, bool broken_titles) { return sum_of(widths_of(table, broken_titles)); }
+
+void erase_column(Table& table, const std::string& name) {
+  const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                  [&](const Column& column) { return column.name == name; });
+  if (found == table.columns.end()) return;
+  const auto at = found - table.columns.begin();
+  table.columns.erase(found);
+  for (std::vector<Cell>& row : table.rows) row.erase(row.begin() + at);
+}
+
+std::vector<std::string> fold_constants(Table& table, const std::vector<std::string>& kept) {
+  std::vector<std::string> said;
+  for (std::size_t i = table.columns.size(); i-- > 0;) {
+    const Column column = table.columns[i];
+    if (is_one_of(column.name, kept) || table.rows.empty()) continue;
+    const std::string text = table.rows.front()[i].text;
+    const bool same = std::all_of(table.rows.begin(), table.rows.end(),
+                                  [&](const std::vector<Cell>& row) { return row[i].text == text; });
+    if (!same || (table.rows.size() < 2 && !text.empty())) continue;
+    if (!text.empty()) said.insert(said.begin(), fmt::format("{}={}", column.title, text));
+    erase_column(table, column.name);
+  }
+  return said;
 }
 
 }  // namespace krigtune::report

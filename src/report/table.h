@@ -27,7 +27,8 @@ struct Table {
   std::string name;  ///< "trials": the key of the rows in JSON
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::vector<std::string> notes;  ///< what people must know when they read it, one line each
+  std::vector<std::string> notes;        ///< what people must know when they read it, one line each
+  std::vector<std::string> header = {};  ///< lines above the titles, for people
 };
 
 enum class TableFormat { kTable, kMarkdown, kCsv, kJson };
@@ -37,6 +38,19 @@ std::vector<std::string> table_format_names();
 
 /// kTable and kMarkdown for people, kCsv with names and raw values, kJson one document with schema_version.
 std::string render(const Table& table, TableFormat format);
+/// The table for a terminal of so many columns: titles are broken into several lines where that makes it fit, then the
+/// widest texts are clipped; header and notes are wrapped. Rows need not fit where the numbers alone are too wide.
+std::string render_for_terminal(const Table& table, int columns);
+/// The widest line of the table's body, titles as they are or broken into lines.
+int table_width(const Table& table, bool broken_titles);
+
+/// Takes out the columns that say the same in every row, but for those named in `kept`, and returns what they say:
+/// "overlap_comm=true". Columns that are empty in every row go without a word. Nothing is taken out of fewer than two
+/// rows but empty columns.
+std::vector<std::string> fold_constants(Table& table, const std::vector<std::string>& kept);
+/// Takes out a column; nothing happens where there is none of that name.
+void erase_column(Table& table, const std::string& name);
+
 /// The rows as objects by column name.
 nlohmann::ordered_json rows_json(const Table& table);
 

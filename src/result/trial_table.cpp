@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "core/statistics.h"
 #include "deepspeed/result/loss_check.h"
+#include "forecast/trial_utilization.h"
 #include "report/labels.h"
+#include "report/trial_lines.h"
 #include "run/tuner.h"
 #include "search/trials/run_effects.h"
 
@@ -33,14 +36,39 @@ std::vector<report::Column> columns_of(const report::RunView& run, const std::op
   const std::string title = report::is_emulated(run.session) ? run.session.objective.metric + " (emulated network)"
                                                              : run.session.objective.metric;
   columns.push_back({"value", title, true});
+  columns.push_back({"value_sem", "± 95 %", true});
   columns.push_back({"gain", fmt::format("vs trial {}", reference ? reference->number : 0), true});
+  columns.push_back({"tokens_per_s_per_gpu", "tokens/s per GPU", true});
+  columns.push_back({"mfu", "MFU", true});
+  columns.push_back({"hfu", "HFU", true});
   columns.push_back({"peak_memory_bytes", "peak memory", true});
   columns.push_back({"best", "best"});
+  columns.push_back({"raw_best", "raw best"});
   return columns;
 }
 
+report::Cell half_width_cell(const session::Session& session, const journal::Trial& trial) {
+  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  if (measured == nullptr || !(measured->value_sem > 0.0)) return {};
+  return report::number_cell(measured->value_sem, report::value_text(session, kNormal975 * measured->value_sem));
+}
+
+void add_utilization(const session::Session& session, const journal::Trial& trial, std::vector<report::Cell>& row) {
+  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  const auto used =
+      measured == nullptr ? std::nullopt : forecast::utilization_of(session, trial.proposal.configuration, *measured);
+  if (!used) {
+    row.insert(row.end(), 3, report::Cell{});
+    return;
+  }
+  row.push_back(report::number_cell(used->tokens_per_s_per_gpu, report::rate_text(used->tokens_per_s_per_gpu)));
+  row.push_back(report::number_cell(used->mfu, report::share_text(used->mfu)));
+  row.push_back(report::number_cell(used->hfu, report::share_text(used->hfu)));
+}
+
 std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEffects& effects,
-                                 const journal::Trial& trial, const std::optional<journal::Trial>& reference) {
+                                 const journal::Trial& trial, const std::optional<journal::Trial>& reference,
+                                 const std::optional<journal::Trial>& raw_best) {
   const session::Objective& objective = run.session.objective;
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
@@ -52,11 +80,28 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
     row.push_back(value == nullptr ? report::Cell{} : report::Cell{space::to_string(*value), *value});
   }
   row.push_back(report::number_cell(search::value_of(trial, objective), report::outcome_text(run.session, trial)));
+  row.push_back(half_width_cell(run.session, trial));
   row.push_back(gain_cell(objective, effects, trial, reference));
+  add_utilization(run.session, trial, row);
   row.push_back(bytes_cell(report::peak_memory_of(trial)));
   const bool best = run.best && run.best->trial == trial.number;
-  row.push_back({best ? "*" : "", space::Value(best)});
+  const bool is_raw_best = raw_best && raw_best->number == trial.number;
+  const bool differs = is_raw_best && run.best && run.best->configuration != trial.proposal.configuration;
+  row.push_back({best ? "*" : differs ? "^" : "", space::Value(best)});
+  row.push_back({is_raw_best ? "^" : "", space::Value(is_raw_best)});
   return row;
+}
+
+// The conventions, with what the best is by the other two of them.
+std::string utilization_note(const report::RunView& run) {
+  if (!run.best) return "";
+  const journal::Trial& best = run.history.at(static_cast<std::size_t>(run.best->trial));
+  const auto used =
+      forecast::utilization_of(run.session, best.proposal.configuration, std::get<trial::Measured>(*best.outcome));
+  if (!used) return "";
+  return fmt::format("{}. Of trial {} without attention {}, HFU {}{}", report::mfu_convention(run.session), best.number,
+                     report::share_text(used->mfu_without_attention), report::share_text(used->hfu),
+                     used->mfu > cost::kTooGoodMfu ? "; more than 60 % is too good: see \"gpu\" and \"workload\"" : "");
 }
 
 }  // namespace
@@ -67,8 +112,9 @@ report::Table trial_table(const report::RunView& run) {
   report::Table table;
   table.name = "trials";
   table.columns = columns_of(run, reference);
+  const std::optional<journal::Trial> raw_best = report::raw_best_trial(run.session.objective, run.history);
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference));
+    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, raw_best));
   }
   if (const auto check = deepspeed::loss_check(run)) {
     table.notes.push_back((deepspeed::is_warning(*check) ? "warning: " : "") + deepspeed::loss_check_sentence(*check));
@@ -81,6 +127,11 @@ report::Table trial_table(const report::RunView& run) {
   if (!note.empty()) table.notes.push_back(note);
   const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
   if (!machine.empty()) table.notes.push_back(machine);
+  if (run.best) {
+    const std::string raw = report::raw_best_sentence(run.session, run.history, *run.best);
+    if (!raw.empty()) table.notes.push_back(fmt::format("^ {}", raw));
+  }
+  if (const std::string utilization = utilization_note(run); !utilization.empty()) table.notes.push_back(utilization);
   return table;
 }
 

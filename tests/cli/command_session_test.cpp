@@ -104,7 +104,7 @@ TEST_F(CommandSessionTest, EndsATrialThatIsSurelyWorseEarlyAndTheBestStaysWhatIs
     const double at_best = std::stod(column("value").at(i));
     EXPECT_TRUE(at_best > 10.0 && at_best < 90.0) << "no better than what was measured first";
   }
-  expect_said(said, "bounded");
+  expect_said(said, "<= ");
   EXPECT_NE(said.out.find("trials     8: 6 ok, 2 bounded\n"), std::string::npos) << said.out;
   EXPECT_EQ(load_json(directory_ / "run/best.json")["trials"]["bounded"], 2);
   EXPECT_EQ(load_json(directory_ / "run/config_optimal.json"), parse_json(R"({"micro_batch": 3})", "expected"));

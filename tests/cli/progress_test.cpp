@@ -6,6 +6,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "core/columns.h"
 #include "programs/krigtune/session_state.h"
 #include "result/report_fixtures.h"
 
@@ -13,40 +14,142 @@ namespace krigtune::progress_test {
 
 class ProgressTest : public testing::Test {
  protected:
-  cli::Console console(bool terminal) {
+  cli::Console console(bool terminal, int width) {
     cli::Console made{out_, err_, clock_, "/nowhere/krigtune"};
     made.err_is_terminal = terminal;
-    made.width = 160;
+    made.width = width;
     return made;
   }
+  static search::Recommendation best_of(const journal::Trial& trial, double value, double gain) {
+    search::Recommendation best;
+    best.trial = trial.number;
+    best.configuration = trial.proposal.configuration;
+    best.value = value;
+    best.gain = gain;
+    return best;
+  }
+  /// What a terminal still shows above its last line: without what was taken away.
+  std::vector<std::string> kept_lines() const {
+    std::vector<std::string> kept;
+    std::istringstream lines(err_.str());
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t cleared = line.rfind("\r\033[K");
+      if (!lines.eof()) kept.push_back(cleared == std::string::npos ? line : line.substr(cleared + 4));
+    }
+    return kept;
+  }
+  std::optional<search::Recommendation> best_;
   std::ostringstream out_;
   std::ostringstream err_;
   ManualClock clock_;
 };
 
-TEST_F(ProgressTest, RewritesOneLineOnATerminalAndEndsItWithALineBreak) {
+TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
-  const cli::Console terminal = console(true);
+  const cli::Console terminal = console(true, 80);
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
   {
     cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
-    cli::Progress progress(session, clock_, log);
-    search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+    cli::Progress progress(session, clock_, log, [&] { return best_; });
     progress.resumed({});
     progress.trial_begins(history[0], history);
+    best_ = best_of(history[0], 100.0, 1.0);
     progress.trial_ended(history[0], history);
     history.push_back(trial_record(1, configuration(3, 2, false), measured_samples(125.0)));
+    best_ = best_of(history[1], 125.0, 1.25);
     progress.trial_ended(history[1], history);
     history.push_back(trial_record(2, configuration(3, 4, false), std::nullopt));
     progress.trial_begins(history[2], history);
     clock_.advance_s(3.0);
     progress.waiting(history[2]);
   }
+  EXPECT_EQ(kept_lines(),
+            (std::vector<std::string>{"trial 0, the baseline: zero_stage=2 micro_batch=2 reduce_bucket_size=500000000",
+                                      "  overlap_comm=false",
+                                      "trial  throughput (emulated)    gain     memory  differs from the best (*) in",
+                                      "    0*         100 samples/s   1.00x  120.6 KiB  baseline",
+                                      "    1*         125 samples/s   1.25x  120.6 KiB  zero_stage=3"}));
   const std::string text = err_.str();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
-  const std::string last = text.substr(text.rfind("\r\033[K"));
-  EXPECT_EQ(last,
-            "\r\033[Ktrial 3/30  3 s  ETA 1 min 17 s  best 125 samples/s 1.25x (emulated network)  "
-            "zero_stage=3 micro_batch=4 reduce_bucket_size=500 overlap_comm=false\n");
+  EXPECT_TRUE(text.ends_with("\r\033[K")) << "what the live line said holds no longer: " << text;
+  const std::string shown = text.substr(0, text.size() - std::string("\r\033[K").size());
+  EXPECT_EQ(shown.substr(shown.rfind("\033[K") + 3),
+            "trial 2 (3 s) | 2 of 30 done | best 1: 125 samples/s 1.25x (emulated) | 3 s");
+}
+
+TEST_F(ProgressTest, TakesTheTimeThatRunsOffTheTimeThatIsLeft) {
+  const session::Session session = bench_session();
+  const cli::Console terminal = console(true, 200);
+  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+  cli::Progress progress(session, clock_, log, [&] { return best_; });
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+  progress.trial_ended(history[0], history);
+  history.push_back(trial_record(1, configuration(3, 2, false), std::nullopt));
+  progress.trial_begins(history[1], history);
+  const auto last = [&] { return err_.str().substr(err_.str().rfind("\033[K") + 3); };
+  EXPECT_NE(last().find("| about 1 min 19 s left"), std::string::npos) << last();
+  clock_.advance_s(40.0);
+  progress.waiting(history[1]);
+  EXPECT_NE(last().find("| about 39 s left"), std::string::npos) << last();
+  clock_.advance_s(60.0);
+  progress.waiting(history[1]);
+  EXPECT_EQ(last().find("left"), std::string::npos) << "nobody knows any more: " << last();
+  const std::string before = err_.str();
+  progress.waiting(history[1]);
+  EXPECT_EQ(err_.str(), before) << "the same is not written twice";
+}
+
+TEST_F(ProgressTest, FitsTheTerminalWhateverItsWidth) {
+  const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
+  for (const int width : {20, 40, 80, 132}) {
+    err_.str("");
+    const cli::Console terminal = console(true, width);
+    cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+    cli::Progress progress(
+        session, clock_, log, [&] { return best_; }, 3);
+    const search::History history = all_outcomes();
+    best_ = recommendation();
+    for (int i : {6, 4, 3}) progress.trial_begins(history[static_cast<std::size_t>(i)], history);
+    for (const journal::Trial& trial : history) {
+      if (trial.outcome) progress.trial_ended(trial, history);
+    }
+    clock_.advance_s(1e5);
+    progress.waiting(history[6]);
+    std::string text = err_.str();
+    std::replace(text.begin(), text.end(), '\r', '\n');
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("\033[K", 0) == 0) line.erase(0, 3);
+      EXPECT_LE(columns_of(line), width) << line;
+    }
+  }
+}
+
+TEST_F(ProgressTest, CountsFailuresByClassAndSaysTheSameTroubleOnce) {
+  const session::Session session = bench_session();
+  const cli::Console terminal = console(true, 120);
+  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+  cli::Progress progress(session, clock_, log, [&] { return best_; });
+  search::History history;
+  for (int number = 0; number < 3; ++number) {
+    history.push_back(trial_record(number, configuration(number, 2, false),
+                                   trial::Failed{trial::FailureReason::kCrash, 1, "one\nNaN in loss\n"}));
+    progress.trial_ended(history.back(), history);
+  }
+  history.push_back(trial_record(3, configuration(3, 4, false), trial::OutOfMemory{}));
+  progress.trial_ended(history.back(), history);
+  const std::string text = err_.str();
+  EXPECT_EQ(text.find("NaN in loss"), text.rfind("NaN in loss")) << text;
+  EXPECT_NE(text.find("       NaN in loss\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("choosing the next trial | 4 of 30 done | 3 failed (crash), 1 oom | "), std::string::npos)
+      << text;
+}
+
+TEST(StatusLine, LeavesOutWholePartsNotTheirEnds) {
+  const std::vector<std::string> parts = {"trial 7 (12 s)", "7 of 24 done", "", "best 1: 280.7 samples/s 7.86x",
+                                          "1 oom"};
+  EXPECT_EQ(cli::status_line(parts, 80), "trial 7 (12 s) | 7 of 24 done | best 1: 280.7 samples/s 7.86x | 1 oom");
+  EXPECT_EQ(cli::status_line(parts, 40), "trial 7 (12 s) | 7 of 24 done | 1 oom");
+  EXPECT_EQ(cli::status_line(parts, 10), "trial 7...");
 }
 
 // The fixture's trials take 2.75 s, suggestions included; the budget is 30 of them.
@@ -65,25 +168,19 @@ TEST(SecondsLeft, ArePacedByTheTrialsOfTuneAloneAsTheBudgetIs) {
   EXPECT_FALSE(cli::seconds_left(session, {by_hand}, 1));
 }
 
-TEST_F(ProgressTest, LabelsEveryLineOfAnEmulatedNetworkWhenPiped) {
+TEST_F(ProgressTest, SaysTheTitlesOnceWithTheEmulatedNetworkWhenPiped) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
-  const cli::Console piped = console(false);
+  const cli::Console piped = console(false, 80);
   cli::Log log(piped, cli::Verbosity::kNormal, std::nullopt);
-  cli::Progress progress(session, clock_, log);
+  cli::Progress progress(session, clock_, log, [&] { return best_; });
   const search::History history = all_outcomes();
+  best_ = recommendation();
   progress.trial_ended(history[0], history);
-  EXPECT_NE(err_.str().find("100 samples/s  1.00x  best 1.25x (emulated network)\n"), std::string::npos) << err_.str();
-}
-
-TEST_F(ProgressTest, SaysWhatAFailedTrialSaidAtLast) {
-  const session::Session session = bench_session();
-  const cli::Console terminal = console(true);
-  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
-  cli::Progress progress(session, clock_, log);
-  const search::History history = {trial_record(0, configuration(2, 2, false),
-                                                trial::Failed{trial::FailureReason::kCrash, 1, "one\nNaN in loss\n"})};
-  progress.trial_ended(history[0], history);
-  EXPECT_NE(err_.str().find("failed (crash): NaN in loss\n"), std::string::npos) << err_.str();
+  progress.trial_ended(history[5], history);
+  EXPECT_EQ(err_.str(),
+            "trial  throughput (emulated)    gain     memory  differs from the best (*) in\n"
+            "    0     100 ±2.9 samples/s   1.00x  120.6 KiB  baseline\n"
+            "    5*    125 ±2.9 samples/s   1.25x  120.6 KiB  the best\n");
 }
 
 }  // namespace krigtune::progress_test

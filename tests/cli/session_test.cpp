@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/cli_fixtures.h"
+#include "core/columns.h"
 #include "core/csv.h"
 #include "core/json.h"
 #include "report/labels.h"
@@ -44,10 +45,13 @@ TEST_F(SessionTest, EndsWithTheBestItsGainWhyItEndedAndWhereTheFilesAre) {
 TEST_F(SessionTest, SaysOneLineForEachClosedTrialWhenPiped) {
   const Said said = tune("run", {"--trials", "12"});
   EXPECT_EQ(said.err.find('\r'), std::string::npos);
-  EXPECT_NE(said.err.find("\ntrial 1/12 ok      #0 zero_stage="), std::string::npos) << said.err;
-  EXPECT_NE(said.err.find("  1.00x  best 1.00x\n"), std::string::npos) << said.err;
-  EXPECT_NE(said.err.find("zero_stage=0 micro_batch=8  OOM  best "), std::string::npos) << said.err;
-  EXPECT_EQ(lines_in(said.err), 13U) << said.err;
+  EXPECT_NE(said.err.find("\ntrial "), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("\n    0*"), std::string::npos) << "numbers are the journal's: " << said.err;
+  EXPECT_NE(said.err.find("\n   11 "), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("  OOM "), std::string::npos) << said.err;
+  EXPECT_EQ(lines_in(said.err), 15U) << "the space, the titles, 12 trials, why one failed: " << said.err;
+  std::istringstream lines(said.err);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), 80) << line;
   EXPECT_EQ(tune("quiet", {"-q"}).err, "");
 }
 
@@ -186,6 +190,9 @@ TEST_F(SessionTest, ShowsResultsSortedCutAndInEachFormat) {
   EXPECT_NE(run_krigtune({"results", path("run")}).out.find("OOM"), std::string::npos);
   EXPECT_EQ(run_krigtune({"results", path("run"), "--format", "md"}).out.rfind("| trial |", 0), 0U);
   EXPECT_EQ(run_krigtune({"results", path("run"), "--sort", "valeu"}).code, 2);
+  const std::string fitted = run_krigtune({"results", path("run")}).out;
+  EXPECT_EQ(fitted.find("status"), std::string::npos) << "the value says it: " << fitted;
+  EXPECT_EQ(run_krigtune({"results", path("run"), "--wide"}).out.rfind("trial  status  reason  strategy", 0), 0U);
 }
 
 TEST_F(SessionTest, PredictsTheWholeSpaceOrAPartOfIt) {
@@ -291,7 +298,7 @@ TEST_F(SessionTest, KeepsALogWithTheTimesOfEverything) {
   EXPECT_EQ(tune("run", {"--log-file", path("log")}).code, 0);
   const std::string log = read_text(path("log"));
   EXPECT_NE(log.find("1970-"), std::string::npos) << log;
-  EXPECT_NE(log.find("begins: #3"), std::string::npos) << "as detailed as -v";
+  EXPECT_NE(log.find("trial 3 begins"), std::string::npos) << "as detailed as -v";
 }
 
 }  // namespace krigtune::session_test

@@ -67,9 +67,11 @@ TEST_F(WatchTest, SaysALineForEachTrialThatIsClosedMeanwhileWhenPiped) {
   EXPECT_NE(said.out.find(": 1 of 4 trials, grid, seed 1\nbest     trial 0: speed 10, 1.00x trial 0 (10)\n"),
             std::string::npos)
       << said.out;
-  EXPECT_NE(said.out.find("\ntrial 2/4 ok      #1 threads="), std::string::npos) << said.out;
-  EXPECT_NE(said.out.find("  15  1.50x  best 1.50x\ntrial 3/4 oom     #2 "), std::string::npos) << said.out;
-  EXPECT_EQ(said.out.find("#0 threads"), std::string::npos) << "it was closed before";
+  EXPECT_NE(said.out.find("\n    1*                    15   1.50x             threads="), std::string::npos)
+      << said.out;
+  EXPECT_NE(said.out.find("\n    2                    OOM                     threads="), std::string::npos)
+      << said.out;
+  EXPECT_EQ(said.out.find("\n    0"), std::string::npos) << "it was closed before";
   EXPECT_EQ(said.err, "ended: the budget of trials is spent\n");
 }
 
@@ -83,7 +85,7 @@ TEST_F(WatchTest, RewritesItsPanelInPlaceOnATerminal) {
   EXPECT_NE(panel.find(": 3 of 4 trials, grid, seed 1\033[K\n"), std::string::npos) << panel;
   EXPECT_NE(panel.find("closed   3 ok\033[K\n"), std::string::npos) << panel;
   EXPECT_NE(panel.find("running  none; no tune is at work\033[K\n"), std::string::npos) << panel;
-  EXPECT_NE(panel.find("      1  15   1.50x  threads="), std::string::npos) << panel;
+  EXPECT_NE(panel.find("    1*                    15   1.50x             "), std::string::npos) << panel;
   EXPECT_EQ(said.out.find("\033[2J"), std::string::npos) << "the screen is never cleared: that flickers";
   EXPECT_EQ(said.err, "ended: no tune is at work, and no trial waits\n");
 }
@@ -110,7 +112,7 @@ TEST_F(WatchTest, ShowsTheStateOnceWhenAskedTo) {
   EXPECT_EQ(said.code, 0);
   EXPECT_NE(said.out.find("running  trial 1 (by hand) for "), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("         trial 2 (by hand) for "), std::string::npos) << said.out;
-  EXPECT_NE(said.out.find("\n      0  10   1.00x  threads="), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("\n    0*                    10   1.00x             "), std::string::npos) << said.out;
   EXPECT_EQ(said.err, "");
 }
 
@@ -124,6 +126,24 @@ TEST_F(WatchTest, PrintsTheStateForPrograms) {
   EXPECT_EQ(json["running"][0]["by_hand"], true);
   EXPECT_EQ(json["best"]["gain"], 1);
   EXPECT_EQ(json["tune_runs"], false);
+}
+
+TEST_F(WatchTest, NamesTheBestThatTheFilesOfTheRunName) {
+  tell(0, "10");
+  tell(1, "15");
+  tell(2, "5");
+  const Json best = load_json(directory_ / "run/best.json");
+  const Json json = parse_json(run_krigtune({"watch", run_directory(), "--json"}).out, "watch");
+  EXPECT_EQ(json["best"]["trial"], best["trial"]);
+  EXPECT_EQ(json["best"]["gain"], best["gain"]);
+  EXPECT_EQ(json["raw_best_trial"], 1);
+  // Who has the journal alone sees the same.
+  std::filesystem::remove(directory_ / "run/best.json");
+  const Json fitted = parse_json(run_krigtune({"watch", run_directory(), "--json"}).out, "watch");
+  EXPECT_EQ(fitted["best"], json["best"]);
+  directory_.write("run/best.json", R"({"trial": 99, "reference": 3})");
+  const Json damaged = parse_json(run_krigtune({"watch", run_directory(), "--json"}).out, "watch");
+  EXPECT_EQ(damaged["best"], json["best"]);
 }
 
 TEST_F(WatchTest, GoesOnAsLongAsATuneIsAtWork) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "core/columns.h"
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -29,6 +32,56 @@ TEST(Table, PadsItsColumnsForPeople) {
             "a|b, \"c\"    lost\n"
             "apple     75.5 g\n"
             "weighed in June\n");
+}
+
+TEST(Table, FoldsColumnsThatSayTheSameInEveryRow) {
+  report::Table table{"trials",
+                      {{"trial", "trial", true}, {"mode", "mode"}, {"reason", "reason"}, {"size", "size", true}},
+                      {{report::text_cell("0"), report::text_cell("fast"), {}, report::text_cell("1")},
+                       {report::text_cell("1"), report::text_cell("fast"), {}, report::text_cell("2")}},
+                      {}};
+  report::Table kept = table;
+  EXPECT_EQ(report::fold_constants(kept, {"trial", "mode"}), std::vector<std::string>());
+  EXPECT_EQ(kept.columns.size(), 3U) << "an empty column goes without a word";
+  EXPECT_EQ(report::fold_constants(table, {"trial"}), (std::vector<std::string>{"mode=fast"}));
+  EXPECT_EQ(report::render(table, report::TableFormat::kTable), "trial  size\n    0     1\n    1     2\n");
+  table.rows.pop_back();
+  EXPECT_TRUE(report::fold_constants(table, {"trial"}).empty()) << "of one row nothing is known to be the same";
+}
+
+TEST(Table, FitsATerminalByTallTitlesThenByShorterTexts) {
+  report::Table table{"trials",
+                      {{"trial", "trial", true},
+                       {"stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size", true},
+                       {"text", "text"}},
+                      {{report::text_cell("0"), report::text_cell("5e7"), report::text_cell("short")}},
+                      {"a note that is long enough to be wrapped into two lines or more"}};
+  EXPECT_EQ(report::render_for_terminal(table, 30),
+            "         stage3_\n"
+            "       prefetch_\n"
+            "         bucket_\n"
+            "trial       size  text\n"
+            "    0        5e7  short\n"
+            "a note that is long enough to\n"
+            "  be wrapped into two lines or\n"
+            "  more\n");
+  EXPECT_EQ(report::render_for_terminal(table, 100).substr(0, 40), "trial  stage3_prefetch_bucket_size  text");
+  const std::string wide = "\u7ffb\u8bd1\u7ffb\u8bd1\u7ffb\u8bd1\u7ffb\u8bd1\u7ffb\u8bd1\u7ffb\u8bd1";
+  table.rows.push_back({report::text_cell("1"), report::text_cell("5e8"), report::text_cell(wide + wide + wide)});
+  table.rows.push_back({report::text_cell("2"), report::text_cell("5e8"), report::text_cell(std::string(10'000, 'x'))});
+  for (const int columns : {40, 60, 80}) {
+    std::istringstream lines(report::render_for_terminal(table, columns));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), columns) << line;
+  }
+}
+
+TEST(Table, PadsWideCharactersByWhatIsSeen) {
+  const report::Table table{"t",
+                            {{"a", "a"}, {"b", "b"}},
+                            {{report::text_cell("\u7ffb\u8bd1"), report::text_cell("1")},
+                             {report::text_cell("x\ny"), report::text_cell("2")}},
+                            {}};
+  EXPECT_EQ(report::render(table, report::TableFormat::kTable), "a     b\n\u7ffb\u8bd1  1\nx\\ny  2\n");
 }
 
 TEST(Table, EscapesBarsInMarkdown) {

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <thread>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
@@ -99,12 +100,13 @@ report::Table summary_table(const session::Session& session, const compare::Comp
   return table;
 }
 
-void print_sentences(std::ostream& out, const compare::Comparison& comparison, int budget) {
+void print_sentences(std::ostream& out, const compare::Comparison& comparison, int budget, int columns) {
   for (const double within : compare::kComparedWithin) {
     const std::vector<std::string> sentences = report::comparison_sentences(comparison, within, budget);
     if (sentences.empty()) continue;
     out << fmt::format("\nto come within {:g} % of the optimum\n", within * 100.0);
-    for (const std::string& sentence : sentences) out << "  " << sentence << '\n';
+    for (const std::string& sentence : sentences)
+      out << wrapped_lines(fmt::format("  {}", sentence), columns, 4) << '\n';
   }
 }
 
@@ -141,13 +143,13 @@ void print_comparison(const Context& context, const session::Session& session, c
     out << "no run is whole\n";
     return;
   }
-  out << report::render(summary_table(session, comparison, options), report::TableFormat::kTable);
+  out << report::render_for_terminal(summary_table(session, comparison, options), context.log.width());
   if (comparison.optimum) {
     out << fmt::format("optimum {}: {}{}\n", report::named_value_text(session, *comparison.optimum),
                        comparison.optimum_is_known ? "of the table" : "the best of all runs here",
                        report::emulated_note(session));
   }
-  print_sentences(out, comparison, options.trials);
+  print_sentences(out, comparison, options.trials, context.log.width());
   out << '\n' << regret_chart(comparison, options.trials, context.console.width);
   out << fmt::format("\nfiles  {}:", options.directory.string());
   for (const char* file : kFiles) out << ' ' << file;

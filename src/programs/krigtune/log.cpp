@@ -4,11 +4,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <ostream>
 #include <string_view>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "programs/krigtune/command_line.h"
 
@@ -17,22 +19,7 @@ namespace {
 
 constexpr const char* kClearLine = "\r\033[K";
 
-// Bytes that go on with a character begin with the bits 10.
-bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
-
 }  // namespace
-
-std::string clipped(const std::string& line, int columns) {
-  constexpr int kDots = 3;
-  int characters = 0;
-  std::size_t cut = line.size();
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (!begins_character(line[i])) continue;
-    if (characters == columns - kDots) cut = i;
-    if (++characters > columns) return line.substr(0, cut) + "...";
-  }
-  return line;
-}
 
 Log::Log(const Console& console, Verbosity verbosity, const std::optional<std::filesystem::path>& file,
          const std::string& named)
@@ -52,13 +39,18 @@ void Log::progress(const std::string& text) { say(text, verbosity_ != Verbosity:
 
 void Log::detail(const std::string& text) { say(text, verbosity_ == Verbosity::kVerbose); }
 
+int Log::width() const {
+  constexpr int kNarrowest = 20;
+  return std::max(console_.terminal_size != nullptr ? console_.terminal_size().width : console_.width, kNarrowest);
+}
+
 bool Log::is_live() const { return console_.err_is_terminal && verbosity_ != Verbosity::kQuiet; }
 
 void Log::say(const std::string& text, bool shown) {
   const std::lock_guard lock(mutex_);
   if (shown) {
-    if (status_shown_) console_.err << kClearLine;
-    status_shown_ = false;
+    if (!status_.empty()) console_.err << kClearLine;
+    status_.clear();
     console_.err << text << '\n' << std::flush;
   }
   if (file_.is_open()) file_ << local_iso_time(console_.clock.unix_us()) << ' ' << text << '\n' << std::flush;
@@ -66,19 +58,30 @@ void Log::say(const std::string& text, bool shown) {
 
 void Log::status(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  if (!is_live()) return;
-  console_.err << kClearLine << clipped(text, std::max(console_.width - 1, 20)) << std::flush;
-  status_shown_ = true;
+  const std::string line = clipped(text, width() - 1);
+  if (!is_live() || line == status_) return;
+  console_.err << kClearLine << line << std::flush;
+  status_ = line;
 }
 
 void Log::end_status() {
   const std::lock_guard lock(mutex_);
-  if (status_shown_) console_.err << '\n' << std::flush;
-  status_shown_ = false;
+  if (!status_.empty()) console_.err << kClearLine << std::flush;
+  status_.clear();
 }
 
 // What this process has from outside, read here and nowhere else.
 namespace {
+
+// Where nothing is a terminal, who starts krigtune may say how wide a line is: COLUMNS, as of other programs.
+TerminalSize size_of_variables() {
+  constexpr int kWidest = 10'000;
+  const char* columns = std::getenv("COLUMNS");
+  const int width = columns == nullptr ? 0 : std::atoi(columns);
+  TerminalSize size;
+  if (width > 0) size.width = std::min(width, kWidest);
+  return size;
+}
 
 TerminalSize terminal_size() {
   for (const int file : {STDERR_FILENO, STDOUT_FILENO}) {
@@ -86,7 +89,7 @@ TerminalSize terminal_size() {
     if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
       return {size.ws_col, size.ws_row > 0 ? size.ws_row : 24};
   }
-  return {};
+  return size_of_variables();
 }
 
 // https://no-color.org

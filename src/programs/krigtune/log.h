@@ -9,9 +9,6 @@
 
 namespace krigtune::cli {
 
-/// At most so many characters of a line, "..." for the rest. Characters are those of UTF-8; none is cut in two.
-std::string clipped(const std::string& line, int columns);
-
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
 /// What is said beside the results: on stderr, and in full with times in a file. Safe from several threads.
@@ -30,10 +27,11 @@ class Log {
 
   /// True where one line can be rewritten: a terminal, not quiet.
   bool is_live() const;
-  int width() const { return console_.width; }
-  /// Replaces the live line; only where is_live().
+  /// Of the terminal as it is now, in columns; at least 20.
+  int width() const;
+  /// Replaces the live line where it says something else; only where is_live(). Empty: takes it away.
   void status(const std::string& text);
-  /// Leaves the live line as it is and goes to the next one.
+  /// Takes the live line away: what it said holds no longer.
   void end_status();
 
  private:
@@ -42,8 +40,8 @@ class Log {
   const Console& console_;
   Verbosity verbosity_;
   std::ofstream file_;
-  std::mutex mutex_;  // of the streams and of status_
-  bool status_shown_ = false;
+  std::mutex mutex_;    // of the streams and of status_
+  std::string status_;  // the live line that is shown; empty: none
 };
 
 }  // namespace krigtune::cli

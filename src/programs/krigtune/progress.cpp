@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/columns.h"
 #include "core/text.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
@@ -14,51 +15,64 @@
 namespace krigtune::cli {
 namespace {
 
-// What a trial risks, and for what: "#9 is 58 % likely to run, and 20 % better than the best so far if it does".
-std::string risk_text(const session::Session& session, const journal::Trial& trial, const search::History& history) {
+// What a trial risks, and for what: "trial 9 is 58 % likely to run, and 20 % better than the best so far if it does".
+std::string risk_text(const session::Objective& objective, const journal::Trial& trial,
+                      const std::optional<search::Recommendation>& best) {
   constexpr double kWorthALine = 0.8;
   const journal::Proposal& proposal = trial.proposal;
-  const std::optional<double> best = search::best_value(session.objective, history);
   if (!proposal.success_probability || *proposal.success_probability >= kWorthALine) return "";
-  if (!best || !proposal.predicted_value || !(*best > 0.0) || !(*proposal.predicted_value > 0.0)) return "";
-  const double ratio =
-      session.objective.maximize ? *proposal.predicted_value / *best : *best / *proposal.predicted_value;
+  if (!best || !proposal.predicted_value || !(best->value > 0.0) || !(*proposal.predicted_value > 0.0)) return "";
+  const double ratio = search::gain_over(objective, *proposal.predicted_value, best->value);
   if (ratio <= 1.0) return "";
-  return fmt::format("#{} is {:.0f} % likely to run, and {} better than the best so far if it does", trial.number,
+  return fmt::format("trial {} is {:.0f} % likely to run, and {} better than the best so far if it does", trial.number,
                      100.0 * *proposal.success_probability, report::percent_text(ratio - 1.0));
 }
 
 }  // namespace
 
+std::string status_line(const std::vector<std::string>& parts, int columns) {
+  constexpr const char* kBetween = " | ";
+  std::string line;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    const std::string longer = line.empty() ? part : fmt::format("{}{}{}", line, kBetween, part);
+    if (!line.empty() && columns_of(longer) > columns) continue;
+    line = longer;
+  }
+  return clipped(line, columns);
+}
+
 void Progress::resumed(const search::History& history) {
-  number_ = search::counted_trials(history);
   const int closed = search::closed_trials(history);
+  const int asked = search::counted_trials(history) - closed;
   if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
-  if (number_ > closed) log_.progress(fmt::format("{} asked by hand and not told yet", number_ - closed));
-  remember_summary(history);
+  if (asked > 0) log_.progress(fmt::format("{} asked by hand and not told yet", asked));
+  if (session_.baseline && closed == 0) {
+    log_.progress(wrapped_lines(
+        fmt::format("trial 0, the baseline: {}", visible(report::short_text(session_, *session_.baseline))),
+        log_.width(), 2));
+  }
+  remember(history);
 }
 
 void Progress::trial_begins(const journal::Trial& trial, const search::History& history) {
-  number_ = search::counted_trials(history);
+  const space::Configuration& own = trial.proposal.configuration;
   {
     const std::lock_guard lock(mutex_);
-    running_.push_back({trial.number, clock_.now_s(), report::short_text(session_, trial.proposal.configuration)});
+    running_.push_back({trial.number, clock_.now_s(),
+                        best_ ? report::differences(session_, own, best_->configuration) : std::vector<std::string>()});
   }
-  if (const std::string risk = risk_text(session_, trial, history); !risk.empty() && !log_.is_live()) {
-    log_.progress(risk);
+  if (const std::string risk = risk_text(session_.objective, trial, best_); !risk.empty() && !log_.is_live()) {
+    log_.progress(wrapped_lines(risk, log_.width(), 2));
   }
   const std::optional<journal::Outlook>& outlook = trial.proposal.outlook;
-  log_.detail(fmt::format("trial {}/{} begins: #{} {} ({}){}", number_, session_.budget.trials, trial.number,
-                          trial.proposal.configuration.text(), trial.proposal.strategy,
+  log_.detail(fmt::format("trial {} begins ({} of {} are done): {} ({}){}", trial.number,
+                          search::closed_trials(history), session_.budget.trials, own.text(), trial.proposal.strategy,
                           outlook ? "; " + report::bound_text(session_.objective, *outlook) : ""));
-  waiting(trial);
+  show_status();
 }
 
-void Progress::waiting(const journal::Trial& /*trial*/) {
-  if (log_.is_live()) {
-    log_.status(fmt::format("trial {}/{}  {}", number_, session_.budget.trials, running_text()));
-  }
-}
+void Progress::waiting(const journal::Trial& /*trial*/) { show_status(); }
 
 void Progress::trial_ended(const journal::Trial& trial, const search::History& history) {
   {
@@ -66,15 +80,20 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
     const auto ended = [&](const Running& one) { return one.trial == trial.number; };
     running_.erase(std::remove_if(running_.begin(), running_.end(), ended), running_.end());
   }
-  const std::string line = closed_trial_text(session_, trial, history);
-  // On a terminal the live line says it all, but for why a trial failed: that may be all that ever happens.
-  if (log_.is_live() && report::last_line_of(trial).empty()) {
-    log_.detail(line);
-  } else {
-    log_.progress(line);
+  const std::optional<search::Recommendation> before = best_;
+  remember(history);
+  say_header();
+  log_.progress(report::TrialLines(session_, log_.width()).line(trial, history, best_, before));
+  // That may be all that ever happens; the same again is said once.
+  const std::string trouble = visible(report::last_line_of(trial));
+  if (!trouble.empty() && trouble != last_trouble_) {
+    log_.progress(clipped(fmt::format("{:7}{}", "", trouble), log_.width()));
   }
-  remember_summary(history);
+  if (!trouble.empty()) last_trouble_ = trouble;
+  show_status();
 }
+
+void Progress::session_ended(const search::History& /*history*/) { log_.end_status(); }
 
 std::string Progress::running() const {
   const std::lock_guard lock(mutex_);
@@ -86,25 +105,59 @@ std::string Progress::running() const {
   return text;
 }
 
-// One trial: its time, the summary, its configuration. Several: the times of each, the summary.
-std::string Progress::running_text() const {
-  const std::lock_guard lock(mutex_);
-  const double now_s = clock_.now_s();
-  if (running_.size() == 1) {
-    return fmt::format("{:.0f} s  {}  {}", now_s - running_[0].began_s, summary_, running_[0].configuration);
-  }
-  std::vector<std::string> parts;
-  for (const Running& one : running_) parts.push_back(fmt::format("#{} {:.0f} s", one.trial, now_s - one.began_s));
-  return fmt::format("{}  {}", join(parts, ", "), summary_);
+void Progress::say_header() {
+  if (header_said_) return;
+  header_said_ = true;
+  for (const std::string& line : report::TrialLines(session_, log_.width()).header()) log_.progress(line);
 }
 
-void Progress::remember_summary(const search::History& history) {
-  summary_.clear();
-  if (const auto left_s = seconds_left(session_, history, jobs_)) summary_ = "ETA " + seconds_text(*left_s);
-  if (const std::optional<double> best = search::best_value(session_.objective, history)) {
-    summary_ += fmt::format("  best {} {}{}", report::value_text(session_, *best),
-                            gain_text_of(session_.objective, *best, history), short_emulated_note(session_));
+// A terminal's last column is left free: some go to the next line when it is filled.
+void Progress::show_status() {
+  if (log_.is_live()) log_.status(status_line(status_parts(), log_.width() - 1));
+}
+
+// The time that is left is of now: it runs with the clock, and goes without a word once it is over.
+std::vector<std::string> Progress::status_parts() const {
+  const double now_s = clock_.now_s();
+  std::vector<std::string> parts = {running_text(), fmt::format("{} of {} done", closed_, session_.budget.trials)};
+  if (best_) {
+    parts.push_back(fmt::format("best {}: {} {}{}", best_->trial, report::value_text(session_, best_->value),
+                                report::gain_text(best_->gain), short_emulated_note(session_)));
   }
+  parts.push_back(failures_);
+  parts.push_back(seconds_text(now_s - began_s_));
+  const double left_s = left_s_.value_or(0.0) - (now_s - left_at_s_);
+  if (left_s_ && left_s >= 1.0) parts.push_back(fmt::format("about {} left", seconds_text(left_s)));
+  {
+    const std::lock_guard lock(mutex_);
+    constexpr int kLongest = 60;
+    if (running_.size() == 1) parts.push_back(report::fitted(running_.front().differs, kLongest));
+  }
+  return parts;
+}
+
+std::string Progress::running_text() const {
+  constexpr std::size_t kMostShown = 3;
+  const std::lock_guard lock(mutex_);
+  if (running_.empty()) return "choosing the next trial";
+  std::vector<std::string> parts;
+  for (const Running& one : running_) {
+    if (parts.size() == kMostShown) break;
+    parts.push_back(fmt::format("{} ({})", one.trial, seconds_text(clock_.now_s() - one.began_s)));
+  }
+  const std::size_t more = running_.size() - parts.size();
+  return fmt::format("trial{} {}{}", running_.size() == 1 ? "" : "s", join(parts, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+void Progress::remember(const search::History& history) {
+  best_ = ask_best_();
+  closed_ = search::closed_trials(history);
+  std::vector<report::ClassCount> failed = report::counts_by_class(history);
+  std::erase_if(failed, [](const report::ClassCount& one) { return one.name == "ok"; });
+  failures_ = failed.empty() ? "" : report::text_of(failed);
+  left_s_ = seconds_left(session_, history, jobs_);
+  left_at_s_ = clock_.now_s();
 }
 
 void Both::resumed(const search::History& history) {

@@ -1,25 +1,36 @@
 #pragma once
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "programs/krigtune/command_line.h"
 #include "programs/krigtune/log.h"
+#include "report/trial_lines.h"
 #include "run/loop.h"
 
 namespace krigtune::cli {
 
-/// Shows a session as it goes: one line that is rewritten on a terminal, one line per closed trial elsewhere.
+/// As many of the parts, in this order, as fit into so many columns with " | " between them; the first one always.
+std::string status_line(const std::vector<std::string>& parts, int columns);
+
+/// Shows a session as it goes: a line for each closed trial, and on a terminal below them one line that is rewritten in
+/// place with what runs, how far the session is, the best so far, failures by class and the time.
 class Progress final : public run::Observer {
  public:
+  /// What the session recommends by now; asked once a trial is closed.
+  using Best = std::function<std::optional<search::Recommendation>()>;
+
   /// All of them must outlive it. `jobs`: trials at a time.
-  Progress(const session::Session& session, const Clock& clock, Log& log, int jobs = 1)
-      : session_(session), clock_(clock), log_(log), jobs_(jobs) {}
+  Progress(const session::Session& session, const Clock& clock, Log& log, Best best, int jobs = 1)
+      : session_(session), clock_(clock), log_(log), ask_best_(std::move(best)), jobs_(jobs), began_s_(clock.now_s()) {}
 
   void resumed(const search::History& history) override;
   void trial_begins(const journal::Trial& trial, const search::History& history) override;
   void waiting(const journal::Trial& trial) override;
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
+  void session_ended(const search::History& history) override;
 
   /// "trial 7", "trials 7 and 8", or "": those that run now. Safe from any thread.
   std::string running() const;
@@ -28,17 +39,28 @@ class Progress final : public run::Observer {
   struct Running {
     int trial = 0;
     double began_s = 0.0;
-    std::string configuration;
+    std::vector<std::string> differs;  ///< from the best so far
   };
+  void say_header();
+  void show_status();
+  std::vector<std::string> status_parts() const;
   std::string running_text() const;
-  void remember_summary(const search::History& history);
+  void remember(const search::History& history);
 
   const session::Session& session_;
   const Clock& clock_;
   Log& log_;
+  Best ask_best_;
   int jobs_;
-  int number_ = 0;            // trials begun, the running ones included
-  std::string summary_;       // best and time left, as of the last closed trial
+  double began_s_;
+  bool header_said_ = false;
+  std::string last_trouble_;  ///< what the last failed trial said
+  // As of the last closed trial.
+  std::optional<search::Recommendation> best_;
+  int closed_ = 0;
+  std::string failures_;
+  std::optional<double> left_s_;
+  double left_at_s_ = 0.0;    ///< when that was worked out
   mutable std::mutex mutex_;  // of running_
   std::vector<Running> running_;
 };

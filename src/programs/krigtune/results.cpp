@@ -9,6 +9,7 @@
 #include "programs/krigtune/session_state.h"
 #include "report/labels.h"
 #include "result/trial_table.h"
+#include "result/trial_text.h"
 #include "search/trials/run_effects.h"
 
 namespace krigtune::cli {
@@ -22,6 +23,7 @@ void declare_results(boost::program_options::options_description& options) {
   options.add_options()("top", value_named("N"), "only the first N rows");
   options.add_options()("format", value_named("FORMAT", {report::table_format_names()}),
                         fmt::format("one of {} (default: table)", join(report::table_format_names(), ", ")).c_str());
+  options.add_options()("wide", "every column of the table, however wide it is");
 }
 
 report::TableFormat format_of(const Arguments& arguments) {
@@ -65,7 +67,8 @@ int results(const Context& context) {
   } else {
     if (format == report::TableFormat::kCsv && report::is_emulated(run.session))
       context.log.warning("values are of an " + report::emulated_label(run.session));
-    context.console.out << report::render(table, format);
+    const bool fits = format == report::TableFormat::kTable && !context.arguments.flag("wide");
+    context.console.out << (fits ? result::trial_text(run, table, context.log.width()) : report::render(table, format));
   }
   return ExitCode::kDone;
 }
@@ -76,7 +79,10 @@ Command results_command() {
   return {"results",
           "DIR",
           "Shows the trials of a run directory, the best first",
-          "Each trial stands relative to trial 0; the recommended one is marked. Works while the session runs.",
+          "Gains are over trial 0. * is the recommended one: the largest posterior mean among those measured;\n"
+          "^ is the best single measurement where that is another's. The table fits the terminal: columns that\n"
+          "say the same in every row are a line above it, and where the parameters do not fit side by side one\n"
+          "column says what differs from the best. Works while the session runs.",
           declare_results,
           results};
 }

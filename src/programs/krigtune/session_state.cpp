@@ -25,14 +25,6 @@ bool is_closed(const journal::Trial& trial) { return trial.outcome && search::co
 
 }  // namespace
 
-std::optional<journal::Trial> best_trial(const session::Objective& objective, const search::History& history) {
-  std::optional<search::MeasuredMean> best;
-  for (const search::MeasuredMean& mean : search::measured_means(objective, history)) {
-    if (!best || objective.better(mean.value, best->value)) best = mean;
-  }
-  return best ? std::optional(history[best->best]) : std::nullopt;
-}
-
 std::string gain_text_of(const session::Objective& objective, double value, const search::History& history) {
   const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
   return reference ? report::gain_text(search::gain_over(objective, value,
@@ -56,27 +48,8 @@ std::string seconds_text(double seconds) {
   return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
-std::string closed_trial_text(const session::Session& session, const journal::Trial& trial,
-                              const search::History& history) {
-  const session::Objective& objective = session.objective;
-  const std::optional<int>& repeated = trial.proposal.repeat_of;
-  const std::string again =
-      repeated ? fmt::format("#{} = #{} again:", trial.number, *repeated) : fmt::format("#{}", trial.number);
-  std::string line =
-      fmt::format("trial {}/{} {:<6}  {} {}  {}", search::closed_trials(history), session.budget.trials,
-                  trial::status_text(*trial.outcome), again, report::short_text(session, trial.proposal.configuration),
-                  report::outcome_text(session, trial));
-  const search::RunEffects effects(objective, history);
-  if (const auto value = effects.value_of(trial)) line += "  " + gain_text_of(objective, *value, history);
-  if (const auto best = search::best_value(objective, history))
-    line += "  best " + gain_text_of(objective, *best, history);
-  line += short_emulated_note(session);
-  const std::string trouble = report::last_line_of(trial);
-  return trouble.empty() ? line : line + ": " + trouble;
-}
-
 std::string short_emulated_note(const session::Session& session) {
-  return report::is_emulated(session) ? " (emulated network)" : "";
+  return report::is_emulated(session) ? " (emulated)" : "";
 }
 
 session::Session session_of(const Context& context, const std::filesystem::path& file) {

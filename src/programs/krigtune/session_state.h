@@ -18,8 +18,6 @@ namespace krigtune::cli {
 
 // How far a session is, from its trials alone: what progress, watch and the summary say of it.
 
-/// The trial with the best measured value. Empty while none is ok.
-std::optional<journal::Trial> best_trial(const session::Objective& objective, const search::History& history);
 
 /// "1.34x": how many times better than the reference trial a value is that is on the scale of the latest run. Empty
 /// while no trial is ok.
@@ -32,12 +30,7 @@ std::optional<double> seconds_left(const session::Session& session, const search
 /// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);
 
-/// "trial 3/30 ok      #2 zero_stage=3 micro_batch=4  190.1 samples/s  1.34x  best 1.34x": of a closed trial,
-/// `history` as it was then. "#7 = #2 again: ..." where a configuration is measured again.
-std::string closed_trial_text(const session::Session& session, const journal::Trial& trial,
-                              const search::History& history);
-
-/// " (emulated network)", or "". The full label stands in the summary; a line has no room for it.
+/// " (emulated)", or "". The full label stands in the summary; a line has no room for it.
 std::string short_emulated_note(const session::Session& session);
 
 /// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named

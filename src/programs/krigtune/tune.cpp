@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/processor.h"
@@ -218,7 +219,7 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
                                           : "a space with real ranges: it is sampled";
   }
   if (report::is_emulated(prepared.session)) text += "; results are of an " + report::emulated_label(prepared.session);
-  context.log.progress(text);
+  context.log.progress(wrapped_lines(visible(text), context.log.width(), 2));
 }
 
 int show_it(const Context& context, const session::Session& session, const std::optional<SessionSource>& source,
@@ -236,7 +237,14 @@ std::string ending_text(const Progress& progress) {
 // Checks what must show before anything is moved or made, runs the trials, and says how it ended.
 int run_trials(const Context& context, const run::Prepared& prepared, const run::RunOptions& options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
-  Progress progress(prepared.session, context.console.clock, context.log, options.jobs);
+  const search::History none;
+  const report::RunView start{prepared.session, none,      session_name(prepared.session),
+                              options.loop,     directory, runner::find_bench(context.console.program),
+                              std::nullopt};
+  result::ResultFileWriter writer(start,
+                                  result::make_recommender(start.session, prepared.candidates, start.options.seed));
+  Progress progress(
+      prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); }, options.jobs);
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &interrupt.abort());
@@ -246,16 +254,9 @@ int run_trials(const Context& context, const run::Prepared& prepared, const run:
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
   say_what_is_tuned(context, prepared, directory);
-
-  const search::History none;
-  const report::RunView start{prepared.session, none,      session_name(prepared.session),
-                              options.loop,     directory, runner::find_bench(context.console.program),
-                              std::nullopt};
-  result::ResultFileWriter writer(start,
-                                  result::make_recommender(start.session, prepared.candidates, start.options.seed));
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
-  Both files(writer, pages);
-  Both observer(files, progress);
+  Both shown(writer, progress);
+  Both observer(shown, pages);
   const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
                                                  context.console.clock, observer, interrupt.stop());
   context.log.end_status();

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <sstream>
 
+#include "core/columns.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -16,6 +18,7 @@
 #include "report/labels.h"
 #include "report/memory_advice.h"
 #include "report/outlook_text.h"
+#include "report/trial_lines.h"
 #include "result/failure_story.h"
 #include "result/result_files.h"
 #include "result/trial_table.h"
@@ -168,6 +171,8 @@ std::string best_lines(const report::RunView& run) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), report::value_text(session, next->value), note);
   }
+  if (const std::string raw = report::raw_best_sentence(session, run.history, best); !raw.empty())
+    text += "           " + raw + "\n";
   if (runner::is<deepspeed::DeepSpeedSpec>(session.runner)) {
     text += paragraph("changes", report::change_lines(session.objective, best.changes));
   }
@@ -181,9 +186,19 @@ std::string best_lines(const report::RunView& run) {
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
 
+// Lines broken where the terminal ends, those after the first below what they say; commands stay whole, to be copied.
+std::string for_terminal(const std::string& text, int columns) {
+  constexpr int kIndent = 11;
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    result += (line.starts_with("go on ") ? line : wrapped_lines(line, columns, kIndent)) + "\n";
+  return result;
+}
+
 void print_summary_text(const Context& context, const report::RunView& run, const run::RunResult& result,
                         const Conclusion& conclusion) {
-  std::ostream& out = context.console.out;
+  std::ostringstream out;
   if (run.best) out << best_lines(run);
   out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
@@ -191,6 +206,8 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   if (is_stopped_early(result.reason)) out << "go on      " << conclusion.command_to_spend_the_budget << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
+  const bool fits = context.console.out_is_terminal;
+  context.console.out << (fits ? for_terminal(out.str(), context.log.width()) : out.str());
 }
 
 Json best_document(const report::RunView& run) {

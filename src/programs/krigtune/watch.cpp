@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/columns.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "journal/lock.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/command_line.h"
@@ -18,6 +21,8 @@
 #include "report/labels.h"
 #include "report/outlook_text.h"
 #include "report/trial_classes.h"
+#include "report/trial_lines.h"
+#include "result/best_reader.h"
 #include "run/run_directory.h"
 #include "search/trials/run_effects.h"
 
@@ -30,6 +35,7 @@ struct Watched {
   const search::History& history;
   bool tune_runs = false;  ///< a tuner has claimed the directory
   std::int64_t now_us = 0;
+  std::optional<search::Recommendation> best = std::nullopt;  ///< as tune's files have it
 };
 
 /// Trials that somebody will close: those of a tuner that lives, and those that were asked by hand.
@@ -37,7 +43,9 @@ std::vector<journal::Trial> pending_trials(const Watched& watched);
 
 /// What stands above the trials: the session, the best, the counts, what runs, the time left.
 std::vector<std::string> panel_header(const Watched& watched);
-/// The header, then the last closed trials that fit; lines are clipped to the width.
+/// The same in lines of at most so many columns.
+std::vector<std::string> header_within(const Watched& watched, int columns);
+/// The header, then the last closed trials that fit; no line is wider than the terminal.
 std::vector<std::string> panel(const Watched& watched, TerminalSize size);
 
 /// The same for programs.
@@ -67,21 +75,27 @@ std::string title(const Watched& watched) {
 
 void add_best(const Watched& watched, std::vector<std::string>& lines) {
   const session::Session& session = watched.record.session;
-  const std::optional<journal::Trial> best = best_trial(session.objective, watched.history);
-  if (!best) {
+  if (!watched.best) {
     lines.emplace_back("best     no trial is ok yet");
     return;
   }
-  const search::RunEffects effects(session.objective, watched.history);
-  const double value = *effects.value_of(*best);
-  const journal::Trial reference = *search::reference_trial(session.objective, watched.history);
-  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best->number,
-                              report::named_value_text(session, value),
-                              gain_text_of(session.objective, value, watched.history), reference.number,
-                              report::value_text(session, *effects.value_of(reference))));
-  lines.push_back("         " + report::short_text(session, best->proposal.configuration));
+  const search::Recommendation& best = *watched.best;
+  lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best.trial,
+                              report::named_value_text(session, best.value), report::gain_text(best.gain),
+                              best.reference_trial, report::value_text(session, best.reference_value)));
+  lines.push_back(fmt::format("         {}", report::short_text(session, best.configuration)));
+  if (const std::string raw = report::raw_best_sentence(session, watched.history, best); !raw.empty())
+    lines.push_back(fmt::format("         {}", raw));
   const std::string machine = search::run_effect_sentence(session.objective, watched.history);
   if (!machine.empty()) lines.push_back("         " + machine);
+}
+
+// Of what runs, what is new; while nothing is ok, all of it.
+std::string what_runs(const Watched& watched, const journal::Trial& trial) {
+  const space::Configuration& own = trial.proposal.configuration;
+  if (!watched.best || watched.best->configuration == own)
+    return visible(report::short_text(watched.record.session, own));
+  return join(report::differences(watched.record.session, own, watched.best->configuration), " ");
 }
 
 void add_running(const Watched& watched, std::vector<std::string>& lines) {
@@ -91,39 +105,39 @@ void add_running(const Watched& watched, std::vector<std::string>& lines) {
     const std::optional<double> seconds = running_s(watched, pending[i]);
     lines.push_back(fmt::format("{}  trial {}{}{}: {}", i == 0 ? "running" : "       ", pending[i].number,
                                 waits_for_hand(pending[i]) ? " (by hand)" : "",
-                                seconds ? " for " + seconds_text(*seconds) : "",
-                                report::short_text(watched.record.session, pending[i].proposal.configuration)));
+                                seconds ? " for " + seconds_text(*seconds) : "", what_runs(watched, pending[i])));
   }
   if (pending.size() > kMostRunning) {
     lines.push_back(fmt::format("         and {} more", pending.size() - kMostRunning));
   }
 }
 
-// Of what is at work: a directory in which nothing runs has no end in sight.
+// Of what is at work: a directory in which nothing runs has no end in sight. What runs has used up a part of it, and
+// once it takes longer than trials do nobody knows.
 std::optional<double> time_left(const Watched& watched) {
-  const auto running = static_cast<int>(pending_trials(watched).size());
-  if (running == 0 && !watched.tune_runs) return std::nullopt;
-  return seconds_left(watched.record.session, watched.history, running);
+  const std::vector<journal::Trial> pending = pending_trials(watched);
+  if (pending.empty() && !watched.tune_runs) return std::nullopt;
+  const auto at_a_time = static_cast<int>(pending.size());
+  const std::optional<double> left_s = seconds_left(watched.record.session, watched.history, at_a_time);
+  if (!left_s) return std::nullopt;
+  double used_s = 0.0;
+  for (const journal::Trial& trial : pending) {
+    if (!waits_for_hand(trial)) used_s = std::max(used_s, running_s(watched, trial).value_or(0.0));
+  }
+  return *left_s > used_s ? std::optional(*left_s - used_s) : std::nullopt;
 }
 
-// "    7  190.1 samples/s  4.60x  zero_stage=2 ...": what is wanted first stands where nothing is cut off.
-std::vector<std::string> trial_rows(const Watched& watched, std::size_t most) {
-  const session::Session& session = watched.record.session;
+// The last closed trials, each as tune shows it.
+std::vector<std::string> trial_rows(const Watched& watched, std::size_t most, int columns) {
   std::vector<const journal::Trial*> last;
   for (auto trial = watched.history.rbegin(); trial != watched.history.rend() && last.size() < most; ++trial) {
     if (trial->outcome) last.push_back(&*trial);
   }
-  std::reverse(last.begin(), last.end());
-  std::size_t width = 0;
-  for (const journal::Trial* trial : last) width = std::max(width, report::outcome_text(session, *trial).size());
-  const search::RunEffects effects(session.objective, watched.history);
-  std::vector<std::string> rows;
-  for (const journal::Trial* trial : last) {
-    const auto value = effects.value_of(*trial);
-    rows.push_back(fmt::format("{:>7}  {:>{}}  {:>6}  {}", trial->number, report::outcome_text(session, *trial), width,
-                               value ? gain_text_of(session.objective, *value, watched.history) : "",
-                               report::short_text(session, trial->proposal.configuration)));
-  }
+  if (last.empty()) return {};
+  const report::TrialLines lines(watched.record.session, columns);
+  std::vector<std::string> rows = lines.header();
+  for (auto trial = last.rbegin(); trial != last.rend(); ++trial)
+    rows.push_back(lines.line(**trial, watched.history, watched.best, watched.best));
   return rows;
 }
 
@@ -145,16 +159,27 @@ std::vector<std::string> panel_header(const Watched& watched) {
     lines.push_back("left     " + report::bound_text(watched.record.session.objective, *outlook));
   }
   add_running(watched, lines);
-  if (const auto seconds = time_left(watched)) lines.push_back("ETA      " + seconds_text(*seconds));
+  if (const auto seconds = time_left(watched))
+    lines.push_back(fmt::format("time     about {} left", seconds_text(*seconds)));
+  return lines;
+}
+
+std::vector<std::string> header_within(const Watched& watched, int columns) {
+  constexpr int kIndent = 9;
+  std::vector<std::string> lines;
+  for (const std::string& line : panel_header(watched)) {
+    std::istringstream parts(wrapped_lines(visible(line), columns, kIndent));
+    for (std::string part; std::getline(parts, part);) lines.push_back(part);
+  }
   return lines;
 }
 
 std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
-  std::vector<std::string> lines = panel_header(watched);
-  // The line below the panel is the cursor's.
-  const int room = std::max(size.height - static_cast<int>(lines.size()) - 1, kFewestRows);
-  for (std::string& row : trial_rows(watched, static_cast<std::size_t>(room))) lines.push_back(std::move(row));
-  for (std::string& line : lines) line = clipped(line, std::max(size.width - 1, 20));
+  const int columns = std::max(size.width - 1, 20);
+  std::vector<std::string> lines = header_within(watched, columns);
+  // The line below the panel is the cursor's, one has the titles.
+  const int room = std::max(size.height - static_cast<int>(lines.size()) - 2, kFewestRows);
+  for (std::string& row : trial_rows(watched, static_cast<std::size_t>(room), columns)) lines.push_back(std::move(row));
   return lines;
 }
 
@@ -183,17 +208,15 @@ void add_state(Json& document, const Watched& watched) {
   const std::optional<double> left_s = time_left(watched);
   document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
   document["best"] = nullptr;
-  if (const std::optional<journal::Trial> best = best_trial(session.objective, watched.history)) {
-    const search::RunEffects effects(session.objective, watched.history);
-    const double value = *effects.value_of(*best);
-    const journal::Trial reference = *search::reference_trial(session.objective, watched.history);
-    document["best"] = {
-        {"trial", best->number},
-        {"configuration", space::to_json(best->proposal.configuration)},
-        {"value", json_number(value)},
-        {"reference_trial", reference.number},
-        {"gain", json_number(search::gain_over(session.objective, value, *effects.value_of(reference)))}};
+  if (const std::optional<search::Recommendation>& best = watched.best) {
+    document["best"] = {{"trial", best->trial},
+                        {"configuration", space::to_json(best->configuration)},
+                        {"value", json_number(best->value)},
+                        {"reference_trial", best->reference_trial},
+                        {"gain", json_number(best->gain)}};
   }
+  const std::optional<journal::Trial> raw = report::raw_best_trial(session.objective, watched.history);
+  document["raw_best_trial"] = raw ? Json(raw->number) : Json(nullptr);
 }
 
 namespace {
@@ -233,17 +256,19 @@ class Lines {
   explicit Lines(const Console& console) : console_(console) {}
 
   void show(const Watched& watched) {
+    const report::TrialLines lines(watched.record.session, size_of(console_).width);
     if (!begun_) {
-      for (const std::string& line : panel_header(watched)) console_.out << line << '\n';
+      for (const std::string& line : header_within(watched, size_of(console_).width)) console_.out << line << '\n';
+      for (const std::string& line : lines.header()) console_.out << line << '\n';
     }
     closed_.resize(watched.history.size(), false);
     for (std::size_t i = 0; i < closed_.size(); ++i) {
       if (closed_[i] || !watched.history[i].outcome) continue;
       closed_[i] = true;
-      if (begun_)
-        console_.out << closed_trial_text(watched.record.session, watched.history[i], watched.history) << '\n';
+      if (begun_) console_.out << lines.line(watched.history[i], watched.history, watched.best, before_) << '\n';
     }
     begun_ = true;
+    before_ = watched.best;
     console_.out << std::flush;
   }
 
@@ -251,6 +276,7 @@ class Lines {
   const Console& console_;
   bool begun_ = false;
   std::vector<bool> closed_;
+  std::optional<search::Recommendation> before_;
 };
 
 // Waits for the next look; false when the user has seen enough.
@@ -272,19 +298,23 @@ std::string why_it_ends(const Watched& watched) {
 class Reader {
  public:
   Reader(const Context& context, const std::filesystem::path& directory)
-      : clock_(context.console.clock), directory_(directory), record_(run::load_run(directory)) {}
+      : clock_(context.console.clock),
+        directory_(directory),
+        record_(run::load_run(directory)),
+        best_(directory, record_) {}
 
   Watched look() {
     // The claim first: a tune that ends between the two looks is seen as running, with all that it closed.
     const bool tune_runs = journal::TunerClaim::is_held(run::journal_path(directory_));
     history_ = journal::read_journal(run::journal_path(directory_));
-    return {directory_.string(), record_, history_, tune_runs, clock_.unix_us()};
+    return {directory_.string(), record_, history_, tune_runs, clock_.unix_us(), best_.look(history_)};
   }
 
  private:
   const Clock& clock_;
   std::filesystem::path directory_;
   run::RunRecord record_;
+  result::BestReader best_;
   search::History history_;
 };
 
@@ -330,8 +360,9 @@ Command watch_command() {
           "DIR",
           "Shows a session as it goes, from another shell",
           "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed\n"
-          "from now on. Ends when the budget of trials is spent, when no tune is at work and no trial waits\n"
-          "to be told, or with Ctrl-C. It only reads: any number may watch. --json prints the state once.",
+          "from now on, with what differs from the best (*). Ends when the budget of trials is spent, when no\n"
+          "tune is at work and no trial waits to be told, or with Ctrl-C. It only reads: any number may watch.\n"
+          "--json prints the state once.",
           declare_watch,
           watch};
 }

@@ -1,0 +1,165 @@
+#include "report/trial_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/columns.h"
+#include "core/statistics.h"
+#include "core/text.h"
+#include "report/labels.h"
+#include "search/trials/run_effects.h"
+#include "space/well_known.h"
+
+namespace krigtune::report {
+namespace {
+
+// Columns of a line, each two blanks from the next. What is wider than its column moves the rest to the right, and
+// what differs gets less room.
+constexpr int kNumberColumns = 5;
+constexpr int kValueColumns = 21;
+constexpr int kGainColumns = 6;
+constexpr int kMemoryColumns = 9;
+constexpr int kFewestColumns = 40;
+constexpr const char* kBetween = "  ";
+
+bool follows(const session::Session& session, const std::string& name) {
+  return name == space::kAccumulation && session.space.facts().accumulation_follows();
+}
+
+// "activation_checkp...=full": the value is what tells.
+std::string shortened(const std::string& item, int columns) {
+  constexpr int kShortestName = 6;
+  const std::size_t sign = item.find('=');
+  if (sign == std::string::npos) return clipped(item, columns);
+  const std::string value = item.substr(sign);
+  const int room = columns - columns_of(value);
+  return room < kShortestName ? clipped(item, columns)
+                              : fmt::format("{}{}", clipped(item.substr(0, sign), room), value);
+}
+
+}  // namespace
+
+std::string fitted(const std::vector<std::string>& items, int columns) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::size_t after = items.size() - i - 1;
+    const std::string rest = after == 0 ? "" : fmt::format(" +{}", after);
+    const std::string item = fmt::format("{}{}", text.empty() ? "" : " ", items[i]);
+    const int room = columns - columns_of(text) - columns_of(rest);
+    if (columns_of(item) <= room) {
+      text += item;
+      continue;
+    }
+    if (text.empty()) return clipped(shortened(items[i], std::max(room, 0)) + rest, std::max(columns, 0));
+    // The count of those that are left out has room: it was kept free for at least as many.
+    return fmt::format("{} +{}", text, after + 1);
+  }
+  return text;
+}
+
+std::vector<std::string> differences(const session::Session& session, const space::Configuration& configuration,
+                                     const space::Configuration& from) {
+  std::vector<std::string> items;
+  for (const auto& [name, value] : configuration) {
+    const space::Value* other = from.find(name);
+    if (follows(session, name) || (other != nullptr && space::same_value(value, *other))) continue;
+    items.push_back(visible(fmt::format("{}={}", name, short_value_text(value))));
+  }
+  if (!items.empty()) return items;
+  for (const auto& [name, value] : from) {
+    if (!configuration.has(name)) items.push_back(fmt::format("no {}", visible(name)));
+  }
+  return items;
+}
+
+std::string measured_text(const session::Session& session, const journal::Trial& trial) {
+  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
+  const std::optional<double> value = measured != nullptr ? search::value_of(trial, session.objective) : std::nullopt;
+  if (!value) return outcome_text(session, trial);
+  return measured->value_sem > 0.0 ? value_with_half_width(session, *value, kNormal975 * measured->value_sem)
+                                   : value_text(session, *value);
+}
+
+std::vector<std::string> TrialLines::header() const {
+  const char* const label = is_emulated(session_) ? " (emulated)" : "";
+  const std::string metric = visible(session_.objective.metric);
+  const bool fits = columns_of(metric) + columns_of(label) <= kValueColumns;
+  const std::string value = fmt::format("{}{}", fits ? metric : "value", label);
+  return {clipped(
+      fmt::format("{:>{}}{}{}{}{:>{}}{}{}differs from the best (*) in", "trial", kNumberColumns, kBetween,
+                  padded(value, kValueColumns, true), kBetween, "gain", kGainColumns, kBetween, memory_cell("memory")),
+      columns_)};
+}
+
+// Replayed tables have no memory: the room is for what differs.
+std::string TrialLines::memory_cell(const std::string& text) const {
+  if (!runner::traits_of(session_.runner).has_our_units) return "";
+  return fmt::format("{:>{}}{}", text, kMemoryColumns, kBetween);
+}
+
+std::vector<std::string> TrialLines::what_differs(const journal::Trial& trial, const search::History& history,
+                                                  const std::optional<search::Recommendation>& best,
+                                                  const std::optional<search::Recommendation>& before) const {
+  const space::Configuration& own = trial.proposal.configuration;
+  if (trial.proposal.repeat_of) return {fmt::format("trial {} again", *trial.proposal.repeat_of)};
+  if (trial.proposal.strategy == search::kBaselineStrategy) return {"baseline"};
+  const bool is_best = best && best->configuration == own;
+  const std::optional<search::Recommendation>& other = is_best ? before : best;
+  if (other && other->configuration != own) return differences(session_, own, other->configuration);
+  if (is_best && before) return {"the best"};
+  // Nothing is ok yet, or this one is the first.
+  if (session_.baseline && *session_.baseline != own) return differences(session_, own, *session_.baseline);
+  if (history.front().proposal.configuration == own) return differences(session_, own, {});
+  return differences(session_, own, history.front().proposal.configuration);
+}
+
+std::string TrialLines::line(const journal::Trial& trial, const search::History& history,
+                             const std::optional<search::Recommendation>& best,
+                             const std::optional<search::Recommendation>& before) const {
+  const session::Objective& objective = session_.objective;
+  const search::RunEffects effects(objective, history);
+  const std::optional<double> value = effects.value_of(trial);
+  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
+  const bool is_best = best && best->trial == trial.number;
+  const bool is_above =
+      value && best && best->configuration != trial.proposal.configuration && objective.better(*value, best->value);
+  const std::string gain =
+      value && reference ? gain_text(search::gain_over(objective, *value, *effects.value_of(*reference))) : "";
+  const std::optional<Bytes> memory = peak_memory_of(trial);
+  const char mark_of_raw = is_above ? '^' : ' ';
+  const int columns = std::max(columns_, kFewestColumns);
+  std::string text = fmt::format("{:>{}}{} {}{}{:>{}}{}{}", trial.number, kNumberColumns, is_best ? '*' : mark_of_raw,
+                                 padded(visible(measured_text(session_, trial)), kValueColumns, true), kBetween, gain,
+                                 kGainColumns, kBetween, memory_cell(memory ? to_string(*memory) : ""));
+  text += fitted(what_differs(trial, history, best, before), columns - columns_of(text));
+  text.erase(text.find_last_not_of(' ') + 1);
+  return clipped(text, columns_);
+}
+
+std::optional<journal::Trial> raw_best_trial(const session::Objective& objective, const search::History& history) {
+  const search::RunEffects effects(objective, history);
+  const journal::Trial* best = nullptr;
+  double best_value = 0.0;
+  for (const journal::Trial& trial : history) {
+    const std::optional<double> value = effects.value_of(trial);
+    if (!value || !std::isfinite(*value) || (best != nullptr && !objective.better(*value, best_value))) continue;
+    best = &trial;
+    best_value = *value;
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+std::string raw_best_sentence(const session::Session& session, const search::History& history,
+                              const search::Recommendation& best) {
+  const std::optional<journal::Trial> raw = raw_best_trial(session.objective, history);
+  if (!raw || raw->proposal.configuration == best.configuration) return "";
+  const double value = *search::RunEffects(session.objective, history).value_of(*raw);
+  return fmt::format(
+      "trial {} measured the {} value, {}{}; by all measurements together the model expects trial {} to be better",
+      raw->number, session.objective.maximize ? "largest" : "smallest", value_text(session, value),
+      emulated_note(session), best.trial);
+}
+
+}  // namespace krigtune::report
