@@ -73,7 +73,7 @@ TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {
   EXPECT_TRUE(text.ends_with("\r\033[K")) << "what the live line said holds no longer: " << text;
   const std::string shown = text.substr(0, text.size() - std::string("\r\033[K").size());
   EXPECT_EQ(shown.substr(shown.rfind("\033[K") + 3),
-            "trial 2 (3 s) | 2 of 30 done | best 1: 125 samples/s 1.25x (emulated) | 3 s");
+            "trial 2 (3 s) | 2/30 done | best 1: 125 samples/s 1.25x | 0:03 | emulated");
 }
 
 TEST_F(ProgressTest, TakesTheTimeThatRunsOffTheTimeThatIsLeft) {
@@ -140,8 +140,14 @@ TEST_F(ProgressTest, CountsFailuresByClassAndSaysTheSameTroubleOnce) {
   const std::string text = err_.str();
   EXPECT_EQ(text.find("NaN in loss"), text.rfind("NaN in loss")) << text;
   EXPECT_NE(text.find("       NaN in loss\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("choosing the next trial | 4 of 30 done | 3 failed (crash), 1 oom | "), std::string::npos)
+  EXPECT_NE(text.find("choosing the next trial | 4/30 done | 3 failed (crash), 1 oom | 0:00"), std::string::npos)
       << text;
+}
+
+TEST(StatusLine, TellsTheTimeSinceTheBeginningAsAClockDoes) {
+  EXPECT_EQ(cli::elapsed_text(0.0), "0:00");
+  EXPECT_EQ(cli::elapsed_text(86.9), "1:26");
+  EXPECT_EQ(cli::elapsed_text(7406.0), "2:03:26");
 }
 
 TEST(StatusLine, LeavesOutWholePartsNotTheirEnds) {

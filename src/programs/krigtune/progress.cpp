@@ -30,6 +30,13 @@ std::string risk_text(const session::Objective& objective, const journal::Trial&
 
 }  // namespace
 
+std::string elapsed_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  const std::int64_t minutes = whole / 60;
+  return minutes < 60 ? fmt::format("{}:{:02}", minutes, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
+}
+
 std::string status_line(const std::vector<std::string>& parts, int columns) {
   constexpr const char* kBetween = " | ";
   std::string line;
@@ -116,16 +123,18 @@ void Progress::show_status() {
   if (log_.is_live()) log_.status(status_line(status_parts(), log_.width() - 1));
 }
 
-// The time that is left is of now: it runs with the clock, and goes without a word once it is over.
+// The time that is left is of now: it runs with the clock, and goes
+// without a word once it is over.
 std::vector<std::string> Progress::status_parts() const {
   const double now_s = clock_.now_s();
-  std::vector<std::string> parts = {running_text(), fmt::format("{} of {} done", closed_, session_.budget.trials)};
+  std::vector<std::string> parts = {running_text(), fmt::format("{}/{} done", closed_, session_.budget.trials)};
   if (best_) {
-    parts.push_back(fmt::format("best {}: {} {}{}", best_->trial, report::value_text(session_, best_->value),
-                                report::gain_text(best_->gain), short_emulated_note(session_)));
+    parts.push_back(fmt::format("best {}: {} {}", best_->trial, report::value_text(session_, best_->value),
+                                report::gain_text(best_->gain)));
   }
   parts.push_back(failures_);
-  parts.push_back(seconds_text(now_s - began_s_));
+  parts.push_back(elapsed_text(now_s - began_s_));
+  parts.emplace_back(report::is_emulated(session_) ? "emulated" : "");
   const double left_s = left_s_.value_or(0.0) - (now_s - left_at_s_);
   if (left_s_ && left_s >= 1.0) parts.push_back(fmt::format("about {} left", seconds_text(left_s)));
   {
@@ -154,7 +163,7 @@ void Progress::remember(const search::History& history) {
   best_ = ask_best_();
   closed_ = search::closed_trials(history);
   std::vector<report::ClassCount> failed = report::counts_by_class(history);
-  std::erase_if(failed, [](const report::ClassCount& one) { return one.name == "ok"; });
+  std::erase_if(failed, [](const report::ClassCount& one) { return one.name == "ok" || one.name == "bounded"; });
   failures_ = failed.empty() ? "" : report::text_of(failed);
   left_s_ = seconds_left(session_, history, jobs_);
   left_at_s_ = clock_.now_s();

@@ -12,6 +12,9 @@
 
 namespace krigtune::cli {
 
+/// The time since something began: "0:07", "1:26", "2:03:26".
+std::string elapsed_text(double seconds);
+
 /// As many of the parts, in this order, as fit into so many columns with " | " between them; the first one always.
 std::string status_line(const std::vector<std::string>& parts, int columns);
 

@@ -48,10 +48,6 @@ std::string seconds_text(double seconds) {
   return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
-std::string short_emulated_note(const session::Session& session) {
-  return report::is_emulated(session) ? " (emulated)" : "";
-}
-
 session::Session session_of(const Context& context, const std::filesystem::path& file) {
   session::Session session = session::load_session(file);
   for (const std::string& warning : session.warnings) context.log.warning(warning);

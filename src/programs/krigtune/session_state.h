@@ -30,9 +30,6 @@ std::optional<double> seconds_left(const session::Session& session, const search
 /// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);
 
-/// " (emulated)", or "". The full label stands in the summary; a line has no room for it.
-std::string short_emulated_note(const session::Session& session);
-
 /// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named
 /// must then be those (UserError).
 void declare_warm_start(boost::program_options::options_description& options);
