@@ -8,7 +8,7 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev libboost-program-options-dev
-                nlohmann-json3-dev libfmt-dev libyaml-cpp-dev libtomlplusplus-dev)
+                nlohmann-json3-dev libfmt-dev libyaml-cpp-dev libtomlplusplus-dev zlib1g-dev)
 # Boost.Context: CUDA emulated. OpenMPI: ranks as processes under mpirun; without it krigtune-bench is built without. python3-optuna: the tests read our
 # journal with Optuna itself; python3-jsonschema: and sessions under the schema.
 test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna

@@ -168,7 +168,7 @@ class SimulateRunner final : public trial::Runner {
     const std::uint64_t key = key_of(configuration);
     Rng rng(key, static_cast<std::uint64_t>(measurements_[key]++));
     double factor = spec.today.slowdown * std::exp(spec.noise * rng.normal());
-    if (rng.uniform() < spec.straggler_probability) factor *= spec.straggler_slowdown;
+    const double straggling = rng.uniform() < spec.straggler_probability ? spec.straggler_slowdown : 1.0;
     const bool crashes = rng.uniform() < spec.crash_probability;
     const cost::MemoryEstimate memory = memory_.estimate(configuration);
     if (memory.expected > limit_) return trial::OutOfMemory{memory.expected, false};
@@ -180,14 +180,17 @@ class SimulateRunner final : public trial::Runner {
       return trial::Failed{trial::FailureReason::kCrash, 1, "simulated: this part of the space fails"};
     if (crashes) return trial::Failed{trial::FailureReason::kCrash, 1, "simulated: a crash by chance"};
     factor *= std::exp(0.5 * spec.systematic_error * ripple_.at(point));
-    return measured(configuration, factor, memory.expected - Bytes{memory.overhead_bytes});
+    return measured(configuration, factor, straggling, memory.expected - Bytes{memory.overhead_bytes});
   }
 
-  trial::Measured measured(const space::Configuration& configuration, double factor, Bytes peak) const {
+  // With a straggler the others wait for its kernels, which shows as exposed communication.
+  trial::Measured measured(const space::Configuration& configuration, double factor, double straggling,
+                           Bytes peak) const {
     const cost::StepCost cost = time_(configuration);
+    const double kernels_s = factor * (cost.products_s + cost.memory_bound_s + cost.optimizer_s);
     const schedule::Knobs knobs = schedule::read_knobs(job_.workload, job_.cluster, configuration);
     const std::int64_t sequences = knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
-    const double step_s = factor * cost.step_time_s;
+    const double step_s = straggling * factor * cost.step_time_s;
     const double samples_per_s = static_cast<double>(sequences) / step_s;
     trial::Measured result;
     result.metrics = {{"step_time_s", step_s},
@@ -195,7 +198,9 @@ class SimulateRunner final : public trial::Runner {
                       {"tokens_per_s", samples_per_s * static_cast<double>(job_.workload.model.seq_len)},
                       {"flops_per_s", workload::model_flops(job_.workload.model, sequences) / step_s /
                                           static_cast<double>(job_.cluster.ranks())},
-                      {"exposed_comm_s", factor * cost.exposed_comm_s}};
+                      {"exposed_comm_s", straggling * factor * cost.exposed_comm_s + (straggling - 1.0) * kernels_s},
+                      {"median_rank_kernels_s", kernels_s},
+                      {"slowest_rank_kernels_s", straggling * kernels_s}};
     result.peak_memory = peak;
     return result;
   }

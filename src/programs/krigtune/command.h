@@ -34,6 +34,7 @@ struct Command {
 Command ask_command();
 Command compare_command();
 Command completion_command();
+Command diagnose_command();
 Command doctor_command();
 Command export_command();
 Command init_command();

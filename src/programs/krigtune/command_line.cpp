@@ -90,9 +90,10 @@ int dispatch(const std::vector<std::string>& arguments, const Console& console) 
 }  // namespace
 
 std::vector<Command> commands() {
-  return {doctor_command(),  init_command(),    recipes_command(), measure_command(), plan_command(),
-          tune_command(),    watch_command(),   ask_command(),     tell_command(),    compare_command(),
-          predict_command(), results_command(), report_command(),  export_command(),  completion_command()};
+  return {doctor_command(), init_command(),     recipes_command(), measure_command(),
+          plan_command(),   tune_command(),     watch_command(),   ask_command(),
+          tell_command(),   compare_command(),  predict_command(), results_command(),
+          report_command(), diagnose_command(), export_command(),  completion_command()};
 }
 
 int run_command_line(const std::vector<std::string>& arguments, const Console& console) {

@@ -56,15 +56,21 @@ void take_session(const std::filesystem::path& file, Wanted& wanted) {
   wanted.objective = session.objective.field;
 }
 
-void take_recipe(const std::string& name, Wanted& wanted) {
+}  // namespace
+
+trial::MeasureSpec measures_of_recipe(const std::string& name) {
   const jobs::Recipe recipe = jobs::find_recipe(name);
   const Json keys = {{"measure", recipe.measure}, {"checks", recipe.checks}};
   JsonObject block(keys, "the recipe " + recipe.name, "");
-  wanted.spec.metrics = trial::read_measures(block, "measure");
-  wanted.spec.checks = trial::read_checks(block, "checks");
-  wanted.spec.warmup_steps = recipe.warmup_steps;
-  wanted.spec.measure_steps = recipe.measure_steps;
+  trial::MeasureSpec spec;
+  spec.metrics = trial::read_measures(block, "measure");
+  spec.checks = trial::read_checks(block, "checks");
+  spec.warmup_steps = recipe.warmup_steps;
+  spec.measure_steps = recipe.measure_steps;
+  return spec;
 }
+
+namespace {
 
 void take_regex(const std::string& text, Wanted& wanted) {
   const trial::Measure measure = trial::measure_from_text(text, "--regex");
@@ -84,7 +90,7 @@ Wanted wanted_by(const Arguments& arguments) {
   const auto recipe = arguments.text("recipe");
   if (session && recipe) throw UserError("--recipe beside --session: the session says what is looked for", "give one");
   if (session) take_session(*session, wanted);
-  if (recipe) take_recipe(*recipe, wanted);
+  if (recipe) wanted.spec = measures_of_recipe(*recipe);
   for (const std::string& text : arguments.texts("regex")) take_regex(text, wanted);
   if (wanted.spec.metrics.empty()) {
     throw UserError(session  ? "the session has no /runner/measure"

@@ -3,8 +3,12 @@
 #include <string>
 
 #include "trial/measure_pattern.h"
+#include "trial/measure_spec.h"
 
 namespace krigtune::cli {
+
+/// What a recipe (krigtune recipes), or a recipe file, measures and checks.
+trial::MeasureSpec measures_of_recipe(const std::string& name);
 
 /// A match that is shown to the user.
 struct ShownMatch {

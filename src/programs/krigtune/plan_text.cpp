@@ -225,14 +225,23 @@ std::vector<Share> shares_of(const cost::StepCost& cost) {
           {"idle", cost.idle_s, "kernels that were not issued yet, data, logging"}};
 }
 
+}  // namespace
+
+void print_step_shares(std::ostream& out, const cost::StepCost& cost) {
+  for (const Share& share : shares_of(cost)) {
+    if (share.seconds < kNegligible * cost.step_time_s) continue;
+    out << wrapped(fmt::format("  {:<13}  {:>8}  {:>3.0f} %  {}", share.name, duration_text(share.seconds),
+                               100.0 * share.seconds / cost.step_time_s, share.what),
+                   34);
+  }
+}
+
+namespace {
+
 void print_breakdown(const PlanText& text, const cost::StepCost& cost) {
   text.out << fmt::format("\nThe step of the first, {}, bound by {}\n", duration_text(cost.step_time_s),
                           cost::to_string(cost.bottleneck()));
-  for (const Share& share : shares_of(cost)) {
-    if (share.seconds < kNegligible * cost.step_time_s) continue;
-    text.out << fmt::format("  {:<13}  {:>8}  {:>3.0f} %  {}\n", share.name, duration_text(share.seconds),
-                            100.0 * share.seconds / cost.step_time_s, share.what);
-  }
+  print_step_shares(text.out, cost);
 }
 
 // Its conventions, and a warning where it is more than any published run reaches.

@@ -1,6 +1,7 @@
 #pragma once
 #include <ostream>
 
+#include "cost/time/step_cost.h"
 #include "forecast/plan_study.h"
 
 namespace krigtune::cli {
@@ -23,5 +24,8 @@ void print_best(const PlanText& text, const forecast::Forecaster& forecaster);
 void print_batch(const PlanText& text);
 void print_communication(const PlanText& text);
 void print_expected_time(const PlanText& text);
+
+/// A line for each part of a step, but for those that are next to nothing.
+void print_step_shares(std::ostream& out, const cost::StepCost& cost);
 
 }  // namespace krigtune::cli

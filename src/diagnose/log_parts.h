@@ -1,0 +1,38 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "diagnose/measured_parts.h"
+
+namespace krigtune::diagnose {
+
+/// DeepSpeed's lines of "wall_clock_breakdown", as a job's log has them:
+///
+///   time (ms) | fwd: 99.15 | bwd: 356.21 | bwd_inner: 229.46 | bwd_allreduce: 126.55 | step: 13.15
+///
+///   PrintedBreakdown printed;
+///   for (const std::string& line : log) printed.take(line);
+class PrintedBreakdown {
+ public:
+  void take(const std::string& line);
+  bool is_empty() const { return lines_ == 0; }
+  /// Median of a name in seconds; 0 where no line has it.
+  double seconds(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::vector<double>> milliseconds_;
+  std::int64_t lines_ = 0;
+};
+
+/// How long steps took, one after the other.
+struct StepTimesOfLog {
+  std::vector<double> seconds;  ///< of a step; where only rates are printed, of a token or a sample
+  std::string unit = "step";
+};
+
+/// What a log tells: the printed breakdown, where there is one; steps that take longer than others now and then, with
+/// their period; a trend. Throws UserError where it tells of fewer than three steps and has no breakdown.
+MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed);
+
+}  // namespace krigtune::diagnose
