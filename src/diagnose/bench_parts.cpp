@@ -72,6 +72,12 @@ void add_remarks(const Json& document, MeasuredParts& measured) {
                                   to_string(Bytes{static_cast<std::int64_t>(limit)}),
                                   number(breakdown, "recompute_s") > 0.0 ? ", with recomputation" : ""));
   }
+  const double slowest = number(document, "slowest_rank_kernels_s");
+  const double median = number(document, "median_rank_kernels_s");
+  if (median > 0.0 && slowest >= (1.0 + Thresholds().straggler) * median) {
+    remarks.push_back(fmt::format("kernels of the slowest rank take {}, of the median rank {}", duration_text(slowest),
+                                  duration_text(median)));
+  }
   const Json gpu = document.value("gpu", Json());
   if (gpu.is_object() && gpu.contains("throttle_reasons") && gpu["throttle_reasons"].is_array() &&
       !gpu["throttle_reasons"].empty()) {

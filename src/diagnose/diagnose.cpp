@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "diagnose/moves.h"
@@ -251,7 +252,7 @@ void Judge::look_at_communication() {
   verdict.advice = advice_from({{space::kPipelineParallel}, {space::kMicroBatch}, {space::kAccumulation}});
 }
 
-// Of the best of these moves: why data parallelism shows.
+// What a change says of why data parallelism shows.
 Reason reason_of(const Advice& advice) {
   for (const Change& change : advice.changes) {
     if (change.parameter == space::kOverlap) return Reason::kNoOverlap;
@@ -267,6 +268,26 @@ Reason reason_of(const Advice& advice) {
     }
   }
   return Reason::kBandwidth;
+}
+
+bool is_mere_setting(const Advice& advice) {
+  const Reason reason = reason_of(advice);
+  return advice.changes.size() == 1 &&
+         (reason == Reason::kNoOverlap || reason == Reason::kSmallBuckets || reason == Reason::kLargeBuckets);
+}
+
+// The reason is a setting, where one gives half of what the best change gives; else what that changes. Its advice comes
+// first.
+Reason settle_reason(std::vector<Advice>& advice) {
+  constexpr double kHalf = 0.5;
+  if (advice.empty()) return Reason::kBandwidth;
+  double most = 0.0;
+  for (const Advice& one : advice) most = std::max(most, std::log(one.speedup));
+  const auto setting = std::find_if(advice.begin(), advice.end(), [&](const Advice& one) {
+    return is_mere_setting(one) && std::log(one.speedup) >= kHalf * most;
+  });
+  if (setting != advice.end()) std::rotate(advice.begin(), setting, setting + 1);
+  return reason_of(advice.front());
 }
 
 std::string text_of(Reason reason) {
@@ -302,7 +323,7 @@ void Judge::look_at_data_communication(double exposed_s) {
                                 {space::kAccumulation},
                                 {space::kTensorParallel},
                                 {space::kZeroStage, space::kMicroBatch}});
-  verdict.reason = verdict.advice.empty() ? Reason::kBandwidth : reason_of(verdict.advice.front());
+  verdict.reason = settle_reason(verdict.advice);
   if (seen_ != nullptr && network_factor() >= thresholds_.slow_network) {
     cost::TimeCalibration factors = model_.factors();
     factors.collectives = kernel_factor();
@@ -546,6 +567,7 @@ Diagnosis diagnose(JobModel& model, const space::Configuration& configuration, c
     diagnosis.measured_step_s = seen->step_time_s;
     diagnosis.measured_exposed_comm_s = seen->exposed_comm_s;
     diagnosis.measured_peak = seen->peak_memory;
+    diagnosis.straggling_s = seen->straggling_s();
     diagnosis.factors = factors_of(model, diagnosis.learned.cost);
   }
   diagnosis.verdicts = Judge(model, configuration, diagnosis.learned, measured, thresholds).run();

@@ -1,6 +1,7 @@
 #include "diagnose/diagnosis.h"
 
 #include <array>
+#include <cmath>
 
 namespace krigtune::diagnose {
 namespace {
@@ -45,6 +46,13 @@ const LimitWords& words_of(Limit limit) { return kLimits[static_cast<std::size_t
 
 const char* to_string(Limit limit) { return words_of(limit).word; }
 const char* title_of(Limit limit) { return words_of(limit).title; }
+
+bool Diagnosis::is_unexplained() const {
+  constexpr double kMost = 0.1;
+  if (!measured_step_s) return false;
+  const double healthy_s = *measured_step_s - straggling_s;
+  return std::abs(learned.cost.step_time_s - healthy_s) > kMost * healthy_s;
+}
 
 const char* to_string(Reason reason) {
   switch (reason) {

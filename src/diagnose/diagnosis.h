@@ -106,7 +106,11 @@ struct Diagnosis {
   Prediction stated;                      ///< by the session's numbers alone
   Prediction learned;                     ///< corrected by what was measured; without measurements the same
   std::optional<LearnedFactors> factors;  ///< empty: nothing was measured
+  double straggling_s = 0.0;              ///< of the measured step: what its slow rank costs, which is in no model
   std::vector<Verdict> verdicts;          ///< the first limits most
+
+  /// The corrected models miss the measured step by more than a tenth.
+  bool is_unexplained() const;
 };
 
 }  // namespace krigtune::diagnose

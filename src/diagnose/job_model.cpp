@@ -91,7 +91,9 @@ class FactorFit {
   FactorFit(const session::Session& session, std::vector<Target> targets, bool saw_communication)
       : session_(session), targets_(std::move(targets)) {
     for (int j = 0; j < kDim; ++j) weight_[j] = 1.0 / std::pow(kPriorStddev[static_cast<std::size_t>(j)], 2);
-    if (!saw_communication) weight_[kCollectives] = 1.0 / std::pow(kCollectivesUnseen, 2);
+    // An emulated link takes what it is told to take.
+    if (!saw_communication || session.cluster.emulated_network)
+      weight_[kCollectives] = 1.0 / std::pow(kCollectivesUnseen, 2);
   }
 
   Theta run() const {

@@ -34,6 +34,10 @@ struct StepResult {
   double exposed_comm_s = 0.0;      ///< StepBreakdown::exposed_comm_s, largest over ranks
   double loss = 0.0;                ///< mean over ranks and micro-steps, before the update
   plan::StepBreakdown breakdown{};  ///< of rank 0
+  // Kernels of the compute stream, of the rank in the middle and of the one that takes longest: far apart, one rank is
+  // slow and the others wait for it.
+  double median_rank_kernels_s = 0.0;
+  double slowest_rank_kernels_s = 0.0;
 };
 
 /// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.

@@ -59,6 +59,8 @@ TEST_F(KrigtuneBench, PrintsEveryFieldOfAGoodRun) {
   }
   EXPECT_EQ(document["planned_peak_bytes"], document["arena_peak_bytes"]);
   EXPECT_GT(document["process_peak_bytes"].get<std::int64_t>(), 2 * document["arena_peak_bytes"].get<std::int64_t>());
+  EXPECT_GT(document["median_rank_kernels_s"].get<double>(), 0.0);
+  EXPECT_GE(document["slowest_rank_kernels_s"].get<double>(), document["median_rank_kernels_s"].get<double>());
   EXPECT_EQ(document["stopped"], "steps");
   EXPECT_TRUE(document["contention_s"].is_null());  // not asked for
   EXPECT_GT(document["breakdown"]["forward_s"].get<double>(), 0.0);

@@ -146,6 +146,20 @@ TEST(Diagnose, AMeasurementThatAgreesWithTheModelsCorrectsNothing) {
   EXPECT_NEAR(diagnosis.learned.cost.step_time_s, stated.cost.step_time_s, 1e-3 * stated.cost.step_time_s);
 }
 
+TEST(Diagnose, SaysWhereNoFactorExplainsTheMeasurement) {
+  Job job(session_of(kSpace, R"({"zero_stage": 2, "micro_batch": 4, "overlap_comm": true})"));
+  const diagnose::Prediction stated = *job.model.stated(*job.session.baseline);
+  diagnose::Diagnosis diagnosis;
+  diagnosis.learned = stated;
+  EXPECT_FALSE(diagnosis.is_unexplained());  // nothing was measured
+  diagnosis.measured_step_s = 1.05 * stated.cost.step_time_s;
+  EXPECT_FALSE(diagnosis.is_unexplained());
+  diagnosis.measured_step_s = 1.5 * stated.cost.step_time_s;
+  EXPECT_TRUE(diagnosis.is_unexplained());
+  diagnosis.straggling_s = 0.5 * stated.cost.step_time_s;
+  EXPECT_FALSE(diagnosis.is_unexplained());
+}
+
 // One trial is enough: exposed communication was measured.
 TEST(Diagnose, ASlowNetworkAndSlowKernelsAreToldApartByOneTrial) {
   for (const bool is_network : {true, false}) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/host/processes.h"
 #include "engine/host/rank_executor.h"
 #include "engine/host/thread_communicator.h"
 #include "engine/shared_clock.h"
@@ -170,6 +171,17 @@ TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   // The first wait may have been over before the compute stream looked.
   EXPECT_GE(result.exposed_comm_s, 4.0);
   EXPECT_LE(result.exposed_comm_s, 6.0);
+  // The clock stands still while kernels run.
+  EXPECT_EQ(result.slowest_rank_kernels_s, 0.0);
+}
+
+TEST(Executor, TheMedianOfTheRanksKernelsIsTheLowerOfTwoInTheMiddle) {
+  engine::StepResult result;
+  engine::set_rank_kernels({3.0, 1.0, 4.0, 2.0}, result);
+  EXPECT_EQ(result.median_rank_kernels_s, 2.0);
+  EXPECT_EQ(result.slowest_rank_kernels_s, 4.0);
+  engine::set_rank_kernels({5.0}, result);
+  EXPECT_EQ(result.median_rank_kernels_s, 5.0);
 }
 
 // A rank that fails on its way to a collective: the others wait for it there and must not do so forever.

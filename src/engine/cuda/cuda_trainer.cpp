@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "core/error.h"
@@ -170,6 +171,8 @@ engine::StepResult CudaTrainer::step() {
   result.step_time_s = done.step_time_s;
   result.breakdown = plan::break_down(plan_, executor_->operation_times());
   result.exposed_comm_s = result.breakdown.exposed_comm_s();
+  const auto& kernels_s = result.breakdown.compute_s;
+  engine::set_rank_kernels({std::accumulate(kernels_s.begin(), kernels_s.end(), 0.0)}, result);
   result.loss = world_.network ? done.mean_loss : done.mean_loss / static_cast<double>(plan_.world());
   now_s_ = engine::agree(result, processes_, clock_);
   return result;

@@ -62,8 +62,11 @@ std::vector<T> all_say(Transport& transport, const T& mine) {
   return said;
 }
 
+/// Sets median_rank_kernels_s (the lower one of two) and slowest_rank_kernels_s from those of some ranks, at least one.
+void set_rank_kernels(std::vector<double> kernels_s, StepResult& result);
+
 /// Makes the result of a step the same in all processes, so that they decide alike (whether to go on measuring): times
-/// are the largest, the loss is the sum of their parts. Returns what all take for now: the clock of process 0. With no
+/// are the largest, but for the median over ranks, the loss is the sum of their parts. Returns what all take for now: the clock of process 0. With no
 /// processes it changes nothing and asks the clock.
 double agree(StepResult& result, Processes* processes, const Clock& clock);
 

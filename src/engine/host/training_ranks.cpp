@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -168,12 +169,15 @@ StepResult TrainingRanks::step() {
     throw std::runtime_error(std::string("a rank has failed: ") + error.what());
   }
   result.step_time_s = clock_.now_s() - start_s;
+  std::vector<double> kernels_s;
   for (const auto& rank : ranks_) {
     const plan::StepBreakdown breakdown = plan::break_down(plan_, rank->executor->operation_times());
     result.exposed_comm_s = std::max(result.exposed_comm_s, breakdown.exposed_comm_s());
+    kernels_s.push_back(std::accumulate(breakdown.compute_s.begin(), breakdown.compute_s.end(), 0.0));
     if (rank == ranks_.front()) result.breakdown = breakdown;
     result.loss += sum_of_losses(plan_, rank->memory);
   }
+  set_rank_kernels(std::move(kernels_s), result);
   now_s_ = agree(result, processes_, clock_);
   result.loss /= static_cast<double>(plan_.world() * plan_.micro_steps);
   failed_ = false;

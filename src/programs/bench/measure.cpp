@@ -101,6 +101,8 @@ class Session {
     if (phase == MeasurePhase::kMeasure) {
       times_.add(now.step_time_s);
       exposed_.add(now.exposed_comm_s);
+      median_kernels_.add(now.median_rank_kernels_s);
+      slowest_kernels_.add(now.slowest_rank_kernels_s);
       breakdowns_.add(now.breakdown);
       if (times_.size() >= kLeastForProvisional) report.provisional_s = times_.median();
       if (on_step_) report.provisional_sem_s = provisional_sem_s();
@@ -163,6 +165,8 @@ class Session {
     result_.drift_per_minute =
         times_.median() > 0.0 ? result_.drift_per_step_s * steps_per_minute / times_.median() : 0.0;
     result_.exposed_comm_s = exposed_.median();
+    result_.median_rank_kernels_s = median_kernels_.median();
+    result_.slowest_rank_kernels_s = slowest_kernels_.median();
     result_.breakdown = breakdowns_.median();
     return result_;
   }
@@ -180,6 +184,8 @@ class Session {
   StepTimes warmup_;
   StepTimes times_;
   StepTimes exposed_;
+  StepTimes median_kernels_;
+  StepTimes slowest_kernels_;
   BreakdownSamples breakdowns_;
   std::vector<Width> widths_;
   std::size_t next_look_ = 0;

@@ -53,7 +53,9 @@ struct Measurement {
   double drift_per_step_s = 0.0;
   double drift_per_minute = 0.0;  ///< as a fraction of the median
   double exposed_comm_s = 0.0;    ///< median of the largest over ranks
-  plan::StepBreakdown breakdown;  ///< medians, rank 0
+  double median_rank_kernels_s = 0.0;   ///< median of StepResult's
+  double slowest_rank_kernels_s = 0.0;  ///< likewise
+  plan::StepBreakdown breakdown;        ///< medians, rank 0
   double loss_first = 0.0;
   double loss_last = 0.0;
   bool diverged = false;  ///< a loss was not finite: ended there

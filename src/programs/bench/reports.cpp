@@ -39,6 +39,8 @@ constexpr std::array kOfTheSpeed = {"step_time_s",
                                     "step_time_without_communication_s",
                                     "exposed_comm_difference_s",
                                     "contention_s",
+                                    "median_rank_kernels_s",
+                                    "slowest_rank_kernels_s",
                                     "breakdown",
                                     "loss_first",
                                     "loss_last"};
@@ -118,6 +120,8 @@ void add_speed(const BenchResult& result, Json& json) {
   json["palm_flops_per_s"] = result.palm_flops_per_s();
   json["hardware_flops_per_s"] = result.hardware_flops_per_s();
   add_communication(result, json);
+  json["median_rank_kernels_s"] = m.median_rank_kernels_s;
+  json["slowest_rank_kernels_s"] = m.slowest_rank_kernels_s;
   json["breakdown"] = breakdown_json(m.breakdown);
 }
 

@@ -76,6 +76,12 @@ void print_measured(std::ostream& out, const session::Session& session, const di
                              "collectives {:.2f} times",
                              diagnosis.factors->kernels, diagnosis.factors->collectives),
                  2);
+  if (diagnosis.is_unexplained()) {
+    out << wrapped(fmt::format("  they come to {} a step{}: what lies between, no factor explains",
+                               duration_text(diagnosis.learned.cost.step_time_s),
+                               diagnosis.straggling_s > 0.0 ? " without the slow rank" : ""),
+                   2);
+  }
 }
 
 }  // namespace
@@ -171,6 +177,7 @@ Json to_json(const session::Session& session, const diagnose::Diagnosis& diagnos
       {"corrected", diagnosis.factors ? prediction_json(diagnosis.learned) : Json(nullptr)},
       {"factors", nullptr},
       {"verdicts", Json::array()}};
+  json["unexplained"] = diagnosis.is_unexplained();
   if (diagnosis.factors) {
     json["factors"] = {{"kernels", diagnosis.factors->kernels},
                        {"products", diagnosis.factors->products},
