@@ -140,7 +140,7 @@ TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
             std::string::npos);
   EXPECT_EQ(load_json(run.directory / "best.json")["changes"]["each"].size(), 4U);
   // The same file is exported.
-  EXPECT_EQ(result::export_format_from("deepspeed", "").files(run, "/out").at(0).text, read_text(config));
+  EXPECT_EQ(result::export_format_from("deepspeed", "").make(run, "/out").files.at(0).text, read_text(config));
 }
 
 // A session of a DeepSpeed job with its files, two trials of one cut of the batch, and the losses that they left.

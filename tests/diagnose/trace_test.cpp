@@ -149,6 +149,41 @@ TEST_F(Traces, CutAnywhereTheyAreOneClearLine) {
   }
 }
 
+// RFC 1952, the data in one stored block (RFC 1951, 3.2.4): what gzip would write if it packed nothing.
+std::string gzip(const std::string& text) {
+  std::uint32_t crc = 0xffffffffU;
+  for (const char c : text) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1U) ^ ((crc & 1U) != 0 ? 0xedb88320U : 0U);
+  }
+  std::string packed("\x1f\x8b\x08\0\0\0\0\0\0\x03\x01", 11);
+  const auto number = [&](std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) packed += static_cast<char>((value >> (8U * static_cast<unsigned>(i))) & 0xffU);
+  };
+  const auto length = static_cast<std::uint32_t>(text.size());  // below 64 KiB
+  number(length, 2);
+  number(~length, 2);
+  packed += text;
+  number(~crc, 4);
+  number(length, 4);
+  return packed;
+}
+
+TEST_F(Traces, MayBePackedAndTellWhereTheyAreCut) {
+  const std::string packed = gzip(device_trace());
+  const std::string line = trouble(packed);
+  if (line.find("built without zlib") != std::string::npos) GTEST_SKIP() << line;
+  EXPECT_EQ(line, "no error");
+  EXPECT_EQ(parts(packed).span_s, parts(device_trace()).span_s);
+  for (std::size_t length = 20; length + 10 < packed.size(); length += 101) {
+    EXPECT_NE(trouble(packed.substr(0, length)).find("the packed file ends in the middle"), std::string::npos)
+        << length;
+  }
+  std::string damaged = packed;
+  damaged[damaged.size() - 6] ^= 1;  // of the checksum
+  EXPECT_NE(trouble(damaged).find("it cannot be unpacked"), std::string::npos) << trouble(damaged);
+}
+
 TEST_F(Traces, WhatIsNoTraceIsSaid) {
   EXPECT_EQ(trouble("no JSON at all"),
             "trace.json: it is no JSON from byte 2; a trace is a JSON file with \"traceEvents\"");

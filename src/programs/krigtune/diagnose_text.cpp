@@ -19,7 +19,7 @@ std::string memory_text(const session::Session& session, const diagnose::Predict
 }
 
 std::string speed_text(const diagnose::Prediction& prediction, double step_s) {
-  return fmt::format("{} a step, {} samples/s", duration_text(step_s), rate_text(prediction.sequences / step_s));
+  return fmt::format("{} a step, {} samples/s", duration_text(step_s), report::rate_text(prediction.sequences / step_s));
 }
 
 std::string change_text(const diagnose::Advice& advice) {
@@ -47,9 +47,9 @@ std::string evidence_text(const diagnose::Verdict& verdict) {
 }
 
 void print_verdict(std::ostream& out, const session::Session& session, const diagnose::Verdict& verdict, int number) {
-  out << wrapped(fmt::format("{}. {}: {:.0f} % of the step", number, diagnose::title_of(verdict.limit),
-                             100.0 * verdict.share),
-                 3)
+  const bool has_share = verdict.limit != diagnose::Limit::kMissingMemory;
+  const std::string share = has_share ? fmt::format(": {:.0f} % of the step", 100.0 * verdict.share) : "";
+  out << wrapped(fmt::format("{}. {}{}", number, diagnose::title_of(verdict.limit), share), 3)
       << wrapped("   " + verdict.sentence, 3) << wrapped(evidence_text(verdict), 3);
   if (verdict.advice.empty())
     out << "   - no setting that has to do with it helps by 2 % or more, as far as the models know\n";
