@@ -62,20 +62,28 @@ Work work_of_operation(const TraceEvent& event) {
   return has_one_of(name, {"linear"}) ? Work::kProduct : Work::kMemory;
 }
 
+// Before PyTorch 1.12 categories were "Kernel", "Memcpy" and "Operator".
+std::string category_of(const TraceEvent& event) {
+  const std::string category = lower_case(event.category);
+  if (category == "memcpy" || category == "memset") return "gpu_" + category;
+  return category == "operator" ? "cpu_op" : category;
+}
+
 constexpr std::array kPhases = {"forward", "recompute", "backward", "optimizer", "wait"};
 
 }  // namespace
 
 Work work_of(const TraceEvent& event) {
   const std::string name = lower_case(event.name);
-  if (event.category == "kernel") return work_of_kernel(name);
-  if (event.category == "gpu_memcpy" || event.category == "gpu_memset") return Work::kCopy;
-  if (event.category == "cpu_op" || event.category == "user_annotation") {
+  const std::string category = category_of(event);
+  if (category == "kernel") return work_of_kernel(name);
+  if (category == "gpu_memcpy" || category == "gpu_memset") return Work::kCopy;
+  if (category == "cpu_op" || category == "user_annotation") {
     if (is_backend(name)) return Work::kCollective;
     if (is_loader(name)) return Work::kInput;
-    return event.category == "cpu_op" ? work_of_operator(name) : Work::kNone;
+    return category == "cpu_op" ? work_of_operator(name) : Work::kNone;
   }
-  return is_one_of(event.category, kPhases) ? work_of_operation(event) : Work::kNone;
+  return is_one_of(category, kPhases) ? work_of_operation(event) : Work::kNone;
 }
 
 std::string collective_kind(const std::string& name) {
@@ -224,7 +232,7 @@ Timeline timeline_of_kernels(const TraceFile& trace) {
   std::optional<std::int64_t> device;
   for (const TraceEvent& event : trace.events) {
     const Work work = work_of(event);
-    const bool is_of_device = event.category == "kernel" || work == Work::kCopy;
+    const bool is_of_device = category_of(event) == "kernel" || work == Work::kCopy;
     if (is_of_device && !device) device = event.process;
     if (work == Work::kInput || (is_of_device && event.process == *device)) {
       timeline.intervals.push_back(interval_of(event, work));
@@ -257,7 +265,7 @@ Timeline timeline_of_bench(const TraceFile& trace) {
 Timeline timeline_of(const TraceFile& trace) {
   const auto has = [&](const char* category) {
     return std::any_of(trace.events.begin(), trace.events.end(),
-                       [&](const TraceEvent& event) { return event.category == category; });
+                       [&](const TraceEvent& event) { return category_of(event) == category; });
   };
   if (trace.program.rfind("krigtune", 0) == 0) return timeline_of_bench(trace);
   if (has("kernel")) return timeline_of_kernels(trace);

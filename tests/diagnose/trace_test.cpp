@@ -208,6 +208,7 @@ TEST_F(Traces, KernelsAndCollectivesAreKnownByTheirNames) {
   EXPECT_EQ(kernel("fmha_cutlassF_bf16_aligned_64x64_rf_sm80"), Work::kAttention);
   EXPECT_EQ(kernel("void at::native::vectorized_elementwise_kernel<4>"), Work::kMemory);
   EXPECT_EQ(kernel("ncclKernel_ReduceScatter_RING_LL_Sum"), Work::kCollective);
+  EXPECT_EQ(diagnose::work_of({"volta_sgemm_128x64_tn", "Kernel", 0, 0, 0, 0, ""}), Work::kProduct);  // PyTorch 1.11
   EXPECT_EQ(diagnose::collective_kind("ncclDevKernel_AllGather_RING_LL(ncclDevComm*)"), "all_gather");
   EXPECT_EQ(diagnose::collective_kind("gloo:reduce_scatter"), "reduce_scatter");
   EXPECT_EQ(diagnose::collective_kind("ncclDevKernel_SendRecv"), "send_recv");
