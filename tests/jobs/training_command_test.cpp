@@ -50,7 +50,7 @@ TEST_F(TrainingCommand, LeavesWhatHasNoEffectAsTheUserWroteIt) {
     EXPECT_EQ(trains(without, {{"sequence_parallel", value}}), without) << "it does nothing on one rank";
     EXPECT_EQ(trains(with, {{"sequence_parallel", value}}), with);
   }
-  EXPECT_EQ(trains(without, two_ranks), without + " --sequence-parallel" + two);
+  EXPECT_EQ(trains(without, two_ranks), without + two + " --sequence-parallel");
   EXPECT_EQ(trains(with + two, {{"tensor_parallel", std::int64_t{1}}}), with + " --tensor-model-parallel-size 1");
 }
 
