@@ -31,16 +31,18 @@ constexpr const char* kContextParallel = "context_parallel";  // of recipes
 }  // namespace
 
 std::vector<ExportFormat> export_formats() {
-  return {{"deepspeed", "ds_config.json for DeepSpeed", export_deepspeed},
-          {"accelerate", "configurations for accelerate launch: FSDP 1 and 2, or DeepSpeed", export_accelerate},
-          {"torchtitan", "a job file (TOML) of what was tuned", export_torchtitan},
-          {"megatron", "the flags of Megatron-LM, for a shell script", export_megatron},
-          {"trace", "the predicted step, for Perfetto or chrome://tracing", export_trace},
-          {"tensorboard", "the trials as event files with hyperparameters", export_tensorboard},
-          {"mlflow", "the trials as runs of an MLflow file store", export_mlflow},
-          {"markdown", "a summary for a pull request", export_markdown},
-          {"csv", "the trials as a table", export_csv},
-          {"json", "the best and the trials as one document", export_json}};
+  constexpr bool kOfBest = false, kOfTrials = true;
+  return {
+      {"deepspeed", "ds_config.json for DeepSpeed", kOfBest, export_deepspeed},
+      {"accelerate", "configurations for accelerate launch: FSDP 1 and 2, or DeepSpeed", kOfBest, export_accelerate},
+      {"torchtitan", "a job file (TOML) of what was tuned", kOfBest, export_torchtitan},
+      {"megatron", "the flags of Megatron-LM, for a shell script", kOfBest, export_megatron},
+      {"trace", "the predicted step, for Perfetto or chrome://tracing", kOfBest, export_trace},
+      {"tensorboard", "the trials as event files with hyperparameters", kOfTrials, export_tensorboard},
+      {"mlflow", "the trials as runs of an MLflow file store", kOfTrials, export_mlflow},
+      {"markdown", "a summary for a pull request", kOfBest, export_markdown},
+      {"csv", "the trials as a table", kOfTrials, export_csv},
+      {"json", "the best and the trials as one document", kOfTrials, export_json}};
 }
 
 ExportFormat export_format_from(const std::string& name, const std::string& where) {

@@ -38,6 +38,7 @@ struct Export {
 struct ExportFormat {
   const char* name;
   const char* summary;  ///< one line
+  bool of_trials;       ///< it needs no run.best
   /// Of run.best, or of all trials. `directory`: where the files will lie, absolute. Throws UserError where the run has
   /// no such thing.
   Export (*make)(const report::RunView& run, const std::filesystem::path& directory);

@@ -158,6 +158,12 @@ TEST_F(SessionTest, WithoutAnOkTrialEndsWithOneAndTheReasons) {
   EXPECT_EQ(said.code, 1);
   EXPECT_NE(said.err.find("no trial is ok: 1 failed (crash), 1 oom"), std::string::npos) << said.err;
   EXPECT_FALSE(std::filesystem::exists(path("run/best.json")));
+  const Said trials = run_krigtune({"export", path("run"), "--format", "csv,json,tensorboard,mlflow"});
+  EXPECT_EQ(trials.code, 0) << trials.err;
+  EXPECT_TRUE(load_json(directory_ / "run/export/run.json")["best"].is_null());
+  const Said best = run_krigtune({"export", path("run"), "--format", "csv,markdown"});
+  EXPECT_EQ(best.code, 1);
+  EXPECT_NE(best.err.find("no trial is ok yet, so there is no best one"), std::string::npos) << best.err;
 }
 
 TEST_F(SessionTest, PrintsOneJsonDocumentAndNothingElse) {

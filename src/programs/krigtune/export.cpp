@@ -86,7 +86,7 @@ void write_files(const std::filesystem::path& directory, const std::vector<resul
 
 void print_text(std::ostream& out, const report::RunView& run, const std::filesystem::path& directory,
                 const result::Export& made) {
-  out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
+  if (run.best) out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
   for (const result::ExportedFile& file : made.files) {
     if (!file.use.empty()) out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
   }
@@ -99,8 +99,8 @@ void print_export(const Context& context, const report::RunView& run, const std:
                   const result::Export& made) {
   if (!context.arguments.flag("json")) return print_text(context.console.out, run, directory, made);
   Json json = new_document("export");
-  json["trial"] = run.best->trial;
-  json["configuration"] = space::to_json(run.best->configuration);
+  json["trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
+  json["configuration"] = run.best ? space::to_json(run.best->configuration) : Json(nullptr);
   json["files"] = Json::array();
   for (const result::ExportedFile& file : made.files) {
     json["files"].push_back({{"file", (directory / file.name).string()}, {"use", file.use}});
@@ -121,8 +121,10 @@ int export_run(const Context& context) {
   search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
   const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);
-  if (!run.best) {
-    context.log.error("no trial is ok yet, so there is no best one; name another with --trial");
+  if (!run.best && !std::all_of(formats.begin(), formats.end(), [](const auto& one) { return one.of_trials; })) {
+    context.log.error(
+        "no trial is ok yet, so there is no best one; name another with --trial, or export all trials (csv, json, "
+        "tensorboard, mlflow)");
     return ExitCode::kNoResult;
   }
   const std::filesystem::path directory =
