@@ -75,14 +75,12 @@ std::string fsdp_block(const AccelerateJob& job, int version) {
 
 // Only beside FSDP 2.
 std::string parallelism_block(const AccelerateJob& job) {
-  const std::int64_t ways = tensor_parallel(job);
-  const std::optional<std::int64_t> ranks =
-      space::data_parallel_ranks(job.cluster.ranks(), ways, job.configuration.integer(space::kPipelineParallel, 1));
-  if (ways == 1 || !ranks) return "";
+  const std::int64_t sequence_ranks = job.configuration.integer(kContextParallel, 1);
+  if (tensor_parallel(job) == 1 && sequence_ranks == 1) return "";
   return fmt::format(
       "parallelism_config:\n  parallelism_config_dp_replicate_size: 1\n  parallelism_config_dp_shard_size: {}\n"
-      "  parallelism_config_tp_size: {}\n",
-      *ranks, ways);
+      "  parallelism_config_tp_size: {}\n  parallelism_config_cp_size: {}\n",
+      data_ranks_of(job.configuration, job.cluster.ranks()), tensor_parallel(job), sequence_ranks);
 }
 
 std::string precision_line(const AccelerateJob& job) {
@@ -97,7 +95,9 @@ std::string why_not(const AccelerateJob& job, int version, const std::string& na
                                       : "the script's Accelerator says it (gradient_accumulation_steps)";
   }
   if (name == space::kZeroStage) return value == "1" ? "FSDP shards gradients with the optimizer: it is stage 2" : "";
-  if (name == space::kTensorParallel) return version == 2 && is_sharded ? "" : "it takes FSDP version 2";
+  if (is_one_of(name, std::array{space::kTensorParallel, kContextParallel})) {
+    return version == 2 && is_sharded ? "" : "it takes FSDP version 2";
+  }
   if (name == space::kCheckpointing) {
     if (!is_sharded) return "without FSDP the script turns it on";
     return value == "full" ? "" : "FSDP recomputes whole blocks: written as full";

@@ -26,8 +26,6 @@ constexpr std::array<ImpossibleFormat, 1> kImpossible = {
       "nowhere and changes with its versions",
       "export as tensorboard, then `wandb sync FOLDER` uploads that; or as csv, which its tables read"}}};
 
-constexpr const char* kContextParallel = "context_parallel";  // of recipes
-
 }  // namespace
 
 std::vector<ExportFormat> export_formats() {
@@ -60,6 +58,14 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
 }
 
 bool is_recommended(const report::RunView& run) { return run.best && run.best->posterior_mean != 0.0; }
+
+std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks) {
+  const auto count = [&](const char* name) { return configuration.integer(name, 1); };
+  const std::int64_t sequence_ranks = std::max<std::int64_t>(1, count(kContextParallel));
+  return space::data_parallel_ranks(ranks / sequence_ranks, count(space::kTensorParallel),
+                                    count(space::kPipelineParallel))
+      .value_or(1);
+}
 
 bool has_no_effect(const space::Configuration& configuration, const std::string& parameter) {
   const space::WellKnownParameter* known = space::find_well_known(parameter);

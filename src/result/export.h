@@ -69,6 +69,12 @@ Json exported_ds_config(const report::RunView& run);
 /// Whether run.best is what the model recommends. A trial that was asked for by its number has no posterior.
 bool is_recommended(const report::RunView& run);
 
+/// A parameter of recipes: ranks that share a sequence, beside those of tensor_parallel.
+inline constexpr const char* kContextParallel = "context_parallel";
+
+/// Ranks with a micro-batch of their own, of so many in all; 1 where these do not split so.
+std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks);
+
 /// Whether it changes nothing beside the other settings, as the well-known parameters say.
 bool has_no_effect(const space::Configuration& configuration, const std::string& parameter);
 /// Whether a training that is not told the setting does the same: it asks for nothing (no offload, one pipeline stage,

@@ -59,11 +59,7 @@ space::Configuration sayable(space::Configuration configuration, std::int64_t st
 }
 
 std::vector<std::string> sharding_words(const report::RunView& run, std::int64_t stage) {
-  const space::Configuration& best = run.best->configuration;
-  const std::int64_t dp =
-      space::data_parallel_ranks(run.session.cluster.ranks(), best.integer(space::kTensorParallel, 1),
-                                 best.integer(space::kPipelineParallel, 1))
-          .value_or(1);
+  const std::int64_t dp = data_ranks_of(run.best->configuration, run.session.cluster.ranks());
   return {"--parallelism.data_parallel_replicate_degree", std::to_string(stage == 0 ? dp : 1),
           "--parallelism.data_parallel_shard_degree", std::to_string(stage == 0 ? 1 : dp)};
 }

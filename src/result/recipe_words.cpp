@@ -109,11 +109,10 @@ class RecipeWriter {
   void say_batch() {
     assert(job_.ranks.has_value());
     const jobs::Place* place = jobs::written_place(recipe_.train_batch_size, job_);
+    if (place == nullptr) return;
     const auto count = [&](const char* name) { return configuration_.integer(name, 1); };
-    const std::optional<std::int64_t> dp =
-        space::data_parallel_ranks(*job_.ranks, count(space::kTensorParallel), count(space::kPipelineParallel));
-    if (place == nullptr || !dp) return;
-    const std::int64_t batch = space::sequences_of_step(count(space::kMicroBatch), *dp, count(space::kAccumulation));
+    const std::int64_t batch = space::sequences_of_step(
+        count(space::kMicroBatch), data_ranks_of(configuration_, *job_.ranks), count(space::kAccumulation));
     add(*place, jobs::words_for(*place, std::to_string(batch)));
   }
 

@@ -187,6 +187,28 @@ TEST(Torchtitan, ReplicatesInStageZeroAndSaysThatThereIsNoStageOne) {
       << "it always overlaps";
 }
 
+// Two ranks share a sequence, two a layer: of eight ranks two have a micro-batch of their own.
+TEST(JobFiles, CountRanksThatShareASequenceOnce) {
+  const session::Session session = fsdp_session();
+  space::Configuration best = configuration(3, 2, true);
+  best.set("tensor_parallel", std::int64_t{2});
+  best.set("context_parallel", std::int64_t{2});
+  const std::int64_t batch = 2 * 2 * 2;  // micro-batch, ranks, micro-steps
+  const result::Export titan = exported("torchtitan", session, best);
+  const auto file = jobs::config_values_of(text_of(titan, "torchtitan.toml"), ".toml", "written");
+  EXPECT_EQ(value_of(file, "parallelism.data_parallel_shard_degree"), "2");
+  EXPECT_EQ(value_of(file, "training.global_batch_size"), std::to_string(batch));
+  const jobs::OwnValues read = read_back("torchtitan", {"torchrun", "--nproc_per_node", "8", "-m", "torchtitan.train"},
+                                         words_in(text_of(titan, "torchtitan_flags.txt")), 8);
+  EXPECT_EQ(read.train_batch_size, batch);
+  EXPECT_EQ(read.configuration.integer("gradient_accumulation_steps", 0), 2);
+  const result::Export accelerate = exported("accelerate", session, best);
+  const auto two = jobs::config_values_of(text_of(accelerate, "accelerate_fsdp.yaml"), ".yaml", "two");
+  EXPECT_EQ(value_of(two, "parallelism_config.parallelism_config_dp_shard_size"), "2");
+  EXPECT_EQ(value_of(two, "parallelism_config.parallelism_config_cp_size"), "2");
+  EXPECT_EQ(why(accelerate, "accelerate_fsdp1.yaml", "context_parallel"), "it takes FSDP version 2");
+}
+
 TEST(Torchtitan, SaysWhatItDoesByItselfOnlyWhereItIsToBeOtherwise) {
   const session::Session session = fsdp_session();
   space::Configuration best = configuration(3, 2, true);
