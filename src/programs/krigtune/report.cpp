@@ -101,7 +101,7 @@ Command report_command() {
           "DIR",
           "Writes what a run directory holds as one HTML page",
           "First what to use, how much better it is and why to believe it; then progress, what matters, memory,\n"
-          "where the time goes, and all trials. One file that needs no network and works on a phone and printed.\n"
+          "where the time goes, and all trials. One file that needs no network and works on a phone.\n"
           "tune writes it too, at its end and while it runs.",
           declare_report,
           report_run};
