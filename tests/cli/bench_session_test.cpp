@@ -61,8 +61,9 @@ TEST_F(BenchSessionTest, ComparesTheBestWithTheUsersOwnConfigurationAndLabelsThe
   EXPECT_NE(said.out.find("throughput 40 samples/s, 2.00x trial 0 (20 samples/s) (emulated network eth-25)\n"),
             std::string::npos)
       << said.out;
-  EXPECT_NE(said.out.find("trials.csv best.json ds_config_optimal.json config_optimal.json cmd_optimal.txt report.html\n"),
-            std::string::npos)
+  EXPECT_NE(
+      said.out.find("trials.csv best.json ds_config_optimal.json config_optimal.json cmd_optimal.txt report.html\n"),
+      std::string::npos)
       << said.out;
   EXPECT_NE(said.err.find("failed (crash)"), std::string::npos) << said.err;
   EXPECT_NE(said.err.find("rank 1: lost its way"), std::string::npos) << said.err;

@@ -66,8 +66,8 @@ std::vector<T> all_say(Transport& transport, const T& mine) {
 void set_rank_kernels(std::vector<double> kernels_s, StepResult& result);
 
 /// Makes the result of a step the same in all processes, so that they decide alike (whether to go on measuring): times
-/// are the largest, but for the median over ranks, the loss is the sum of their parts. Returns what all take for now: the clock of process 0. With no
-/// processes it changes nothing and asks the clock.
+/// are the largest, but for the median over ranks, the loss is the sum of their parts. Returns what all take for now:
+/// the clock of process 0. With no processes it changes nothing and asks the clock.
 double agree(StepResult& result, Processes* processes, const Clock& clock);
 
 }  // namespace krigtune::engine

@@ -51,8 +51,8 @@ struct Measurement {
   double autocorrelation_time = 1.0;  ///< steps
   std::int64_t outliers = 0;          ///< flagged, and part of everything
   double drift_per_step_s = 0.0;
-  double drift_per_minute = 0.0;  ///< as a fraction of the median
-  double exposed_comm_s = 0.0;    ///< median of the largest over ranks
+  double drift_per_minute = 0.0;        ///< as a fraction of the median
+  double exposed_comm_s = 0.0;          ///< median of the largest over ranks
   double median_rank_kernels_s = 0.0;   ///< median of StepResult's
   double slowest_rank_kernels_s = 0.0;  ///< likewise
   plan::StepBreakdown breakdown;        ///< medians, rank 0

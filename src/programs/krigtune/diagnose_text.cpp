@@ -19,7 +19,8 @@ std::string memory_text(const session::Session& session, const diagnose::Predict
 }
 
 std::string speed_text(const diagnose::Prediction& prediction, double step_s) {
-  return fmt::format("{} a step, {} samples/s", duration_text(step_s), report::rate_text(prediction.sequences / step_s));
+  return fmt::format("{} a step, {} samples/s", duration_text(step_s),
+                     report::rate_text(prediction.sequences / step_s));
 }
 
 std::string change_text(const diagnose::Advice& advice) {

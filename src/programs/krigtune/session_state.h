@@ -18,7 +18,6 @@ namespace krigtune::cli {
 
 // How far a session is, from its trials alone: what progress, watch and the summary say of it.
 
-
 /// "1.34x": how many times better than the reference trial a value is that is on the scale of the latest run. Empty
 /// while no trial is ok.
 std::string gain_text_of(const session::Objective& objective, double value, const search::History& history);
