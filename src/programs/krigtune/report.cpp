@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,12 +16,10 @@
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/session_state.h"
 
-extern char** environ;
-
 namespace krigtune::cli {
 namespace {
 
-constexpr double kBetweenPages_s = 10.0;
+constexpr double kSecondsBetweenPages = 10.0;
 constexpr double kShareOfTime = 0.05;
 
 // "2026-08-23 10:00".
@@ -93,7 +92,7 @@ void ReportWriter::write(const search::History& history, const std::string& stat
     log_.warning(fmt::format("{} is not written: {}", kReportFile, error.what()));
   }
   const double took_s = clock_.now_s() - begin_s;
-  next_s_ = begin_s + std::max(kBetweenPages_s, took_s / kShareOfTime);
+  next_s_ = begin_s + std::max(kSecondsBetweenPages, took_s / kShareOfTime);
 }
 
 Command report_command() {
