@@ -43,4 +43,31 @@ TEST_F(ReportCommand, RefusesWhatItCannotReadOrWrite) {
   EXPECT_EQ(lines_in(below.err), 1U) << below.err;
 }
 
+TEST_F(ReportCommand, ComparesOnAPage) {
+  const std::string page = (directory_ / "compare.html").string();
+  const Said said =
+      run_krigtune({"compare", replay_session(directory_).string(), "--strategies", "bayes,random", "--seeds", "3",
+                    "--trials", "6", "--out", (directory_ / "compared").string(), "--html", page});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const std::string html = read_text(page);
+  EXPECT_NE(html.find("krigtune compare: job"), std::string::npos);
+  EXPECT_NE(html.find("The optimum is that of the table."), std::string::npos);
+  for (const char* strategy : {"bayes", "random"}) EXPECT_NE(html.find(strategy), std::string::npos);
+  EXPECT_NE(html.find("<th scope=\"row\">6</th>"), std::string::npos) << "a row for each trial";
+}
+
+TEST_F(ReportCommand, PlansOnAPage) {
+  const std::string session =
+      directory_
+          .write("plan.json", R"({"workload": {"model": {"preset": "gpt2-124m", "seq_len": 128}, "train_batch_size": 8},
+                 "cluster": {"gpus_per_node": 2, "gpu": "a100-40gb"}, "runner": {"kind": "none"},
+                 "space": {"zero_stage": [0, 2], "micro_batch": [1, 2, 4]}})")
+          .string();
+  const std::string page = (directory_ / "plan.html").string();
+  const Said said = run_krigtune({"plan", session, "--html", page});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find(page + ": written"), std::string::npos) << said.out;
+  EXPECT_NE(read_text(page).find("6 configurations were looked at"), std::string::npos);
+}
+
 }  // namespace krigtune::report_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "html_reader.h"
 
 namespace krigtune::chart_test {
@@ -46,6 +48,27 @@ TEST(Chart, HoldsWhatLiesOutsideAtItsEdge) {
   const std::vector<double> ends = numbers_after(page::chart(three_dots()), "cx=\"");
   EXPECT_EQ(outside[0], ends[0]);
   EXPECT_EQ(outside[1], ends[2]);
+}
+
+// Both edges of a band hold their values until the next one: no edge is slanted.
+TEST(Chart, BandsStepAsTheirLinesDo) {
+  Chart chart = three_dots();
+  chart.lines = {{.name = "a",
+                  .x = {0.0, 5.0, 10.0},
+                  .y = {50.0, 20.0, 5.0},
+                  .steps = true,
+                  .low = {40.0, 10.0, 2.0},
+                  .high = {60.0, 30.0, 9.0}}};
+  const std::string html = page::chart(chart);
+  const std::size_t begin = html.find("<polygon points=\"") + 17;
+  std::istringstream points(html.substr(begin, html.find('"', begin) - begin));
+  std::vector<std::pair<double, double>> path;
+  for (std::string point; points >> point;)
+    path.emplace_back(std::stod(point), std::stod(point.substr(point.find(',') + 1)));
+  ASSERT_EQ(path.size(), 10U);
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    EXPECT_TRUE(path[i].first == path[i - 1].first || path[i].second == path[i - 1].second) << i;
+  }
 }
 
 TEST(Chart, EveryShapeIsAnother) {

@@ -71,6 +71,8 @@ room(page/chart core report page/html)
 room(page core page/html)
 room(page/report ${model} schedule plan cost cost/time trial runner journal session forecast search/trials search/candidates search/model
      run insight report deepspeed/result result page page/html page/chart)
+room(page/comparison ${model} search/strategies compare report page page/html page/chart)
+room(page/plan ${model} schedule plan cost/time session forecast report page page/html page/chart)
 
 set(everything ${rooms})
 list(FILTER everything EXCLUDE REGEX "^engine/|^surrogate/")

@@ -63,26 +63,37 @@ std::string y_axis(const Chart& chart) {
   return text + svg::words(4.0, 14.0, "start", chart.y.title, "axis");
 }
 
-std::string path_of(const Chart& chart, const std::vector<double>& x, const std::vector<double>& y, bool steps) {
-  std::string path;
+struct PlaceOnPage {
+  double x, y;
+};
+
+std::vector<PlaceOnPage> path_of(const Chart& chart, const Line& line, const std::vector<double>& y) {
+  std::vector<PlaceOnPage> path;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    const double at = page_x(chart, x[i]);
-    if (steps && i > 0) path += fmt::format(" {:.1f},{:.1f}", at, page_y(chart, y[i - 1]));
-    path += fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ", at, page_y(chart, y[i]));
+    const double x = page_x(chart, line.x[i]);
+    if (line.steps && i > 0) path.push_back({x, path.back().y});
+    path.push_back({x, page_y(chart, y[i])});
   }
   return path;
+}
+
+std::string text_of(const std::vector<PlaceOnPage>& path) {
+  std::string text;
+  for (const PlaceOnPage& place : path)
+    text += fmt::format("{}{:.1f},{:.1f}", text.empty() ? "" : " ", place.x, place.y);
+  return text;
 }
 
 std::string line(const Chart& chart, const Line& line) {
   std::string text;
   if (!line.low.empty()) {
-    std::vector<double> back_x(line.x.rbegin(), line.x.rend());
-    std::vector<double> back_y(line.low.rbegin(), line.low.rend());
-    text += fmt::format("<polygon points=\"{} {}\" class=\"band f{}\"/>\n",
-                        path_of(chart, line.x, line.high, line.steps), path_of(chart, back_x, back_y, false), line.hue);
+    std::vector<PlaceOnPage> around = path_of(chart, line, line.high);
+    const std::vector<PlaceOnPage> below = path_of(chart, line, line.low);
+    around.insert(around.end(), below.rbegin(), below.rend());
+    text += fmt::format("<polygon points=\"{}\" class=\"band f{}\"/>\n", text_of(around), line.hue);
   }
-  return text + fmt::format("<polyline points=\"{}\" class=\"line s{}{}\"/>\n",
-                            path_of(chart, line.x, line.y, line.steps), line.hue, line.dashed ? " dashed" : "");
+  return text + fmt::format("<polyline points=\"{}\" class=\"line s{}{}\"/>\n", text_of(path_of(chart, line, line.y)),
+                            line.hue, line.dashed ? " dashed" : "");
 }
 
 // Around (x, y).

@@ -124,6 +124,16 @@ std::string list(const std::vector<std::string>& items) {
   return html + "</ul>\n";
 }
 
+namespace {
+
+// Short ones stay on one line: "7.42 s".
+std::string table_cell(const std::string& cell) {
+  constexpr std::size_t kShort = 16;
+  return fmt::format("<td{}>{}</td>", cell.size() <= kShort ? " class=\"short\"" : "", cell);
+}
+
+}  // namespace
+
 std::string table(const HtmlTable& table) {
   std::string html = "<div class=\"scroll\" role=\"group\" aria-label=\"Table\" tabindex=\"0\"><table>\n";
   if (!table.caption.empty()) html += fmt::format("<caption>{}</caption>\n", escaped(table.caption));
@@ -133,7 +143,7 @@ std::string table(const HtmlTable& table) {
   for (const std::vector<std::string>& row : table.rows) {
     html += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      html += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", row[i]) : fmt::format("<td>{}</td>", row[i]);
+      html += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", row[i]) : table_cell(row[i]);
     }
     html += "</tr>\n";
   }

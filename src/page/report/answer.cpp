@@ -10,6 +10,8 @@
 #include "report/change_text.h"
 #include "report/labels.h"
 #include "report/outlook_text.h"
+#include "report/trial_lines.h"
+#include "result/export.h"
 #include "result/failure_story.h"
 #include "result/trial_table.h"
 #include "result/writers.h"
@@ -30,15 +32,13 @@ std::string headline(const RunFacts& facts) {
                                     : fmt::format("Trial {}, the first, is the best that was found.", best.trial);
   }
   const bool is_own = facts.reference()->proposal.strategy == search::kBaselineStrategy;
-  const std::string than = is_own ? fmt::format("your configuration (trial {})", best.reference_trial)
-                                  : fmt::format("trial {}", best.reference_trial);
-  std::string text =
-      report::is_speed(facts.objective())
-          ? fmt::format("Trial {} trains {} times as fast as {}", best.trial, times_text(best.gain), than)
-          : fmt::format("Trial {} is {} times better than {}", best.trial, times_text(best.gain), than);
+  const std::string than =
+      is_own ? fmt::format("yours (trial {})", best.reference_trial) : fmt::format("trial {}", best.reference_trial);
+  std::string text = fmt::format("The recommended configuration (trial {}) {} {} times {} {}", best.trial,
+                                 report::is_speed(facts.objective()) ? "trains" : "is", times_text(best.gain),
+                                 report::is_speed(facts.objective()) ? "as fast as" : "better than", than);
   if (const std::optional<search::Gain>& together = best.changes.together) {
-    text += fmt::format(": between {} and {} times at 95 %", times_text(together->lower_95),
-                        times_text(together->upper_95));
+    text += fmt::format("; 95 % interval {} to {}", times_text(together->lower_95), times_text(together->upper_95));
   }
   return text + ".";
 }
@@ -75,30 +75,83 @@ std::string cost(const RunFacts& facts) {
   std::string text = fmt::format("The trials took {:.2g} GPU-hours on {} rank{}.", spent, ranks, ranks == 1 ? "" : "s");
   const double gain = facts.best()->gain;
   if (report::is_speed(facts.objective()) && gain > 1.0) {
-    text += fmt::format(" That is paid back by a training that would have taken {:.2g} GPU-hours as it was.",
+    text += fmt::format(" They pay for themselves in any training that would have taken more than {:.2g} GPU-hours.",
                         spent / (1.0 - 1.0 / gain));
   }
   return text;
 }
 
-std::vector<std::string> reasons(const RunFacts& facts) {
+// What the recommended configuration measured, by all its trials, and what the others' of the user did.
+std::string measured(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
+  std::string text = fmt::format("It measured {}", facts.value_text(best.value));
+  if (best.measurements > 1) text += fmt::format(", the mean of {} trials", best.measurements);
+  if (best.trial != best.reference_trial)
+    text += fmt::format("; trial {} measured {}", best.reference_trial, facts.value_text(best.reference_value));
+  if (best.upper_95 > best.lower_95) {
+    text += fmt::format(". By all trials together {} are to be expected of it, and with 95 % {} to {}",
+                        facts.value_text(best.posterior_mean), facts.value_text(best.lower_95),
+                        facts.value_text(best.upper_95));
+  }
+  return text;
+}
+
+std::string emulated(const RunFacts& facts) {
+  if (!report::is_emulated(facts.session())) return "";
+  return fmt::format(
+      "These are figures of an {}: collectives are held for the time that it would take. They rank configurations; "
+      "they are not the speed of another machine",
+      report::emulated_label(facts.session()));
+}
+
+std::string peak_memory(const RunFacts& facts) {
+  const auto peak_of = [&](int number) -> std::optional<Bytes> {
+    for (const journal::Trial* trial : facts.closed()) {
+      if (trial->number == number) return report::peak_memory_of(*trial);
+    }
+    return std::nullopt;
+  };
+  const std::optional<Bytes> peak = peak_of(facts.best()->trial);
+  if (!peak) return "";
+  std::string text = fmt::format("A rank takes {}", to_string(*peak));
+  if (const auto usable = facts.session().usable_per_rank) text += fmt::format(" of {}", to_string(*usable));
+  const std::optional<Bytes> before = peak_of(facts.best()->reference_trial);
+  if (before && facts.best()->trial != facts.best()->reference_trial)
+    text += fmt::format("; with trial {} it took {}", facts.best()->reference_trial, to_string(*before));
+  return text;
+}
+
+std::string held_up_by(const RunFacts& facts) {
+  if (!facts.forecaster().knows_time()) return "";
+  const std::optional<cost::StepCost> cost = facts.forecaster()(facts.best()->configuration).cost;
+  if (!cost) return "";
+  return fmt::format("It is held up most by {}, as predicted; krigtune diagnose {} says what would change that",
+                     cost::to_string(cost->bottleneck()), shell_line({facts.run().directory.string()}));
+}
+
+std::string kept_batch(const RunFacts& facts) {
+  const auto& batch = facts.session().space.facts().train_batch_size;
+  return batch ? fmt::format("A step trains {} sequences in every trial, so that what is learned in it stays the same",
+                             *batch)
+               : "";
+}
+
+std::vector<std::string> reasons(const RunFacts& facts) {
   const report::RunView& run = facts.run();
   std::vector<std::string> items;
   const auto add = [&](const std::string& text) {
     if (!text.empty()) items.push_back(escaped(sentence(text)));
   };
-  std::string measured = fmt::format("It measured {} in {} trial{}{}", facts.value_text(best.value), best.measurements,
-                                     best.measurements == 1 ? "" : "s", report::emulated_note(run.session));
-  if (best.upper_95 > best.lower_95) {
-    measured += fmt::format("; expected of it are {}, and with 95 % {} to {}", facts.value_text(best.posterior_mean),
-                            facts.value_text(best.lower_95), facts.value_text(best.upper_95));
-  }
-  add(measured);
+  add(emulated(facts));
+  add(measured(facts));
   if (const auto next = result::runner_up(run); next && next->within_noise) {
-    add(fmt::format("trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
+    add(fmt::format("Trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
   }
+  add(report::raw_best_sentence(run.session, run.history, *facts.best()));
   if (const auto outlook = report::last_outlook(run.history)) add(report::bound_text(facts.objective(), *outlook));
+  add(kept_batch(facts));
+  add(peak_memory(facts));
+  add(held_up_by(facts));
   add(cost(facts));
   if (const auto check = deepspeed::loss_check(run)) add(deepspeed::loss_check_sentence(*check));
   for (const std::string& line : deepspeed::batch_advice_lines(run)) add(line);
@@ -107,13 +160,34 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   return items;
 }
 
-// Something to take home, with a button that copies it.
-std::string copied(const char* id, const char* what, const std::optional<std::string>& text) {
+// Something to take home, with a button that copies it. `note`: text.
+std::string copied(const char* id, const std::string& what, const std::optional<std::string>& text,
+                   const std::string& note = "") {
   if (!text) return "";
   return fmt::format(
-      "<details><summary>{0}</summary>\n<button type=\"button\" class=\"needs-script\" data-copy=\"{1}\">Copy {0}"
-      "</button>\n<pre id=\"{1}\">{2}</pre></details>\n",
-      what, id, escaped(*text));
+      "<details><summary>{0}</summary>\n{3}<button type=\"button\" class=\"needs-script\" data-copy=\"{1}\">Copy "
+      "it</button>\n<pre id=\"{1}\">{2}</pre></details>\n",
+      what, id, escaped(*text), note.empty() ? "" : paragraph(escaped(note)));
+}
+
+// What the file cannot say, and for how many ranks it is.
+std::string note_on_ds_config(const RunFacts& facts) {
+  std::string text =
+      fmt::format("It is for {} ranks: train_batch_size is their product with micro-batch and accumulation.",
+                  facts.session().cluster.ranks());
+  for (const result::Omission& one : result::export_deepspeed(facts.run(), facts.run().directory).omissions) {
+    text += fmt::format(" It cannot say {} = {}: {}.", one.setting, space::to_string(one.value), one.why);
+  }
+  return text;
+}
+
+std::string take_home(const RunFacts& facts) {
+  const report::RunView& run = facts.run();
+  const bool is_bench = runner::is<runner::BenchSpec>(run.session.runner);
+  const std::optional<std::string> ds_config = result::ds_config_beside_command(run);
+  return copied("ds-config", "ds_config.json of it", ds_config, ds_config ? note_on_ds_config(facts) : "") +
+         copied("command", is_bench ? "The command that measures it again" : "The command that trains with it",
+                result::cmd_optimal(run));
 }
 
 std::string warning(const RunFacts& facts) {
@@ -138,11 +212,9 @@ std::string without_success(const RunFacts& facts) {
 std::string answer(const RunFacts& facts) {
   if (facts.closed().empty()) return paragraph("No trial is closed yet.");
   if (facts.best() == nullptr) return element("div", {{"class", "answer"}}, without_success(facts));
-  const report::RunView& run = facts.run();
   std::string html = element("p", {{"class", "headline"}}, escaped(headline(facts))) + "\n" + warning(facts);
   html += change_table(facts) + list(reasons(facts));
-  html += copied("command", "the command", result::cmd_optimal(run));
-  html += copied("ds-config", "ds_config.json", result::ds_config_beside_command(run));
+  html += take_home(facts);
   return element("div", {{"class", "answer"}}, html);
 }
 

@@ -19,7 +19,9 @@ bool is_too_large(const forecast::BatchRow& row) {
 std::string batch_numbers(const std::vector<forecast::BatchRow>& rows) {
   HtmlTable shown{"", {"micro-batch", "accumulation", "sequences a step", "samples/s", "memory"}, {}};
   for (const forecast::BatchRow& row : rows) {
-    const std::string fits = is_too_large(row) ? "too large" : row.plateau ? "fits; the plateau begins" : "fits";
+    const std::string fits = is_too_large(row)                     ? "too large"
+                             : row.plateau && &row != &rows.back() ? "fits; the plateau begins"
+                                                                   : "fits";
     shown.rows.push_back({fmt::format("{}", row.micro_batch), fmt::format("{}", row.accumulation),
                           fmt::format("{}", row.sequences), fmt::format("{:.4g}", row.forecast.samples_per_s),
                           row.forecast.memory ? fits : "not known"});
@@ -42,7 +44,7 @@ std::string curve(const std::vector<forecast::BatchRow>& rows, const char* title
     line.x.push_back(x);
     line.y.push_back(row.forecast.samples_per_s);
     if (is_too_large(row)) too_large.marks.push_back({.x = x, .y = row.forecast.samples_per_s});
-    if (row.plateau) plateau.marks.push_back({.x = x, .y = row.forecast.samples_per_s});
+    if (row.plateau && &row != &rows.back()) plateau.marks.push_back({.x = x, .y = row.forecast.samples_per_s});
   }
   if (sizes.size() < 2) return "";
   Chart drawing;

@@ -36,7 +36,9 @@ std::string importance_figure(const insight::Importance& importance) {
   }
   drawing.description = "The largest first; the table below has the numbers";
   const std::string says =
-      escaped(fmt::format("1 means that nothing else matters. {}.", report::importance_note(importance)));
+      escaped(fmt::format("1 means that nothing else matters. {} Where parameters depend on each other (a kept batch, "
+                          "what fits), one alone may seem to explain more than in total.",
+                          sentence(report::importance_note(importance))));
   return figure({drawing.title, intervals(drawing), says, importance_numbers(importance)});
 }
 
@@ -158,7 +160,7 @@ std::string effects(const RunFacts& facts) {
   if (!importance) return "";
   std::vector<std::string> sentences;
   for (const std::string& sentence : report::effect_sentences(facts.session(), *importance)) {
-    sentences.push_back(escaped(sentence));
+    sentences.push_back(escaped(page::sentence(sentence)));
   }
   std::vector<std::string> all = {importance_figure(*importance)};
   for (const insight::ParameterImportance& one : importance->parameters) {

@@ -24,13 +24,6 @@ std::string assumed(const session::Assumption& one) {
 
 std::string limits(const RunFacts& facts) {
   std::vector<std::string> items = {escaped(machine(facts))};
-  if (report::is_emulated(facts.session())) {
-    items.push_back(
-        escaped(fmt::format("The figures are of an {}: collectives are held for the time that it would take. They rank "
-                            "configurations; they "
-                            "are not the speed of another machine.",
-                            report::emulated_label(facts.session()))));
-  }
   for (const session::Assumption& one : facts.session().assumptions) items.push_back(escaped(assumed(one)));
   if (!facts.forecaster().knows_time()) {
     items.push_back(escaped(fmt::format("Times are not predicted: {}.", facts.forecaster().why_no_time())));

@@ -89,7 +89,10 @@ std::string terms_figure(const RunFacts& facts) {
   drawing.axis = {.title = fmt::format("{} a rank, planned", unit.name), .min = 0.0, .max = kRoom * longest};
   drawing.axis.label = [](double memory) { return fmt::format("{:.4g}", memory); };
   drawing.description = "Planned before anything ran; the table below has the numbers";
-  return figure({drawing.title, bars(drawing), "", table(numbers)});
+  const char* says =
+      "Of other trials than the recommended one the name says what differs from it. One that ran out of memory "
+      "although its bar ends before the line needed more than was planned, or there was less than the session says.";
+  return figure({drawing.title, bars(drawing), says, table(numbers)});
 }
 
 std::string peaks_figure(const RunFacts& facts) {

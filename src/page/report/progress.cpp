@@ -15,8 +15,8 @@ namespace {
 /// The trials by what became of them.
 struct Kinds {
   Marks ok{"ok", Shape::kDot, 0, {}};
-  Marks again{"ok, measured again", Shape::kRing, 0, {}};
-  Marks bounded{"ended early: at best this", Shape::kTriangle, 4, {}};
+  Marks again{"ok, once more", Shape::kRing, 0, {}};
+  Marks bounded{"bounded: ended early, at best this", Shape::kTriangle, 4, {}};
   Marks oom{"out of memory", Shape::kSquare, 1, {}};
   Marks failed{"failed", Shape::kCross, 1, {}};
   Marks best{"recommended", Shape::kDiamond, 2, {}};

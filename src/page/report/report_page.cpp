@@ -36,8 +36,11 @@ std::string report_page(const ReportSource& source) {
   const RunFacts facts(source);
   Document document;
   document.title = fmt::format("krigtune: {}", source.run.name);
-  document.header = paragraph(fmt::format("{} trials. {} Made {}.", facts.closed().size(),
-                                          escaped(sentence(source.state)), escaped(source.made)));
+  document.header = paragraph(
+      "krigtune tunes a training job: it runs short trials of it, each with another configuration, and "
+      "learns from them which is fastest.");
+  document.header += paragraph(fmt::format("{} trials. {} Made {}.", facts.closed().size(),
+                                           escaped(sentence(source.state)), escaped(source.made)));
   for (const SectionMaker& section : kSections) {
     document.sections.push_back({section.id, section.title, section.make(facts)});
   }

@@ -44,17 +44,37 @@ std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool 
   return html;
 }
 
-// The value and the gain first: they are what is looked for, and the page is narrower than the table.
+bool is_the_same_in_all(const report::Table& table, std::size_t column) {
+  return std::all_of(table.rows.begin(), table.rows.end(), [&](const std::vector<report::Cell>& row) {
+    return row[column].text == table.rows.front()[column].text;
+  });
+}
+
+// The value and the gain first: they are what is looked for, and the page is narrower than the table. What is the same
+// in all rows stands above it.
 std::vector<std::size_t> column_order(const report::Table& table) {
   const auto is_first = [&](std::size_t i) {
     return is_one_of(table.columns[i].name, std::array{"trial", "value", "gain"});
   };
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (table.columns[i].name != "best") order.push_back(i);
+    const bool is_shown = is_first(i) || table.rows.size() < 2 || !is_the_same_in_all(table, i);
+    if (table.columns[i].name != "best" && is_shown) order.push_back(i);
   }
   std::stable_partition(order.begin(), order.end(), is_first);
   return order;
+}
+
+// "The same in all trials: offload_optimizer = cpu." "": nothing is.
+std::string same_in_all(const report::Table& table) {
+  std::string text;
+  for (std::size_t i = 0; i < table.columns.size() && table.rows.size() > 1; ++i) {
+    const std::string& value = table.rows.front()[i].text;
+    const bool is_column = is_one_of(table.columns[i].name, std::array{"trial", "value", "gain", "best"});
+    if (is_column || value.empty() || !is_the_same_in_all(table, i)) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", user_text(table.columns[i].title), user_text(value));
+  }
+  return text.empty() ? "" : paragraph(fmt::format("The same in all trials: {}.", text));
 }
 
 std::string head(const report::Table& table) {
@@ -103,6 +123,7 @@ std::string trials(const RunFacts& facts) {
       count);
   if (count < table.rows.size())
     html += paragraph(fmt::format("{} of {}; trials.csv has all.", count, table.rows.size()));
+  html += same_in_all(table);
   html += fmt::format(
       "<div class=\"scroll\" role=\"group\" aria-label=\"All trials\" tabindex=\"0\">\n"
       "<table class=\"sortable\" id=\"trial-table\">\n{}<tbody>\n{}</tbody></table></div>\n",

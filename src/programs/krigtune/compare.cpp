@@ -12,10 +12,12 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "page/comparison/comparison_page.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/interrupt.h"
 #include "programs/krigtune/regret_chart.h"
+#include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
@@ -190,6 +192,7 @@ void declare_compare(boost::program_options::options_description& options) {
                         "are looked up or simulated)");
   options.add_options()("from", value_named("DIR"), "look trials up in DIR/trials.csv instead of running them");
   options.add_options()("out", value_named("DIR"), "directory of the CSV files (default: runs/<session>-compare)");
+  options.add_options()("html", typed_value_named("FILE"), "write the comparison as one HTML page to FILE");
   declare_show_config(options);
 }
 
@@ -269,10 +272,20 @@ void write_files(const session::Session& session, const compare::Comparison& com
       report::comparison_svg(comparison, session_name(session) + report::emulated_note(session), options.trials));
 }
 
+void write_comparison_page(const Context& context, const session::Session& session,
+                           const compare::Comparison& comparison, const compare::CompareOptions& options) {
+  const std::optional<std::string> file = context.arguments.text("html");
+  if (!file) return;
+  const report::Table summary = summary_table(session, comparison, options);
+  write_atomically(*file, page::comparison_page({comparison, session_name(session), report::emulated_note(session),
+                                                 options.trials, summary, minute_of(context.console.clock)}));
+}
+
 int conclude(const Context& context, const session::Session& session, const compare::Comparison& comparison,
              const compare::CompareOptions& options) {
   context.log.end_status();
   write_files(session, comparison, options);
+  write_comparison_page(context, session, comparison, options);
   if (context.arguments.flag("json")) {
     print(context, comparison_json(session, comparison, options));
   } else {

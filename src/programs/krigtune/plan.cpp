@@ -10,9 +10,11 @@
 #include "core/json.h"
 #include "forecast/plan_study.h"
 #include "forecast/predicted_step.h"
+#include "page/plan/plan_page.h"
 #include "plan/trace.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan_text.h"
+#include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
@@ -198,6 +200,8 @@ void declare_plan(boost::program_options::options_description& options) {
                         "write a row for each configuration, with its predicted memory and time, to FILE");
   options.add_options()("trace", value_named("FILE"),
                         "write one step of the predicted best to FILE, for chrome://tracing or Perfetto");
+  options.add_options()("html", typed_value_named("FILE"),
+                        "write what fits, memory and speed as one HTML page to FILE");
   declare_show_config(options);
 }
 
@@ -216,14 +220,16 @@ bool can_be_planned(const space::Space& space) {
 }
 
 forecast::PlanStudy study_with_progress(const Context& context, const session::Session& session,
-                                        const forecast::Forecaster& forecaster, std::string* csv) {
+                                        const forecast::Forecaster& forecaster, std::string* csv,
+                                        std::vector<forecast::Candidate>* looked_at) {
   const std::vector<std::string> columns = session.space.columns();
   forecast::StudyOptions options;
   options.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
-  if (csv != nullptr) {
-    *csv = report::plan_header(columns);
-    options.visit = [csv, columns](const forecast::Candidate& candidate) {
-      *csv += report::plan_line(candidate.configuration, candidate.forecast, columns);
+  if (csv != nullptr) *csv = report::plan_header(columns);
+  if (csv != nullptr || looked_at != nullptr) {
+    options.visit = [csv, looked_at, columns](const forecast::Candidate& candidate) {
+      if (csv != nullptr) *csv += report::plan_line(candidate.configuration, candidate.forecast, columns);
+      if (looked_at != nullptr) looked_at->push_back(candidate);
     };
   }
   if (context.log.is_live()) {
@@ -265,10 +271,11 @@ void print_text(const forecast::Forecaster& forecaster, const PlanText& text, co
 struct PlanFiles {
   std::optional<std::string> csv;
   std::optional<std::string> trace;
+  std::optional<std::string> html;
 
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const std::optional<std::string>& file : {csv, trace}) {
+    for (const std::optional<std::string>& file : {csv, trace, html}) {
       if (file) names.push_back(*file);
     }
     return names;
@@ -276,7 +283,7 @@ struct PlanFiles {
 };
 
 PlanFiles wanted_files(const Context& context) {
-  PlanFiles files{context.arguments.text("csv"), context.arguments.text("trace")};
+  PlanFiles files{context.arguments.text("csv"), context.arguments.text("trace"), context.arguments.text("html")};
   if (files.trace) plan::check_trace_file(*files.trace);
   return files;
 }
@@ -289,8 +296,13 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
 }
 
 void print_plan(const Context& context, const session::Session& session, const session::MemoryFilter& filter,
-                const forecast::Forecaster& forecaster, const forecast::PlanStudy& study, const PlanFiles& written) {
+                const forecast::Forecaster& forecaster, const forecast::PlanStudy& study, const PlanFiles& written,
+                const std::vector<forecast::Candidate>& looked_at) {
   const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
+  if (written.html) {
+    write_atomically(*written.html, page::plan_page({session, study, answers, looked_at, session_name(session),
+                                                     minute_of(context.console.clock)}));
+  }
   if (!context.arguments.flag("json")) {
     print_text(forecaster, {context.console.out, session, study, answers}, written.names());
     return;
@@ -301,6 +313,7 @@ void print_plan(const Context& context, const session::Session& session, const s
   json.update(to_json(session, forecaster, study, answers));
   if (written.csv) json["csv"] = *written.csv;
   if (written.trace) json["trace"] = *written.trace;
+  if (written.html) json["html"] = *written.html;
   print(context, json);
 }
 
@@ -313,11 +326,13 @@ int plan_session(const Context& context) {
   const forecast::Forecaster forecaster(session, filter, files.csv && can_be_planned(session.space));
   if (files.trace) refuse_trace_without_times(context, forecaster);
   std::string rows;
-  const forecast::PlanStudy study = study_with_progress(context, session, forecaster, files.csv ? &rows : nullptr);
+  std::vector<forecast::Candidate> looked_at;
+  const forecast::PlanStudy study =
+      study_with_progress(context, session, forecaster, files.csv ? &rows : nullptr, files.html ? &looked_at : nullptr);
   if (files.csv) write_atomically(*files.csv, rows);
   if (files.trace && !write_predicted_step(context, *files.trace, session, forecaster, study)) files.trace.reset();
   say_that_it_is_a_sample(context, study);
-  print_plan(context, session, filter, forecaster, study, files);
+  print_plan(context, session, filter, forecaster, study, files, looked_at);
   if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;

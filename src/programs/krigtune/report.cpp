@@ -22,14 +22,6 @@ namespace {
 constexpr double kSecondsBetweenPages = 10.0;
 constexpr double kShareOfTime = 0.05;
 
-// "2026-08-23 10:00".
-std::string minute_of(const Clock& clock) {
-  constexpr std::size_t kMinutes = 16;
-  std::string time = local_iso_time(clock.unix_us()).substr(0, kMinutes);
-  std::replace(time.begin(), time.end(), 'T', ' ');
-  return time;
-}
-
 void write_page(const report::RunView& run, const run::Prepared& prepared, const std::string& state, const Clock& clock,
                 const std::filesystem::path& file) {
   const std::filesystem::path place = std::filesystem::absolute(file).lexically_normal().parent_path();
@@ -77,6 +69,13 @@ int report_run(const Context& context) {
 }
 
 }  // namespace
+
+std::string minute_of(const Clock& clock) {
+  constexpr std::size_t kMinutes = 16;
+  std::string time = local_iso_time(clock.unix_us()).substr(0, kMinutes);
+  std::replace(time.begin(), time.end(), 'T', ' ');
+  return time;
+}
 
 void ReportWriter::trial_ended(const journal::Trial& /*trial*/, const search::History& history) {
   if (clock_.now_s() >= next_s_) write(history, "The session is running");

@@ -12,6 +12,9 @@ namespace krigtune::cli {
 
 inline constexpr const char* kReportFile = "report.html";  ///< of a run directory
 
+/// "2026-08-23 10:00": when a page is made.
+std::string minute_of(const Clock& clock);
+
 /// Writes report.html while a session runs: after a trial, where the last page is ten seconds old or more, and so
 /// seldom that pages take no more than a twentieth of the time. A page that cannot be made is a warning: trials go on.
 class ReportWriter final : public run::Observer {
