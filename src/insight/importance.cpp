@@ -88,18 +88,14 @@ constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
 class ImportanceStudy {
  public:
   ImportanceStudy(const session::Session& session, const search::Candidates& candidates, const search::History& history,
-                  const ImportanceOptions& options)
+                  const ImportanceOptions& options, const search::TrialModel& fitted)
       : session_(session),
         space_(candidates.space()),
         candidates_(candidates),
         history_(history),
         options_(options),
-        model_(session.objective, candidates, history),
-        rng_(options.seed, kDrawStream) {
-    if (!model_.has_values()) return;
-    Rng fit_rng(options.seed, static_cast<std::uint64_t>(search::counted_trials(history)));
-    model_.fit(fit_rng);
-  }
+        model_(fitted),
+        rng_(options.seed, kDrawStream) {}
 
   std::optional<Importance> result() {
     if (ok_trials() < 2 || !make_design()) return std::nullopt;
@@ -185,7 +181,7 @@ class ImportanceStudy {
 
   // The recommendation; in a slice without it what the model holds to be the best.
   space::Configuration best(const Eigen::VectorXd& mean) const {
-    const auto recommended = search::recommend(session_, candidates_, history_, options_.seed);
+    const auto recommended = search::recommend(session_, candidates_, history_, model_);
     if (recommended && belongs(recommended->configuration)) return recommended->configuration;
     Eigen::Index point = 0;
     mean.maxCoeff(&point);
@@ -231,7 +227,7 @@ class ImportanceStudy {
   const search::Candidates& candidates_;
   const search::History& history_;
   const ImportanceOptions& options_;
-  search::TrialModel model_;
+  const search::TrialModel& model_;
   Rng rng_;
   SobolDesign design_;
 };
@@ -240,7 +236,14 @@ class ImportanceStudy {
 
 std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
                                      const search::History& history, const ImportanceOptions& options) {
-  return ImportanceStudy(session, candidates, history, options).result();
+  return importance(session, candidates, history, options,
+                    *search::fitted_model(session.objective, candidates, history, options.seed));
+}
+
+std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
+                                     const search::History& history, const ImportanceOptions& options,
+                                     const search::TrialModel& fitted) {
+  return ImportanceStudy(session, candidates, history, options, fitted).result();
 }
 
 }  // namespace krigtune::insight

@@ -6,6 +6,7 @@
 #include "krigtune/rng.h"
 #include "krigtune/surrogate/gaussian_process.h"
 #include "search/candidates/candidates.h"
+#include "search/model/trial_model.h"
 #include "search/trials/history.h"
 
 namespace krigtune::insight {
@@ -58,5 +59,9 @@ struct ImportanceOptions {
 /// they are computed: importance.cpp.
 std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
                                      const search::History& history, const ImportanceOptions& options);
+/// The same of the model that was fitted to that history with the options' seed (search::fitted_model).
+std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
+                                     const search::History& history, const ImportanceOptions& options,
+                                     const search::TrialModel& fitted);
 
 }  // namespace krigtune::insight

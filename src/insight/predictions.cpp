@@ -34,13 +34,9 @@ struct Observed {
 /// Fills rows a block at a time.
 struct Predictor::Impl {
   Impl(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
-       const search::History& history, std::uint64_t seed)
-      : filter_(filter), candidates_(candidates), model_(session.objective, candidates, history) {
-    if (model_.has_values()) {
-      Rng rng(seed, static_cast<std::uint64_t>(search::counted_trials(history)));
-      model_.fit(rng);
-      own_variance_ = model_.own_variance(search::values_are_exact(session));
-    }
+       const search::History& history, const search::TrialModel& fitted)
+      : filter_(filter), candidates_(candidates), model_(fitted) {
+    if (model_.has_values()) own_variance_ = model_.own_variance(search::values_are_exact(session));
     const search::RunEffects effects(session.objective, history);
     for (const journal::Trial& trial : history) {
       if (!trial.outcome || !search::counts(trial)) continue;
@@ -101,14 +97,15 @@ struct Predictor::Impl {
 
   const session::MemoryFilter& filter_;
   const search::Candidates& candidates_;
-  search::TrialModel model_;
+  const search::TrialModel& model_;
   double own_variance_ = 0.0;  ///< of what a configuration achieves about the smooth function
   std::map<std::string, Observed> observed_;
 };
 
 Predictor::Predictor(const session::Session& session, const session::MemoryFilter& filter,
-                     const search::Candidates& candidates, const search::History& history, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(session, filter, candidates, history, seed)) {}
+                     const search::Candidates& candidates, const search::History& history,
+                     const search::TrialModel& fitted)
+    : impl_(std::make_unique<Impl>(session, filter, candidates, history, fitted)) {}
 
 Predictor::~Predictor() = default;
 
@@ -187,7 +184,8 @@ void for_each_prediction(const session::Session& session, const session::MemoryF
                          const PredictOptions& options, const std::function<void(const PredictionRow&)>& visit) {
   const std::optional<std::int64_t> count = matching_count(session.space, options.where);
   if (!options.sample && (!count || *count > kMostRows)) refuse_whole(count, session.space);
-  const Predictor predictor(session, filter, candidates, history, options.seed);
+  const auto fitted = search::fitted_model(session.objective, candidates, history, options.seed);
+  const Predictor predictor(session, filter, candidates, history, *fitted);
   std::vector<space::Configuration> block;
   const auto flush = [&] {
     const std::vector<PredictionRow> rows = predictor(block);

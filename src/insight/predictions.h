@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "search/candidates/candidates.h"
+#include "search/model/trial_model.h"
 #include "search/trials/history.h"
 
 namespace krigtune::insight {
@@ -26,12 +27,12 @@ struct PredictionRow {
   std::string status;              ///< of its last closed trial, or empty
 };
 
-/// Fitted to the trials once, asked often.
+/// What a fitted model says, in the objective's units.
 class Predictor {
  public:
-  /// The arguments must outlive it.
+  /// `fitted`: of that history (search::fitted_model). The arguments must outlive it.
   Predictor(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
-            const search::History& history, std::uint64_t seed);
+            const search::History& history, const search::TrialModel& fitted);
   ~Predictor();
   /// Configurations in the order given; they need not be of the space.
   std::vector<PredictionRow> operator()(const std::vector<space::Configuration>& configurations) const;

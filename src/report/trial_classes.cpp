@@ -9,8 +9,6 @@
 namespace krigtune::report {
 namespace {
 
-bool is_closed(const journal::Trial& trial) { return trial.outcome && search::counts(trial); }
-
 std::string class_of(const trial::Outcome& outcome) {
   const std::string reason = trial::reason_text(outcome);
   return reason.empty() ? trial::status_text(outcome) : fmt::format("{} ({})", trial::status_text(outcome), reason);
@@ -21,7 +19,7 @@ std::string class_of(const trial::Outcome& outcome) {
 std::vector<ClassCount> counts_by_class(const search::History& history) {
   std::vector<ClassCount> counts = {{"ok"}};
   for (const journal::Trial& trial : history) {
-    if (!is_closed(trial)) continue;
+    if (!search::is_closed(trial)) continue;
     const std::string name = class_of(*trial.outcome);
     const auto found = std::find_if(counts.begin(), counts.end(), [&](const ClassCount& c) { return c.name == name; });
     if (found == counts.end()) {

@@ -63,16 +63,16 @@ room(report ${model} cost trial session forecast search/trials search/model sear
 room(jobs/session ${model} trial session jobs/command jobs/recipe)
 room(deepspeed/session ${model} schedule trial session jobs/command deepspeed/job)
 room(deepspeed/result ${model} trial runner session forecast search/trials run report deepspeed/job)
-room(jobs/result ${model} trial runner session search/model run report deepspeed/result jobs/recipe jobs/session)
+room(jobs/result ${model} trial runner session search/trials search/model run report deepspeed/result jobs/recipe jobs/session)
 room(result ${model} cost trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result
      jobs/recipe jobs/result)
 room(page/html core)
 room(page/chart core report page/html)
 room(page core page/html)
-room(page/report ${model} schedule plan cost cost/time trial runner journal session forecast search/trials search/candidates search/model
-     run insight report deepspeed/result result page page/html page/chart)
-room(page/comparison ${model} search/strategies compare report page page/html page/chart)
 room(page/plan ${model} schedule plan cost/time session forecast report page page/html page/chart)
+room(page/report ${model} schedule plan cost cost/time trial runner journal session forecast search/trials search/candidates search/model
+     run insight report deepspeed/result result page page/html page/chart page/plan)
+room(page/comparison ${model} search/strategies compare report page page/html page/chart)
 
 set(everything ${rooms})
 list(FILTER everything EXCLUDE REGEX "^engine/|^surrogate/")

@@ -58,12 +58,6 @@ LossCheck unknown(std::string why) {
   return check;
 }
 
-const journal::Trial* find_trial(const search::History& history, int number) {
-  const auto found =
-      std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });
-  return found == history.end() ? nullptr : &*found;
-}
-
 DsLosses losses_of(const report::RunView& run, const journal::Trial& trial, const char* file) {
   return read_losses(run.directory / "trials" / run::trial_folder(trial) / file);
 }
@@ -178,8 +172,8 @@ std::optional<LossCheck> loss_check(const report::RunView& run) {
   const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
   if (!run.best || (!job && !measures_losses(run.session)) || run.best->trial == run.best->reference_trial)
     return std::nullopt;
-  const journal::Trial* best = find_trial(run.history, run.best->trial);
-  const journal::Trial* reference = find_trial(run.history, run.best->reference_trial);
+  const journal::Trial* best = search::find_trial(run.history, run.best->trial);
+  const journal::Trial* reference = search::find_trial(run.history, run.best->reference_trial);
   if (best == nullptr || reference == nullptr) return std::nullopt;
   LossCheck check = job ? check_of_job(run, *job, *reference, *best) : check_of_command(run, *reference, *best);
   check.trial = best->number;

@@ -40,10 +40,8 @@ const SaidPlace* find_place(const std::vector<SaidPlace>& places, const std::str
 // As the trial that the gains are relative to had it.
 std::optional<space::Configuration> before_of(const report::RunView& run) {
   if (run.session.baseline) return run.session.baseline;
-  for (const journal::Trial& trial : run.history) {
-    if (trial.number == run.best->reference_trial) return trial.proposal.configuration;
-  }
-  return std::nullopt;
+  const journal::Trial* reference = search::find_trial(run.history, run.best->reference_trial);
+  return reference == nullptr ? std::nullopt : std::optional(reference->proposal.configuration);
 }
 
 class JobChanges {

@@ -106,10 +106,8 @@ std::string emulated(const RunFacts& facts) {
 
 std::string peak_memory(const RunFacts& facts) {
   const auto peak_of = [&](int number) -> std::optional<Bytes> {
-    for (const journal::Trial* trial : facts.closed()) {
-      if (trial->number == number) return report::peak_memory_of(*trial);
-    }
-    return std::nullopt;
+    const journal::Trial* trial = search::find_trial(facts.run().history, number);
+    return trial == nullptr ? std::nullopt : report::peak_memory_of(*trial);
   };
   const std::optional<Bytes> peak = peak_of(facts.best()->trial);
   if (!peak) return "";

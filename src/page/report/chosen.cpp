@@ -46,8 +46,9 @@ class Choice {
 
 std::vector<ChosenTrial> chosen_trials(const RunFacts& facts, std::size_t most, bool also_without_value) {
   Choice choice(facts, most);
-  for (const journal::Trial* trial : facts.closed()) {
-    if (facts.best() != nullptr && trial->number == facts.best()->trial) choice.add(trial, " (recommended)");
+  if (facts.best() != nullptr) {
+    if (const journal::Trial* trial = search::find_trial(facts.run().history, facts.best()->trial))
+      choice.add(trial, " (recommended)");
   }
   if (facts.reference() != nullptr) choice.add(facts.reference(), facts.session().baseline ? " (yours)" : "");
   if (also_without_value) {

@@ -11,13 +11,6 @@ namespace {
 constexpr std::size_t kMostFitted = 2000;  // trials: a fit takes time as their cube
 constexpr std::size_t kMostListed = 2000;  // a page that is larger than its reader's patience helps nobody
 
-const journal::Trial* find_trial(const search::History& history, int number) {
-  for (const journal::Trial& trial : history) {
-    if (trial.number == number) return &trial;
-  }
-  return nullptr;
-}
-
 // nullptr: a metric of the user's own.
 const trial::Metric* metric_of(const session::Session& session) {
   return runner::traits_of(session.runner).has_our_units ? trial::find_metric(session.objective.metric) : nullptr;
@@ -33,21 +26,12 @@ RunFacts::RunFacts(const ReportSource& source)
     if (trial.outcome) closed_.push_back(&trial);
   }
   if (best() == nullptr) return;
-  reference_ = find_trial(run().history, best()->reference_trial);
+  reference_ = search::find_trial(run().history, best()->reference_trial);
   if (closed_.size() > kMostFitted) return;
-  predictor_ = std::make_unique<insight::Predictor>(session(), source.filter, source.candidates, run().history,
-                                                    run().options.seed);
-  importance_ = insight::importance(session(), source.candidates, run().history, {{}, run().options.seed});
-}
-
-std::optional<space::Configuration> RunFacts::own() const {
-  if (session().baseline) return session().baseline;
-  if (reference_ != nullptr) return reference_->proposal.configuration;
-  return std::nullopt;
-}
-
-double RunFacts::gain_of(double value) const {
-  return search::gain_over(objective(), value, value_of(*reference_).value_or(value));
+  model_ = search::fitted_model(objective(), source.candidates, run().history, run().options.seed);
+  predictor_ =
+      std::make_unique<insight::Predictor>(session(), source.filter, source.candidates, run().history, *model_);
+  importance_ = insight::importance(session(), source.candidates, run().history, {{}, run().options.seed}, *model_);
 }
 
 std::string RunFacts::value_text(double value) const { return report::value_text(session(), value); }

@@ -41,11 +41,8 @@ class RunFacts {
   const std::vector<const journal::Trial*>& closed() const { return closed_; }
   /// nullptr: no trial is ok.
   const journal::Trial* reference() const { return reference_; }
-  /// The user's own configuration: the baseline, else that of the trial that gains are relative to.
-  std::optional<space::Configuration> own() const;
   /// Of an ok trial, on the scale of the latest run.
   std::optional<double> value_of(const journal::Trial& trial) const { return effects_.value_of(trial); }
-  double gain_of(double value) const;  ///< over the reference; it must be there
 
   const forecast::Forecaster& forecaster() const { return forecaster_; }
   /// nullptr: no trial is ok, or there are too many for a fit.
@@ -67,7 +64,8 @@ class RunFacts {
   std::vector<const journal::Trial*> closed_;
   const journal::Trial* reference_ = nullptr;
   forecast::Forecaster forecaster_;
-  std::unique_ptr<insight::Predictor> predictor_;
+  std::unique_ptr<search::TrialModel> model_;
+  std::unique_ptr<insight::Predictor> predictor_;  ///< of it
   std::optional<insight::Importance> importance_;
 };
 

@@ -262,10 +262,9 @@ Json told_json(const session::Session& session, const journal::Trial& trial, con
 // In the objective's unit, which may need to know the configuration.
 trial::Outcome outcome_of(const session::Session& session, const std::filesystem::path& directory, std::int64_t number,
                           const trial::Outcome& reported) {
-  for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory))) {
-    if (trial.number == number) return session::with_goodput(session, trial.proposal.configuration, reported);
-  }
-  return reported;
+  const search::History history = journal::read_journal(run::journal_path(directory));
+  const journal::Trial* trial = search::find_trial(history, number);
+  return trial == nullptr ? reported : session::with_goodput(session, trial->proposal.configuration, reported);
 }
 
 int tell(const Context& context) {

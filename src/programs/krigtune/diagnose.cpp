@@ -84,9 +84,7 @@ const journal::Trial& wanted_trial(const Context& context, const LoadedRun& run)
     }
     number = view.best->trial;
   }
-  for (const journal::Trial& trial : run.history) {
-    if (trial.number == *number) return trial;
-  }
+  if (const journal::Trial* found = search::find_trial(run.history, *number)) return *found;
   throw UserError(fmt::format("{}: there is no trial {}", where, *number),
                   fmt::format("it has {} trials: krigtune results {}", run.history.size(), where));
 }

@@ -41,9 +41,7 @@ std::vector<result::ExportFormat> formats_of(const Arguments& arguments) {
 }
 
 const journal::Trial& trial_of(const search::History& history, std::int64_t number, const std::string& where) {
-  const auto found =
-      std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });
-  if (found != history.end()) return *found;
+  if (const journal::Trial* found = search::find_trial(history, number)) return *found;
   throw UserError(fmt::format("{}: the run has no trial {}", where, number), "krigtune results lists them");
 }
 

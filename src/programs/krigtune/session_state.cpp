@@ -21,8 +21,6 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 
-bool is_closed(const journal::Trial& trial) { return trial.outcome && search::counts(trial); }
-
 }  // namespace
 
 std::string gain_text_of(const session::Objective& objective, double value, const search::History& history) {
@@ -34,7 +32,7 @@ std::string gain_text_of(const session::Objective& objective, double value, cons
 
 std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time) {
   const auto ours = std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
-    return is_closed(trial) && trial.proposal.asker == journal::Asker::kTune;
+    return search::is_closed(trial) && trial.proposal.asker == journal::Asker::kTune;
   });
   if (ours == 0) return std::nullopt;
   const double spent_s = run::seconds_spent(history);

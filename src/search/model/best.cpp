@@ -129,11 +129,13 @@ void fill_evidence(const session::Objective& objective, const History& history, 
 
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, std::uint64_t seed) {
-  const session::Objective& objective = session.objective;
-  TrialModel model(objective, candidates, history);
+  return recommend(session, candidates, history, *fitted_model(session.objective, candidates, history, seed));
+}
+
+std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
+                                        const History& history, const TrialModel& model) {
   if (!model.has_values()) return std::nullopt;
-  Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
-  model.fit(rng);
+  const session::Objective& objective = session.objective;
   const AchievedValues achieved = model.achieved(values_are_exact(session));
   Eigen::Index row = 0;
   const double mean = achieved.mean().maxCoeff(&row);

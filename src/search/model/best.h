@@ -57,7 +57,9 @@ struct Recommendation {
   Changes changes;
 };
 
-/// Empty while no trial is ok.
+/// Empty while no trial is ok. Of the fitted model of that history (fitted_model), or by a fit of its own.
+std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
+                                        const History& history, const TrialModel& fitted);
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, std::uint64_t seed);
 

@@ -261,6 +261,16 @@ double student_scale(const std::vector<double>& errors) {
 
 }  // namespace
 
+std::unique_ptr<TrialModel> fitted_model(const session::Objective& objective, const Candidates& candidates,
+                                         const History& history, std::uint64_t seed) {
+  auto model = std::make_unique<TrialModel>(objective, candidates, history);
+  if (model->has_values()) {
+    Rng rng(seed, static_cast<std::uint64_t>(counted_trials(history)));
+    model->fit(rng);
+  }
+  return model;
+}
+
 double learned_widening(const session::Objective& objective, const ObjectiveScale& scale, const History& history) {
   return std::max(1.0, kWidthRatio * student_scale(prediction_errors(objective, scale, history)));
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <Eigen/Core>
+#include <memory>
 #include <vector>
 
 #include "krigtune/surrogate/points.h"
@@ -118,6 +119,11 @@ class TrialModel {
   ObjectiveModel values_;
   TrialSuccess success_;
 };
+
+/// Fitted where a trial is ok. The recommendation, predictions and importance of one history are told of one such fit:
+/// the same seed gives the same again. The other arguments must outlive it.
+std::unique_ptr<TrialModel> fitted_model(const session::Objective& objective, const Candidates& candidates,
+                                         const History& history, std::uint64_t seed);
 
 /// By what factor standard deviations of the surrogate are to be multiplied, so that central intervals of 90 % hold as
 /// often as they say: by how far the trials of `history` were from what was predicted of them. 1.3 before any is known,

@@ -18,9 +18,16 @@ bool counts(const journal::Trial& trial) {
   return !trial.waiting && !is_interrupted(trial) && !has_failed_by(trial, trial::FailureReason::kEnvironment);
 }
 
+bool is_closed(const journal::Trial& trial) { return trial.outcome && counts(trial); }
+
+const journal::Trial* find_trial(const History& history, std::int64_t number) {
+  const auto found =
+      std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });
+  return found == history.end() ? nullptr : &*found;
+}
+
 int closed_trials(const History& history) {
-  return static_cast<int>(std::count_if(history.begin(), history.end(),
-                                        [](const journal::Trial& trial) { return trial.outcome && counts(trial); }));
+  return static_cast<int>(std::count_if(history.begin(), history.end(), is_closed));
 }
 
 int counted_trials(const History& history) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,10 @@ bool is_interrupted(const journal::Trial& trial);
 /// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
 /// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue.
 bool counts(const journal::Trial& trial);
+/// Closed, and it counts.
+bool is_closed(const journal::Trial& trial);
+/// The trial of that number; nullptr: there is none.
+const journal::Trial* find_trial(const History& history, std::int64_t number);
 /// Trials that count, pending ones included: the number that random streams are drawn by.
 int counted_trials(const History& history);
 /// Of those the closed ones: what the budget of trials is of.
