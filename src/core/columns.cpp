@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "core/utf8.h"
+
 namespace krigtune {
 namespace {
 
@@ -52,30 +54,7 @@ bool is_in(const std::array<Range, N>& ranges, std::uint32_t code) {
                      [code](const Range& range) { return range.first <= code && code <= range.last; });
 }
 
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 1;
-  bool valid = true;  ///< else it is one byte that is no UTF-8
-};
-
-Character character_at(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  if (first < 0x80U) return {first, 1, true};
-  const std::size_t bytes = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
-  if (first < 0xC2U || first > 0xF4U || at + bytes > text.size()) return {first, 1, false};
-  std::uint32_t code = first & (0xFFU >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80U) return {first, 1, false};
-    code = (code << 6U) | (byte(at + i) & 0x3FU);
-  }
-  constexpr std::array<std::uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xD800U && code <= 0xDFFFU;
-  if (code < kSmallest[bytes] || code > 0x10FFFFU || is_surrogate) return {first, 1, false};
-  return {code, bytes, true};
-}
-
-int width_of(const Character& character) {
+int width_of(const Utf8Character& character) {
   if (!character.valid) return 1;
   if (is_in(kCombining, character.code) || is_in(kInvisible, character.code)) return 0;
   return is_in(kWide, character.code) ? 2 : 1;
@@ -86,7 +65,7 @@ std::string_view beginning(std::string_view text, int columns) {
   int used = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    const Character character = character_at(text, at);
+    const Utf8Character character = utf8_at(text, at);
     used += width_of(character);
     if (used > columns) break;
     at += character.bytes;
@@ -94,7 +73,7 @@ std::string_view beginning(std::string_view text, int columns) {
   return text.substr(0, at);
 }
 
-std::string escaped(const Character& character) {
+std::string escaped(const Utf8Character& character) {
   if (character.code == '\n') return "\\n";
   if (character.code == '\r') return "\\r";
   if (character.code == '\t') return "\\t";
@@ -106,7 +85,7 @@ std::string escaped(const Character& character) {
 int columns_of(std::string_view text) {
   int columns = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const Character character = character_at(text, at);
+    const Utf8Character character = utf8_at(text, at);
     columns += width_of(character);
     at += character.bytes;
   }
@@ -117,7 +96,7 @@ std::string visible(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const Character character = character_at(text, at);
+    const Utf8Character character = utf8_at(text, at);
     const bool is_control = character.code < 0x20U || (character.code >= 0x7FU && character.code < 0xA0U);
     if (!character.valid || is_control || is_in(kInvisible, character.code)) {
       result += escaped(character);

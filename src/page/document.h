@@ -19,7 +19,7 @@ struct Figure {
   std::string table;  ///< the numbers behind it, folded; "": none
 };
 std::string figure(const Figure& figure);
-/// Figures side by side where there is room.
+/// Figures side by side where there is room; "" where none has markup.
 std::string figures(const std::vector<std::string>& figures);
 
 /// One self-contained HTML file: no network, no font, its style and script in it. It can be read without the script,

@@ -56,6 +56,12 @@ std::vector<double> axis_ticks(const PlotAxis& axis, int most) {
   return ticks;
 }
 
+double axis_share(const PlotAxis& axis, double value) {
+  const double at = axis.logarithmic ? std::log(std::max(value, axis.min) / axis.min) / std::log(axis.max / axis.min)
+                                     : (value - axis.min) / (axis.max - axis.min);
+  return std::clamp(at, 0.0, 1.0);
+}
+
 namespace {
 
 // The page in SVG units, and the frame of the curves on it.
@@ -131,15 +137,8 @@ std::string style_sheet() {
   return text + "}\n</style>\n";
 }
 
-// Where on the axis, from 0 to 1; outside it: its end.
-double share(const PlotAxis& axis, double value) {
-  const double at = axis.logarithmic ? std::log(std::max(value, axis.min) / axis.min) / std::log(axis.max / axis.min)
-                                     : (value - axis.min) / (axis.max - axis.min);
-  return std::clamp(at, 0.0, 1.0);
-}
-
-double page_x(const Plot& plot, double x) { return kLeft + share(plot.x, x) * (kRight - kLeft); }
-double page_y(const Plot& plot, double y) { return kBottom - share(plot.y, y) * (kBottom - kTop); }
+double page_x(const Plot& plot, double x) { return kLeft + axis_share(plot.x, x) * (kRight - kLeft); }
+double page_y(const Plot& plot, double y) { return kBottom - axis_share(plot.y, y) * (kBottom - kTop); }
 
 std::string label(const PlotAxis& axis, double tick) {
   return escaped_xml(axis.label ? axis.label(tick) : fmt::format("{:.6g}", tick));

@@ -37,6 +37,9 @@ struct Plot {
 /// Positions of an axis' ticks, ascending: 1, 2 and 5 times powers of ten, `most` at most (at least 3).
 std::vector<double> axis_ticks(const PlotAxis& axis, int most);
 
+/// Where on the axis a value lies, from 0 to 1; outside it its end.
+double axis_share(const PlotAxis& axis, double value);
+
 /// The drawing as one SVG element: no script, no font, nothing fetched; colours follow the reader's light or dark
 /// scheme, lines differ in their dashes too. What lies outside the axes is drawn at their ends.
 std::string plot_svg(const Plot& plot);

@@ -20,14 +20,6 @@ class ProgressTest : public testing::Test {
     made.width = width;
     return made;
   }
-  static search::Recommendation best_of(const journal::Trial& trial, double value, double gain) {
-    search::Recommendation best;
-    best.trial = trial.number;
-    best.configuration = trial.proposal.configuration;
-    best.value = value;
-    best.gain = gain;
-    return best;
-  }
   /// What a terminal still shows above its last line: without what was taken away.
   std::vector<std::string> kept_lines() const {
     std::vector<std::string> kept;

@@ -6,23 +6,16 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "deepspeed/job/ds_config.h"
 #include "session/session.h"
 #include "user_error.h"
+#include "words.h"
 
 namespace krigtune::deepspeed_session_test {
 
 constexpr const char* kSizes =
     "--num-layers 4 --hidden-size=256 --num_attention_heads 4 --vocab_size 1000 --seq_length 64";
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 deepspeed::DsSessionInputs inputs_of(const std::string& config, const std::string& flags = "", int ranks = 4) {
   deepspeed::DsSessionInputs inputs;

@@ -4,20 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "jobs/session/job_advice.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
+#include "words.h"
 
 namespace krigtune::job_session_test {
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 class JobSession : public testing::Test {
  protected:

@@ -3,25 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "core/text.h"
 #include "jobs/session/job_session.h"
 #include "space/well_known.h"
 #include "trial/temporary_directory.h"
+#include "words.h"
 
 namespace krigtune::training_command_test {
 
 constexpr const char* kMegatron =
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 12 --hidden-size 1024 --num-attention-heads 16 "
     "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 2 --global-batch-size 64 --vocab-size 32000";
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 class TrainingCommand : public testing::Test {
  protected:

@@ -3,20 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "core/text.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
+#include "words.h"
 
 namespace krigtune::varied_command_test {
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words;
-  std::istringstream stream(line);
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 class VariedCommand : public testing::Test {
  protected:

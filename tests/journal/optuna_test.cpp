@@ -3,54 +3,30 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <future>
 
 #include "core/clock.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "journal/example_trials.h"
-#include "trial/process.h"
-#include "trial/temporary_directory.h"
+#include "python_test.h"
 
 namespace krigtune::optuna_test {
 
 constexpr const char* kScript = KRIGTUNE_TEST_DIR "/journal/load_with_optuna.py";
 constexpr const char* kWorker = KRIGTUNE_TEST_DIR "/journal/share_with_optuna.py";
 
-std::string python_program() {
-  const char* given = std::getenv("KRIGTUNE_TEST_PYTHON");
-  return given != nullptr ? given : "/usr/bin/python3";
-}
-
-class Optuna : public ::testing::Test {
+class Optuna : public PythonTest {
  protected:
-  void SetUp() override {
-    if (python({"-c", "import optuna"}) == 0) return;
-    ASSERT_EQ(std::getenv("KRIGTUNE_TEST_PYTHON"), nullptr) << python_program() << " has no optuna";
-    GTEST_SKIP() << python_program() << " has no optuna: apt-get install python3-optuna";
-  }
-
-  // Its exit code; what it said is added to the test's output.
-  int python(std::vector<std::string> arguments) const {
-    trial::ProcessSpec spec;
-    spec.argv = {python_program()};
-    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
-    spec.stdout_file = dir_ / "out";
-    spec.stderr_file = dir_ / "err";
-    const int code = trial::run_process(spec, SystemClock()).exit_code;
-    if (code != 0 && arguments.size() > 2) ADD_FAILURE() << read_text(spec.stderr_file);
-    return code;
-  }
+  Optuna() : PythonTest("optuna", "apt-get install python3-optuna") {}
 
   int load(const Json& wanted, std::vector<std::string> options = {}) const {
-    const std::filesystem::path expected = dir_.write("expected.json", wanted.dump());
+    const std::filesystem::path expected = directory_.write("expected.json", wanted.dump());
     options.insert(options.begin(), {kScript, file_.string(), expected.string()});
     return python(options);
   }
 
-  TemporaryDirectory dir_;
-  std::filesystem::path file_ = dir_ / "journal.log";
+  std::filesystem::path file_ = directory_ / "journal.log";
 };
 
 // What Optuna should show, written down from the trials and not from the journal's lines.
@@ -198,8 +174,8 @@ TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
     clock.sleep_until_s(clock.now_s() + 0.01);  // time for them, who wait in steps that double
   }
   ASSERT_EQ(worker.get(), 0);
-  ASSERT_EQ(python({kWorker, "list", file_.string(), dir_ / "rows"}), 0);
-  const Json theirs = Json::parse(read_text(dir_ / "rows"));
+  ASSERT_EQ(python({kWorker, "list", file_.string(), directory_ / "rows"}), 0);
+  const Json theirs = Json::parse(read_text(directory_ / "rows"));
   journal.refresh();
   ASSERT_EQ(journal.trials().size(), static_cast<std::size_t>(ours + kTheirs));
   ASSERT_EQ(theirs.size(), journal.trials().size());

@@ -8,15 +8,6 @@
 
 namespace krigtune::trial_lines_test {
 
-search::Recommendation best_of(const journal::Trial& trial, double value, double gain) {
-  search::Recommendation best;
-  best.trial = trial.number;
-  best.configuration = trial.proposal.configuration;
-  best.value = value;
-  best.gain = gain;
-  return best;
-}
-
 TEST(TrialLines, SayWhatDiffersFromTheBestNotTheWholeConfiguration) {
   const session::Session session = bench_session();
   const report::TrialLines lines(session, 80);

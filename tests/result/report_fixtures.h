@@ -79,6 +79,16 @@ inline search::Recommendation recommendation() {
   return best;
 }
 
+/// A recommendation of which only trial, value and gain are known.
+inline search::Recommendation best_of(const journal::Trial& trial, double value, double gain) {
+  search::Recommendation best;
+  best.trial = trial.number;
+  best.configuration = trial.proposal.configuration;
+  best.value = value;
+  best.gain = gain;
+  return best;
+}
+
 inline report::RunView run_view(const session::Session& session, const search::History& history,
                                 std::optional<search::Recommendation> best) {
   return {session,        history, "fixture", {search::StrategyKind::kBayes, 7}, "/runs/it's", "/opt/krigtune-bench",

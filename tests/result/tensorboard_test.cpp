@@ -2,45 +2,18 @@
 // KRIGTUNE_TEST_PYTHON (scripts/tensorboard_check sets it), else Debian's.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "core/clock.h"
 #include "core/files.h"
+#include "python_test.h"
 #include "result/export.h"
 #include "result/report_fixtures.h"
-#include "trial/process.h"
-#include "trial/temporary_directory.h"
 
 namespace krigtune::tensorboard_test {
 
 constexpr const char* kScript = KRIGTUNE_TEST_DIR "/result/load_with_tensorboard.py";
 
-std::string python_program() {
-  const char* given = std::getenv("KRIGTUNE_TEST_PYTHON");
-  return given != nullptr ? given : "/usr/bin/python3";
-}
-
-class Tensorboard : public ::testing::Test {
+class Tensorboard : public PythonTest {
  protected:
-  void SetUp() override {
-    if (python({"-c", "import tensorboard"}) == 0) return;
-    ASSERT_EQ(std::getenv("KRIGTUNE_TEST_PYTHON"), nullptr) << python_program() << " has no tensorboard";
-    GTEST_SKIP() << python_program() << " has no tensorboard: scripts/tensorboard_check installs it";
-  }
-
-  // Its exit code; what it said is added to the test's output.
-  int python(const std::vector<std::string>& arguments) const {
-    trial::ProcessSpec spec;
-    spec.argv = {python_program()};
-    spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
-    spec.stdout_file = directory_ / "out";
-    spec.stderr_file = directory_ / "err";
-    const int code = trial::run_process(spec, SystemClock()).exit_code;
-    if (code != 0 && arguments.size() > 2) ADD_FAILURE() << read_text(spec.stderr_file);
-    return code;
-  }
-
-  TemporaryDirectory directory_;
+  Tensorboard() : PythonTest("tensorboard", "scripts/tensorboard_check installs it") {}
 };
 
 // What TensorBoard should show, written down from the trials.

@@ -22,7 +22,7 @@ constexpr int kHues = 6;
 constexpr std::size_t kLongestName = 62;
 
 double bar_x(const report::PlotAxis& axis, double value) {
-  return kBarsLeft + svg::share(axis, value) * (kBarsRight - kBarsLeft);
+  return kBarsLeft + report::axis_share(axis, value) * (kBarsRight - kBarsLeft);
 }
 
 double bottom_of(std::size_t rows) { return kBarsTop + kRow * static_cast<double>(rows); }
@@ -78,12 +78,12 @@ std::string bar(const Bars& bars, const std::vector<std::string>& names, std::si
 std::string bars_legend(const Bars& bars, const std::vector<std::string>& names) {
   std::string entries;
   const auto add = [&](const std::string& glyph, const std::string& name) {
-    entries += fmt::format("<li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\">{}</svg>{}</li>", glyph, escaped(name));
+    entries += svg::legend_entry(glyph, name);
   };
   for (std::size_t i = 0; i < names.size(); ++i) add(svg::rectangle(3.0, 1.0, 20.0, 12.0, part_style(i)), names[i]);
   if (!bars.mark_name.empty()) add("<path d=\"M13 0l5 7l-5 7l-5 -7z\" class=\"measured\"/>", bars.mark_name);
   if (bars.limit) add(svg::line(13.0, 0.0, 13.0, 14.0, "limit"), bars.limit_name);
-  return fmt::format("<ul class=\"legend\">{}</ul>\n", entries);
+  return svg::legend(entries);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ constexpr int kMostTicksX = 7;
 constexpr int kMostTicksY = 8;
 constexpr std::size_t kLongestCategory = 12;
 
-double page_x(const Chart& chart, double x) { return kLeft + svg::share(chart.x, x) * (kRight - kLeft); }
-double page_y(const Chart& chart, double y) { return kBottom - svg::share(chart.y, y) * (kBottom - kTop); }
+double page_x(const Chart& chart, double x) { return kLeft + report::axis_share(chart.x, x) * (kRight - kLeft); }
+double page_y(const Chart& chart, double y) { return kBottom - report::axis_share(chart.y, y) * (kBottom - kTop); }
 
 // Every second or third category where they would run into each other.
 std::size_t stride_of(const Chart& chart) {
@@ -135,22 +135,18 @@ std::string mark(const Chart& chart, const Marks& kind, const Mark& mark) {
   return text + "\n";
 }
 
-std::string legend_entry(const std::string& glyph, const std::string& name) {
-  return fmt::format("<li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\">{}</svg>{}</li>", glyph, escaped(name));
-}
-
 std::string legend(const Chart& chart) {
   std::string entries;
   for (const Marks& kind : chart.marks) {
     if (!kind.name.empty() && !kind.marks.empty())
-      entries += legend_entry(shape(kind.shape, 13.0, 7.0, kind.hue), kind.name);
+      entries += svg::legend_entry(shape(kind.shape, 13.0, 7.0, kind.hue), kind.name);
   }
   for (const Line& line : chart.lines) {
     if (line.name.empty()) continue;
     const std::string style = fmt::format("line s{}{}", line.hue, line.dashed ? " dashed" : "");
-    entries += legend_entry(svg::line(1.0, 7.0, 25.0, 7.0, style), line.name);
+    entries += svg::legend_entry(svg::line(1.0, 7.0, 25.0, 7.0, style), line.name);
   }
-  return entries.empty() ? "" : fmt::format("<ul class=\"legend\">{}</ul>\n", entries);
+  return svg::legend(entries);
 }
 
 }  // namespace

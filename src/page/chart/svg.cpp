@@ -35,10 +35,12 @@ std::string words(double x, double y, const char* anchor, const std::string& tex
                      style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(text));
 }
 
-double share(const report::PlotAxis& axis, double value) {
-  const double at = axis.logarithmic ? std::log(std::max(value, axis.min) / axis.min) / std::log(axis.max / axis.min)
-                                     : (value - axis.min) / (axis.max - axis.min);
-  return std::clamp(at, 0.0, 1.0);
+std::string legend_entry(const std::string& glyph, const std::string& name) {
+  return fmt::format("<li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\">{}</svg>{}</li>", glyph, escaped(name));
+}
+
+std::string legend(const std::string& entries) {
+  return entries.empty() ? "" : fmt::format("<ul class=\"legend\">{}</ul>\n", entries);
 }
 
 // Large ones with the prefixes of SI: 100k, 2M.

@@ -18,11 +18,13 @@ std::string rectangle(double x, double y, double width, double height, const std
                       const std::string& tip = "");
 /// `anchor`: start, middle, end.
 std::string words(double x, double y, const char* anchor, const std::string& text, const std::string& style = "");
+/// A line of a legend. `glyph`: what is drawn before the name, within 26 by 14.
+std::string legend_entry(const std::string& glyph, const std::string& name);
+/// The entries side by side; "" where there is none.
+std::string legend(const std::string& entries);
 /// <title> of what stands around it: shown when that is pointed at.
 std::string tip(const std::string& text);
 
-/// Where on the axis a value lies, from 0 to 1; outside it its end.
-double share(const report::PlotAxis& axis, double value);
 /// A tick's label, as text.
 std::string label(const report::PlotAxis& axis, double tick);
 /// At most `most` characters, the last one "…" where it is cut.

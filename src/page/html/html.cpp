@@ -2,38 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
+
+#include "core/utf8.h"
 
 namespace krigtune::page {
 namespace {
-
-constexpr std::uint32_t kReplacement = 0xFFFD;
-constexpr std::uint32_t kHighest = 0x10FFFF;
-
-struct CodePoint {
-  std::uint32_t value = kReplacement;
-  std::size_t bytes = 1;
-};
-
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// The one at the beginning of a text that is not empty. Overlong forms, surrogates and torn sequences are none.
-CodePoint first_of(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80U) return {lead, 1};
-  const std::size_t bytes = lead >= 0xF0U ? 4 : lead >= 0xE0U ? 3 : 2;
-  if (lead < 0xC2U || lead > 0xF4U || text.size() < bytes) return {};
-  std::uint32_t value = lead & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if (!continues(text[i])) return {};
-    value = (value << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  constexpr std::array<std::uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < kLeast.at(bytes) || value > kHighest || is_surrogate) return {};
-  return {value, bytes};
-}
 
 bool turns_direction(std::uint32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
@@ -43,8 +17,12 @@ bool is_control(std::uint32_t c) {
   return (c < 0x20 && c != '\t' && c != '\n') || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF;
 }
 
-void append(std::string& html, const CodePoint& point, std::string_view bytes) {
-  switch (point.value) {
+void append(std::string& html, const Utf8Character& character, std::string_view bytes) {
+  if (!character.valid) {
+    html += "\xEF\xBF\xBD";
+    return;
+  }
+  switch (character.code) {
     case '&':
       html += "&amp;";
       return;
@@ -60,42 +38,37 @@ void append(std::string& html, const CodePoint& point, std::string_view bytes) {
     case '\'':
       html += "&#39;";
       return;
-    case kReplacement:
-      html += "\xEF\xBF\xBD";
-      return;
     default:
       break;
   }
-  if (is_control(point.value) || turns_direction(point.value)) {
-    html += fmt::format("U+{:04X}", point.value);
+  if (is_control(character.code) || turns_direction(character.code)) {
+    html += fmt::format("U+{:04X}", character.code);
   } else {
     html += bytes;
   }
+}
+
+// Appends the character at `at` and returns where the next one begins.
+std::size_t append_at(std::string& html, std::string_view text, std::size_t at) {
+  const Utf8Character character = utf8_at(text, at);
+  append(html, character, text.substr(at, character.bytes));
+  return at + character.bytes;
 }
 
 }  // namespace
 
 std::string escaped(std::string_view text) {
   std::string html;
-  while (!text.empty()) {
-    const CodePoint point = first_of(text);
-    append(html, point, text.substr(0, point.bytes));
-    text.remove_prefix(point.bytes);
-  }
+  for (std::size_t at = 0; at < text.size();) at = append_at(html, text, at);
   return html;
 }
 
 std::string user_text(std::string_view text, std::size_t most) {
   std::string html = "<bdi>";
-  std::size_t count = 0;
-  std::string_view left = text;
-  for (; !left.empty() && count < most; ++count) {
-    const CodePoint point = first_of(left);
-    append(html, point, left.substr(0, point.bytes));
-    left.remove_prefix(point.bytes);
-  }
+  std::size_t at = 0;
+  for (std::size_t count = 0; at < text.size() && count < most; ++count) at = append_at(html, text, at);
   html += "</bdi>";
-  if (!left.empty()) html += fmt::format(" … ({} bytes in all)", text.size());
+  if (at < text.size()) html += fmt::format(" … ({} bytes in all)", text.size());
   return html;
 }
 

@@ -8,6 +8,7 @@
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
+#include "page/plan/memory_bars.h"
 #include "report/labels.h"
 #include "space/well_known.h"
 
@@ -137,34 +138,22 @@ std::string memory_and_speed(const PlanSource& source) {
 }
 
 std::string memory_terms(const PlanSource& source) {
+  const MemoryUnit unit;
   Bars drawing;
   drawing.title = "Where memory goes, by ZeRO stage";
   drawing.description = "The example of each stage; predicted";
   double longest = 0.0;
   HtmlTable shown{"", {"ZeRO stage", "example", "peak", "at"}, {}};
   for (const auto& [stage, terms] : source.answers.terms) {
-    Bar bar{fmt::format("stage {}", stage), {}};
-    for (int i = 0; i < schedule::kTermCount; ++i) {
-      std::string name = schedule::to_string(static_cast<schedule::Term>(i));
-      std::replace(name.begin(), name.end(), '_', ' ');
-      bar.parts.push_back({name, to_gib(Bytes{terms.term_bytes.at(static_cast<std::size_t>(i))})});
-    }
-    bar.parts.push_back({"context and fragmentation", to_gib(Bytes{terms.other_bytes})});
-    longest = std::max(longest, to_gib(terms.peak));
+    Bar bar{fmt::format("stage {}", stage), memory_parts(terms, unit)};
+    longest = std::max(longest, unit.of(terms.peak));
     drawing.bars.push_back(std::move(bar));
     shown.rows.push_back({fmt::format("{}", stage),
                           user_text(report::short_text(source.session, source.study.stages.at(stage).example)),
                           escaped(to_string(terms.peak)), escaped(terms.peak_at)});
   }
   if (drawing.bars.empty()) return "";
-  if (const std::optional<Bytes> usable = source.session.usable_per_rank) {
-    drawing.limit = to_gib(*usable);
-    drawing.limit_name = fmt::format("usable by a rank: {}", to_string(*usable));
-    longest = std::max(longest, *drawing.limit);
-  }
-  constexpr double kRoom = 1.03;
-  drawing.axis = {.title = "GiB a rank", .min = 0.0, .max = kRoom * longest};
-  drawing.axis.label = [](double gib) { return fmt::format("{:.3g}", gib); };
+  scale_memory(drawing, source.session, unit, longest);
   return figure({drawing.title, bars(drawing), "", table(shown)});
 }
 
@@ -179,12 +168,6 @@ std::string best(const PlanSource& source) {
   return shown.rows.empty() ? "" : table(shown);
 }
 
-std::string figures_of(const std::vector<std::string>& all) {
-  std::vector<std::string> there;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(there), [](const std::string& one) { return !one.empty(); });
-  return figures(there);
-}
-
 }  // namespace
 
 std::string plan_page(const PlanSource& source) {
@@ -194,7 +177,7 @@ std::string plan_page(const PlanSource& source) {
                                           source.study.looked_at(), escaped(source.made)));
   document.sections = {{"best", "The fastest", best(source)},
                        {"fits", "What fits", what_fits(source) + memory_map(source)},
-                       {"memory", "Memory and speed", figures_of({memory_and_speed(source), memory_terms(source)})}};
+                       {"memory", "Memory and speed", figures({memory_and_speed(source), memory_terms(source)})}};
   document.footer = paragraph("krigtune plan SESSION --csv FILE writes a row for each configuration.");
   return page::document(document);
 }

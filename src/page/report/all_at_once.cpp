@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "page/chart/chart.h"
+#include "page/chart/svg.h"
 #include "page/document.h"
 #include "page/html/html.h"
 #include "page/report/sections.h"
@@ -28,9 +29,7 @@ std::vector<space::Value> values_of(const RunFacts& facts, const std::string& na
         if (space::same_value(parameter->values[i], value)) return static_cast<double>(i);
       }
     }
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    return 0.0;
+    return space::is_number(value) ? space::as_number(value) : 0.0;
   };
   std::stable_sort(values.begin(), values.end(),
                    [&](const space::Value& a, const space::Value& b) { return place(a) < place(b); });
@@ -132,19 +131,14 @@ class Drawing {
 std::string all_at_once(const RunFacts& facts) {
   const std::string drawing = Drawing(facts).html();
   if (drawing.empty()) return "";
-  const std::string key =
-      "<ul class=\"legend\"><li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\"><path d=\"M0 7h26\" class=\"trial "
-      "best\"/></svg>"
-      "recommended</li><li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\"><path d=\"M0 7h26\" class=\"trial "
-      "good\"/></svg>"
-      "the best quarter</li><li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\"><path d=\"M0 7h26\" class=\"trial "
-      "other\"/></svg>"
-      "others</li><li><svg viewBox=\"0 0 26 14\" aria-hidden=\"true\"><path d=\"M0 7h26\" class=\"trial "
-      "failed\"/></svg>without a "
-      "value</li></ul>\n";
+  std::string entries;
+  for (const auto& [kind, name] : {std::pair{"best", "recommended"}, std::pair{"good", "the best quarter"},
+                                   std::pair{"other", "others"}, std::pair{"failed", "without a value"}}) {
+    entries += svg::legend_entry(fmt::format("<path d=\"M0 7h26\" class=\"trial {}\"/>", kind), name);
+  }
   return "<p class=\"needs-script\">Drag along an axis to keep the trials that cross it there; click on it to see all "
          "again.</p>\n" +
-         drawing + key;
+         drawing + svg::legend(entries);
 }
 
 }  // namespace krigtune::page

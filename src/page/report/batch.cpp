@@ -66,14 +66,10 @@ std::string batch(const RunFacts& facts) {
   if (facts.best() == nullptr || !facts.forecaster().knows_time()) return "";
   const forecast::BatchAnswer answer =
       forecast::batch_answer(facts.session(), facts.forecaster(), facts.best()->configuration);
-  std::vector<std::string> all;
-  for (const std::string& one : {curve(answer.by_micro_batch, "A larger micro-batch, the rest as in the best",
-                                       "micro-batch", &forecast::BatchRow::micro_batch),
-                                 curve(answer.by_accumulation, "More accumulation, the rest as in the best",
-                                       "accumulation", &forecast::BatchRow::accumulation)}) {
-    if (!one.empty()) all.push_back(one);
-  }
-  return figures(all);
+  return figures({curve(answer.by_micro_batch, "A larger micro-batch, the rest as in the best", "micro-batch",
+                        &forecast::BatchRow::micro_batch),
+                  curve(answer.by_accumulation, "More accumulation, the rest as in the best", "accumulation",
+                        &forecast::BatchRow::accumulation)});
 }
 
 }  // namespace krigtune::page

@@ -71,15 +71,6 @@ std::optional<Slice> slice_of(const RunFacts& facts, const std::string& name) {
   return slice;
 }
 
-bool is_number(const space::Value& value) {
-  return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
-}
-
-double number_of(const space::Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  return std::get<double>(value);
-}
-
 std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
   HtmlTable shown{"", {escaped(slice.parameter->name), "expected", "95 % from", "to", "measured"}, {}};
   for (std::size_t i = 0; i < slice.values.size(); ++i) {
@@ -96,22 +87,23 @@ std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
 // "500M" in place of 500000000.
 std::string category_of(const space::Value& value) {
   const bool is_integer = std::holds_alternative<std::int64_t>(value);
-  return is_integer ? svg::label({}, number_of(value)) : space::to_string(value);
+  return is_integer ? svg::label({}, space::as_number(value)) : space::to_string(value);
 }
 
 // Many numbers in their order on a curve, anything else side by side.
 bool is_curve_of(const std::vector<space::Value>& values) {
   constexpr std::size_t kSideBySide = 6;
-  return values.size() > kSideBySide && std::all_of(values.begin(), values.end(), is_number);
+  return values.size() > kSideBySide && std::all_of(values.begin(), values.end(), space::is_number);
 }
 
 void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   const bool is_curve = is_curve_of(slice.values);
   std::vector<std::size_t> order(slice.values.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (std::all_of(slice.values.begin(), slice.values.end(), is_number)) {
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return number_of(slice.values[a]) < number_of(slice.values[b]); });
+  if (std::all_of(slice.values.begin(), slice.values.end(), space::is_number)) {
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return space::as_number(slice.values[a]) < space::as_number(slice.values[b]);
+    });
   }
   Line curve{.name = is_curve ? "expected, with its 95 % interval" : "", .hue = 0, .x = {}, .y = {}};
   Marks points{is_curve ? "" : "expected, with its 95 % interval", Shape::kRing, 0, {}};
@@ -120,7 +112,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   std::vector<double> heights;
   for (const std::size_t i : order) {
     const insight::PredictionRow& row = slice.rows[i];
-    const double x = is_curve ? number_of(slice.values[i]) : static_cast<double>(drawing.categories.size());
+    const double x = is_curve ? space::as_number(slice.values[i]) : static_cast<double>(drawing.categories.size());
     if (!is_curve) drawing.categories.push_back(category_of(slice.values[i]));
     const double mean = facts.shown(row.mean.value_or(0.0));
     const double low = facts.shown(row.lower_95.value_or(0.0));

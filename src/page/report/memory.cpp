@@ -6,6 +6,7 @@
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
+#include "page/plan/memory_bars.h"
 #include "page/report/chosen.h"
 #include "page/report/sections.h"
 #include "report/labels.h"
@@ -16,13 +17,6 @@ namespace {
 constexpr std::size_t kMostMemoryBars = 6;
 constexpr double kLeastShown = 0.002;  // of the largest bar: thinner parts cannot be seen
 
-/// Of the drawings: small sessions are of MiB.
-struct MemoryUnit {
-  const char* name = "GiB";
-  double bytes = 1024.0 * 1024.0 * 1024.0;
-  double of(Bytes memory) const { return static_cast<double>(memory.count) / bytes; }
-};
-
 MemoryUnit unit_of(const RunFacts& facts) {
   constexpr double kLeastGib = 2.0;
   double largest = facts.session().usable_per_rank ? to_gib(*facts.session().usable_per_rank) : 0.0;
@@ -30,17 +24,6 @@ MemoryUnit unit_of(const RunFacts& facts) {
     largest = std::max(largest, to_gib(report::peak_memory_of(*trial).value_or(Bytes{0})));
   }
   return largest >= kLeastGib ? MemoryUnit() : MemoryUnit{"MiB", 1024.0 * 1024.0};
-}
-
-std::vector<BarPart> memory_parts(const forecast::MemoryTerms& terms, const MemoryUnit& unit) {
-  std::vector<BarPart> parts;
-  for (int i = 0; i < schedule::kTermCount; ++i) {
-    std::string name = schedule::to_string(static_cast<schedule::Term>(i));
-    std::replace(name.begin(), name.end(), '_', ' ');
-    parts.push_back({name, unit.of(Bytes{terms.term_bytes.at(static_cast<std::size_t>(i))})});
-  }
-  parts.push_back({"context and fragmentation", unit.of(Bytes{terms.other_bytes})});
-  return parts;
 }
 
 void drop_thin_parts(Bars& drawing, double longest) {
@@ -80,14 +63,7 @@ std::string terms_figure(const RunFacts& facts) {
   if (drawing.bars.empty()) return "";
   drop_thin_parts(drawing, longest);
   if (!is_measured) drawing.mark_name.clear();
-  if (const std::optional<Bytes> usable = facts.session().usable_per_rank) {
-    drawing.limit = unit.of(*usable);
-    drawing.limit_name = fmt::format("usable by a rank: {}", to_string(*usable));
-    longest = std::max(longest, *drawing.limit);
-  }
-  constexpr double kRoom = 1.03;
-  drawing.axis = {.title = fmt::format("{} a rank, planned", unit.name), .min = 0.0, .max = kRoom * longest};
-  drawing.axis.label = [](double memory) { return fmt::format("{:.4g}", memory); };
+  scale_memory(drawing, facts.session(), unit, longest);
   drawing.description = "Planned before anything ran; the table below has the numbers";
   const char* says =
       "Of other trials than the recommended one the name says what differs from it. One that ran out of memory "
@@ -121,12 +97,6 @@ std::string peaks_figure(const RunFacts& facts) {
 
 }  // namespace
 
-std::string memory(const RunFacts& facts) {
-  std::vector<std::string> all;
-  for (const std::string& one : {terms_figure(facts), peaks_figure(facts)}) {
-    if (!one.empty()) all.push_back(one);
-  }
-  return figures(all);
-}
+std::string memory(const RunFacts& facts) { return figures({terms_figure(facts), peaks_figure(facts)}); }
 
 }  // namespace krigtune::page

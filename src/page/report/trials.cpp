@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t kMostWithCommands = 400;
 constexpr std::size_t kLongestCommand = 1000;
 constexpr std::size_t kLongestSaid = 300;
+
+const std::vector<std::string> kFirstColumns = {"trial", "value", "gain"};
 
 std::string sort_key(const report::Cell& cell) { return cell.value ? space::to_string(*cell.value) : ""; }
 
@@ -44,42 +46,20 @@ std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool 
   return html;
 }
 
-bool is_the_same_in_all(const report::Table& table, std::size_t column) {
-  return std::all_of(table.rows.begin(), table.rows.end(), [&](const std::vector<report::Cell>& row) {
-    return row[column].text == table.rows.front()[column].text;
-  });
-}
+using ColumnOrder = std::vector<std::size_t>;
 
-// The value and the gain first: they are what is looked for, and the page is narrower than the table. What is the same
-// in all rows stands above it.
-std::vector<std::size_t> column_order(const report::Table& table) {
-  const auto is_first = [&](std::size_t i) {
-    return is_one_of(table.columns[i].name, std::array{"trial", "value", "gain"});
-  };
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const bool is_shown = is_first(i) || table.rows.size() < 2 || !is_the_same_in_all(table, i);
-    if (table.columns[i].name != "best" && is_shown) order.push_back(i);
-  }
-  std::stable_partition(order.begin(), order.end(), is_first);
+// The value and the gain first: they are what is looked for, and the page is narrower than the table.
+ColumnOrder column_order(const report::Table& table) {
+  ColumnOrder order(table.columns.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::size_t i) { return is_one_of(table.columns[i].name, kFirstColumns); });
   return order;
 }
 
-// "The same in all trials: offload_optimizer = cpu." "": nothing is.
-std::string same_in_all(const report::Table& table) {
-  std::string text;
-  for (std::size_t i = 0; i < table.columns.size() && table.rows.size() > 1; ++i) {
-    const std::string& value = table.rows.front()[i].text;
-    const bool is_column = is_one_of(table.columns[i].name, std::array{"trial", "value", "gain", "best"});
-    if (is_column || value.empty() || !is_the_same_in_all(table, i)) continue;
-    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", user_text(table.columns[i].title), user_text(value));
-  }
-  return text.empty() ? "" : paragraph(fmt::format("The same in all trials: {}.", text));
-}
-
-std::string head(const report::Table& table) {
+std::string head(const report::Table& table, const ColumnOrder& order) {
   std::string html = "<thead><tr>";
-  for (const std::size_t i : column_order(table)) {
+  for (const std::size_t i : order) {
     const report::Column& column = table.columns[i];
     html +=
         element("th", {{"scope", "col"}, {"class", column.right_aligned ? "number" : "text"}}, escaped(column.title));
@@ -87,12 +67,11 @@ std::string head(const report::Table& table) {
   return html + "<th scope=\"col\">command and files</th></tr></thead>\n";
 }
 
-std::string row(const report::Table& table, const std::vector<report::Cell>& cells, bool is_best,
-                const std::string& details) {
+std::string row(const report::Table& table, const ColumnOrder& order, const std::vector<report::Cell>& cells,
+                bool is_best, const std::string& details) {
   std::string html = fmt::format("<tr id=\"trial-{}\"{}>", cells.front().text, is_best ? " class=\"best\"" : "");
-  for (const std::size_t i : column_order(table)) {
-    const report::Column& column = table.columns[i];
-    Attributes attributes = {{"class", column.right_aligned ? "number" : "text"}};
+  for (const std::size_t i : order) {
+    Attributes attributes = {{"class", table.columns[i].right_aligned ? "number" : "text"}};
     if (const std::string key = sort_key(cells[i]); !key.empty() && key != cells[i].text)
       attributes.emplace_back("data-sort", key);
     if (i == 0) attributes.emplace_back("scope", "row");
@@ -105,15 +84,19 @@ std::string row(const report::Table& table, const std::vector<report::Cell>& cel
 }  // namespace
 
 std::string trials(const RunFacts& facts) {
-  const report::Table table = result::trial_table(facts.run());
+  report::Table table = result::trial_table(facts.run());
   if (table.rows.empty()) return "";
+  report::erase_column(table, "best");  // its row is marked
+  const std::vector<std::string> same_in_all = report::fold_constants(table, kFirstColumns);
+  const ColumnOrder order = column_order(table);
   const std::vector<const journal::Trial*>& closed = facts.closed();
   std::string rows;
   std::size_t count = 0;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (!facts.is_listed(*closed[i])) continue;
     const bool is_best = facts.best() != nullptr && facts.best()->trial == closed[i]->number;
-    rows += row(table, table.rows[i], is_best, details_of(facts, *closed[i], table.rows.size() <= kMostWithCommands));
+    rows += row(table, order, table.rows[i], is_best,
+                details_of(facts, *closed[i], table.rows.size() <= kMostWithCommands));
     ++count;
   }
   std::string html = fmt::format(
@@ -123,11 +106,12 @@ std::string trials(const RunFacts& facts) {
       count);
   if (count < table.rows.size())
     html += paragraph(fmt::format("{} of {}; trials.csv has all.", count, table.rows.size()));
-  html += same_in_all(table);
+  if (!same_in_all.empty())
+    html += paragraph(fmt::format("The same in all trials: {}.", user_text(join(same_in_all, ", "), kLongestCommand)));
   html += fmt::format(
       "<div class=\"scroll\" role=\"group\" aria-label=\"All trials\" tabindex=\"0\">\n"
       "<table class=\"sortable\" id=\"trial-table\">\n{}<tbody>\n{}</tbody></table></div>\n",
-      head(table), rows);
+      head(table, order), rows);
   for (const std::string& note : table.notes) html += paragraph(escaped(note));
   return html;
 }

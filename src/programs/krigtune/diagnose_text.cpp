@@ -115,18 +115,7 @@ Json prediction_json(const diagnose::Prediction& prediction) {
           {"samples_per_s", prediction.sequences / cost.step_time_s},
           {"sequences", json_number(prediction.sequences)},
           {"memory", memory_json(prediction)},
-          {"breakdown",
-           {{"products_s", cost.products_s},
-            {"memory_bound_s", cost.memory_bound_s},
-            {"optimizer_s", cost.optimizer_s},
-            {"exposed_comm_s", cost.exposed_comm_s},
-            {"offload_s", cost.offload_s},
-            {"bubble_s", cost.bubble_s},
-            {"idle_s", cost.idle_s},
-            {"recompute_s", cost.recompute_s},
-            {"tensor_comm_s", cost.tensor_comm_s},
-            {"data_comm_s", cost.data_comm_s},
-            {"pipeline_comm_s", cost.pipeline_comm_s}}}};
+          {"breakdown", step_parts_json(cost)}};
 }
 
 Json advice_json(const diagnose::Advice& advice) {

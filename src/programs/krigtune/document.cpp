@@ -22,6 +22,20 @@ Json emulated_json(const session::Session& session) {
   return report::is_emulated(session) ? Json(report::emulated_label(session)) : Json(nullptr);
 }
 
+Json step_parts_json(const cost::StepCost& cost) {
+  return {{"products_s", cost.products_s},
+          {"memory_bound_s", cost.memory_bound_s},
+          {"optimizer_s", cost.optimizer_s},
+          {"exposed_comm_s", cost.exposed_comm_s},
+          {"offload_s", cost.offload_s},
+          {"bubble_s", cost.bubble_s},
+          {"idle_s", cost.idle_s},
+          {"recompute_s", cost.recompute_s},
+          {"tensor_comm_s", cost.tensor_comm_s},
+          {"data_comm_s", cost.data_comm_s},
+          {"pipeline_comm_s", cost.pipeline_comm_s}};
+}
+
 Json json_or_null(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
 
 }  // namespace krigtune::cli

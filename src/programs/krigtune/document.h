@@ -1,5 +1,6 @@
 #pragma once
 #include "core/json.h"
+#include "cost/time/step_cost.h"
 #include "programs/krigtune/command.h"
 #include "session/session.h"
 
@@ -13,6 +14,9 @@ void print(const Context& context, const Json& document);
 
 /// The network's label, or null where none is emulated.
 Json emulated_json(const session::Session& session);
+
+/// Where the time of a predicted step goes, by its parts in seconds.
+Json step_parts_json(const cost::StepCost& cost);
 
 /// null where there is none.
 Json json_or_null(std::optional<double> number);

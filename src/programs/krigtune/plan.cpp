@@ -62,19 +62,10 @@ Json stage_json(const forecast::StageMemory& stage, const forecast::MemoryTerms*
 }
 
 Json cost_json(const cost::StepCost& cost) {
-  return {{"products_s", cost.products_s},
-          {"memory_bound_s", cost.memory_bound_s},
-          {"optimizer_s", cost.optimizer_s},
-          {"exposed_comm_s", cost.exposed_comm_s},
-          {"offload_s", cost.offload_s},
-          {"bubble_s", cost.bubble_s},
-          {"idle_s", cost.idle_s},
-          {"recompute_s", cost.recompute_s},
-          {"tensor_comm_s", cost.tensor_comm_s},
-          {"data_comm_s", cost.data_comm_s},
-          {"pipeline_comm_s", cost.pipeline_comm_s},
-          {"tensor_wire_bytes", json_number(cost.tensor_wire_bytes)},
-          {"data_wire_bytes", json_number(cost.data_wire_bytes)}};
+  Json json = step_parts_json(cost);
+  json["tensor_wire_bytes"] = json_number(cost.tensor_wire_bytes);
+  json["data_wire_bytes"] = json_number(cost.data_wire_bytes);
+  return json;
 }
 
 Json forecast_json(const forecast::Forecast& forecast) {
@@ -295,14 +286,8 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
       "leave it out");
 }
 
-void print_plan(const Context& context, const session::Session& session, const session::MemoryFilter& filter,
-                const forecast::Forecaster& forecaster, const forecast::PlanStudy& study, const PlanFiles& written,
-                const std::vector<forecast::Candidate>& looked_at) {
-  const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
-  if (written.html) {
-    write_atomically(*written.html, page::plan_page({session, study, answers, looked_at, session_name(session),
-                                                     minute_of(context.console.clock)}));
-  }
+void print_plan(const Context& context, const session::Session& session, const forecast::Forecaster& forecaster,
+                const forecast::PlanStudy& study, const forecast::PlanAnswers& answers, const PlanFiles& written) {
   if (!context.arguments.flag("json")) {
     print_text(forecaster, {context.console.out, session, study, answers}, written.names());
     return;
@@ -332,7 +317,12 @@ int plan_session(const Context& context) {
   if (files.csv) write_atomically(*files.csv, rows);
   if (files.trace && !write_predicted_step(context, *files.trace, session, forecaster, study)) files.trace.reset();
   say_that_it_is_a_sample(context, study);
-  print_plan(context, session, filter, forecaster, study, files, looked_at);
+  const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
+  if (files.html) {
+    write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, session_name(session),
+                                                   minute_of(context.console.clock)}));
+  }
+  print_plan(context, session, forecaster, study, answers, files);
   if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;
