@@ -36,6 +36,10 @@ struct ProcessResult {
   bool hung = false;        ///< by ProcessSpec::no_progress_s
   bool cut_short = false;   ///< by ProcessSpec::enough
   std::string start_error;  ///< not empty: it could not be started, and why
+  /// Not empty: the place where it ran ended it, for no fault of the configuration, and why: a node that failed, a
+  /// preemption, a job that an administrator cancelled. The trial is to be run again.
+  std::string lost;
+  bool out_of_memory = false;  ///< the place says so: the limit of a job's memory
   double wall_s = 0.0;
   /// The largest of the program and its descendants; never below what this process itself held at the start, because
   /// Linux counts that of a process before it became the program.
