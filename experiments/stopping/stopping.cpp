@@ -27,9 +27,8 @@ class NoisyRunner final : public trial::Runner {
   NoisyRunner(const runner::ReplayTable& table, std::string field, double noise, std::uint64_t seed)
       : table_(runner::make_replay_runner(table)), field_(std::move(field)), noise_(noise), rng_(seed, 0) {}
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& directory,
-                     const std::optional<trial::Rival>& rival) override {
-    trial::Outcome outcome = table_->run(configuration, directory, rival);
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+    trial::Outcome outcome = table_->run(configuration, context);
     auto* measured = std::get_if<trial::Measured>(&outcome);
     if (measured == nullptr || noise_ == 0.0) return outcome;
     double& value = measured->metrics.at(field_);

@@ -130,9 +130,11 @@ struct Journal::Impl {
     return lines;
   }
 
-  Lines end_lines(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us) const {
+  Lines end_lines(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
+                  const std::string& where) const {
     OutcomeRecord record = outcome_record(outcome, metric);
     record.user_attributes["wall_s"] = std::isfinite(wall_s) ? wall_s : 0.0;
+    if (!where.empty()) record.user_attributes[kWhere] = where;
     const int id = study.id_of(trial);
     Lines lines;
     for (const auto& [name, value] : record.user_attributes.items()) {
@@ -181,13 +183,14 @@ std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started
   return number;
 }
 
-bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us) {
+bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
+                  const std::string& where) {
   bool ended = false;
   impl_->append([&]() -> Impl::Lines {
     if (trial < 0 || static_cast<std::size_t>(trial) >= trials().size()) throw std::logic_error("no such trial to end");
     if (trials()[static_cast<std::size_t>(trial)].outcome) return {};
     ended = true;
-    return impl_->end_lines(trial, outcome, wall_s, ended_us);
+    return impl_->end_lines(trial, outcome, wall_s, ended_us, where);
   });
   return ended;
 }

@@ -52,6 +52,8 @@ struct Trial {
   std::optional<trial::Outcome> outcome;  ///< empty: running, unless `waiting`
   double wall_s = 0.0;
   std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
+  std::string ended_at;    ///< likewise; "": not yet, or not known
+  std::string where;       ///< it ran, as its place says ("GPUs 2,3"); "": this machine, undivided
   /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
   bool waiting = false;
 };
@@ -76,7 +78,8 @@ class Journal {
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
   /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
   /// it before.
-  bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us);
+  bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
+           const std::string& where = "");
 
  private:
   struct Impl;

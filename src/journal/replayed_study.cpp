@@ -172,7 +172,11 @@ void ReplayedStudy::add_system_attributes(std::size_t trial, const Json& attribu
 
 void ReplayedStudy::set_state(std::size_t trial, const Json& log) {
   const auto state = static_cast<TrialState>(log.at("state").get<int>());
-  if (is_finished(state)) return close(trial, state, log.at("values"));
+  if (is_finished(state)) {
+    const auto ended = log.find("datetime_complete");
+    if (ended != log.end() && ended->is_string()) trials_[trial].ended_at = *ended;
+    return close(trial, state, log.at("values"));
+  }
   const bool begins = state == TrialState::kRunning && trials_[trial].waiting;
   trials_[trial].waiting = state == TrialState::kWaiting;
   if (begins) trials_[trial].started_at = log.at("datetime_start");
@@ -182,6 +186,7 @@ void ReplayedStudy::close(std::size_t trial, TrialState state, const Json& value
   trials_[trial].outcome = outcome_from(state, values, attributes_[trial], metric_);
   trials_[trial].waiting = false;
   trials_[trial].wall_s = wall_s_from(attributes_[trial]);
+  trials_[trial].where = where_from(attributes_[trial]);
 }
 
 std::optional<std::size_t> ReplayedStudy::trial_of(const Json& log) const {

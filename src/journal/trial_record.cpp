@@ -239,4 +239,6 @@ trial::Outcome outcome_from(TrialState state, const Json& values, const Json& at
 
 double wall_s_from(const Json& attributes) { return number_attribute(attributes, "wall_s").value_or(0.0); }
 
+std::string where_from(const Json& attributes) { return text_attribute(attributes, kWhere); }
+
 }  // namespace krigtune::journal

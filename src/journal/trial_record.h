@@ -38,6 +38,8 @@ Json parse_python_json(std::string_view text);
 
 /// The user attribute that tells a trial of krigtune's from others.
 inline constexpr const char* kConfiguration = "configuration";
+/// The user attribute that says where a trial ran.
+inline constexpr const char* kWhere = "where";
 
 /// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
 /// `configuration` (JSON as text: the order of names survives every reader), strategy, asker, suggest_s, and where
@@ -63,5 +65,6 @@ OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& m
 /// failure (bad_result): other programs write to the journal, too.
 trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
 double wall_s_from(const Json& attributes);
+std::string where_from(const Json& attributes);
 
 }  // namespace krigtune::journal

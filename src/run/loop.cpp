@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -22,13 +23,15 @@ class Run {
  public:
   Run(const session::Session& session, const search::Candidates& candidates, const std::filesystem::path& directory,
       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop,
-      std::unique_ptr<RunnerPool> runners)
+      trial::Executor& executor, std::unique_ptr<RunnerPool> runners)
       : session_(session),
         candidates_(candidates),
         directory_(directory),
         clock_(clock),
         observer_(observer),
         stop_(stop),
+        sizes_(options.sizes),
+        executor_(executor),
         keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
@@ -37,20 +40,21 @@ class Run {
         proposer_(session, candidates, *strategy_, clock, options.tries,
                   current_run(session, journal_.trials(), options, clock)),
         runners_(std::move(runners)) {
-    close_trials_of_the_dead();
+    if (!executor_.survives()) close_trials_of_the_dead();
   }
 
   RunResult until_it_ends() {
     observer_.resumed(journal_.trials());
+    if (executor_.survives()) adopt_trials_of_the_dead();
     std::optional<EndReason> reason;
     while (true) {
       journal_.refresh();
       if (!reason) reason = reason_to_end();
       while (!reason && may_begin()) {
-        const std::optional<EndReason> nothing_begins = begin_one();
-        if (!nothing_begins) continue;
+        const Begun begun = begin_one();
+        if (begun.trial) continue;
         // What runs may change that.
-        if (runners_->running().empty()) reason = nothing_begins;
+        if (runners_->running().empty()) reason = begun.nothing_left;
         break;
       }
       if (runners_->running().empty() && reason) break;
@@ -69,12 +73,32 @@ class Run {
   }
 
  private:
+  /// What came of the attempt to begin a trial. Neither: it waits for room.
+  struct Begun {
+    bool trial = false;
+    std::optional<EndReason> nothing_left = std::nullopt;
+  };
+
+  // Of a tuner that died.
+  std::vector<journal::Trial> open_trials() const {
+    std::vector<journal::Trial> open;
+    for (const journal::Trial& trial : journal_.trials()) {
+      if (!trial.outcome && !trial.waiting && trial.proposal.asker == journal::Asker::kTune) open.push_back(trial);
+    }
+    return open;
+  }
+
   void close_trials_of_the_dead() {
-    const std::size_t count = journal_.trials().size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const journal::Trial& trial = journal_.trials()[i];
-      if (trial.outcome || trial.waiting || trial.proposal.asker != journal::Asker::kTune) continue;
+    for (const journal::Trial& trial : open_trials())
       journal_.end(trial.number, trial::Failed{trial::FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
+  }
+
+  // Their programs wait, run or have ended without us.
+  void adopt_trials_of_the_dead() {
+    for (const journal::Trial& trial : open_trials()) {
+      observer_.trial_begins(trial, journal_.trials());
+      runners_->start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial),
+                       sizes_.of(trial.proposal.configuration), true});
     }
   }
 
@@ -100,7 +124,7 @@ class Run {
   // What runs counts once it is closed: no more are begun than the budget has left for them.
   bool may_begin() const {
     const int running = static_cast<int>(runners_->running().size());
-    return !stop_ && runners_->has_room() &&
+    return !stop_ && running < executor_.capacity() && runners_->has_room(sizes_.least()) &&
            search::closed_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
@@ -117,20 +141,36 @@ class Run {
     result.worth = worth_of(session_, result.history, *next->outlook);
   }
 
-  // Empty: it has begun.
-  std::optional<EndReason> begin_one() {
-    std::optional<int> number;
-    while (!number) {
-      const std::optional<journal::Proposal> proposal = proposer_.next(journal_.trials());
-      if (!proposal) return reason_of_silence();
-      if (const auto reason = not_worth_running(session_, journal_.trials(), *proposal)) return reason;
-      // Empty when somebody asked in between: then the question is asked anew, on what is known now.
-      number = journal_.begin(*proposal, clock_.unix_us(), journal_.trials().size());
+  // A trial that has no room is kept until it has, whatever ends meanwhile: asked anew, smaller ones would overtake it
+  // for ever. Where a trial needs what no place has, that is its outcome.
+  Begun begin_one() {
+    if (!held_) held_ = proposer_.next(journal_.trials());
+    if (!held_) return {false, reason_of_silence()};
+    if (const auto reason = not_worth_running(session_, journal_.trials(), *held_)) {
+      held_.reset();
+      return {false, reason};
     }
+    std::string impossible;
+    trial::TrialNeeds needs;
+    try {
+      needs = sizes_.of(held_->configuration);
+      if (!runners_->has_room(needs)) return {};
+    } catch (const UserError& error) {
+      impossible = error.what();
+    }
+    const journal::Proposal proposal = *std::exchange(held_, std::nullopt);
+    // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+    const std::optional<int> number = journal_.begin(proposal, clock_.unix_us(), journal_.trials().size());
+    if (!number) return {true};
     const journal::Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
-    runners_->start(trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial));
-    return std::nullopt;
+    if (!impossible.empty()) {
+      close({trial.number, trial::Failed{trial::FailureReason::kInvalid, 0, impossible}});
+    } else {
+      runners_->start(
+          {trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
+    }
+    return {true};
   }
 
   void wait_for_one() {
@@ -139,10 +179,16 @@ class Run {
       for (const journal::Trial& trial : runners_->running()) observer_.waiting(trial);
       return;
     }
+    if (!finished->runs_again) return close(*finished);
+    observer_.trial_lost(journal_.trials()[static_cast<std::size_t>(finished->number)],
+                         std::get<trial::Failed>(finished->outcome).last_lines);
+  }
+
+  void close(const FinishedTrial& finished) {
     // Where somebody told the trial by hand, theirs is what counts.
-    journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us());
+    journal_.end(finished.number, finished.outcome, finished.wall_s, clock_.unix_us(), finished.where);
     ++trials_now_;
-    const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished->number)];
+    const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished.number)];
     was_interrupted_ = was_interrupted_ || search::is_interrupted(closed);
     observer_.trial_ended(closed, journal_.trials());
   }
@@ -160,12 +206,15 @@ class Run {
   const Clock& clock_;
   Observer& observer_;
   const std::atomic<bool>& stop_;
+  const executor::TrialSizes sizes_;
+  trial::Executor& executor_;
   const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;
   std::unique_ptr<search::Strategy> strategy_;
   Proposer proposer_;
-  std::unique_ptr<RunnerPool> runners_;  ///< the first to go: the claim lasts as long as anything runs
+  std::unique_ptr<RunnerPool> runners_;    ///< the first to go: the claim lasts as long as anything runs
+  std::optional<journal::Proposal> held_;  ///< asked, and waiting for room
   int trials_now_ = 0;
   bool was_interrupted_ = false;
 };
@@ -232,10 +281,13 @@ RunResult run_session(const session::Session& session, const search::Candidates&
     return result;
   }
   // What the runners lack must show before anything is made.
-  auto runners = std::make_unique<RunnerPool>(make_runner, options.jobs, candidates.filter(), clock);
+  const std::unique_ptr<trial::Executor> undivided = executor::make_undivided_executor(options.jobs);
+  trial::Executor& executor = options.executor != nullptr ? *options.executor : *undivided;
+  auto runners = std::make_unique<RunnerPool>(make_runner, executor, candidates.filter(), clock, stop);
+  executor.has_room(options.sizes.least());
   make_writable_directory(directory);
   // The journal's claim first: it refuses a directory in which another tune is at work.
-  Run run(session, candidates, directory, options, clock, observer, stop, std::move(runners));
+  Run run(session, candidates, directory, options, clock, observer, stop, executor, std::move(runners));
   write_run_record(directory, session, options.loop);
   return run.until_it_ends();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/clock.h"
+#include "executor/executor.h"
 #include "forecast/warm_start.h"
 #include "run/tuner.h"
 #include "runner/runner.h"
@@ -20,6 +21,8 @@ class Observer {
   }  ///< once, before the first trial; empty for a new directory
   virtual void trial_begins(const journal::Trial& /*trial*/, const search::History& /*history*/) {}
   virtual void waiting(const journal::Trial& /*trial*/) {}  ///< a few times a second while it runs
+  /// Its place was lost, for the reason `why`; it is run again.
+  virtual void trial_lost(const journal::Trial& /*trial*/, const std::string& /*why*/) {}
   /// The trial is in the journal. Exceptions end the session.
   virtual void trial_ended(const journal::Trial& /*trial*/, const search::History& /*history*/) {}
   /// Once, after the last trial, whatever ended the session; not where an exception did.
@@ -34,7 +37,10 @@ struct LoopOptions {
 
 struct RunOptions {
   LoopOptions loop;
-  int jobs = 1;                             ///< trials at a time
+  int jobs = 1;  ///< trials at a time on this machine, undivided: where there is no executor
+  /// Where trials run, and what each needs there; nullptr: see `jobs`. It must outlive the call.
+  trial::Executor* executor = nullptr;
+  executor::TrialSizes sizes = {};
   std::vector<space::Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
   std::string machine = {};  ///< that the trials are run on: another one has another clock; "": not known
   bool keep_going = false;   ///< also where trials fail alike from the beginning (kFailsAlike)
@@ -74,13 +80,14 @@ struct RunResult {
 };
 
 /// Checks everything that can be checked before anything is written, then runs trials until something ends them. The
-/// same call again goes on: trials of a process that died are closed as interrupted, nothing closed is repeated.
-/// `directory`: the run directory, made when absent; holds session.json, journal.log and, with a runner that leaves
-/// files, trials/. A session that differs from the directory's other than in budget and timeouts is a UserError that
-/// shows the difference. Three trials in a row that fail by the environment end it (kEnvironment). `make_runner` is
-/// called once for each job. With one job the same journal asks the same next question. `stop`: set it (from a signal
-/// handler) and the loop returns kInterrupted after closing the trials. Meanwhile other processes may ask and tell on
-/// the same directory; a second run_session is a UserError.
+/// same call again goes on: trials of a process that died are adopted where the executor kept them alive, and else
+/// closed as interrupted; nothing closed is repeated. `directory`: the run directory, made when absent; holds
+/// session.json, journal.log and, with a runner that leaves files, trials/. A session that differs from the directory's
+/// other than in budget, executor and timeouts is a UserError that shows the difference. Three trials in a row that
+/// fail by the environment end it (kEnvironment). `make_runner` is called once for each trial at the same time. With
+/// one trial at a time the same journal asks the same next question. `stop`: set it (from a signal handler) and the
+/// loop returns kInterrupted after closing the trials. Meanwhile other processes may ask and tell on the same
+/// directory; a second run_session is a UserError.
 RunResult run_session(const session::Session& session, const search::Candidates& candidates,
                       const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
                       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop);

@@ -41,6 +41,7 @@ Json comparable(Json record) {
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
+  record.erase("executor");  // where trials run
   record.erase(kMachine);
   for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
     if (record.value("strategy", "") != own) record.erase(own);

@@ -9,10 +9,29 @@
 
 namespace krigtune::run {
 
-RunnerPool::RunnerPool(const trial::RunnerFactory& make_runner, int jobs, const session::MemoryFilter& filter,
-                       const Clock& clock)
-    : filter_(filter), clock_(clock) {
-  for (int i = 0; i < std::max(jobs, 1); ++i) slots_.push_back({make_runner(), {}, -1});
+namespace {
+
+constexpr int kTimesRunAgain = 2;
+
+bool is_lost(const trial::Outcome& outcome) {
+  const auto* failed = std::get_if<trial::Failed>(&outcome);
+  return failed != nullptr && failed->reason == trial::FailureReason::kLost;
+}
+
+// An adopted trial began before this process did.
+double wall_s_of(const PooledTrial& pooled, double begun_s, const Clock& clock) {
+  const std::optional<std::int64_t> began_us = unix_us_of(pooled.trial.started_at);
+  if (!pooled.adopted || !began_us) return clock.now_s() - begun_s;
+  return std::max(static_cast<double>(clock.unix_us() - *began_us) * 1e-6, 0.0);
+}
+
+}  // namespace
+
+RunnerPool::RunnerPool(const trial::RunnerFactory& make_runner, trial::Executor& executor,
+                       const session::MemoryFilter& filter, const Clock& clock, const std::atomic<bool>& stop)
+    : make_runner_(make_runner), executor_(executor), filter_(filter), clock_(clock), stop_(stop) {
+  slots_.emplace_back();
+  slots_.back().runner = make_runner_();
 }
 
 RunnerPool::~RunnerPool() {
@@ -21,24 +40,47 @@ RunnerPool::~RunnerPool() {
   }
 }
 
-void RunnerPool::start(const journal::Trial& trial, const std::filesystem::path& trial_directory,
-                       const std::optional<trial::Rival>& rival) {
-  const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.trial < 0; });
-  const auto slot = static_cast<std::size_t>(free - slots_.begin());
-  running_.push_back(trial);
-  free->trial = trial.number;
-  free->thread = std::thread([=, this] { work(slot, trial, trial_directory, rival); });
+bool RunnerPool::has_room(const trial::TrialNeeds& needs) const { return lost_.empty() && executor_.has_room(needs); }
+
+void RunnerPool::start(PooledTrial trial) {
+  running_.push_back(trial.trial);
+  begin(std::move(trial), 0);
 }
 
-void RunnerPool::work(std::size_t slot, const journal::Trial& trial, const std::filesystem::path& trial_directory,
-                      const std::optional<trial::Rival>& rival) {
+void RunnerPool::begin(PooledTrial trial, int times_lost) {
+  auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& one) { return one.is_free(); });
+  if (slot == slots_.end()) {
+    slots_.emplace_back();
+    slot = std::prev(slots_.end());
+    slot->runner = make_runner_();
+  }
+  slot->place = executor_.place({trial.trial.number, trial.directory, trial.needs, trial.adopted});
+  slot->trial = std::move(trial);
+  slot->times_lost = times_lost;
+  const auto index = static_cast<std::size_t>(slot - slots_.begin());
+  slot->thread = std::thread([this, index] { work(index); });
+}
+
+// The oldest first; one that has no room holds back the others.
+void RunnerPool::begin_lost_ones() {
+  while (!lost_.empty() && !stop_ && executor_.has_room(lost_.front().trial.needs)) {
+    Lost again = std::move(lost_.front());
+    lost_.pop_front();
+    begin(std::move(again.trial), again.times);
+  }
+}
+
+void RunnerPool::work(std::size_t index) {
+  Slot& slot = slots_[index];
+  const PooledTrial& pooled = slot.trial;
   Ended ended;
-  ended.slot = slot;
-  ended.trial.number = trial.number;
+  ended.slot = index;
+  ended.trial.number = pooled.trial.number;
   try {
     const double begun_s = clock_.now_s();
-    ended.trial.outcome = run_trial(filter_, *slots_[slot].runner, trial.proposal, trial_directory, rival);
-    ended.trial.wall_s = clock_.now_s() - begun_s;
+    ended.trial.outcome = run_trial(filter_, *slot.runner, pooled.trial.proposal,
+                                    {pooled.directory, pooled.rival, *slot.place, pooled.adopted});
+    ended.trial.wall_s = wall_s_of(pooled, begun_s, clock_);
   } catch (...) {
     ended.error = std::current_exception();
   }
@@ -47,20 +89,47 @@ void RunnerPool::work(std::size_t slot, const journal::Trial& trial, const std::
   has_ended_.notify_one();
 }
 
-std::optional<FinishedTrial> RunnerPool::wait() {
+std::optional<RunnerPool::Ended> RunnerPool::next_ended() {
   constexpr std::chrono::milliseconds kTick{200};
   std::unique_lock lock(mutex_);
   if (!has_ended_.wait_for(lock, kTick, [this] { return !ended_.empty(); })) return std::nullopt;
-  const Ended ended = std::move(ended_.front());
+  Ended ended = std::move(ended_.front());
   ended_.pop_front();
-  lock.unlock();
-  Slot& slot = slots_[ended.slot];
+  return ended;
+}
+
+std::optional<FinishedTrial> RunnerPool::wait() {
+  begin_lost_ones();
+  if (!lost_.empty() && stop_) {  // there is no time to run it again
+    FinishedTrial given_up;
+    given_up.number = lost_.front().trial.trial.number;
+    given_up.outcome = trial::Failed{trial::FailureReason::kInterrupted, 0, ""};
+    lost_.pop_front();
+    forget(given_up.number);
+    return given_up;
+  }
+  std::optional<Ended> ended = next_ended();
+  if (!ended) return std::nullopt;
+  Slot& slot = slots_[ended->slot];
   slot.thread.join();
-  slot.trial = -1;
-  running_.erase(std::find_if(running_.begin(), running_.end(),
-                              [&](const journal::Trial& trial) { return trial.number == ended.trial.number; }));
-  if (ended.error) std::rethrow_exception(ended.error);
-  return ended.trial;
+  ended->trial.where = slot.place->where();
+  slot.place.reset();
+  if (ended->error) {
+    forget(ended->trial.number);
+    std::rethrow_exception(ended->error);
+  }
+  ended->trial.runs_again = is_lost(ended->trial.outcome) && slot.times_lost < kTimesRunAgain;
+  if (ended->trial.runs_again) {
+    slot.trial.adopted = false;
+    lost_.push_back({std::move(slot.trial), slot.times_lost + 1});
+  } else {
+    forget(ended->trial.number);
+  }
+  return ended->trial;
+}
+
+void RunnerPool::forget(int number) {
+  std::erase_if(running_, [number](const journal::Trial& trial) { return trial.number == number; });
 }
 
 std::optional<trial::Rival> rival_of(const session::Session& session, const search::Candidates& candidates,

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,12 +23,17 @@ namespace krigtune::run {
 /// also where it only expects it (strategies ask nothing that cannot fit, as far as the trials before say); else what
 /// the runner says. The baseline of a program other than ours is run whatever is planned: the user trains with it.
 inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runner& runner,
-                                const journal::Proposal& proposal, const std::filesystem::path& trial_directory,
-                                const std::optional<trial::Rival>& rival = {}) {
+                                const journal::Proposal& proposal, const trial::RunContext& context) {
   const bool is_foreseen = filter.is_exact() || proposal.strategy == search::kTryStrategy;
   const std::optional<plan::MemoryVerdict> memory = is_foreseen ? filter.planned(proposal.configuration) : std::nullopt;
   if (memory && memory->verdict == plan::Verdict::kTooLarge) return trial::OutOfMemory{memory->predicted, true};
-  return runner.run(proposal.configuration, trial_directory, rival);
+  return runner.run(proposal.configuration, context);
+}
+/// The same on this machine.
+inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runner& runner,
+                                const journal::Proposal& proposal, const std::filesystem::path& trial_directory) {
+  trial::ThisMachine here;
+  return run_trial(filter, runner, proposal, {trial_directory, std::nullopt, here});
 }
 
 /// A trial that a runner is done with.
@@ -34,24 +41,39 @@ struct FinishedTrial {
   int number = 0;
   trial::Outcome outcome;
   double wall_s = 0.0;
+  std::string where = {};  ///< as its place says it
+  /// Its place was lost: it is no fault of the configuration, and the trial is run again by itself.
+  bool runs_again = false;
 };
 
-/// Runs up to so many trials at the same time, each by a runner of its own in a thread of its own.
+/// What a trial is started with.
+struct PooledTrial {
+  journal::Trial trial;
+  std::filesystem::path directory;
+  std::optional<trial::Rival> rival = {};
+  trial::TrialNeeds needs = {};
+  bool adopted = false;  ///< an earlier process has started its program
+};
+
+/// Runs trials at the same time, each by a runner of its own in a thread of its own, at places that the executor gives.
+/// A trial whose place was lost is run again before any other begins, twice at most; then it has failed.
 /// Its methods are for one thread; the destructor waits for what runs.
 class RunnerPool {
  public:
-  /// `filter` and `clock` must outlive it.
-  RunnerPool(const trial::RunnerFactory& make_runner, int jobs, const session::MemoryFilter& filter,
-             const Clock& clock);
+  /// They must outlive it. Makes one runner at once, so that what it lacks shows, and more as they are needed. `stop`:
+  /// once true, nothing is run again.
+  RunnerPool(const trial::RunnerFactory& make_runner, trial::Executor& executor, const session::MemoryFilter& filter,
+             const Clock& clock, const std::atomic<bool>& stop);
   ~RunnerPool();
   RunnerPool(const RunnerPool&) = delete;
   RunnerPool& operator=(const RunnerPool&) = delete;
 
-  bool has_room() const { return running_.size() < slots_.size(); }
+  /// Whether a trial of that size can begin now. Throws UserError where it never can.
+  bool has_room(const trial::TrialNeeds& needs) const;
+  /// Those that wait to be run again included.
   const std::vector<journal::Trial>& running() const { return running_; }
-  /// has_room() must hold.
-  void start(const journal::Trial& trial, const std::filesystem::path& trial_directory,
-             const std::optional<trial::Rival>& rival);
+  /// has_room() must hold, but for an adopted trial.
+  void start(PooledTrial trial);
   /// Waits a fraction of a second at most for one that ends. Throws what its runner threw.
   std::optional<FinishedTrial> wait();
 
@@ -59,19 +81,33 @@ class RunnerPool {
   struct Slot {
     std::unique_ptr<trial::Runner> runner;
     std::thread thread;  ///< joinable while a trial is in it
-    int trial = -1;
+    std::unique_ptr<trial::Place> place;
+    PooledTrial trial;
+    int times_lost = 0;
+    bool is_free() const { return place == nullptr; }
   };
   struct Ended {
     std::size_t slot = 0;
     FinishedTrial trial;
     std::exception_ptr error;
   };
-  void work(std::size_t slot, const journal::Trial& trial, const std::filesystem::path& trial_directory,
-            const std::optional<trial::Rival>& rival);
+  struct Lost {
+    PooledTrial trial;
+    int times = 0;
+  };
+  void begin(PooledTrial trial, int times_lost);
+  void begin_lost_ones();
+  void work(std::size_t slot);
+  std::optional<Ended> next_ended();
+  void forget(int number);
 
+  trial::RunnerFactory make_runner_;
+  trial::Executor& executor_;
   const session::MemoryFilter& filter_;
   const Clock& clock_;
-  std::vector<Slot> slots_;
+  const std::atomic<bool>& stop_;
+  std::deque<Slot> slots_;  ///< those in use stay where they are
+  std::deque<Lost> lost_;
   std::vector<journal::Trial> running_;
   std::mutex mutex_;  // of ended_
   std::condition_variable has_ended_;

@@ -162,6 +162,8 @@ trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_fiel
     return failed(trial::FailureReason::kEnvironment, end, "krigtune-bench does not start: " + process.start_error);
   }
   if (process.stopped) return failed(trial::FailureReason::kInterrupted, end);
+  if (!process.lost.empty()) return failed(trial::FailureReason::kLost, end, process.lost);
+  if (process.out_of_memory) return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
   // Unless it had come to its own end in the meantime.
   if (process.cut_short && end.bound && process.exit_code != BenchExit::kOk) return trial::Bounded{*end.bound};
   if (process.timed_out) {
@@ -196,11 +198,11 @@ class BenchRunner final : public trial::Runner {
  public:
   BenchRunner(BenchJob job, const Clock& clock) : job_(std::move(job)), clock_(clock) {}
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
-                     const std::optional<trial::Rival>& rival) override {
-    const trial::TrialFiles files(trial_dir);
-    std::filesystem::remove(heartbeat(files));
-    trial::ProcessSpec spec = prepare(configuration, files);
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+    const trial::TrialFiles files(context.dir);
+    const std::optional<trial::Rival>& rival = context.rival;
+    if (!context.adopted) std::filesystem::remove(heartbeat(files));
+    trial::ProcessSpec spec = prepare(configuration, files, context.adopted);
     BenchEnd end;
     end.limit_is_the_sessions = !job_.spec.memory_limit_gib;
     trial::ProgressLines progress(heartbeat(files));
@@ -208,11 +210,11 @@ class BenchRunner final : public trial::Runner {
     if (rival && job_.spec.early_end && rival->metric == job_.metric_field) {
       spec.enough = [&] { return is_lost(*rival, progress, provisional, end); };
     }
-    end.process = trial::run_process(spec, clock_);
+    end.process = context.place.run(spec, clock_);
     end.last_lines = trial::last_lines(read_text(spec.stderr_file));
     end.last_heartbeat = last_line(trial::read_tail(heartbeat(files), kHeartbeatBytes));
     end.document = bench_document(read_text(spec.stdout_file));
-    trial::write_exit(files, end.process);
+    trial::write_exit(files, end.process, context.place.where());
     trial::Outcome outcome = bench_outcome(end, job_.metric_field);
     if (std::holds_alternative<trial::Bounded>(outcome)) end.document = bounded_document(provisional);
     if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
@@ -239,7 +241,8 @@ class BenchRunner final : public trial::Runner {
     return document;
   }
 
-  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files) const {
+  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files,
+                             bool adopted) const {
     const Json config = {{"workload", workload::to_json(job_.workload)},
                          {"cluster", workload::to_json(job_.cluster)},
                          {"memory", workload::to_json(job_.memory)},
@@ -254,7 +257,7 @@ class BenchRunner final : public trial::Runner {
     if (bench.memory_limit_gib) {
       spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
     }
-    trial::write_inputs(files, config, spec);
+    trial::write_inputs(files, config, spec, adopted);
     spec.timeout_s = bench.timeout_s;
     spec.stop = job_.stop;
     spec.no_progress_s = kSlack * bench.hang_s;

@@ -61,13 +61,13 @@ class CommandRunner final : public trial::Runner {
     for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
   }
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
-                     const std::optional<trial::Rival>& rival) override {
-    const trial::TrialFiles files(trial_dir);
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+    const trial::TrialFiles files(context.dir);
+    const std::optional<trial::Rival>& rival = context.rival;
     trial::ProcessSpec spec;
     std::optional<CommandMeasure> measure;
     try {
-      spec = prepare(configuration, files);
+      spec = prepare(configuration, files, context);
       if (!job_.spec.measure.metrics.empty()) measure.emplace(job_, configuration, files, spec).watch(spec, rival);
     } catch (const UserError& error) {  // a value that has no words, or an expression that is undefined
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
@@ -82,8 +82,8 @@ class CommandRunner final : public trial::Runner {
         return end.bound.has_value();
       };
     }
-    end.process = trial::run_process(spec, clock_);
-    trial::write_exit(files, end.process);
+    end.process = context.place.run(spec, clock_);
+    trial::write_exit(files, end.process, context.place.where());
     const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     end.standard_output = trial::read_tail(spec.stdout_file, kCommandTailBytes);
@@ -110,17 +110,28 @@ class CommandRunner final : public trial::Runner {
                                    rival);
   }
 
-  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files) const {
-    std::error_code ignored;
-    std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
-    std::filesystem::remove_all(progress_file(files), ignored);
-    const JobCommand::Start start =
-        command_.start(configuration, {.dir = files.dir.string(),
-                                       .config = files.config().string(),
-                                       .result = files.result().string(),
-                                       .trial = trial_number(files.dir),
-                                       .port = command_.uses("port") ? trial::free_port() : 0});
-    write_job_files(start, files.dir);
+  // {port} is the place's, or else one that is free now.
+  trial::TrialNames names_of(const trial::TrialFiles& files, const trial::Place& place) const {
+    const trial::PlaceFacts facts = place.facts();
+    const bool needs_port = facts.port == 0 && command_.uses("port");
+    return {.dir = files.dir.string(),
+            .config = files.config().string(),
+            .result = files.result().string(),
+            .trial = trial_number(files.dir),
+            .port = needs_port ? trial::free_port() : facts.port,
+            .slot = facts.slot,
+            .gpus = trial::gpu_list(facts.gpus)};
+  }
+
+  trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files,
+                             const trial::RunContext& context) const {
+    const JobCommand::Start start = command_.start(configuration, names_of(files, context.place));
+    if (!context.adopted) {
+      std::error_code ignored;
+      std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
+      std::filesystem::remove_all(progress_file(files), ignored);
+      write_job_files(start, files.dir);
+    }
     trial::ProcessSpec spec;
     spec.argv = start.argv;
     spec.timeout_s = job_.spec.timeout_s;
@@ -130,7 +141,7 @@ class CommandRunner final : public trial::Runner {
     spec.environment = start.environment;
     spec.no_progress_s = job_.spec.no_progress_s;
     spec.progress_files = {files.result(), progress_file(files)};
-    trial::write_inputs(files, space::to_json(configuration), spec);
+    trial::write_inputs(files, space::to_json(configuration), spec, context.adopted);
     return spec;
   }
 

@@ -23,6 +23,7 @@ class Ending {
                     fmt::format("'{}' does not start: {}", job_.spec.argv.front(), process_.start_error));
     }
     if (process_.stopped) return failed(trial::FailureReason::kInterrupted, "");
+    if (!process_.lost.empty()) return failed(trial::FailureReason::kLost, process_.lost);
     const CommandResult result = read_result();
     if (result.names_failure) return named(result.outcome);
     const bool before_its_end = process_.exit_code != 0 || end_.measured;
@@ -87,7 +88,7 @@ class Ending {
     const bool by_killer = was_killed() && end_.oom_kills.value_or(1) > 0;
     const auto complaint = memory_complaint();
     if (complaint) return trial::OutOfMemory{complaint->requested, false};
-    if (by_code || by_killer) return trial::OutOfMemory{};
+    if (by_code || by_killer || process_.out_of_memory) return trial::OutOfMemory{};
     return std::nullopt;
   }
 

@@ -28,15 +28,15 @@ struct CommandEnd {
 };
 
 /// What became of the trial. The first that holds:
-///   it did not start: environment; krigtune was stopped: interrupted;
+///   it did not start: environment; krigtune was stopped: interrupted; its place was lost: lost;
 ///   the result's status is oom or failed: that;
 ///   krigtune ended it because it was surely worse than the best, before its own end: bounded;
 ///   all steps that were to be measured are in its output: measured, whatever the exit code;
 ///   krigtune ended it for its time or its silence: out of memory where its output says so (when one rank runs out, the
 ///   others wait for it for ever), else timeout or hang;
 ///   exit code 0 and a good result: measured;
-///   an exit code of `spec.oom_exit_codes`, a SIGKILL of the OOM killer's, or an output that says so: out of memory;
-///   exit code 0: bad_result; any other: crash.
+///   an exit code of `spec.oom_exit_codes`, a SIGKILL of the OOM killer's, the place's word, or an output that says so:
+///   out of memory; exit code 0: bad_result; any other: crash.
 /// A SIGKILL that krigtune did not send (seen as the exit codes 137 = 128 + 9 of shells and 247 = -9 of DeepSpeed's
 /// launcher, too) is the OOM killer's where its count in /proc/vmstat has risen or the kernel keeps none.
 /// `patterns`: those of the spec.

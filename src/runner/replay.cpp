@@ -132,8 +132,7 @@ class ReplayRunner final : public trial::Runner {
  public:
   explicit ReplayRunner(const ReplayTable& table) : table_(table) {}
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-                     const std::optional<trial::Rival>& /*rival*/) override {
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& /*context*/) override {
     if (!table_.contains(configuration)) {
       return trial::Failed{trial::FailureReason::kInvalid, 0, "the table has no row for " + configuration.text()};
     }

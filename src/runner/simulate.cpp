@@ -142,11 +142,10 @@ class SimulateRunner final : public trial::Runner {
         memory_(job_.workload, job_.cluster, job_.memory, hidden_.memory),
         limit_(workload::memory_limit_per_rank(job_.memory, job_.cluster)) {}
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& /*trial_dir*/,
-                     const std::optional<trial::Rival>& rival) override {
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
     try {
       const trial::Outcome outcome = outcome_of(configuration);
-      return job_.spec.early_end && rival ? raced(outcome, *rival) : outcome;
+      return job_.spec.early_end && context.rival ? raced(outcome, *context.rival) : outcome;
     } catch (const UserError& error) {
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }

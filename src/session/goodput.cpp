@@ -34,16 +34,15 @@ class GoodputRunner final : public trial::Runner {
       : session_(session), runner_(std::move(runner)) {}
 
   // A rival's goodput is the throughput that this configuration would need to match it.
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
-                     const std::optional<trial::Rival>& rival) override {
-    std::optional<trial::Rival> in_throughput = rival;
-    if (in_throughput) {
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+    trial::RunContext in_throughput = context;
+    if (in_throughput.rival) {
       const double efficiency = efficiency_of(session_, configuration);
-      in_throughput->metric = session_.objective.throughput_field;
-      in_throughput->value /= efficiency;
-      in_throughput->value_sem /= efficiency;
+      in_throughput.rival->metric = session_.objective.throughput_field;
+      in_throughput.rival->value /= efficiency;
+      in_throughput.rival->value_sem /= efficiency;
     }
-    return with_goodput(session_, configuration, runner_->run(configuration, trial_dir, in_throughput));
+    return with_goodput(session_, configuration, runner_->run(configuration, in_throughput));
   }
 
  private:

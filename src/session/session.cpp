@@ -34,6 +34,13 @@ runner::RunnerSpec read_runner_or_default(const Session& session, JsonObject& ro
   return session.workload ? runner::RunnerSpec(runner::BenchSpec()) : runner::RunnerSpec(runner::NoRunner());
 }
 
+void read_executor_block(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
+  const Json* json = root.find("executor");
+  if (json == nullptr) return;
+  session.executor = executor::read_executor(*json, root.source(), "/executor", base_dir);
+  executor::check_executor(session.executor, session.space, JsonObject(*json, root.source(), "/executor"));
+}
+
 // Left out in the file, whose program trains follows from the runner, and the schedule from the program.
 void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
@@ -214,6 +221,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   check_fixed(session, root);
   session.assumptions = assumptions_of(session, root);
   session.objective = read_objective(root.find("objective"), source, "/objective", runner::traits_of(session.runner));
+  read_executor_block(session, root, base_dir);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
   session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
@@ -256,6 +264,7 @@ Json resolved(const Session& session) {
     json["objective"]["base_batch"] = json_number(noise->base_batch);
   }
   json["runner"] = runner::to_json(session.runner);
+  json["executor"] = executor::to_json(session.executor);
   json["budget"] = to_json(session.budget);
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);

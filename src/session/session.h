@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/executor.h"
 #include "runner/runner.h"
 #include "space/space.h"
 #include "workload/workload.h"
@@ -98,6 +99,7 @@ struct Session {
   std::vector<Assumption> assumptions;           ///< of predictions
   Objective objective;
   runner::RunnerSpec runner;
+  executor::ExecutorSpec executor;
   Budget budget;
   GridOptions grid;
   StagewiseOptions stagewise;

@@ -55,6 +55,7 @@ Json session_schema() {
                       {"constraints", constraints},
                       {"objective", objective_schema()},
                       {"runner", runner::runner_schema()},
+                      {"executor", executor::executor_schema()},
                       {"budget", budget_schema()},
                       {"grid", grid_schema()},
                       {"stagewise", stagewise_schema()},
@@ -178,14 +179,15 @@ std::string section(const std::string& title, const Json& block, Nested nested =
   return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block, nested));
 }
 
-std::string runner_sections(const Json& runner) {
+// `name`: of the block that comes in kinds.
+std::string sections_of_kinds(const char* name, const Json& schema) {
   std::string text;
-  for (const Json& kind : runner["allOf"]) {
+  for (const Json& kind : schema["allOf"]) {
     const Json& block = kind["then"];
     const Json& word = block["properties"]["kind"];
-    const std::string name =
+    const std::string of_kind =
         word.contains("const") ? word["const"].get<std::string>() : word["enum"].front().get<std::string>();
-    text += section(fmt::format("`runner` of kind `{}`", name), block, Nested::kHere);
+    text += section(fmt::format("`{}` of kind `{}`", name, of_kind), block, Nested::kHere);
   }
   return text;
 }
@@ -219,7 +221,8 @@ std::string session_reference() {
       "What\n"
       "krigtune knows by name: [parameters.md](parameters.md).\n\n";
   text += "A range:\n\n" + table_of(parameter["anyOf"][3]) + "\nA list:\n\n" + table_of(parameter["anyOf"][4]) + "\n";
-  text += section("`objective`", blocks["objective"]) + runner_sections(blocks["runner"]);
+  text += section("`objective`", blocks["objective"]) + sections_of_kinds("runner", blocks["runner"]);
+  text += sections_of_kinds("executor", blocks["executor"]);
   text += section("`budget`", blocks["budget"]) + section("`grid`", blocks["grid"]);
   text += section("`stagewise`", blocks["stagewise"]);
   text += section("`memory`", blocks["memory"]);

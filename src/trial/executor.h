@@ -51,6 +51,14 @@ class Place {
   virtual std::string where() const = 0;
 };
 
+/// This machine, undivided: nothing is set and nothing is taken.
+class ThisMachine final : public Place {
+ public:
+  PlaceFacts facts() const override { return {}; }
+  ProcessResult run(const ProcessSpec& spec, const Clock& clock) override { return run_process(spec, clock); }
+  std::string where() const override { return ""; }
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -58,8 +66,12 @@ class Executor {
   virtual int capacity() const = 0;
   /// True where a trial of that size can start at once. Throws UserError where it never can, and says why.
   virtual bool has_room(const TrialNeeds& needs) const = 0;
-  /// Takes a place. has_room() must hold. Thread-compatible: one thread begins trials, Place::run is for others.
+  /// Takes a place. has_room() must hold, but for an adopted trial: what runs already has its place, and those of an
+  /// earlier process are all taken before any new trial begins. Thread-compatible: one thread begins trials, Place::run
+  /// is for others.
   virtual std::unique_ptr<Place> place(const TrialTask& task) = 0;
+  /// GPUs of a trial whose size nobody states ("gpus_per_trial": "auto"). Empty: those of the session's cluster.
+  virtual std::optional<int> usual_gpus() const { return std::nullopt; }
   /// True where trials go on without this process, so that the next one may adopt them.
   virtual bool survives() const = 0;
 };

@@ -6,12 +6,13 @@
 namespace krigtune::trial {
 namespace {
 
-constexpr std::array<std::pair<FailureReason, const char*>, 8> kReasons = {{
+constexpr std::array<std::pair<FailureReason, const char*>, 9> kReasons = {{
     {FailureReason::kTimeout, "timeout"},
     {FailureReason::kHang, "hang"},
     {FailureReason::kCrash, "crash"},
     {FailureReason::kInvalid, "invalid"},
     {FailureReason::kInterrupted, "interrupted"},
+    {FailureReason::kLost, "lost"},
     {FailureReason::kBadResult, "bad_result"},
     {FailureReason::kEnvironment, "environment"},
     {FailureReason::kNotApplied, "not_applied"},

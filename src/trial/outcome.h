@@ -11,9 +11,19 @@
 
 namespace krigtune::trial {
 
-enum class FailureReason { kTimeout, kHang, kCrash, kInvalid, kInterrupted, kBadResult, kEnvironment, kNotApplied };
+enum class FailureReason {
+  kTimeout,
+  kHang,
+  kCrash,
+  kInvalid,
+  kInterrupted,
+  kBadResult,
+  kEnvironment,
+  kNotApplied,
+  kLost,
+};
 /// timeout, hang, crash, invalid, interrupted, bad_result, environment, not_applied (it trained something else than the
-/// configuration says).
+/// configuration says), lost (the place where it ran ended it, again and again).
 const char* to_string(FailureReason reason);
 FailureReason failure_reason_from(const std::string& text);  ///< unknown words: kCrash
 

@@ -350,11 +350,17 @@ std::vector<space::Parameter> with_fixed(const space::Space& space) {
 }
 
 NamedValues values_of_trial(const TrialNames& trial) {
-  return {{"dir", trial.dir},     {"config", trial.config}, {"result", trial.result},
-          {"trial", trial.trial}, {"port", trial.port},     {"slot", trial.slot}};
+  return {{"dir", trial.dir},   {"config", trial.config}, {"result", trial.result}, {"trial", trial.trial},
+          {"port", trial.port}, {"slot", trial.slot},     {"gpus", trial.gpus}};
 }
 
 }  // namespace
+
+std::string gpu_list(const std::vector<int>& gpus) {
+  std::string text;
+  for (const int gpu : gpus) text += (text.empty() ? "" : ",") + std::to_string(gpu);
+  return text;
+}
 
 bool is_name_of_trial(std::string_view name) { return values_of_trial({}).contains(name); }
 
@@ -364,7 +370,7 @@ JobNames::JobNames(const space::Space& space)
       fixed_(space.facts().fixed),
       well_known_(space.facts().well_known),
       vocabulary_(parameters_, space.facts()) {
-  for (const char* text : {"config", "result", "dir"}) known_.push_back({text, space::Kind::kText});
+  for (const char* text : {"config", "result", "dir", "gpus"}) known_.push_back({text, space::Kind::kText});
   for (const char* number : {"trial", "port", "slot"}) known_.push_back({number, space::Kind::kNumber});
   std::vector<std::string> names = vocabulary_.names();
   if (vocabulary_.derives_accumulation()) names.emplace_back(space::kAccumulation);

@@ -66,7 +66,10 @@ struct TrialNames {
   std::int64_t trial = 0;  ///< its number
   std::int64_t port = 0;   ///< free for TCP when the trial began
   std::int64_t slot = 0;   ///< of trials at the same time
+  std::string gpus = {};   ///< as gpu_list writes them; "": all of the machine's, or known to a scheduler alone
 };
+/// "2,3", as CUDA_VISIBLE_DEVICES takes them.
+std::string gpu_list(const std::vector<int>& gpus);
 
 bool is_name_of_trial(std::string_view name);  ///< one of these
 
@@ -75,7 +78,7 @@ using NamedValues = std::map<std::string, space::Value, std::less<>>;
 space::Expression::Lookup lookup_in(const NamedValues& values);  ///< `values` must outlive it
 
 /// The names that a session's commands may use: its parameters and what it fixes, the facts of the job that its
-/// constraints may use (space/vocabulary.h), and config, result, dir, trial, port and slot.
+/// constraints may use (space/vocabulary.h), and config, result, dir, trial, port, slot and gpus.
 class JobNames {
  public:
   explicit JobNames(const space::Space& space);  ///< copies what it needs

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "space/space.h"
+#include "trial/executor.h"
 #include "trial/outcome.h"
 #include "workload/workload.h"
 
@@ -23,15 +24,29 @@ class ReplayTable;
 
 namespace krigtune::trial {
 
+/// What surrounds one trial.
+struct RunContext {
+  std::filesystem::path dir;   ///< of the trial; it exists, and a runner without files leaves it empty
+  std::optional<Rival> rival;  ///< then it may be ended, as Bounded, once it is surely worse
+  Place& place;                ///< where its programs run
+  /// The trial's program was started by an earlier process and may have left its results already: nothing in `dir` is
+  /// removed or written anew, and `place` waits for the program that runs (TrialTask::adopted).
+  bool adopted = false;
+};
+
 /// Runs one configuration to its end. Thread-compatible; one call at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// `trial_dir` exists; a runner without files leaves it empty. A trial that fails is an Outcome, no exception; with a
-  /// rival it may be ended, as Bounded, once it is surely worse.
-  virtual Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
-                      const std::optional<Rival>& rival) = 0;
-  Outcome run(const space::Configuration& c, const std::filesystem::path& dir) { return run(c, dir, std::nullopt); }
+  /// A trial that fails is an Outcome, no exception. One whose place was lost (ProcessResult::lost) is Failed with the
+  /// reason kLost and the place's words: it is run again and not held against the configuration.
+  virtual Outcome run(const space::Configuration& configuration, const RunContext& context) = 0;
+  /// The same on this machine.
+  Outcome run(const space::Configuration& configuration, const std::filesystem::path& dir,
+              const std::optional<Rival>& rival = std::nullopt) {
+    ThisMachine here;
+    return run(configuration, RunContext{dir, rival, here});
+  }
 };
 
 /// Makes a runner of its own for each who runs trials at the same time. May be called from several threads.

@@ -34,18 +34,21 @@ std::string environment_text(const ProcessSpec& spec) {
 
 }  // namespace
 
-void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec) {
+void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec, bool adopted) {
   spec.stdout_file = files.standard_output();
   spec.stderr_file = files.standard_error();
+  if (adopted) return;
   write_atomically(files.config(), config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_atomically(files.dir / "cmd.txt", shell_line(spec.argv) + "\n");
   write_atomically(files.dir / "env.txt", environment_text(spec));
 }
 
-void write_exit(const TrialFiles& files, const ProcessResult& result) {
-  const Json exit = {{"exit_code", result.exit_code}, {"signal", result.signal},
-                     {"timed_out", result.timed_out}, {"hung", result.hung},
-                     {"wall_s", result.wall_s},       {"peak_rss_bytes", result.peak_rss_bytes}};
+void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where) {
+  Json exit = {{"exit_code", result.exit_code}, {"signal", result.signal}, {"timed_out", result.timed_out},
+               {"hung", result.hung},           {"wall_s", result.wall_s}, {"peak_rss_bytes", result.peak_rss_bytes}};
+  if (result.out_of_memory) exit["out_of_memory"] = true;
+  if (!result.lost.empty()) exit["lost"] = result.lost;
+  if (!where.empty()) exit["where"] = where;
   write_atomically(files.dir / "exit.json", exit.dump(2) + "\n");
 }
 

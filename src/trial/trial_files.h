@@ -26,10 +26,11 @@ struct TrialFiles {
 
 /// config.json, cmd.txt and env.txt, and where `spec` sends its output. Of the environment only what can change a
 /// measurement, because run directories are passed on and a whole environment holds people's tokens.
-void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec);
+/// Of an adopted trial they are there, and only `spec` is set.
+void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec, bool adopted = false);
 
-/// exit.json.
-void write_exit(const TrialFiles& files, const ProcessResult& result);
+/// exit.json. `where`: as its place says it; "": not said.
+void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where = "");
 
 /// The last or the first `bytes` of the file; "" where it cannot be read.
 std::string read_head(const std::filesystem::path& file, std::size_t bytes);

@@ -40,12 +40,11 @@ class FakeRunner final : public trial::Runner {
  public:
   using Answer = std::function<trial::Outcome(const space::Configuration&)>;
   explicit FakeRunner(Answer answer) : answer_(std::move(answer)) {}
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path&,
-                     const std::optional<trial::Rival>& rival) override {
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
     {
       const std::lock_guard lock(mutex_);
       asked.push_back(configuration);
-      rivals.push_back(rival);
+      rivals.push_back(context.rival);
     }
     return answer_(configuration);
   }
@@ -62,9 +61,8 @@ inline trial::RunnerFactory sharing(trial::Runner& runner) {
   class Shared final : public trial::Runner {
    public:
     explicit Shared(trial::Runner& one) : one_(one) {}
-    trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& directory,
-                       const std::optional<trial::Rival>& rival) override {
-      return one_.run(configuration, directory, rival);
+    trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+      return one_.run(configuration, context);
     }
 
    private:

@@ -112,10 +112,9 @@ TEST(Goodput, OfARivalIsTheThroughputThatMatchesIt) {
   class Capturing final : public trial::Runner {
    public:
     explicit Capturing(std::optional<trial::Rival>& seen) : seen_(seen) {}
-    trial::Outcome run(const space::Configuration&, const std::filesystem::path&,
-                       const std::optional<trial::Rival>& rival) override {
-      seen_ = rival;
-      return trial::Bounded{0.9 * rival->value};
+    trial::Outcome run(const space::Configuration&, const trial::RunContext& context) override {
+      seen_ = context.rival;
+      return trial::Bounded{0.9 * context.rival->value};
     }
 
    private:

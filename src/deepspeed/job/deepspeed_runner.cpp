@@ -53,11 +53,11 @@ class DeepSpeedRunner final : public trial::Runner {
     trial::refuse_missing_script(command_.argv, job_.spec.working_directory);
   }
 
-  trial::Outcome run(const space::Configuration& configuration, const std::filesystem::path& trial_dir,
-                     const std::optional<trial::Rival>& rival) override {
-    Prepared trial{DsTrialFiles(trial_dir), {}, {}};
+  trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
+    const std::optional<trial::Rival>& rival = context.rival;
+    Prepared trial{DsTrialFiles(context.dir), {}, {}};
     try {
-      prepare(configuration, trial);
+      prepare(configuration, context, trial);
     } catch (const UserError& error) {  // of this configuration: the next one may do
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
@@ -72,29 +72,32 @@ class DeepSpeedRunner final : public trial::Runner {
       return bound.has_value();
     };
     const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
-    const trial::ProcessResult process = trial::run_process(trial.process, clock_);
+    const trial::ProcessResult process = context.place.run(trial.process, clock_);
     const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
     DsEnd end = end_of(process, trial.process);
     if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     steps.finish(end.standard_output);
     end.steps = steps.count();
-    trial::write_exit(trial::TrialFiles(trial_dir), process);
+    trial::write_exit(trial::TrialFiles(context.dir), process, context.place.where());
     return finish(process, end, steps, {bound, memory.growth()}, trial.files);
   }
 
  private:
-  void prepare(const space::Configuration& configuration, Prepared& trial) const {
-    const DsTrialFiles& files = trial.files;
-    const trial::TrialFiles plain(files.dir);
+  // What an earlier run of the same trial has left: DeepSpeed appends.
+  static void remove_old(const DsTrialFiles& files) {
     std::error_code ignored;
-    for (const auto& old : {files.monitor(), files.metrics(), plain.result()}) {
-      std::filesystem::remove_all(old, ignored);  // of an earlier run of the same trial: DeepSpeed appends
-    }
+    for (const auto& old : {files.monitor(), files.metrics(), trial::TrialFiles(files.dir).result()})
+      std::filesystem::remove_all(old, ignored);
+  }
+
+  void prepare(const space::Configuration& configuration, const trial::RunContext& context, Prepared& trial) const {
+    const DsTrialFiles& files = trial.files;
+    if (!context.adopted) remove_old(files);
     const space::Configuration chosen =
         at_the_flags_batch(configuration, command_, mappings_, ds_config_, job_.ranks, source_);
     trial.ds_config = with_measurement(with_values(ds_config_, chosen, DsUse::kTrial, job_.ranks, source_), files,
                                        job_.spec.steps, job_.version);
-    write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
+    if (!context.adopted) write_atomically(files.ds_config(), ds_config_text(trial.ds_config));
     trial::ProcessSpec& process = trial.process;
     const bool as_text = job_.spec.config_as == DsConfigAs::kBase64;
     const std::string config = as_text ? ds_config_base64(trial.ds_config) : files.ds_config().string();
@@ -107,7 +110,7 @@ class DeepSpeedRunner final : public trial::Runner {
     trial::unbuffer_python(process.environment);
     process.no_progress_s = job_.spec.no_progress_s;
     process.progress_files = {files.metrics(), files.times("forward"), files.times("backward"), files.times("step")};
-    trial::write_inputs(plain, space::to_json(configuration), process);
+    trial::write_inputs(trial::TrialFiles(files.dir), space::to_json(configuration), process, context.adopted);
   }
 
   DsEnd end_of(const trial::ProcessResult& process, const trial::ProcessSpec& spec) const {
@@ -148,6 +151,7 @@ class DeepSpeedRunner final : public trial::Runner {
                            fmt::format("'{}' does not start: {}", command_.argv.front(), process.start_error)};
     }
     if (process.stopped) return trial::Failed{trial::FailureReason::kInterrupted, process.exit_code, ""};
+    if (!process.lost.empty()) return trial::Failed{trial::FailureReason::kLost, process.exit_code, process.lost};
     DsVerdict verdict = judge(end);
     const auto found = steps.estimate_now();
     Json result = {{"status", "failed"}, {"class", to_string(verdict.what)}, {"sentence", verdict.sentence}};
@@ -158,6 +162,9 @@ class DeepSpeedRunner final : public trial::Runner {
       outcome = trial::Bounded{*seen.bound};
       result["class"] = "ended early";
       result["sentence"] = fmt::format("surely worse than the best after {} of {} steps", end.steps, end.steps_due);
+    } else if (process.out_of_memory) {
+      outcome = trial::OutOfMemory{};
+      result["class"] = "out of memory";
     } else {
       outcome = outcome_of(verdict, end);
     }

@@ -81,6 +81,10 @@ void Progress::trial_begins(const journal::Trial& trial, const search::History& 
 
 void Progress::waiting(const journal::Trial& /*trial*/) { show_status(); }
 
+void Progress::trial_lost(const journal::Trial& trial, const std::string& why) {
+  log_.progress(fmt::format("trial {} is run again: {}", trial.number, why));
+}
+
 void Progress::trial_ended(const journal::Trial& trial, const search::History& history) {
   {
     const std::lock_guard lock(mutex_);
@@ -182,6 +186,11 @@ void Both::trial_begins(const journal::Trial& trial, const search::History& hist
 void Both::waiting(const journal::Trial& trial) {
   first_.waiting(trial);
   second_.waiting(trial);
+}
+
+void Both::trial_lost(const journal::Trial& trial, const std::string& why) {
+  first_.trial_lost(trial, why);
+  second_.trial_lost(trial, why);
 }
 
 void Both::trial_ended(const journal::Trial& trial, const search::History& history) {

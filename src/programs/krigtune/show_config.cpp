@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -19,13 +20,15 @@ constexpr const char* kDefault = "default";
 constexpr const char* kDerived = "derived";
 
 // Options that change keys of the session, and everything below them.
-constexpr std::array<std::pair<const char*, const char*>, 6> kOverrides{{
+constexpr std::array<std::pair<const char*, const char*>, 8> kOverrides{{
     {"trials", "/budget/trials"},
     {"hours", "/budget/hours"},
     {"full-budget", "/budget/regret"},
     {"full-budget", "/budget/least_gain"},
     {"full-budget", "/budget/run_gpu_hours"},
     {"from", "/runner"},
+    {"jobs", "/executor/slots"},
+    {"executor", "/executor"},
 }};
 
 std::string option_origin(const Arguments& arguments, const std::string& option) {
@@ -48,13 +51,18 @@ bool is_derived(const Pointer& leaf, const Json& file) {
 /// Where the values of a resolved session came from.
 class Origins {
  public:
-  Origins(const Arguments& arguments, const SessionSource& source)
-      : arguments_(arguments), file_(source.json), source_(source.name) {}
+  /// `settings`: options of the command itself; they change no key of the session.
+  Origins(const Arguments& arguments, const SessionSource& source, const std::vector<RunSetting>& settings)
+      : arguments_(arguments), file_(source.json), source_(source.name), settings_(settings) {}
 
   std::string of(const Pointer& leaf) const {
     const std::string text = leaf.to_string();
     for (const auto& [option, changed] : kOverrides) {
       const bool is_below = text == changed || text.rfind(std::string(changed) + "/", 0) == 0;
+      const auto is_it = [&option = option](const RunSetting& setting) {
+        return setting.option == std::string(option);
+      };
+      if (std::any_of(settings_.begin(), settings_.end(), is_it)) continue;
       if (is_below && arguments_.origin(option) != Arguments::Origin::kNone) return option_origin(arguments_, option);
     }
     if (file_.contains(leaf)) return source_;
@@ -77,6 +85,7 @@ class Origins {
   const Arguments& arguments_;
   const Json& file_;
   const std::string& source_;
+  const std::vector<RunSetting>& settings_;
 };
 
 bool is_block(const Json& value) { return value.is_object() && !value.empty(); }
@@ -149,7 +158,7 @@ int show_config(const Context& context, const session::Session& session, const s
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings,
                 const SessionSource& source) {
   const Json config = session::resolved(session);
-  const Origins origins(context.arguments, source);
+  const Origins origins(context.arguments, source, settings);
   if (context.arguments.flag("json")) {
     print(context, document_of(context, config, origins, settings));
   } else {

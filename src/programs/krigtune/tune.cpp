@@ -10,6 +10,7 @@
 #include "core/processor.h"
 #include "core/text.h"
 #include "deepspeed/job/ds_trial.h"
+#include "executor/executor.h"
 #include "journal/lock.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/deepspeed_options.h"
@@ -59,8 +60,12 @@ void declare_tune(boost::program_options::options_description& options) {
   options.add_options()(kKeepGoing,
                         "go on where the first trials fail alike; without it a job that cannot work is not run on");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
+  options.add_options()(
+      "executor", value_named("KIND", {executor::executor_names()}),
+      "where trials run, with the session's settings of that kind (default: the session's, or local)");
   options.add_options()("jobs", value_named("K"),
-                        "trials at a time; more than 1 disturbs measurements that share a device (default: 1)");
+                        "trials at a time; on this machine its GPUs and cores are divided into K slots (default: the "
+                        "session's, or 1)");
   options.add_options()("try", repeated_value_named("JSON"),
                         "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
@@ -139,7 +144,6 @@ run::RunOptions run_options(const Arguments& arguments) {
   options.machine = machine_of_trials();
   options.loop = loop_options(arguments);
   options.keep_going = arguments.flag(kKeepGoing);
-  options.jobs = static_cast<int>(arguments.integer("jobs", 1, kMostJobs).value_or(options.jobs));
   return options;
 }
 
@@ -150,14 +154,41 @@ std::vector<space::Configuration> guesses(const Arguments& arguments, const sess
 }
 
 std::vector<RunSetting> tune_settings(const run::RunOptions& options, const std::filesystem::path& directory) {
-  return {{"strategy", search::to_string(options.loop.strategy)},
-          {"seed", options.loop.seed},
-          {"jobs", options.jobs},
-          {"out", directory.string()}};
+  return {
+      {"strategy", search::to_string(options.loop.strategy)}, {"seed", options.loop.seed}, {"out", directory.string()}};
 }
 
-void refuse_side_by_side(const run::RunOptions& options, const session::Session& session) {
-  if (options.jobs == 1 || !runner::traits_of(session.runner).one_at_a_time) return;
+// What the command line says of where trials run.
+void apply_executor(const Arguments& arguments, session::Session& session) {
+  const auto jobs = arguments.integer("jobs", 1, kMostJobs);
+  const std::optional<std::string> kind = arguments.text("executor");
+  if (kind && *kind != executor::traits_of(session.executor).name)
+    session.executor = executor::executor_of_kind(*kind, arguments.named("executor"));
+  if (jobs) executor::set_jobs(session.executor, static_cast<int>(*jobs));
+}
+
+/// Where the trials of a session run.
+struct Placing {
+  std::unique_ptr<trial::Executor> executor;
+  executor::TrialSizes sizes;
+};
+
+// What starts no programs needs no place of its own.
+Placing placing_of(const Context& context, const session::Session& session, const std::filesystem::path& directory) {
+  if (!runner::traits_of(session.runner).runs_programs) {
+    const auto* local = std::get_if<executor::LocalSpec>(&session.executor);
+    return {executor::make_undivided_executor(local == nullptr ? 1 : local->slots), {}};
+  }
+  const executor::ExecutorJob job{session.cluster, directory, context.console.clock,
+                                  [&log = context.log](const std::string& line) { log.progress(line); }};
+  std::unique_ptr<trial::Executor> executor = executor::make_executor(session.executor, job);
+  executor::TrialSizes sizes(session.executor, session.cluster, session.space, *executor,
+                             runner::timeout_s(session.runner));
+  return {std::move(executor), std::move(sizes)};
+}
+
+void refuse_side_by_side(const trial::Executor& executor, const session::Session& session) {
+  if (executor.capacity() == 1 || !runner::traits_of(session.runner).one_at_a_time) return;
   throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
 }
 
@@ -235,8 +266,12 @@ std::string ending_text(const Progress& progress) {
 }
 
 // Checks what must show before anything is moved or made, runs the trials, and says how it ended.
-int run_trials(const Context& context, const run::Prepared& prepared, const run::RunOptions& options,
+int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
+  const Placing placing = placing_of(context, prepared.session, directory);
+  options.executor = placing.executor.get();
+  options.sizes = placing.sizes;
+  refuse_side_by_side(*placing.executor, prepared.session);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),
                               options.loop,     directory, runner::find_bench(context.console.program),
@@ -244,7 +279,8 @@ int run_trials(const Context& context, const run::Prepared& prepared, const run:
   result::ResultFileWriter writer(start,
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Progress progress(
-      prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); }, options.jobs);
+      prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); },
+      placing.executor->capacity());
   Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &interrupt.abort());
@@ -274,7 +310,7 @@ int tune(const Context& context) {
                              arguments.flag(kFullBudget)};
   auto [session, source] = read_to_tune(context);
   apply(budget, session);
-  refuse_side_by_side(options, session);
+  apply_executor(arguments, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_it(context, session, source, tune_settings(options, directory));

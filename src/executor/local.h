@@ -1,0 +1,32 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/executor.h"
+#include "executor/machine_parts.h"
+
+namespace krigtune::executor {
+
+/// The slots of `spec` on such a machine. `directory`: of the run; the caches of slot k are in slots/k below it.
+std::unique_ptr<trial::Executor> make_slots(const LocalSpec& spec, MachineParts machine,
+                                            std::filesystem::path directory);
+
+/// One slot's share of the machine.
+struct SlotShare {
+  trial::PlaceFacts facts;
+  std::vector<int> processors;
+  std::filesystem::path caches;
+  bool has_gpus = false;  ///< the machine has GPUs, so the trial is told which are its own
+};
+
+/// The variables that keep a trial within its share: CUDA_VISIBLE_DEVICES with CUDA_DEVICE_ORDER, MASTER_PORT,
+/// OMP_NUM_THREADS, TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, TORCH_EXTENSIONS_DIR. Left out is what `asked`, the
+/// trial's own environment, sets, and of OMP_NUM_THREADS and the caches what `inherited` (getenv) has.
+std::vector<std::pair<std::string, std::string>> slot_environment(
+    const SlotShare& share, const std::vector<std::pair<std::string, std::string>>& asked,
+    const char* (*inherited)(const char* name));
+
+}  // namespace krigtune::executor
