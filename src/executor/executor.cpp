@@ -101,19 +101,24 @@ std::unique_ptr<trial::Executor> make_executor(const ExecutorSpec& spec, const E
 std::unique_ptr<trial::Executor> make_undivided_executor(int jobs) { return std::make_unique<UndividedExecutor>(jobs); }
 
 TrialSizes::TrialSizes(const ExecutorSpec& spec, const workload::ClusterSpec& cluster, const space::Space& space,
-                       const trial::Executor& executor, double timeout_s)
+                       const trial::Executor& executor, double timeout_s, bool takes_all_ranks)
     : gpus_per_node_(cluster.gpus_per_node), on_one_node_(traits_of(spec).is_this_machine) {
   least_.timeout_s = timeout_s;
+  least_.ranks = static_cast<int>(cluster.ranks());
   if (gpus_of(spec) != kAutoGpus) {
     count_ = std::make_shared<const GpuCount>(gpus_of(spec), space);
     least_ = needs(count_->least(space));
-    return;
+    if (!takes_all_ranks || least_.ranks == cluster.ranks()) return;
+    throw UserError(
+        fmt::format("/executor/gpus_per_trial: each trial launches the {} ranks of the cluster", cluster.ranks()),
+        fmt::format("write {} or \"auto\", or let the command launch fewer", cluster.ranks()));
   }
+  // A cluster without a GPU's name is this machine: its ranks are GPUs where the runner launches one each.
   const std::optional<int> usual = executor.usual_gpus();
-  const std::int64_t per_node = cluster.is_local() ? 0 : cluster.gpus_per_node;
-  least_.ranks = static_cast<int>(cluster.ranks());
+  const bool are_ranks = takes_all_ranks && usual.value_or(0) > 0;
+  const int named = cluster.is_local() && !are_ranks ? 0 : static_cast<int>(cluster.gpus_per_node);
   least_.nodes = on_one_node_ ? 1 : static_cast<int>(cluster.nodes);
-  least_.gpus_per_node = usual.value_or(static_cast<int>(per_node));
+  least_.gpus_per_node = cluster.is_local() && !are_ranks ? usual.value_or(0) : named;
 }
 
 trial::TrialNeeds TrialSizes::of(const space::Configuration& configuration) const {

@@ -87,15 +87,18 @@ std::unique_ptr<trial::Executor> make_executor(const ExecutorSpec& spec, const E
 /// This machine, undivided, for so many trials at a time: of runners that start no programs, and of `compare`.
 std::unique_ptr<trial::Executor> make_undivided_executor(int jobs);
 
-/// What each trial needs: the key "gpus_per_trial". "auto" is what the executor gives a trial that does not say
-/// (Executor::usual_gpus), or else the session's cluster; a number, the name of a parameter or an expression over the
-/// parameters is the number of GPUs, and ranks, of the whole trial, spread over nodes of the cluster's size.
+/// What each trial needs: the key "gpus_per_trial". "auto" is the GPUs of the session's cluster where that names them,
+/// or else what the executor gives a trial that does not say (Executor::usual_gpus); a number, the name of a parameter
+/// or an expression over the parameters is the number of GPUs, and ranks, of the whole trial, spread over nodes of the
+/// cluster's size.
 class TrialSizes {
  public:
   /// Of trials that need nothing.
   TrialSizes() = default;
+  /// `takes_all_ranks`: of the runner (RunnerTraits); "auto" is then a GPU for each rank of the cluster, and anything
+  /// else that is not as much is a UserError.
   TrialSizes(const ExecutorSpec& spec, const workload::ClusterSpec& cluster, const space::Space& space,
-             const trial::Executor& executor, double timeout_s);
+             const trial::Executor& executor, double timeout_s, bool takes_all_ranks = false);
 
   /// Throws UserError where the expression has no value that is a number of GPUs.
   trial::TrialNeeds of(const space::Configuration& configuration) const;

@@ -225,6 +225,7 @@ std::vector<std::pair<std::string, std::string>> slot_environment(
     set_by_default("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   }
   set("MASTER_PORT", std::to_string(share.facts.port));
+  set("PET_MASTER_PORT", std::to_string(share.facts.port));  // torchrun's option, where it is not said
   const std::size_t processes = std::max<std::size_t>(gpus.size(), 1);
   set_by_default("OMP_NUM_THREADS", std::to_string(std::max<std::size_t>(share.processors.size() / processes, 1)));
   set_by_default("TRITON_CACHE_DIR", (share.caches / "triton").string());

@@ -22,9 +22,10 @@ struct SlotShare {
   bool has_gpus = false;  ///< the machine has GPUs, so the trial is told which are its own
 };
 
-/// The variables that keep a trial within its share: CUDA_VISIBLE_DEVICES with CUDA_DEVICE_ORDER, MASTER_PORT,
-/// OMP_NUM_THREADS, TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, TORCH_EXTENSIONS_DIR. Left out is what `asked`, the
-/// trial's own environment, sets, and of OMP_NUM_THREADS and the caches what `inherited` (getenv) has.
+/// The variables that keep a trial within its share: CUDA_VISIBLE_DEVICES with CUDA_DEVICE_ORDER, MASTER_PORT
+/// and torchrun's PET_MASTER_PORT, OMP_NUM_THREADS, TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, TORCH_EXTENSIONS_DIR.
+/// Left out is what `asked`, the trial's own environment, sets, and of OMP_NUM_THREADS and the caches what `inherited`
+/// (getenv) has.
 std::vector<std::pair<std::string, std::string>> slot_environment(
     const SlotShare& share, const std::vector<std::pair<std::string, std::string>>& asked,
     const char* (*inherited)(const char* name));

@@ -183,6 +183,14 @@ std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started
   return number;
 }
 
+void Journal::set_where(int trial, const std::string& where) {
+  impl_->append([&]() -> Impl::Lines {
+    Json line = impl_->trial_line(JournalOperation::kSetTrialUserAttr, impl_->study.id_of(trial));
+    line["user_attr"][kWhere] = where;
+    return {line};
+  });
+}
+
 bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
                   const std::string& where) {
   bool ended = false;

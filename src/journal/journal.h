@@ -76,6 +76,8 @@ class Journal {
   /// another process has begun a trial since: the proposal is then of yesterday; trials() is up to date, ask again.
   /// `started_us`: microseconds since 1970 UTC.
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
+  /// Records where it runs, as its place says.
+  void set_where(int trial, const std::string& where);
   /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
   /// it before.
   bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,

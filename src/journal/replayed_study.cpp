@@ -155,6 +155,7 @@ const Json* ReplayedStudy::accepted_distribution(const std::string& name, const 
 
 void ReplayedStudy::add_user_attributes(std::size_t trial, const Json& attributes) {
   for (const auto& [name, value] : attributes.items()) attributes_[trial][name] = value;
+  if (attributes.contains(kWhere)) trials_[trial].where = where_from(attributes);
   if (!attributes.contains(kConfiguration)) return;
   if (std::optional<Proposal> proposal = proposal_from(attributes_[trial])) {
     trials_[trial].proposal = *std::move(proposal);

@@ -29,6 +29,7 @@ Json trial_json(const journal::Trial& trial, const session::Objective& objective
   json["peak_memory_bytes"] = peak ? Json(peak->count) : Json(nullptr);
   json["wall_s"] = json_number(trial.wall_s);
   json["started_at"] = trial.started_at;
+  json["where"] = trial.where;
   return json;
 }
 

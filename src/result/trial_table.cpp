@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/statistics.h"
+#include "core/units.h"
 #include "deepspeed/result/loss_check.h"
 #include "forecast/trial_utilization.h"
 #include "report/labels.h"
@@ -29,6 +32,21 @@ report::Cell gain_cell(const session::Objective& objective, const search::RunEff
   return report::number_cell(gain, report::gain_text(gain));
 }
 
+// Where and when trials ran is a question where they ran in more than one place.
+bool has_places(const search::History& history) {
+  return std::any_of(history.begin(), history.end(),
+                     [](const journal::Trial& trial) { return trial.outcome && !trial.where.empty(); });
+}
+
+// Without the fractions of seconds.
+std::string clock_time(const std::string& started_at) { return started_at.substr(0, started_at.find('.')); }
+
+void add_place(const journal::Trial& trial, std::vector<report::Cell>& row) {
+  row.push_back(report::text_cell(trial.where));
+  row.push_back({clock_time(trial.started_at), space::Value(trial.started_at)});
+  row.push_back(report::number_cell(trial.wall_s, duration_text(trial.wall_s)));
+}
+
 std::vector<report::Column> columns_of(const report::RunView& run, const std::optional<journal::Trial>& reference) {
   std::vector<report::Column> columns = {
       {"trial", "trial", true}, {"status", "status"}, {"reason", "reason"}, {"strategy", "strategy"}};
@@ -44,6 +62,11 @@ std::vector<report::Column> columns_of(const report::RunView& run, const std::op
   columns.push_back({"peak_memory_bytes", "peak memory", true});
   columns.push_back({"best", "best"});
   columns.push_back({"raw_best", "raw best"});
+  if (has_places(run.history)) {
+    columns.push_back({"where", "where"});
+    columns.push_back({"started_at", "began"});
+    columns.push_back({"wall_s", "took", true});
+  }
   return columns;
 }
 
@@ -89,6 +112,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   const bool differs = is_raw_best && run.best && run.best->configuration != trial.proposal.configuration;
   row.push_back({best ? "*" : differs ? "^" : "", space::Value(best)});
   row.push_back({is_raw_best ? "^" : "", space::Value(is_raw_best)});
+  if (has_places(run.history)) add_place(trial, row);
   return row;
 }
 

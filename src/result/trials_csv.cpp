@@ -25,7 +25,7 @@ std::vector<std::string> header(const std::vector<std::string>& columns, const s
   std::vector<std::string> row = {"trial", "status", "reason", "strategy"};
   report::append(row, columns);
   report::append(row, {"value", "value_sem", "step_time_s", "peak_memory_bytes", "predicted_value",
-                       "predicted_memory_bytes", "exposed_comm_s", "suggest_s", "wall_s", "started_at"});
+                       "predicted_memory_bytes", "exposed_comm_s", "suggest_s", "wall_s", "started_at", "where"});
   for (const std::string& name : metrics) row.push_back("metric_" + name);
   return row;
 }
@@ -53,7 +53,7 @@ std::vector<std::string> trial_row(const journal::Trial& trial, const session::O
                   report::field(trial.proposal.predicted_value), report::field(trial.proposal.predicted_memory),
                   report::field(report::metric_of(trial, "exposed_comm_s")),
                   report::field(std::optional(trial.proposal.suggest_s)), report::field(std::optional(trial.wall_s)),
-                  trial.started_at});
+                  trial.started_at, trial.where});
   for (const std::string& name : metrics) row.push_back(report::field(report::metric_of(trial, name)));
   return row;
 }

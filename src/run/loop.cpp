@@ -97,8 +97,8 @@ class Run {
   void adopt_trials_of_the_dead() {
     for (const journal::Trial& trial : open_trials()) {
       observer_.trial_begins(trial, journal_.trials());
-      runners_->start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial),
-                       sizes_.of(trial.proposal.configuration), true});
+      start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial),
+             sizes_.of(trial.proposal.configuration), true});
     }
   }
 
@@ -141,6 +141,12 @@ class Run {
     result.worth = worth_of(session_, result.history, *next->outlook);
   }
 
+  void start(PooledTrial trial) {
+    const int number = trial.trial.number;
+    const std::string where = runners_->start(std::move(trial));
+    if (!where.empty()) journal_.set_where(number, where);
+  }
+
   // A trial that has no room is kept until it has, whatever ends meanwhile: asked anew, smaller ones would overtake it
   // for ever. Where a trial needs what no place has, that is its outcome.
   Begun begin_one() {
@@ -167,8 +173,7 @@ class Run {
     if (!impossible.empty()) {
       close({trial.number, trial::Failed{trial::FailureReason::kInvalid, 0, impossible}});
     } else {
-      runners_->start(
-          {trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
+      start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
     }
     return {true};
   }

@@ -42,12 +42,12 @@ RunnerPool::~RunnerPool() {
 
 bool RunnerPool::has_room(const trial::TrialNeeds& needs) const { return lost_.empty() && executor_.has_room(needs); }
 
-void RunnerPool::start(PooledTrial trial) {
+std::string RunnerPool::start(PooledTrial trial) {
   running_.push_back(trial.trial);
-  begin(std::move(trial), 0);
+  return begin(std::move(trial), 0);
 }
 
-void RunnerPool::begin(PooledTrial trial, int times_lost) {
+std::string RunnerPool::begin(PooledTrial trial, int times_lost) {
   auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& one) { return one.is_free(); });
   if (slot == slots_.end()) {
     slots_.emplace_back();
@@ -58,7 +58,9 @@ void RunnerPool::begin(PooledTrial trial, int times_lost) {
   slot->trial = std::move(trial);
   slot->times_lost = times_lost;
   const auto index = static_cast<std::size_t>(slot - slots_.begin());
+  std::string where = slot->place->where();
   slot->thread = std::thread([this, index] { work(index); });
+  return where;
 }
 
 // The oldest first; one that has no room holds back the others.

@@ -72,8 +72,8 @@ class RunnerPool {
   bool has_room(const trial::TrialNeeds& needs) const;
   /// Those that wait to be run again included.
   const std::vector<journal::Trial>& running() const { return running_; }
-  /// has_room() must hold, but for an adopted trial.
-  void start(PooledTrial trial);
+  /// has_room() must hold, but for an adopted trial. Returns where it runs, as far as that is known now.
+  std::string start(PooledTrial trial);
   /// Waits a fraction of a second at most for one that ends. Throws what its runner threw.
   std::optional<FinishedTrial> wait();
 
@@ -95,7 +95,7 @@ class RunnerPool {
     PooledTrial trial;
     int times = 0;
   };
-  void begin(PooledTrial trial, int times_lost);
+  std::string begin(PooledTrial trial, int times_lost);
   void begin_lost_ones();
   void work(std::size_t slot);
   std::optional<Ended> next_ended();

@@ -61,9 +61,9 @@ struct RunnerTraits {
   /// It trains by krigtune's own step, so that what the models do not know is refused; a program of the user's may know
   /// more than they do.
   bool only_what_is_modelled = false;
-  bool has_our_fields = false;  ///< its results name metrics as krigtune-bench's do; else as the session does
-  bool has_our_units = true;    ///< false: the unit of a value is known to its source alone
-  bool one_at_a_time = false;   ///< two trials side by side would be in each other's way
+  bool has_our_fields = false;   ///< its results name metrics as krigtune-bench's do; else as the session does
+  bool has_our_units = true;     ///< false: the unit of a value is known to its source alone
+  bool takes_all_ranks = false;  ///< each trial launches all ranks of the cluster, whatever part of the machine it has
   /// What to do about a trial whose result was bad; {} is the field that was wanted.
   const char* after_bad_result = "the result needs a number named '{}'";
 };

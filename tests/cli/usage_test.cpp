@@ -59,7 +59,6 @@ TEST(Usage, MakesASessionOfADeepSpeedJob) {
   EXPECT_EQ(made.code, 0) << made.err;
   const session::Session read = session::load_session(session);
   EXPECT_EQ(std::get<deepspeed::DeepSpeedSpec>(read.runner).argv.size(), 8U);  // the command's own --trials is its own
-  expect_refused({"tune", session, "--jobs", "2"}, "--jobs: trials of a DeepSpeed job use the same ranks and port");
   EXPECT_EQ(read.cluster.ranks(), 2);
   EXPECT_EQ(read.baseline->integer("zero_stage", 0), 1);
   expect_refused({"tune", session, "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", file},

@@ -224,4 +224,29 @@ TEST(DsFlags, SayTheUsersOwnConfiguration) {
             std::string::npos);
 }
 
+TEST(DeepSpeedCommand, IsStartedAtAPlace) {
+  const auto placed = [](const std::vector<std::string>& argv, const std::vector<int>& gpus) {
+    const deepspeed::DsCommand read = deepspeed::read_ds_command(argv);
+    return join(deepspeed::started_at(read.argv, read, {.slot = 1, .gpus = gpus, .port = 29555}), " ");
+  };
+  const std::vector<std::string> script = {"train.py", "--deepspeed_config", "ds.json", "--num_gpus", "9"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), script.begin(), script.end());
+    return words;
+  };
+  const std::string rest = " train.py --deepspeed_config ds.json --num_gpus 9";  // the script's own stays
+  EXPECT_EQ(placed(with({"deepspeed", "--num_gpus", "2", "--master_port=29500"}), {2, 3}),
+            "deepspeed --include localhost:2,3 --master_port 29555" + rest);
+  EXPECT_EQ(placed(with({"deepspeed", "--include", "localhost:0,1", "--force_multi"}), {4}),
+            "deepspeed --include localhost:4 --master_port 29555 --force_multi" + rest);
+  EXPECT_EQ(placed(with({"deepspeed", "--num_gpus", "2"}), {}), "deepspeed --master_port 29555 --num_gpus 2" + rest);
+  EXPECT_EQ(placed(with({"torchrun", "--nproc_per_node", "2", "--master-port", "1"}), {2}),
+            "torchrun --master_port 29555 --nproc_per_node 2" + rest);
+  EXPECT_EQ(placed(with({"torchrun", "--standalone"}), {2}), "torchrun --standalone" + rest);
+  EXPECT_EQ(placed(with({"accelerate", "launch"}), {}), "accelerate launch --main_process_port 29555" + rest);
+  EXPECT_EQ(placed(with({"python"}), {2}), "python" + rest);
+  const deepspeed::DsCommand read = deepspeed::read_ds_command(with({"deepspeed"}));
+  EXPECT_EQ(deepspeed::started_at(read.argv, read, {}), read.argv);
+}
+
 }  // namespace krigtune::deepspeed_command_test

@@ -95,4 +95,28 @@ TEST(TrialSizes, OfTheirOwnAccordAreTheMachineDividedByItsSlots) {
   EXPECT_EQ(sizes.least().gpus_per_node, 4);
 }
 
+// DeepSpeed launches all ranks of the session, whatever the slots are.
+TEST(TrialSizes, AreTheClustersWhereATrialLaunchesAllItsRanks) {
+  executor::MachineParts machine;
+  machine.cores = {{0}};
+  for (int gpu = 0; gpu < 8; ++gpu) machine.gpus.push_back({gpu, -1});
+  executor::LocalSpec local;
+  local.slots = 4;
+  const auto executor = executor::make_slots(local, machine, "run");
+  workload::ClusterSpec cluster;
+  cluster.gpus_per_node = 4;
+  const space::Space space = space_of(kSizes);
+  EXPECT_EQ(executor::TrialSizes(local, cluster, space, *executor, 60.0, true).least().gpus_per_node, 4);
+  EXPECT_EQ(executor::TrialSizes(local, cluster, space, *executor, 60.0, false).least().gpus_per_node, 2);
+  local.gpus_per_trial = "2";
+  EXPECT_NE(user_error_of([&] {
+              executor::TrialSizes(local, cluster, space, *executor, 60.0, true);
+            }).find("each trial launches the 4 ranks"),
+            std::string::npos);
+  machine.gpus.clear();  // ranks of processors
+  local.gpus_per_trial = "auto";
+  const auto of_cores = executor::make_slots(local, machine, "run");
+  EXPECT_EQ(executor::TrialSizes(local, cluster, space, *of_cores, 60.0, true).least().gpus_per_node, 0);
+}
+
 }  // namespace krigtune::executor_test

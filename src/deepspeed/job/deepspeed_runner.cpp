@@ -101,7 +101,9 @@ class DeepSpeedRunner final : public trial::Runner {
     trial::ProcessSpec& process = trial.process;
     const bool as_text = job_.spec.config_as == DsConfigAs::kBase64;
     const std::string config = as_text ? ds_config_base64(trial.ds_config) : files.ds_config().string();
-    process.argv = rewritten(command_, config, with_batch(ds_config_, chosen, job_.ranks, source_), mappings_);
+    process.argv =
+        started_at(rewritten(command_, config, with_batch(ds_config_, chosen, job_.ranks, source_), mappings_),
+                   command_, context.place.facts());
     process.timeout_s = job_.spec.timeout_s;
     process.grace_s = job_.spec.grace_s;
     process.stop = job_.stop;
@@ -367,11 +369,10 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
 }  // namespace
 
 trial::RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
-  // Each launch takes all ranks of the job, and the port that its ranks meet at.
   return {{.name = "deepspeed",
            .runs_programs = true,
            .has_our_fields = true,
-           .one_at_a_time = true,
+           .takes_all_ranks = true,
            .after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"},
           deepspeed_block,
           [](const DeepSpeedSpec& spec, const trial::RunnerJob& job) {

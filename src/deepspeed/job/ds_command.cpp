@@ -17,6 +17,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "jobs/command/words.h"
 #include "space/well_known.h"
+#include "trial/placeholders.h"
 
 namespace krigtune::deepspeed {
 
@@ -272,6 +273,62 @@ std::vector<std::string> rewritten(const DsCommand& command, const std::string& 
     }
   }
   return rewriting.take();
+}
+
+// A place among others: deepspeed/launcher/runner.py takes CUDA_VISIBLE_DEVICES only where none of --include,
+// --exclude,
+// --num_gpus and --num_nodes is said, and all launchers meet at port 29500 unless they are told another one.
+namespace {
+
+class LauncherWords {
+ public:
+  LauncherWords(std::vector<std::string> words, const jobs::Stage& stage)
+      : words_(std::move(words)), begin_(stage.begin + 1), end_(stage.end) {}
+
+  bool has(std::string_view flag) const { return !occurrences(words_, begin_, end_, flag).empty(); }
+
+  void take_away(std::string_view flag) {
+    std::vector<FlagAt> places = occurrences(words_, begin_, end_, flag);
+    std::reverse(places.begin(), places.end());
+    for (const FlagAt& at : places) {
+      const std::ptrdiff_t count = at.value_word && !at.is_joined ? 2 : 1;
+      const auto first = words_.begin() + static_cast<std::ptrdiff_t>(at.word);
+      words_.erase(first, first + count);
+      end_ -= static_cast<std::size_t>(count);
+    }
+  }
+
+  void set(const std::string& flag, const std::string& value) {
+    take_away(flag);
+    words_.insert(words_.begin() + static_cast<std::ptrdiff_t>(begin_), {flag, value});
+    end_ += 2;
+  }
+
+  std::vector<std::string> take() { return std::move(words_); }
+
+ private:
+  std::vector<std::string> words_;
+  std::size_t begin_;
+  std::size_t end_;
+};
+
+}  // namespace
+
+std::vector<std::string> started_at(std::vector<std::string> argv, const DsCommand& command,
+                                    const trial::PlaceFacts& place) {
+  const jobs::Stage* stage = jobs::rank_stage(command);
+  if (stage == nullptr || place.port == 0) return argv;
+  const std::string port = std::to_string(place.port);
+  LauncherWords words(std::move(argv), *stage);
+  if (stage->launcher == jobs::Launcher::kTorchrun && !words.has("--standalone") && !words.has("--rdzv_endpoint"))
+    words.set("--master_port", port);
+  if (stage->launcher == jobs::Launcher::kAccelerate) words.set("--main_process_port", port);
+  if (stage->launcher != jobs::Launcher::kDeepSpeed) return words.take();
+  words.set("--master_port", port);
+  if (place.gpus.empty()) return words.take();
+  for (const char* other : {"-i", "--exclude", "-e", "--num_gpus", "--num_nodes"}) words.take_away(other);
+  words.set("--include", "localhost:" + trial::gpu_list(place.gpus));
+  return words.take();
 }
 
 // The batch of a job whose ds_config.json leaves it to the script's flags, as that of the Hugging Face Trainer does.

@@ -9,6 +9,7 @@
 
 #include "jobs/command/command.h"
 #include "space/configuration.h"
+#include "trial/executor.h"
 
 // The user's command, everything after "--": run as given but for the word that names the DeepSpeed configuration and
 // the flags that must say the same as that file.
@@ -71,5 +72,12 @@ std::optional<std::int64_t> batch_of(const space::Configuration& configuration, 
 /// Throws UserError for activation_checkpointing "selective" where a flag is mapped: it can only say yes or no.
 std::vector<std::string> rewritten(const DsCommand& command, const std::string& config,
                                    const space::Configuration& values, const std::vector<FlagMapping>& mappings);
+
+/// `argv`, which is the command but for its script's words, started at a place: at its port (--master_port of deepspeed
+/// and torchrun, --main_process_port of accelerate) and, by deepspeed, on its GPUs of this machine (--include, in place
+/// of --num_gpus, --num_nodes and --exclude). A port of 0 and no GPUs leave it as it is, and so do other launchers:
+/// they read MASTER_PORT and CUDA_VISIBLE_DEVICES.
+std::vector<std::string> started_at(std::vector<std::string> argv, const DsCommand& command,
+                                    const trial::PlaceFacts& place);
 
 }  // namespace krigtune::deepspeed

@@ -183,13 +183,17 @@ Placing placing_of(const Context& context, const session::Session& session, cons
                                   [&log = context.log](const std::string& line) { log.progress(line); }};
   std::unique_ptr<trial::Executor> executor = executor::make_executor(session.executor, job);
   executor::TrialSizes sizes(session.executor, session.cluster, session.space, *executor,
-                             runner::timeout_s(session.runner));
+                             runner::timeout_s(session.runner), runner::traits_of(session.runner).takes_all_ranks);
   return {std::move(executor), std::move(sizes)};
 }
 
-void refuse_side_by_side(const trial::Executor& executor, const session::Session& session) {
-  if (executor.capacity() == 1 || !runner::traits_of(session.runner).one_at_a_time) return;
-  throw UserError("--jobs: trials of a DeepSpeed job use the same ranks and port", "leave --jobs out");
+// Slots that stay empty, because trials are too large for as many.
+void warn_of_large_trials(const Context& context, const Placing& placing, const session::Session& session) {
+  const auto* local = std::get_if<executor::LocalSpec>(&session.executor);
+  const std::optional<int> share = placing.executor->usual_gpus();
+  const int needed = placing.sizes.least().gpus_per_node;
+  if (local == nullptr || !share || *share == 0 || needed <= *share) return;
+  context.log.warning(fmt::format("a trial takes {} GPUs, so that fewer than {} run at a time", needed, local->slots));
 }
 
 // What the trials of a begun directory meant stays.
@@ -271,7 +275,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   const Placing placing = placing_of(context, prepared.session, directory);
   options.executor = placing.executor.get();
   options.sizes = placing.sizes;
-  refuse_side_by_side(*placing.executor, prepared.session);
+  warn_of_large_trials(context, placing, prepared.session);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),
                               options.loop,     directory, runner::find_bench(context.console.program),

@@ -103,8 +103,9 @@ void add_running(const Watched& watched, std::vector<std::string>& lines) {
   if (pending.empty()) lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tune is at work");
   for (std::size_t i = 0; i < std::min(pending.size(), kMostRunning); ++i) {
     const std::optional<double> seconds = running_s(watched, pending[i]);
+    const std::string where = pending[i].where.empty() ? "" : fmt::format(" ({})", pending[i].where);
     lines.push_back(fmt::format("{}  trial {}{}{}: {}", i == 0 ? "running" : "       ", pending[i].number,
-                                waits_for_hand(pending[i]) ? " (by hand)" : "",
+                                waits_for_hand(pending[i]) ? " (by hand)" : where,
                                 seconds ? " for " + seconds_text(*seconds) : "", what_runs(watched, pending[i])));
   }
   if (pending.size() > kMostRunning) {
@@ -203,6 +204,7 @@ void add_state(Json& document, const Watched& watched) {
     document["running"].push_back({{"trial", trial.number},
                                    {"by_hand", waits_for_hand(trial)},
                                    {"seconds", seconds ? json_number(*seconds) : Json(nullptr)},
+                                   {"where", trial.where},
                                    {"configuration", space::to_json(trial.proposal.configuration)}});
   }
   const std::optional<double> left_s = time_left(watched);
