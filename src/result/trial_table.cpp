@@ -10,6 +10,7 @@
 #include "forecast/trial_utilization.h"
 #include "report/labels.h"
 #include "report/trial_lines.h"
+#include "run/side_by_side.h"
 #include "run/tuner.h"
 #include "search/trials/run_effects.h"
 
@@ -147,6 +148,8 @@ report::Table trial_table(const report::RunView& run) {
     table.notes.push_back(report::emulated_label(run.session) +
                           ": its collectives are held for the time it would take");
   }
+  if (const auto interference = run::interference_of(run.session.objective, run.history))
+    table.notes.push_back(run::interference_sentence(*interference));
   const std::string note = reference_note(run.session, run.history);
   if (!note.empty()) table.notes.push_back(note);
   const std::string machine = search::run_effect_sentence(run.session.objective, run.history);

@@ -67,8 +67,10 @@ std::optional<journal::Proposal> leader_again(const session::Session& session, c
                                               const search::History& history, const CurrentRun& run) {
   if (run.number == 0) return std::nullopt;
   const bool was_asked = std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
-    return trial.proposal.run == run.number && trial.proposal.strategy == search::kAgainStrategy &&
-           search::counts(trial);
+    const bool is_it = trial.proposal.run == run.number && trial.proposal.strategy == search::kAgainStrategy;
+    // Alone and together are two runs that the baseline ties.
+    const bool is_tied = trial.proposal.run + 1 == run.number && trial.proposal.strategy == search::kTogetherStrategy;
+    return (is_it || is_tied) && search::counts(trial);
   });
   if (was_asked) return std::nullopt;
   const std::optional<search::Recommendation> leader = search::recommend(session, candidates, history, run.seed);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.h"
@@ -32,6 +33,7 @@ class Run {
         stop_(stop),
         sizes_(options.sizes),
         executor_(executor),
+        side_by_side_(session, candidates, executor.capacity(), options.interference_check),
         keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
@@ -57,7 +59,7 @@ class Run {
         if (runners_->running().empty()) reason = begun.nothing_left;
         break;
       }
-      if (runners_->running().empty() && reason) break;
+      if (runners_->running().empty() && reason && !begin_alone(*reason)) break;
       wait_for_one();
     }
     RunResult result;
@@ -150,6 +152,10 @@ class Run {
   // A trial that has no room is kept until it has, whatever ends meanwhile: asked anew, smaller ones would overtake it
   // for ever. Where a trial needs what no place has, that is its outcome.
   Begun begin_one() {
+    if (held_ && held_->strategy == search::kTogetherStrategy) held_.reset();  // it is asked anew while it is wanted
+    const SideBySide::Turn turn = side_by_side_.turn(journal_.trials());
+    if (turn.waits) return {};
+    if (turn.proposal) held_ = turn.proposal;
     if (!held_) held_ = proposer_.next(journal_.trials());
     if (!held_) return {false, reason_of_silence()};
     if (const auto reason = not_worth_running(session_, journal_.trials(), *held_)) {
@@ -164,18 +170,34 @@ class Run {
     } catch (const UserError& error) {
       impossible = error.what();
     }
-    const journal::Proposal proposal = *std::exchange(held_, std::nullopt);
+    journal::Proposal proposal = *std::exchange(held_, std::nullopt);
+    proposal.run = side_by_side_.run_of(proposal, journal_.trials());
+    begin(proposal, needs, impossible);
+    return {true};
+  }
+
+  // `impossible`: why it cannot run; "": it can.
+  void begin(const journal::Proposal& proposal, const trial::TrialNeeds& needs, const std::string& impossible) {
     // Empty when somebody asked in between: then the question is asked anew, on what is known now.
     const std::optional<int> number = journal_.begin(proposal, clock_.unix_us(), journal_.trials().size());
-    if (!number) return {true};
+    if (!number) return;
     const journal::Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
-    if (!impossible.empty()) {
-      close({trial.number, trial::Failed{trial::FailureReason::kInvalid, 0, impossible}});
-    } else {
-      start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
-    }
-    return {true};
+    if (!impossible.empty()) return close({trial.number, trial::Failed{trial::FailureReason::kInvalid, 0, impossible}});
+    start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
+  }
+
+  // The session has ended but for its best, which are measured once more with nothing beside them.
+  bool begin_alone(EndReason reason) {
+    constexpr std::array kNotThen = {EndReason::kInterrupted, EndReason::kEnvironment, EndReason::kFailsAlike,
+                                     EndReason::kWaits};
+    if (stop_ || std::find(kNotThen.begin(), kNotThen.end(), reason) != kNotThen.end()) return false;
+    const std::optional<journal::Proposal> proposal = side_by_side_.next_alone(journal_.trials());
+    if (!proposal) return false;
+    const trial::TrialNeeds needs = sizes_.of(proposal->configuration);
+    if (!runners_->has_room(needs)) return false;
+    begin(*proposal, needs, "");
+    return true;
   }
 
   void wait_for_one() {
@@ -196,6 +218,17 @@ class Run {
     const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished.number)];
     was_interrupted_ = was_interrupted_ || search::is_interrupted(closed);
     observer_.trial_ended(closed, journal_.trials());
+    if (closed.proposal.strategy == search::kTogetherStrategy) tell_interference();
+  }
+
+  // Once the baseline has ended everywhere.
+  void tell_interference() {
+    const search::History& history = journal_.trials();
+    const bool runs = std::any_of(history.begin(), history.end(), [](const journal::Trial& trial) {
+      return trial.proposal.strategy == search::kTogetherStrategy && !trial.outcome;
+    });
+    const auto found = runs ? std::nullopt : interference_of(session_.objective, history);
+    if (found) observer_.interference(*found);
   }
 
   std::filesystem::path make_trial_directory(const journal::Trial& trial) const {
@@ -213,6 +246,7 @@ class Run {
   const std::atomic<bool>& stop_;
   const executor::TrialSizes sizes_;
   trial::Executor& executor_;
+  const SideBySide side_by_side_;
   const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "executor/executor.h"
 #include "forecast/warm_start.h"
+#include "run/side_by_side.h"
 #include "run/tuner.h"
 #include "runner/runner.h"
 
@@ -23,6 +24,8 @@ class Observer {
   virtual void waiting(const journal::Trial& /*trial*/) {}  ///< a few times a second while it runs
   /// Its place was lost, for the reason `why`; it is run again.
   virtual void trial_lost(const journal::Trial& /*trial*/, const std::string& /*why*/) {}
+  /// Once, when the baseline has been measured alone and among others.
+  virtual void interference(const Interference& /*interference*/) {}
   /// The trial is in the journal. Exceptions end the session.
   virtual void trial_ended(const journal::Trial& /*trial*/, const search::History& /*history*/) {}
   /// Once, after the last trial, whatever ended the session; not where an exception did.
@@ -41,6 +44,8 @@ struct RunOptions {
   /// Where trials run, and what each needs there; nullptr: see `jobs`. It must outlive the call.
   trial::Executor* executor = nullptr;
   executor::TrialSizes sizes = {};
+  /// Whether trials at the same time disturb each other is measured at the beginning (side_by_side.h).
+  bool interference_check = false;
   std::vector<space::Configuration> tries;  ///< completed guesses of the user's, run after the baseline; each once
   std::string machine = {};  ///< that the trials are run on: another one has another clock; "": not known
   bool keep_going = false;   ///< also where trials fail alike from the beginning (kFailsAlike)

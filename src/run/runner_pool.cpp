@@ -59,7 +59,7 @@ std::string RunnerPool::begin(PooledTrial trial, int times_lost) {
   slot->times_lost = times_lost;
   const auto index = static_cast<std::size_t>(slot - slots_.begin());
   std::string where = slot->place->where();
-  slot->thread = std::thread([this, index] { work(index); });
+  slot->thread = std::thread([this, &slot = *slot, index] { work(slot, index); });
   return where;
 }
 
@@ -72,8 +72,7 @@ void RunnerPool::begin_lost_ones() {
   }
 }
 
-void RunnerPool::work(std::size_t index) {
-  Slot& slot = slots_[index];
+void RunnerPool::work(Slot& slot, std::size_t index) {
   const PooledTrial& pooled = slot.trial;
   Ended ended;
   ended.slot = index;

@@ -97,7 +97,7 @@ class RunnerPool {
   };
   std::string begin(PooledTrial trial, int times_lost);
   void begin_lost_ones();
-  void work(std::size_t slot);
+  void work(Slot& slot, std::size_t index);
   std::optional<Ended> next_ended();
   void forget(int number);
 

@@ -126,10 +126,17 @@ void GaussianProcess::append(const Observations& more) {
   extend(whitened_, lower_.bottomRightCorner(more.size(), more.size()).triangularView<Eigen::Lower>().solve(residual));
 }
 
-void GaussianProcess::believe(const Points& pending) {
+// With variance v before, a measurement of noise r leaves v r / (v + r). One that comes with probability p alone leaves
+// p v r / (v + r) + (1 - p) v, as a measurement of noise (r + (1 - p) v) / p does.
+void GaussianProcess::believe(const Points& pending, const VectorXd& success) {
   if (pending.size() == 0) return;
-  assert(observed() > 0);
-  add_rows(pending, VectorXd::Constant(pending.size(), noise_stddev() * noise_stddev() + jitter_));
+  assert(observed() > 0 && (success.size() == 0 || success.size() == pending.size()));
+  VectorXd noise = VectorXd::Constant(pending.size(), noise_stddev() * noise_stddev() + jitter_);
+  if (success.size() > 0) {
+    const VectorXd variance = predict(pending).variance.cwiseMax(0.0);
+    noise.array() = (noise.array() + (1.0 - success.array()) * variance.array()) / success.array();
+  }
+  add_rows(pending, noise);
   extend(whitened_, VectorXd::Zero(pending.size()));
 }
 

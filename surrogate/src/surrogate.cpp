@@ -102,11 +102,11 @@ void Surrogate::append(const Observations& more) {
   for (GaussianProcess& process : processes_) process.append(data);
 }
 
-void Surrogate::believe(const Points& pending) {
+void Surrogate::believe(const Points& pending, const Eigen::VectorXd& success) {
   assert(!processes_.empty());
   if (pending.size() == 0) return;
   const Points data = standardised(pending);
-  for (GaussianProcess& process : processes_) process.believe(data);
+  for (GaussianProcess& process : processes_) process.believe(data, success);
 }
 
 void Surrogate::forget_believed() {

@@ -26,7 +26,7 @@ diff "$work/first.csv" "$work/second.csv" || fail "the same seed gave other tria
 grep -q '^best ' "$work/first.out" || fail "the summary does not name the best"
 
 header='trial,status,reason,strategy,tensor_parallel,pipeline_parallel,micro_batch,value,value_sem,step_time_s'
-header+=',peak_memory_bytes,predicted_value,predicted_memory_bytes,exposed_comm_s,suggest_s,wall_s,started_at'
+header+=',peak_memory_bytes,predicted_value,predicted_memory_bytes,exposed_comm_s,suggest_s,wall_s,started_at,where'
 header+=',metric_latency'
 [ "$(head -1 "$work/first/trials.csv")" = "$header" ] || fail "header of trials.csv"
 

@@ -24,13 +24,13 @@ TEST(TrialsCsv, HasExactlyTheColumnsOfTheContractAndARowForEveryClosedTrial) {
       text_of("trials.csv", run_view(session, history, std::nullopt)).value(),
       "trial,status,reason,strategy,zero_stage,micro_batch,reduce_bucket_size,overlap_comm,gradient_accumulation_steps,"
       "value,value_sem,step_time_s,peak_memory_bytes,predicted_value,predicted_memory_bytes,exposed_comm_s,suggest_s,"
-      "wall_s,started_at,metric_exposed_comm_s,metric_samples_per_s,metric_step_time_s\n"
-      "0,ok,,baseline,2,2,500,false,2,100,1.5,0.08,123456,,,0.001,0.25,2.5,2026-08-23T10:00:00.000000,0.001,100,0.08\n"
-      "1,oom,,bayes,0,1,500,true,4,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,\n"
-      "2,oom,predicted,bayes,1,4,500,false,1,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,\n"
-      "3,failed,timeout,bayes,3,1,500,false,4,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,\n"
-      "4,bounded,,bayes,3,2,500,true,2,50,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,\n"
-      "5,ok,,bayes,3,4,500,true,1,125,1.5,0.064,123456,130.5,120000,0.001,0.25,2.5,2026-08-23T10:00:00.000000,"
+      "wall_s,started_at,where,metric_exposed_comm_s,metric_samples_per_s,metric_step_time_s\n"
+      "0,ok,,baseline,2,2,500,false,2,100,1.5,0.08,123456,,,0.001,0.25,2.5,2026-08-23T10:00:00.000000,,0.001,100,0.08\n"
+      "1,oom,,bayes,0,1,500,true,4,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,,\n"
+      "2,oom,predicted,bayes,1,4,500,false,1,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,,\n"
+      "3,failed,timeout,bayes,3,1,500,false,4,,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,,\n"
+      "4,bounded,,bayes,3,2,500,true,2,50,,,,,,,0.25,2.5,2026-08-23T10:00:00.000000,,,,\n"
+      "5,ok,,bayes,3,4,500,true,1,125,1.5,0.064,123456,130.5,120000,0.001,0.25,2.5,2026-08-23T10:00:00.000000,,"
       "0.001,125,0.064\n");
 }
 
@@ -51,7 +51,7 @@ TEST(TrialsCsv, OfARunWithoutTrialsIsItsHeader) {
   const session::Session session = bench_session();
   const CsvTable table = parse_csv(text_of("trials.csv", run_view(session, {}, std::nullopt)).value(), "trials");
   EXPECT_TRUE(table.rows.empty());
-  EXPECT_EQ(table.header.size(), 19U);
+  EXPECT_EQ(table.header.size(), 20U);
 }
 
 TEST(TrialsCsv, IsATableThatTheReplayRunnerReads) {

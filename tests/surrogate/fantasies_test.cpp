@@ -146,4 +146,22 @@ TEST(FantasyImprovement, IsTheSameForTheSameRng) {
             surrogate::make_fantasy_improvement(process, pending, 1.0, 16, second)->values(at));
 }
 
+// With probability p a value comes and leaves the variance of a sure belief, else the variance stays: its expectation.
+TEST(Believing, LeavesTheExpectedVarianceOfWhatMayFail) {
+  Rng rng(5, 0);
+  const surrogate::GaussianProcess before = process_of(12, rng);
+  const surrogate::Points pending = random_points(rng, 1, 2, 1);
+  const surrogate::Points elsewhere = random_points(rng, 20, 2, 1);
+  surrogate::GaussianProcess sure = before;
+  sure.believe(pending);
+  for (const double success : {1.0, 0.7, 0.2, 1e-9}) {
+    surrogate::GaussianProcess risky = before;
+    risky.believe(pending, VectorXd::Constant(1, success));
+    const double expected =
+        success * sure.predict(pending).variance[0] + (1.0 - success) * before.predict(pending).variance[0];
+    EXPECT_NEAR(risky.predict(pending).variance[0], expected, 1e-9 * before.predict(pending).variance[0]) << success;
+    EXPECT_LE(largest_difference(risky.predict(elsewhere).mean, before.predict(elsewhere).mean), 1e-11);
+  }
+}
+
 }  // namespace krigtune::fantasies_test

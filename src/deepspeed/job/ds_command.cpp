@@ -283,7 +283,9 @@ namespace {
 class LauncherWords {
  public:
   LauncherWords(std::vector<std::string> words, const jobs::Stage& stage)
-      : words_(std::move(words)), begin_(stage.begin + 1), end_(stage.end) {}
+      : words_(std::move(words)), begin_(stage.begin + 1), end_(stage.end) {
+    if (begin_ < end_ && words_[begin_] == "launch") ++begin_;  // of accelerate
+  }
 
   bool has(std::string_view flag) const { return !occurrences(words_, begin_, end_, flag).empty(); }
 

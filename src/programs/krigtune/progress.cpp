@@ -85,6 +85,12 @@ void Progress::trial_lost(const journal::Trial& trial, const std::string& why) {
   log_.progress(fmt::format("trial {} is run again: {}", trial.number, why));
 }
 
+void Progress::interference(const run::Interference& interference) {
+  log_.progress(run::interference_sentence(interference));
+  const std::string advice = run::interference_advice(interference);
+  if (!advice.empty()) log_.warning(advice);
+}
+
 void Progress::trial_ended(const journal::Trial& trial, const search::History& history) {
   {
     const std::lock_guard lock(mutex_);
@@ -191,6 +197,11 @@ void Both::waiting(const journal::Trial& trial) {
 void Both::trial_lost(const journal::Trial& trial, const std::string& why) {
   first_.trial_lost(trial, why);
   second_.trial_lost(trial, why);
+}
+
+void Both::interference(const run::Interference& interference) {
+  first_.interference(interference);
+  second_.interference(interference);
 }
 
 void Both::trial_ended(const journal::Trial& trial, const search::History& history) {

@@ -33,6 +33,7 @@ class Progress final : public run::Observer {
   void trial_begins(const journal::Trial& trial, const search::History& history) override;
   void waiting(const journal::Trial& trial) override;
   void trial_lost(const journal::Trial& trial, const std::string& why) override;
+  void interference(const run::Interference& interference) override;
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
   void session_ended(const search::History& history) override;
 
@@ -78,6 +79,7 @@ class Both final : public run::Observer {
   void trial_begins(const journal::Trial& trial, const search::History& history) override;
   void waiting(const journal::Trial& trial) override;
   void trial_lost(const journal::Trial& trial, const std::string& why) override;
+  void interference(const run::Interference& interference) override;
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
   void session_ended(const search::History& history) override;
 

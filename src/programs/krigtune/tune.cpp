@@ -34,6 +34,7 @@ constexpr std::int64_t kLargestSeed = INT64_MAX;
 constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 constexpr const char* kKeepGoing = "keep-going";
+constexpr const char* kNoInterferenceCheck = "no-interference-check";
 
 std::string strategy_help() {
   return fmt::format("one of {} (default: {})", join(search::strategy_names(), ", "),
@@ -66,6 +67,9 @@ void declare_tune(boost::program_options::options_description& options) {
   options.add_options()("jobs", value_named("K"),
                         "trials at a time; on this machine its GPUs and cores are divided into K slots (default: the "
                         "session's, or 1)");
+  options.add_options()(kNoInterferenceCheck,
+                        "with several trials at a time on this machine: do not measure how much they disturb each "
+                        "other (the baseline alone and in all slots at once, the best ones alone at the end)");
   options.add_options()("try", repeated_value_named("JSON"),
                         "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
@@ -275,6 +279,9 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   const Placing placing = placing_of(context, prepared.session, directory);
   options.executor = placing.executor.get();
   options.sizes = placing.sizes;
+  options.interference_check = !context.arguments.flag(kNoInterferenceCheck) &&
+                               runner::traits_of(prepared.session.runner).runs_programs &&
+                               executor::traits_of(prepared.session.executor).is_this_machine;
   warn_of_large_trials(context, placing, prepared.session);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),

@@ -53,8 +53,10 @@ class ObjectiveModel {
   /// Learns from at least one value. `start`: theta() of an earlier fit.
   void fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
            const Eigen::MatrixXd& runs = {});
-  /// After fit; so are the others. Conditions on points at their posterior mean.
-  void believe(const surrogate::Points& pending) { surrogate_.believe(centred(pending)); }
+  /// After fit; so are the others. Conditions on points at their posterior mean, as far as each is likely to have one.
+  void believe(const surrogate::Points& pending, const Eigen::VectorXd& success) {
+    surrogate_.believe(centred(pending), success);
+  }
   /// Of trials that were ended early: latent values are at most the bounds.
   void bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
   /// Of the noise-free function.

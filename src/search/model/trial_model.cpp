@@ -199,11 +199,17 @@ double TrialModel::own_variance(bool exact) const {
 }
 
 void TrialModel::believe_pending() {
+  constexpr double kLeast = 0.01;  // whoever asked it hoped for a value
   std::vector<space::Configuration> pending;
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
   for (const journal::Trial& trial : history_) {
-    if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
+    if (trial.outcome || !counts(trial)) continue;
+    pending.push_back(trial.proposal.configuration);
+    memory.push_back(candidates_.filter().planned(trial.proposal.configuration));
   }
-  if (!pending.empty()) values_.believe(candidates_.encode(pending));
+  if (pending.empty()) return;
+  const surrogate::Points points = candidates_.encode(pending);
+  values_.believe(points, has_failures() ? probability(points, memory).cwiseMax(kLeast) : Eigen::VectorXd());
 }
 
 std::vector<double> TrialModel::hyperparameters() const {

@@ -73,7 +73,7 @@ class TrialModel {
   /// Learns the objective's hyperparameters from the ok trials (at least one; bounds are then put in), starting where
   /// the last suggestion's fit ended, which its proposal holds.
   void fit(Rng& rng);
-  /// Conditions on pending trials at their posterior mean. After fit.
+  /// Conditions on pending trials at their posterior mean, as far as they are likely to end with a value. After fit.
   void believe_pending();
   surrogate::Prediction predict(const surrogate::Points& points) const { return values_.predict(points); }
   /// Latent values of the measured configurations as the smooth function has them, in the order of measured().

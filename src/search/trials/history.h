@@ -33,4 +33,7 @@ inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::str
 inline constexpr const char* kTryStrategy = "try";            ///< of the user's guesses
 inline constexpr const char* kAgainStrategy = "again";        ///< of the leader, measured again first in a new run
 
+inline constexpr const char* kTogetherStrategy = "together";  ///< of the baseline, in all places at once
+inline constexpr const char* kAloneStrategy = "alone";        ///< of one of the best, measured with nothing beside it
+
 }  // namespace krigtune::search

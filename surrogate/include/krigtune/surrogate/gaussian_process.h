@@ -38,7 +38,9 @@ class GaussianProcess final : public Model {
   /// Adds observations in O(n^2) each, as rows at the end, repeated points too. Nothing may be believed at the time.
   void append(const Observations& more);
   /// Adds points that are being measured, at their posterior mean (kriging believer: only the variance changes).
-  void believe(const Points& pending);
+  /// `success`: the probability, above 0, that each will have a value at all; empty: it is sure. The variance at such a
+  /// point becomes its expectation over both ends, (1 - success) times what it was where there is no noise.
+  void believe(const Points& pending, const Eigen::VectorXd& success = {});
   /// Drops the believed points again, O(1) but for the copy.
   void forget_believed();
 

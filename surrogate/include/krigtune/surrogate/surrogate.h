@@ -39,7 +39,8 @@ class Surrogate final : public Model {
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations; hyperparameters, transform and standardisation stay. O(n^2) each.
   void append(const Observations& more);
-  void believe(const Points& pending);
+  /// As GaussianProcess::believe.
+  void believe(const Points& pending, const Eigen::VectorXd& success = {});
   void forget_believed();
 
   Prediction predict(const Points& points) const override;
