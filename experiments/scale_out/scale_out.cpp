@@ -4,7 +4,8 @@
 //
 // A trial takes kStartS, and kSteps steps of what the table says of its configuration: a rate is turned into a time so
 // that the best configuration's step takes one second, a time is scaled alike. A trial that fails takes its start
-// alone. Whenever a worker is free the strategy is asked, on what has ended until then and on what runs.
+// alone, and none takes longer than kLongestS: sessions end what is surely worse. Whenever a worker is free the
+// strategy is asked, on what has ended until then and on what runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ namespace {
 constexpr double kNear = 0.05;
 constexpr double kStartS = 20.0;
 constexpr double kSteps = 30.0;
+constexpr double kLongestS = 170.0;  // five times as slow as the best
 constexpr int kMostTrials = 200;
 
 struct Found {
@@ -85,7 +87,7 @@ class Table {
     return prepared_.session.objective.maximize ? optimum_ / *value : *value / optimum_;
   }
   double seconds_of(const space::Configuration& configuration) const {
-    return kStartS + kSteps * slowness_of(configuration).value_or(0.0);
+    return std::min(kStartS + kSteps * slowness_of(configuration).value_or(0.0), kLongestS);
   }
   double regret_of(const space::Configuration& configuration) const {
     const std::optional<double> slowness = slowness_of(configuration);

@@ -39,8 +39,11 @@ bool has_places(const search::History& history) {
                      [](const journal::Trial& trial) { return trial.outcome && !trial.where.empty(); });
 }
 
-// Without the fractions of seconds.
-std::string clock_time(const std::string& started_at) { return started_at.substr(0, started_at.find('.')); }
+// "10:00:03" of "2026-08-23T10:00:03.000000"; another program's time as it wrote it.
+std::string clock_time(const std::string& started_at) {
+  const std::size_t day_ends = started_at.find('T');
+  return day_ends == std::string::npos ? started_at : started_at.substr(day_ends + 1, 8);
+}
 
 void add_place(const journal::Trial& trial, std::vector<report::Cell>& row) {
   row.push_back(report::text_cell(trial.where));

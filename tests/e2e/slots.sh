@@ -39,11 +39,15 @@ unset CUDA_VISIBLE_DEVICES || true
 PATH="$work/bin:$PATH" "$krigtune" tune "$work/session.json" --out "$work/run" --strategy random >"$work/out" 2>"$work/err" ||
   { cat "$work/err"; exit 1; }
 "$krigtune" results "$work/run" --format csv >"$work/results.csv"
-# Sixteen trials, all ok, each with as many GPUs as it asked for; some ran at the same time.
+# The sixteen trials of the budget, the baseline in eight slots and the best alone: all ok, each with as many GPUs as it
+# asked for.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
          $column["status"] != "ok" { print "trial " $1 ": " $column["status"]; bad = 1 }
-         { ++trials }
-         END { if (trials != 16) { print trials " trials"; bad = 1 } exit bad }' "$work/run/trials.csv" ||
+         { ++count[$column["strategy"]] }
+         END { if (count["baseline"] + count["random"] != 16) { print count["random"] " drawn"; bad = 1 }
+               if (count["together"] != 8) { print count["together"] " together"; bad = 1 }
+               if (count["alone"] < 1 || count["alone"] > 3) { print count["alone"] " alone"; bad = 1 }
+               exit bad }' "$work/run/trials.csv" ||
   { cat "$work"/run/trials/*/stderr.log; exit 1; }
 grep -q 'slot 0, GPUs\? [0-7]' "$work/run/trials.csv"
 grep -q 'slot [1-7], GPU' "$work/run/trials.csv" || { echo "no two trials ran side by side"; exit 1; }

@@ -222,4 +222,18 @@ TEST_F(JournalFile, ACorruptLineIsNamed) {
   }
 }
 
+TEST_F(JournalFile, KnowsWhereATrialRunsWhileItRunsAndAfterwards) {
+  {
+    journal::Journal journal = open();
+    begin_next(journal, {}, 0);
+    journal.set_where(0, "slot 1");
+    EXPECT_EQ(journal.trials()[0].where, "slot 1");
+    EXPECT_EQ(journal::read_journal(file_).at(0).where, "slot 1");
+    journal.end(0, trial::OutOfMemory{}, 1.0, 1'000'000, "slot 1, GPUs 2,3");
+  }
+  const journal::Trial trial = open().trials().at(0);
+  EXPECT_EQ(trial.where, "slot 1, GPUs 2,3");
+  EXPECT_EQ(trial.ended_at, local_iso_time(1'000'000));
+}
+
 }  // namespace krigtune::journal_test

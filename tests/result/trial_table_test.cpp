@@ -74,4 +74,24 @@ TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
   EXPECT_EQ(report::value_text(session, 160.6027), "160.6");
 }
 
+TEST(TrialTable, SaysWhereAndWhenTrialsRanWhereThatDiffers) {
+  const session::Session session = bench_session();
+  search::History history = all_outcomes();
+  const auto columns = [&] {
+    std::vector<std::string> names;
+    for (const report::Column& column : result::trial_table(run_view(session, history, recommendation())).columns)
+      names.push_back(column.name);
+    return names;
+  };
+  const std::vector<std::string> undivided = columns();
+  EXPECT_EQ(std::count(undivided.begin(), undivided.end(), "where"), 0);
+  history[5].where = "slot 1, GPUs 2,3";
+  ASSERT_EQ(columns().size(), undivided.size() + 3);
+  const report::Table table = result::trial_table(run_view(session, history, recommendation()));
+  const std::vector<report::Cell>& row = table.rows.at(5);
+  EXPECT_EQ(row[undivided.size()].text, "slot 1, GPUs 2,3");
+  EXPECT_EQ(row[undivided.size() + 1].text, "10:00:00");
+  EXPECT_EQ(row[undivided.size() + 2].text, "2.50 s");
+}
+
 }  // namespace krigtune::trial_table_test

@@ -93,7 +93,7 @@ class SideBySide : public Loop {
 
 TEST_F(SideBySide, TheBaselineRunsAloneThenInAllPlacesAndTheBestRunAloneAtTheEnd) {
   const search::History history = go();
-  ASSERT_GE(history.size(), 11U);
+  ASSERT_GE(history.size(), 14U);
   EXPECT_EQ(history[0].proposal.strategy, search::kBaselineStrategy);
   EXPECT_EQ(history[0].proposal.run, 1);
   for (std::size_t i = 1; i <= 3; ++i) {
@@ -103,13 +103,14 @@ TEST_F(SideBySide, TheBaselineRunsAloneThenInAllPlacesAndTheBestRunAloneAtTheEnd
     EXPECT_EQ(history[i].proposal.run, 0);
   }
   EXPECT_EQ(std::vector<int>(heard_.running.begin(), heard_.running.begin() + 5), (std::vector<int>{1, 1, 2, 3, 1}));
-  for (std::size_t i = 4; i < 10; ++i) {
+  for (std::size_t i = 4; i < 13; ++i) {
     EXPECT_EQ(history[i].proposal.strategy, "bayes");
     EXPECT_EQ(history[i].proposal.run, 0);
   }
-  // Beyond the budget of ten: the best, each once, with nothing beside it.
+  EXPECT_EQ(search::closed_trials(history), 10);
+  // The best, each once, with nothing beside it. Neither they nor the baseline's places are of the budget of ten.
   std::set<std::string> alone;
-  for (std::size_t i = 10; i < history.size(); ++i) {
+  for (std::size_t i = 13; i < history.size(); ++i) {
     EXPECT_EQ(history[i].proposal.strategy, search::kAloneStrategy);
     EXPECT_EQ(history[i].proposal.run, 1);
     EXPECT_EQ(heard_.running[i], 1);

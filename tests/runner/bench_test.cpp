@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 
 #include "core/files.h"
 #include "core/json.h"
 #include "trial/event_clock.h"
 #include "trial/expect_failed.h"
+#include "trial/scripted_place.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::bench_test {
@@ -297,6 +299,21 @@ TEST_F(Bench, TheObjectiveMayBeAnotherFieldButMustBeThere) {
   job_.metric_field = "goodness";
   EXPECT_NE(expect_failed(run_printing(kGoodResult), trial::FailureReason::kBadResult).last_lines.find("'goodness'"),
             std::string::npos);
+}
+
+TEST_F(Bench, ThatLosesItsPlaceOrItsMemoryThereSaysSo) {
+  job_.program = "krigtune-bench";
+  for (const char* log : {"stdout.log", "stderr.log"}) std::ofstream(trial_dir() / log) << "";
+  const auto runner = runner::make_bench_runner(job_, still_);
+  const auto at = [&](const trial::ProcessResult& result) {
+    ScriptedPlace place(result);
+    return runner->run({{"zero_stage", std::int64_t{1}}}, trial::RunContext{trial_dir(), std::nullopt, place});
+  };
+  EXPECT_EQ(expect_failed(at(lost_place("preempted")), trial::FailureReason::kLost).last_lines, "preempted");
+  trial::ProcessResult killed;
+  killed.exit_code = 1;
+  killed.out_of_memory = true;
+  EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(at(killed)));
 }
 
 }  // namespace krigtune::bench_test

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
 #include "trial/event_clock.h"
 #include "trial/expect_failed.h"
+#include "trial/scripted_place.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::command_test {
@@ -174,6 +176,40 @@ TEST_F(Command, AMissingProgramIsFoundOutBeforeAnythingRuns) {
   job_.spec.environment = {{"PATH", dir_.path().string()}};
   EXPECT_NO_THROW(runner::make_command_runner(job_, still_));
   expect_failed(runner::make_command_runner(job_, still_)->run({}, trial_dir()), trial::FailureReason::kBadResult);
+}
+
+// What its place says goes before what its files say.
+TEST_F(Command, ThatLosesItsPlaceOrItsMemoryThereSaysSo) {
+  job_.spec.argv = {"/bin/sh", "{gpus}", "{slot}", "{port}"};
+  ScriptedPlace lost(lost_place("node n1 failed"), {.slot = 3, .gpus = {2, 3}, .port = 29501});
+  const auto runner = runner::make_command_runner(job_, still_);
+  const trial::Outcome outcome = runner->run({}, trial::RunContext{trial_dir(), std::nullopt, lost});
+  EXPECT_EQ(expect_failed(outcome, trial::FailureReason::kLost).last_lines, "node n1 failed");
+  EXPECT_EQ(lost.asked.argv, (std::vector<std::string>{"/bin/sh", "2,3", "3", "29501"}));
+  EXPECT_EQ(Json::parse(text_of("exit.json")).at("where"), "n1, job 4711");
+  EXPECT_EQ(Json::parse(text_of("exit.json")).at("lost"), "node n1 failed");
+  trial::ProcessResult killed;
+  killed.exit_code = 1;
+  killed.out_of_memory = true;
+  ScriptedPlace small(killed);
+  EXPECT_TRUE(
+      std::holds_alternative<trial::OutOfMemory>(runner->run({}, trial::RunContext{trial_dir(), std::nullopt, small})));
+}
+
+// Its job may have written the result while nobody looked.
+TEST_F(Command, ThatIsAdoptedKeepsWhatItsProgramHasLeft) {
+  job_.spec.argv = {"/bin/sh", "{config}", "{result}"};
+  std::ofstream(trial_dir() / "result.json") << R"({"throughput": 12.5})";
+  std::ofstream(trial_dir() / "cmd.txt") << "as it was started";
+  std::ofstream(trial_dir() / "stdout.log") << "";
+  std::ofstream(trial_dir() / "stderr.log") << "";
+  ScriptedPlace place{trial::ProcessResult()};
+  const auto runner = runner::make_command_runner(job_, still_);
+  const trial::Outcome adopted = runner->run({}, trial::RunContext{trial_dir(), std::nullopt, place, true});
+  EXPECT_EQ(std::get<trial::Measured>(adopted).metrics.at("throughput"), 12.5);
+  EXPECT_EQ(text_of("cmd.txt"), "as it was started");
+  const trial::Outcome anew = runner->run({}, trial::RunContext{trial_dir(), std::nullopt, place});
+  expect_failed(anew, trial::FailureReason::kBadResult);  // an earlier result is none of the new program's
 }
 
 }  // namespace krigtune::command_test

@@ -26,6 +26,7 @@ constexpr SectionMaker kSections[] = {
     {"time", "Where the time of a step goes", step_time},
     {"batch", "Batch size", batch},
     {"all", "All trials at once", all_at_once},
+    {"timeline", "Where trials ran", timeline},
     {"trials", "Trials", trials},
     {"limits", "What this rests on", limits},
 };

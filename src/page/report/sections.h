@@ -15,6 +15,7 @@ std::string all_at_once(const RunFacts& facts);  ///< parallel coordinates
 std::string memory(const RunFacts& facts);       ///< planned by term and measured, against the limit
 std::string step_time(const RunFacts& facts);    ///< where the time of a step goes
 std::string batch(const RunFacts& facts);        ///< throughput over the batch
+std::string timeline(const RunFacts& facts);     ///< a figure: which trial ran where and when
 std::string trials(const RunFacts& facts);       ///< all of them, with their commands and files
 std::string limits(const RunFacts& facts);       ///< what was assumed, and what these figures do not say
 

@@ -27,7 +27,10 @@ const journal::Trial* find_trial(const History& history, std::int64_t number) {
 }
 
 int closed_trials(const History& history) {
-  return static_cast<int>(std::count_if(history.begin(), history.end(), is_closed));
+  return static_cast<int>(std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
+    const std::string& by = trial.proposal.strategy;
+    return is_closed(trial) && by != kTogetherStrategy && by != kAloneStrategy;
+  }));
 }
 
 int counted_trials(const History& history) {

@@ -23,7 +23,8 @@ bool is_closed(const journal::Trial& trial);
 const journal::Trial* find_trial(const History& history, std::int64_t number);
 /// Trials that count, pending ones included: the number that random streams are drawn by.
 int counted_trials(const History& history);
-/// Of those the closed ones: what the budget of trials is of.
+/// Of those the closed ones, without what is measured again because trials run beside each other (kTogetherStrategy,
+/// kAloneStrategy): what the budget of trials is of.
 int closed_trials(const History& history);
 /// The objective's value of an ok trial.
 std::optional<double> value_of(const journal::Trial& trial, const session::Objective& objective);
