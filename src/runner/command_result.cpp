@@ -98,10 +98,11 @@ trial::Outcome read_measured(const Result& result, const std::string& metric) {
   return measured;
 }
 
-// A program does not know what an interrupted trial means to us: it would be asked again for ever.
+// A program does not know what an interrupted or a lost trial means to us: it would be asked or run again.
 trial::Failed read_failed(const std::string& reason) {
   const trial::FailureReason word = trial::failure_reason_from(reason);
-  const bool ours = reason == trial::to_string(word) && word != trial::FailureReason::kInterrupted;
+  const bool ours = reason == trial::to_string(word) && word != trial::FailureReason::kInterrupted &&
+                    word != trial::FailureReason::kLost;
   return {ours ? word : trial::FailureReason::kCrash, 0, ours ? "" : reason};
 }
 

@@ -131,7 +131,8 @@ class RowReader {
   bool is_result(std::size_t row) const {
     const std::string reason = reason_of(row);
     return reason != trial::to_string(trial::FailureReason::kInterrupted) &&
-           reason != trial::to_string(trial::FailureReason::kEnvironment);
+           reason != trial::to_string(trial::FailureReason::kEnvironment) &&
+           reason != trial::to_string(trial::FailureReason::kLost);
   }
 
   void add(std::size_t row, ReplayGroup& group) const {

@@ -42,7 +42,7 @@ struct Place {
 
 constexpr const char* kTrained =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"emulate_network": {"latency_us": 1, "bytes_per_s": 1}},
-        "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "budget": {}, "grid": {},
+        "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "executor": {}, "budget": {}, "grid": {},
         "stagewise": {}, "memory": {}})";
 constexpr const char* kNodes =
     R"({"workload": {"model": {"preset": "gpt2-124m"}},
@@ -75,22 +75,22 @@ Json any_value_of(const Json& schema) {
   return shape["type"] == "array" ? Json::array({"x"}) : Json("x");
 }
 
-// Each runner's keys, in a session that says no more of it than it must.
-void add_runners(std::vector<Place>& places) {
-  const Json runners = session::session_schema()["properties"]["runner"]["allOf"];
-  for (std::size_t i = 1; i < runners.size(); ++i) {  // the first is in kTrained
-    const Json& block = runners[i]["then"];
+// The keys of each kind of a block that comes in kinds, in a session that says no more of it than it must.
+void add_kinds(const std::string& name, std::vector<Place>& places) {
+  const Json kinds = session::session_schema()["properties"][name]["allOf"];
+  for (std::size_t i = 1; i < kinds.size(); ++i) {  // the first is in kTrained
+    const Json& block = kinds[i]["then"];
     Json session = parse_json(kSpoken, "s");
     for (const Json& key : block["required"]) {
-      session["runner"][key.get<std::string>()] = any_value_of(block["properties"][key.get<std::string>()]);
+      session[name][key.get<std::string>()] = any_value_of(block["properties"][key.get<std::string>()]);
     }
-    const std::string at = "/properties/runner/allOf/" + std::to_string(i) + "/then";
-    places.push_back({at, session.dump(), "/runner"});
+    const std::string at = "/properties/" + name + "/allOf/" + std::to_string(i) + "/then";
+    places.push_back({at, session.dump(), "/" + name});
     for (const auto& [key, within] : block["properties"].items()) {
       if (!within.contains("properties")) continue;
       Json with = session;
-      with["runner"][key] = Json::object();
-      places.push_back({at + "/properties/" + key, with.dump(), "/runner/" + key});
+      with[name][key] = Json::object();
+      places.push_back({at + "/properties/" + key, with.dump(), "/" + name + "/" + key});
     }
   }
 }
@@ -112,6 +112,7 @@ const std::vector<Place>& places() {
         {"/properties/objective", kGoodput, "/objective"},
         {"/properties/objective/properties/noise_scale/anyOf/1/items", kGoodput, "/objective/noise_scale/0"},
         {"/properties/runner/allOf/0/then", kTrained, "/runner"},
+        {"/properties/executor/allOf/0/then", kTrained, "/executor"},
         {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},
         {"/properties/runner/allOf/3/then/properties/measure/additionalProperties", kMeasured, "/runner/measure/loss"},
         {"/properties/runner/allOf/3/then/properties/checks/items", kMeasured, "/runner/checks/0"},
@@ -122,7 +123,7 @@ const std::vector<Place>& places() {
         {"/definitions/parameter/anyOf/3", kRanges, "/space/a"},
         {"/definitions/parameter/anyOf/4", kRanges, "/space/b"},
     };
-    add_runners(all);
+    for (const char* name : {"runner", "executor"}) add_kinds(name, all);
     return all;
   }();
   return kPlaces;
