@@ -201,8 +201,8 @@ Block<LocalSpec> local_block(const std::filesystem::path& /*base_dir*/) {
   block.key("slots", &LocalSpec::slots, integer<int>(from_to(1, kMostSlots)),
             "trials at a time; with 1, and \"auto\" below, a trial has the machine and nothing is set");
   block.key("gpus_per_trial", &LocalSpec::gpus_per_trial, gpus_codec(),
-            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": the machine's, "
-            "divided by the slots");
+            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": those of the "
+            "session's cluster where it names a GPU, else the machine's divided by the slots");
   return block;
 }
 
