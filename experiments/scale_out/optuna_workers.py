@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Optuna's TPE with a constant liar on the same tables and the same virtual clock as scale_out. Needs python3-optuna (Debian).
 
-usage: optuna_workers.py OUT [SEEDS]      reads OUT/spaces.csv (told nothing of the model), prints rows as those of found.csv
+usage: optuna_workers.py OUT [SEEDS [SET,SET...]]     reads OUT/spaces.csv (told nothing of the model), prints rows as those of found.csv
 
 Numbers are ordinals (their place among the table's values), texts and switches are categories. A combination that is no row of the
 table costs nothing: Optuna does not know which there are; after twenty such in a row it is given a row at random. One that it asks again
@@ -91,9 +91,10 @@ def find(table, workers, seed):
 
 def main():
     out, seeds = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    sets = sys.argv[3].split(",") if len(sys.argv) > 3 else []
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with open(out / "spaces.csv", newline="") as file:
-        sessions = [out / row["session"] for row in csv.DictReader(file) if row["variant"] == "no_workload"]
+        sessions = [out / row["session"] for row in csv.DictReader(file) if row["variant"] == "no_workload" and (not sets or row["set"] in sets)]
     for session in sessions:
         table = Table(session)
         for workers in (1, 2, 4, 8):

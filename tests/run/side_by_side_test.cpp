@@ -161,4 +161,21 @@ TEST_F(SideBySide, ABaselineThatFailsHoldsNobodyUp) {
     EXPECT_NE(trial.proposal.strategy, search::kTogetherStrategy);
 }
 
+// Whoever asked the baseline by hand may tell it tomorrow.
+TEST_F(SideBySide, ABaselineThatWasAskedByHandHoldsNobodyUp) {
+  std::filesystem::create_directories(directory());
+  journal::Proposal by_hand;
+  by_hand.configuration = *session_.baseline;
+  by_hand.strategy = search::kBaselineStrategy;
+  by_hand.asker = journal::Asker::kHand;
+  journal::Journal(run::journal_path(directory()), session_.space, session_.objective.field,
+                   session_.objective.maximize)
+      .begin(by_hand, clock_.unix_us(), 0);
+  FakeRunner runner([&](const space::Configuration& c) { return measured(session_, loop_speed(c)); });
+  StoppingObserver observer;
+  const search::History history = run(session_, observer, runner).history;
+  EXPECT_EQ(search::closed_trials(history), 10);
+  EXPECT_FALSE(history[0].outcome);
+}
+
 }  // namespace krigtune::side_by_side_test
