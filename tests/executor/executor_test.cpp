@@ -113,6 +113,13 @@ TEST(TrialSizes, AreTheClustersWhereATrialLaunchesAllItsRanks) {
               executor::TrialSizes(local, cluster, space, *executor, 60.0, true);
             }).find("each trial launches the 4 ranks"),
             std::string::npos);
+  cluster.nodes = 2;
+  local.gpus_per_trial = "auto";
+  EXPECT_NE(user_error_of([&] {
+              executor::TrialSizes(local, cluster, space, *executor, 60.0, true);
+            }).find("launches ranks on 2 nodes"),
+            std::string::npos);
+  cluster.nodes = 1;
   machine.gpus.clear();  // ranks of processors
   local.gpus_per_trial = "auto";
   const auto of_cores = executor::make_slots(local, machine, "run");
