@@ -15,9 +15,11 @@ constexpr double kMostGpus = 1e6;
 
 void refuse_unknown(const space::Expression& expression, const trial::KnownNames& known) {
   std::vector<std::string> names;
-  for (const trial::KnownName& name : known) names.push_back(name.name);
+  for (const trial::KnownName& name : known) {
+    if (!trial::is_name_of_trial(name.name)) names.push_back(name.name);
+  }
   for (const std::string& name : expression.names()) {
-    if (is_one_of(name, names) && !trial::is_name_of_trial(name)) continue;
+    if (is_one_of(name, names)) continue;
     throw UserError(fmt::format("'{}' is no parameter and no fact of the job", name), suggestion(name, names));
   }
 }

@@ -196,7 +196,8 @@ Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
       .key(
           "argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
           "program and arguments; no shell. In braces: {micro_batch} and every other parameter, {dp}, {ranks} and what "
-          "constraints know, {config}, {result}, {dir}, {trial}, {port}, {slot}, {gpus}; {bucket / 1e6:.0f}; {{ and }} are braces")
+          "constraints know, {config}, {result}, {dir}, {trial}, {port}, {slot}, {gpus}; {bucket / 1e6:.0f}; {{ and }} "
+          "are braces")
       .required();
   trial::add_surroundings(block, base_dir);
   add_job_files(block, base_dir);
