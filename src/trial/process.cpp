@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "core/error.h"
 #include "trial/guard.h"
+#include "trial/watchdog.h"
 
 namespace krigtune::trial {
 namespace {
@@ -137,49 +137,6 @@ class GuardedProgram {
   Descriptor socket_;
   pid_t guard_ = -1;
   pid_t program_ = -1;
-};
-
-/// Whether the files grow.
-class Watchdog {
- public:
-  Watchdog(const ProcessSpec& spec, double begin_s) : limit_s_(spec.no_progress_s), last_change_s_(begin_s) {
-    files_ = spec.progress_files;
-    files_.push_back(spec.stdout_file);
-    files_.push_back(spec.stderr_file);
-    signs_of_life_ = spec.signs_of_life;
-  }
-
-  bool expired(double now_s) {
-    if (!limit_s_) return false;
-    // A slow shared file system is asked once a second at most.
-    if (now_s < next_look_s_) return false;
-    next_look_s_ = now_s + std::min(1.0, *limit_s_ / 10.0);
-    std::vector<State> states = look();
-    if (states != states_) last_change_s_ = now_s;
-    states_ = std::move(states);
-    return now_s - last_change_s_ >= *limit_s_;
-  }
-
- private:
-  using State = std::array<std::int64_t, 3>;  // size, seconds, nanoseconds
-
-  std::vector<State> look() const {
-    std::vector<State> states;
-    for (const std::filesystem::path& file : files_) {
-      struct stat state {};
-      const bool there = ::stat(file.c_str(), &state) == 0;
-      states.push_back(there ? State{state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec} : State{-1, 0, 0});
-    }
-    if (signs_of_life_) states.push_back({signs_of_life_(), 0, 0});
-    return states;
-  }
-
-  std::optional<double> limit_s_;
-  double last_change_s_;
-  double next_look_s_ = 0.0;
-  std::vector<std::filesystem::path> files_;
-  std::function<std::int64_t()> signs_of_life_;
-  std::vector<State> states_;
 };
 
 void note(const GuardReport& report, ProcessResult& result) {

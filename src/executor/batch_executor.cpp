@@ -1,0 +1,163 @@
+#include "executor/batch_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "executor/job_run.h"
+
+namespace krigtune::executor {
+namespace {
+
+/// Below the ports that Linux gives out by itself (from 32768 on).
+int port_of(const trial::TrialTask& task) {
+  constexpr int kFirst = 20000;
+  constexpr std::uint64_t kPorts = 12000;
+  Fnv1a64 hash;
+  const std::string run = task.directory.parent_path().string();
+  hash.add(run.data(), run.size());
+  // Those of one run differ; two runs on one node meet by a chance of one in 12,000.
+  return kFirst + static_cast<int>((hash.value() + static_cast<std::uint64_t>(task.number)) % kPorts);
+}
+
+class BatchPlace final : public trial::Place {
+ public:
+  BatchPlace(std::shared_ptr<JobRoom> room, trial::TrialTask task)
+      : room_(std::move(room)), task_(std::move(task)), slot_(room_->take_slot()) {}
+  ~BatchPlace() override { room_->give_back(slot_); }
+  BatchPlace(const BatchPlace&) = delete;
+  BatchPlace& operator=(const BatchPlace&) = delete;
+
+  trial::PlaceFacts facts() const override { return {slot_, {}, port_of(task_)}; }
+
+  trial::ProcessResult run(const trial::ProcessSpec& spec, const Clock& clock) override {
+    JobRun run(*room_, task_, spec, port_of(task_), clock, [this](const std::string& where) {
+      const std::lock_guard lock(mutex_);
+      where_ = where;
+    });
+    return run.until_it_ends();
+  }
+
+  std::string where() const override {
+    const std::lock_guard lock(mutex_);
+    return where_;
+  }
+
+ private:
+  std::shared_ptr<JobRoom> room_;
+  const trial::TrialTask task_;
+  const int slot_;
+  mutable std::mutex mutex_;  // of where_
+  std::string where_;
+};
+
+class BatchExecutor final : public trial::Executor {
+ public:
+  BatchExecutor(std::unique_ptr<BatchSystem> system, const BatchOptions& options, const Clock& clock)
+      : room_(std::make_shared<JobRoom>(std::move(system), options, clock)) {}
+
+  int capacity() const override { return room_->options.max_queued; }
+  bool has_room(const trial::TrialNeeds& needs) const override {
+    room_->refuse_impossible(needs);
+    return room_->taken() < capacity();
+  }
+  std::unique_ptr<trial::Place> place(const trial::TrialTask& task) override {
+    return std::make_unique<BatchPlace>(room_, task);
+  }
+  bool survives() const override { return true; }
+
+ private:
+  std::shared_ptr<JobRoom> room_;
+};
+
+}  // namespace
+
+std::unique_ptr<trial::Executor> make_batch_executor(std::unique_ptr<BatchSystem> system, const BatchOptions& options,
+                                                     const Clock& clock) {
+  return std::make_unique<BatchExecutor>(std::move(system), options, clock);
+}
+
+std::string job_name(const trial::TrialTask& task) {
+  std::error_code error;
+  std::filesystem::path run = std::filesystem::weakly_canonical(task.directory.parent_path(), error);
+  if (error) run = std::filesystem::absolute(task.directory.parent_path());
+  const std::string text = run.string();
+  Fnv1a64 hash;
+  hash.add(text.data(), text.size());
+  constexpr std::size_t kDigits = 12;
+  return fmt::format("krigtune-{}-{:04}", hash.hex().substr(0, kDigits), task.number);
+}
+
+int JobRoom::taken() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(slots_.size());
+}
+
+int JobRoom::take_slot() {
+  const std::lock_guard lock(mutex_);
+  int slot = 0;
+  while (slots_.count(slot) != 0) ++slot;
+  slots_.insert(slot);
+  return slot;
+}
+
+void JobRoom::give_back(int slot) {
+  const std::lock_guard lock(mutex_);
+  slots_.erase(slot);
+}
+
+void JobRoom::refuse_impossible(const trial::TrialNeeds& needs) {
+  const std::vector<double> key = {static_cast<double>(needs.ranks), static_cast<double>(needs.nodes),
+                                   static_cast<double>(needs.gpus_per_node), needs.timeout_s};
+  const std::lock_guard lock(mutex_);
+  auto known = objections_.find(key);
+  if (known == objections_.end()) {
+    trial::ProcessSpec spec;
+    spec.timeout_s = needs.timeout_s;
+    known = objections_.emplace(key, system->objection(needs, full_limit_s(spec))).first;
+  }
+  if (!known->second.empty()) throw UserError(known->second);
+}
+
+void JobRoom::note_duration(double wall_s) {
+  const std::lock_guard lock(mutex_);
+  durations_.push_back(wall_s);
+}
+
+double JobRoom::full_limit_s(const trial::ProcessSpec& spec) const {
+  // krigtune ends a trial at its timeout; the scheduler's limit is there for when krigtune itself is gone. Slurm counts
+  // minutes, and what surrounds the program takes time as well.
+  constexpr double kMarginS = 120.0;
+  return spec.timeout_s + spec.grace_s + kMarginS;
+}
+
+double JobRoom::likely_limit_s(const trial::ProcessSpec& spec) const {
+  constexpr std::size_t kEnough = 3;
+  constexpr double kRoom = 3.0;
+  constexpr double kMarginS = 120.0;
+  const std::lock_guard lock(mutex_);
+  if (!options.learns_time || durations_.size() < kEnough) return full_limit_s(spec);
+  const double longest_s = *std::max_element(durations_.begin(), durations_.end());
+  return std::min(full_limit_s(spec), kRoom * longest_s + kMarginS);
+}
+
+void JobRoom::note_failed_nodes(const std::string& nodes) {
+  if (nodes.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (std::find(failed_nodes_.begin(), failed_nodes_.end(), nodes) == failed_nodes_.end())
+    failed_nodes_.push_back(nodes);
+}
+
+std::vector<std::string> JobRoom::failed_nodes() const {
+  const std::lock_guard lock(mutex_);
+  return failed_nodes_;
+}
+
+void JobRoom::forget_failed_nodes() {
+  const std::lock_guard lock(mutex_);
+  failed_nodes_.clear();
+}
+
+}  // namespace krigtune::executor

@@ -1,0 +1,85 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/block.h"
+#include "core/clock.h"
+#include "executor/batch_system.h"
+#include "executor/tool.h"
+#include "trial/executor.h"
+
+namespace krigtune::executor {
+
+/// Options of sbatch; "" means that it is not said.
+struct SbatchOptions {
+  std::string partition;
+  std::string account;
+  std::string qos;
+  std::string time;  ///< as --time takes it; "": from the trial's timeout, shorter once trials have shown what they take
+  std::string gres;  ///< "": gpu:N, where the trial uses GPUs
+  std::string constraint;
+  std::vector<std::string> extra;
+};
+
+enum class SlurmMode { kAuto, kSubmit, kSteps };
+/// How the program of a trial is started in its job: once on the first node, once on each node (torchrun), or once for
+/// each rank.
+enum class JobLaunch { kAuto, kOnce, kNode, kRank };
+
+/// "executor": {"kind": "slurm", ...}.
+struct SlurmSpec {
+  SlurmMode mode = SlurmMode::kAuto;
+  SbatchOptions sbatch;
+  int max_queued = 8;
+  double poll_s = 10.0;
+  std::optional<double> pending_limit_s;
+  double patience_s = 60.0;
+  JobLaunch launch = JobLaunch::kAuto;
+};
+Block<SlurmSpec> slurm_block();
+
+/// Which one it is: inside an allocation (SLURM_JOB_ID) steps, otherwise jobs of their own.
+bool runs_as_steps(const SlurmSpec& spec);
+
+/// kAuto decided for a program. One node, or a program that starts processes on other nodes by itself (srun, mpirun):
+/// once. krigtune-bench: for each rank. Anything else on several nodes, torchrun above all: once on each node.
+JobLaunch launch_of(JobLaunch launch, const std::vector<std::string>& argv, const trial::TrialNeeds& needs);
+
+/// srun and its options for that; {} for kOnce. `cores`: of each rank.
+std::vector<std::string> srun_words(JobLaunch launch, const std::vector<std::string>& argv,
+                                    const trial::TrialNeeds& needs, int cores, const std::string& gres);
+
+/// Cores of a rank that the options ask for (--cpus-per-task); 1 where they do not.
+int cores_per_rank(const std::vector<std::string>& extra);
+
+/// Slurm's commands. `clock` must outlive it.
+class SlurmSystem final : public BatchSystem {
+ public:
+  SlurmSystem(SlurmSpec spec, const Clock& clock);
+  Submission submit(const JobRequest& request) override;
+  std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override;
+  std::optional<JobState> forgotten(const std::string& id) override;
+  bool cancel(const std::string& id) override;
+  void cancel_named(const std::string& name) override;
+  std::string objection(const trial::TrialNeeds& needs, double time_limit_s) override;
+  std::vector<std::string> launcher(const std::vector<std::string>& argv,
+                                    const trial::TrialNeeds& needs) const override;
+  std::vector<std::string> broken_nodes(const std::string& nodes) override;
+  const char* name() const override { return "Slurm"; }
+
+ private:
+  ToolEnd ask(const std::vector<std::string>& argv) const;
+  std::vector<std::string> resources(const trial::TrialNeeds& needs, double time_limit_s) const;
+
+  const SlurmSpec spec_;
+  const Clock& clock_;
+  const std::vector<std::string> unset_;
+};
+
+/// Jobs of their own, one for each trial.
+std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const std::atomic<bool>* ending,
+                                                   const Clock& clock);
+
+}  // namespace krigtune::executor

@@ -1,0 +1,222 @@
+#include "executor/template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "executor/batch_executor.h"
+#include "executor/tool.h"
+#include "trial/program.h"
+
+namespace krigtune::executor {
+namespace {
+
+constexpr double kTemplateAnswerS = 60.0;
+
+Block<TemplateSpec> states_block() {
+  Block<TemplateSpec> block("Words of the scheduler for a job's state; one that stands nowhere counts as running");
+  block.key("pending", &TemplateSpec::pending, texts(), "it waits");
+  block.key("held", &TemplateSpec::held, texts(), "it waits for what does not come by itself");
+  block.key("running", &TemplateSpec::running, texts(), "it runs");
+  block.key("ended", &TemplateSpec::ended, texts(), "it has ended, however it did: its exit file says how");
+  block.key("lost", &TemplateSpec::lost, texts(),
+            "it was ended for no fault of its own (node failure, preemption): the trial is run again");
+  return block;
+}
+
+void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& pattern, bool wants_group) {
+  try {
+    const std::regex regex(pattern);
+    if (wants_group && regex.mark_count() != 1)
+      object.fail(key, "a regular expression with one group was expected", "write for example \"job_state = (\\\\S+)\"");
+  } catch (const std::regex_error& error) {
+    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "mend it (ECMAScript)");
+  }
+}
+
+// The group of the first place that fits; "" where none does.
+std::string first_group(const std::string& text, const std::string& pattern) {
+  std::smatch found;
+  if (!std::regex_search(text, found, std::regex(pattern))) return "";
+  return found[1].str();
+}
+
+class TemplateSystem final : public BatchSystem {
+ public:
+  TemplateSystem(TemplateSpec spec, const Clock& clock) : spec_(std::move(spec)), clock_(clock) {}
+
+  Submission submit(const JobRequest& request) override {
+    const ToolEnd end = ask(spec_.submit, submit_values(request));
+    if (end.timed_out) return {Submission::Answer::kLater, "", fmt::format("{} does not answer", spec_.submit.front())};
+    if (!end.ok()) {
+      return {Submission::Answer::kRefused, "",
+              fmt::format("{} refused the job: {}; mend \"submit\" of the executor, or ask for less",
+                          spec_.submit.front(), end.complaint())};
+    }
+    const std::string id = first_group(end.out, spec_.id);
+    if (!id.empty()) return {Submission::Answer::kAccepted, id, ""};
+    return {Submission::Answer::kRefused, "",
+            fmt::format("{} printed no job id that \"id\" ({}) fits: {}", spec_.submit.front(), spec_.id,
+                        end.complaint())};
+  }
+
+  std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override {
+    std::vector<JobState> jobs;
+    for (const Asked& one : asked) {
+      if (one.id.empty()) continue;  // status is asked by id
+      const ToolEnd end = ask(spec_.status, {{"id", one.id}, {"name", one.name}});
+      const bool is_gone = std::regex_search(end.out + end.err, std::regex(spec_.gone));
+      if (is_gone) continue;
+      if (!end.ok()) return std::nullopt;
+      const std::string word = first_group(end.out, spec_.state);
+      if (word.empty()) continue;
+      JobState job = state_of(word);
+      job.id = one.id;
+      job.name = one.name;
+      jobs.push_back(std::move(job));
+    }
+    return jobs;
+  }
+
+  std::optional<JobState> forgotten(const std::string& /*id*/) override { return std::nullopt; }
+  bool cancel(const std::string& id) override {
+    const ToolEnd end = ask(spec_.cancel, {{"id", id}, {"name", ""}});
+    return end.ok() || std::regex_search(end.out + end.err, std::regex(spec_.gone));
+  }
+  void cancel_named(const std::string& /*name*/) override {}
+  std::string objection(const trial::TrialNeeds& /*needs*/, double /*time_limit_s*/) override {
+    for (const std::vector<std::string>* argv : {&spec_.submit, &spec_.status, &spec_.cancel}) {
+      if (find_program(argv->front(), {}, trial::search_path({})).empty()) {
+        return fmt::format("the executor's program '{}' is not on PATH; install it, or write its path",
+                           argv->front());
+      }
+    }
+    return "";
+  }
+  std::vector<std::string> launcher(const std::vector<std::string>& /*argv*/,
+                                    const trial::TrialNeeds& needs) const override {
+    if (needs.nodes <= 1) return {};
+    return filled_words(spec_.launch, sizes(needs));
+  }
+  std::vector<std::string> broken_nodes(const std::string& /*nodes*/) override { return {}; }
+  const char* name() const override { return "batch"; }
+
+ private:
+  using Values = std::map<std::string, std::string>;
+
+  static Values sizes(const trial::TrialNeeds& needs) {
+    const int nodes = std::max(needs.nodes, 1);
+    return {{"nodes", std::to_string(nodes)},
+            {"ranks", std::to_string(needs.ranks)},
+            {"ranks_per_node", std::to_string((needs.ranks + nodes - 1) / nodes)},
+            {"gpus", std::to_string(needs.gpus_per_node)}};
+  }
+
+  static Values submit_values(const JobRequest& request) {
+    constexpr double kMinuteS = 60.0;
+    Values values = sizes(request.needs);
+    values["script"] = request.script.string();
+    values["name"] = request.name;
+    values["directory"] = request.directory.string();
+    values["log"] = request.log.string();
+    values["minutes"] = std::to_string(static_cast<std::int64_t>(std::ceil(request.time_limit_s / kMinuteS)));
+    return values;
+  }
+
+  static std::vector<std::string> filled_words(const std::vector<std::string>& words, const Values& values) {
+    std::vector<std::string> argv;
+    argv.reserve(words.size());
+    for (const std::string& word : words) argv.push_back(filled(word, values));
+    return argv;
+  }
+
+  ToolEnd ask(const std::vector<std::string>& words, const Values& values) const {
+    return run_tool(filled_words(words, values), kTemplateAnswerS, clock_);
+  }
+
+  JobState state_of(const std::string& word) const {
+    JobState job;
+    job.word = word;
+    job.phase = JobState::Phase::kRunning;
+    if (is_one_of(word, spec_.pending) || is_one_of(word, spec_.held)) job.phase = JobState::Phase::kPending;
+    if (is_one_of(word, spec_.ended) || is_one_of(word, spec_.lost)) job.phase = JobState::Phase::kEnded;
+    if (is_one_of(word, spec_.lost)) job.end = JobState::End::kOther;
+    job.never_starts = is_one_of(word, spec_.held);
+    if (job.phase == JobState::Phase::kPending) job.reason = word;
+    return job;
+  }
+
+  const TemplateSpec spec_;
+  const Clock& clock_;
+};
+
+}  // namespace
+
+std::string filled(const std::string& word, const std::map<std::string, std::string>& values) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t close = word[at] == '{' ? word.find('}', at) : std::string::npos;
+    const auto value = close == std::string::npos ? values.end() : values.find(word.substr(at + 1, close - at - 1));
+    if (value == values.end()) {
+      text += word[at++];
+    } else {
+      text += value->second;
+      at = close + 1;
+    }
+  }
+  return text;
+}
+
+Block<TemplateSpec> template_block() {
+  Block<TemplateSpec> block("Trials as jobs of any scheduler, by its commands");
+  const auto command = [&](const char* name, std::vector<std::string> TemplateSpec::*member, const std::string& example,
+                           const char* meaning) {
+    block.key(name, member, trial::command_words(example), meaning).required();
+  };
+  command("submit", &TemplateSpec::submit, "[\"qsub\", \"-N\", \"{name}\", \"{script}\"]",
+          "submits the job script; placeholders: {script}, {name}, {directory}, {log}, {nodes}, {ranks}, "
+          "{ranks_per_node}, {gpus}, {minutes}");
+  command("status", &TemplateSpec::status, "[\"qstat\", \"-f\", \"{id}\"]", "shows the state of the job {id}");
+  command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "ends the job {id}");
+  block.key("id", &TemplateSpec::id, text(), "where submit prints the job's id: a regular expression with one group");
+  block.key("state", &TemplateSpec::state, text(), "where status prints the state: a regular expression with one group");
+  block.key("gone", &TemplateSpec::gone, text(), "what status prints of a job that the scheduler has forgotten");
+  block.group("states", states_block());
+  block.key("launch", &TemplateSpec::launch, texts(),
+            "words before the program of a trial on several nodes, as [\"mpirun\", \"-np\", \"{ranks}\"]");
+  block.key("max_queued", &TemplateSpec::max_queued, integer<int>(from_to(1, 1000)),
+            "trials at a time, waiting or running");
+  block.key("poll_s", &TemplateSpec::poll_s, number(from_to(0.2, 3600)), "between two rounds of status");
+  block.key("pending_limit_s", &TemplateSpec::pending_limit_s, number_or_null(above(0)),
+            "a job that waits longer is taken back (default: it may wait for ever)");
+  block.key("patience_s", &TemplateSpec::patience_s, number(from_to(0, 3600)),
+            "how late a job's files may appear here after its end");
+  block.check([](JsonObject& object, TemplateSpec& spec) {
+    refuse_bad_pattern(object, "id", spec.id, true);
+    refuse_bad_pattern(object, "state", spec.state, true);
+    refuse_bad_pattern(object, "gone", spec.gone, false);
+  });
+  return block;
+}
+
+std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, const Clock& clock) {
+  return std::make_unique<TemplateSystem>(spec, clock);
+}
+
+std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const std::atomic<bool>* ending,
+                                                        const Clock& clock) {
+  BatchOptions options;
+  options.max_queued = spec.max_queued;
+  options.poll_s = spec.poll_s;
+  options.pending_limit_s = spec.pending_limit_s;
+  options.patience_s = spec.patience_s;
+  options.ending = ending;
+  return make_batch_executor(make_template_system(spec, clock), options, clock);
+}
+
+}  // namespace krigtune::executor
