@@ -102,8 +102,9 @@ std::unique_ptr<trial::Executor> make_undivided_executor(int jobs) { return std:
 
 TrialSizes::TrialSizes(const ExecutorSpec& spec, const workload::ClusterSpec& cluster, const space::Space& space,
                        const trial::Executor& executor, double timeout_s, bool takes_all_ranks)
-    : gpus_per_node_(cluster.gpus_per_node), on_one_node_(traits_of(spec).is_this_machine) {
-  if (takes_all_ranks && on_one_node_ && cluster.nodes > 1 && executor.capacity() > 1) {
+    : gpus_per_node_(cluster.gpus_per_node),
+      on_one_node_(traits_of(spec).is_this_machine || cluster.emulated_network.has_value()) {
+  if (takes_all_ranks && traits_of(spec).is_this_machine && cluster.nodes > 1 && executor.capacity() > 1) {
     throw UserError(
         fmt::format("/executor/slots: each trial launches ranks on {} nodes, so one runs at a time", cluster.nodes),
         "leave \"slots\" and --jobs out");

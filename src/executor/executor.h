@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "executor/scheduler_specs.h"
 #include "space/space.h"
 #include "trial/executor.h"
 #include "workload/workload.h"
@@ -39,6 +41,8 @@ struct ExecutorJob {
   const workload::ClusterSpec& cluster;
   std::filesystem::path directory;  ///< of the run; it exists once a trial begins
   const Clock& clock;
+  /// Once true (the first Ctrl-C), what still waits for its place is taken back. nullptr: never.
+  const std::atomic<bool>* ending = nullptr;
   /// What people should hear of while trials wait or run, one line each.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
@@ -64,7 +68,7 @@ struct LocalSpec {
 };
 
 /// The session's block "executor", resolved.
-using ExecutorSpec = std::variant<LocalSpec>;
+using ExecutorSpec = std::variant<LocalSpec, SlurmSpec, TemplateSpec>;
 
 ExecutorTraits traits_of(const ExecutorSpec& spec);
 /// `--jobs K`: trials at a time, as each kind understands it.

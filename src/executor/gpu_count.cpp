@@ -9,6 +9,19 @@
 #include "core/text.h"
 
 namespace krigtune::executor {
+
+Codec<std::string> gpus_codec() {
+  const Json shape = schema::either({from_to(1, 1e6).applied_to(schema::integer()), schema::text()});
+  return {shape,
+          [](JsonObject& object, const std::string& key) {
+            const Json& json = object.require(key);
+            if (json.is_number_integer() && json.get<double>() >= 1.0) return json.dump();
+            if (json.is_string() && !json.get<std::string>().empty()) return json.get<std::string>();
+            object.fail(key, "\"auto\", a number of GPUs, or an expression over parameters was expected",
+                        R"(write "auto", 4 or "tensor_parallel * pipeline_parallel")");
+          },
+          [](const std::string& text) { return Json(text); }};
+}
 namespace {
 
 constexpr double kMostGpus = 1e6;

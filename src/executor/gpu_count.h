@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "core/codec.h"
 #include "space/expression.h"
 #include "space/space.h"
 #include "trial/placeholders.h"
@@ -10,6 +11,9 @@
 namespace krigtune::executor {
 
 inline constexpr const char* kAutoGpus = "auto";
+
+/// The key "gpus_per_trial" of every kind of executor: a number, or a text ("auto", a parameter, an expression).
+Codec<std::string> gpus_codec();
 
 /// How many GPUs a trial has: an expression over parameters and facts of the job, as commands may use them.
 class GpuCount {

@@ -176,13 +176,12 @@ std::string job_script(const JobFiles& files, const trial::ProcessSpec& spec, co
   };
   if (!has("MASTER_ADDR")) environment += kMasterAddress;
   if (!has("MASTER_PORT")) environment += fmt::format("export MASTER_PORT={}\n", port);
-  return fmt::format(kScript, fmt::arg("out", quoted(std::filesystem::absolute(spec.stdout_file).string())),
-                     fmt::arg("err", quoted(std::filesystem::absolute(spec.stderr_file).string())),
-                     fmt::arg("started", quoted(files.started().string())),
-                     fmt::arg("ended", quoted(files.ended().string())), fmt::arg("token", token),
-                     fmt::arg("directory", quoted(directory.string())), fmt::arg("environment", environment),
-                     fmt::arg("argv", shell_line(spec.argv)),
-                     fmt::arg("launch", launcher.empty() ? "" : shell_line(launcher) + " "));
+  return fmt::format(
+      kScript, fmt::arg("out", quoted(std::filesystem::absolute(spec.stdout_file).string())),
+      fmt::arg("err", quoted(std::filesystem::absolute(spec.stderr_file).string())),
+      fmt::arg("started", quoted(files.started().string())), fmt::arg("ended", quoted(files.ended().string())),
+      fmt::arg("token", token), fmt::arg("directory", quoted(directory.string())), fmt::arg("environment", environment),
+      fmt::arg("argv", shell_line(spec.argv)), fmt::arg("launch", launcher.empty() ? "" : shell_line(launcher) + " "));
 }
 
 std::string write_trouble(const std::filesystem::path& directory) {

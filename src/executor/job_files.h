@@ -14,8 +14,8 @@ struct JobFiles {
   explicit JobFiles(const std::filesystem::path& trial_directory) : dir(std::filesystem::absolute(trial_directory)) {}
   std::filesystem::path dir;
   std::filesystem::path script() const { return dir / "job.sh"; }
-  std::filesystem::path log() const { return dir / "job.log"; }           ///< of the script: the scheduler's own words
-  std::filesystem::path submitted() const { return dir / "job.json"; }    ///< SubmittedJob; written by the tuner
+  std::filesystem::path log() const { return dir / "job.log"; }         ///< of the script: the scheduler's own words
+  std::filesystem::path submitted() const { return dir / "job.json"; }  ///< SubmittedJob; written by the tuner
   std::filesystem::path started() const { return dir / "job_start.json"; }  ///< written by the job
   std::filesystem::path ended() const { return dir / "job_exit.json"; }     ///< written by the job
 };

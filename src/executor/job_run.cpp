@@ -92,6 +92,7 @@ void JobRun::follow(const std::string& id) {
   state_.reset();
   is_absent_ = false;
   absent_since_s_ = ended_since_s_ = exit_since_s_ = running_since_s_ = std::nullopt;
+  answers_ = answers_at_start_ = 0;
   pending_since_s_ = clock_.now_s();
   write_submitted(files_, {name_, id_, token_});
   room_.watch.add(name_, id_);
@@ -122,8 +123,8 @@ bool JobRun::submit() {
   constexpr double kFirstPauseS = 1.0;
   constexpr double kLongestPauseS = 30.0;
   for (double pause_s = kFirstPauseS;; pause_s = std::min(2.0 * pause_s, kLongestPauseS)) {
-    const JobRequest request{name_,    files_.dir,          files_.script(), files_.log(), task_.needs,
-                             limit_s_, room_.failed_nodes()};
+    const JobRequest request{name_,       files_.dir, files_.script(),     files_.log(),
+                             task_.needs, limit_s_,   room_.failed_nodes()};
     const Submission answer = room_.system->submit(request);
     if (answer.answer == Submission::Answer::kAccepted) return follow(answer.id), true;
     if (answer.answer == Submission::Answer::kRefused && !request.avoid.empty()) {
@@ -249,11 +250,15 @@ void JobRun::end_as_file_says(const JobExit& exit) {
 void JobRun::note_start(double now_s, double elapsed_s) {
   if (running_since_s_) return;
   running_since_s_ = now_s - elapsed_s;
+  answers_at_start_ = answers_;
   watchdog_.emplace(spec_, now_s);
   say_where_(fmt::format("job {}", id_));
 }
 
-void JobRun::see(const JobState& state, double now_s) {
+void JobRun::see(const JobState& state, int answers, double now_s) {
+  // The start file may be quicker than the scheduler's answers: one that was asked for before it says "pending", too.
+  const bool is_old = answers < answers_at_start_ + 2 && !(state_ && state_->phase == JobState::Phase::kRunning);
+  if (running_since_s_ && state.phase == JobState::Phase::kPending && is_old) return;
   const bool was_running = running_since_s_.has_value();
   state_ = state;
   is_absent_ = false;
@@ -284,7 +289,8 @@ void JobRun::see(const JobState& state, double now_s) {
 bool JobRun::ended_by_scheduler(double now_s) {
   const JobWatch::Seen seen = room_.watch.look(name_);
   if (const JobState* job = newest(seen.jobs, id_)) {
-    see(*job, now_s);
+    answers_ = seen.answers;
+    see(*job, seen.answers, now_s);
   } else if (seen.answers > 0) {
     is_absent_ = true;
     if (!absent_since_s_) {
@@ -305,8 +311,7 @@ bool JobRun::ended_by_scheduler(double now_s) {
   // nothing.
   constexpr double kLateWordsS = 3.0;
   const bool by_itself = state_->end == JobState::End::kByItself;
-  const double patience_s =
-      by_itself ? room_.options.patience_s : std::min(kLateWordsS, room_.options.patience_s);
+  const double patience_s = by_itself ? room_.options.patience_s : std::min(kLateWordsS, room_.options.patience_s);
   if (now_s - *ended_since_s_ < patience_s) return false;
   end_as_scheduler_says();
   return true;
@@ -324,14 +329,15 @@ void JobRun::end_without_exit_file() {
   const std::string log = last_log_line();
   const std::string said = log.empty() ? "" : fmt::format("; its log ends: {}", log);
   if (const std::string trouble = write_trouble(files_.dir); !trouble.empty()) {
-    result_.start_error = fmt::format("{} could not leave its result in '{}': {}; free some space or move the run "
-                                      "directory (--out)",
-                                      job(), files_.dir.string(), trouble);
+    result_.start_error = fmt::format(
+        "{} could not leave its result in '{}': {}; free some space or move the run "
+        "directory (--out)",
+        job(), files_.dir.string(), trouble);
   } else if (!read_start(files_)) {
-    result_.start_error =
-        fmt::format("{} ended on {} ({}) and wrote nothing into '{}': is that directory on a file system that the nodes "
-                    "share? If not, choose one with --out{}",
-                    job(), state_->nodes, state_->word, files_.dir.string(), said);
+    result_.start_error = fmt::format(
+        "{} ended on {} ({}) and wrote nothing into '{}': is that directory on a file system that the nodes "
+        "share? If not, choose one with --out{}",
+        job(), state_->nodes, state_->word, files_.dir.string(), said);
   } else {
     lose(fmt::format("{} ended on {} ({}) without a word in {}{}", job(), state_->nodes, state_->word,
                      files_.ended().filename().string(), said));
@@ -389,15 +395,17 @@ void JobRun::end_while_pending(double now_s) {
     return cancel(now_s);
   }
   if (state_ && state_->never_starts) {
-    result_.start_error = fmt::format("{} can never start: {}; ask for less (\"sbatch\" of the executor, ranks and GPUs "
-                                      "of the trial), or let an administrator release it",
-                                      job(), reason);
+    result_.start_error = fmt::format(
+        "{} can never start: {}; ask for less (\"sbatch\" of the executor, ranks and GPUs "
+        "of the trial), or let an administrator release it",
+        job(), reason);
     return cancel(now_s);
   }
   if (room_.options.pending_limit_s && now_s - pending_since_s_ >= *room_.options.pending_limit_s) {
-    result_.start_error = fmt::format("{} waited for {:.0f} s and was taken back: {}; raise --pending-limit, or ask for "
-                                      "what is free (sinfo)",
-                                      job(), now_s - pending_since_s_, reason);
+    result_.start_error = fmt::format(
+        "{} waited for {:.0f} s and was taken back: {}; raise --pending-limit, or ask for "
+        "what is free (sinfo)",
+        job(), now_s - pending_since_s_, reason);
     return cancel(now_s);
   }
 }

@@ -70,7 +70,7 @@ class JobRun {
   bool ended_by_scheduler(double now_s);
   void end_as_scheduler_says();
   void end_without_exit_file();
-  void see(const JobState& state, double now_s);
+  void see(const JobState& state, int answers, double now_s);
   void note_start(double now_s, double elapsed_s);
   void end_on_request(double now_s);
   void end_while_pending(double now_s);
@@ -110,6 +110,8 @@ class JobRun {
   double next_wish_s_ = 0.0;
   std::optional<JobExit> exit_;
   int restarts_ = 0;
+  int answers_ = 0;  ///< of the scheduler, about this job
+  int answers_at_start_ = 0;
   bool again_ = false;  ///< with the full time limit
 };
 

@@ -181,20 +181,6 @@ class SlotExecutor final : public trial::Executor {
   mutable Taken taken_;
 };
 
-// A number, or a text: "auto", a parameter, an expression.
-Codec<std::string> gpus_codec() {
-  const Json shape = schema::either({from_to(1, 1e6).applied_to(schema::integer()), schema::text()});
-  return {shape,
-          [](JsonObject& object, const std::string& key) {
-            const Json& json = object.require(key);
-            if (json.is_number_integer() && json.get<double>() >= 1.0) return json.dump();
-            if (json.is_string() && !json.get<std::string>().empty()) return json.get<std::string>();
-            object.fail(key, "\"auto\", a number of GPUs, or an expression over parameters was expected",
-                        R"(write "auto", 4 or "tensor_parallel * pipeline_parallel")");
-          },
-          [](const std::string& text) { return Json(text); }};
-}
-
 Block<LocalSpec> local_block(const std::filesystem::path& /*base_dir*/) {
   constexpr double kMostSlots = 4096;
   Block<LocalSpec> block("Slots of this machine: each trial has its own GPUs, cores, port and caches");

@@ -8,9 +8,12 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/block.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "executor/batch_executor.h"
+#include "executor/gpu_count.h"
+#include "executor/slurm_steps.h"
 #include "executor/slurm_text.h"
 
 namespace krigtune::executor {
@@ -20,10 +23,8 @@ constexpr double kAnswerS = 30.0;  // Slurm's own MessageTimeout is 10 s, and it
 
 constexpr EnumWords<SlurmMode, 3> kModeWords = {
     {{"auto", SlurmMode::kAuto}, {"submit", SlurmMode::kSubmit}, {"steps", SlurmMode::kSteps}}};
-constexpr EnumWords<JobLaunch, 4> kLaunchWords = {{{"auto", JobLaunch::kAuto},
-                                                   {"once", JobLaunch::kOnce},
-                                                   {"node", JobLaunch::kNode},
-                                                   {"rank", JobLaunch::kRank}}};
+constexpr EnumWords<JobLaunch, 4> kLaunchWords = {
+    {{"auto", JobLaunch::kAuto}, {"once", JobLaunch::kOnce}, {"node", JobLaunch::kNode}, {"rank", JobLaunch::kRank}}};
 
 Block<SbatchOptions> sbatch_block() {
   Block<SbatchOptions> block("Options of sbatch");
@@ -65,25 +66,36 @@ std::string refused_text(const Refusal& refusal) {
   return fmt::format("sbatch refused the job: {}{}{}", refusal.reason, refusal.mend.empty() ? "" : "; ", refusal.mend);
 }
 
-}  // namespace
-
-Block<SlurmSpec> slurm_block() {
+Block<SlurmSpec> slurm_block(const std::filesystem::path& /*base_dir*/) {
   Block<SlurmSpec> block("Trials as jobs or steps of Slurm");
   block.key("mode", &SlurmSpec::mode, one_of(kModeWords),
             "submit: a job for each trial; steps: steps of the allocation that krigtune runs in; auto: steps inside an "
             "allocation, jobs outside");
   block.block("sbatch", &SlurmSpec::sbatch, sbatch_block());
-  block.key("max_queued", &SlurmSpec::max_queued, integer<int>(from_to(1, 1000)), "trials at a time, waiting or running");
+  block.key("max_queued", &SlurmSpec::max_queued, integer<int>(from_to(1, 1000)),
+            "trials at a time, waiting or running");
   block.key("launch", &SlurmSpec::launch, one_of(kLaunchWords),
             "how the program is started: once, on the first node; by srun once on each node; by srun once for each "
             "rank; auto: once on one node or where the command itself is srun or mpirun, for each rank where it is "
             "krigtune-bench, otherwise on each node");
-  block.key("poll_s", &SlurmSpec::poll_s, number(from_to(0.2, 3600)), "between two calls of squeue, one for all trials");
+  block.key("poll_s", &SlurmSpec::poll_s, number(from_to(0.2, 3600)),
+            "between two calls of squeue, one for all trials");
   block.key("pending_limit_s", &SlurmSpec::pending_limit_s, number_or_null(above(0)),
             "a job that waits longer is taken back (default: it may wait for ever)");
   block.key("patience_s", &SlurmSpec::patience_s, number(from_to(0, 3600)),
             "how late a job's files may appear here after its end; NFS takes up to a minute");
+  block.key("gpus_per_trial", &SlurmSpec::gpus_per_trial, gpus_codec(),
+            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": the cluster's");
   return block;
+}
+
+}  // namespace
+
+ExecutorEntry<SlurmSpec> SlurmSpec::entry() {
+  return {{.name = "slurm"}, slurm_block, [](const SlurmSpec& spec, const ExecutorJob& job) {
+            return runs_as_steps(spec) ? make_slurm_steps(spec, job.clock)
+                                       : make_slurm_submit(spec, job.ending, job.clock);
+          }};
 }
 
 bool runs_as_steps(const SlurmSpec& spec) {
@@ -137,7 +149,9 @@ int cores_per_rank(const std::vector<std::string>& extra) {
 SlurmSystem::SlurmSystem(SlurmSpec spec, const Clock& clock)
     : spec_(std::move(spec)), clock_(clock), unset_(variables_to_unset()) {}
 
-ToolEnd SlurmSystem::ask(const std::vector<std::string>& argv) const { return run_tool(argv, kAnswerS, clock_, unset_); }
+ToolEnd SlurmSystem::ask(const std::vector<std::string>& argv) const {
+  return run_tool(argv, kAnswerS, clock_, unset_);
+}
 
 std::vector<std::string> SlurmSystem::resources(const trial::TrialNeeds& needs, double time_limit_s) const {
   const SbatchOptions& said = spec_.sbatch;
@@ -201,8 +215,8 @@ std::optional<JobState> SlurmSystem::forgotten(const std::string& id) {
   if (record.ok()) {
     if (std::optional<JobState> job = parse_job_record(record.out)) return job;
   }
-  const ToolEnd end = ask({"sacct", "--noheader", "--parsable2", "--allocations", "--jobs=" + id,
-                           "--format=JobID,State,NodeList"});
+  const ToolEnd end =
+      ask({"sacct", "--noheader", "--parsable2", "--allocations", "--jobs=" + id, "--format=JobID,State,NodeList"});
   if (!end.ok()) return std::nullopt;
   const std::string line = end.out.substr(0, end.out.find('\n'));
   const std::size_t first = line.find('|');
@@ -230,9 +244,10 @@ std::string SlurmSystem::objection(const trial::TrialNeeds& needs, double time_l
   argv.insert(argv.end(), {"--output=/dev/null", "--wrap=true"});
   const ToolEnd end = ask(argv);
   if (!end.start_error.empty()) {
-    return fmt::format("the executor is slurm, but sbatch cannot be run: {}; run krigtune where it is, or leave "
-                       "\"executor\" out",
-                       end.start_error);
+    return fmt::format(
+        "the executor is slurm, but sbatch cannot be run: {}; run krigtune where it is, or leave "
+        "\"executor\" out",
+        end.start_error);
   }
   if (end.exit_code == 0 || end.timed_out) return "";
   // What is merely busy, or words that are not known: the job itself will show.

@@ -4,41 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "core/block.h"
 #include "core/clock.h"
 #include "executor/batch_system.h"
+#include "executor/executor.h"
 #include "executor/tool.h"
 #include "trial/executor.h"
 
 namespace krigtune::executor {
-
-/// Options of sbatch; "" means that it is not said.
-struct SbatchOptions {
-  std::string partition;
-  std::string account;
-  std::string qos;
-  std::string time;  ///< as --time takes it; "": from the trial's timeout, shorter once trials have shown what they take
-  std::string gres;  ///< "": gpu:N, where the trial uses GPUs
-  std::string constraint;
-  std::vector<std::string> extra;
-};
-
-enum class SlurmMode { kAuto, kSubmit, kSteps };
-/// How the program of a trial is started in its job: once on the first node, once on each node (torchrun), or once for
-/// each rank.
-enum class JobLaunch { kAuto, kOnce, kNode, kRank };
-
-/// "executor": {"kind": "slurm", ...}.
-struct SlurmSpec {
-  SlurmMode mode = SlurmMode::kAuto;
-  SbatchOptions sbatch;
-  int max_queued = 8;
-  double poll_s = 10.0;
-  std::optional<double> pending_limit_s;
-  double patience_s = 60.0;
-  JobLaunch launch = JobLaunch::kAuto;
-};
-Block<SlurmSpec> slurm_block();
 
 /// Which one it is: inside an allocation (SLURM_JOB_ID) steps, otherwise jobs of their own.
 bool runs_as_steps(const SlurmSpec& spec);

@@ -28,12 +28,32 @@ std::optional<std::string> variable(const std::string& name) {
 
 // What the allocation's own sizes would do to a step that is smaller: "More processors requested than permitted".
 std::vector<std::string> sizes_of_the_job() {
-  return variables_with(
-      {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER", "SLURM_GPUS", "SLURM_NNODES",
-       "SLURM_JOB_NUM_NODES", "SLURM_MEM_PER", "SLURM_DISTRIBUTION", "SLURM_CPU_BIND", "SLURM_STEP", "SLURM_PROCID",
-       "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GRES", "SLURM_TRES_PER_TASK", "SLURM_EXACT", "SLURM_OVERLAP",
-       "SLURM_WHOLE", "SLURM_HINT", "SLURM_CORE_SPEC", "SLURM_THREADS_PER_CORE", "SLURM_SRUN_", "SQUEUE_", "SINFO_"},
-      {});
+  return variables_with({"SLURM_NTASKS",
+                         "SLURM_NPROCS",
+                         "SLURM_TASKS_PER_NODE",
+                         "SLURM_CPUS_PER",
+                         "SLURM_GPUS",
+                         "SLURM_NNODES",
+                         "SLURM_JOB_NUM_NODES",
+                         "SLURM_MEM_PER",
+                         "SLURM_DISTRIBUTION",
+                         "SLURM_CPU_BIND",
+                         "SLURM_STEP",
+                         "SLURM_PROCID",
+                         "SLURM_LOCALID",
+                         "SLURM_NODEID",
+                         "SLURM_GRES",
+                         "SLURM_TRES_PER_TASK",
+                         "SLURM_EXACT",
+                         "SLURM_OVERLAP",
+                         "SLURM_WHOLE",
+                         "SLURM_HINT",
+                         "SLURM_CORE_SPEC",
+                         "SLURM_THREADS_PER_CORE",
+                         "SLURM_SRUN_",
+                         "SQUEUE_",
+                         "SINFO_"},
+                        {});
 }
 
 // "TresPerNode=gres:gpu:h100:8" or "gres/gpu:8" -> 8.
@@ -52,8 +72,12 @@ int gpus_of_record(const std::string& record) {
 class StepRoom {
  public:
   StepRoom(SlurmSpec settings, const Clock& time)
-      : spec(std::move(settings)), clock(time), unset(sizes_of_the_job()), job(variable("SLURM_JOB_ID").value_or("")),
-        cores_per_rank(executor::cores_per_rank(spec.sbatch.extra)), allocation_(read_allocation()) {}
+      : spec(std::move(settings)),
+        clock(time),
+        unset(sizes_of_the_job()),
+        job(variable("SLURM_JOB_ID").value_or("")),
+        cores_per_rank(executor::cores_per_rank(spec.sbatch.extra)),
+        allocation_(read_allocation()) {}
 
   const SlurmSpec spec;
   const Clock& clock;
@@ -151,7 +175,10 @@ std::string address_of(const StepRoom& room, const Allocation::Share& share) {
 class StepPlace final : public trial::Place {
  public:
   StepPlace(std::shared_ptr<StepRoom> room, trial::TrialTask task)
-      : room_(std::move(room)), task_(std::move(task)), name_(job_name(task_)), share_(room_->take(task_.needs)),
+      : room_(std::move(room)),
+        task_(std::move(task)),
+        name_(job_name(task_)),
+        share_(room_->take(task_.needs)),
         slot_(room_->take_slot()) {}
   ~StepPlace() override {
     room_->free_slot(slot_);

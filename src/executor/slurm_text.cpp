@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 
 #include "core/text.h"
 
@@ -22,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, char separator, std::
   }
 }
 
-std::optional<int> whole_number(std::string_view text) {
+std::optional<int> slurm_number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -67,7 +67,7 @@ constexpr std::array kStateWords = {
 // QOSMaxWallDurationPerJobLimit, ...).
 bool lasts(std::string_view reason) {
   constexpr std::array<std::string_view, 9> kLasting = {
-      "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints",           "InvalidAccount", "InvalidQOS",
+      "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints",           "InvalidAccount",   "InvalidQOS",
       "JobHeldAdmin",       "JobHeldUser",        "DependencyNeverSatisfied", "AccountNotAllowed"};
   std::string word(reason.substr(0, reason.find_first_of(", ")));
   constexpr std::string_view kPerJob = "PerJobLimit";
@@ -94,14 +94,16 @@ constexpr std::array kRefusals = {
     KnownRefusal{"Job violates accounting/QOS policy",
                  "ask for less: \"time\", nodes or GPUs; `sacctmgr show assoc user=$USER` and `sacctmgr show qos` say "
                  "what is allowed"},
-    KnownRefusal{"nvalid partition",
-                 "set \"sbatch\": {\"partition\": ...} to one of those that `sinfo -o %P` shows"},
-    KnownRefusal{"Access/permission denied", "this account may not use the partition: set \"partition\" or \"account\""},
+    KnownRefusal{"nvalid partition", "set \"sbatch\": {\"partition\": ...} to one of those that `sinfo -o %P` shows"},
+    KnownRefusal{"Access/permission denied",
+                 "this account may not use the partition: set \"partition\" or \"account\""},
     KnownRefusal{"roup not permitted to use this partition", "set \"sbatch\": {\"partition\": ...} to another one"},
     KnownRefusal{"nvalid account", "set \"sbatch\": {\"account\": ...}; `sacctmgr show assoc user=$USER` lists yours"},
-    KnownRefusal{"nvalid qos", "set \"sbatch\": {\"qos\": ...}; `sacctmgr show assoc user=$USER format=qos` lists yours"},
-    KnownRefusal{"ime limit", "set \"sbatch\": {\"time\": ...} to less, or the runner's timeout_s: `sinfo -o '%P %l'` "
-                              "shows each partition's limit"},
+    KnownRefusal{"nvalid qos",
+                 "set \"sbatch\": {\"qos\": ...}; `sacctmgr show assoc user=$USER format=qos` lists yours"},
+    KnownRefusal{"ime limit",
+                 "set \"sbatch\": {\"time\": ...} to less, or the runner's timeout_s: `sinfo -o '%P %l'` "
+                 "shows each partition's limit"},
     KnownRefusal{"eneric resource (gres)", "set \"sbatch\": {\"gres\": ...} as `sinfo -o '%N %G'` shows them"},
     KnownRefusal{"nvalid feature", "set \"sbatch\": {\"constraint\": ...} to one that `sinfo -o '%N %f'` shows"},
     KnownRefusal{"emory specification can not be satisfied", "ask for less memory in \"sbatch\": {\"extra\": [...]}"},
@@ -172,7 +174,7 @@ std::optional<JobState> parse_job_record(std::string_view text) {
 std::optional<double> parse_elapsed(std::string_view text) {
   int days = 0;
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const std::optional<int> number = whole_number(text.substr(0, dash));
+    const std::optional<int> number = slurm_number(text.substr(0, dash));
     if (!number) return std::nullopt;
     days = *number;
     text.remove_prefix(dash + 1);
@@ -181,7 +183,7 @@ std::optional<double> parse_elapsed(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, ':');
   if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
   for (const std::string_view part : parts) {
-    const std::optional<int> number = whole_number(part);
+    const std::optional<int> number = slurm_number(part);
     if (!number) return std::nullopt;
     seconds = 60.0 * seconds + *number;
   }
@@ -197,8 +199,8 @@ std::vector<std::string> bracket_numbers(std::string_view inside) {
   for (const std::string_view range : split(inside, ',')) {
     const std::size_t dash = range.find('-');
     const std::string_view first = range.substr(0, dash);
-    const std::optional<int> low = whole_number(first);
-    const std::optional<int> high = dash == std::string_view::npos ? low : whole_number(range.substr(dash + 1));
+    const std::optional<int> low = slurm_number(first);
+    const std::optional<int> high = dash == std::string_view::npos ? low : slurm_number(range.substr(dash + 1));
     if (!low || !high) continue;
     for (int number = *low; number <= *high; ++number) numbers.push_back(fmt::format("{:0{}}", number, first.size()));
   }
@@ -239,11 +241,11 @@ std::vector<int> expand_counts(std::string_view text) {
   std::vector<int> counts;
   for (const std::string_view part : split(text, ',')) {
     const std::size_t open = part.find("(x");
-    const std::optional<int> count = whole_number(part.substr(0, open));
+    const std::optional<int> count = slurm_number(part.substr(0, open));
     if (!count) continue;
     int times = 1;
     if (open != std::string_view::npos) {
-      times = whole_number(part.substr(open + 2, part.find(')', open) - open - 2)).value_or(1);
+      times = slurm_number(part.substr(open + 2, part.find(')', open) - open - 2)).value_or(1);
     }
     counts.insert(counts.end(), static_cast<std::size_t>(std::max(times, 0)), *count);
   }

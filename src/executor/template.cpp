@@ -6,10 +6,12 @@
 #include <cmath>
 #include <regex>
 
+#include "core/block.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
 #include "executor/batch_executor.h"
+#include "executor/gpu_count.h"
 #include "executor/tool.h"
 #include "trial/program.h"
 
@@ -33,7 +35,8 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
   try {
     const std::regex regex(pattern);
     if (wants_group && regex.mark_count() != 1)
-      object.fail(key, "a regular expression with one group was expected", "write for example \"job_state = (\\\\S+)\"");
+      object.fail(key, "a regular expression with one group was expected",
+                  "write for example \"job_state = (\\\\S+)\"");
   } catch (const std::regex_error& error) {
     object.fail(key, fmt::format("is no regular expression: {}", error.what()), "mend it (ECMAScript)");
   }
@@ -60,9 +63,9 @@ class TemplateSystem final : public BatchSystem {
     }
     const std::string id = first_group(end.out, spec_.id);
     if (!id.empty()) return {Submission::Answer::kAccepted, id, ""};
-    return {Submission::Answer::kRefused, "",
-            fmt::format("{} printed no job id that \"id\" ({}) fits: {}", spec_.submit.front(), spec_.id,
-                        end.complaint())};
+    return {
+        Submission::Answer::kRefused, "",
+        fmt::format("{} printed no job id that \"id\" ({}) fits: {}", spec_.submit.front(), spec_.id, end.complaint())};
   }
 
   std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override {
@@ -92,8 +95,7 @@ class TemplateSystem final : public BatchSystem {
   std::string objection(const trial::TrialNeeds& /*needs*/, double /*time_limit_s*/) override {
     for (const std::vector<std::string>* argv : {&spec_.submit, &spec_.status, &spec_.cancel}) {
       if (find_program(argv->front(), {}, trial::search_path({})).empty()) {
-        return fmt::format("the executor's program '{}' is not on PATH; install it, or write its path",
-                           argv->front());
+        return fmt::format("the executor's program '{}' is not on PATH; install it, or write its path", argv->front());
       }
     }
     return "";
@@ -172,7 +174,9 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
   return text;
 }
 
-Block<TemplateSpec> template_block() {
+namespace {
+
+Block<TemplateSpec> template_block(const std::filesystem::path& /*base_dir*/) {
   Block<TemplateSpec> block("Trials as jobs of any scheduler, by its commands");
   const auto command = [&](const char* name, std::vector<std::string> TemplateSpec::*member, const std::string& example,
                            const char* meaning) {
@@ -184,7 +188,8 @@ Block<TemplateSpec> template_block() {
   command("status", &TemplateSpec::status, "[\"qstat\", \"-f\", \"{id}\"]", "shows the state of the job {id}");
   command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "ends the job {id}");
   block.key("id", &TemplateSpec::id, text(), "where submit prints the job's id: a regular expression with one group");
-  block.key("state", &TemplateSpec::state, text(), "where status prints the state: a regular expression with one group");
+  block.key("state", &TemplateSpec::state, text(),
+            "where status prints the state: a regular expression with one group");
   block.key("gone", &TemplateSpec::gone, text(), "what status prints of a job that the scheduler has forgotten");
   block.group("states", states_block());
   block.key("launch", &TemplateSpec::launch, texts(),
@@ -196,12 +201,22 @@ Block<TemplateSpec> template_block() {
             "a job that waits longer is taken back (default: it may wait for ever)");
   block.key("patience_s", &TemplateSpec::patience_s, number(from_to(0, 3600)),
             "how late a job's files may appear here after its end");
+  block.key("gpus_per_trial", &TemplateSpec::gpus_per_trial, gpus_codec(),
+            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": the cluster's");
   block.check([](JsonObject& object, TemplateSpec& spec) {
     refuse_bad_pattern(object, "id", spec.id, true);
     refuse_bad_pattern(object, "state", spec.state, true);
     refuse_bad_pattern(object, "gone", spec.gone, false);
   });
   return block;
+}
+
+}  // namespace
+
+ExecutorEntry<TemplateSpec> TemplateSpec::entry() {
+  return {{.name = "template"}, template_block, [](const TemplateSpec& spec, const ExecutorJob& job) {
+            return make_template_executor(spec, job.ending, job.clock);
+          }};
 }
 
 std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, const Clock& clock) {

@@ -178,12 +178,13 @@ struct Placing {
 };
 
 // What starts no programs needs no place of its own.
-Placing placing_of(const Context& context, const session::Session& session, const std::filesystem::path& directory) {
+Placing placing_of(const Context& context, const session::Session& session, const std::filesystem::path& directory,
+                   const std::atomic<bool>& ending) {
   if (!runner::traits_of(session.runner).runs_programs) {
     const auto* local = std::get_if<executor::LocalSpec>(&session.executor);
     return {executor::make_undivided_executor(local == nullptr ? 1 : local->slots), {}};
   }
-  const executor::ExecutorJob job{session.cluster, directory, context.console.clock,
+  const executor::ExecutorJob job{session.cluster, directory, context.console.clock, &ending,
                                   [&log = context.log](const std::string& line) { log.progress(line); }};
   std::unique_ptr<trial::Executor> executor = executor::make_executor(session.executor, job);
   executor::TrialSizes sizes(session.executor, session.cluster, session.space, *executor,
@@ -276,7 +277,11 @@ std::string ending_text(const Progress& progress) {
 // Checks what must show before anything is moved or made, runs the trials, and says how it ended.
 int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
-  const Placing placing = placing_of(context, prepared.session, directory);
+  std::atomic<const Progress*> shown_progress = nullptr;
+  Interrupt interrupt([&] {
+    if (const Progress* shown = shown_progress) context.log.progress(ending_text(*shown));
+  });
+  const Placing placing = placing_of(context, prepared.session, directory, interrupt.stop());
   options.executor = placing.executor.get();
   options.sizes = placing.sizes;
   options.interference_check = !context.arguments.flag(kNoInterferenceCheck) &&
@@ -292,7 +297,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   Progress progress(
       prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); },
       placing.executor->capacity());
-  Interrupt interrupt([&] { context.log.progress(ending_text(progress)); });
+  shown_progress = &progress;
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &interrupt.abort());
   };

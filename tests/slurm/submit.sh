@@ -1,0 +1,78 @@
+#!/bin/bash
+# usage: submit.sh KRIGTUNE [KILLS=4]
+# Trials as Slurm jobs of their own: a session, tuners that are killed with -9 and started again, Ctrl-C, two tuners.
+set -euo pipefail
+krigtune=$1
+kills=${2:-4}
+. "$(dirname "$0")/common.sh"
+RANDOM=5
+
+begin "a session"
+write_session "$work/plain.json" 8 0.3
+tune "$work/plain.json" "$work/plain"
+[ $rc -eq 0 ] || fail "exit code $rc"
+expect_whole "$work/plain" 8
+grep -qr '"where": "n[1-4], job [0-9]' "$work/plain/trials" || fail "exit.json does not say where"
+
+begin "tuners killed with -9"
+write_session "$work/killed.json" 16 0.4
+killed=0
+for ((k = 0; k < kills; k++)); do
+  start_tune "$work/killed.json" "$work/killed"
+  if [ $((k % 2)) -eq 0 ]; then wait_for 20 some_job_is running; fi
+  sleep "$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000)))"
+  kill -9 "$tuner" 2>/dev/null && killed=$((killed + 1))
+  wait "$tuner" 2>/dev/null || true
+  tuner=
+done
+tune "$work/killed.json" "$work/killed"
+[ $rc -eq 0 ] || fail "exit code $rc"
+expect_whole "$work/killed" 16
+echo "   $killed kills, $(states "$work/killed")"
+
+begin "jobs end while nobody looks"
+write_session "$work/alone.json" 8 1
+start_tune "$work/alone.json" "$work/alone"
+wait_for 20 some_job_is running
+sleep 0.3
+kill -9 "$tuner"
+wait "$tuner" 2>/dev/null || true
+tuner=
+wait_for 20 no_job_is_left
+tune "$work/alone.json" "$work/alone"
+[ $rc -eq 0 ] || fail "exit code $rc"
+expect_whole "$work/alone" 8
+
+begin "Ctrl-C takes back what waits, a second one ends what runs"
+# 34 GPUs are wanted where 32 are: the last jobs wait.
+write_session "$work/stop.json" 20 30 '"max_queued": 6' '{"nodes": 1, "gpus_per_node": 8, "gpu": "h100-sxm"}'
+start_tune "$work/stop.json" "$work/stop"
+wait_for 20 eval '[ "$(jobs_in_state running)" -eq 4 ] && [ "$(jobs_in_state pending)" -eq 2 ]'
+kill -INT "$tuner"
+wait_for 20 eval '[ "$(jobs_in_state pending)" -eq 0 ]'
+[ "$(jobs_in_state running)" -eq 4 ] || fail "the first Ctrl-C ended jobs that ran"
+kill -INT "$tuner"
+wait_tune
+[ $rc -eq 130 ] || fail "exit code $rc, not 130"
+wait_for 15 no_job_is_left
+
+begin "two tuners: one directory, then two"
+write_session "$work/first.json" 6 0.5
+write_session "$work/second.json" 6 0.5
+start_tune "$work/first.json" "$work/first"
+wait_for 20 some_job_is running
+cp "$work/first.out" "$work/saved.out"
+rc=0
+"$krigtune" tune "$work/first.json" --out "$work/first" --strategy random --seed 4 >"$work/refused.out" 2>"$work/refused.err" || rc=$?
+[ $rc -eq 2 ] || fail "the second tuner of a directory: exit code $rc"
+grep -q 'another krigtune tune is at work there' "$work/refused.err" || fail "the second tuner was not told why"
+first=$tuner
+start_tune "$work/second.json" "$work/second"
+wait_tune
+[ $rc -eq 0 ] || fail "the second directory: exit code $rc"
+tuner=$first
+wait_tune
+[ $rc -eq 0 ] || fail "the first directory: exit code $rc"
+expect_whole "$work/first" 6
+expect_whole "$work/second" 6
+echo "all of it held"
