@@ -155,6 +155,20 @@ std::vector<std::string> JobRoom::failed_nodes() const {
   return failed_nodes_;
 }
 
+void JobRoom::tell_of_silence(double silent_s) {
+  constexpr double kWorthTellingS = 20.0;
+  bool tell = false;
+  {
+    const std::lock_guard lock(mutex_);
+    tell = silent_s >= kWorthTellingS && !told_of_silence_;
+    told_of_silence_ = silent_s > 0.0 && (told_of_silence_ || tell);
+  }
+  if (tell) {
+    options.say(fmt::format("{} has not answered for {:.0f} s; jobs go on, and what they finish is still read",
+                            system->name(), silent_s));
+  }
+}
+
 void JobRoom::forget_failed_nodes() {
   const std::lock_guard lock(mutex_);
   failed_nodes_.clear();

@@ -1,7 +1,9 @@
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "core/clock.h"
 #include "executor/batch_system.h"
@@ -19,6 +21,8 @@ struct BatchOptions {
   /// The jobs' time limit is what the trials took so far, with room; a job that reaches it is submitted again with the
   /// full one. False: always the trial's timeout with a margin.
   bool learns_time = true;
+  /// What people should hear of: a job that waits, a scheduler that does not answer.
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
   const std::atomic<bool>* ending = nullptr;  ///< once true, jobs that wait are taken back; must outlive the executor
 };
 

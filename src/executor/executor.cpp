@@ -68,6 +68,12 @@ void set_jobs(ExecutorSpec& spec, int jobs) {
   std::visit([jobs](auto& settings) { settings.set_jobs(jobs); }, spec);
 }
 
+bool set_pending_limit(ExecutorSpec& spec, double seconds) {
+  if (auto* slurm = std::get_if<SlurmSpec>(&spec)) slurm->pending_limit_s = seconds;
+  if (auto* by_template = std::get_if<TemplateSpec>(&spec)) by_template->pending_limit_s = seconds;
+  return !std::holds_alternative<LocalSpec>(spec);
+}
+
 std::vector<std::string> executor_names() { return executor_kinds().names(); }
 
 ExecutorSpec executor_of_kind(const std::string& kind, const std::string& where) {

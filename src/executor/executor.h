@@ -73,6 +73,8 @@ using ExecutorSpec = std::variant<LocalSpec, SlurmSpec, TemplateSpec>;
 ExecutorTraits traits_of(const ExecutorSpec& spec);
 /// `--jobs K`: trials at a time, as each kind understands it.
 void set_jobs(ExecutorSpec& spec, int jobs);
+/// `--pending-limit`. False: trials of that kind wait in no queue.
+bool set_pending_limit(ExecutorSpec& spec, double seconds);
 std::vector<std::string> executor_names();
 /// The defaults of a kind. Throws UserError that begins with `where` for a word that is none.
 ExecutorSpec executor_of_kind(const std::string& kind, const std::string& where);

@@ -72,6 +72,16 @@ bool JobRun::wants_stop() const { return spec_.stop != nullptr && spec_.stop->lo
 
 void JobRun::lose(const std::string& why) { result_.lost = why; }
 
+void JobRun::say_once(const std::string& line) {
+  if (said_.insert(line).second) room_.options.say(fmt::format("trial {}: {}", task_.number, line));
+}
+
+void JobRun::tell_of_waiting(double now_s) {
+  constexpr double kWorthTellingS = 60.0;
+  if (!state_ || state_->reason.empty() || now_s - pending_since_s_ < kWorthTellingS) return;
+  say_once(fmt::format("{} waits: {}", job(), state_->reason));
+}
+
 trial::ProcessResult JobRun::until_it_ends() {
   if (task_.adopted) {
     limit_s_ = room_.full_limit_s(spec_);
@@ -136,6 +146,7 @@ bool JobRun::submit() {
       return false;
     }
     say_where_(answer.text);
+    say_once(answer.text + "; trying again");
     const double until_s = clock_.now_s() + pause_s;
     while (clock_.now_s() < until_s) {
       if (wants_stop() || (room_.options.ending != nullptr && room_.options.ending->load())) {
@@ -288,6 +299,7 @@ void JobRun::see(const JobState& state, int answers, double now_s) {
 
 bool JobRun::ended_by_scheduler(double now_s) {
   const JobWatch::Seen seen = room_.watch.look(name_);
+  room_.tell_of_silence(seen.silent_s);
   if (const JobState* job = newest(seen.jobs, id_)) {
     answers_ = seen.answers;
     see(*job, seen.answers, now_s);
@@ -389,6 +401,7 @@ void JobRun::end_on_request(double now_s) {
 }
 
 void JobRun::end_while_pending(double now_s) {
+  tell_of_waiting(now_s);
   const std::string reason = state_ && !state_->reason.empty() ? state_->reason : "no reason given yet";
   if (room_.options.ending != nullptr && room_.options.ending->load()) {
     result_.stopped = true;

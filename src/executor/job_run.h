@@ -40,6 +40,8 @@ class JobRoom {
   void note_failed_nodes(const std::string& nodes);
   std::vector<std::string> failed_nodes() const;
   void forget_failed_nodes();
+  /// Once each time that the scheduler falls silent.
+  void tell_of_silence(double silent_s);
 
  private:
   mutable std::mutex mutex_;  // of all below
@@ -47,6 +49,7 @@ class JobRoom {
   std::map<std::vector<double>, std::string> objections_;
   std::vector<double> durations_;
   std::vector<std::string> failed_nodes_;
+  bool told_of_silence_ = false;
 };
 
 /// One trial as a job, from its submission (or adoption) to its end.
@@ -81,6 +84,8 @@ class JobRun {
   std::string job() const;  ///< "Slurm job 4711"
   std::string last_log_line() const;
   void lose(const std::string& why);
+  void say_once(const std::string& line);
+  void tell_of_waiting(double now_s);
 
   JobRoom& room_;
   const trial::TrialTask& task_;
@@ -112,6 +117,7 @@ class JobRun {
   int restarts_ = 0;
   int answers_ = 0;  ///< of the scheduler, about this job
   int answers_at_start_ = 0;
+  std::set<std::string> said_;
   bool again_ = false;  ///< with the full time limit
 };
 

@@ -93,8 +93,7 @@ Block<SlurmSpec> slurm_block(const std::filesystem::path& /*base_dir*/) {
 
 ExecutorEntry<SlurmSpec> SlurmSpec::entry() {
   return {{.name = "slurm"}, slurm_block, [](const SlurmSpec& spec, const ExecutorJob& job) {
-            return runs_as_steps(spec) ? make_slurm_steps(spec, job.clock)
-                                       : make_slurm_submit(spec, job.ending, job.clock);
+            return runs_as_steps(spec) ? make_slurm_steps(spec, job.clock) : make_slurm_submit(spec, job);
           }};
 }
 
@@ -277,16 +276,23 @@ std::vector<std::string> SlurmSystem::broken_nodes(const std::string& nodes) {
   return broken;
 }
 
-std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const std::atomic<bool>* ending,
-                                                   const Clock& clock) {
+std::string requeue_this_job(const Clock& clock) {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  if (job == nullptr) return "this is no job of Slurm (no SLURM_JOB_ID)";
+  const ToolEnd end = run_tool({"scontrol", "requeue", job}, kAnswerS, clock);
+  return end.ok() ? "" : fmt::format("scontrol requeue {}: {}", job, end.complaint());
+}
+
+std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const ExecutorJob& job) {
   BatchOptions options;
   options.max_queued = spec.max_queued;
   options.poll_s = spec.poll_s;
   options.pending_limit_s = spec.pending_limit_s;
   options.patience_s = spec.patience_s;
   options.learns_time = spec.sbatch.time.empty();
-  options.ending = ending;
-  return make_batch_executor(std::make_unique<SlurmSystem>(spec, clock), options, clock);
+  options.ending = job.ending;
+  options.say = job.say;
+  return make_batch_executor(std::make_unique<SlurmSystem>(spec, job.clock), options, job.clock);
 }
 
 }  // namespace krigtune::executor

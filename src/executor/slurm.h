@@ -50,8 +50,10 @@ class SlurmSystem final : public BatchSystem {
   const std::vector<std::string> unset_;
 };
 
+/// Has Slurm run the job again that this process is part of (scontrol requeue). "": it will; else why not.
+std::string requeue_this_job(const Clock& clock);
+
 /// Jobs of their own, one for each trial.
-std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const std::atomic<bool>* ending,
-                                                   const Clock& clock);
+std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const ExecutorJob& job);
 
 }  // namespace krigtune::executor

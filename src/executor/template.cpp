@@ -215,7 +215,7 @@ Block<TemplateSpec> template_block(const std::filesystem::path& /*base_dir*/) {
 
 ExecutorEntry<TemplateSpec> TemplateSpec::entry() {
   return {{.name = "template"}, template_block, [](const TemplateSpec& spec, const ExecutorJob& job) {
-            return make_template_executor(spec, job.ending, job.clock);
+            return make_template_executor(spec, job);
           }};
 }
 
@@ -223,15 +223,15 @@ std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, cons
   return std::make_unique<TemplateSystem>(spec, clock);
 }
 
-std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const std::atomic<bool>* ending,
-                                                        const Clock& clock) {
+std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const ExecutorJob& job) {
   BatchOptions options;
   options.max_queued = spec.max_queued;
   options.poll_s = spec.poll_s;
   options.pending_limit_s = spec.pending_limit_s;
   options.patience_s = spec.patience_s;
-  options.ending = ending;
-  return make_batch_executor(make_template_system(spec, clock), options, clock);
+  options.ending = job.ending;
+  options.say = job.say;
+  return make_batch_executor(make_template_system(spec, job.clock), options, job.clock);
 }
 
 }  // namespace krigtune::executor

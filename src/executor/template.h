@@ -18,7 +18,6 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
 /// The scheduler's commands as the session says them. `clock` must outlive it.
 std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, const Clock& clock);
 
-std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const std::atomic<bool>* ending,
-                                                        const Clock& clock);
+std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const ExecutorJob& job);
 
 }  // namespace krigtune::executor

@@ -58,7 +58,7 @@ class Template : public testing::Test {
         read(R"({"kind": "template", "poll_s": 0.2, "patience_s": 5, "submit": [")" + submit +
              R"(", "{script}", "{log}", "-n", "{ranks}"], "status": [")" + status + R"(", "{id}"], "cancel": [")" +
              cancel + R"(", "{id}"], )" + keys + "}");
-    const auto executor = executor::make_template_executor(spec, nullptr, clock_);
+    const auto executor = executor::make_template_executor(spec, {cluster_, directory(), clock_});
     trial::TrialTask task;
     task.number = 3;
     task.directory = directory();
@@ -70,6 +70,7 @@ class Template : public testing::Test {
 
   trial::ScratchDirectory scratch_;
   SystemClock clock_;
+  workload::ClusterSpec cluster_;
   trial::ProcessSpec spec_;
 };
 
@@ -107,7 +108,7 @@ TEST_F(Template, IsRefusedInTheSchedulersWords) {
   executor::TemplateSpec spec;
   spec.submit = {program("submit", "echo 'qsub: Unknown queue' >&2; exit 1")};
   spec.status = spec.cancel = {"/bin/true"};
-  const auto executor = executor::make_template_executor(spec, nullptr, clock_);
+  const auto executor = executor::make_template_executor(spec, {cluster_, directory(), clock_});
   trial::TrialTask task;
   task.directory = directory();
   EXPECT_THAT(executor->place(task)->run(spec_, clock_).start_error, HasSubstr("refused the job: qsub: Unknown queue"));
@@ -124,7 +125,7 @@ TEST_F(Template, NeedsItsCommands) {
   executor::TemplateSpec spec;
   spec.submit = {"no-such-qsub"};
   spec.status = spec.cancel = {"/bin/true"};
-  const auto executor = executor::make_template_executor(spec, nullptr, clock_);
+  const auto executor = executor::make_template_executor(spec, {cluster_, directory(), clock_});
   EXPECT_THAT(user_error_of([&] { executor->has_room({}); }), HasSubstr("'no-such-qsub' is not on PATH"));
 }
 

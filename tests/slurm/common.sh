@@ -98,7 +98,7 @@ wait_for() {
 jobs_in_state() { squeue -h -t "$1" -o '%i' | grep -c . || true; }
 some_job_is() { [ "$(jobs_in_state "$1")" -gt 0 ]; }
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } { print $c }' "$1/trials.csv"; }
-states() { column "$1" state | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'; }
+states() { column "$1" status | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'; }
 no_job_is_left() { [ -z "$(squeue -h -o %i)" ]; }
 all_begun_runs() { ls "$work/runs" | grep -c "^$(basename "$1")\..*\.done" || true; }
 
@@ -106,7 +106,7 @@ all_begun_runs() { ls "$work/runs" | grep -c "^$(basename "$1")\..*\.done" || tr
 expect_whole() {
   local ok twice
   wait_for 15 no_job_is_left
-  ok=$(column "$1" state | grep -c '^ok$' || true)
+  ok=$(column "$1" status | grep -c '^ok$' || true)
   [ "$ok" -eq "$2" ] || fail "$2 ok trials were expected in $1: $(states "$1")"
   twice=$(grep -c . "$work/runs/$(basename "$1")".*.done | awk -F: '$2 > 1 { print $1 }')
   [ -z "$twice" ] || fail "came to their ends twice: $twice"

@@ -45,7 +45,7 @@ expect_whole "$work/alone" 8
 
 begin "Ctrl-C takes back what waits, a second one ends what runs"
 # 34 GPUs are wanted where 32 are: the last jobs wait.
-write_session "$work/stop.json" 20 30 '"max_queued": 6' '{"nodes": 1, "gpus_per_node": 8, "gpu": "h100-sxm"}'
+write_session "$work/stop.json" 20 30 '"max_queued": 6' '{"nodes": 1, "gpus_per_node": 8, "gpu": "h100-80gb"}'
 start_tune "$work/stop.json" "$work/stop"
 wait_for 20 eval '[ "$(jobs_in_state running)" -eq 4 ] && [ "$(jobs_in_state pending)" -eq 2 ]'
 kill -INT "$tuner"

@@ -16,6 +16,7 @@
 #include "core/processor.h"
 #include "core/units.h"
 #include "engine/gpu_probe.h"
+#include "programs/krigtune/doctor_slurm.h"
 #include "programs/krigtune/document.h"
 #include "runner/replay.h"
 
@@ -127,13 +128,6 @@ Finding nccl() {
   return {"NCCL", Health::kOk, fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100), ""};
 }
 
-Finding slurm() {
-  const char* job = std::getenv("SLURM_JOB_ID");
-  Finding finding = program("Slurm", "sbatch", "trials run on this machine");
-  if (job != nullptr) finding.what += fmt::format(", inside job {}", job);
-  return finding;
-}
-
 Finding bench(const Console& console) {
   const std::filesystem::path path = runner::find_bench(console.program);
   if (!path.empty()) return {"krigtune-bench", Health::kOk, path.string(), "", true};
@@ -169,7 +163,7 @@ std::vector<Finding> examine(const Console& console) {
           program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
           nccl(),
           program("MPI", "mpirun", "needed only for ranks on several machines"),
-          slurm(),
+          examine_slurm(console),
           program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
 }
 

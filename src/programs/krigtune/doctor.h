@@ -17,8 +17,8 @@ struct Finding {
   bool is_needed = false;  ///< no trial runs without it
 };
 
-/// Looks at everything once. Starts no program but krigtune-bench-cuda --version, writes nothing; works on a login
-/// node.
+/// Looks at everything once. Starts no program but krigtune-bench-cuda --version and, where Slurm is, its sinfo and
+/// scontrol; writes nothing; works on a login node.
 std::vector<Finding> examine(const Console& console);
 
 /// GPUs that the CUDA driver shows; 0 without a driver.

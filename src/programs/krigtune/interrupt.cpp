@@ -14,9 +14,10 @@
 
 namespace krigtune::cli {
 
-Interrupt::Interrupt(std::function<void()> on_first) : on_first_(std::move(on_first)) {
+Interrupt::Interrupt(std::function<void()> on_first, std::function<void()> on_end)
+    : on_first_(std::move(on_first)), on_end_(std::move(on_end)) {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals_, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaddset(&signals_, signal);
   signal_file_ = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
   wake_file_ = ::eventfd(0, EFD_CLOEXEC);
   if (signal_file_ < 0 || wake_file_ < 0) {
@@ -53,6 +54,10 @@ void Interrupt::receive(int signal) {
     ::raise(signal);
   }
   const bool at_once = stop_ || signal != SIGINT;
+  if (signal != SIGINT) {
+    from_outside_ = true;
+    on_end_();
+  }
   stop_ = true;
   if (at_once) {
     abort_ = true;

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "deepspeed/job/ds_trial.h"
 #include "executor/executor.h"
+#include "executor/slurm.h"
 #include "journal/lock.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/deepspeed_options.h"
@@ -35,6 +36,8 @@ constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 constexpr const char* kKeepGoing = "keep-going";
 constexpr const char* kNoInterferenceCheck = "no-interference-check";
+constexpr const char* kRequeue = "requeue";
+constexpr const char* kPendingLimit = "pending-limit";
 
 std::string strategy_help() {
   return fmt::format("one of {} (default: {})", join(search::strategy_names(), ", "),
@@ -70,6 +73,11 @@ void declare_tune(boost::program_options::options_description& options) {
   options.add_options()(kNoInterferenceCheck,
                         "with several trials at a time on this machine: do not measure how much they disturb each "
                         "other (the baseline alone and in all slots at once, the best ones alone at the end)");
+  options.add_options()(kPendingLimit, value_named("S"),
+                        "take a job back that has waited S seconds in a scheduler's queue (default: the session's)");
+  options.add_options()(kRequeue,
+                        "as a batch script of Slurm: when SIGUSR1 or SIGTERM ends it, have its job run again, which "
+                        "goes on");
   options.add_options()("try", repeated_value_named("JSON"),
                         "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
@@ -169,6 +177,11 @@ void apply_executor(const Arguments& arguments, session::Session& session) {
   if (kind && *kind != executor::traits_of(session.executor).name)
     session.executor = executor::executor_of_kind(*kind, arguments.named("executor"));
   if (jobs) executor::set_jobs(session.executor, static_cast<int>(*jobs));
+  const std::optional<double> limit_s = arguments.positive_number(kPendingLimit);
+  if (limit_s && !executor::set_pending_limit(session.executor, *limit_s)) {
+    throw UserError(fmt::format("{}: trials wait in no queue here", arguments.named(kPendingLimit)),
+                    "use it with --executor slurm, or leave it out");
+  }
 }
 
 /// Where the trials of a session run.
@@ -274,19 +287,42 @@ std::string ending_text(const Progress& progress) {
   return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
 }
 
+// So that Slurm runs the job again in which krigtune is the batch script.
+void run_job_again(const Context& context) {
+  if (!context.arguments.flag(kRequeue)) return;
+  const std::string trouble = executor::requeue_this_job(context.console.clock);
+  if (trouble.empty()) return context.log.progress("Slurm will run this job again, which goes on here");
+  context.log.warning(fmt::format("--requeue: {}; submit it again by hand, it goes on", trouble));
+}
+
+// Somebody ends this process, and nobody asked the jobs to end: they stay, for the next process to adopt. What is
+// closed is on disk already.
+[[noreturn]] void leave_jobs_alone(const Context& context, const std::string& command) {
+  context.log.end_status();
+  context.log.progress("ended by a signal; jobs that were submitted go on, and this collects them: " + command);
+  run_job_again(context);
+  std::_Exit(ExitCode::kInterrupted);
+}
+
 // Checks what must show before anything is moved or made, runs the trials, and says how it ended.
 int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
   std::atomic<const Progress*> shown_progress = nullptr;
-  Interrupt interrupt([&] {
-    if (const Progress* shown = shown_progress) context.log.progress(ending_text(*shown));
-  });
+  std::atomic<bool> jobs_go_on = false;
+  Interrupt interrupt(
+      [&] {
+        if (const Progress* shown = shown_progress) context.log.progress(ending_text(*shown));
+      },
+      [&] {
+        if (jobs_go_on) leave_jobs_alone(context, command_to_go_on(context));
+      });
   const Placing placing = placing_of(context, prepared.session, directory, interrupt.stop());
   options.executor = placing.executor.get();
   options.sizes = placing.sizes;
   options.interference_check = !context.arguments.flag(kNoInterferenceCheck) &&
                                runner::traits_of(prepared.session.runner).runs_programs &&
                                executor::traits_of(prepared.session.executor).is_this_machine;
+  jobs_go_on = placing.executor->survives();
   warn_of_large_trials(context, placing, prepared.session);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),
@@ -313,9 +349,12 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
                                                  context.console.clock, observer, interrupt.stop());
   context.log.end_status();
   pages.write(result.history, end_text(prepared.session, result));
-  return conclude(context, start, writer.best(), result,
-                  {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
-                   command_to_go_on(context, kKeepGoing)});
+  const int code = conclude(context, start, writer.best(), result,
+                            {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
+                             command_to_go_on(context, kKeepGoing)});
+  // The last thing: Slurm ends this process for it.
+  if (result.reason == run::EndReason::kInterrupted && interrupt.is_from_outside()) run_job_again(context);
+  return code;
 }
 
 int tune(const Context& context) {

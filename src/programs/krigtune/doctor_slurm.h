@@ -1,0 +1,9 @@
+#pragma once
+#include "programs/krigtune/doctor.h"
+
+namespace krigtune::cli {
+
+/// Slurm's version, partitions and limits, and what a session with the executor slurm would do here.
+Finding examine_slurm(const Console& console);
+
+}  // namespace krigtune::cli
