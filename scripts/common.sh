@@ -16,6 +16,8 @@ test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev 
 lint_packages=(git clang-format clang-tidy)
 # Without these the tests of manual pages, completion and Debian packages are skipped.
 package_packages=(groff-base zsh fish dpkg-dev file)
+# Without these the tests with a real Slurm are skipped (not slurm-wlm-emulator: it replaces the daemons).
+slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins)
 
 say() { printf '%s\n' "$*"; }
 

@@ -30,7 +30,9 @@ class BatchPlace final : public trial::Place {
   BatchPlace(const BatchPlace&) = delete;
   BatchPlace& operator=(const BatchPlace&) = delete;
 
-  trial::PlaceFacts facts() const override { return {slot_, {}, port_of(task_)}; }
+  trial::PlaceFacts facts() const override {
+    return {.slot = slot_, .gpus = {}, .port = port_of(task_), .is_elsewhere = true};
+  }
 
   trial::ProcessResult run(const trial::ProcessSpec& spec, const Clock& clock) override {
     JobRun run(*room_, task_, spec, port_of(task_), clock, [this](const std::string& where) {

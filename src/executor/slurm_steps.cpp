@@ -194,7 +194,7 @@ class StepPlace final : public trial::Place {
     constexpr int kSlots = 64;
     int job = 0;
     std::from_chars(room_->job.data(), room_->job.data() + room_->job.size(), job);
-    return {slot_, {}, kFirst + (job % kPorts * kSlots + slot_) % kPorts};
+    return {.slot = slot_, .gpus = {}, .port = kFirst + (job % kPorts * kSlots + slot_) % kPorts, .is_elsewhere = true};
   }
 
   trial::ProcessResult run(const trial::ProcessSpec& spec, const Clock& clock) override {

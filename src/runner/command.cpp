@@ -85,7 +85,8 @@ class CommandRunner final : public trial::Runner {
     end.process = context.place.run(spec, clock_);
     trial::write_exit(files, end.process, context.place.where());
     const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
-    if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
+    const bool is_here = !context.place.facts().is_elsewhere;
+    if (is_here && kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     end.standard_output = trial::read_tail(spec.stdout_file, kCommandTailBytes);
     end.standard_error = trial::read_tail(spec.stderr_file, kCommandTailBytes);
     if (measure) {

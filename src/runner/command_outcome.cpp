@@ -66,7 +66,8 @@ class Ending {
 
   trial::Outcome measured(const trial::Outcome& outcome) const {
     trial::Measured with_rss = std::get<trial::Measured>(outcome);
-    with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
+    if (process_.peak_rss_bytes > 0)  // elsewhere nobody counts it
+      with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
     return with_rss;
   }
 

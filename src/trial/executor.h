@@ -33,9 +33,10 @@ struct TrialTask {
 
 /// What is known of a place before the program starts: the values of the placeholders {slot}, {gpus} and {port}.
 struct PlaceFacts {
-  int slot = 0;           ///< from 0 on; two trials at the same time never have the same
-  std::vector<int> gpus;  ///< numbers of this machine's GPUs; empty: all of them, or known to the scheduler alone
-  int port = 0;           ///< for the job's rendezvous; 0: its runner looks for a free one
+  int slot = 0;               ///< from 0 on; two trials at the same time never have the same
+  std::vector<int> gpus;      ///< numbers of this machine's GPUs; empty: all of them, or known to the scheduler alone
+  int port = 0;               ///< for the job's rendezvous; 0: its runner looks for a free one
+  bool is_elsewhere = false;  ///< on other machines: what this one counts (kills of its OOM killer) says nothing of it
 };
 
 /// Where one trial runs. What it takes (GPUs, cores, a slot) is given back when it is destroyed.

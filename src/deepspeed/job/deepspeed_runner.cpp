@@ -75,7 +75,8 @@ class DeepSpeedRunner final : public trial::Runner {
     const trial::ProcessResult process = context.place.run(trial.process, clock_);
     const std::optional<std::int64_t> kills_after = trial::oom_kills_now();
     DsEnd end = end_of(process, trial.process);
-    if (kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
+    const bool is_here = !context.place.facts().is_elsewhere;
+    if (is_here && kills_before && kills_after) end.oom_kills = *kills_after - *kills_before;
     steps.finish(end.standard_output);
     end.steps = steps.count();
     trial::write_exit(trial::TrialFiles(context.dir), process, context.place.where());
@@ -215,7 +216,8 @@ class DeepSpeedRunner final : public trial::Runner {
       // No peak of tensors, so nothing that plans of memory can be held against.
       outcome.metrics.emplace(kDeviceMemoryUsed, static_cast<double>(seen.device_memory->count));
     }
-    outcome.metrics.emplace("peak_rss_bytes", static_cast<double>(process.peak_rss_bytes));
+    if (process.peak_rss_bytes > 0)  // elsewhere nobody counts it
+      outcome.metrics.emplace("peak_rss_bytes", static_cast<double>(process.peak_rss_bytes));
     return outcome;
   }
 

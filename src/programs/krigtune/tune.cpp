@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 
 #include "core/columns.h"
 #include "core/error.h"
@@ -304,25 +306,57 @@ void run_job_again(const Context& context) {
   std::_Exit(ExitCode::kInterrupted);
 }
 
-// Checks what must show before anything is moved or made, runs the trials, and says how it ended.
-int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
-               const std::filesystem::path& directory, std::optional<double> slowest) {
-  std::atomic<const Progress*> shown_progress = nullptr;
-  std::atomic<bool> jobs_go_on = false;
-  Interrupt interrupt(
-      [&] {
-        if (const Progress* shown = shown_progress) context.log.progress(ending_text(*shown));
-      },
-      [&] {
-        if (jobs_go_on) leave_jobs_alone(context, command_to_go_on(context));
-      });
-  const Placing placing = placing_of(context, prepared.session, directory, interrupt.stop());
+/// What signals say and do while trials run.
+class Ending {
+ public:
+  explicit Ending(const Context& context)
+      : context_(context), interrupt_([this] { say_what_ends(); }, [this] { leave_what_goes_on(); }) {}
+
+  const Interrupt& interrupt() const { return interrupt_; }
+  void set_jobs_go_on(bool jobs_go_on) { jobs_go_on_ = jobs_go_on; }
+  /// nullptr before it ends.
+  void set_progress(const Progress* progress) {
+    const std::lock_guard lock(mutex_);
+    progress_ = progress;
+  }
+  /// To be called last: Slurm ends this process for it.
+  void run_again_where_asked(run::EndReason reason) const {
+    if (reason == run::EndReason::kInterrupted && interrupt_.is_from_outside()) run_job_again(context_);
+  }
+
+ private:
+  void say_what_ends() {
+    const std::lock_guard lock(mutex_);
+    if (progress_ != nullptr) context_.log.progress(ending_text(*progress_));
+  }
+  void leave_what_goes_on() const {
+    if (jobs_go_on_) leave_jobs_alone(context_, command_to_go_on(context_));
+  }
+
+  const Context& context_;
+  std::mutex mutex_;  // of progress_
+  const Progress* progress_ = nullptr;
+  std::atomic<bool> jobs_go_on_ = false;
+  Interrupt interrupt_;  ///< the last: its thread uses the others
+};
+
+// What run_session has to know of the place.
+void place_trials(const Context& context, const session::Session& session, const Placing& placing,
+                  run::RunOptions& options) {
   options.executor = placing.executor.get();
   options.sizes = placing.sizes;
   options.interference_check = !context.arguments.flag(kNoInterferenceCheck) &&
-                               runner::traits_of(prepared.session.runner).runs_programs &&
-                               executor::traits_of(prepared.session.executor).is_this_machine;
-  jobs_go_on = placing.executor->survives();
+                               runner::traits_of(session.runner).runs_programs &&
+                               executor::traits_of(session.executor).is_this_machine;
+}
+
+// Checks what must show before anything is moved or made, runs the trials, and says how it ended.
+int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
+               const std::filesystem::path& directory, std::optional<double> slowest) {
+  Ending ending(context);
+  const Placing placing = placing_of(context, prepared.session, directory, ending.interrupt().stop());
+  place_trials(context, prepared.session, placing, options);
+  ending.set_jobs_go_on(placing.executor->survives());
   warn_of_large_trials(context, placing, prepared.session);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),
@@ -333,9 +367,9 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   Progress progress(
       prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); },
       placing.executor->capacity());
-  shown_progress = &progress;
+  ending.set_progress(&progress);
   const trial::RunnerFactory make_runner = [&] {
-    return make_session_runner(prepared.session, context.console, &interrupt.abort());
+    return make_session_runner(prepared.session, context.console, &ending.interrupt().abort());
   };
   make_runner();
   refuse_second_tune(directory);
@@ -346,14 +380,14 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   Both shown(writer, progress);
   Both observer(shown, pages);
   const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
-                                                 context.console.clock, observer, interrupt.stop());
+                                                 context.console.clock, observer, ending.interrupt().stop());
+  ending.set_progress(nullptr);
   context.log.end_status();
   pages.write(result.history, end_text(prepared.session, result));
   const int code = conclude(context, start, writer.best(), result,
                             {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
                              command_to_go_on(context, kKeepGoing)});
-  // The last thing: Slurm ends this process for it.
-  if (result.reason == run::EndReason::kInterrupted && interrupt.is_from_outside()) run_job_again(context);
+  ending.run_again_where_asked(result.reason);
   return code;
 }
 
