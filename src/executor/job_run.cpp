@@ -442,12 +442,12 @@ void JobRun::cancel(double now_s) {
   }
   next_cancel_s_ = now_s + kAgainS;
   // Nothing of a job that never ran has to be waited for.
-  if (room_.system->cancel(id_) && !running_since_s_) is_absent_ = true;
+  if (room_.system->cancel(id_) && !running_since_s_) is_taken_back_ = true;
 }
 
 bool JobRun::is_over_after_cancel(double now_s) {
   constexpr double kLongestS = 300.0;  // Slurm's KillWait, and nodes that do not answer
-  return is_absent_ || ended_since_s_ || now_s - *cancelled_s_ > kLongestS;
+  return is_taken_back_ || is_absent_ || ended_since_s_ || now_s - *cancelled_s_ > kLongestS;
 }
 
 }  // namespace krigtune::executor

@@ -118,6 +118,7 @@ class JobRun {
   int answers_ = 0;  ///< of the scheduler, about this job
   int answers_at_start_ = 0;
   std::set<std::string> said_;
+  bool is_taken_back_ = false;  ///< it was cancelled before it began
   bool again_ = false;  ///< with the full time limit
 };
 

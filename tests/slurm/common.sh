@@ -25,6 +25,7 @@ part="start of Slurm"
 fail() {
   echo "FAILED ($part): $*" >&2
   tail -n 20 "$work"/*.err >&2
+  sinfo -a -N -o '%N %t %E' >&2
   squeue -a -t all -o '%i|%j|%T|%r|%N|%M' 2>&1 | tail -n 12 >&2
   exit 1
 }

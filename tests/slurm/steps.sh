@@ -38,11 +38,11 @@ large_and_small() {
   begin "trials of one, two and four nodes"
   cat >"$work/sizes.json" <<JSON
 {
-  "cluster": {"nodes": 4, "gpus_per_node": 8, "gpu": "h100-80gb"},
+  "cluster": {"nodes": 4, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400"},
   "space": {"nodes_used": [1, 2, 4], "x": [1, 2, 3, 4]},
   "baseline": null,
   "objective": {"metric": "speed", "direction": "maximize"},
-  "runner": {"kind": "command", "argv": ["/bin/bash", "$work/sizes.sh", "{result}"], "timeout_s": 30},
+  "runner": {"kind": "command", "argv": ["/bin/bash", "$work/sizes.sh", "{result}", "{nodes_used}", "{x}"], "timeout_s": 30},
   "executor": {"kind": "slurm", "launch": "node", "gpus_per_trial": "8 * nodes_used", "poll_s": 0.5, "patience_s": 3},
   "budget": {"trials": 12, "regret": 0, "least_gain": 0}
 }
@@ -54,7 +54,7 @@ SH
   submit_tuner "$work/sizes" "$work/sizes.json" -N 4 --ntasks-per-node=16 --gres=gpu:8
   wait_for 60 ended_in_state COMPLETED
   [ "$(column "$work/sizes" status | grep -c '^ok$')" -eq 12 ] || fail "$(states "$work/sizes")"
-  paste -d' ' <(column "$work/sizes" nodes_used) <(column "$work/sizes" speed) |
+  paste -d' ' <(column "$work/sizes" nodes_used) <(column "$work/sizes" value) |
     awk '$1 != $2 { bad = 1 } END { exit bad }' || fail "a trial had another number of nodes than it asked for"
 }
 
@@ -69,7 +69,7 @@ bench() {
   "space": {"zero_stage": [0, 1, 2, 3], "micro_batch": [1, 2]},
   "baseline": {"zero_stage": 0, "micro_batch": 1},
   "memory": {"limit_gib": 1},
-  "runner": {"kind": "bench", "warmup_s": 0.05, "measure_s": 0.2, "timeout_s": 60},
+  "runner": {"kind": "bench", "warmup_s": 0.05, "measure_s": 0.2, "timeout_s": 60, "early_end": false},
   "executor": {"kind": "slurm", "poll_s": 0.5, "patience_s": 3, "max_queued": 1},
   "budget": {"trials": 3, "regret": 0, "least_gain": 0}
 }
@@ -94,6 +94,7 @@ requeued() {
   scancel --batch --signal=USR1 "$job" # as --signal=B:USR1@60 does before the time limit
   wait_for 30 ended_in_state PENDING
   grep -q "Slurm will run this job again" "$work/limit.err" || fail "nobody said so"
+  sleep 2 # until its first run is through
   scontrol update JobId="$job" StartTime=now
   wait_for 90 ended_in_state COMPLETED
   expect_whole "$work/limit" 12

@@ -15,20 +15,32 @@ expect_whole "$work/plain" 8
 grep -qr '"where": "n[1-4], job [0-9]' "$work/plain/trials" || fail "exit.json does not say where"
 
 begin "tuners killed with -9"
-write_session "$work/killed.json" 16 0.4
+# At a random moment after the start, every other time once a job runs. A session that ends makes room for the next.
 killed=0
-for ((k = 0; k < kills; k++)); do
-  start_tune "$work/killed.json" "$work/killed"
-  if [ $((k % 2)) -eq 0 ]; then wait_for 20 some_job_is running; fi
+sessions=0
+while [ $killed -lt "$kills" ]; do
+  run=$work/killed$sessions
+  [ -f "$run.json" ] || write_session "$run.json" 24 0.6 '"max_queued": 4'
+  start_tune "$run.json" "$run"
+  if [ $((killed % 2)) -eq 0 ]; then
+    wait_for 20 eval 'some_job_is running || ! kill -0 $tuner'
+  fi
   sleep "$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000)))"
-  kill -9 "$tuner" 2>/dev/null && killed=$((killed + 1))
-  wait "$tuner" 2>/dev/null || true
-  tuner=
+  if kill -9 "$tuner" 2>/dev/null; then killed=$((killed + 1)); fi
+  wait_tune
+  if [ $rc -eq 0 ]; then # it had ended
+    expect_whole "$run" 24
+    sessions=$((sessions + 1))
+  fi
 done
-tune "$work/killed.json" "$work/killed"
-[ $rc -eq 0 ] || fail "exit code $rc"
-expect_whole "$work/killed" 16
-echo "   $killed kills, $(states "$work/killed")"
+run=$work/killed$sessions
+if [ -f "$run.json" ]; then
+  tune "$run.json" "$run"
+  [ $rc -eq 0 ] || fail "exit code $rc"
+  expect_whole "$run" 24
+  sessions=$((sessions + 1))
+fi
+echo "   $killed kills in $sessions sessions; run again as lost: $(cat "$work"/killed*.err | grep -c 'is run again' || true)"
 
 begin "jobs end while nobody looks"
 write_session "$work/alone.json" 8 1
