@@ -254,6 +254,7 @@ void JobRun::end_as_file_says(const JobExit& exit) {
     return;
   }
   if (said.preempted) lose(fmt::format("{} was preempted ({})", job(), said.line));
+  if (said.cancelled) lose(fmt::format("{}: its step was cancelled by somebody else than krigtune", job()));
   result_.out_of_memory = said.out_of_memory || (is_ended && state_->end == JobState::End::kOutOfMemory);
   result_.timed_out = said.time_limit;
 }

@@ -119,7 +119,7 @@ class JobRun {
   int answers_at_start_ = 0;
   std::set<std::string> said_;
   bool is_taken_back_ = false;  ///< it was cancelled before it began
-  bool again_ = false;  ///< with the full time limit
+  bool again_ = false;          ///< with the full time limit
 };
 
 }  // namespace krigtune::executor

@@ -141,11 +141,8 @@ class StepRoom {
 
   /// Once for each run directory: an earlier process may have been killed without ending its steps.
   void cancel_leftovers(const std::string& run) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!cleaned_.insert(run).second) return;
-    }
-    cancel_steps(run);
+    const std::lock_guard lock(cleaning_);  // whoever comes second waits: its own step has a name that begins so
+    if (cleaned_.insert(run).second) cancel_steps(run);
   }
 
  private:
@@ -157,6 +154,7 @@ class StepRoom {
   mutable std::mutex mutex_;  // of all below
   Allocation allocation_;
   std::set<int> slots_;
+  std::mutex cleaning_;  // of cleaned_
   std::set<std::string> cleaned_;
 };
 
@@ -262,6 +260,8 @@ class StepPlace final : public trial::Place {
       result.lost = fmt::format("a node of {} failed ({})", where(), said.line);
     } else if (said.preempted) {
       result.lost = fmt::format("job {} was preempted ({})", room_->job, said.line);
+    } else if (said.cancelled && result.exit_code != 0) {
+      result.lost = fmt::format("{} was cancelled by somebody else than krigtune ({})", where(), said.line);
     } else if (said.out_of_memory && result.exit_code != 0) {
       result.out_of_memory = true;
     }

@@ -275,8 +275,8 @@ Refusal explain_refusal(std::string_view standard_error) {
 DaemonWords daemon_words(std::string_view output) {
   DaemonWords words;
   for (const std::string_view line : split(output, '\n')) {
-    const bool is_theirs = line.rfind("srun: error:", 0) == 0 || line.rfind("slurmstepd: error:", 0) == 0 ||
-                           line.rfind("srun: Job step aborted", 0) == 0;
+    const bool is_theirs = line.rfind("srun: error:", 0) == 0 || line.rfind("srun: Job step aborted", 0) == 0 ||
+                           (line.rfind("slurmstepd", 0) == 0 && line.find(": error:") != std::string_view::npos);
     if (!is_theirs) continue;
     const auto has = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
     const bool node = has("ode failure") || has("NODE FAILURE") || has("Node failure on");
@@ -284,11 +284,13 @@ DaemonWords daemon_words(std::string_view output) {
                         has("Exceeded job memory limit") || has("Exceeded step memory limit");
     const bool preempted = has("DUE TO PREEMPTION");
     const bool limit = has("DUE TO TIME LIMIT");
-    if (words.line.empty() && (node || memory || preempted || limit)) words.line = std::string(line);
+    const bool cancelled = has(" CANCELLED AT ") && !has("DUE TO");
+    if (words.line.empty() && (node || memory || preempted || limit || cancelled)) words.line = std::string(line);
     words.node_failure = words.node_failure || node;
     words.out_of_memory = words.out_of_memory || memory;
     words.preempted = words.preempted || preempted;
     words.time_limit = words.time_limit || limit;
+    words.cancelled = words.cancelled || cancelled;
   }
   return words;
 }

@@ -47,7 +47,8 @@ struct DaemonWords {
   bool out_of_memory = false;
   bool preempted = false;
   bool time_limit = false;
-  std::string line;  ///< the first one that counted
+  bool cancelled = false;  ///< by scancel
+  std::string line;        ///< the first one that counted
 };
 DaemonWords daemon_words(std::string_view output);
 

@@ -134,6 +134,8 @@ TEST(SlurmText, BelievesOnlyTheDaemonsOwnLines) {
   EXPECT_TRUE(executor::daemon_words("slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-25T10:00:00 DUE TO "
                                      "TIME LIMIT ***\n")
                   .time_limit);
+  EXPECT_TRUE(executor::daemon_words("slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-25T10:00:00 ***\n")
+                  .cancelled);
   const auto users = executor::daemon_words("my program: Node failure on n3, Out Of Memory\n");
   EXPECT_FALSE(users.node_failure || users.out_of_memory);
   EXPECT_EQ(users.line, "");

@@ -292,8 +292,10 @@ std::string ending_text(const Progress& progress) {
 // So that Slurm runs the job again in which krigtune is the batch script.
 void run_job_again(const Context& context) {
   if (!context.arguments.flag(kRequeue)) return;
+  // Before it is asked: afterwards Slurm ends this process.
+  context.log.progress("asking Slurm to run this job again, which goes on here");
   const std::string trouble = executor::requeue_this_job(context.console.clock);
-  if (trouble.empty()) return context.log.progress("Slurm will run this job again, which goes on here");
+  if (trouble.empty()) return;
   context.log.warning(fmt::format("--requeue: {}; submit it again by hand, it goes on", trouble));
 }
 
