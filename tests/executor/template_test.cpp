@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "core/files.h"
 #include "core/json.h"
@@ -41,19 +43,28 @@ class Template : public testing::Test {
     return path.string();
   }
 
-  // A scheduler whose submit runs the job in the background and prints `id_line`, and whose status prints `state_line`
-  // while it lives and `end_line` after it.
+  // A scheduler whose submit prints `id_line` and whose status prints `state_line` until the job has ended, and
+  // `end_line` from then on. Its daemon is a thread of the test: what submit itself starts ends with it.
   trial::ProcessResult run_under(const std::string& id_line, const std::string& state_line, const std::string& end_line,
                                  const std::string& keys) {
-    const std::string submit = program("submit",
-                                       "echo \"$@\" >$0.args; bash \"$1\" >\"$2\" 2>&1 </dev/null & echo $! "
-                                       ">$0.pid; echo '" +
-                                           id_line + "'\n");
-    const std::string status = program("status",
-                                       "echo \"$@\" >$0.args; if kill -0 $(cat ${0%status}submit.pid) "
-                                       "2>/dev/null; then echo '" +
-                                           state_line + "'; else echo '" + end_line + "'; fi\n");
-    const std::string cancel = program("cancel", "echo \"$@\" >>$0.args; kill $(cat ${0%cancel}submit.pid)\n");
+    const std::string submit =
+        program("submit", "echo \"$@\" >$0.args; echo \"$1\" >$0.tmp; mv $0.tmp $0.script; echo '" + id_line + "'\n");
+    const std::string status = program("status", "echo \"$@\" >$0.args; if [ -e ${0%status}ended ]; then echo '" +
+                                                     end_line + "'; else echo '" + state_line + "'; fi\n");
+    const std::string cancel = program("cancel", "echo \"$@\" >>$0.args; kill $(cat ${0%cancel}job.pid)\n");
+    const std::string folder = (scratch_ / "").string();
+    const std::string daemon = "cd " + folder +
+                               " && while [ ! -e submit.script ]; do sleep 0.02; done; bash $(cat submit.script) "
+                               ">daemon.log 2>&1 & echo $! >" +
+                               folder + "job.pid; wait; touch " + folder + "ended";
+    std::thread scheduler([daemon] { EXPECT_EQ(std::system(("bash -c '" + daemon + "'").c_str()), 0); });
+    const trial::ProcessResult result = run_job(submit, status, cancel, keys);
+    scheduler.join();
+    return result;
+  }
+
+  trial::ProcessResult run_job(const std::string& submit, const std::string& status, const std::string& cancel,
+                               const std::string& keys) {
     const executor::TemplateSpec spec =
         read(R"({"kind": "template", "poll_s": 0.2, "patience_s": 5, "submit": [")" + submit +
              R"(", "{script}", "{log}", "-n", "{ranks}"], "status": [")" + status + R"(", "{id}"], "cancel": [")" +
