@@ -57,6 +57,8 @@ class BatchSystem {
   virtual std::optional<JobState> forgotten(const std::string& id) = 0;
   /// False: it did not answer; to be tried again.
   virtual bool cancel(const std::string& id) = 0;
+  /// Only if it still waits, as far as the scheduler can tell them apart.
+  virtual bool take_back(const std::string& id) = 0;
   /// All jobs of that name, for a trial that is begun anew.
   virtual void cancel_named(const std::string& name) = 0;
   /// "" where such a trial can be run here, or this cannot be said; otherwise why not, and the mend.

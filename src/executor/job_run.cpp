@@ -320,6 +320,10 @@ bool JobRun::ended_by_scheduler(double now_s) {
     }
   }
   if (!ended_since_s_ || cancelled_s_) return false;
+  if (taken_back_s_ && state_->end == JobState::End::kCancelled) {
+    result_.stopped = true;
+    return true;
+  }
   // What a job that came to its own end wrote last must be there sooner or later; one that was ended may have written
   // nothing.
   constexpr double kLateWordsS = 3.0;
@@ -405,8 +409,13 @@ void JobRun::end_while_pending(double now_s) {
   tell_of_waiting(now_s);
   const std::string reason = state_ && !state_->reason.empty() ? state_->reason : "no reason given yet";
   if (room_.options.ending != nullptr && room_.options.ending->load()) {
-    result_.stopped = true;
-    return cancel(now_s);
+    // It may have begun since the scheduler was asked; then it is let run.
+    constexpr double kAgainS = 10.0;
+    if (!taken_back_s_ || now_s - *taken_back_s_ >= kAgainS) {
+      room_.system->take_back(id_);
+      taken_back_s_ = now_s;
+    }
+    return;
   }
   if (state_ && state_->never_starts) {
     result_.start_error = fmt::format(

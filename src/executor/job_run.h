@@ -118,8 +118,9 @@ class JobRun {
   int answers_ = 0;  ///< of the scheduler, about this job
   int answers_at_start_ = 0;
   std::set<std::string> said_;
-  bool is_taken_back_ = false;  ///< it was cancelled before it began
-  bool again_ = false;          ///< with the full time limit
+  std::optional<double> taken_back_s_;  ///< when the scheduler was last asked to, after the first Ctrl-C
+  bool is_taken_back_ = false;          ///< it was cancelled before it began
+  bool again_ = false;                  ///< with the full time limit
 };
 
 }  // namespace krigtune::executor

@@ -232,6 +232,8 @@ bool SlurmSystem::cancel(const std::string& id) {
   return end.ok() || end.err.find("Invalid job id") != std::string::npos;
 }
 
+bool SlurmSystem::take_back(const std::string& id) { return ask({"scancel", "--state=PENDING", id}).ok(); }
+
 void SlurmSystem::cancel_named(const std::string& name) {
   ask({"scancel", fmt::format("--user={}", ::getuid()), "--name=" + name});
 }

@@ -34,6 +34,7 @@ class SlurmSystem final : public BatchSystem {
   std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override;
   std::optional<JobState> forgotten(const std::string& id) override;
   bool cancel(const std::string& id) override;
+  bool take_back(const std::string& id) override;
   void cancel_named(const std::string& name) override;
   std::string objection(const trial::TrialNeeds& needs, double time_limit_s) override;
   std::vector<std::string> launcher(const std::vector<std::string>& argv,

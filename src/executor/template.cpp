@@ -91,6 +91,7 @@ class TemplateSystem final : public BatchSystem {
     const ToolEnd end = ask(spec_.cancel, {{"id", id}, {"name", ""}});
     return end.ok() || std::regex_search(end.out + end.err, std::regex(spec_.gone));
   }
+  bool take_back(const std::string& id) override { return cancel(id); }
   void cancel_named(const std::string& /*name*/) override {}
   std::string objection(const trial::TrialNeeds& /*needs*/, double /*time_limit_s*/) override {
     for (const std::vector<std::string>* argv : {&spec_.submit, &spec_.status, &spec_.cancel}) {

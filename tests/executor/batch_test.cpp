@@ -56,6 +56,7 @@ class PlayedSystem final : public BatchSystem {
     play_.cancelled.push_back(id);
     return true;
   }
+  bool take_back(const std::string& id) override { return cancel(id); }
   void cancel_named(const std::string& /*name*/) override {}
   std::string objection(const trial::TrialNeeds& /*needs*/, double /*time_limit_s*/) override {
     return play_.objection;
@@ -323,9 +324,15 @@ TEST_F(Batch, IsRefused) {
 TEST_F(Batch, TakesBackWhatWaitsOnceItShouldEnd) {
   std::atomic<bool> ending = true;
   options_.ending = &ending;
-  play_.answers = {says(pending("Resources"))};
-  EXPECT_TRUE(run().stopped);
+  play_.answers = {says(pending("Resources")), says(ended(JobState::End::kCancelled, "CANCELLED"))};
+  const trial::ProcessResult result = run();
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(result.lost, "");
   EXPECT_EQ(play_.cancelled.size(), 1u);
+  // One that began in that moment is let run.
+  play_.asked = 0;
+  play_.answers = {says(pending("Resources")), says(running()), exits_with(0, "", running())};
+  EXPECT_FALSE(run().stopped);
 }
 
 TEST_F(Batch, LetsRunWhatRunsUntilItIsStopped) {
