@@ -262,7 +262,7 @@ std::vector<std::string> SlurmSystem::launcher(const std::vector<std::string>& a
 }
 
 std::vector<std::string> SlurmSystem::broken_nodes(const std::string& nodes) {
-  const std::vector<std::string> names = expand_hosts(nodes);
+  std::vector<std::string> names = expand_hosts(nodes);
   if (names.size() == 1) return names;
   const ToolEnd end = ask({"sinfo", "--noheader", "--Node", "--nodes=" + nodes, "--format=%N %T"});
   std::vector<std::string> broken;

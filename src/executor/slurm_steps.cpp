@@ -101,7 +101,7 @@ class StepRoom {
   }
   Allocation::Share take(const trial::TrialNeeds& needs) {
     const std::lock_guard lock(mutex_);
-    const Allocation::Share share = allocation_.choose(needs, cores_per_rank).value();
+    Allocation::Share share = allocation_.choose(needs, cores_per_rank).value();
     allocation_.take(share);
     return share;
   }
