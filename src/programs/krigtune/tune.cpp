@@ -46,6 +46,24 @@ std::string strategy_help() {
                      search::to_string(run::LoopOptions().strategy));
 }
 
+// Where trials run.
+void declare_places(boost::program_options::options_description& options) {
+  options.add_options()(
+      "executor", value_named("KIND", {executor::executor_names()}),
+      "where trials run, with the session's settings of that kind (default: the session's, or local)");
+  options.add_options()("jobs", value_named("K"),
+                        "trials at a time; on this machine its GPUs and cores are divided into K slots (default: the "
+                        "session's, or 1)");
+  options.add_options()(kNoInterferenceCheck,
+                        "with several trials at a time on this machine: do not measure how much they disturb each "
+                        "other (the baseline alone and in all slots at once, the best ones alone at the end)");
+  options.add_options()(kPendingLimit, value_named("S"),
+                        "take a job back that has waited S seconds in a scheduler's queue (default: the session's)");
+  options.add_options()(kRequeue,
+                        "as a batch script of Slurm: when SIGUSR1 or SIGTERM ends it, have its job run again, which "
+                        "goes on");
+}
+
 void declare_tune(boost::program_options::options_description& options) {
   declare_job(options);
   declare_deepspeed(options);
@@ -66,20 +84,7 @@ void declare_tune(boost::program_options::options_description& options) {
   options.add_options()(kKeepGoing,
                         "go on where the first trials fail alike; without it a job that cannot work is not run on");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
-  options.add_options()(
-      "executor", value_named("KIND", {executor::executor_names()}),
-      "where trials run, with the session's settings of that kind (default: the session's, or local)");
-  options.add_options()("jobs", value_named("K"),
-                        "trials at a time; on this machine its GPUs and cores are divided into K slots (default: the "
-                        "session's, or 1)");
-  options.add_options()(kNoInterferenceCheck,
-                        "with several trials at a time on this machine: do not measure how much they disturb each "
-                        "other (the baseline alone and in all slots at once, the best ones alone at the end)");
-  options.add_options()(kPendingLimit, value_named("S"),
-                        "take a job back that has waited S seconds in a scheduler's queue (default: the session's)");
-  options.add_options()(kRequeue,
-                        "as a batch script of Slurm: when SIGUSR1 or SIGTERM ends it, have its job run again, which "
-                        "goes on");
+  declare_places(options);
   options.add_options()("try", repeated_value_named("JSON"),
                         "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
