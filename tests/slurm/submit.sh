@@ -7,6 +7,12 @@ kills=${2:-4}
 . "$(dirname "$0")/common.sh"
 RANDOM=5
 
+begin "doctor"
+"$krigtune" doctor >"$work/doctor.out" || fail "doctor: exit code $?"
+grep -q 'Slurm .*; gpu\* (4 of 4 nodes, gpu:h100:8, no time limit), low .*; no accounting$' "$work/doctor.out" ||
+  fail "doctor: $(grep -A1 Slurm "$work/doctor.out")"
+grep -q 'each trial is a job in the partition gpu' "$work/doctor.out" || fail "doctor does not say what would be done"
+
 begin "a session"
 write_session "$work/plain.json" 8 0.3
 tune "$work/plain.json" "$work/plain"
@@ -54,6 +60,20 @@ wait_for 20 no_job_is_left
 tune "$work/alone.json" "$work/alone"
 [ $rc -eq 0 ] || fail "exit code $rc"
 expect_whole "$work/alone" 8
+
+begin "SIGTERM ends the tuner and leaves the jobs"
+write_session "$work/term.json" 6 2
+start_tune "$work/term.json" "$work/term"
+wait_for 20 eval '[ "$(jobs_in_state running)" -eq 6 ]'
+kill -TERM "$tuner"
+wait_tune
+[ $rc -eq 130 ] || fail "exit code $rc, not 130"
+grep -q 'jobs that were submitted go on, and this collects them: ' "$work/term.err" || fail "nobody said what goes on"
+[ "$(jobs_in_state running)" -eq 6 ] || fail "jobs were ended"
+tune "$work/term.json" "$work/term"
+[ $rc -eq 0 ] || fail "exit code $rc"
+expect_whole "$work/term" 6
+[ "$(ls "$work/runs" | grep -c '^term\..*begun')" -eq 6 ] || fail "more trials were begun than there are"
 
 begin "Ctrl-C takes back what waits, a second one ends what runs"
 # 34 GPUs are wanted where 32 are: the last jobs wait.
