@@ -180,6 +180,7 @@ bool JobRun::find() {
   constexpr int kEnoughAnswers = 2;  // the earlier process may have died while its sbatch was on its way
   while (true) {
     const JobWatch::Seen seen = room_.watch.look(name_);
+    room_.tell_of_silence(seen.silent_s);
     if (const JobState* job = newest(seen.jobs, submitted->id)) return follow(job->id), true;
     if (wants_stop()) {
       result_.stopped = true;
@@ -207,7 +208,9 @@ void JobRun::wait_for_end() {
 
 bool JobRun::ended_by_files(double now_s) {
   if (now_s < next_file_look_s_) return false;
-  next_file_look_s_ = now_s + kFileLookS;
+  // So many looks a second at the file system, however many jobs there are.
+  constexpr double kJobsAtFullRate = 10.0;
+  next_file_look_s_ = now_s + kFileLookS * std::max(1.0, room_.taken() / kJobsAtFullRate);
   if (!running_since_s_) {
     if (const std::optional<JobStart> start = read_start(files_); start && start->token == token_) {
       if (start->restarts >= restarts_) note_start(now_s, 0.0);  // not that of a run before the last
