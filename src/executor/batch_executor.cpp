@@ -11,17 +11,6 @@
 namespace krigtune::executor {
 namespace {
 
-/// Below the ports that Linux gives out by itself (from 32768 on).
-int port_of(const trial::TrialTask& task) {
-  constexpr int kFirst = 20000;
-  constexpr std::uint64_t kPorts = 12000;
-  Fnv1a64 hash;
-  const std::string run = task.directory.parent_path().string();
-  hash.add(run.data(), run.size());
-  // Those of one run differ; two runs on one node meet by a chance of one in 12,000.
-  return kFirst + static_cast<int>((hash.value() + static_cast<std::uint64_t>(task.number)) % kPorts);
-}
-
 class BatchPlace final : public trial::Place {
  public:
   BatchPlace(std::shared_ptr<JobRoom> room, trial::TrialTask task)
@@ -31,11 +20,11 @@ class BatchPlace final : public trial::Place {
   BatchPlace& operator=(const BatchPlace&) = delete;
 
   trial::PlaceFacts facts() const override {
-    return {.slot = slot_, .gpus = {}, .port = port_of(task_), .is_elsewhere = true};
+    return {.slot = slot_, .gpus = {}, .port = rendezvous_port(task_), .is_elsewhere = true};
   }
 
   trial::ProcessResult run(const trial::ProcessSpec& spec, const Clock& clock) override {
-    JobRun run(*room_, task_, spec, port_of(task_), clock, [this](const std::string& where) {
+    JobRun run(*room_, task_, spec, rendezvous_port(task_), clock, [this](const std::string& where) {
       const std::lock_guard lock(mutex_);
       where_ = where;
     });
@@ -79,6 +68,15 @@ class BatchExecutor final : public trial::Executor {
 std::unique_ptr<trial::Executor> make_batch_executor(std::unique_ptr<BatchSystem> system, const BatchOptions& options,
                                                      const Clock& clock) {
   return std::make_unique<BatchExecutor>(std::move(system), options, clock);
+}
+
+int rendezvous_port(const trial::TrialTask& task) {
+  constexpr int kFirst = 20000;
+  constexpr std::uint64_t kPorts = 12000;
+  Fnv1a64 hash;
+  const std::string run = task.directory.parent_path().string();
+  hash.add(run.data(), run.size());
+  return kFirst + static_cast<int>((hash.value() + static_cast<std::uint64_t>(task.number)) % kPorts);
 }
 
 std::string job_name(const trial::TrialTask& task) {

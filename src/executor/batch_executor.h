@@ -33,6 +33,10 @@ struct BatchOptions {
 std::unique_ptr<trial::Executor> make_batch_executor(std::unique_ptr<BatchSystem> system, const BatchOptions& options,
                                                      const Clock& clock);
 
+/// For the rendezvous of a trial's ranks: below those that Linux gives out by itself (from 32768 on), another one for
+/// each trial of a run, and by chance (one in 12,000) that of a trial of another run.
+int rendezvous_port(const trial::TrialTask& task);
+
 /// krigtune-<hash of the run directory>-<trial>: the same in every process that runs this trial.
 std::string job_name(const trial::TrialTask& task);
 

@@ -132,21 +132,28 @@ finish() {{
   put "$ended" "{{\"token\":\"$token\",\"id\":\"$id\",\"exit_code\":$1,\"signal\":\"$sig\",\"start_error\":\"$2\",\"host\":\"$host\",\"nodes\":\"$where\",\"restarts\":$restarts,\"wall_s\":$((us / 1000000)).$(printf %06d $((us % 1000000))),\"stdout_bytes\":$(size "$out"),\"stderr_bytes\":$(size "$err")}}"
   exit "$1"
 }}
-trap 'sig=TERM; [ -n "${{child:-}}" ] && kill -TERM "$child" 2>/dev/null' TERM
-trap 'sig=USR1; [ -n "${{child:-}}" ] && kill -TERM "$child" 2>/dev/null' USR1
+child=
+end_child() {{ [ -z "$child" ] || kill -"$1" -- "-$child" 2>/dev/null; }}
+trap 'sig=TERM; end_child TERM' TERM
+trap 'sig=USR1; end_child TERM' USR1
 rm -f "$ended"
 put "$started" "{{\"token\":\"$token\",\"id\":\"$id\",\"host\":\"$host\",\"restarts\":$restarts}}"
 cd {directory} 2>/dev/null || finish 127 "its working directory is not on node $host"
 {environment}set -- {argv}
 type -P -- "$1" >/dev/null || finish 127 "there is no such program on node $host"
+set -m # a process group of its own: all of it is ended
 {launch}"$@" >"$out" 2>"$err" </dev/null &
 child=$!
+set +m
+[ -z "$sig" ] || end_child TERM
 wait "$child"
 rc=$?
 while [ -n "$sig" ] && kill -0 "$child" 2>/dev/null; do
   wait "$child"
   rc=$?
 done
+trap '' TERM USR1 # it has ended: what comes now is not about it
+end_child KILL
 finish "$rc" ""
 )";
 

@@ -186,13 +186,7 @@ class StepPlace final : public trial::Place {
   StepPlace& operator=(const StepPlace&) = delete;
 
   trial::PlaceFacts facts() const override {
-    // Steps of two jobs may share a node.
-    constexpr int kFirst = 20000;
-    constexpr int kPorts = 12000;
-    constexpr int kSlots = 64;
-    int job = 0;
-    std::from_chars(room_->job.data(), room_->job.data() + room_->job.size(), job);
-    return {.slot = slot_, .gpus = {}, .port = kFirst + (job % kPorts * kSlots + slot_) % kPorts, .is_elsewhere = true};
+    return {.slot = slot_, .gpus = {}, .port = rendezvous_port(task_), .is_elsewhere = true};
   }
 
   trial::ProcessResult run(const trial::ProcessSpec& spec, const Clock& clock) override {

@@ -274,8 +274,11 @@ Refusal explain_refusal(std::string_view standard_error) {
 
 DaemonWords daemon_words(std::string_view output) {
   DaemonWords words;
+  bool by_srun = false;  // it ends a step when one of its tasks has failed (--kill-on-bad-exit)
+  std::string cancelled_line;
   for (const std::string_view line : split(output, '\n')) {
     const bool is_theirs = line.rfind("srun: error:", 0) == 0 || line.rfind("srun: Job step aborted", 0) == 0 ||
+                           (line.rfind("srun: ", 0) == 0 && line.find("Terminating") != std::string_view::npos) ||
                            (line.rfind("slurmstepd", 0) == 0 && line.find(": error:") != std::string_view::npos);
     if (!is_theirs) continue;
     const auto has = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
@@ -285,13 +288,16 @@ DaemonWords daemon_words(std::string_view output) {
     const bool preempted = has("DUE TO PREEMPTION");
     const bool limit = has("DUE TO TIME LIMIT");
     const bool cancelled = has(" CANCELLED AT ") && !has("DUE TO");
-    if (words.line.empty() && (node || memory || preempted || limit || cancelled)) words.line = std::string(line);
+    if (words.line.empty() && (node || memory || preempted || limit)) words.line = std::string(line);
     words.node_failure = words.node_failure || node;
     words.out_of_memory = words.out_of_memory || memory;
     words.preempted = words.preempted || preempted;
     words.time_limit = words.time_limit || limit;
-    words.cancelled = words.cancelled || cancelled;
+    if (cancelled) cancelled_line = std::string(line);
+    by_srun = by_srun || has("Terminating") || has("Exited with exit code");
   }
+  words.cancelled = !cancelled_line.empty() && !by_srun;
+  if (words.cancelled && words.line.empty()) words.line = cancelled_line;
   return words;
 }
 

@@ -136,6 +136,11 @@ TEST(SlurmText, BelievesOnlyTheDaemonsOwnLines) {
                   .time_limit);
   EXPECT_TRUE(executor::daemon_words("slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-25T10:00:00 ***\n")
                   .cancelled);
+  // A rank has failed, and srun ended the others.
+  EXPECT_FALSE(executor::daemon_words("srun: error: n2: tasks 2-3: Exited with exit code 3\n"
+                                      "srun: launch/slurm: _step_signal: Terminating StepId=7.6\n"
+                                      "slurmstepd-n1: error: *** STEP 7.6 ON n1 CANCELLED AT 2026-11-25T14:28:18 ***\n")
+                   .cancelled);
   const auto users = executor::daemon_words("my program: Node failure on n3, Out Of Memory\n");
   EXPECT_FALSE(users.node_failure || users.out_of_memory);
   EXPECT_EQ(users.line, "");
