@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -267,6 +268,31 @@ TEST_F(Batch, WaitsForOutputThatIsNotAllThere) {
 TEST_F(Batch, SaysWhenTheDirectoryIsNotShared) {
   play_.answers = {says(running()), says(ended(JobState::End::kByItself, "FAILED"))};
   EXPECT_THAT(run().start_error, HasSubstr("is that directory on a file system that the nodes share?"));
+}
+
+TEST_F(Batch, SaysWhyNothingCanBeWritten) {
+  play_.answers = {says(running()), [this] {
+                     std::filesystem::remove_all(task_.directory);
+                     return std::optional(std::vector{ended(JobState::End::kByItself, "COMPLETED")});
+                   }};
+  EXPECT_THAT(run().start_error, HasSubstr("could not leave its result in"));
+  EXPECT_EQ(executor::write_trouble(task_.directory), "No such file or directory");
+  EXPECT_EQ(executor::write_trouble(scratch_ / ""), "");
+}
+
+// Only where one may be mounted.
+TEST_F(Batch, KnowsAFullDisk) {
+  const std::string folder = (scratch_ / "full").string();
+  std::filesystem::create_directory(folder);
+  if (std::system(("mount -t tmpfs -o size=4k,mode=0777 none " + folder + " 2>/dev/null").c_str()) != 0)
+    GTEST_SKIP() << "no file system can be mounted here";
+  const std::string before = executor::write_trouble(folder);
+  const std::string fill = "head -c 100000 /dev/zero >" + folder + "/fill 2>/dev/null";
+  [[maybe_unused]] const int filled = std::system(fill.c_str());
+  const std::string after = executor::write_trouble(folder);
+  EXPECT_EQ(std::system(("umount " + folder).c_str()), 0);
+  EXPECT_EQ(before, "");
+  EXPECT_EQ(after, "No space left on device");
 }
 
 TEST_F(Batch, OutlivesASilentScheduler) {
