@@ -152,6 +152,8 @@ while [ -n "$sig" ] && kill -0 "$child" 2>/dev/null; do
   wait "$child"
   rc=$?
 done
+# Where somebody ends the job, the program may be gone before the signal reaches this script.
+[ "$rc" -eq 0 ] || sleep 0.5
 trap '' TERM USR1 # it has ended: what comes now is not about it
 end_child KILL
 finish "$rc" ""

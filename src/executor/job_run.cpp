@@ -23,7 +23,7 @@ namespace {
 constexpr double kTickS = 0.1;
 constexpr double kFileLookS = 0.3;
 constexpr int kKilled = 128 + SIGKILL;
-constexpr int kDeepSpeedKilled = 256 - SIGKILL;
+constexpr int kBySignal = 128;
 
 std::int64_t number_of_job(const std::string& id) {
   std::int64_t number = 0;
@@ -232,7 +232,7 @@ bool JobRun::is_settled(const JobExit& exit, double now_s) {
   const bool is_over = (state_ && state_->phase == JobState::Phase::kEnded) || is_absent_;
   // Somebody ended it: a preemption, a limit, scancel. The scheduler knows whom, and whether it runs again.
   if (!exit.signal.empty()) return false;
-  const bool was_killed = exit.exit_code == kKilled || exit.exit_code == kDeepSpeedKilled;
+  const bool was_killed = exit.exit_code > kBySignal;
   return !was_killed || is_over || now_s - *exit_since_s_ >= room_.options.patience_s;
 }
 
@@ -243,9 +243,10 @@ void JobRun::end_as_file_says(const JobExit& exit) {
   result_.wall_s = exit.wall_s;
   say_where_(fmt::format("{}, job {}", exit.nodes.empty() ? exit.host : exit.nodes, id_));
   if (cancelled_s_ || !exit.start_error.empty()) return;
+  const bool is_ended = state_ && state_->phase == JobState::Phase::kEnded;
+  if (exit.exit_code > kBySignal && is_ended && state_->end != JobState::End::kByItself) return end_as_scheduler_says();
   DaemonWords said = daemon_words(trial::read_tail(spec_.stderr_file, kTailBytes));
   if (said.line.empty()) said = daemon_words(trial::read_tail(files_.log(), kTailBytes));
-  const bool is_ended = state_ && state_->phase == JobState::Phase::kEnded;
   // srun returns 0 after a node has failed (Slurm 22.05), so this counts with every exit code.
   if (said.node_failure || (is_ended && state_->end == JobState::End::kNodeFailure && exit.exit_code != 0)) {
     for (const std::string& node : room_.system->broken_nodes(exit.nodes)) room_.note_failed_nodes(node);

@@ -228,6 +228,18 @@ TEST_F(Batch, DoesNotBelieveAnExitThatASignalBrought) {
   EXPECT_THAT(run().lost, HasSubstr("preempted"));
 }
 
+TEST_F(Batch, AsksWhoEndedAProgramThatASignalEnded) {
+  // The program was gone before the signal reached the script.
+  play_.answers = {says(running()), exits_with(143, "", running()),
+                   says(ended(JobState::End::kPreempted, "PREEMPTED"))};
+  EXPECT_THAT(run().lost, HasSubstr("preempted"));
+  play_.asked = 0;
+  play_.answers = {says(running()), exits_with(139, "", running()), says(ended(JobState::End::kByItself, "FAILED"))};
+  const trial::ProcessResult crashed = run();
+  EXPECT_EQ(crashed.lost, "");
+  EXPECT_EQ(crashed.exit_code, 139);
+}
+
 TEST_F(Batch, FollowsAJobThatSlurmRunsAgain) {
   play_.answers = {says(running()), exits_with(143, "TERM", pending("BeginTime")), says(running()), [this] {
                      auto state = exits(0, "", running());
