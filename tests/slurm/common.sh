@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2034  # krigtune is set by who sources this, rc is read by them
 # Sourced by the tests of this folder, with KRIGTUNE in $krigtune: a Slurm of its own on this machine, a session whose
 # trials are a small script, and what must hold after every session. Skips (77) with one line where Slurm is missing.
 export LC_ALL=C
@@ -101,7 +102,6 @@ some_job_is() { [ "$(jobs_in_state "$1")" -gt 0 ]; }
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } { print $c }' "$1/trials.csv"; }
 states() { column "$1" status | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'; }
 no_job_is_left() { [ -z "$(squeue -h -o %i)" ]; }
-all_begun_runs() { ls "$work/runs" | grep -c "^$(basename "$1")\..*\.done" || true; }
 
 # expect_whole RUN OK: so many ok trials; each came to its end once; no job is left.
 expect_whole() {
