@@ -6,6 +6,7 @@
 #include "core/csv.h"
 #include "core/json.h"
 #include "plan/memory.h"
+#include "scoped_variable.h"
 #include "session/session.h"
 
 namespace krigtune::plan_test {
@@ -239,7 +240,7 @@ TEST_F(PlanTest, ExitsWithOneWhenNothingFits) {
 }
 
 TEST_F(PlanTest, OfATuneWithoutTheBenchProgramIsRefusedWithThree) {
-  ::setenv("PATH", "/nowhere", 1);
+  const ScopedVariable path("PATH", "/nowhere");
   const Said said = run_krigtune({"tune", session(1.0), "--out", (directory_ / "run").string()});
   EXPECT_EQ(said.code, 3);
   EXPECT_NE(said.err.find("krigtune-bench is neither in '/nowhere' nor on PATH"), std::string::npos) << said.err;

@@ -4,6 +4,7 @@
 
 #include "cli/cli_fixtures.h"
 #include "engine/gpu_probe.h"
+#include "scoped_variable.h"
 #include "session/session.h"
 
 namespace krigtune::usage_test {
@@ -112,9 +113,9 @@ TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {
   EXPECT_EQ(with.out.find("FAIL"), std::string::npos) << with.out;
   const Said json = run_krigtune({"doctor", "--json"}, directory / "krigtune");
   EXPECT_NE(json.out.find("\"schema_version\": 1"), std::string::npos);
-  ::setenv("PATH", directory.path().c_str(), 1);
+  ScopedVariable path("PATH", directory.path().string());
   EXPECT_EQ(run_krigtune({"doctor"}).code, 0) << "found on PATH";
-  ::setenv("PATH", "/nowhere", 1);
+  path.set("/nowhere");
   const Said without = run_krigtune({"doctor"});
   EXPECT_EQ(without.code, 3);
   EXPECT_NE(without.out.find("FAIL  krigtune-bench"), std::string::npos) << without.out;

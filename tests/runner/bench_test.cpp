@@ -9,6 +9,7 @@
 
 #include "core/files.h"
 #include "core/json.h"
+#include "scoped_variable.h"
 #include "trial/event_clock.h"
 #include "trial/expect_failed.h"
 #include "trial/scripted_place.h"
@@ -122,8 +123,8 @@ TEST_F(Bench, WithoutALimitOfItsOwnNoneIsPassed) {
 }
 
 TEST_F(Bench, WhatItWasGivenAndSaidIsKept) {
-  ::setenv("NCCL_DEBUG", "WARN", 1);
-  ::setenv("MY_API_TOKEN", "secret", 1);
+  const ScopedVariable kept("NCCL_DEBUG", "WARN");
+  const ScopedVariable hidden("MY_API_TOKEN", "secret");
   run("echo '{\"status\": \"failed\", \"n\": 1}'; echo trouble >&2; exit 1");
   EXPECT_EQ(Json::parse(text_of("result.json")), Json::parse(R"({"status": "failed", "n": 1})"));
   EXPECT_EQ(text_of("stderr.log"), "trouble\n");

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "scoped_variable.h"
 #include "trial/event_clock.h"
 #include "trial/expect_failed.h"
 #include "trial/scripted_place.h"
@@ -88,8 +89,8 @@ TEST_F(Command, PlaceholdersAreFilledInWithinWords) {
 }
 
 TEST_F(Command, WhatItWasGivenAndSaidIsKept) {
-  ::setenv("NCCL_DEBUG", "WARN", 1);
-  ::setenv("MY_API_TOKEN", "secret", 1);
+  const ScopedVariable kept("NCCL_DEBUG", "WARN");
+  const ScopedVariable hidden("MY_API_TOKEN", "secret");
   job_.spec.environment = {{"NCCL_ALGO", "Ring"}, {"MY_OWN", "x"}};
   run("echo said; echo trouble >&2; echo \"$MY_OWN $NCCL_ALGO $NCCL_DEBUG\"; pwd; exit 3");
   EXPECT_EQ(text_of("stdout.log"), "said\nx Ring WARN\n" + dir_.path().string() + "\n");
