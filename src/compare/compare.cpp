@@ -90,7 +90,7 @@ RunRows run_in_memory(const ComparedJob& job, const RunHooks& hooks) {
     }
     const double begun_s = job.clock.now_s();
     const trial::Outcome outcome = run::run_trial(job.candidates.filter(), *runner, trial->proposal, {});
-    tuner.tell(trial->number, outcome, job.clock.now_s() - begun_s);
+    tuner.tell(trial->number, trial::usable(outcome, job.session.objective.field), job.clock.now_s() - begun_s);
     hooks.trial_ended();
   }
   run.whole = run.whole || static_cast<int>(tuner.history().size()) == job.options.trials;

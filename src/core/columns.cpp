@@ -108,6 +108,17 @@ std::string visible(std::string_view text) {
   return result;
 }
 
+std::string visible_lines(std::string_view text) {
+  std::string result;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find('\n', begin);
+    result += visible(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return result;
+    result += '\n';
+    begin = end + 1;
+  }
+}
+
 std::string clipped(std::string_view line, int columns) {
   constexpr int kDots = 3;
   if (beginning(line, columns).size() == line.size()) return std::string(line);

@@ -13,6 +13,9 @@ int columns_of(std::string_view text);
 /// characters that change the direction of writing or take no room as "\u202e", bytes that are no UTF-8 as "\xff".
 std::string visible(std::string_view text);
 
+/// The same for a text of several lines: each is made visible, the ends of lines stay.
+std::string visible_lines(std::string_view text);
+
 /// At most so many columns of a line, "..." for the rest. No character is cut in two.
 std::string clipped(std::string_view line, int columns);
 

@@ -59,6 +59,15 @@ void write_atomically(const std::filesystem::path& path, std::string_view text) 
   fail_to_write(path);
 }
 
+bool write_if_possible(const std::filesystem::path& path, std::string_view text) {
+  try {
+    write_atomically(path, text);
+    return true;
+  } catch (const EnvironmentError&) {
+    return false;
+  }
+}
+
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());

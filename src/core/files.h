@@ -12,6 +12,10 @@ std::string read_text(const std::filesystem::path& path);
 /// Throws EnvironmentError when the disk refuses.
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
+/// The same where the file is only information for people, and nothing is to end because of it: a trial may have
+/// removed its directory, or put something else in the file's place. False: it was not written.
+bool write_if_possible(const std::filesystem::path& path, std::string_view text);
+
 /// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.
 bool write_all(int file, std::string_view text);
 

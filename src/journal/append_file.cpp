@@ -46,6 +46,13 @@ int open_journal(const std::filesystem::path& path) {
   return file;
 }
 
+bool leads_to(const std::filesystem::path& path, int file) {
+  struct stat there {};
+  struct stat here {};
+  return ::stat(path.c_str(), &there) == 0 && ::fstat(file, &here) == 0 && there.st_dev == here.st_dev &&
+         there.st_ino == here.st_ino;
+}
+
 AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)), file_(open_journal(path_)) {}
 
 AppendFile::~AppendFile() { ::close(file_); }
@@ -64,6 +71,10 @@ std::string AppendFile::read_from(std::size_t offset) const {
   text.resize(got);
   return text;
 }
+
+bool AppendFile::is_in_place() const { return leads_to(path_, file_); }
+
+std::size_t AppendFile::size_bytes() const { return size_of(file_); }
 
 void AppendFile::cut_at(std::size_t size) {
   if (size_of(file_) > size && ::ftruncate(file_, static_cast<off_t>(size)) != 0) fail(path_, errno);

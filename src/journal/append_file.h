@@ -8,6 +8,9 @@ namespace krigtune::journal {
 /// Opens or creates a journal for reading and appending. Throws UserError when that cannot be.
 int open_journal(const std::filesystem::path& path);
 
+/// Whether the path leads to the open file: false once it was removed, renamed or replaced.
+bool leads_to(const std::filesystem::path& path, int file);
+
 /// The journal's file. Several processes may have it open; who appends holds the locks.
 class AppendFile {
  public:
@@ -21,6 +24,9 @@ class AppendFile {
   int descriptor() const { return file_; }
   /// From that byte to the end.
   std::string read_from(std::size_t offset) const;
+  /// Whether the path still leads to this file: another program may have removed it, or put another in its place.
+  bool is_in_place() const;
+  std::size_t size_bytes() const;
   /// Makes `size` the end: what follows is a torn line.
   void cut_at(std::size_t size);
   /// One write and fsync of whole lines. On failure EnvironmentError: the file then ends with one of the lines, or as

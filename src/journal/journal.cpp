@@ -38,7 +38,13 @@ struct Journal::Impl {
       : file(std::move(path)),
         parameters(space.parameters()),
         metric(std::move(the_metric)),
-        study(file.path().string()) {}
+        study(file.path().string()) {
+    std::vector<std::string> required;
+    for (const space::Parameter& parameter : parameters) {
+      if (!parameter.when) required.push_back(parameter.name);
+    }
+    study.require(required);
+  }
 
   Json line(JournalOperation operation) const {
     return {{"op_code", static_cast<int>(operation)}, {"worker_id", fmt::format("krigtune-{}", ::getpid())}};
@@ -56,7 +62,26 @@ struct Journal::Impl {
     return json;
   }
 
-  void catch_up() { applied_bytes += study.apply(file.read_from(applied_bytes)); }
+  void catch_up() {
+    if (file.size_bytes() < applied_bytes) {
+      throw EnvironmentError(fmt::format("'{}' has become shorter: another program changed it", file.path().string()),
+                             "put a copy of it back, or begin anew with --fresh");
+    }
+    applied_bytes += study.apply(file.read_from(applied_bytes));
+  }
+
+  // Whoever removes the file or saves another over it takes the trials away, but not from this process: it still has
+  // them open, and keeps them, with the lines that were to be appended, in a file beside it.
+  void refuse_a_lost_file(const std::string& lines) const {
+    if (file.is_in_place()) return;
+    const std::string whole = file.read_from(0).substr(0, applied_bytes) + lines;
+    const std::string kept = fmt::format("{}.kept{}", file.path().string(), ::getpid());
+    const bool is_kept = write_if_possible(kept, whole);
+    throw EnvironmentError(
+        fmt::format("'{}' was removed or replaced by another program while it was in use", file.path().string()),
+        is_kept ? fmt::format("all trials until now are in '{}': move it back, and give the same command again", kept)
+                : "put a copy of it back, or begin anew with --fresh");
+  }
 
   void append(const std::function<Lines()>& make_lines) {
     const ScopedByteLock turn(file.descriptor(), LockedByte::kAppend);
@@ -64,6 +89,7 @@ struct Journal::Impl {
     catch_up();
     std::string text;
     for (const Json& json : make_lines()) text += json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    refuse_a_lost_file(text);
     if (text.empty()) return;
     file.cut_at(applied_bytes);
     file.append(text);
@@ -132,7 +158,7 @@ struct Journal::Impl {
 
   Lines end_lines(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
                   const std::string& where) const {
-    OutcomeRecord record = outcome_record(outcome, metric);
+    OutcomeRecord record = outcome_record(trial::usable(outcome, metric), metric);
     record.user_attributes["wall_s"] = std::isfinite(wall_s) ? wall_s : 0.0;
     if (!where.empty()) record.user_attributes[kWhere] = where;
     const int id = study.id_of(trial);
@@ -170,6 +196,8 @@ Journal::Journal(std::filesystem::path file, const space::Space& space, std::str
 Journal::~Journal() = default;
 
 const std::vector<Trial>& Journal::trials() const { return impl_->study.trials(); }
+
+const std::vector<std::string>& Journal::complaints() const { return impl_->study.complaints(); }
 
 void Journal::refresh() { impl_->catch_up(); }
 
@@ -226,9 +254,12 @@ std::map<int, std::string> studies_in(std::string_view text) {
 
 }  // namespace
 
-std::vector<Trial> read_journal(const std::filesystem::path& file) {
+std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints) {
   ReplayedStudy study(file.string());
   study.apply(read_text(file));  // a torn last line is one that is being written
+  if (complaints != nullptr) {
+    complaints->insert(complaints->end(), study.complaints().begin(), study.complaints().end());
+  }
   return study.trials();
 }
 

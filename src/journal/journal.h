@@ -56,6 +56,9 @@ struct Trial {
   std::string where;       ///< it ran, as its place says ("GPUs 2,3"); "": this machine, undivided
   /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
   bool waiting = false;
+  /// Not empty: the record cannot be used, and why, for people: its first line is damaged, or another program ended it
+  /// before it had all parameters. The number is taken all the same.
+  std::string passed_over = {};
 };
 
 /// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,
@@ -70,6 +73,8 @@ class Journal {
   ~Journal();
 
   const std::vector<Trial>& trials() const;  ///< as of the last call of any of these
+  /// What of the file was passed over, a line each for people.
+  const std::vector<std::string>& complaints() const;
   /// Reads what other processes have appended.
   void refresh();
   /// Records that trial `expected` = trials().size() begins, and returns its number. Empty, and nothing written, when
@@ -99,6 +104,7 @@ struct JournalStudy {
 JournalStudy read_study(const std::filesystem::path& file, const std::string& name);
 
 /// The trials of a journal, without opening it for writing: for results and predict while a session runs.
-std::vector<Trial> read_journal(const std::filesystem::path& file);
+/// `complaints`: where not null, what was passed over is added.
+std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints = nullptr);
 
 }  // namespace krigtune::journal

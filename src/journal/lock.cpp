@@ -139,8 +139,13 @@ SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& cloc
 
 SymlinkLock::~SymlinkLock() { release(link_); }
 
+// The directory may have been moved aside between the two steps: then it is the journal of an older run that is locked.
 TunerClaim::TunerClaim(const std::filesystem::path& journal) : file_(open_journal(journal)) {
-  if (try_to_lock(file_, LockedByte::kTunerClaim) != LockAnswer::kRefused) return;
+  while (try_to_lock(file_, LockedByte::kTunerClaim) != LockAnswer::kRefused) {
+    if (leads_to(journal, file_)) return;
+    ::close(file_);
+    file_ = open_journal(journal);
+  }
   ::close(file_);
   const std::filesystem::path directory = journal.has_parent_path() ? journal.parent_path() : ".";
   throw UserError(fmt::format("another krigtune tune is running on '{}'", directory.string()),

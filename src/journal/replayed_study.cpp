@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "core/error.h"
 #include "journal/distributions.h"
 #include "journal/trial_record.h"
@@ -9,7 +12,18 @@
 namespace krigtune::journal {
 namespace {
 
+constexpr std::size_t kMostComplaints = 100;
 constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
+
+// Whether the text of a line that cannot be read has the key with that number; JSON may have a blank between them.
+bool says(std::string_view line, std::string_view key, std::string_view number) {
+  const std::size_t at = line.find(key);
+  if (at == std::string_view::npos) return false;
+  const std::size_t begin = line.find_first_not_of(": ", at + key.size());
+  if (begin == std::string_view::npos || line.substr(begin, number.size()) != number) return false;
+  const std::size_t end = begin + number.size();
+  return end == line.size() || line[end] < '0' || line[end] > '9';
+}
 
 bool is_finished(TrialState state) {
   return state == TrialState::kComplete || state == TrialState::kPruned || state == TrialState::kFail;
@@ -21,16 +35,89 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
     ++line_;
-    const Json log = parse_python_json(text.substr(begin, end - begin));
-    if (!log.is_object()) fail("not a JSON object", kMend);
-    try {
-      apply_line(log);
-    } catch (const Json::exception& error) {
-      fail(fmt::format("not a line of an Optuna journal ({})", error.what()), kMend);
-    }
+    apply_or_pass_over(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  judge_completeness();
   return begin;
+}
+
+void ReplayedStudy::apply_or_pass_over(std::string_view line) {
+  const bool is_journal = next_study_ > 0;
+  const std::size_t trials = trials_.size();
+  const Json log = parse_python_json(line);
+  std::string what = "not a JSON object";
+  if (log.is_object()) {
+    try {
+      return apply_line(log);
+    } catch (const Json::exception& error) {
+      what = fmt::format("not a line of an Optuna journal ({})", error.what());
+    }
+  }
+  if (!is_journal) fail(what, kMend);
+  const bool begins_a_trial = says(line, R"("op_code")", "4");
+  if (begins_a_trial && trials_.size() == trials) count_unreadable_trial();
+  std::optional<std::size_t> trial = begins_a_trial ? trials_.size() - 1 : trial_named_in(line);
+  if (trial && trials_[*trial].outcome) trial.reset();  // what comes after the end is dropped anyway
+  complain(trial ? fmt::format("{}; trial {} is passed over", what, *trial) : what + "; the line is passed over");
+  if (trial) damaged_[*trial] = fmt::format("{}: line {}: {}", source_, line_, what);
+}
+
+std::optional<std::size_t> ReplayedStudy::trial_named_in(std::string_view line) const {
+  constexpr std::string_view kKey = R"("trial_id":)";
+  std::size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return std::nullopt;
+  at = line.find_first_not_of(' ', at + kKey.size());
+  if (at == std::string_view::npos) return std::nullopt;
+  std::size_t id = 0;
+  const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), id);
+  if (error != std::errc() || id >= trials_of_.size() || trials_of_[id] < 0) return std::nullopt;
+  return static_cast<std::size_t>(trials_of_[id]);
+}
+
+void ReplayedStudy::count_unreadable_trial() {
+  trials_of_.push_back(static_cast<int>(trials_.size()));
+  ids_.push_back(static_cast<int>(trials_of_.size()) - 1);
+  trials_.emplace_back();
+  trials_.back().number = static_cast<int>(trials_.size()) - 1;
+  trials_.back().proposal.asker = Asker::kHand;
+  attributes_.push_back(Json::object());
+}
+
+void ReplayedStudy::require(const std::vector<std::string>& parameters) {
+  required_ = parameters;
+  is_required_learned_ = false;
+}
+
+void ReplayedStudy::learn_required(const space::Configuration& own) {
+  if (!is_required_learned_ || own.empty()) return;
+  if (!required_) {
+    required_.emplace();
+    for (const auto& [name, value] : own) required_->push_back(name);
+    return;
+  }
+  std::erase_if(*required_, [&](const std::string& name) { return own.find(name) == nullptr; });
+}
+
+void ReplayedStudy::judge_completeness() {
+  for (const auto& [trial, what] : damaged_) trials_[trial].passed_over = what;
+  if (!required_) return;
+  std::erase_if(foreign_, [&](std::size_t index) {
+    Trial& trial = trials_[index];
+    const auto missing = std::find_if(required_->begin(), required_->end(), [&](const std::string& name) {
+      return distributions_.count(name) > 0 && trial.proposal.configuration.find(name) == nullptr;
+    });
+    if (missing == required_->end()) {
+      trial.passed_over.clear();
+      return true;
+    }
+    if (trial.waiting) return false;
+    trial.passed_over =
+        fmt::format("{}: trial {} of another program lacks '{}'; it is passed over", source_, trial.number, *missing);
+    if (!trial.outcome) return false;  // its worker may still say it
+    if (complaints_.size() < kMostComplaints) complaints_.push_back(trial.passed_over);
+    return true;
+  });
 }
 
 const Json* ReplayedStudy::distribution(const std::string& parameter) const {
@@ -56,7 +143,7 @@ void ReplayedStudy::apply_line(const Json& log) {
       if (const auto trial = trial_of(log)) apply_to_trial(operation, *trial, log);
       return;
   }
-  fail(fmt::format("op_code {} is not known", static_cast<int>(operation)), kMend);
+  complain(fmt::format("op_code {} is not known; the line is passed over", static_cast<int>(operation)));
 }
 
 void ReplayedStudy::apply_to_study(JournalOperation operation, const Json& log) {
@@ -115,6 +202,7 @@ void ReplayedStudy::create_trial(int study, const Json& log) {
   trials_.back().number = static_cast<int>(index);
   trials_.back().proposal.asker = Asker::kHand;  // until it says otherwise: it is not ours to close
   attributes_.push_back(Json::object());
+  foreign_.push_back(index);
   if (log.at("datetime_start").is_string()) trials_.back().started_at = log["datetime_start"];
   if (log.contains("user_attrs")) add_user_attributes(index, log["user_attrs"]);
   fill_from_template(index, log);
@@ -159,6 +247,8 @@ void ReplayedStudy::add_user_attributes(std::size_t trial, const Json& attribute
   if (!attributes.contains(kConfiguration)) return;
   if (std::optional<Proposal> proposal = proposal_from(attributes_[trial])) {
     trials_[trial].proposal = *std::move(proposal);
+    std::erase(foreign_, trial);
+    learn_required(trials_[trial].proposal.configuration);
   } else {
     attributes_[trial].erase(kConfiguration);
   }
@@ -192,12 +282,14 @@ void ReplayedStudy::close(std::size_t trial, TrialState state, const Json& value
 
 std::optional<std::size_t> ReplayedStudy::trial_of(const Json& log) const {
   const auto id = log.at("trial_id").get<std::int64_t>();
-  if (id < 0 || id >= static_cast<std::int64_t>(trials_of_.size())) {
-    fail(fmt::format("there is no trial {} before it", id), kMend);
-  }
+  if (id < 0 || id >= static_cast<std::int64_t>(trials_of_.size())) return std::nullopt;  // its first line is lost
   const int trial = trials_of_[static_cast<std::size_t>(id)];
   if (trial < 0) return std::nullopt;
   return static_cast<std::size_t>(trial);
+}
+
+void ReplayedStudy::complain(const std::string& what) {
+  if (complaints_.size() < kMostComplaints) complaints_.push_back(fmt::format("{}: line {}: {}", source_, line_, what));
 }
 
 void ReplayedStudy::fail(const std::string& what, const std::string& hint) const {

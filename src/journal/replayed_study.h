@@ -14,7 +14,9 @@ namespace krigtune::journal {
 /// The study that the lines of a journal add up to: this program's, which is the first one, or another by its id. Other
 /// studies in the file are passed over. Trials that another program (an Optuna worker) wrote are understood as far as
 /// they go: their parameters are their configuration, their value is the metric; what this program could not have
-/// written (choices that are no scalars, numbers that are none, an operation that Optuna drops) is left out.
+/// written (choices that are no scalars, numbers that are none, an operation that Optuna drops) is left out. One bad
+/// record takes nobody's trials away: a line that cannot be read is passed over with a complaint, and so is a trial
+/// that another program began and never finished to describe.
 class ReplayedStudy {
  public:
   /// `source` names the journal in errors.
@@ -23,8 +25,14 @@ class ReplayedStudy {
   ReplayedStudy(std::string source, int study) : source_(std::move(source)), study_(study), has_any_name_(true) {}
 
   /// Applies the complete lines of `text`, which continues what was applied before. Returns how many bytes they are:
-  /// what follows the last "\n" is a torn line. Throws UserError with the line's number.
+  /// what follows the last "\n" is a torn line. Throws UserError with the line's number where the file is no journal of
+  /// this study: of another one, of one that was deleted, or of none.
   std::size_t apply(std::string_view text);
+
+  /// Parameters that every trial has. Until it is called they are those that all of this program's own trials have.
+  void require(const std::vector<std::string>& parameters);
+  /// What was passed over and why, a line each, in the order of the file; of a damaged file the first hundred.
+  const std::vector<std::string>& complaints() const { return complaints_; }
 
   bool exists() const { return !directions_.empty(); }
   int direction() const { return directions_.front(); }
@@ -42,6 +50,7 @@ class ReplayedStudy {
     Json json;
   };
 
+  void apply_or_pass_over(std::string_view line);
   void apply_line(const Json& log);
   void apply_to_study(JournalOperation operation, const Json& log);
   void apply_to_trial(JournalOperation operation, std::size_t trial, const Json& log);
@@ -57,6 +66,14 @@ class ReplayedStudy {
   void close(std::size_t trial, TrialState state, const Json& values);
   /// Empty: a trial of another study.
   std::optional<std::size_t> trial_of(const Json& log) const;
+  /// The trial that a line which cannot be read belongs to, where its text still says so.
+  std::optional<std::size_t> trial_named_in(std::string_view line) const;
+  /// A trial whose first line is damaged: it is counted, so that the numbers of those after it stay right.
+  void count_unreadable_trial();
+  void learn_required(const space::Configuration& own);
+  /// Trials of other programs that lack parameters.
+  void judge_completeness();
+  void complain(const std::string& what);
   [[noreturn]] void fail(const std::string& what, const std::string& hint) const;
 
   std::string source_;
@@ -72,6 +89,11 @@ class ReplayedStudy {
   std::vector<int> trials_of_;    ///< by id: the trial, or -1
   std::vector<Json> attributes_;  ///< user attributes by trial
   std::map<std::string, Distribution> distributions_;
+  std::optional<std::vector<std::string>> required_;  ///< empty: nothing is known of what trials need
+  bool is_required_learned_ = true;                   ///< from own trials, not told
+  std::vector<std::size_t> foreign_;                  ///< trials of other programs that are not known to be whole
+  std::map<std::size_t, std::string> damaged_;        ///< trials that lack a line, and which
+  std::vector<std::string> complaints_;
 };
 
 }  // namespace krigtune::journal

@@ -223,7 +223,7 @@ OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& m
 
 trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric) {
   const std::optional<double> value = first_number(values);
-  if (state == TrialState::kComplete && value) return measured_from(*value, attributes, metric);
+  if (state == TrialState::kComplete && value) return trial::usable(measured_from(*value, attributes, metric), metric);
   if (state == TrialState::kComplete)
     return trial::Failed{trial::FailureReason::kBadResult, 0, "it has no finite value"};
   if (state == TrialState::kPruned && value) return trial::Bounded{*value};

@@ -115,10 +115,18 @@ std::string render_json(const Table& table) {
 
 namespace {
 
-// A bar would end the field.
+// A bar or the end of the line would end the field, and a browser would follow a tag.
 std::string escaped_cell(const std::string& text) {
   std::string result;
-  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  for (const char c : visible(text)) {
+    if (c == '|') {
+      result += "\\|";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else {
+      result += c;
+    }
+  }
   return result;
 }
 

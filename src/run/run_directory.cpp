@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/csv.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
@@ -107,6 +108,8 @@ void add_differences(const Json& before, const Json& now, const std::string& poi
 std::filesystem::path session_path(const std::filesystem::path& directory) { return directory / "session.json"; }
 std::filesystem::path journal_path(const std::filesystem::path& directory) { return directory / "journal.log"; }
 
+std::filesystem::path trials_path(const std::filesystem::path& directory) { return directory / "trials.csv"; }
+
 RunRecord load_run(const std::filesystem::path& directory) {
   Json json = load_record(directory);
   const std::string source = session_path(directory).string();
@@ -180,8 +183,29 @@ Json run_record(const session::Session& session, const LoopOptions& options) {
   return record;
 }
 
+namespace {
+
+// To begin anew would write over what the trials left.
+void refuse_a_lost_journal(const std::filesystem::path& directory) {
+  std::error_code error;
+  const std::filesystem::path journal = journal_path(directory);
+  if (std::filesystem::exists(journal, error) && std::filesystem::file_size(journal, error) > 0) return;
+  if (!std::filesystem::is_regular_file(trials_path(directory), error)) return;
+  const std::size_t trials = parse_csv(read_text(trials_path(directory)), trials_path(directory).string()).rows.size();
+  if (trials == 0) return;
+  throw UserError(fmt::format("{}: the journal is {}, though {} has {} of its trials", directory.string(),
+                              std::filesystem::exists(journal, error) ? "empty" : "missing",
+                              trials_path(directory).string(), trials),
+                  fmt::format("put a copy of it back, or make it again from them: krigtune repair {}; --fresh begins "
+                              "anew and keeps the directory aside",
+                              directory.string()));
+}
+
+}  // namespace
+
 void check_same_run(const std::filesystem::path& directory, const session::Session& session,
                     const LoopOptions& options) {
+  refuse_a_lost_journal(directory);
   if (!std::filesystem::exists(session_path(directory))) return;
   const Json before = comparable(load_record(directory));
   // Through text, so that numbers compare as they are written.

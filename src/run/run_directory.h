@@ -33,8 +33,11 @@ bool recall_ds_config(session::Session& session, const std::filesystem::path& di
 void write_run_record(const std::filesystem::path& directory, const session::Session& session,
                       const LoopOptions& options);
 
+/// trials.csv, a row for each trial, rewritten after each: what a lost journal can be made of again.
+std::filesystem::path trials_path(const std::filesystem::path& directory);
+
 /// Throws UserError, one line with what differs, unless the directory is new or was begun with the same session,
-/// strategy and seed. Budget and timeouts may differ. Writes nothing.
+/// strategy and seed, and still has the journal of its trials. Budget and timeouts may differ. Writes nothing.
 void check_same_run(const std::filesystem::path& directory, const session::Session& session,
                     const LoopOptions& options);
 

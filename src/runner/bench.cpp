@@ -211,13 +211,13 @@ class BenchRunner final : public trial::Runner {
       spec.enough = [&] { return is_lost(*rival, progress, provisional, end); };
     }
     end.process = context.place.run(spec, clock_);
-    end.last_lines = trial::last_lines(read_text(spec.stderr_file));
+    end.last_lines = trial::last_lines(trial::read_tail(spec.stderr_file, trial::kMostJobFileBytes));
     end.last_heartbeat = last_line(trial::read_tail(heartbeat(files), kHeartbeatBytes));
-    end.document = bench_document(read_text(spec.stdout_file));
+    end.document = bench_document(trial::read_tail(spec.stdout_file, trial::kMostJobFileBytes));
     trial::write_exit(files, end.process, context.place.where());
     trial::Outcome outcome = bench_outcome(end, job_.metric_field);
     if (std::holds_alternative<trial::Bounded>(outcome)) end.document = bounded_document(provisional);
-    if (end.document) write_atomically(files.result(), end.document->dump(2) + "\n");
+    if (end.document) write_if_possible(files.result(), end.document->dump(2) + "\n");
     return outcome;
   }
 

@@ -193,7 +193,7 @@ void CommandMeasure::write_summary(const CommandResult& result) const {
   if (const auto steps = read.steps_of(job_.metric)) json["steps"] = *steps;
   add_losses(read, json);
   if (const auto* failed = std::get_if<trial::Failed>(&result.outcome)) json["failure"] = failed->last_lines;
-  write_atomically(files_.dir / "measured.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_if_possible(files_.dir / "measured.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace krigtune::runner

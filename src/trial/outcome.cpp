@@ -1,8 +1,12 @@
 #include "trial/outcome.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
+
 namespace krigtune::trial {
 namespace {
 
@@ -46,6 +50,25 @@ FailureReason failure_reason_from(const std::string& text) {
     if (text == word) return value;
   }
   return FailureReason::kCrash;
+}
+
+Outcome usable(Outcome outcome, const std::string& metric) {
+  const auto* measured = std::get_if<Measured>(&outcome);
+  if (measured == nullptr) return outcome;
+  constexpr double kMost = 1e100;
+  const auto found = measured->metrics.find(metric);
+  if (found == measured->metrics.end()) return outcome;
+  const double value = found->second;
+  const double sem = measured->value_sem;
+  if (std::isfinite(value) && std::abs(value) > kMost) {
+    return Failed{FailureReason::kBadResult, 0,
+                  fmt::format("'{}' is {}, which nothing can be calculated with", metric, value)};
+  }
+  if (std::isfinite(sem) && (sem > kMost || sem / kMost > std::abs(value))) {
+    return Failed{FailureReason::kBadResult, 0,
+                  fmt::format("the standard error of '{}' is {}, and its value {}", metric, sem, value)};
+  }
+  return outcome;
 }
 
 bool ran(const Outcome& outcome) {

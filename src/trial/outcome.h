@@ -56,6 +56,10 @@ struct Rival {
 /// What became of one trial. A trial that fails has taught the tuner something: it is a value.
 using Outcome = std::variant<Measured, OutOfMemory, Failed, Bounded>;
 
+/// The outcome as it may be learned from: a Measured whose `metric`, standard error, or ratio of the two is beyond
+/// 1e100 is Failed as a bad result, which says so. Sums of squares must not overflow.
+Outcome usable(Outcome outcome, const std::string& metric);
+
 /// It came to an end, or would have.
 bool ran(const Outcome& outcome);
 /// It failed, and that was not known before anything ran.

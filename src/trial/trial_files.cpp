@@ -49,7 +49,7 @@ void write_exit(const TrialFiles& files, const ProcessResult& result, const std:
   if (result.out_of_memory) exit["out_of_memory"] = true;
   if (!result.lost.empty()) exit["lost"] = result.lost;
   if (!where.empty()) exit["where"] = where;
-  write_atomically(files.dir / "exit.json", exit.dump(2) + "\n");
+  write_if_possible(files.dir / "exit.json", exit.dump(2) + "\n");
 }
 
 std::string read_head(const std::filesystem::path& file, std::size_t bytes) {

@@ -29,7 +29,7 @@ struct TrialFiles {
 /// Of an adopted trial they are there, and only `spec` is set.
 void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec, bool adopted = false);
 
-/// exit.json. `where`: as its place says it; "": not said.
+/// exit.json, where it can be written. `where`: as its place says it; "": not said.
 void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where = "");
 
 /// The last or the first `bytes` of the file; "" where it cannot be read.

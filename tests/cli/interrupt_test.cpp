@@ -31,6 +31,19 @@ TEST(Interrupt, EndsTheTrialAtOnceWhenTerminated) {
   EXPECT_TRUE(interrupt.stop());
 }
 
+// nohup, and a shell's "&", start programs with signals that are ignored.
+TEST(Interrupt, LeavesIgnoredSignalsIgnored) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    cli::Interrupt interrupt([] {});
+    ::kill(::getpid(), SIGHUP);
+    ::kill(::getpid(), SIGINT);
+    wait_for(interrupt.stop());
+    EXPECT_FALSE(interrupt.abort()) << "SIGHUP was heard";
+  }
+  std::signal(SIGHUP, before);
+}
+
 TEST(Interrupt, LeavesTheSignalMaskAsItWas) {
   sigset_t before{};
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);

@@ -105,6 +105,13 @@ TEST(Usage, RefusesADirectoryThatHoldsNoRun) {
   expect_refused({"predict", directory.path().string()}, "holds no run");
 }
 
+TEST(Usage, SaysWhichPathCannotBeUsed) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink("loop", directory / "loop");
+  expect_refused({"results", (directory / "loop" / "run").string()}, "Too many levels of symbolic links");
+  expect_refused({"results", (directory / std::string(300, 'n')).string()}, "File name too long");
+}
+
 TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {
   const TemporaryDirectory directory;
   directory.write_program("krigtune-bench", "exit 0\n");

@@ -20,6 +20,7 @@ TEST(Columns, CountWhatATerminalShows) {
 TEST(Columns, MakeVisibleWhatWouldMoveTheCursorOrHide) {
   EXPECT_EQ(visible("a\nb\tc\x1b[2J"), "a\\nb\\tc\\x1b[2J");
   EXPECT_EQ(visible("evil\u202etxt.exe"), "evil\\u202etxt.exe");
+  EXPECT_EQ(visible_lines("a\x1b[2J\n\nb\n"), "a\\x1b[2J\n\nb\n");
   EXPECT_EQ(visible("\xff"), "\\xff");
   EXPECT_EQ(visible("\u7ffb\u8bd1 \u00e9"), "\u7ffb\u8bd1 \u00e9");
   EXPECT_EQ(visible("\xc0\xaf"), "\\xc0\\xaf") << "an overlong slash";

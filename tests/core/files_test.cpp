@@ -54,6 +54,14 @@ TEST_F(Files, ThatCannotBeReplacedStayAsTheyWere) {
   EXPECT_THROW(write_atomically(directory_ / "nowhere" / "a", "text"), EnvironmentError);
 }
 
+TEST_F(Files, ThatAreOnlyInformationEndNothing) {
+  fs::create_directories(directory_ / "taken" / "inside");
+  EXPECT_FALSE(write_if_possible(directory_ / "taken", "text"));
+  EXPECT_FALSE(write_if_possible(directory_ / "nowhere" / "a", "text"));
+  EXPECT_TRUE(write_if_possible(directory_ / "a", "text"));
+  EXPECT_EQ(read_text(directory_ / "a"), "text");
+}
+
 TEST_F(Files, ThatAreNotThereAreTheUsersError) {
   EXPECT_THROW(read_text(directory_ / "a"), UserError);
   EXPECT_THROW(read_text(directory_), UserError);

@@ -204,21 +204,101 @@ TEST_F(JournalFile, AFileThatIsNoJournalIsLeftAlone) {
   }
 }
 
-TEST_F(JournalFile, ACorruptLineIsNamed) {
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// One bad record takes nobody else's trial away.
+TEST_F(JournalFile, ADamagedLineIsPassedOverAndNamed) {
+  {
+    journal::Journal journal = open();
+    write_trials(journal, example_trials());
+  }
+  const std::vector<std::string> good = lines_of(read_text(file_));
+  const std::vector<journal::Trial> whole = journal::read_journal(file_);
+  for (std::size_t damaged = 2; damaged < good.size(); ++damaged) {
+    SCOPED_TRACE(good[damaged]);
+    std::string text;
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      text += (i == damaged ? good[i].substr(0, good[i].size() - 1) : good[i]) + "\n";
+    }
+    dir_.write("journal.log", text);
+    std::vector<std::string> complaints;
+    const std::vector<journal::Trial> trials = journal::read_journal(file_, &complaints);
+    ASSERT_FALSE(complaints.empty());
+    EXPECT_NE(complaints[0].find("journal.log: line " + std::to_string(damaged + 1) + ": "), std::string::npos);
+    ASSERT_EQ(trials.size(), whole.size());
+    const auto same = std::count_if(trials.begin(), trials.end(), [&](const journal::Trial& trial) {
+      return full_text(trial) == full_text(whole[static_cast<std::size_t>(trial.number)]);
+    });
+    EXPECT_GE(static_cast<std::size_t>(same), whole.size() - 1);
+    EXPECT_EQ(open().trials().size(), whole.size());
+  }
+}
+
+TEST_F(JournalFile, WhatIsNoLineOfAJournalIsPassedOver) {
   {
     journal::Journal journal = open();
     write_trials(journal, example_trials());
   }
   const std::string good = read_text(file_);
-  const std::size_t second = good.find('\n') + 1;
-  const std::size_t third = good.find('\n', second) + 1;
-  for (const std::string broken :
-       {"{\"op_code\":4,", "", "7", R"({"op_code":11,"worker_id":"w"})", R"({"worker_id":"w"})",
-        R"({"op_code":8,"worker_id":"w","trial_id":0,"user_attr":{"a":1}})"}) {
-    dir_.write("journal.log", good.substr(0, third) + broken + "\n" + good.substr(third));
-    EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 3: "), std::string::npos) << broken;
-    EXPECT_NE(user_error_of([&] { journal::read_journal(file_); }).find("journal.log: line 3: "), std::string::npos)
-        << broken;
+  const std::vector<journal::Trial> whole = journal::read_journal(file_);
+  for (const std::string foreign : {"", "7", R"({"op_code":11,"worker_id":"w"})", R"({"worker_id":"w"})",
+                                    R"({"op_code":8,"worker_id":"w","trial_id":700,"user_attr":{"a":1}})"}) {
+    dir_.write("journal.log", good + foreign + "\n");
+    const std::vector<journal::Trial> trials = journal::read_journal(file_);
+    ASSERT_EQ(trials.size(), whole.size()) << foreign;
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(full_text(trials[i]), full_text(whole[i])) << foreign;
+  }
+}
+
+TEST_F(JournalFile, ThatIsRemovedOrReplacedKeepsItsTrialsBesideIt) {
+  for (const bool is_replaced : {false, true}) {
+    std::filesystem::remove(file_);
+    journal::Journal journal = open();
+    const int trial = begin_next(journal, example_proposal(1, 8), kExampleStartUs);
+    std::filesystem::remove(file_);
+    if (is_replaced) dir_.write("journal.log", "");
+    std::string said;
+    try {
+      journal.end(trial, trial::Bounded{1.5}, 1.0, kExampleStartUs + 1);
+    } catch (const EnvironmentError& error) {
+      said = error.what();
+    }
+    const std::size_t begin = said.find("are in '");
+    ASSERT_NE(begin, std::string::npos) << said;
+    const std::size_t name = begin + std::string("are in '").size();
+    const std::filesystem::path kept = said.substr(name, said.find('\'', name) - name);
+    const std::vector<journal::Trial> trials = journal::read_journal(kept);
+    ASSERT_EQ(trials.size(), 1U);
+    EXPECT_EQ(std::get<trial::Bounded>(trials[0].outcome.value()).at_best, 1.5);
+    std::filesystem::remove(kept);
+  }
+}
+
+TEST_F(JournalFile, ThatBecameShorterIsNoticed) {
+  journal::Journal journal = open();
+  write_trials(journal, example_trials());
+  std::filesystem::resize_file(file_, std::filesystem::file_size(file_) / 2);
+  EXPECT_THROW(journal.refresh(), EnvironmentError);
+}
+
+TEST_F(JournalFile, ANumberThatNothingCanBeCalculatedWithIsABadResult) {
+  journal::Journal journal = open();
+  for (const auto& [value, sem] : {std::pair(3.0, 1e155), std::pair(1e200, 0.0), std::pair(1e-60, 1e60)}) {
+    const int trial = begin_next(journal, example_proposal(1, 8), kExampleStartUs);
+    trial::Measured measured;
+    measured.metrics["throughput"] = value;
+    measured.value_sem = sem;
+    journal.end(trial, measured, 1.0, kExampleStartUs + 1);
+    const auto& outcome = journal.trials()[static_cast<std::size_t>(trial)].outcome.value();
+    EXPECT_EQ(std::get<trial::Failed>(outcome).reason, trial::FailureReason::kBadResult);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/files.h"
+#include "journal/distributions.h"
 #include "journal/example_trials.h"
 #include "journal/trial_record.h"
 #include "trial/temporary_directory.h"
@@ -152,6 +153,28 @@ TEST_F(OtherPrograms, WhatComesAfterTheEndOfATrialIsDropped) {
   add(8, R"("trial_id": 0, "user_attr": {"configuration": "{\"zero_stage\":3}"})");
   add(6, R"("trial_id": 0, "state": 1, "values": [9.0], "datetime_complete": "2026-08-23T10:00:00.000000")");
   EXPECT_EQ(full_text(last()), before);
+}
+
+TEST_F(OtherPrograms, ATrialThatLacksParametersIsPassedOverUntilItHasThem) {
+  begin_here();
+  add(4, kStart);
+  EXPECT_NE(last().passed_over.find("trial 1 of another program lacks"), std::string::npos);
+  EXPECT_TRUE(journal_.complaints().empty());  // its worker may still say them
+  const space::Space space = example_space();
+  for (const space::Parameter& parameter : space.parameters()) {
+    const space::Value value = parameter.continuous() ? space::Value(0.5) : parameter.values.front();
+    const Json distribution = journal::first_distribution(parameter, value).value();
+    add(5, fmt::format(R"("trial_id": 1, "param_name": "{}", "param_value_internal": {}, "distribution": {})",
+                       parameter.name, journal::internal_value(distribution, value).dump(),
+                       Json(distribution.dump()).dump()));
+  }
+  EXPECT_EQ(last().passed_over, "");
+  add(4, kStart);
+  add(6, R"("trial_id": 2, "state": 3, "values": null, "datetime_complete": "2026-08-23T10:00:00.000000")");
+  EXPECT_FALSE(last().passed_over.empty());
+  ASSERT_EQ(journal_.complaints().size(), 1U);
+  EXPECT_NE(journal_.complaints()[0].find("trial 2 of another program lacks"), std::string::npos);
+  EXPECT_EQ(begin_here(), 3U);
 }
 
 TEST(PythonJson, OddNumbersAreNullOutsideOfTexts) {

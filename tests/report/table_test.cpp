@@ -90,6 +90,12 @@ TEST(Table, EscapesBarsInMarkdown) {
             "\nweighed in June\n");
 }
 
+TEST(Table, LetsNoTagAndNoLineBreakIntoMarkdown) {
+  const report::Table table("t", {{"a", "a"}}, {{report::text_cell("<script>x</script>\n| y")}}, {});
+  EXPECT_EQ(report::render(table, report::TableFormat::kMarkdown),
+            "| a |\n|---|\n| &lt;script>x&lt;/script>\\n\\| y |\n");
+}
+
 TEST(Table, HasRawValuesInCsv) {
   const std::string text = report::render(fruit(), report::TableFormat::kCsv);
   EXPECT_EQ(text, "name,weight_g\npear,150\n\"a|b, \"\"c\"\"\",\napple,75.5\n");

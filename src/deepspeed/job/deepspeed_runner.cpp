@@ -181,7 +181,7 @@ class DeepSpeedRunner final : public trial::Runner {
       if (used != ok->metrics.end()) result[kDeviceMemoryUsed] = json_number(used->second);
     }
     write_losses(losses_of(end, files), result);
-    write_atomically(trial::TrialFiles(files.dir).result(),
+    write_if_possible(trial::TrialFiles(files.dir).result(),
                      result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return outcome;
   }

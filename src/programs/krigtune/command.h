@@ -42,6 +42,7 @@ Command measure_command();
 Command plan_command();
 Command predict_command();
 Command recipes_command();
+Command repair_command();
 Command report_command();
 Command results_command();
 Command tell_command();

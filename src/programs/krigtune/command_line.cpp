@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <functional>
+#include <new>
 #include <ostream>
 
 #include "core/error.h"
@@ -43,6 +45,13 @@ int guarded(Log& log, const std::function<int()>& body) {
     return ExitCode::kBadInput;
   } catch (const EnvironmentError& error) {
     log.error(error.what());
+    return ExitCode::kEnvironment;
+  } catch (const std::filesystem::filesystem_error& error) {  // a name that is too long, a loop of links, no permission
+    log.error(fmt::format("cannot use '{}': {}; check the path and its permissions", error.path1().string(),
+                          error.code().message()));
+    return ExitCode::kBadInput;
+  } catch (const std::bad_alloc&) {
+    log.error("this machine's memory, or the limit of this process, is exhausted; ask for less, or raise the limit");
     return ExitCode::kEnvironment;
   } catch (const std::exception& error) {
     log.error(fmt::format("internal error: {}; please report it with the command that led here", error.what()));
@@ -90,10 +99,10 @@ int dispatch(const std::vector<std::string>& arguments, const Console& console) 
 }  // namespace
 
 std::vector<Command> commands() {
-  return {doctor_command(), init_command(),     recipes_command(), measure_command(),
-          plan_command(),   tune_command(),     watch_command(),   ask_command(),
-          tell_command(),   compare_command(),  predict_command(), results_command(),
-          report_command(), diagnose_command(), export_command(),  completion_command()};
+  return {doctor_command(),  init_command(),      recipes_command(), measure_command(),  plan_command(),
+          tune_command(),    watch_command(),     ask_command(),     tell_command(),     compare_command(),
+          predict_command(), results_command(),   report_command(),  diagnose_command(), export_command(),
+          repair_command(),  completion_command()};
 }
 
 int run_command_line(const std::vector<std::string>& arguments, const Console& console) {

@@ -14,10 +14,21 @@
 
 namespace krigtune::cli {
 
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 Interrupt::Interrupt(std::function<void()> on_first, std::function<void()> on_end)
     : on_first_(std::move(on_first)), on_end_(std::move(on_end)) {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaddset(&signals_, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    if (!is_ignored(signal)) ::sigaddset(&signals_, signal);
+  }
   signal_file_ = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
   wake_file_ = ::eventfd(0, EFD_CLOEXEC);
   if (signal_file_ < 0 || wake_file_ < 0) {

@@ -7,6 +7,7 @@
 namespace krigtune::cli {
 
 /// While it lives, SIGINT, SIGTERM, SIGHUP and SIGUSR1 are requests that somebody answers, and no end of the process.
+/// Those that are ignored at its start stay ignored: that is how nohup and a shell's "&" keep a program running.
 /// The first SIGINT asks to stop after the running trial; a second, or any of the others, to end the trial as well
 /// (a batch system sends SIGTERM, or the SIGUSR1 of `sbatch --signal=B:USR1@60`, before a time limit); after that
 /// SIGINT ends the process as it would have without. Make it before any other thread: they inherit the mask.

@@ -46,7 +46,9 @@ int Log::width() const {
 
 bool Log::is_live() const { return console_.err_is_terminal && verbosity_ != Verbosity::kQuiet; }
 
-void Log::say(const std::string& text, bool shown) {
+// Names, values and what programs printed may hold anything: nothing of it moves the cursor.
+void Log::say(const std::string& said, bool shown) {
+  const std::string text = visible_lines(said);
   const std::lock_guard lock(mutex_);
   if (shown) {
     if (!status_.empty()) console_.err << kClearLine;

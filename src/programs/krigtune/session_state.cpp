@@ -52,6 +52,21 @@ session::Session session_of(const Context& context, const std::filesystem::path&
   return session;
 }
 
+search::History read_history(const Context& context, const std::filesystem::path& directory) {
+  constexpr std::size_t kShown = 3;
+  const std::filesystem::path file = run::journal_path(directory);
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {};
+  std::vector<std::string> complaints;
+  search::History history = journal::read_journal(file, &complaints);
+  for (std::size_t i = 0; i < std::min(complaints.size(), kShown); ++i) context.log.warning(complaints[i]);
+  if (complaints.size() > kShown) {
+    context.log.warning(fmt::format("{}: {} more records are passed over; krigtune repair {} lists them", file.string(),
+                                    complaints.size() - kShown, directory.string()));
+  }
+  return history;
+}
+
 LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path)
     : LoadedRun(context, path, run::load_run(path)) {}
 
@@ -59,7 +74,7 @@ LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, 
     : directory(path),
       options(record.options),
       prepared(std::move(record.session), options.earlier),
-      history(journal::read_journal(run::journal_path(path))) {
+      history(read_history(context, path)) {
   for (const std::string& warning : session().warnings) context.log.warning(warning);
 }
 

@@ -38,6 +38,10 @@ forecast::EarlierRuns earlier_runs(const Context& context, const session::Sessio
 /// Reads the session file and says its warnings.
 session::Session session_of(const Context& context, const std::filesystem::path& file);
 
+/// The trials of a run directory, without opening it for writing. Says what of the journal was passed over; nothing is
+/// there, nothing is said.
+search::History read_history(const Context& context, const std::filesystem::path& directory);
+
 /// A run directory, read without opening it for writing.
 struct LoadedRun {
   std::filesystem::path directory;

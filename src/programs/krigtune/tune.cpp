@@ -247,6 +247,8 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   }
   const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
   int number = 1;
+  // A second --fresh at the same time waits for nobody: it is refused, or finds the new run.
+  const journal::TunerClaim claim(run::journal_path(directory));
   while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
   const std::string aside = fmt::format("{}.{}", plain, number);
   std::error_code error;
@@ -382,6 +384,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   refuse_second_tune(directory);
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
+  read_history(context, directory);  // for what it warns of
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);

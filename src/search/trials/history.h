@@ -15,7 +15,8 @@ using History = std::vector<journal::Trial>;
 /// Closed as `failed`, reason `interrupted`.
 bool is_interrupted(const journal::Trial& trial);
 /// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
-/// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue.
+/// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue, and for
+/// records that cannot be used.
 bool counts(const journal::Trial& trial);
 /// Closed, and it counts.
 bool is_closed(const journal::Trial& trial);

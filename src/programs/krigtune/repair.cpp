@@ -1,0 +1,58 @@
+// krigtune repair: what is wrong with the record of a run directory, and its mend.
+#include "run/repair.h"
+
+#include <fmt/format.h>
+
+#include "programs/krigtune/command.h"
+#include "programs/krigtune/document.h"
+
+namespace krigtune::cli {
+namespace {
+
+void declare_repair(boost::program_options::options_description& options) {
+  options.add_options()("look", "only say what is wrong");
+}
+
+Json repair_json(const run::Repair& repair, const std::filesystem::path& kept, bool is_mended) {
+  Json json = new_document("repair");
+  json["findings"] = repair.findings;
+  json["trials"] = repair.trials.size();
+  json["recovered_from_trials_csv"] = repair.recovered;
+  json["mended"] = is_mended;
+  json["kept"] = kept.empty() ? Json(nullptr) : Json(kept.string());
+  return json;
+}
+
+int repair_run(const Context& context) {
+  const std::filesystem::path directory = context.arguments.operand();
+  const run::RunRecord record = run::load_run(directory);
+  const run::Repair repair = run::examine(record, directory);
+  const bool is_mended = !repair.findings.empty() && !context.arguments.flag("look");
+  const std::filesystem::path kept =
+      is_mended ? run::apply(repair, record, directory, context.console.clock) : std::filesystem::path();
+  if (context.arguments.flag("json")) {
+    print(context, repair_json(repair, kept, is_mended));
+    return ExitCode::kDone;
+  }
+  for (const std::string& finding : repair.findings) context.log.progress(finding);
+  if (repair.findings.empty()) context.log.progress(directory.string() + ": nothing is wrong with its journal");
+  if (!is_mended) return ExitCode::kDone;
+  context.log.progress(fmt::format("{}: the journal is made anew with {} trials, {} of them from trials.csv{}",
+                                   directory.string(), repair.trials.size(), repair.recovered,
+                                   kept.empty() ? "" : "; the old one is kept as " + kept.string()));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command repair_command() {
+  return {"repair",
+          "DIR",
+          "Makes the damaged or lost journal of a run directory anew",
+          "Of the journal's readable lines, and of trials.csv for what it lacks. Trials that a tune had begun\n"
+          "before it died are closed. The old journal is kept; the same tune command then goes on.",
+          declare_repair,
+          repair_run};
+}
+
+}  // namespace krigtune::cli
