@@ -147,7 +147,10 @@ Repair examine(const RunRecord& record, const std::filesystem::path& directory) 
     trial = recorded;
     ++repair.recovered;
   }
+  // Trials of a scheduler go on without a tuner: the next tune collects them.
+  const bool may_go_on = !executor::traits_of(record.session.executor).is_this_machine;
   for (journal::Trial& trial : repair.trials) {
+    if (is_ours_and_open(trial) && may_go_on && trial.passed_over.empty()) continue;
     if (is_ours_and_open(trial)) {
       repair.findings.push_back(fmt::format("trial {} was begun by a tune that is gone", trial.number));
     } else if (trial.passed_over.empty()) {

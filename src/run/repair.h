@@ -10,7 +10,7 @@ namespace krigtune::run {
 
 /// What is wrong with the record of a run directory, and what becomes of it. The journal is made anew of all that can
 /// be read: of itself, and of trials.csv where it is missing or damaged. Numbers of trials stay: one that is in
-/// neither is closed as interrupted, and so is one that a tune had begun before it died.
+/// neither is closed as interrupted, and so is one that a tune had begun on this machine before it died.
 struct Repair {
   std::vector<std::string> findings;  ///< a sentence each, for people; empty: nothing is wrong
   std::size_t recovered = 0;          ///< trials taken from trials.csv

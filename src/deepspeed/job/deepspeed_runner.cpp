@@ -182,7 +182,7 @@ class DeepSpeedRunner final : public trial::Runner {
     }
     write_losses(losses_of(end, files), result);
     write_if_possible(trial::TrialFiles(files.dir).result(),
-                     result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+                      result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return outcome;
   }
 

@@ -15,7 +15,8 @@ bool has_failed_by(const journal::Trial& trial, trial::FailureReason reason) {
 bool is_interrupted(const journal::Trial& trial) { return has_failed_by(trial, trial::FailureReason::kInterrupted); }
 
 bool counts(const journal::Trial& trial) {
-  return !trial.waiting && trial.passed_over.empty() && !is_interrupted(trial) && !has_failed_by(trial, trial::FailureReason::kEnvironment);
+  return !trial.waiting && trial.passed_over.empty() && !is_interrupted(trial) &&
+         !has_failed_by(trial, trial::FailureReason::kEnvironment);
 }
 
 bool is_closed(const journal::Trial& trial) { return trial.outcome && counts(trial); }
