@@ -1,4 +1,6 @@
 // Rates fitted to times that were made up.
+#include "workload/rate_fit.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +13,8 @@ namespace krigtune::rate_fit_test {
 
 double relative_error(double value, double truth) { return std::abs(value / truth - 1.0); }
 
-std::vector<bench::RateSample> samples_of(const workload::ClassRate& truth, double noise, int disturbed) {
-  std::vector<bench::RateSample> samples;
+std::vector<workload::RateSample> samples_of(const workload::ClassRate& truth, double noise, int disturbed) {
+  std::vector<workload::RateSample> samples;
   Rng rng(7, 0);
   for (int i = 0; i < 60; ++i) {
     const double flops = 1e4 * std::pow(1.25, i);  // 1e4 to 5e9
@@ -26,7 +28,7 @@ std::vector<bench::RateSample> samples_of(const workload::ClassRate& truth, doub
 
 void expect_found(double noise, int disturbed, double tolerance) {
   const workload::ClassRate truth{3e-6, 2e11, 0.0, 3e10};
-  const workload::ClassRate fitted = bench::fit_rate(samples_of(truth, noise, disturbed), bench::BoundBy::kBoth);
+  const workload::ClassRate fitted = workload::fit_rate(samples_of(truth, noise, disturbed), workload::BoundBy::kBoth);
   EXPECT_LE(relative_error(fitted.launch_s, truth.launch_s), tolerance);
   EXPECT_LE(relative_error(fitted.flops_per_s, truth.flops_per_s), tolerance);
   EXPECT_LE(relative_error(fitted.bytes_per_s, truth.bytes_per_s), tolerance);
@@ -38,12 +40,12 @@ TEST(RateFit, IsNotMovedByAFifthOfDisturbedTimes) { expect_found(0.03, 2, 0.1); 
 
 TEST(RateFit, LeavesFreeWhatItDoesNotFit) {
   const workload::ClassRate truth{1e-6, 1e11, 0.0, 1e300};
-  const workload::ClassRate fitted = bench::fit_rate(samples_of(truth, 0.0, 0), bench::BoundBy::kFlops);
+  const workload::ClassRate fitted = workload::fit_rate(samples_of(truth, 0.0, 0), workload::BoundBy::kFlops);
   EXPECT_LE(relative_error(fitted.flops_per_s, 1e11), 0.02);
   EXPECT_TRUE(std::isinf(fitted.bytes_per_s));
-  EXPECT_EQ(bench::fit_rate({}, bench::BoundBy::kBoth), workload::ClassRate());
-  const bench::RateSample nothing[] = {{0.0, 0.0, 1e-6}, {1.0, 1.0, 0.0}};
-  EXPECT_EQ(bench::fit_rate(nothing, bench::BoundBy::kBoth), workload::ClassRate());
+  EXPECT_EQ(workload::fit_rate({}, workload::BoundBy::kBoth), workload::ClassRate());
+  const workload::RateSample nothing[] = {{0.0, 0.0, 1e-6}, {1.0, 1.0, 0.0}};
+  EXPECT_EQ(workload::fit_rate(nothing, workload::BoundBy::kBoth), workload::ClassRate());
 }
 
 // What a small product costs beyond the launch of any kernel is FLOPs of its own.

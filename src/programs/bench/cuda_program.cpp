@@ -41,8 +41,7 @@ std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
 }
 
 BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments) {
-  const workload::ClusterSpec cluster =
-      options.config.empty() ? workload::ClusterSpec() : load_job(options.config).cluster;
+  const workload::ClusterSpec cluster = cluster_of(options);
   const bool named = cluster.gpu != "local";
   if (options.device == DeviceChoice::kCpu) {
     if (!named) return {};

@@ -289,9 +289,8 @@ int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err
   return LocalLaunch(job, clock, err).run();
 }
 
-std::optional<int> run_as_ranks(const BenchOptions& options, const std::vector<std::string>& arguments,
+std::optional<int> run_as_ranks(const workload::ClusterSpec& cluster, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err) {
-  const workload::ClusterSpec cluster = load_job(options.config).cluster;
   if (cluster.ranks() <= 1 || cluster.nodes > 1 || cluster.emulated_network) return std::nullopt;
   const LocalRanks ranks = {.program = std::filesystem::read_symlink("/proc/self/exe"),
                             .arguments = arguments,

@@ -68,9 +68,9 @@ struct LocalRanks {
 /// first that failed (128 + n for signal n). Throws EnvironmentError where a process cannot be had.
 int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err);
 
-/// This program again, for each rank of the options' job: if it has several, all on this machine and with its own
-/// network. Returns the exit code; nothing where one process does it all.
-std::optional<int> run_as_ranks(const BenchOptions& options, const std::vector<std::string>& arguments,
+/// This program again, for each rank of the cluster: if it has several, all on this machine and with its own network.
+/// Returns the exit code; nothing where one process does it all.
+std::optional<int> run_as_ranks(const workload::ClusterSpec& cluster, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err);
 
 }  // namespace krigtune::bench

@@ -15,84 +15,6 @@
 
 namespace krigtune::bench {
 
-// Pattern search (Hooke and Jeeves 1961) in the logarithms of launch time and rates: each is multiplied and divided by
-// a step that shrinks, as long as that helps. Few numbers, a cheap objective, no derivatives: the mean of absolute
-// errors has kinks. The start is what the samples say one by one: the shortest is all launch, the median rate is the
-// rate.
-
-namespace {
-
-double mean_log_error(std::span<const RateSample> samples, const workload::ClassRate& rate) {
-  double sum = 0.0;
-  for (const RateSample& sample : samples) {
-    sum += std::abs(std::log(sample.seconds / rate.seconds(sample.flops, sample.bytes)));
-  }
-  return sum / static_cast<double>(samples.size());
-}
-
-workload::ClassRate beginning(const std::vector<RateSample>& samples, BoundBy bound) {
-  workload::ClassRate rate;
-  std::vector<double> flops_per_s;
-  std::vector<double> bytes_per_s;
-  rate.launch_s = samples.front().seconds;
-  for (const RateSample& sample : samples) {
-    rate.launch_s = std::min(rate.launch_s, sample.seconds);
-    if (sample.flops > 0.0) flops_per_s.push_back(sample.flops / sample.seconds);
-    if (sample.bytes > 0.0) bytes_per_s.push_back(sample.bytes / sample.seconds);
-  }
-  rate.launch_s /= 2.0;
-  if (bound != BoundBy::kBytes && !flops_per_s.empty()) rate.flops_per_s = median(flops_per_s);
-  if (bound != BoundBy::kFlops && !bytes_per_s.empty()) rate.bytes_per_s = median(bytes_per_s);
-  return rate;
-}
-
-class PatternSearch {
- public:
-  PatternSearch(std::span<const RateSample> samples, const workload::ClassRate& start)
-      : samples_(samples), best_(start), error_(mean_log_error(samples, start)) {}
-
-  workload::ClassRate run() {
-    constexpr double kFirstStep = 4.0;
-    constexpr double kLastStep = 1.002;
-    for (double step = kFirstStep; step > kLastStep;) {
-      bool better = false;
-      for (double workload::ClassRate::*of :
-           {&workload::ClassRate::launch_s, &workload::ClassRate::flops_per_s, &workload::ClassRate::bytes_per_s}) {
-        better = attempt(of, step) || attempt(of, 1.0 / step) || better;
-      }
-      if (!better) step = std::sqrt(step);
-    }
-    return best_;
-  }
-
- private:
-  bool attempt(double workload::ClassRate::*of, double factor) {
-    if (!std::isfinite(best_.*of)) return false;
-    workload::ClassRate changed = best_;
-    changed.*of *= factor;
-    const double error = mean_log_error(samples_, changed);
-    if (!(error < error_)) return false;
-    best_ = changed;
-    error_ = error;
-    return true;
-  }
-
-  std::span<const RateSample> samples_;
-  workload::ClassRate best_;
-  double error_;
-};
-
-}  // namespace
-
-workload::ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound) {
-  std::vector<RateSample> usable;
-  for (const RateSample& sample : samples) {
-    if (sample.seconds > 0.0 && sample.flops + sample.bytes > 0.0) usable.push_back(sample);
-  }
-  if (usable.empty()) return {};
-  return PatternSearch(usable, beginning(usable, bound)).run();
-}
-
 // The models are small, so that many steps fit into the time, and of sizes that are no powers of two, at which caches
 // alias. Of each operation the lower quartile over steps and ranks counts: what else the machine does meanwhile makes
 // some of them longer, and none shorter.
@@ -261,26 +183,19 @@ namespace {
 
 double lower_quartile_or_0(const std::vector<double>& values) { return values.empty() ? 0.0 : lower_quartile(values); }
 
-BoundBy bound_by(workload::OpClass of) {
+workload::BoundBy bound_by(workload::OpClass of) {
   switch (of) {
     case workload::OpClass::kProduct:
-      return BoundBy::kFlops;
+      return workload::BoundBy::kFlops;
     case workload::OpClass::kAttention:
     case workload::OpClass::kMemory:
-      return BoundBy::kBoth;
+      return workload::BoundBy::kBoth;
     case workload::OpClass::kOptimizer:
     case workload::OpClass::kCopy:
     case workload::OpClass::kHost:
-      return BoundBy::kBytes;
+      return workload::BoundBy::kBytes;
   }
-  return BoundBy::kBoth;
-}
-
-// The launch of any kernel, and what is beyond it as FLOPs.
-void split_launch(workload::ClassRate& rate, double launch_s) {
-  if (!(rate.launch_s > launch_s)) return;
-  rate.half_flops = (rate.launch_s - launch_s) * rate.flops_per_s;
-  rate.launch_s = launch_s;
+  return workload::BoundBy::kBoth;
 }
 
 }  // namespace
@@ -289,12 +204,12 @@ workload::MeasuredMachine fit_machine(const workload::MachineKey& key, const Mac
   workload::MeasuredMachine machine;
   machine.key = key;
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
-    machine.rates[i] = fit_rate(samples.operations[i], bound_by(static_cast<workload::OpClass>(i)));
+    machine.rates[i] = workload::fit_rate(samples.operations[i], bound_by(static_cast<workload::OpClass>(i)));
   }
   const double launch_s = machine.rates[static_cast<std::size_t>(workload::OpClass::kMemory)].launch_s;
-  split_launch(machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)], launch_s);
+  workload::split_launch(machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)], launch_s);
   for (std::size_t i = 0; i < machine.exchanges.size(); ++i) {
-    machine.exchanges[i] = fit_rate(samples.exchanges[i], BoundBy::kBytes);
+    machine.exchanges[i] = workload::fit_rate(samples.exchanges[i], workload::BoundBy::kBytes);
   }
   machine.wake_s = lower_quartile_or_0(samples.wakes_s);
   machine.step_overhead_s = lower_quartile_or_0(samples.overheads_s);

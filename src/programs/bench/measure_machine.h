@@ -1,33 +1,19 @@
 #pragma once
 #include <array>
-#include <span>
 #include <vector>
 
 #include "core/clock.h"
 #include "workload/hardware.h"
 #include "workload/measured_machine.h"
+#include "workload/rate_fit.h"
 #include "workload/workload.h"
 
 namespace krigtune::bench {
 
-/// What an operation counts, and how long it took.
-struct RateSample {
-  double flops = 0.0;
-  double bytes = 0.0;
-  double seconds = 0.0;
-};
-
-/// By what the class is believed to be bound.
-enum class BoundBy { kFlops, kBytes, kBoth };
-
-/// The rate that fits the samples best in the mean of |log(measured / fitted)|: some that were disturbed, or that are
-/// of another kind, do not matter. Samples without time or without work are left out; with none left all is free.
-workload::ClassRate fit_rate(std::span<const RateSample> samples, BoundBy bound);
-
 /// What short training runs on this machine's ranks have shown.
 struct MachineSamples {
-  std::array<std::vector<RateSample>, workload::kOpClassCount> operations;  ///< by OpClass
-  std::array<std::vector<RateSample>, workload::kExchangeKindCount>
+  std::array<std::vector<workload::RateSample>, workload::kOpClassCount> operations;  ///< by OpClass
+  std::array<std::vector<workload::RateSample>, workload::kExchangeKindCount>
       exchanges;                    ///< by ExchangeKind; bytes: sent by one rank
   std::vector<double> wakes_s;      ///< from the end of what a stream waited for until it went on
   std::vector<double> overheads_s;  ///< of steps: what is not between the first and the last operation

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "engine/gpu_probe.h"
 
 namespace krigtune::bench {
 namespace {
@@ -50,7 +51,10 @@ po::options_description declare() {
       "measure what this machine's cores do for so many ranks, in about 5 s: rates of kernels, copies and collectives "
       "as "
       "JSON, by which steps are predicted");
-  add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of that measurement (default fp32)");
+  add("measure-rates",
+      "measure products, memory and host copies, and all-reduce, all-gather and reduce-scatter by message size, in the "
+      "form of nccl-tests, on all ranks of the job that starts this program, or alone on those of --config's cluster");
+  add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of --measure-machine (default fp32)");
   add("check",
       "check the plan of this configuration and run nothing: its order, collectives, memory, and that it computes the "
       "gradient and the update; exit code 0 if nothing is wrong, 1 if something is");
@@ -90,7 +94,7 @@ void require(bool good, const char* option, const char* what) {
 // Each of these does one thing instead of training: of two, one would be left undone without a word.
 void require_one_task(const po::variables_map& given) {
   std::vector<std::string> tasks;
-  for (const char* name : {"check", "probe", "measure-machine"}) {
+  for (const char* name : {"check", "probe", "measure-machine", "measure-rates"}) {
     if (given.count(name) > 0) tasks.push_back(fmt::format("--{}", name));
   }
   if (tasks.size() < 2) return;
@@ -124,6 +128,7 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.version = given.count("version") > 0;
   options.check = given.count("check") > 0;
   options.probe = given.count("probe") > 0;
+  options.measure_rates = given.count("measure-rates") > 0;
   options.json = given.count("json") > 0;
   options.config = find<std::string>(given, "config").value_or("");
   options.measure.steps = find<std::int64_t>(given, "steps");
@@ -147,7 +152,8 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
   require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
   require(!options.memory_limit_gib || *options.memory_limit_gib > 0.0, "memory-limit", "needs more than 0");
-  const bool trains = !options.help && !options.version && !options.probe && !options.measure_machine;
+  const bool trains =
+      !options.help && !options.version && !options.probe && !options.measure_machine && !options.measure_rates;
   require(!trains || !options.config.empty(), "config", "is needed");
   return options;
 }
@@ -172,17 +178,33 @@ manual::Page manual_page() {
           {"krigtune", "krigtune-doctor"}};
 }
 
-TrainingJob load_job(const std::filesystem::path& path) {
-  // Each rank is a few threads of this process.
+namespace {
+
+// Each rank is a few threads of this process.
+void check_cpu_ranks(const JsonObject& object, const workload::ClusterSpec& cluster) {
   constexpr std::int64_t kMostRanks = 256;
+  if (cluster.device || cluster.ranks() <= kMostRanks) return;
+  object.fail("cluster", fmt::format("has {} ranks", cluster.ranks()),
+              fmt::format("on CPUs there can be at most {}", kMostRanks));
+}
+
+workload::ClusterSpec read_cluster_of(JsonObject& object, const std::filesystem::path& path) {
+  const Json* cluster = object.find("cluster");
+  workload::ClusterSpec spec = workload::read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(),
+                                                      object.pointer("cluster"), path.parent_path());
+  check_cpu_ranks(object, spec);
+  return spec;
+}
+
+}  // namespace
+
+TrainingJob load_job(const std::filesystem::path& path) {
   const Json document = load_json(path);
   JsonObject object(document, path.string(), "");
   TrainingJob job;
   job.workload = workload::read_workload(object.require("workload"), object.source(), object.pointer("workload"),
                                          path.parent_path());
-  const Json* cluster = object.find("cluster");
-  job.cluster = workload::read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(),
-                                       object.pointer("cluster"), path.parent_path());
+  job.cluster = read_cluster_of(object, path);
   if (const Json* memory = object.find("memory")) {
     job.memory = workload::read_memory(*memory, object.source(), object.pointer("memory"));
   }
@@ -191,11 +213,20 @@ TrainingJob load_job(const std::filesystem::path& path) {
         space::configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
   }
   object.finish();
-  if (!job.cluster.device && job.cluster.ranks() > kMostRanks) {
-    object.fail("cluster", fmt::format("has {} ranks", job.cluster.ranks()),
-                fmt::format("on CPUs there can be at most {}", kMostRanks));
-  }
   return job;
+}
+
+workload::ClusterSpec cluster_of(const BenchOptions& options) {
+  if (!options.config.empty()) {
+    if (!options.measure_rates) return load_job(options.config).cluster;
+    const Json document = load_json(options.config);
+    JsonObject object(document, options.config.string(), "");
+    return read_cluster_of(object, options.config);
+  }
+  workload::ClusterSpec cluster;
+  const engine::GpuProbe probe = engine::probe_gpus();
+  if (options.device != DeviceChoice::kCpu && probe.gpus > 0) cluster.gpus_per_node = probe.gpus;
+  return cluster;
 }
 
 }  // namespace krigtune::bench

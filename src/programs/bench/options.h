@@ -30,6 +30,7 @@ struct BenchOptions {
   bool compare_null = false;                    ///< measure a few steps without communication, too
   std::optional<std::int64_t> measure_machine;  ///< for so many ranks
   workload::Precision precision = workload::Precision::kFp32;  ///< of that measurement
+  bool measure_rates = false;                                  ///< of products, copies and collectives
   bool check = false;                                          ///< the plan; nothing is trained
   bool probe = false;
   bool help = false;
@@ -53,5 +54,9 @@ struct TrainingJob {
 
 /// Throws UserError with the JSON pointer.
 TrainingJob load_job(const std::filesystem::path& path);
+
+/// The machines that the options are about. For --measure-rates the file given with --config needs nothing but its
+/// "cluster"; without a file it is this machine: its GPUs, else two CPU ranks.
+workload::ClusterSpec cluster_of(const BenchOptions& options);
 
 }  // namespace krigtune::bench

@@ -19,6 +19,7 @@
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
+#include "programs/bench/rates_run.h"
 #include "programs/bench/train.h"
 
 namespace krigtune::bench {
@@ -183,10 +184,12 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
   BenchResult result = result_of(engine);
   // Also where the command line cannot be read.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  bool measures_rates = false;  // what it prints is no result of training
   engine::Launch launch;
   try {
     const BenchOptions options = parse_options(arguments);
     json = options.json;
+    measures_rates = options.measure_rates;
     if (options.help) return out << help_text(), 0;
     if (options.version) return out << engine.program << " " << KRIGTUNE_VERSION << "\n", 0;
     if (options.check) {
@@ -198,17 +201,22 @@ int run_bench(const BenchEngine& engine, const std::vector<std::string>& argumen
     if (options.measure_machine) return engine.measure_machine(options, clock, out);
     launch = engine::launch_from(process_environment());
     if (engine.rank_is_a_process && launch.kind == engine::Launch::Kind::kAlone) {
-      if (const auto code = run_as_ranks(options, arguments, clock, err)) return *code;
+      if (const auto code = run_as_ranks(cluster_of(options), arguments, clock, err)) return *code;
     }
     result.ending = engine.begin(options, arguments);
     if (result.ending.exit_code == 0) {
       if (launch.rank == 0) say_ending(result, err);
+      if (options.measure_rates) return run_rates(engine, options, launch, clock, out, err);
       return run_job(engine, options, launch, clock, out, err);
     }
   } catch (...) {
     result.ending = ending_of_current_exception(nullptr);
   }
-  if (launch.rank == 0) report(result, json, out, err);
+  if (measures_rates) {
+    say_ending(result, err);
+  } else if (launch.rank == 0) {
+    report(result, json, out, err);
+  }
   return result.ending.exit_code;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <utility>
@@ -169,6 +170,14 @@ BenchEngine host_engine() {
   };
   engine.probe = print_probe;
   engine.measure_machine = print_machine;
+  engine.rank_devices = make_host_devices;
+  engine.rate_sizes = host_rate_sizes;
+  engine.rank_machine = [](engine::Processes* /*processes*/, const JobRanks& job) {
+    const workload::MachineKey key = workload::machine_key(1, workload::Precision::kFp32);
+    workload::ClusterSpec node;
+    node.gpus_per_node = std::count(job.nodes.begin(), job.nodes.end(), 0);
+    return RankMachine{key.processor, workload::memory_limit_per_rank({}, node).count};
+  };
   engine.begin = hand_over_to_cuda;
   return engine;
 }

@@ -15,6 +15,7 @@
 #include "programs/bench/gpu_watch.h"
 #include "programs/bench/heartbeat.h"
 #include "programs/bench/options.h"
+#include "programs/bench/rank_device.h"
 
 namespace krigtune::bench {
 
@@ -53,6 +54,12 @@ class BenchTrainerOf final : public BenchTrainer {
   T trainer_;
 };
 
+/// What a rank computes on.
+struct RankMachine {
+  std::string processor;          ///< as the system or the driver names it
+  std::int64_t memory_bytes = 0;  ///< of this rank
+};
+
 /// An executor of plans as the program offers it.
 struct BenchEngine {
   using Make = std::function<std::unique_ptr<BenchTrainer>(plan::StepPlan plan, const PlannedJob& planned,
@@ -70,6 +77,10 @@ struct BenchEngine {
   std::function<int(bool json, std::ostream& out)> probe;
   /// What --measure-machine says. Returns the exit code.
   std::function<int(const BenchOptions& options, const Clock& clock, std::ostream& out)> measure_machine;
+  /// What --measure-rates measures: the ranks of this process, by which sizes, and what rank 0 computes on.
+  MakeRankDevices rank_devices;
+  std::function<RateSizes()> rate_sizes;
+  std::function<RankMachine(engine::Processes* processes, const JobRanks& job)> rank_machine;
   /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.
   std::function<BenchEnding(const BenchOptions& options, const std::vector<std::string>& arguments)> begin;
 };

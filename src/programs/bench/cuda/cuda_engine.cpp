@@ -111,7 +111,7 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
   }
   const int gpus = cuda::usable_gpus();
-  const workload::ClusterSpec cluster = load_job(options.config).cluster;
+  const workload::ClusterSpec cluster = cluster_of(options);
   if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
     throw EnvironmentError(
         fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
