@@ -90,4 +90,11 @@ workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision 
   return machine;
 }
 
+std::optional<workload::MeasuredMachine> earlier_local_machine(std::int64_t ranks, workload::Precision precision,
+                                                               const std::filesystem::path& cache) {
+  if (cache.empty()) return std::nullopt;
+  const workload::MachineKey key = workload::machine_key(ranks, precision);
+  return cached(cache_file(cache, key), key);
+}
+
 }  // namespace krigtune::runner

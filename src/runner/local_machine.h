@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/clock.h"
@@ -21,5 +22,9 @@ struct LocalMachineOptions {
 /// measured.
 workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision precision,
                                         const LocalMachineOptions& options, const Clock& clock);
+
+/// What an earlier measurement left in the cache; empty where there is none of this machine.
+std::optional<workload::MeasuredMachine> earlier_local_machine(std::int64_t ranks, workload::Precision precision,
+                                                               const std::filesystem::path& cache);
 
 }  // namespace krigtune::runner

@@ -420,6 +420,12 @@ Json link_json(Hop hop, double latency_s, double bytes_per_s) {
   return link_block().written(link);
 }
 
+void add_if_own(Json& gpus, const DeviceSpec& device) {
+  const std::vector<DeviceSpec> known = known_devices();
+  const DeviceSpec* same = find(known, device.id);
+  if (same == nullptr || !(*same == device)) gpus[device.id] = device_block().written(device);
+}
+
 void add_if_own(Json& links, const NetworkLevel& level) {
   const std::vector<Link> known = known_links();
   const Link* link = find(known, level.name);
@@ -450,6 +456,27 @@ const Link& Hardware::link(const std::string& id, const std::string& where) cons
 std::vector<std::string> Hardware::device_ids() const { return ids_of(devices); }
 std::vector<std::string> Hardware::link_ids() const { return ids_of(links); }
 
+const MeasuredMachine* Hardware::measured(std::int64_t ranks, Precision precision) const {
+  const auto found = std::find_if(local.begin(), local.end(), [&](const MeasuredMachine& machine) {
+    return machine.key.ranks == ranks && machine.key.precision == precision;
+  });
+  return found == local.end() ? nullptr : &*found;
+}
+
+namespace {
+
+void read_local_machines(JsonObject& root, Hardware& hardware) {
+  const Json* list = root.find("local");
+  if (list == nullptr) return;
+  if (!list->is_array()) root.fail("local", "a list was expected", "write what krigtune doctor --measure wrote");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    hardware.local.push_back(
+        read_measured_machine((*list)[i], root.source(), fmt::format("{}/{}", root.pointer("local"), i)));
+  }
+}
+
+}  // namespace
+
 Hardware read_hardware(const Json* json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir) {
   Hardware hardware{known_devices(), known_links()};
@@ -469,25 +496,35 @@ Hardware read_hardware(const Json* json, const std::string& source, const std::s
   for_each_entry(root, "gpus", [&](JsonObject& entry, const std::string& id) {
     put(hardware.devices, read_device(entry, id, hardware));
   });
+  read_local_machines(root, hardware);
   root.finish();
   return hardware;
 }
 
 Json hardware_schema() {
-  return schema::either({schema::text("the file"),
-                         schema::object("GPUs and links by their ids, which may be named wherever known ones may",
-                                        {{"gpus", schema::map(device_block().schema(), "by id")},
-                                         {"links", schema::map(link_block().schema(), "by id")}})});
+  return schema::either(
+      {schema::text("the file"),
+       schema::object(
+           "GPUs and links by their ids, which may be named wherever known ones may",
+           {{"gpus", schema::map(device_block().schema(), "by id")},
+            {"links", schema::map(link_block().schema(), "by id")},
+            {"local", schema::list(Json{{"type", "object"}},
+                                   "for gpu \"local\": CPU ranks as krigtune doctor --measure found them, each "
+                                   "for a number of ranks and a precision")}})});
 }
+
+Json hardware_json(const DeviceSpec& device) { return device_block().written(device); }
+Json hardware_json(const Link& link) { return link_block().written(link); }
 
 Json own_hardware(const ClusterSpec& cluster) {
   Json gpus = Json::object();
   Json links = Json::object();
-  if (cluster.device && cluster.gpu != "local") {
-    const std::vector<DeviceSpec> known = known_devices();
-    const DeviceSpec* device = find(known, cluster.device->id);
-    if (device == nullptr || !(*device == *cluster.device))
-      gpus[cluster.device->id] = device_block().written(*cluster.device);
+  Json local = Json::array();
+  if (cluster.device && cluster.gpu != "local") add_if_own(gpus, *cluster.device);
+  if (cluster.hardware) {
+    for (const DeviceSpec& device : cluster.hardware->devices) add_if_own(gpus, device);
+    for (const Link& link : cluster.hardware->links) add_if_own(links, link.level());
+    for (const MeasuredMachine& machine : cluster.hardware->local) local.push_back(to_json(machine));
   }
   if (cluster.network) {
     add_if_own(links, cluster.network->intra);
@@ -497,6 +534,7 @@ Json own_hardware(const ClusterSpec& cluster) {
   Json json;
   if (!gpus.empty()) json["gpus"] = gpus;
   if (!links.empty()) json["links"] = links;
+  if (!local.empty()) json["local"] = local;
   return json;
 }
 

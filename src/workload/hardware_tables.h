@@ -20,14 +20,17 @@ struct Link {
   NetworkLevel level() const { return {id, hop, latency_s, bytes_per_s * reached}; }
 };
 
-/// The GPUs and links that a session may name.
+/// The GPUs and links that a session may name, and measurements for `"gpu": "local"`.
 struct Hardware {
   std::vector<DeviceSpec> devices;
   std::vector<Link> links;
+  std::vector<MeasuredMachine> local = {};  ///< of CPU ranks, each for a number of ranks and a precision
 
   /// Case-insensitive. They throw UserError that begins with `where` and ends with the nearest id.
   const DeviceSpec& device(const std::string& id, const std::string& where) const;
   const Link& link(const std::string& id, const std::string& where) const;
+  /// Null where nothing was measured for so many CPU ranks in this precision.
+  const MeasuredMachine* measured(std::int64_t ranks, Precision precision) const;
   std::vector<std::string> device_ids() const;
   std::vector<std::string> link_ids() const;
 };
@@ -43,7 +46,11 @@ Hardware read_hardware(const nlohmann::ordered_json* json, const std::string& so
 /// "hardware" as a JSON Schema.
 nlohmann::ordered_json hardware_schema();
 
-/// What the built-in tables do not say, of what the cluster uses; null if they say all.
+/// An entry of "gpus" or "links", without its id.
+nlohmann::ordered_json hardware_json(const DeviceSpec& device);
+nlohmann::ordered_json hardware_json(const Link& link);
+
+/// What the built-in tables do not say, of what the cluster uses, or with gpu "local" may use; null if they say all.
 nlohmann::ordered_json own_hardware(const ClusterSpec& cluster);
 
 constexpr double kMicroseconds = 1e6;

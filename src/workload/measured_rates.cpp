@@ -6,7 +6,6 @@
 #include <map>
 
 #include "core/block.h"
-#include "core/statistics.h"
 #include "workload/workload.h"
 
 namespace krigtune::workload {
@@ -128,7 +127,9 @@ Block<MeasuredRates> rates_block() {
 
 RankTimes rank_times(const std::vector<double>& seconds) {
   const auto slowest = std::max_element(seconds.begin(), seconds.end());
-  return {median(seconds), *slowest, slowest - seconds.begin()};
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return {sorted[(sorted.size() - 1) / 2], *slowest, slowest - seconds.begin()};
 }
 
 double MeasuredCollective::wire_bytes() const {

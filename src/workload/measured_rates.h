@@ -13,7 +13,7 @@ namespace krigtune::workload {
 
 /// How long ranks took for the same work at the same time.
 struct RankTimes {
-  double median_s = 0.0;          ///< of an even number of ranks that of the slower one in the middle
+  double median_s = 0.0;          ///< of the rank in the middle, of two the faster one
   double slowest_s = 0.0;         ///< the longest
   std::int64_t slowest_rank = 0;  ///< who took it; the first of several
 };

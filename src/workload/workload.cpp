@@ -159,6 +159,7 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
     const Hardware hardware =
         read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
+    if (cluster.is_local() && object.has("hardware")) cluster.hardware = std::make_shared<const Hardware>(hardware);
     cluster.is_local() ? read_local(object, hardware, cluster) : read_gpus(object, hardware, cluster);
   });
   return block;

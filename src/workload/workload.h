@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ struct Workload {
   Framework framework = Framework::kKrigtune;
 };
 
+struct Hardware;
+
 /// The machines: the session's block "cluster".
 struct ClusterSpec {
   std::int64_t nodes = 1;
@@ -46,6 +49,8 @@ struct ClusterSpec {
   std::optional<NodeNetwork> network{};  ///< real links; empty: "local"
   std::optional<EmulatedNetwork> emulated_network;
   std::optional<MeasuredMachine> measured{};  ///< "local" once it is measured; not part of a session
+  std::shared_ptr<const Hardware>
+      hardware{};  ///< of "local", with "hardware": the tables that this machine is sought in
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
   bool is_local() const { return gpu == "local"; }  ///< no GPU is named: this machine, whatever it has

@@ -41,6 +41,7 @@ room(engine/cuda/kernels core plan engine/host/kernels engine/cuda/runtime)
 room(engine/cuda core workload plan plan/check engine engine/host engine/host/kernels engine/cuda/runtime engine/cuda/kernels)
 
 room(trial ${model})
+room(machine ${model} schedule plan cost trial)
 room(jobs/command core)
 room(jobs/recipe ${model} trial jobs/command)
 room(deepspeed/job ${model} trial jobs/command)

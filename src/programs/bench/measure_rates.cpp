@@ -26,6 +26,7 @@ class RateRun {
         all_(world.groups.open(workload::RankScope::kAll, rank)) {}
 
   void run() {
+    device_.enter();
     products();
     copies(workload::CopyKind::kMemory, sizes_.memory_copies_bytes);
     copies(workload::CopyKind::kToDevice, sizes_.host_copies_bytes);

@@ -51,6 +51,8 @@ class RankDevice {
   using Work = std::function<void()>;
 
   virtual ~RankDevice() = default;
+  /// Called by the thread that uses it from then on.
+  virtual void enter() {}
   /// Each prepares what it needs and returns a call that does it once, or puts it on a queue. The call is valid until
   /// the next one is asked for.
   virtual Work product(workload::Precision precision, const RateSizes::Product& size) = 0;

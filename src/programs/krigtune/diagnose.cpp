@@ -13,6 +13,7 @@
 #include "diagnose/trace_parts.h"
 #include "jobs/recipe/recipe.h"
 #include "jobs/recipe/shipped_recipes.h"
+#include "programs/krigtune/diagnose_hints.h"
 #include "programs/krigtune/diagnose_text.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/measure_text.h"
@@ -44,10 +45,15 @@ void declare_diagnose(boost::program_options::options_description& options) {
 
 void say(const Context& context, const session::Session& session, const diagnose::Diagnosis& diagnosis,
          const Json& about, const std::string& subject) {
-  if (!context.arguments.flag("json")) return print_diagnosis(context.console.out, session, diagnosis, subject);
+  const Hints hints = diagnosis.measured_step_s ? hints_of(context, diagnosis.verdicts) : Hints();
+  if (!context.arguments.flag("json")) {
+    print_diagnosis(context.console.out, session, diagnosis, subject);
+    return print_hints(context, hints);
+  }
   Json json = new_document("diagnose");
   json.update(about);
   json.update(to_json(session, diagnosis));
+  json["environment"] = to_json(hints);
   print(context, json);
 }
 
@@ -139,10 +145,15 @@ int diagnose_run(const Context& context, const std::filesystem::path& directory)
 }
 
 void say(const Context& context, const diagnose::MeasuredParts& measured, const std::string& file) {
-  if (!context.arguments.flag("json")) return print_parts(context.console.out, measured, file);
+  const Hints hints = hints_of(context, diagnose::verdicts_of(measured));
+  if (!context.arguments.flag("json")) {
+    print_parts(context.console.out, measured, file);
+    return print_hints(context, hints);
+  }
   Json json = new_document("diagnose");
   json["file"] = file;
   json.update(to_json(measured));
+  json["environment"] = to_json(hints);
   print(context, json);
 }
 

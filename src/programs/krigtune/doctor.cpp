@@ -1,9 +1,7 @@
 // krigtune doctor: what this machine has, what it lacks, and what that costs.
 #include "programs/krigtune/doctor.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,32 +14,14 @@
 #include "core/processor.h"
 #include "core/units.h"
 #include "engine/gpu_probe.h"
+#include "machine/environment_checks.h"
+#include "programs/krigtune/doctor_measure.h"
 #include "programs/krigtune/doctor_slurm.h"
 #include "programs/krigtune/document.h"
 #include "runner/replay.h"
 
 namespace krigtune::cli {
 namespace {
-
-/// A shared library, opened only to look at it.
-class Library {
- public:
-  explicit Library(const char* name) : handle_(::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
-  ~Library() {
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  bool is_open() const { return handle_ != nullptr; }
-  /// nullptr when it has no such function.
-  template <class Function>
-  Function* find(const char* name) const {
-    return reinterpret_cast<Function*>(::dlsym(handle_, name));
-  }
-
- private:
-  void* handle_;
-};
 
 std::string cpu_model() {
   std::ifstream in("/proc/cpuinfo");
@@ -62,16 +42,6 @@ Finding cpu() {
 Finding memory() {
   const Bytes total{static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE)};
   return {"memory", Health::kOk, to_string(total), ""};
-}
-
-Finding shared_memory() {
-  constexpr std::int64_t kEnoughForNccl = 512LL << 20;  // as DeepSpeed's ds_report warns
-  struct statvfs system {};
-  if (::statvfs("/dev/shm", &system) != 0) return {"shared memory", Health::kSkip, "there is no /dev/shm", ""};
-  const Bytes size{static_cast<std::int64_t>(system.f_blocks * system.f_frsize)};
-  const std::string what = fmt::format("/dev/shm {}", to_string(size));
-  if (size.count >= kEnoughForNccl) return {"shared memory", Health::kOk, what, ""};
-  return {"shared memory", Health::kWarn, what, "NCCL may fail between GPUs of one node; in containers: --shm-size 1g"};
 }
 
 Finding gpu() {
@@ -118,13 +88,10 @@ Finding program(const std::string& name, const char* binary, const std::string& 
   return {name, Health::kOk, path.string(), ""};
 }
 
-Finding nccl() {
-  const Library library("libnccl.so.2");
-  if (!library.is_open()) return {"NCCL", Health::kSkip, "no libnccl.so.2", "needed for several GPUs only"};
-  auto* get_version = library.find<int(int*)>("ncclGetVersion");
-  int version = 0;
-  if (get_version == nullptr || get_version(&version) != 0) return {"NCCL", Health::kOk, "libnccl.so.2", ""};
-  // 10000 major + 100 minor + patch since 2.9 (nccl.h, NCCL_VERSION).
+Finding nccl(const machine::MachineView& view) {
+  if (!view.nccl_version) return {"NCCL", Health::kSkip, "no libnccl.so.2", "needed for several GPUs only"};
+  const int version = *view.nccl_version;
+  if (version == 0) return {"NCCL", Health::kOk, "libnccl.so.2", ""};
   return {"NCCL", Health::kOk, fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100), ""};
 }
 
@@ -137,39 +104,29 @@ Finding bench(const Console& console) {
 
 }  // namespace
 
-const char* to_string(Health health) {
-  switch (health) {
-    case Health::kOk:
-      return "OK";
-    case Health::kWarn:
-      return "WARN";
-    case Health::kFail:
-      return "FAIL";
-    case Health::kSkip:
-      return "SKIP";
-  }
-  return "";
-}
-
 int count_gpus() { return engine::probe_gpus().gpus; }
 
 std::vector<Finding> examine(const Console& console) {
-  return {bench(console),
-          cpu(),
-          memory(),
-          shared_memory(),
-          gpu(),
-          cuda_engine(console),
-          program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
-          nccl(),
-          program("MPI", "mpirun", "needed only for ranks on several machines"),
-          examine_slurm(console),
-          program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
+  const machine::MachineView view = machine::this_machine(console.clock);
+  std::vector<Finding> findings = {
+      bench(console),
+      cpu(),
+      memory(),
+      gpu(),
+      cuda_engine(console),
+      program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
+      nccl(view),
+      program("MPI", "mpirun", "needed only for ranks on several machines"),
+      examine_slurm(console),
+      program("DeepSpeed", "deepspeed", "needed only to train with ds_config_optimal.json")};
+  const std::vector<Finding> environment = machine::examine_environment(view);
+  findings.insert(findings.end(), environment.begin(), environment.end());
+  return findings;
 }
 
 namespace {
 
-void declare_doctor(boost::program_options::options_description& /*options*/) {}
+void declare_doctor(boost::program_options::options_description& options) { declare_measuring(options); }
 
 const char* color_of(Health health) {
   switch (health) {
@@ -195,6 +152,8 @@ std::string line_of(const Finding& finding, bool colors) {
 }
 
 int doctor(const Context& context) {
+  check_measuring(context.arguments);
+  if (context.arguments.flag("measure")) return measure_rates_of_machine(context);
   const std::vector<Finding> findings = examine(context.console);
   bool bench_is_missing = false;
   Json list = Json::array();
@@ -223,7 +182,9 @@ Command doctor_command() {
           "",
           "Shows what this machine has, what it lacks and what that costs",
           "Each line is OK, WARN, FAIL or SKIP (not here, and not needed for what works without). Exit code 3\n"
-          "where trials cannot run at all.",
+          "where trials cannot run at all. With --measure it measures instead how fast products, copies and\n"
+          "collectives are, alone or on all ranks under torchrun, srun or mpirun, in the form of nccl-tests,\n"
+          "and says what is clearly slower than plan expects. docs/doctor.md has more.",
           declare_doctor,
           doctor};
 }

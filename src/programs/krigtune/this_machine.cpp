@@ -9,6 +9,7 @@
 #include "run/run_directory.h"
 #include "runner/local_machine.h"
 #include "runner/replay.h"
+#include "workload/hardware_tables.h"
 
 namespace krigtune::cli {
 namespace {
@@ -17,7 +18,7 @@ bool runs_on_gpus(const workload::ClusterSpec& cluster, const engine::GpuProbe& 
   return engine::no_cuda_reason().empty() && probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
 }
 
-// As the table has it: rates are not measured on GPUs.
+// As the table and the session's "hardware" have it: rates of GPUs are measured by krigtune doctor --measure only.
 void know_gpus(const Context& context, const engine::GpuProbe& probe, session::Session& session) {
   workload::ClusterSpec& cluster = session.cluster;
   if (!session.memory.limit_gib && probe.memory_bytes > 0) {
@@ -29,10 +30,28 @@ void know_gpus(const Context& context, const engine::GpuProbe& probe, session::S
     context.log.warning(fmt::format("no step times are predicted: the table has no GPU '{}'", probe.name));
     return;
   }
-  const workload::ClusterSpec named =
-      workload::read_cluster(Json{{"gpus_per_node", cluster.gpus_per_node}, {"gpu", *id}}, "this machine", "");
+  Json machine = {{"gpus_per_node", cluster.gpus_per_node}, {"gpu", *id}};
+  if (Json own = workload::own_hardware(cluster); !own.is_null()) machine["hardware"] = std::move(own);
+  const workload::ClusterSpec named = workload::read_cluster(machine, "this machine", "");
   cluster.device = named.device;
   cluster.network = named.network;
+}
+
+// CPU ranks of the session's "hardware". False, and a word about it, where it holds nothing for this job.
+bool is_in_hardware(const Context& context, session::Session& session) {
+  workload::ClusterSpec& cluster = session.cluster;
+  if (!cluster.hardware) return false;
+  const workload::Precision precision = session.workload->precision;
+  if (const workload::MeasuredMachine* machine = cluster.hardware->measured(cluster.ranks(), precision)) {
+    cluster.measured = *machine;
+    return true;
+  }
+  if (cluster.hardware->local.empty()) return false;
+  context.log.warning(
+      fmt::format("\"hardware\" was not measured for {} CPU ranks in {}: this machine is measured now; "
+                  "krigtune doctor --measure --session {} writes it for this session",
+                  cluster.ranks(), workload::to_string(precision), session.file.string()));
+  return false;
 }
 
 }  // namespace
@@ -48,6 +67,7 @@ void know_this_machine(const Context& context, session::Session& session, const 
     session.cluster.measured = run::recorded_machine(run_directory);
     return;
   }
+  if (is_in_hardware(context, session)) return;
   const std::filesystem::path bench = runner::find_bench(context.console.program);
   if (bench.empty()) return;
   runner::LocalMachineOptions options;

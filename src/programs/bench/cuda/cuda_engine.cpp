@@ -14,6 +14,7 @@
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/gpu_probe.h"
+#include "programs/bench/cuda/cuda_rank_device.h"
 #include "programs/bench/gpu_watch.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
@@ -106,6 +107,16 @@ int refuse_to_measure(const BenchOptions& /*options*/, const Clock& /*clock*/, s
   throw UserError("--measure-machine measures CPU ranks", "use krigtune-bench");
 }
 
+std::vector<std::unique_ptr<RankDevice>> rank_devices(const RankWorld& world) {
+  return make_cuda_devices(world, local_rank_of(world.processes));
+}
+
+RankMachine rank_machine(engine::Processes* processes, const JobRanks& /*job*/) {
+  cudaDeviceProp properties{};
+  KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, local_rank_of(processes)));
+  return {properties.name, static_cast<std::int64_t>(properties.totalGlobalMem)};
+}
+
 BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /*arguments*/) {
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
@@ -132,6 +143,9 @@ BenchEngine cuda_engine() {
   engine.gpu_sensor = gpu_sensor;
   engine.probe = print_probe;
   engine.measure_machine = refuse_to_measure;
+  engine.rank_devices = rank_devices;
+  engine.rate_sizes = cuda_rate_sizes;
+  engine.rank_machine = rank_machine;
   engine.begin = begin;
   return engine;
 }
