@@ -29,8 +29,8 @@ inline constexpr double kSlowLatency = 2.0;
 inline constexpr double kSlowRank = 1.15;
 
 /// Products of each precision and copies at their largest size, collectives at their largest and smallest size, beside
-/// what `cluster` leads plan to expect. What the cluster does not tell is left out: of "gpu": "local" everything that
-/// is neither in ClusterSpec::measured nor an emulated network.
+/// what `cluster` leads plan to expect. What the cluster does not tell is left out: of "gpu": "local" everything but
+/// products in the precision of ClusterSpec::measured, and collectives over an emulated network.
 std::vector<ComparedRate> compare_rates(const workload::MeasuredRates& rates, const workload::ClusterSpec& cluster);
 
 /// A rank that was clearly slower than the others at products.

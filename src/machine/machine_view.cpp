@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 
 #include "core/files.h"
@@ -75,7 +76,12 @@ MachineView this_machine(const Clock& clock) {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  view.output = [&clock](const std::vector<std::string>& argv) { return output_of(argv, clock); };
+  // Several checks ask the same; some programs take seconds on a machine with many GPUs.
+  const auto known = std::make_shared<std::map<std::vector<std::string>, std::optional<std::string>>>();
+  view.output = [&clock, known](const std::vector<std::string>& argv) {
+    const auto found = known->find(argv);
+    return found != known->end() ? found->second : known->emplace(argv, output_of(argv, clock)).first->second;
+  };
   view.cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -13,6 +13,7 @@
 #include "plan/build_plan.h"
 #include "programs/bench/bench_result.h"
 #include "workload/measured_machine.h"
+#include "workload/measured_rates.h"
 
 namespace krigtune::krigtune_bench_test {
 
@@ -241,6 +242,7 @@ TEST_F(KrigtuneBench, MeasuresThisMachine) {
   for (const workload::ClassRate& exchange : machine.exchanges) EXPECT_TRUE(std::isfinite(exchange.bytes_per_s));
   EXPECT_GT(machine.step_overhead_s, 0.0);
   EXPECT_EQ(run("--measure-machine 0").exit_code, 2);
+  EXPECT_EQ(run("--measure-machine 2 --measure-rates").exit_code, 2);
   EXPECT_EQ(run("--measure-machine 2 --precision fp8").exit_code, 2);
 }
 
@@ -258,6 +260,26 @@ TEST(BenchEnding, OfALossThatIsNoNumberIsANumericalFailure) {
   measurement.steps = 4;
   EXPECT_EQ(bench::ending_of(measurement).exit_code, 14);
   EXPECT_EQ(std::string(bench::ending_of(measurement).status), "failed");
+}
+
+// Its cluster is enough of a job; four CPU ranks on two nodes over a network that is imitated.
+TEST_F(KrigtuneBench, MeasuresTheRatesOfItsRanks) {
+  config_ = {{"cluster",
+              {{"nodes", 2}, {"gpus_per_node", 2}, {"emulate_network", {{"latency_us", 10}, {"bytes_per_s", 4e9}}}}}};
+  const Ended result = run(config() + "--measure-rates --json");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const workload::MeasuredRates rates = workload::read_measured_rates(result.document(), "out");
+  EXPECT_EQ(rates.device, "cpu");
+  EXPECT_EQ(rates.started_by, "alone");
+  EXPECT_EQ(rates.nodes, (std::vector<std::int64_t>{0, 0, 1, 1}));
+  EXPECT_EQ(rates.emulated_network, "10 us + 4000 MB/s");
+  EXPECT_GT(rates.memory_bytes, 0);
+  EXPECT_FALSE(rates.processor.empty());
+  config_["cluster"].erase("emulate_network");
+  const Ended refused = run(config() + "--measure-rates");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("the cluster has 2 nodes, and this is one process"), std::string::npos) << refused.err;
+  EXPECT_TRUE(refused.out.empty());
 }
 
 }  // namespace krigtune::krigtune_bench_test

@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "user_error.h"
+#include "workload/hardware_tables.h"
 #include "workload/workload.h"
 
 namespace krigtune::hardware_test {
@@ -183,6 +184,38 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
   bad["rates"]["product"]["flops_per_s"] = 0;
   EXPECT_EQ(user_error_of([&] { workload::read_measured_machine(bad, "m", ""); }),
             "m: /rates/product/flops_per_s: is out of range; measure anew");
+}
+
+// "hardware" brings measurements of CPU ranks for "gpu": "local", and a session keeps them.
+TEST(Hardware, HoldsMeasuredCpuRanks) {
+  workload::MeasuredMachine machine;
+  machine.key.ranks = 4;
+  machine.key.precision = workload::Precision::kBf16;
+  machine.wake_s = 3e-6;
+  const Json json = {
+      {"gpus_per_node", 4},
+      {"hardware",
+       {{"links", {{"slow", {{"like", "eth-10"}, {"reached", 0.5}}}}}, {"local", {workload::to_json(machine)}}}}};
+  const workload::ClusterSpec spec = cluster(json.dump());
+  ASSERT_TRUE(spec.hardware);
+  EXPECT_EQ(spec.hardware->measured(4, workload::Precision::kFp32), nullptr);
+  EXPECT_EQ(spec.hardware->measured(2, workload::Precision::kBf16), nullptr);
+  const workload::MeasuredMachine* found = spec.hardware->measured(4, workload::Precision::kBf16);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->wake_s, 3e-6);
+  // Written out and read again it says the same.
+  const Json written = workload::to_json(spec);
+  EXPECT_TRUE(written["hardware"]["links"].contains("slow"));
+  EXPECT_EQ(workload::to_json(cluster(written.dump())), written);
+  Json bad = json;
+  bad["hardware"]["local"] = 1;
+  EXPECT_EQ(user_error_of([&] { cluster(bad.dump()); }),
+            "s.json: /cluster/hardware/local: a list was expected; write what krigtune doctor --measure wrote");
+  bad["hardware"]["local"] = {workload::to_json(machine)};
+  bad["hardware"]["local"][0]["wake_s"] = -1;
+  EXPECT_EQ(user_error_of([&] { cluster(bad.dump()); }),
+            "s.json: /cluster/hardware/local/0/wake_s: is out of range; measure anew");
+  EXPECT_FALSE(cluster(R"({"gpus_per_node": 4})").hardware);
 }
 
 }  // namespace krigtune::hardware_test

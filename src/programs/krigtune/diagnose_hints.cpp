@@ -56,7 +56,7 @@ void print_hints(const Context& context, const Hints& hints) {
   for (const machine::Finding& finding : hints.findings) {
     std::string cost = finding.cost;
     std::replace(cost.begin(), cost.end(), '\n', ' ');
-    out << "- " << wrapped(fmt::format("{}: {}: {}", finding.name, finding.what, cost), 2) << "\n";
+    out << "- " << wrapped(fmt::format("{}: {}: {}", finding.name, finding.what, cost), 2);
   }
 }
 

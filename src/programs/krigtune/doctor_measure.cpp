@@ -234,15 +234,13 @@ std::string fitted_links_text(const machine::MeasuredHardware& hardware) {
 void print_measured(const Context& context, const RatesReport& measured, const RatesRequest& wanted) {
   std::ostream& out = context.console.out;
   out << workload::rates_text(measured.rates) << compared_text(measured);
-  for (const std::string& warning : measured.warnings) out << "WARN  " << wrapped(warning, 6) << "\n";
+  for (const std::string& warning : measured.warnings) out << "WARN  " << wrapped(warning, 6);
   if (measured.warnings.empty() && measured.expected.cluster) out << "OK    nothing is clearly slower than expected\n";
   if (!wanted.file) return;
   out << fitted_links_text(*measured.hardware);
   const Json cluster = machine::cluster_using(*measured.hardware, measured.rates, wanted.file->string());
-  out << wrapped(
-             fmt::format("{} is written; a session uses it by \"cluster\": {}", wanted.file->string(), cluster.dump()),
-             2)
-      << "\n";
+  out << wrapped(fmt::format("{} is written; a session uses it by", wanted.file->string()), 2)
+      << "  \"cluster\": " << cluster.dump() << "\n";
 }
 
 std::vector<std::string> rate_warnings(const RatesReport& measured) {
