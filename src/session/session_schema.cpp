@@ -214,6 +214,7 @@ std::string session_reference() {
   const Json& hardware = cluster["properties"]["hardware"]["anyOf"][1];
   text += section("`cluster/hardware`", hardware);
   for (const auto& [key, map] : hardware["properties"].items()) {
+    if (!map.contains("additionalProperties")) continue;  // "local" is written by a program
     text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
   }
   text +=

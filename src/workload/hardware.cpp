@@ -426,6 +426,13 @@ void add_if_own(Json& gpus, const DeviceSpec& device) {
   if (same == nullptr || !(*same == device)) gpus[device.id] = device_block().written(device);
 }
 
+void add_if_own(Json& links, const Link& link) {
+  const std::vector<Link> known = known_links();
+  const Link* same = find(known, link.id);
+  const Json json = link_block().written(link);
+  if (same == nullptr || link_block().written(*same) != json) links[link.id] = json;
+}
+
 void add_if_own(Json& links, const NetworkLevel& level) {
   const std::vector<Link> known = known_links();
   const Link* link = find(known, level.name);
@@ -523,7 +530,7 @@ Json own_hardware(const ClusterSpec& cluster) {
   if (cluster.device && cluster.gpu != "local") add_if_own(gpus, *cluster.device);
   if (cluster.hardware) {
     for (const DeviceSpec& device : cluster.hardware->devices) add_if_own(gpus, device);
-    for (const Link& link : cluster.hardware->links) add_if_own(links, link.level());
+    for (const Link& link : cluster.hardware->links) add_if_own(links, link);
     for (const MeasuredMachine& machine : cluster.hardware->local) local.push_back(to_json(machine));
   }
   if (cluster.network) {

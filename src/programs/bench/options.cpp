@@ -190,10 +190,8 @@ void check_cpu_ranks(const JsonObject& object, const workload::ClusterSpec& clus
 
 workload::ClusterSpec read_cluster_of(JsonObject& object, const std::filesystem::path& path) {
   const Json* cluster = object.find("cluster");
-  workload::ClusterSpec spec = workload::read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(),
-                                                      object.pointer("cluster"), path.parent_path());
-  check_cpu_ranks(object, spec);
-  return spec;
+  return workload::read_cluster(cluster == nullptr ? Json("local") : *cluster, object.source(),
+                                object.pointer("cluster"), path.parent_path());
 }
 
 }  // namespace
@@ -213,6 +211,7 @@ TrainingJob load_job(const std::filesystem::path& path) {
         space::configuration_from_json(*configuration, object.source(), object.pointer("configuration"));
   }
   object.finish();
+  check_cpu_ranks(object, job.cluster);
   return job;
 }
 
@@ -221,7 +220,9 @@ workload::ClusterSpec cluster_of(const BenchOptions& options) {
     if (!options.measure_rates) return load_job(options.config).cluster;
     const Json document = load_json(options.config);
     JsonObject object(document, options.config.string(), "");
-    return read_cluster_of(object, options.config);
+    workload::ClusterSpec cluster = read_cluster_of(object, options.config);
+    check_cpu_ranks(object, cluster);
+    return cluster;
   }
   workload::ClusterSpec cluster;
   const engine::GpuProbe probe = engine::probe_gpus();

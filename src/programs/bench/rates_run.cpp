@@ -79,7 +79,7 @@ class RatesRun {
       measure();
       return {};
     } catch (...) {
-      const BenchEnding ending = ending_of_current_exception(processes_.get());
+      BenchEnding ending = ending_of_current_exception(processes_.get());
       if (processes_ && ending.exit_code != BenchExit::kCommunication) processes_->abort(ending.exit_code);
       return ending;
     }
