@@ -21,6 +21,22 @@ namespace {
                          "check the directory's permissions and free space");
 }
 
+void replace(const std::filesystem::path& path, std::string_view text, bool is_synced) {
+  // Of the thread, not the process: several may write the same file.
+  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::gettid());
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) fail_to_write(temporary);
+  const bool written = write_all(file, text) && (!is_synced || ::fsync(file) == 0);
+  const int write_error = errno;
+  const bool closed = ::close(file) == 0;
+  if (!written) errno = write_error;
+  if (written && closed && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int reason = errno;
+  ::unlink(temporary.c_str());
+  errno = reason;
+  fail_to_write(path);
+}
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -43,20 +59,18 @@ std::string read_text(const std::filesystem::path& path) {
   return text.str();
 }
 
-void write_atomically(const std::filesystem::path& path, std::string_view text) {
-  // Of the thread, not the process: several may write the same file.
-  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::gettid());
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) fail_to_write(temporary);
-  const bool synced = write_all(file, text) && ::fsync(file) == 0;
-  const int write_error = errno;
-  const bool closed = ::close(file) == 0;
-  if (!synced) errno = write_error;
-  if (synced && closed && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+void write_atomically(const std::filesystem::path& path, std::string_view text) { replace(path, text, true); }
+
+void write_derived(const std::filesystem::path& path, std::string_view text) { replace(path, text, false); }
+
+void sync_file_system(const std::filesystem::path& directory) {
+  const int folder = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail_to_write(directory);
+  const bool synced = ::syncfs(folder) == 0;
   const int reason = errno;
-  ::unlink(temporary.c_str());
+  ::close(folder);
   errno = reason;
-  fail_to_write(path);
+  if (!synced) fail_to_write(directory);
 }
 
 bool write_if_possible(const std::filesystem::path& path, std::string_view text) {

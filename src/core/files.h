@@ -16,6 +16,15 @@ void write_atomically(const std::filesystem::path& path, std::string_view text);
 /// removed its directory, or put something else in the file's place. False: it was not written.
 bool write_if_possible(const std::filesystem::path& path, std::string_view text);
 
+/// The same without waiting for the disk, for files that can be made again: readers see the old text or the new, and a
+/// machine that loses power may lose it. Thousands of files take a second so, and minutes with write_atomically; the
+/// last of them is followed by one sync_file_system.
+void write_derived(const std::filesystem::path& path, std::string_view text);
+
+/// Waits until everything that was written to the file system of that directory is on its disk. Throws EnvironmentError
+/// when the disk refuses.
+void sync_file_system(const std::filesystem::path& directory);
+
 /// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.
 bool write_all(int file, std::string_view text);
 

@@ -1,16 +1,19 @@
 // Which parameters matter, by the surrogate. With f the posterior mean of the objective's logarithm, x uniform over the
 // configurations that may fit and x_-i all parameters of it but the i-th,
 //
-//   first order  S_i = Var(E[f | x_i]) / Var(f)          what knowing x_i alone explains
 //   total        T_i = E[Var(f | x_-i)] / Var(f)         what is open when all but x_i are known
+//   first order  S_i = Var(E[g_i | x_i]) / Var(f),       g_i = f - E[f | x_-i]
 //
 // (Sobol 1993, Mathematical Modelling and Computational Experiment 1; Homma & Saltelli 1996, Reliability Engineering &
-// System Safety 52). Where every combination of values is a configuration S_i <= T_i, and sum S_i = 1 for a function
-// without interactions. Constraints make parameters depend on each other; the definitions stay as they are (Kucherenko,
-// Tarantola & Annoni 2012, Computer Physics Communications 183): S_i then counts what x_i tells of the others too, T_i
-// only what x_i can still change once they are fixed, and T_i < S_i is possible. gradient_accumulation_steps is no
-// parameter of its own where it follows the micro-batch. sobol_indices.cpp has the estimators: exact where the
-// configurations are listed and 20000 or fewer, else sampled.
+// System Safety 52). g_i is what x_i changes while the others stay, T_i = Var(g_i) / Var(f), and S_i the part of it
+// that x_i explains whatever the others are. So S_i <= T_i always, by the law of total variance. Where every
+// combination of values is a configuration E[g_i | x_i] = E[f | x_i] - E[f], and S_i is Sobol's first-order index: sum
+// S_i = 1 for a function without interactions. Constraints make parameters depend on each other. Var(E[f | x_i]) /
+// Var(f) then also counts what x_i tells of the others (Kucherenko, Tarantola & Annoni 2012, Computer Physics
+// Communications 183) and may exceed T_i: a large micro-batch that fits only with sharding would be credited with the
+// sharding. S_i as it is here leaves that out. gradient_accumulation_steps is no parameter of its own where it follows
+// the micro-batch. sobol_indices.cpp has the estimators, and that of interactions: exact where the configurations are
+// listed and 20000 or fewer (interactions by 2000 rectangles drawn of them), else sampled.
 //
 // The surrogate's own doubt: 200 draws of the function from its posterior (hyperparameters fixed), the indices of each;
 // 95 % of them are within the interval, which is widened to hold the value of the mean: draws wiggle where data are
@@ -21,6 +24,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/statistics.h"
 #include "insight/sobol_indices.h"
@@ -81,6 +85,7 @@ namespace {
 
 constexpr std::size_t kMostWeighed = 20'000;
 constexpr int kPosteriorDraws = 200;
+constexpr std::size_t kMostPaired = 6;
 constexpr int kMostRefused = 200'000;  // draws that `where` refuses in a row
 constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
 constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
@@ -99,6 +104,7 @@ class ImportanceStudy {
 
   std::optional<Importance> result() {
     if (ok_trials() < 2 || !make_design()) return std::nullopt;
+    add_largest_pairs();
     const surrogate::Points points = candidates_.encode(design_.points);
     const Eigen::VectorXd mean = model_.predict(points).mean;
     const SobolIndices indices = sobol_indices(design_, mean);
@@ -152,6 +158,22 @@ class ImportanceStudy {
     return std::nullopt;
   }
 
+  // Those of the parameters that matter most: of thirty parameters there would be 435.
+  void add_largest_pairs() {
+    const SobolIndices indices = sobol_indices(design_, model_.predict(candidates_.encode(design_.points)).mean);
+    std::vector<std::size_t> order(design_.axes.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return indices.total(static_cast<Eigen::Index>(a)) > indices.total(static_cast<Eigen::Index>(b));
+    });
+    std::vector<std::string> names;
+    for (const std::size_t i : order) {
+      if (names.size() < kMostPaired) names.push_back(design_.axes[i].name);
+    }
+    const auto contains = [this](const space::Configuration& c) { return belongs(c); };
+    add_pairs(space_, contains, names, design_, rng_);
+  }
+
   void fill_parameters(Importance& importance, const surrogate::Points& points, const Eigen::VectorXd& mean,
                        const SobolIndices& indices) {
     const Eigen::MatrixXd deviations =
@@ -159,12 +181,14 @@ class ImportanceStudy {
         posterior_deviations(model_.process(), model_.known_points(points), kPosteriorDraws, rng_);
     std::vector<std::vector<double>> first(design_.axes.size());
     std::vector<std::vector<double>> total(design_.axes.size());
+    std::vector<std::vector<double>> pairs(design_.pairs.size());
     for (Eigen::Index draw = 0; draw < deviations.cols(); ++draw) {
       const SobolIndices drawn = sobol_indices(design_, mean + deviations.col(draw));
       for (std::size_t i = 0; i < design_.axes.size(); ++i) {
         first[i].push_back(drawn.first_order(static_cast<Eigen::Index>(i)));
         total[i].push_back(drawn.total(static_cast<Eigen::Index>(i)));
       }
+      for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].push_back(drawn.pairs(static_cast<Eigen::Index>(i)));
     }
     const auto estimate = [](double value, std::vector<double> draws) {
       std::sort(draws.begin(), draws.end());
@@ -172,9 +196,16 @@ class ImportanceStudy {
     };
     for (std::size_t i = 0; i < design_.axes.size(); ++i) {
       const auto axis = static_cast<Eigen::Index>(i);
-      importance.parameters.push_back({design_.axes[i].name, estimate(indices.first_order(axis), std::move(first[i])),
-                                       estimate(indices.total(axis), std::move(total[i]))});
+      importance.parameters.push_back({design_.axes[i].name, estimate(indices.total(axis), std::move(total[i])),
+                                       estimate(indices.first_order(axis), std::move(first[i]))});
     }
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const SobolPair& pair = design_.pairs[i];
+      importance.pairs.push_back({design_.axes[pair.a].name, design_.axes[pair.b].name,
+                                  estimate(indices.pairs(static_cast<Eigen::Index>(i)), std::move(pairs[i]))});
+    }
+    std::stable_sort(importance.pairs.begin(), importance.pairs.end(),
+                     [](const auto& a, const auto& b) { return a.interaction.value > b.interaction.value; });
     std::stable_sort(importance.parameters.begin(), importance.parameters.end(),
                      [](const auto& a, const auto& b) { return a.total.value > b.total.value; });
   }
@@ -211,11 +242,12 @@ class ImportanceStudy {
     }
     if (points.size() < 2) return std::nullopt;
     const std::vector<search::Gain> gains = search::gains_over_others(model_, candidates_, points);
+    std::vector<space::Value> compared;
+    for (std::size_t i = 0; i < gains.size(); ++i) compared.push_back(*points[i + 1].find(parameter.name));
     std::optional<Effect> largest;
     for (std::size_t i = 0; i < gains.size(); ++i) {
       const search::Gain& gain = gains[i];
-      const Effect effect{parameter.name, *own,          *points[i + 1].find(parameter.name),
-                          gain.factor,    gain.lower_95, gain.upper_95};
+      const Effect effect{parameter.name, *own, compared[i], gain.factor, gain.lower_95, gain.upper_95, compared};
       const bool larger = !largest || std::abs(std::log(gain.factor)) > std::abs(std::log(largest->factor));
       if (!largest || (effect.clear() == largest->clear() ? larger : effect.clear())) largest = effect;
     }

@@ -23,8 +23,15 @@ struct IndexEstimate {
 /// Shares of the variance of the objective's logarithm (of the objective, where a value is not positive).
 struct ParameterImportance {
   std::string name;
-  IndexEstimate first_order;  ///< what is explained by knowing this parameter alone
   IndexEstimate total;        ///< what is left open when all others are known
+  IndexEstimate first_order;  ///< the part of it that is the same whatever the others are; never larger
+};
+
+/// How much two parameters depend on each other's values: the share of the variance that neither explains without
+/// knowing the other.
+struct PairImportance {
+  std::string a, b;
+  IndexEstimate interaction;
 };
 
 /// What another value of one parameter does, the rest as in the best configuration.
@@ -34,11 +41,13 @@ struct Effect {
   space::Value other;   ///< with the largest clear effect; where none is clear, with the largest
   double factor = 1.0;  ///< how many times better `best` is than `other`, in the median; below 1: worse
   double lower_95 = 1.0, upper_95 = 1.0;
+  std::vector<space::Value> compared;  ///< all other values that were looked at: those that need no second change
   bool clear() const { return lower_95 > 1.0 || upper_95 < 1.0; }
 };
 
 struct Importance {
   std::vector<ParameterImportance> parameters;  ///< the largest total first; those with a single value are left out
+  std::vector<PairImportance> pairs;            ///< of the six parameters with the largest totals, the largest first
   std::vector<Effect> effects;  ///< one a parameter where there is another value, the largest first; empty where a
                                 ///< measured value is not positive
   space::Configuration

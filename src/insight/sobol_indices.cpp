@@ -1,14 +1,21 @@
-// Estimators of the indices that importance.cpp defines. Exact where all configurations are listed: the population is
-// them all, rows are a partition of it.
+// Estimators of the indices that importance.cpp defines. Of each parameter i the rows are taken: configurations that
+// differ in x_i alone. On a row r the effect of x_i is g = f - mean_r, and with a weight w for each point of a row
 //
-//   S_i = sum_v n_v (mean_v - mean)^2 / n / V,    T_i = sum_rows sum_row (f - mean_row)^2 / n / V
+//   T_i = sum w g^2 / V,    S_i = sum_v (sum_v w g)^2 / (sum_v w) / V       v: the values of x_i
 //
-// Otherwise x is drawn from the population n times. For each of the first draws and each parameter i the row through x,
-// all configurations that differ from it in i alone, is listed: given the others, x_i is uniform on its row, so the
-// mean over x of the row's variance is T_i V without bias, constraints or not. Of a real range, and of a list of more
-// than twelve, nine values evenly spaced stand for the row. S_i V is the variance between levels
-// less what k levels of n draws show by chance, (k - 1) / n times the variance within (analysis of variance, one random
-// factor; Searle, Casella & McCulloch 1992, section 3.6).
+// Where all configurations are listed the rows are a partition of them, and w = 1 / n: exact. Otherwise x is drawn from
+// the population n times. For each of the first draws and each parameter i the row through x, all configurations that
+// differ from it in i alone, is listed: given the others, x_i is uniform on its row, so with w = 1 / (rows |r|) the sum
+// of T_i V is without bias, constraints or not. Of a real range, and of a list of more than twelve, nine values evenly
+// spaced stand for the row. From S_i V the sampling variance of the means of g at each v is taken off.
+//
+// Both sums are over the same points, so by Cauchy and Schwarz 0 <= S_i <= T_i holds for every sample, too: noise of
+// drawing cannot turn them round.
+//
+// The interaction of i and j is taken on rectangles, four configurations (x_i or x_i', x_j or x_j') that agree in all
+// else, as the mean of (f - f(x_i') - f(x_j') + f(x_i', x_j'))^2 / 4 / V (Fruth, Roustant & Kuhnt 2014, Journal of
+// Statistical Planning and Inference 147): where values are drawn independently that is the share of all terms of f's
+// decomposition in which both i and j occur. Where constraints leave no such rectangle there is none to tell of.
 #include "insight/sobol_indices.h"
 
 #include <algorithm>
@@ -24,6 +31,7 @@ namespace {
 constexpr std::size_t kMostLevels = 12;  // of a list; of a longer one as of a real range
 constexpr int kRealLevels = 9;           // of a real range
 constexpr int kBatches = 10;             // of the error from drawing
+constexpr int kMostRectangles = 2000;    // of a pair, of listed configurations
 
 bool has_many_values(const space::Parameter& parameter) {
   return parameter.continuous() || parameter.values.size() > kMostLevels;
@@ -45,20 +53,6 @@ std::string level_of(const space::Parameter& parameter, const space::Configurati
     ++level;
   }
   return std::to_string(level);
-}
-
-std::vector<PointSet> sets_of(std::map<std::string, PointSet>&& by_key) {
-  std::vector<PointSet> sets;
-  for (auto& [key, set] : by_key) sets.push_back(std::move(set));
-  return sets;
-}
-
-std::vector<PointSet> levels(const SobolDesign& design, const space::Parameter& parameter) {
-  std::map<std::string, PointSet> by_level;
-  for (int i = 0; i < design.population; ++i) {
-    by_level[level_of(parameter, design.points[static_cast<std::size_t>(i)], design.sampled)].push_back(i);
-  }
-  return sets_of(std::move(by_level));
 }
 
 // All but one parameter.
@@ -84,68 +78,83 @@ double mean_of(const PointSet& set, const Eigen::VectorXd& values) {
   return sum / static_cast<double>(set.size());
 }
 
-double squares_of(const PointSet& set, const Eigen::VectorXd& values) {
+double variance_of(const PointSet& set, const Eigen::VectorXd& values) {
   const double mean = mean_of(set, values);
   double sum = 0.0;
   for (const int point : set) sum += (values(point) - mean) * (values(point) - mean);
-  return sum;
+  return sum / static_cast<double>(set.size());
 }
 
-// Every kBatches-th draw, as a design of its own. Points stay where they are.
-struct Part {
-  PointSet population;
-  std::vector<SobolAxis> axes;
+// Of the values of one parameter: sums over the points that have it, with w and g as above.
+struct LevelSums {
+  double weight = 0.0, weight_squared = 0.0;
+  double effect = 0.0;          // w g
+  double effect_squared = 0.0;  // w^2 g^2
+  double cross = 0.0;           // w^2 g
+  int points = 0;
+
+  void add(double w, double g) {
+    weight += w;
+    weight_squared += w * w;
+    effect += w * g;
+    effect_squared += w * w * g * g;
+    cross += w * w * g;
+    ++points;
+  }
+  double explained() const { return effect * effect / weight; }
+  // Of the mean of g at this value, times the weight: what `explained` holds by chance, where rows are drawn.
+  double by_chance() const {
+    if (points < 2) return 0.0;
+    const double mean = effect / weight;
+    const double squares = effect_squared - 2.0 * mean * cross + mean * mean * weight_squared;
+    return squares / weight * points / (points - 1.0);
+  }
 };
 
-Part part_of(const SobolDesign& design, int batch, int batches) {
-  const auto in_batch = [&](int i) { return i % batches == batch; };
-  Part part;
-  for (int i = 0; i < design.population; ++i) {
-    if (in_batch(i)) part.population.push_back(i);
-  }
-  for (const SobolAxis& axis : design.axes) {
-    SobolAxis cut{axis.name, {}, {}};
-    for (const PointSet& level : axis.levels) {
-      PointSet kept;
-      std::copy_if(level.begin(), level.end(), std::back_inserter(kept), in_batch);
-      if (!kept.empty()) cut.levels.push_back(std::move(kept));
+struct Shares {
+  double first_order = 0.0, total = 0.0;
+};
+
+// Every `batches`-th row from `batch` on; not yet divided by the variance.
+Shares shares_of(const SobolAxis& axis, bool sampled, double population, const Eigen::VectorXd& values, int batch,
+                 int batches) {
+  std::vector<LevelSums> levels(static_cast<std::size_t>(axis.level_count));
+  Shares shares;
+  double rows = 0.0;
+  for (std::size_t r = 0; r < axis.rows.size(); ++r) rows += static_cast<int>(r) % batches == batch ? 1.0 : 0.0;
+  for (std::size_t r = 0; r < axis.rows.size(); ++r) {
+    if (static_cast<int>(r) % batches != batch) continue;
+    const PointSet& row = axis.rows[r];
+    const double mean = mean_of(row, values);
+    const double weight = 1.0 / (sampled ? rows * static_cast<double>(row.size()) : population);
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const double effect = values(row[k]) - mean;
+      shares.total += weight * effect * effect;
+      levels[static_cast<std::size_t>(axis.levels[r][k])].add(weight, effect);
     }
-    for (std::size_t row = 0; row < axis.rows.size(); ++row) {
-      if (in_batch(static_cast<int>(row))) cut.rows.push_back(axis.rows[row]);
-    }
-    part.axes.push_back(std::move(cut));
   }
-  return part;
+  for (const LevelSums& level : levels) {
+    if (level.points == 0) continue;
+    shares.first_order += level.explained() - (sampled ? level.by_chance() : 0.0);
+  }
+  shares.first_order = std::clamp(shares.first_order, 0.0, shares.total);
+  return shares;
 }
 
-SobolIndices indices_of(const PointSet& population, const std::vector<SobolAxis>& axes, bool sampled,
-                        const Eigen::VectorXd& values) {
+// Of every kBatches-th draw, or of all: batch 0 of 1.
+SobolIndices indices_of(const SobolDesign& design, const Eigen::VectorXd& values, int batch, int batches) {
+  PointSet population;
+  for (int i = batch; i < design.population; i += batches) population.push_back(i);
   SobolIndices indices;
-  const auto count = static_cast<double>(population.size());
-  const double mean = mean_of(population, values);
-  indices.variance = squares_of(population, values) / count;
-  indices.first_order = indices.total = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(axes.size()));
+  indices.variance = variance_of(population, values);
+  const auto axes = static_cast<Eigen::Index>(design.axes.size());
+  indices.first_order = indices.total = Eigen::VectorXd::Zero(axes);
   if (!(indices.variance > 0.0)) return indices;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    double between_levels = 0.0;
-    double within = 0.0;
-    for (const PointSet& level : axes[i].levels) {
-      const double deviation = mean_of(level, values) - mean;
-      between_levels += static_cast<double>(level.size()) * deviation * deviation / count;
-      within += squares_of(level, values);
-    }
-    const auto level_count = static_cast<double>(axes[i].levels.size());
-    if (sampled && count > level_count) {
-      between_levels -= (level_count - 1.0) / count * within / (count - level_count);
-    }
-    double along_rows = 0.0;
-    for (const PointSet& row : axes[i].rows) {
-      const double squares = squares_of(row, values);
-      along_rows += sampled ? squares / static_cast<double>(row.size() * axes[i].rows.size()) : squares / count;
-    }
-    const auto axis = static_cast<Eigen::Index>(i);
-    indices.first_order(axis) = std::max(between_levels, 0.0) / indices.variance;
-    indices.total(axis) = along_rows / indices.variance;
+  for (Eigen::Index i = 0; i < axes; ++i) {
+    const Shares shares = shares_of(design.axes[static_cast<std::size_t>(i)], design.sampled,
+                                    static_cast<double>(population.size()), values, batch, batches);
+    indices.first_order(i) = shares.first_order / indices.variance;
+    indices.total(i) = shares.total / indices.variance;
   }
   return indices;
 }
@@ -188,6 +197,37 @@ std::optional<space::Configuration> with_value(const space::Space& space, const 
   return moved;
 }
 
+namespace {
+
+// The rows of an axis become known with the level of each point.
+class AxisMaker {
+ public:
+  AxisMaker(const SobolDesign& design, const space::Space& space, const std::string& name)
+      : design_(design), parameter_(*space.find(name)) {
+    axis_.name = name;
+  }
+  void add(PointSet row) {
+    std::vector<int>& levels = axis_.levels.emplace_back();
+    for (const int point : row) {
+      const std::string level = level_of(parameter_, design_.points[static_cast<std::size_t>(point)], design_.sampled);
+      levels.push_back(numbers_.emplace(level, static_cast<int>(numbers_.size())).first->second);
+    }
+    axis_.rows.push_back(std::move(row));
+  }
+  SobolAxis take() {
+    axis_.level_count = static_cast<int>(numbers_.size());
+    return std::move(axis_);
+  }
+
+ private:
+  const SobolDesign& design_;
+  const space::Parameter& parameter_;
+  std::map<std::string, int> numbers_;
+  SobolAxis axis_;
+};
+
+}  // namespace
+
 SobolDesign listed_design(const space::Space& space, std::vector<space::Configuration> configurations) {
   SobolDesign design;
   design.points = std::move(configurations);
@@ -198,7 +238,9 @@ SobolDesign listed_design(const space::Space& space, std::vector<space::Configur
     for (int i = 0; i < design.population; ++i) {
       rows[rest(names, name, design.points[static_cast<std::size_t>(i)])].push_back(i);
     }
-    design.axes.push_back({name, levels(design, *space.find(name)), sets_of(std::move(rows))});
+    AxisMaker axis(design, space, name);
+    for (auto& [key, row] : rows) axis.add(std::move(row));
+    design.axes.push_back(axis.take());
   }
   return design;
 }
@@ -211,7 +253,7 @@ SobolDesign sampled_design(const space::Space& space, const std::function<space:
   for (int i = 0; i < size.population; ++i) design.points.push_back(draw());
   for (const std::string& name : free_parameters(space)) {
     const space::Parameter& parameter = *space.find(name);
-    SobolAxis axis{name, levels(design, parameter), {}};
+    AxisMaker axis(design, space, name);
     for (int i = 0; i < size.rows; ++i) {
       const space::Configuration drawn = design.points[static_cast<std::size_t>(i)];
       PointSet row;
@@ -226,16 +268,108 @@ SobolDesign sampled_design(const space::Space& space, const std::function<space:
         design.points.push_back(std::move(*moved));
       }
       if (row.empty()) row.push_back(i);
-      axis.rows.push_back(std::move(row));
+      axis.add(std::move(row));
     }
-    design.axes.push_back(std::move(axis));
+    design.axes.push_back(axis.take());
   }
   return design;
 }
 
+namespace {
+
+// Where each point lies on an axis: its row and its place there.
+struct RowPlace {
+  int row = -1;
+  int place = 0;
+};
+
+std::vector<RowPlace> places_on(const SobolDesign& design, const SobolAxis& axis) {
+  std::vector<RowPlace> places(design.points.size());
+  for (std::size_t r = 0; r < axis.rows.size(); ++r) {
+    for (std::size_t k = 0; k < axis.rows[r].size(); ++k) {
+      places[static_cast<std::size_t>(axis.rows[r][k])] = {static_cast<int>(r), static_cast<int>(k)};
+    }
+  }
+  return places;
+}
+
+int one_of(const PointSet& set, Rng& rng) { return set[rng.below(set.size())]; }
+
+// Of listed configurations: the fourth corner is the point of the row of i through x_j' that has the level of x_i'.
+std::vector<Rectangle> listed_rectangles(const SobolDesign& design, const SobolAxis& a, const SobolAxis& b, Rng& rng) {
+  const std::vector<RowPlace> on_a = places_on(design, a);
+  const std::vector<RowPlace> on_b = places_on(design, b);
+  std::vector<Rectangle> rectangles;
+  for (int i = 0; i < kMostRectangles; ++i) {
+    const auto corner = static_cast<int>(rng.below(static_cast<std::uint64_t>(design.population)));
+    const RowPlace at_a = on_a[static_cast<std::size_t>(corner)];
+    const RowPlace at_b = on_b[static_cast<std::size_t>(corner)];
+    const PointSet& row_a = a.rows[static_cast<std::size_t>(at_a.row)];
+    const std::size_t k = rng.below(row_a.size());
+    const int other_b = one_of(b.rows[static_cast<std::size_t>(at_b.row)], rng);
+    const int level = a.levels[static_cast<std::size_t>(at_a.row)][k];
+    const auto row_of_other = static_cast<std::size_t>(on_a[static_cast<std::size_t>(other_b)].row);
+    const std::vector<int>& levels = a.levels[row_of_other];
+    const auto found = std::find(levels.begin(), levels.end(), level);
+    if (found == levels.end()) continue;
+    rectangles.push_back(
+        {corner, row_a[k], other_b, a.rows[row_of_other][static_cast<std::size_t>(found - levels.begin())]});
+  }
+  return rectangles;
+}
+
+// Of drawn ones: x_i' and x_j' are on the rows through the same draw, and the fourth corner is a new point.
+std::vector<Rectangle> sampled_rectangles(const space::Space& space, const space::Space::Predicate& contains,
+                                          SobolDesign& design, std::size_t axis_a, std::size_t axis_b, Rng& rng) {
+  std::vector<Rectangle> rectangles;
+  const std::string name = design.axes[axis_b].name;
+  for (std::size_t r = 0; r < design.axes[axis_a].rows.size(); ++r) {
+    const int a = one_of(design.axes[axis_a].rows[r], rng);
+    const int b = one_of(design.axes[axis_b].rows[r], rng);
+    const space::Value* value = design.points[static_cast<std::size_t>(b)].find(name);
+    if (value == nullptr) continue;
+    std::optional<space::Configuration> both =
+        with_value(space, design.points[static_cast<std::size_t>(a)], name, *value);
+    if (!both || !contains(*both)) continue;
+    rectangles.push_back({static_cast<int>(r), a, b, static_cast<int>(design.points.size())});
+    design.points.push_back(std::move(*both));
+  }
+  return rectangles;
+}
+
+}  // namespace
+
+void add_pairs(const space::Space& space, const space::Space::Predicate& contains,
+               const std::vector<std::string>& names, SobolDesign& design, Rng& rng) {
+  constexpr std::size_t kFewestRectangles = 20;
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < design.axes.size(); ++i) {
+    if (std::find(names.begin(), names.end(), design.axes[i].name) != names.end()) chosen.push_back(i);
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    for (std::size_t j = i + 1; j < chosen.size(); ++j) {
+      SobolPair pair{chosen[i], chosen[j], {}};
+      pair.rectangles = design.sampled ? sampled_rectangles(space, contains, design, chosen[i], chosen[j], rng)
+                                       : listed_rectangles(design, design.axes[chosen[i]], design.axes[chosen[j]], rng);
+      if (pair.rectangles.size() >= kFewestRectangles) design.pairs.push_back(std::move(pair));
+    }
+  }
+}
+
 SobolIndices sobol_indices(const SobolDesign& design, const Eigen::VectorXd& values) {
-  const Part all = part_of(design, 0, 1);
-  return indices_of(all.population, all.axes, design.sampled, values);
+  SobolIndices indices = indices_of(design, values, 0, 1);
+  indices.pairs = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(design.pairs.size()));
+  if (!(indices.variance > 0.0)) return indices;
+  for (std::size_t i = 0; i < design.pairs.size(); ++i) {
+    double sum = 0.0;
+    for (const Rectangle& r : design.pairs[i].rectangles) {
+      const double interaction = values(r.corner) - values(r.other_a) - values(r.other_b) + values(r.both);
+      sum += 0.25 * interaction * interaction;
+    }
+    const double mean = sum / static_cast<double>(design.pairs[i].rectangles.size());
+    indices.pairs(static_cast<Eigen::Index>(i)) = mean / indices.variance;
+  }
+  return indices;
 }
 
 double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values) {
@@ -243,8 +377,7 @@ double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values) 
   const auto axes = static_cast<Eigen::Index>(design.axes.size());
   Eigen::MatrixXd each(2 * axes, kBatches);
   for (int batch = 0; batch < kBatches; ++batch) {
-    const Part part = part_of(design, batch, kBatches);
-    const SobolIndices indices = indices_of(part.population, part.axes, true, values);
+    const SobolIndices indices = indices_of(design, values, batch, kBatches);
     each.col(batch) << indices.first_order, indices.total;
   }
   const Eigen::ArrayXXd deviations = (each.colwise() - each.rowwise().mean()).array();

@@ -15,8 +15,21 @@ using PointSet = std::vector<int>;
 
 struct SobolAxis {
   std::string name;
-  std::vector<PointSet> levels;  ///< the population, by the value of this parameter
-  std::vector<PointSet> rows;    ///< configurations that differ in this parameter alone, all that there are
+  std::vector<PointSet> rows;            ///< configurations that differ in this parameter alone, all that there are
+  std::vector<std::vector<int>> levels;  ///< of each point of each row which value of this parameter it has
+  int level_count = 0;
+};
+
+/// Four configurations that agree in all but two parameters, as indices into SobolDesign::points.
+struct Rectangle {
+  int corner = 0;
+  int other_a = 0;  ///< the first parameter has another value
+  int other_b = 0;  ///< the second one has
+  int both = 0;
+};
+struct SobolPair {
+  std::size_t a = 0, b = 0;  ///< indices into SobolDesign::axes
+  std::vector<Rectangle> rectangles;
 };
 
 /// At which configurations a function must be known, and how its values are put together.
@@ -25,6 +38,7 @@ struct SobolDesign {
   int population = 0;    ///< points [0, population) stand for all configurations, with equal weights
   bool sampled = false;  ///< drawn with replacement; else all of them, and rows are a partition of them
   std::vector<SobolAxis> axes;
+  std::vector<SobolPair> pairs;  ///< add_pairs
 };
 
 /// Names of the parameters that may vary by themselves: not gradient_accumulation_steps where it follows the
@@ -42,10 +56,17 @@ struct SampleSize {
 SobolDesign sampled_design(const space::Space& space, const std::function<space::Configuration()>& draw,
                            const space::Space::Predicate& contains, const SampleSize& size = {});
 
+/// Adds all pairs of the named parameters with rectangles that are drawn at random, and the points that those need.
+/// Pairs that constraints leave next to no rectangles are left out.
+void add_pairs(const space::Space& space, const space::Space::Predicate& contains,
+               const std::vector<std::string>& names, SobolDesign& design, Rng& rng);
+
+/// See importance.cpp. All but the variance are shares of it.
 struct SobolIndices {
   double variance = 0.0;        ///< of the function over the population
-  Eigen::VectorXd first_order;  ///< one an axis
+  Eigen::VectorXd first_order;  ///< one an axis; never above its total
   Eigen::VectorXd total;
+  Eigen::VectorXd pairs;  ///< one a pair: the interaction of both, those with third parameters in it
 };
 /// `values`: one a point.
 SobolIndices sobol_indices(const SobolDesign& design, const Eigen::VectorXd& values);

@@ -24,6 +24,8 @@ std::string figure(const Figure& figure) {
   if (!figure.says.empty()) html += fmt::format("<div class=\"says\">{}</div>\n", figure.says);
   if (!figure.table.empty())
     html += fmt::format("<details><summary>As a table</summary>\n{}</details>\n", figure.table);
+  if (!figure.every_trial.empty())
+    html += fmt::format("<details><summary>Every trial</summary>\n{}</details>\n", figure.every_trial);
   return html + "</figure>\n";
 }
 

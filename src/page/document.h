@@ -15,8 +15,9 @@ struct Section {
 struct Figure {
   std::string title;  ///< text
   std::string picture;
-  std::string says;   ///< below it; "": nothing
-  std::string table;  ///< the numbers behind it, folded; "": none
+  std::string says;              ///< below it; "": nothing
+  std::string table;             ///< the numbers behind it, folded; "": none
+  std::string every_trial = {};  ///< a table with a row for each trial, folded; "": none
 };
 std::string figure(const Figure& figure);
 /// Figures side by side where there is room; "" where none has markup.

@@ -1,4 +1,5 @@
-// What a page does beside being read: copies text, sorts and filters tables, brushes parallel coordinates.
+// What a page does beside being read: copies text, sorts and filters tables, draws the bar of a
+// chosen trial, brushes parallel coordinates.
 'use strict';
 document.documentElement.classList.add('scripted');
 
@@ -57,6 +58,43 @@ for (const input of document.querySelectorAll('input[data-filters]')) {
       if (!row.hidden) ++shown;
     }
     count.textContent = `${shown} of ${table.tBodies[0].rows.length} trials`;
+  });
+}
+
+// Draws the bar of the trial that is chosen from the numbers of a table: trial, mark, whole, then its parts.
+for (const select of document.querySelectorAll('select[data-picks]')) {
+  const table = document.getElementById(select.dataset.picks);
+  const drawing = select.closest('.picker').querySelector('svg');
+  const styles = select.dataset.styles.split(',');
+  const [left, width, most] = ['left', 'width', 'most'].map((name) => Number(select.dataset[name]));
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const row of table.tBodies[0].rows) select.add(new Option(row.cells[0].textContent, row.sectionRowIndex));
+  const add = (tag, attributes, text) => {
+    const shape = document.createElementNS(drawing.namespaceURI, tag);
+    for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value);
+    if (text) shape.textContent = text;
+    drawing.append(shape);
+    return shape;
+  };
+  const place = (value) => left + width * Math.min(1, value / most);
+  select.addEventListener('change', () => {
+    drawing.replaceChildren();
+    const cells = select.value === '' ? [] : [...table.tBodies[0].rows[select.value].cells].map((c) => c.textContent);
+    const says = cells.length === 0 ? 'none' : `trial ${cells[0]}: ${names[2]} ${cells[2]}` +
+        (cells[1] === '' ? '' : `, ${names[1]} ${cells[1]}`);
+    drawing.setAttribute('aria-label', `The trial that is chosen: ${says}`);
+    if (cells.length === 0) return;
+    add('text', {x: left, y: 13}, says);
+    let sum = 0;
+    styles.forEach((style, i) => {
+      const from = place(sum);
+      sum += Number(cells[3 + i]);
+      const part = add('rect', {x: from, y: 18, width: place(sum) - from, height: 16, class: style});
+      const tip = document.createElementNS(drawing.namespaceURI, 'title');
+      tip.textContent = `${names[3 + i]}: ${cells[3 + i]}`;
+      part.append(tip);
+    });
+    if (cells[1] !== '') add('path', {d: `M${place(Number(cells[1]))} 18l6 8l-6 8l-6 -8z`, class: 'measured'});
   });
 }
 

@@ -68,18 +68,59 @@ Table importance_table(const insight::Importance& importance) {
   return table;
 }
 
+Table pairs_table(const insight::Importance& importance) {
+  Table table{"pairs", {{"pair", "pair"}, {"interaction", "interaction", true}}, {}, {}};
+  for (const insight::PairImportance& pair : importance.pairs) {
+    table.rows.push_back({text_cell(pair.a + " and " + pair.b), index_cell(pair.interaction)});
+  }
+  return table;
+}
+
+bool is_told(const insight::PairImportance& pair) {
+  constexpr double kLeastShare = 0.02;
+  constexpr double kSurelyAbove = 0.005;
+  return pair.interaction.value >= kLeastShare && pair.interaction.lower_95 >= kSurelyAbove;
+}
+
+std::string pair_sentence(const insight::Importance& importance) {
+  if (importance.pairs.empty()) return "";
+  std::vector<std::string> told;
+  for (const insight::PairImportance& pair : importance.pairs) {
+    if (is_told(pair) && told.size() < kMostSentences)
+      told.push_back(fmt::format("{} and {} ({})", pair.a, pair.b, index_text(pair.interaction)));
+  }
+  if (!told.empty()) return "they depend on each other's values: " + join(told, "; ");
+  const insight::PairImportance& largest = importance.pairs.front();
+  return fmt::format(
+      "no two parameters clearly depend on each other's values; the largest interaction is that of {} and {}, {}",
+      largest.a, largest.b, index_text(largest.interaction));
+}
+
+namespace {
+
+// "zero_stage (0 against 1, 2)": what was compared, since other values may well have an effect.
+std::string compared_text(const insight::Effect& effect) {
+  constexpr std::size_t kMostValues = 4;
+  std::string others;
+  for (const space::Value& value : effect.compared) others += (others.empty() ? "" : ", ") + short_value_text(value);
+  if (effect.compared.size() > kMostValues) others = fmt::format("{} other values", effect.compared.size());
+  return fmt::format("{} ({} against {})", effect.parameter, short_value_text(effect.best), others);
+}
+
+}  // namespace
+
 std::vector<std::string> effect_sentences(const session::Session& session, const insight::Importance& importance) {
   std::vector<std::string> sentences;
   std::vector<std::string> unclear;
   for (const insight::Effect& effect : importance.effects) {
     const bool tells = std::max(effect.factor, 1.0 / effect.factor) >= kLeastTold;
     if (!effect.clear() || !tells) {
-      unclear.push_back(effect.parameter);
+      unclear.push_back(compared_text(effect));
     } else if (sentences.size() < kMostSentences) {
       sentences.push_back(sentence(session.objective, effect));
     }
   }
-  if (!unclear.empty()) sentences.push_back("no clear effect there: " + join(unclear, ", "));
+  if (!unclear.empty()) sentences.push_back("no clear effect of another value there: " + join(unclear, ", "));
   return sentences;
 }
 

@@ -10,7 +10,7 @@
 //
 //   for (const ExportFormat& format : export_formats()) {
 //     const Export made = format.make(run, directory);
-//     for (const ExportedFile& file : made.files) write_atomically(directory / file.name, file.text);
+//     for (const ExportedFile& file : made.files) write_derived(directory / file.name, file.text);
 //   }
 namespace krigtune::result {
 

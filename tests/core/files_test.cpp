@@ -62,6 +62,18 @@ TEST_F(Files, ThatAreOnlyInformationEndNothing) {
   EXPECT_EQ(read_text(directory_ / "a"), "text");
 }
 
+TEST_F(Files, ThatCanBeMadeAgainAreReplacedLikeAnyOther) {
+  write_derived(directory_ / "a", "old text");
+  std::ifstream reader(directory_ / "a");
+  write_derived(directory_ / "a", "new");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), "old text");
+  EXPECT_EQ(read_text(directory_ / "a"), "new");
+  EXPECT_EQ(entries(), 1) << "no temporary file stays behind";
+  EXPECT_THROW(write_derived(directory_ / "nowhere" / "a", "text"), EnvironmentError);
+  EXPECT_NO_THROW(sync_file_system(directory_));
+  EXPECT_THROW(sync_file_system(directory_ / "nowhere"), EnvironmentError);
+}
+
 TEST_F(Files, ThatAreNotThereAreTheUsersError) {
   EXPECT_THROW(read_text(directory_ / "a"), UserError);
   EXPECT_THROW(read_text(directory_), UserError);

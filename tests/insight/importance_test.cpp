@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "insight/importance.h"
@@ -127,22 +128,28 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
   const insight::SobolIndices indices = exact_indices(session.space, function);
   // By the definitions, with a and b of 0 ... 5 - a.
   double mean = 0.0;
+  std::array<double, 6> mean_of_square{};  // of a, given b
   for (int a = 0; a <= 5; ++a) {
-    for (int b = 0; b <= 5 - a; ++b) mean += (a * a + b) / 21.0;
+    for (int b = 0; b <= 5 - a; ++b) {
+      mean += (a * a + b) / 21.0;
+      mean_of_square.at(static_cast<std::size_t>(b)) += a * a / (6.0 - b);
+    }
   }
   double variance = 0.0;
-  double given_a = 0.0;
+  double by_a = 0.0;      // what a changes whatever b is
   double within_a = 0.0;  // a known: what b changes
   for (int a = 0; a <= 5; ++a) {
     const double mean_of_b = (5 - a) / 2.0;
-    given_a += (6 - a) / 21.0 * std::pow(a * a + mean_of_b - mean, 2);
+    double effect = 0.0;
     for (int b = 0; b <= 5 - a; ++b) {
       variance += std::pow(a * a + b - mean, 2) / 21.0;
       within_a += std::pow(b - mean_of_b, 2) / 21.0;
+      effect += (a * a - mean_of_square.at(static_cast<std::size_t>(b))) / (6.0 - a);
     }
+    by_a += (6 - a) / 21.0 * effect * effect;
   }
   EXPECT_NEAR(indices.variance, variance, 1e-12);
-  EXPECT_NEAR(indices.first_order(0), given_a / variance, 1e-14);
+  EXPECT_NEAR(indices.first_order(0), by_a / variance, 1e-14);
   EXPECT_NEAR(indices.total(1), within_a / variance, 1e-14);
   Rng rng(1, 0);
   const insight::SobolDesign sampled = insight::sampled_design(
@@ -150,6 +157,65 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
   const Eigen::VectorXd values = values_of(sampled.points, function);
   EXPECT_LE(std::abs(insight::sobol_indices(sampled, values).total(1) - within_a / variance),
             3.0 * insight::sampling_error(sampled, values));
+}
+
+// Values that are tied by constraints, and functions of them that are drawn at random: the seeds are these.
+TEST(SobolIndices, OfAParameterAloneAreNeverAboveItsTotal) {
+  for (const std::uint64_t seed : {11U, 12U, 13U, 14U, 15U}) {
+    session::Session session =
+        plain_session(R"({"a": {"min": 0, "max": 5}, "b": {"min": 0, "max": 5}, "c": {"min": 0, "max": 3}})");
+    session.space.restrict_to([](const space::Configuration& c) { return number(c, "a") + number(c, "b") <= 5.0; });
+    Rng rng(seed, 0);
+    const Eigen::Vector4d weights(rng.normal(), rng.normal(), rng.normal(), 0.2 * rng.normal());
+    const Function function = [&](const space::Configuration& c) {
+      const double a = number(c, "a"), b = number(c, "b"), z = number(c, "c");
+      return weights(0) * a + weights(1) * b * b + weights(2) * z + weights(3) * a * z;
+    };
+    const insight::SobolIndices exact = exact_indices(session.space, function);
+    const insight::SobolDesign design = insight::sampled_design(
+        session.space, [&] { return session.space.sample(rng); }, [](const space::Configuration&) { return true; },
+        {60, 15});
+    const insight::SobolIndices drawn = insight::sobol_indices(design, values_of(design.points, function));
+    for (const insight::SobolIndices& indices : {exact, drawn}) {
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_GE(indices.first_order(i), 0.0) << "seed " << seed;
+        EXPECT_LE(indices.first_order(i), indices.total(i)) << "seed " << seed;
+      }
+    }
+  }
+}
+
+// Of the product of three factors the terms that hold both i and j are v_i v_j (1 + v_k); of a sum there are none.
+TEST(SobolIndices, OfPairsAreTheirTermsOfTheDecomposition) {
+  const session::Session session =
+      plain_session(R"({"a": {"min": 0, "max": 3}, "b": {"min": 0, "max": 4}, "c": {"min": 0, "max": 2}})");
+  const Function product = [](const space::Configuration& c) {
+    return (1.0 + 0.5 * (number(c, "a") - 1.5)) * (1.0 + 0.3 * (number(c, "b") - 2.0)) *
+           (1.0 + 0.4 * (number(c, "c") - 1.0));
+  };
+  const Function sum = [](const space::Configuration& c) { return number(c, "a") + 2.0 * number(c, "b"); };
+  const std::array<double, 3> v = {0.25 * 15.0 / 12.0, 0.09 * 24.0 / 12.0, 0.16 * 8.0 / 12.0};
+  const double variance = (1.0 + v[0]) * (1.0 + v[1]) * (1.0 + v[2]) - 1.0;
+  Rng rng(5, 0);
+  insight::SobolDesign exact = insight::listed_design(session.space, all_of(session.space));
+  insight::SobolDesign drawn = insight::sampled_design(
+      session.space, [&] { return session.space.sample(rng); }, [](const space::Configuration&) { return true; },
+      {4000, 2000});
+  for (insight::SobolDesign* design : {&exact, &drawn}) {
+    insight::add_pairs(
+        session.space, [](const space::Configuration&) { return true; }, {"a", "b", "c"}, *design, rng);
+    ASSERT_EQ(design->pairs.size(), 3U);
+    const insight::SobolIndices indices = insight::sobol_indices(*design, values_of(design->points, product));
+    const insight::SobolIndices none = insight::sobol_indices(*design, values_of(design->points, sum));
+    for (std::size_t p = 0; p < 3; ++p) {
+      const std::size_t a = design->pairs[p].a;
+      const std::size_t b = design->pairs[p].b;
+      const double truth = v.at(a) * v.at(b) * (1.0 + v.at(3 - a - b)) / variance;
+      // 2000 rectangles, whose squares deviate from their mean by about twice that.
+      EXPECT_NEAR(indices.pairs(static_cast<Eigen::Index>(p)) / truth, 1.0, 0.15) << a << b;
+      EXPECT_LE(none.pairs(static_cast<Eigen::Index>(p)), 1e-25) << a << b;
+    }
+  }
 }
 
 TEST(PosteriorDraws, HaveThePosteriorsCovariance) {
@@ -204,8 +270,14 @@ TEST_F(ImportanceOfParameters, IsThatOfTheFunctionThatWasMeasured) {
   EXPECT_EQ(found->parameters[1].name, "b");
   EXPECT_NEAR(found->parameters[1].total.value, b / (a + b), 0.03);
   EXPECT_LE(found->parameters[2].total.value, 0.02);
+  ASSERT_EQ(found->pairs.size(), 3U);
+  for (const insight::PairImportance& pair : found->pairs) {
+    EXPECT_LE(pair.interaction.value, 0.02) << "the logarithm of a product has no interactions";
+    EXPECT_LE(pair.interaction.value, pair.interaction.upper_95) << pair.a << pair.b;
+  }
   for (const insight::ParameterImportance& parameter : found->parameters) {
     EXPECT_LE(parameter.total.lower_95, parameter.total.value) << parameter.name;
+    EXPECT_LE(parameter.first_order.value, parameter.total.value) << parameter.name;
     EXPECT_LE(parameter.total.value, parameter.total.upper_95) << parameter.name;
   }
 }

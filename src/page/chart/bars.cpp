@@ -100,6 +100,26 @@ std::string bars(const Bars& bars) {
          bars_legend(bars, names);
 }
 
+std::string bar_picker(const Bars& bars, const std::string& table_id, const std::vector<std::string>& parts) {
+  const std::vector<std::string> names = part_names(bars);
+  std::string styles;
+  for (const std::string& part : parts) {
+    const auto place = static_cast<std::size_t>(std::find(names.begin(), names.end(), part) - names.begin());
+    styles += (styles.empty() ? "" : ",") + part_style(place);
+  }
+  const std::string choice = element("select",
+                                     {{"data-picks", table_id},
+                                      {"data-styles", styles},
+                                      {"data-most", fmt::format("{:.6g}", bars.axis.max)},
+                                      {"data-left", fmt::format("{:.0f}", kBarsLeft)},
+                                      {"data-width", fmt::format("{:.0f}", kBarsRight - kBarsLeft)}},
+                                     "<option value=\"\">none</option>");
+  return fmt::format(
+      "<div class=\"needs-script picker\"><label>Another trial on this scale: {}</label>\n<svg viewBox=\"0 0 {:.0f} "
+      "{:.0f}\" role=\"img\" class=\"chart\" aria-label=\"The trial that is chosen: none\"></svg></div>\n",
+      choice, kBarsWidth, kRow);
+}
+
 std::string intervals(const Intervals& intervals) {
   std::string content = ticks(intervals.axis, intervals.intervals.size());
   for (std::size_t row = 0; row < intervals.intervals.size(); ++row) {

@@ -92,8 +92,12 @@ std::string line(const Chart& chart, const Line& line) {
     around.insert(around.end(), below.rbegin(), below.rend());
     text += fmt::format("<polygon points=\"{}\" class=\"band f{}\"/>\n", text_of(around), line.hue);
   }
-  return text + fmt::format("<polyline points=\"{}\" class=\"line s{}{}\"/>\n", text_of(path_of(chart, line, line.y)),
-                            line.hue, line.dashed ? " dashed" : "");
+  const std::vector<PlaceOnPage> path = path_of(chart, line, line.y);
+  text += fmt::format("<polyline points=\"{}\" class=\"line s{}{}\"/>\n", text_of(path), line.hue,
+                      line.dashed ? " dashed" : "");
+  if (line.at_end.empty() || path.empty()) return text;
+  constexpr double kAbove = 5.0;
+  return text + svg::words(path.back().x, std::max(path.back().y - kAbove, kTop + 10.0), "end", line.at_end, "halo");
 }
 
 // Around (x, y).

@@ -36,6 +36,7 @@ struct Line {
   bool dashed = false;
   std::vector<double> low = {};  ///< empty: no band
   std::vector<double> high = {};
+  std::string at_end = {};  ///< written where it ends: what tells it from others without its hue
 };
 
 /// A drawing of two axes. Places outside the axes are drawn at their ends.
@@ -76,6 +77,10 @@ struct Bars {
   std::string mark_name = {};
 };
 std::string bars(const Bars& bars);
+/// A choice of trials, and a bar on the scale of `bars` of the one that is chosen: needs the script, and the table with
+/// that id, which has the numbers without it. Its columns are: trial, the mark (or an empty cell), the whole, then
+/// `parts` in their order, by the names that `bars` has them by.
+std::string bar_picker(const Bars& bars, const std::string& table_id, const std::vector<std::string>& parts);
 
 /// Horizontal intervals with a point each, one below the other.
 struct Interval {
@@ -89,6 +94,23 @@ struct Intervals {
   std::vector<Interval> intervals;
 };
 std::string intervals(const Intervals& intervals);
+
+/// A cell of a heat map.
+struct HeatCell {
+  std::optional<double> share = std::nullopt;  ///< of the shade: 0 (worst) to 1 (best); empty: not shaded
+  std::string text;                            ///< written in it
+  std::string tip = {};
+  bool marked = false;  ///< with a thick border
+};
+/// Two parameters against each other.
+struct HeatMap {
+  std::string title;
+  std::string description;
+  std::string x_title, y_title;
+  std::vector<std::string> columns, rows;
+  std::vector<std::vector<HeatCell>> cells;  ///< by row, as many as rows and columns
+};
+std::string heat_map(const HeatMap& map);
 
 /// Lines across several axes, a line for each trial.
 struct ParallelAxis {

@@ -108,7 +108,9 @@ std::string table_cell(const std::string& cell) {
 }  // namespace
 
 std::string table(const HtmlTable& table) {
-  std::string html = "<div class=\"scroll\" role=\"group\" aria-label=\"Table\" tabindex=\"0\"><table>\n";
+  const std::string id = table.id.empty() ? "" : fmt::format(" id=\"{}\" class=\"numbers\"", escaped(table.id));
+  std::string html =
+      fmt::format("<div class=\"scroll\" role=\"group\" aria-label=\"Table\" tabindex=\"0\"><table{}>\n", id);
   if (!table.caption.empty()) html += fmt::format("<caption>{}</caption>\n", escaped(table.caption));
   html += "<thead><tr>";
   for (const std::string& column : table.columns) html += fmt::format("<th scope=\"col\">{}</th>", column);
@@ -116,7 +118,9 @@ std::string table(const HtmlTable& table) {
   for (const std::vector<std::string>& row : table.rows) {
     html += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      html += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", row[i]) : table_cell(row[i]);
+      html += i == 0             ? fmt::format("<th scope=\"row\">{}</th>", row[i])
+              : table.id.empty() ? table_cell(row[i])
+                                 : fmt::format("<td>{}</td>", row[i]);
     }
     html += "</tr>\n";
   }

@@ -36,6 +36,7 @@ struct HtmlTable {
   std::string caption;  ///< text
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
+  std::string id = {};  ///< of an element that the script reads; its cells are numbers and have no classes
 };
 std::string table(const HtmlTable& table);
 

@@ -48,7 +48,9 @@ std::string change_table(const RunFacts& facts) {
   if (best.changes.each.empty()) return "";
   const std::string before =
       facts.session().baseline ? "yours" : fmt::format("trial {}", facts.best()->reference_trial);
-  HtmlTable changes{"What changes", {"parameter", before, "best", "this change alone"}, {}};
+  HtmlTable changes{"What changes. Alone: the best against itself with this one value taken back",
+                    {"parameter", before, "best", "this change alone"},
+                    {}};
   const auto text = [](const std::optional<space::Value>& value) {
     return value ? element("code", user_text(space::to_string(*value)))
                  : std::string("<span class=\"soft\">none</span>");
@@ -58,6 +60,40 @@ std::string change_table(const RunFacts& facts) {
                             escaped(report::change_sentence(facts.objective(), change))});
   }
   return table(changes);
+}
+
+// "gpt2-1.5b, 1.56 billion parameters", or its sizes.
+std::string model_text(const workload::Workload& workload) {
+  constexpr double kMillion = 1e6, kBillion = 1e9;
+  const workload::ModelSpec& model = workload.model;
+  std::string name = fmt::format("a model of {} layers, {} wide,", model.layers, model.hidden);
+  for (const std::string& preset : workload::model_preset_names()) {
+    workload::ModelSpec other = workload::model_preset(preset);
+    other.seq_len = model.seq_len;
+    other.attention = model.attention;
+    other.dropout = model.dropout;
+    if (other == model) name = preset + ",";
+  }
+  const auto parameters = static_cast<double>(workload::parameter_count(model));
+  const bool is_large = parameters >= kBillion;
+  return fmt::format("{} {:.3g} {} parameters, sequences of {}, {}", name,
+                     parameters / (is_large ? kBillion : kMillion), is_large ? "billion" : "million", model.seq_len,
+                     workload::to_string(workload.precision));
+}
+
+// Of whom the figures are: the model, and the machines. "": the session says neither.
+std::string subject(const RunFacts& facts) {
+  const session::Session& session = facts.session();
+  const workload::ClusterSpec& cluster = session.cluster;
+  std::string text = session.workload ? "for " + model_text(*session.workload) : "";
+  if (!session.workload && cluster.is_local() && !runner::traits_of(session.runner).runs_programs) return "";
+  const std::string device = !cluster.is_local() ? cluster.gpu : cluster.measured ? "CPU" : "this machine";
+  text += fmt::format("{}on {} rank{} of {}", text.empty() ? "" : ", ", cluster.ranks(),
+                      cluster.ranks() == 1 ? "" : "s", device);
+  if (cluster.measured && !cluster.measured->key.processor.empty())
+    text += fmt::format(" ({}, {} cores)", cluster.measured->key.processor, cluster.measured->key.cores);
+  if (cluster.nodes > 1) text += fmt::format(", {} nodes", cluster.nodes);
+  return text;
 }
 
 double gpu_hours(const RunFacts& facts) {
@@ -140,6 +176,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   const auto add = [&](const std::string& text) {
     if (!text.empty()) items.push_back(escaped(sentence(text)));
   };
+  add(subject(facts));
   add(emulated(facts));
   add(measured(facts));
   if (const auto next = result::runner_up(run); next && next->within_noise) {

@@ -36,10 +36,10 @@ std::string importance_figure(const insight::Importance& importance) {
   }
   drawing.description = "The largest first; the table below has the numbers";
   const std::string says =
-      escaped(fmt::format("1 means that nothing else matters. {} Where parameters depend on each other (a kept batch, "
-                          "what fits), one alone may seem to explain more than in total.",
-                          sentence(report::importance_note(importance))));
-  return figure({drawing.title, intervals(drawing), says, importance_numbers(importance)});
+      escaped(fmt::format("1 means that nothing else matters. {} In the table: alone is the part that is the same "
+                          "whatever the others are, interaction what neither of two explains without the other. {}",
+                          sentence(report::importance_note(importance)), sentence(report::pair_sentence(importance))));
+  return figure({drawing.title, intervals(drawing), says, importance_numbers(importance) + pair_numbers(importance)});
 }
 
 /// Values of one parameter, the rest as in the best configuration.
@@ -155,11 +155,17 @@ std::string effects(const RunFacts& facts) {
     sentences.push_back(escaped(page::sentence(sentence)));
   }
   std::vector<std::string> all = {importance_figure(*importance)};
+  for (std::string& pair : pair_figures(facts)) all.push_back(std::move(pair));
+  const std::size_t most = all.size() + kMostSlices;
   for (const insight::ParameterImportance& one : importance->parameters) {
-    if (all.size() > kMostSlices) break;
+    if (all.size() == most) break;
     if (const std::optional<Slice> slice = slice_of(facts, one.name)) all.push_back(slice_figure(facts, *slice));
   }
-  return list(sentences) + figures(all);
+  const char* const what =
+      "Neighbours of the recommended configuration: one parameter has another value, all others stay as they are. "
+      "(What "
+      "changes against yours, in the answer above, compares with your values only, whatever goes along with them.)";
+  return (sentences.empty() ? "" : paragraph(what)) + list(sentences) + figures(all);
 }
 
 }  // namespace krigtune::page

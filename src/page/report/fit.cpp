@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/statistics.h"
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
@@ -40,6 +41,19 @@ std::vector<Predicted> predicted_trials(const RunFacts& facts) {
   return all;
 }
 
+// How wide the intervals are says less than how far the middle was off. "": values of both signs have no quotient.
+std::string typical_error(const std::vector<Predicted>& all) {
+  constexpr double kPercentError = 100.0;
+  std::vector<double> errors;
+  for (const Predicted& one : all) {
+    if (!(one.measured > 0.0) || !(one.median > 0.0)) return "";
+    errors.push_back(std::abs(one.median / one.measured - 1.0));
+  }
+  std::sort(errors.begin(), errors.end());
+  return fmt::format(" Half of the predictions were off by {:.2g} % or less, nine of ten by {:.2g} % or less.",
+                     kPercentError * quantile(errors, 0.5), kPercentError * quantile(errors, 0.9));
+}
+
 std::string calibration(const std::vector<Predicted>& all) {
   const auto held = std::count_if(all.begin(), all.end(), [](const Predicted& one) { return one.holds(); });
   std::string text = fmt::format(
@@ -47,6 +61,7 @@ std::string calibration(const std::vector<Predicted>& all) {
       "was stated then.",
       all.size(), held);
   // Where intervals hold as they say, the count is binomial: two of its deviations below the mean is rare.
+  text += typical_error(all);
   const double n = static_cast<double>(all.size());
   const double expected = 0.9 * n;
   const bool too_few = static_cast<double>(held) < expected - 2.0 * std::sqrt(0.09 * n);

@@ -7,15 +7,14 @@
 #include "page/document.h"
 #include "page/html/html.h"
 #include "page/plan/memory_bars.h"
-#include "page/report/chosen.h"
 #include "page/report/sections.h"
+#include "page/report/trial_bars.h"
 #include "report/labels.h"
 
 namespace krigtune::page {
 namespace {
 
 constexpr std::size_t kMostMemoryBars = 6;
-constexpr double kLeastShown = 0.002;  // of the largest bar: thinner parts cannot be seen
 
 MemoryUnit unit_of(const RunFacts& facts) {
   constexpr double kLeastGib = 2.0;
@@ -26,49 +25,42 @@ MemoryUnit unit_of(const RunFacts& facts) {
   return largest >= kLeastGib ? MemoryUnit() : MemoryUnit{"MiB", 1024.0 * 1024.0};
 }
 
-void drop_thin_parts(Bars& drawing, double longest) {
-  const auto is_thin = [&](const std::string& name) {
-    return std::all_of(drawing.bars.begin(), drawing.bars.end(), [&](const Bar& bar) {
-      return std::all_of(bar.parts.begin(), bar.parts.end(),
-                         [&](const BarPart& part) { return part.name != name || part.size < kLeastShown * longest; });
-    });
-  };
-  for (std::size_t i = drawing.bars.front().parts.size(); i-- > 0;) {
-    if (!is_thin(drawing.bars.front().parts[i].name)) continue;
-    for (Bar& bar : drawing.bars) bar.parts.erase(bar.parts.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-}
-
 std::string bytes_text(const std::optional<Bytes>& bytes) { return bytes ? escaped(to_string(*bytes)) : ""; }
+
+std::string chosen_peaks(const RunFacts& facts, const std::vector<ChosenTrial>& chosen) {
+  HtmlTable numbers{"", {"trial", "planned peak", "at", "measured peak"}, {}};
+  for (const ChosenTrial& one : chosen) {
+    const auto terms =
+        forecast::memory_terms(facts.session(), facts.source().filter, one.trial->proposal.configuration);
+    if (!terms) continue;
+    numbers.rows.push_back({escaped(one.name), bytes_text(terms->peak), escaped(terms->peak_at),
+                            bytes_text(report::peak_memory_of(*one.trial))});
+  }
+  return table(numbers);
+}
 
 std::string terms_figure(const RunFacts& facts) {
   const MemoryUnit unit = unit_of(facts);
-  Bars drawing;
-  drawing.title = "The peak, by what it is for";
-  drawing.mark_name = "measured peak";
-  HtmlTable numbers{"", {"trial", "planned peak", "at", "measured peak"}, {}};
-  double longest = 0.0;
-  bool is_measured = false;
-  for (const ChosenTrial& one : chosen_trials(facts, kMostMemoryBars, true)) {
-    const space::Configuration& configuration = one.trial->proposal.configuration;
-    const auto terms = forecast::memory_terms(facts.session(), facts.source().filter, configuration);
-    if (!terms) continue;
-    const std::optional<Bytes> peak = report::peak_memory_of(*one.trial);
-    Bar bar{one.name, memory_parts(*terms, unit), peak ? std::optional(unit.of(*peak)) : std::nullopt};
-    is_measured = is_measured || peak;
-    longest = std::max({longest, unit.of(terms->peak), bar.mark.value_or(0.0)});
-    drawing.bars.push_back(std::move(bar));
-    numbers.rows.push_back({escaped(one.name), bytes_text(terms->peak), escaped(terms->peak_at), bytes_text(peak)});
-  }
-  if (drawing.bars.empty()) return "";
-  drop_thin_parts(drawing, longest);
-  if (!is_measured) drawing.mark_name.clear();
-  scale_memory(drawing, facts.session(), unit, longest);
-  drawing.description = "Planned before anything ran; the table below has the numbers";
-  const char* says =
+  TrialBars bars;
+  bars.drawing.title = "The peak, by what it is for";
+  bars.drawing.description = "Planned before anything ran; the tables below have the numbers";
+  bars.drawing.mark_name = "measured peak";
+  bars.id = "memory-of-trials";
+  bars.whole = "planned peak";
+  bars.unit = unit.name;
+  bars.chosen = chosen_trials(facts, kMostMemoryBars, true);
+  bars.bar_of = [&](const journal::Trial& trial) -> std::optional<TrialBar> {
+    const auto terms = forecast::memory_terms(facts.session(), facts.source().filter, trial.proposal.configuration);
+    if (!terms) return std::nullopt;
+    const std::optional<Bytes> peak = report::peak_memory_of(trial);
+    return TrialBar{memory_parts(*terms, unit), peak ? std::optional(unit.of(*peak)) : std::nullopt};
+  };
+  bars.says =
       "Of other trials than the recommended one the name says what differs from it. One that ran out of memory "
       "although its bar ends before the line needed more than was planned, or there was less than the session says.";
-  return figure({drawing.title, bars(drawing), says, table(numbers)});
+  bars.numbers = chosen_peaks(facts, bars.chosen);
+  scale_memory(bars.drawing, facts.session(), unit, 0.0);
+  return trial_bars_figure(facts, std::move(bars));
 }
 
 std::string peaks_figure(const RunFacts& facts) {

@@ -8,6 +8,7 @@
 #include "page/report/sections.h"
 #include "report/labels.h"
 #include "report/trial_classes.h"
+#include "runner/runner.h"
 
 namespace krigtune::page {
 namespace {
@@ -44,6 +45,84 @@ Line level(const RunFacts& facts, double value, int last) {
           .dashed = true};
 }
 
+constexpr int kFirstHueCompared = 3;
+constexpr int kHuesCompared = 3;
+constexpr int kMostTimesAsLong = 2;  // as this session: else its trials would be crowded at the left
+
+// Of another command's runs: the median best so far of each strategy.
+std::vector<Line> compared_lines(const RunFacts& facts, int last) {
+  std::vector<Line> lines;
+  for (const report::ComparedCurve& curve : facts.source().compared.curves) {
+    const std::string runs = curve.runs == 1 ? "one run" : fmt::format("median of {} runs", curve.runs);
+    Line line{.name = fmt::format("{} in krigtune compare, {}", curve.strategy, runs),
+              .hue = kFirstHueCompared + static_cast<int>(lines.size()) % kHuesCompared,
+              .x = {},
+              .y = {},
+              .steps = true,
+              .dashed = true,
+              .at_end = curve.strategy};
+    for (std::size_t i = 0; i < curve.trials.size() && curve.trials[i] <= last; ++i) {
+      line.x.push_back(curve.trials[i]);
+      line.y.push_back(facts.shown(curve.best[i].median));
+    }
+    if (!line.x.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The last trial that is drawn.
+int end_of_axis(const RunFacts& facts) {
+  const int own = facts.closed().back()->number;
+  int last = own;
+  for (const report::ComparedCurve& curve : facts.source().compared.curves) {
+    last = std::max(last, std::min(curve.trials.back(), kMostTimesAsLong * (own + 1)));
+  }
+  return last;
+}
+
+std::string compared_numbers(const RunFacts& facts) {
+  const std::vector<report::ComparedCurve>& curves = facts.source().compared.curves;
+  if (curves.empty()) return "";
+  const int last = end_of_axis(facts);
+  HtmlTable shown{"The best so far in krigtune compare: median, and quartiles in brackets", {"trial"}, {}};
+  for (const report::ComparedCurve& curve : curves) {
+    shown.columns.push_back(
+        user_text(fmt::format("{} ({} run{})", curve.strategy, curve.runs, curve.runs == 1 ? "" : "s")));
+  }
+  for (int trial = 0; trial <= last; ++trial) {
+    std::vector<std::string>& row = shown.rows.emplace_back();
+    row.push_back(fmt::format("{}", trial));
+    for (const report::ComparedCurve& curve : curves) {
+      const auto at = std::find(curve.trials.begin(), curve.trials.end(), trial) - curve.trials.begin();
+      const auto i = static_cast<std::size_t>(at);
+      if (i >= curve.best.size()) {
+        row.emplace_back();
+        continue;
+      }
+      row.push_back(escaped(curve.runs == 1 ? facts.value_text(curve.best[i].median)
+                                            : fmt::format("{} ({} to {})", facts.value_text(curve.best[i].median),
+                                                          facts.value_text(curve.best[i].q25),
+                                                          facts.value_text(curve.best[i].q75))));
+    }
+  }
+  return table(shown);
+}
+
+// Where the curves of other strategies come from.
+std::string compared_says(const RunFacts& facts) {
+  const report::ComparedCurves& compared = facts.source().compared;
+  if (compared.curves.empty()) return "";
+  const std::string own = runner::traits_of(facts.session().runner).name;
+  const std::string with = compared.runner.empty() || compared.runner == own
+                               ? ""
+                               : fmt::format(", whose trials are of the runner {}, not {}", compared.runner, own);
+  return fmt::format(
+      " Dashed: other runs of this session by krigtune compare, from {}{}; each line is what the configuration that "
+      "was "
+      "the best so far is worth.",
+      compared.directory.string(), with);
+}
+
 // What has no value stands at the foot of the drawing.
 Kinds kinds_of(const RunFacts& facts, double foot) {
   Kinds kinds;
@@ -78,13 +157,16 @@ std::string progress(const RunFacts& facts) {
   if (values.empty()) return "";
   Chart drawing;
   drawing.title = "Trials in their order";
-  const int last = facts.closed().back()->number;
+  const int last = end_of_axis(facts);
+  std::vector<Line> compared = compared_lines(facts, last);
+  for (const Line& line : compared) values.insert(values.end(), line.y.begin(), line.y.end());
   drawing.x = {.title = "trial", .min = -0.5, .max = last + 0.5};
   drawing.y = axis_around(facts.value_title(), values);
   Kinds kinds = kinds_of(facts, drawing.y.min);
   drawing.lines = {best_so_far(facts)};
   if (facts.reference() != nullptr)
     drawing.lines.push_back(level(facts, facts.value_of(*facts.reference()).value_or(0.0), last));
+  for (Line& line : compared) drawing.lines.push_back(std::move(line));
   drawing.marks = {kinds.ok, kinds.again, kinds.bounded, kinds.oom, kinds.failed, kinds.best};
   const std::string classes = report::text_of(report::counts_by_class(facts.run().history));
   drawing.description =
@@ -92,7 +174,8 @@ std::string progress(const RunFacts& facts) {
   const std::string foot = kinds.oom.marks.empty() && kinds.failed.marks.empty()
                                ? ""
                                : " Trials without a value stand at the foot of the drawing.";
-  return figure({drawing.title, chart(drawing), escaped(fmt::format("{}.{}", classes, foot)), ""});
+  const std::string says = fmt::format("{}.{}{}", classes, foot, compared_says(facts));
+  return figure({drawing.title, chart(drawing), escaped(says), compared_numbers(facts)});
 }
 
 }  // namespace krigtune::page

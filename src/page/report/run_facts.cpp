@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMostFitted = 2000;  // trials: a fit takes time as their cube
 constexpr std::size_t kMostListed = 2000;  // a page that is larger than its reader's patience helps nobody
+constexpr std::size_t kMostDetailed = 400;
 
 // nullptr: a metric of the user's own.
 const trial::Metric* metric_of(const session::Session& session) {
@@ -47,10 +48,14 @@ double RunFacts::shown(double value) const {
   return metric == nullptr ? value : value * metric->units_a_value;
 }
 
-bool RunFacts::is_listed(const journal::Trial& trial) const {
-  if (closed_.size() <= kMostListed || trial.number >= closed_[closed_.size() - kMostListed]->number) return true;
+bool RunFacts::is_among_last(const journal::Trial& trial, std::size_t most) const {
+  if (closed_.size() <= most || trial.number >= closed_[closed_.size() - most]->number) return true;
   return best() != nullptr && (trial.number == best()->trial || trial.number == best()->reference_trial);
 }
+
+bool RunFacts::is_listed(const journal::Trial& trial) const { return is_among_last(trial, kMostListed); }
+
+bool RunFacts::is_detailed(const journal::Trial& trial) const { return is_among_last(trial, kMostDetailed); }
 
 std::string RunFacts::link_of(const journal::Trial& trial) const {
   return is_listed(trial) ? fmt::format("#trial-{}", trial.number) : "";

@@ -8,6 +8,7 @@
 #include "forecast/forecast.h"
 #include "insight/importance.h"
 #include "insight/predictions.h"
+#include "report/compared_curves.h"
 #include "report/plot.h"
 #include "report/run_view.h"
 #include "search/candidates/candidates.h"
@@ -21,9 +22,10 @@ struct ReportSource {
   const report::RunView& run;
   const search::Candidates& candidates;
   const session::MemoryFilter& filter;
-  std::string state;            ///< why it ended, or that it runs: a sentence without its full stop
-  std::string made;             ///< when the page is made, for people
-  std::filesystem::path place;  ///< the directory where the page lies: links are relative to it
+  std::string state;                     ///< why it ended, or that it runs: a sentence without its full stop
+  std::string made;                      ///< when the page is made, for people
+  std::filesystem::path place;           ///< the directory where the page lies: links are relative to it
+  report::ComparedCurves compared = {};  ///< of the same session; without curves where there are none
 };
 
 /// What several sections ask, worked out once.
@@ -54,11 +56,15 @@ class RunFacts {
   double shown(double value) const;            ///< in the unit of value_title()
   /// Whether the table of trials has it: the last ones, the recommended one and the one that gains are relative to.
   bool is_listed(const journal::Trial& trial) const;
+  /// Of which the page has the command, the memory by term and the time by part, too: fewer, since these take room.
+  bool is_detailed(const journal::Trial& trial) const;
   std::string link_of(const journal::Trial& trial) const;  ///< to its row; "": it has none
   /// "trial 7: zero_stage=3 micro_batch=4": of an ok one with its value, of others with what became of them.
   std::string tip_of(const journal::Trial& trial) const;
 
  private:
+  bool is_among_last(const journal::Trial& trial, std::size_t most) const;
+
   const ReportSource& source_;
   search::RunEffects effects_;
   std::vector<const journal::Trial*> closed_;

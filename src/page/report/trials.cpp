@@ -15,7 +15,6 @@
 namespace krigtune::page {
 namespace {
 
-constexpr std::size_t kMostWithCommands = 400;
 constexpr std::size_t kLongestCommand = 1000;
 constexpr std::size_t kLongestSaid = 300;
 
@@ -95,8 +94,7 @@ std::string trials(const RunFacts& facts) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (!facts.is_listed(*closed[i])) continue;
     const bool is_best = facts.best() != nullptr && facts.best()->trial == closed[i]->number;
-    rows += row(table, order, table.rows[i], is_best,
-                details_of(facts, *closed[i], table.rows.size() <= kMostWithCommands));
+    rows += row(table, order, table.rows[i], is_best, details_of(facts, *closed[i], facts.is_detailed(*closed[i])));
     ++count;
   }
   std::string html = fmt::format(

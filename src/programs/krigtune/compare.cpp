@@ -21,6 +21,7 @@
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
+#include "report/compared_curves.h"
 #include "report/comparison.h"
 #include "report/labels.h"
 #include "report/table.h"
@@ -267,6 +268,8 @@ void write_files(const session::Session& session, const compare::Comparison& com
   write_atomically(options.directory / "comparison.csv", report::comparison_csv(comparison));
   write_atomically(options.directory / "comparison_summary.csv", report::comparison_summary_csv(comparison));
   write_atomically(options.directory / "comparison_pairs.csv", report::comparison_pairs_csv(comparison));
+  write_atomically(options.directory / report::kComparedFile,
+                   report::compared_record(session, options.trials).dump(2) + "\n");
   write_atomically(
       options.directory / "comparison.svg",
       report::comparison_svg(comparison, session_name(session) + report::emulated_note(session), options.trials));

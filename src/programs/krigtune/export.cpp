@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <set>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -56,12 +57,11 @@ report::RunView only(const report::RunView& run, const search::History& the_tria
 result::Export made_of(const report::RunView& run, const std::vector<result::ExportFormat>& formats,
                        const std::filesystem::path& directory) {
   result::Export all;
+  std::set<std::string> names;
   for (const result::ExportFormat& format : formats) {
     result::Export made = format.make(run, directory);
     for (result::ExportedFile& file : made.files) {
-      const bool is_there = std::any_of(all.files.begin(), all.files.end(),
-                                        [&](const result::ExportedFile& other) { return other.name == file.name; });
-      if (!is_there) all.files.push_back(std::move(file));
+      if (names.insert(file.name).second) all.files.push_back(std::move(file));
     }
     for (result::Omission& one : made.omissions) {
       const bool is_there = std::any_of(all.omissions.begin(), all.omissions.end(), [&](const auto& other) {
@@ -73,13 +73,15 @@ result::Export made_of(const report::RunView& run, const std::vector<result::Exp
   return all;
 }
 
+// MLflow's store has some twenty files a trial, and all of them follow from the journal: they go to the disk together.
 void write_files(const std::filesystem::path& directory, const std::vector<result::ExportedFile>& files) {
   make_writable_directory(directory);
   for (const result::ExportedFile& file : files) {
     const std::filesystem::path path = directory / file.name;
     if (!std::filesystem::exists(path.parent_path())) make_writable_directory(path.parent_path());
-    write_atomically(path, file.text);
+    write_derived(path, file.text);
   }
+  sync_file_system(directory);
 }
 
 void print_text(std::ostream& out, const report::RunView& run, const std::filesystem::path& directory,

@@ -67,6 +67,10 @@ Json importance_json(const session::Session& session, const std::optional<insigh
                                   {"first_order", estimate_json(parameter.first_order)},
                                   {"total", estimate_json(parameter.total)}});
   }
+  json["pairs"] = Json::array();
+  for (const insight::PairImportance& pair : importance->pairs) {
+    json["pairs"].push_back({{"parameters", {pair.a, pair.b}}, {"interaction", estimate_json(pair.interaction)}});
+  }
   json["best"] = Json::object();
   for (const auto& [name, value] : importance->best) json["best"][name] = space::to_json(value);
   json["effects"] = Json::array();
@@ -87,6 +91,7 @@ void print_importance(std::ostream& out, const session::Session& session, const 
   out << "\nshare of what varies (Sobol indices of the surrogate, 95 % intervals), "
       << report::importance_note(importance) << '\n'
       << report::render(report::importance_table(importance), report::TableFormat::kTable);
+  if (const std::string pairs = report::pair_sentence(importance); !pairs.empty()) out << pairs << '\n';
   const std::vector<std::string> sentences = report::effect_sentences(session, importance);
   if (sentences.empty()) return;
   out << "\nfrom " << report::short_text(session, importance.best) << ", the best measured, the rest left as it is\n";

@@ -23,14 +23,18 @@ constexpr double kSecondsBetweenPages = 10.0;
 constexpr double kShareOfTime = 0.05;
 
 void write_page(const report::RunView& run, const run::Prepared& prepared, const std::string& state, const Clock& clock,
-                const std::filesystem::path& file) {
+                const std::filesystem::path& file, report::ComparedCurves compared) {
   const std::filesystem::path place = std::filesystem::absolute(file).lexically_normal().parent_path();
-  write_atomically(file,
-                   page::report_page({run, prepared.candidates, prepared.filter, state, minute_of(clock), place}));
+  write_atomically(file, page::report_page({run, prepared.candidates, prepared.filter, state, minute_of(clock), place,
+                                            std::move(compared)}));
 }
 
 void declare_report(boost::program_options::options_description& options) {
   options.add_options()("out", typed_value_named("FILE"), "where the page goes (default: DIR/report.html)");
+  options.add_options()(
+      "compare", typed_value_named("DIR"),
+      "shows what krigtune compare found in DIR beside the trials (default: DIR itself, or DIR-compare, "
+      "where it is of the same session)");
   options.add_options()("open", "opens it in the browser (xdg-open)");
 }
 
@@ -53,9 +57,12 @@ int report_run(const Context& context) {
     throw UserError(fmt::format("{}: '{}' is a directory", arguments.named("out"), file.string()), "name a file in it");
   }
   make_writable_directory(file.parent_path());
+  const std::optional<std::string> compare = arguments.text("compare");
+  report::ComparedCurves compared =
+      compare ? report::compared_curves(*compare, run.session) : report::curves_beside(loaded.directory, run.session);
   const bool runs = journal::TunerClaim::is_held(run::journal_path(loaded.directory));
-  write_page(run, loaded.prepared, runs ? "The session is running" : "No trial is running", context.console.clock,
-             file);
+  write_page(run, loaded.prepared, runs ? "The session is running" : "No trial is running", context.console.clock, file,
+             std::move(compared));
   if (arguments.flag("json")) {
     Json json = new_document("report");
     json["file"] = file.string();
@@ -86,7 +93,8 @@ void ReportWriter::write(const search::History& history, const std::string& stat
   const report::RunView run{start_.session,   history,      start_.name,    start_.options,
                             start_.directory, start_.bench, results_.best()};
   try {
-    write_page(run, prepared_, state, clock_, start_.directory / kReportFile);
+    write_page(run, prepared_, state, clock_, start_.directory / kReportFile,
+               report::curves_beside(start_.directory, start_.session));
   } catch (const std::exception& error) {
     log_.warning(fmt::format("{} is not written: {}", kReportFile, error.what()));
   }
