@@ -35,9 +35,12 @@ void PrintedBreakdown::take(const std::string& line) {
     if (value && std::isfinite(*value) && *value >= 0.0) found[trimmed(field.substr(0, colon))] = *value;
   }
   // Lines of micro-steps ("fwd_microstep") stand beside those of whole steps.
-  if (found.count("fwd") == 0 || found.count("bwd") == 0) return;
+  if (found.count("fwd") > 0 && found.count("bwd") > 0) add(found);
+}
+
+void PrintedBreakdown::add(const std::map<std::string, double>& milliseconds) {
   ++lines_;
-  for (const auto& [name, value] : found) milliseconds_[name].push_back(value);
+  for (const auto& [name, value] : milliseconds) milliseconds_[name].push_back(value);
 }
 
 double PrintedBreakdown::seconds(const std::string& name) const {
@@ -147,18 +150,24 @@ MeasuredParts parts_of_breakdown(const PrintedBreakdown& printed) {
 
 }  // namespace
 
-MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed) {
+MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed, const MegatronTimers& timers) {
   const bool has_steps = steps.seconds.size() >= kFewestSteps;
-  if (!has_steps && printed.is_empty()) {
-    throw UserError(fmt::format("the log tells of {} steps, and has no breakdown of DeepSpeed's", steps.seconds.size()),
-                    "it takes three at least: look with krigtune measure --log what is found in it");
+  const bool has_parts = !printed.is_empty() || !timers.is_empty();
+  if (!has_steps && !has_parts) {
+    throw UserError(
+        fmt::format("the log tells of {} steps, and has no breakdown of DeepSpeed's and no timers of Megatron's",
+                    steps.seconds.size()),
+        "it takes three at least: look with krigtune measure --log what is found in it");
   }
   const double median = has_steps ? trial::middle(steps.seconds) : 0.0;
-  MeasuredParts measured = printed.is_empty() ? parts_of_steps(steps, median) : parts_of_breakdown(printed);
+  const double step_s = steps.unit == "step" ? median : 0.0;
+  MeasuredParts measured = !printed.is_empty() ? parts_of_breakdown(printed)
+                           : has_parts         ? parts_of_timers(timers, step_s)
+                                               : parts_of_steps(steps, median);
   if (!has_steps) return measured;
   add_remarks(steps, median, measured);
   const LongSteps found = long_steps(steps.seconds, median);
-  if (!printed.is_empty() && !found.at.empty()) measured.remarks.push_back("of these steps " + meaning_of(found));
+  if (has_parts && !found.at.empty()) measured.remarks.push_back("of these steps " + meaning_of(found));
   return measured;
 }
 

@@ -1,9 +1,12 @@
 #pragma once
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "diagnose/measured_parts.h"
+#include "diagnose/megatron_timers.h"
 
 namespace krigtune::diagnose {
 
@@ -16,6 +19,8 @@ namespace krigtune::diagnose {
 class PrintedBreakdown {
  public:
   void take(const std::string& line);
+  /// Of one step, in milliseconds by name: "fwd", "bwd", "bwd_inner", "bwd_allreduce", "step".
+  void add(const std::map<std::string, double>& milliseconds);
   bool is_empty() const { return lines_ == 0; }
   /// Median of a name in seconds; 0 where no line has it.
   double seconds(const std::string& name) const;
@@ -31,8 +36,20 @@ struct StepTimesOfLog {
   std::string unit = "step";
 };
 
-/// What a log tells: the printed breakdown, where there is one; steps that take longer than others now and then, with
-/// their period; a trend. Throws UserError where it tells of fewer than three steps and has no breakdown.
-MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed);
+/// What a log tells: where a step goes, by the printed breakdown or the timers, where there are any; steps that take
+/// longer than others now and then, with their period; a trend. Throws UserError where it tells of fewer than three
+/// steps and has neither.
+MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed,
+                           const MegatronTimers& timers = {});
+
+/// What DeepSpeed's "csv_monitor" writes: a folder with Train_Samples_elapsed_time_ms_forward.csv and its likes, a row
+/// for each optimizer step.
+struct MonitorFiles {
+  StepTimesOfLog steps;  ///< forward, backward and step together, behind the first five rows
+  PrintedBreakdown printed;
+};
+/// `path`: the folder, one above it, or one of the files. Empty: these are no such files. Throws UserError where they
+/// are damaged.
+std::optional<MonitorFiles> read_monitor(const std::filesystem::path& path);
 
 }  // namespace krigtune::diagnose

@@ -27,6 +27,7 @@ class EventReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool string(string_t& value) override {
     if (depth_ == 2 && outer_key_ == "otherData" && key_ == "program") trace_.program = value;
+    if (in_arguments()) take_argument(value);
     if (!in_event()) return true;
     if (key_ == "ph") is_complete_ = value == "X";
     if (key_ == "name") event_.name = value;
@@ -80,7 +81,18 @@ class EventReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool in_event() const { return events_depth_ > 0 && depth_ == events_depth_ + 1; }
 
+  bool in_arguments() const { return events_depth_ > 0 && depth_ == events_depth_ + 2; }
+
+  // The names are those of torch/csrc/distributed/c10d/ParamCommsUtils.hpp. A group has a number as its name and, from
+  // PyTorch 2.5 on, a description.
+  void take_argument(const std::string& value) {
+    if (key_ == "Collective name") event_.collective = value;
+    if (key_ == "Process Group Description" && !value.empty() && value != "undefined") event_.group = value;
+    if (key_ == "Process Group Name" && event_.group.empty()) event_.group = "group " + value;
+  }
+
   bool take(double value) {
+    if (in_arguments() && key_ == "Group size") event_.group_size = static_cast<int>(value);
     if (!in_event()) return true;
     if (key_ == "ts") event_.start_us = value;
     if (key_ == "dur") event_.duration_us = value;

@@ -15,6 +15,10 @@ struct TraceEvent {
   std::int64_t process = 0;  ///< processes and threads by number, in the order in which they first occur
   std::int64_t thread = 0;
   std::string thread_name;  ///< as the file has it: "7", "stream 7"
+  // Of NCCL's kernels, where PyTorch has written them (from 2.4 on): its "args".
+  std::string collective = {};  ///< "Collective name": "allreduce", "_allgather_base"
+  std::string group = {};       ///< "Process Group Description": "mesh_tp"; else "Process Group Name"
+  int group_size = 0;           ///< 0: not told
 
   double end_us() const { return start_us + duration_us; }
 };

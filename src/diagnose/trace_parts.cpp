@@ -103,12 +103,30 @@ std::string collective_kind(const std::string& name) {
   return has_one_of(plain, {"send", "recv"}) ? "send_recv" : "collective";
 }
 
+// megatron/core/parallel_state.py (group_desc of create_group) and torch/distributed/device_mesh.py ("mesh_" and the
+// dimension's name, which torchtitan's are: pp, dp_replicate, dp_shard, cp, tp, ep). The group of all ranks,
+// "default_pg", may carry anything.
+CommunicationGroup group_of(const std::string& description) {
+  const std::string name = lower_case(description);
+  if (has_one_of(name, {"pipeline", "mesh_pp"})) return CommunicationGroup::kPipeline;
+  if (has_one_of(name, {"expert_model", "expert_tensor", "mesh_ep"})) return CommunicationGroup::kExpert;
+  if (has_one_of(name, {"tensor_and", "model_and"})) return CommunicationGroup::kUnknown;  // of both
+  if (has_one_of(name, {"tensor_model", "mesh_tp", "tensor_parallel"})) return CommunicationGroup::kTensor;
+  if (has_one_of(name, {"data_parallel", "mesh_dp", "mesh_fsdp", "mesh_hsdp", "mesh_ddp"})) {
+    return CommunicationGroup::kData;
+  }
+  return has_one_of(name, {"context_parallel", "mesh_cp"}) ? CommunicationGroup::kContext
+                                                           : CommunicationGroup::kUnknown;
+}
+
 namespace {
 
 /// A class of the sweep: its place in the order, and what the report calls it.
 struct Class {
   Work work;
-  std::string kind;  ///< of collectives
+  std::string kind;                                         ///< of collectives
+  CommunicationGroup group = CommunicationGroup::kUnknown;  ///< likewise
+  std::string group_name;                                   ///< "mesh_tp, 4 ranks"; "": not told
   friend auto operator<=>(const Class&, const Class&) = default;
 };
 
@@ -165,7 +183,14 @@ Sweep sweep(const std::vector<Interval>& intervals, double from_us, double to_us
 }
 
 Interval interval_of(const TraceEvent& event, Work work) {
-  return {{work, work == Work::kCollective ? collective_kind(event.name) : ""}, event.start_us, event.end_us()};
+  Class of{work, "", CommunicationGroup::kUnknown, ""};
+  if (work != Work::kCollective) return {of, event.start_us, event.end_us()};
+  of.kind = collective_kind(event.name);
+  if (of.kind == "collective" && !event.collective.empty()) of.kind = collective_kind(event.collective);
+  of.group = group_of(event.group);
+  of.group_name = event.group;
+  if (event.group_size > 0 && !event.group.empty()) of.group_name += fmt::format(", {} ranks", event.group_size);
+  return {of, event.start_us, event.end_us()};
 }
 
 // Operators call each other: of each thread the innermost one at each moment, everything below the loader being its.
@@ -307,10 +332,29 @@ WorkWords words_of(Work work, const Timeline& timeline) {
                                : "nothing runs: the program between operations, or threads without a core"};
 }
 
+// What a group's communication limits.
+WorkWords words_of(CommunicationGroup group) {
+  switch (group) {
+    case CommunicationGroup::kData:
+      return {"", Limit::kDataCommunication, "data-parallel ranks communicate while no kernel runs"};
+    case CommunicationGroup::kTensor:
+      return {"", Limit::kTensorCommunication, "tensor-parallel ranks communicate while no kernel runs"};
+    case CommunicationGroup::kPipeline:
+      return {"", Limit::kPipelineCommunication, "pipeline stages send, or wait for each other, while no kernel runs"};
+    case CommunicationGroup::kContext:
+    case CommunicationGroup::kExpert:
+    case CommunicationGroup::kUnknown:
+      break;
+  }
+  return {"", Limit::kCommunication, "ranks communicate while no kernel runs"};
+}
+
 Part part_of(const Class& of, const Swept& swept, const Timeline& timeline) {
-  const WorkWords words = words_of(of.work, timeline);
+  const bool is_collective = of.work == Work::kCollective;
+  const WorkWords words = is_collective ? words_of(of.group) : words_of(of.work, timeline);
+  const std::string group = of.group_name.empty() ? "" : fmt::format(" ({})", of.group_name);
   Part part;
-  part.name = of.work == Work::kCollective ? of.kind + ", exposed" : words.name;
+  part.name = is_collective ? fmt::format("{}{}, exposed", of.kind, group) : words.name;
   part.seconds = swept.first_us * kMicro;
   if (swept.all_us > swept.first_us) part.all_s = swept.all_us * kMicro;
   part.limit = of.kind == "send_recv" ? Limit::kPipelineCommunication : words.limit;
@@ -343,7 +387,8 @@ MeasuredParts parts_of(const TraceFile& trace) {
   measured.subject = "time of " + timeline.device;
   for (const auto& [of, found] : swept.classes) measured.parts.push_back(part_of(of, found, timeline));
   if (swept.idle_us > 0.0) {
-    measured.parts.push_back(part_of({Work::kNone, ""}, {swept.idle_us, swept.idle_us}, timeline));
+    measured.parts.push_back(
+        part_of({Work::kNone, "", CommunicationGroup::kUnknown, ""}, {swept.idle_us, swept.idle_us}, timeline));
   }
   if (!timeline.kernels_us.empty()) measured.remarks.push_back(remark_on_kernels(timeline.kernels_us));
   return measured;

@@ -87,7 +87,7 @@ std::string pair_sentence(const insight::Importance& importance) {
   std::vector<std::string> told;
   for (const insight::PairImportance& pair : importance.pairs) {
     if (is_told(pair) && told.size() < kMostSentences)
-      told.push_back(fmt::format("{} and {} ({})", pair.a, pair.b, index_text(pair.interaction)));
+      told.push_back(fmt::format("{} and {}, {}", pair.a, pair.b, index_text(pair.interaction)));
   }
   if (!told.empty()) return "they depend on each other's values: " + join(told, "; ");
   const insight::PairImportance& largest = importance.pairs.front();

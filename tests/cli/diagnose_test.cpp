@@ -140,6 +140,34 @@ TEST_F(DiagnoseCommand, OfATraceSaysWhatCouldBeGainedAtMost) {
   EXPECT_EQ(lines_in(cut.err), 1U) << cut.err;
 }
 
+TEST_F(DiagnoseCommand, OfMegatronsTimersAndDeepSpeedsMonitorSaysWhereAStepGoes) {
+  std::string log;
+  for (int i = 1; i <= 6; ++i) {
+    log += " [2024-04-06 02:59:36] iteration " + std::to_string(i) +
+           "/     100 | consumed samples: 5504 | elapsed time per iteration (ms): 500.0 | lm loss: 1.8E+00 |\n"
+           "(min, max) time across ranks (ms):\n"
+           "    forward-backward ...............................: (395.00, 400.00)\n"
+           "    all-grads-sync .................................: (90.00, 100.00)\n"
+           "    optimizer ......................................: (40.00, 45.00)\n";
+  }
+  const Json timers = parse_json(
+      run_krigtune({"diagnose", "--log", directory_.write("train.log", log).string(), "--json"}).out, "diagnose");
+  EXPECT_EQ(timers["verdicts"][0]["limit"], "data_communication");
+  EXPECT_NEAR(timers["verdicts"][0]["share"].get<double>(), 0.2, 1e-9);
+
+  const char* const rows = "step,elapsed\n16,100\n32,100\n48,100\n64,100\n80,100\n96,100\n";
+  std::filesystem::create_directories(directory_ / "monitor/job");
+  for (const char* timer : {"forward", "backward", "backward_allreduce", "step"}) {
+    directory_.write(std::string("monitor/job/Train_Samples_elapsed_time_ms_") + timer + ".csv", rows);
+  }
+  const Said said = run_krigtune({"diagnose", "--log", (directory_ / "monitor").string()});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("reduction of gradients, exposed"), std::string::npos) << said.out;
+  const Said none = run_krigtune({"diagnose", "--log", directory_.path().string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("is no file, and no folder of DeepSpeed's csv_monitor"), std::string::npos) << none.err;
+}
+
 constexpr const char* kResult = R"({"program": "krigtune-bench", "status": "ok", "step_time_s": 0.5,
   "exposed_comm_s": 0.2, "process_peak_bytes": 1073741824, "planned_peak_bytes": 1048576,
   "memory": {"limit_bytes": 2097152}, "median_rank_kernels_s": 0.25, "slowest_rank_kernels_s": 0.28,

@@ -56,6 +56,29 @@ TEST_F(ReportCommand, ComparesOnAPage) {
   EXPECT_NE(html.find("<th scope=\"row\">6</th>"), std::string::npos) << "a row for each trial";
 }
 
+TEST_F(ReportCommand, ShowsWhatWasComparedBesideIt) {
+  const std::string session = replay_session(directory_).string();
+  const auto compare = [&](const std::string& file, const std::string& out) {
+    const Said said = run_krigtune({"compare", file, "--strategies", "grid,random", "--seeds", "3", "--out", out});
+    ASSERT_EQ(said.code, 0) << said.err;
+  };
+  compare(session, run() + "-compare");
+  ASSERT_EQ(run_krigtune({"report", run()}).code, 0);
+  const std::string html = read_text(directory_ / "run/report.html");
+  EXPECT_NE(html.find("grid in krigtune compare"), std::string::npos);
+  EXPECT_NE(html.find("random in krigtune compare, median of 3 runs"), std::string::npos);
+
+  const std::string other =
+      directory_
+          .write("other.json", std::string(read_text(session)).insert(1, R"("constraints": ["micro_batch < 8"],)"))
+          .string();
+  compare(other, (directory_ / "elsewhere").string());
+  const Said refused = run_krigtune({"report", run(), "--compare", (directory_ / "elsewhere").string()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(lines_in(refused.err), 1U) << refused.err;
+  EXPECT_NE(refused.err.find("it compares another session: constraints differs"), std::string::npos) << refused.err;
+}
+
 TEST_F(ReportCommand, PlansOnAPage) {
   const std::string session =
       directory_

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <sstream>
 
 #include "core/files.h"
 #include "diagnose/log_parts.h"
+#include "trial/temporary_directory.h"
 #include "user_error.h"
 
 namespace krigtune::log_test {
@@ -84,8 +86,152 @@ TEST(Logs, WithNeitherStepsNorABreakdownTheySayNothing) {
       user_error_of([] {
         diagnose::parts_of_log({{0.1, 0.2}}, {});
       }),
-      "the log tells of 2 steps, and has no breakdown of DeepSpeed's; it takes three at least: look with krigtune "
-      "measure --log what is found in it");
+      "the log tells of 2 steps, and has no breakdown of DeepSpeed's and no timers of Megatron's; it takes three at "
+      "least: look with krigtune measure --log what is found in it");
+}
+
+diagnose::MegatronTimers timers_of(const std::string& log) {
+  diagnose::MegatronTimers timers;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) timers.take(line);
+  return timers;
+}
+
+double part_named(const diagnose::MeasuredParts& parts, const std::string& name) {
+  for (const diagnose::Part& part : parts.parts) {
+    if (part.name == name) return part.seconds;
+  }
+  return 0.0;
+}
+
+// The form is that of megatron/core/timers.py, numbers are composed so that they can be added on paper.
+constexpr const char* kLevelTwo = R"(
+(min, max) time across ranks (ms):
+    model-and-optimizer-setup ......................: (1345.37, 1359.59)
+    train/valid/test-data-iterators-setup ..........: (3078.04, 3884.57)
+ [2024-04-06 02:59:36] iteration       43/     100 | elapsed time per iteration (ms): 500.0 |
+(min, max) time across ranks (ms):
+    forward-backward ...............................: (395.00, 400.00)
+    forward-compute ................................: (90.00, 110.00)
+    backward-compute ...............................: (175.00, 180.00)
+    batch-generator ................................: (8.00, 10.00)
+    forward-recv ...................................: (1.00, 20.00)
+    backward-send ..................................: (1.00, 10.00)
+    forward-backward-send-forward-backward-recv ....: (1.00, 5.00)
+    all-grads-sync .................................: (50.00, 60.00)
+    params-all-gather ..............................: (14.00, 15.00)
+    optimizer-inner-step ...........................: (20.00, 21.00)
+    optimizer ......................................: (40.00, 45.00)
+)";
+
+TEST(Logs, MegatronsTimersAreReadWithWhatHoldsThem) {
+  const diagnose::MegatronTimers timers = timers_of(kLevelTwo);
+  ASSERT_FALSE(timers.is_empty());
+  EXPECT_EQ(timers.seconds("forward-backward"), 0.4);
+  EXPECT_EQ(timers.least_seconds("forward-compute"), 0.09);
+  const diagnose::MeasuredParts parts = diagnose::parts_of_timers(timers, 0.5);
+  EXPECT_NEAR(parts.span_s, 0.5, 1e-12);
+  EXPECT_NEAR(part_named(parts, "forward"), 0.1, 1e-12) << "without the loading of data in it";
+  EXPECT_NEAR(part_named(parts, "backward"), 0.18, 1e-12);
+  EXPECT_NEAR(part_named(parts, "loading of data"), 0.01, 1e-12);
+  EXPECT_NEAR(part_named(parts, "sends between stages, and waiting for them"), 0.035, 1e-12);
+  EXPECT_NEAR(part_named(parts, "reduction of gradients, exposed"), 0.06, 1e-12);
+  EXPECT_NEAR(part_named(parts, "between passes"), 0.4 - 0.06 - 0.01 - 0.1 - 0.18 - 0.035, 1e-12);
+  EXPECT_NEAR(part_named(parts, "gathering of parameters"), 0.015, 1e-12);
+  EXPECT_NEAR(part_named(parts, "optimizer"), 0.03, 1e-12);
+  EXPECT_NEAR(part_named(parts, "outside of all timers"), 0.055, 1e-12);
+  double sum = 0.0;
+  for (const diagnose::Part& part : parts.parts) sum += part.seconds;
+  EXPECT_NEAR(sum, parts.span_s, 1e-12);
+  const std::vector<diagnose::Verdict> verdicts = diagnose::verdicts_of(parts);
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts.front().limit, Limit::kDataCommunication);
+  EXPECT_NEAR(verdicts.front().share, 0.075 / 0.5, 1e-9);
+  ASSERT_EQ(parts.remarks.size(), 3U);
+  EXPECT_EQ(parts.remarks[1],
+            "forward-compute takes 110.0 ms on the slowest rank and 90.0 ms on the fastest: a slow rank, or pipeline "
+            "stages of different sizes");
+}
+
+// Level 1, as of 2023: gradients are reduced behind the passes; only the largest is printed, behind a launcher's
+// prefix.
+TEST(Logs, MegatronsOlderTimersStandBesideEachOther) {
+  const diagnose::MegatronTimers timers = timers_of(
+      "[default0]:max time across ranks (ms):\n"
+      "[default0]:    forward-backward ...............................: 300.00\n"
+      "[default0]:    grads-all-reduce ...............................: 80.00\n"
+      "[default0]:    optimizer ......................................: 20.00\n"
+      "[default0]:    forward-backward ...............................: 302.00\n"
+      "[default0]:    not a timer ....................................: soon\n");
+  const diagnose::MeasuredParts parts = diagnose::parts_of_log({}, {}, timers);
+  EXPECT_NEAR(part_named(parts, "forward and backward"), 0.301, 1e-12) << "the median of two";
+  EXPECT_NEAR(part_named(parts, "reduction of gradients"), 0.08, 1e-12);
+  EXPECT_NEAR(parts.span_s, 0.401, 1e-12);
+}
+
+TEST(Logs, MegatronsTimersOfEachRankAreReadToo) {
+  const diagnose::MegatronTimers timers = timers_of(
+      "times across ranks (ms):\n"
+      "  forward-backward:\n"
+      "     rank  0: 210.40\n"
+      "     rank  1: 221.30\n"
+      "  optimizer:\n"
+      "     rank  0: 40.10\n"
+      "an epoch begins:\n"
+      "rank 3 is there: 7\n");
+  EXPECT_NEAR(timers.seconds("forward-backward"), 0.2213, 1e-12);
+  EXPECT_NEAR(timers.least_seconds("forward-backward"), 0.2104, 1e-12);
+  EXPECT_NEAR(timers.seconds("optimizer"), 0.0401, 1e-12);
+}
+
+class MonitorFolder : public testing::Test {
+ protected:
+  void write(const std::string& timer, const std::string& rows) const {
+    std::filesystem::create_directories(directory_ / "job");
+    const std::string name = "elapsed_time_ms_" + timer;
+    directory_.write("job/Train_Samples_" + name + ".csv", "step," + name + "\n" + rows);
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(MonitorFolder, IsReadBehindItsWarmUp) {
+  std::string forward, backward, reduction, step;
+  for (int i = 1; i <= 9; ++i) {
+    const std::string samples = std::to_string(16 * i) + ",";
+    forward += samples + (i <= 4 ? "900\n" : "100\n");
+    backward += samples + "300.5\n";
+    reduction += samples + "180.5\n";
+    step += samples + "20\n";
+  }
+  write("forward", forward);
+  write("backward", backward);
+  write("backward_allreduce", reduction);
+  write("step", step);
+  for (const std::filesystem::path& path :
+       {directory_.path(), directory_ / "job", directory_ / "job/Train_Samples_elapsed_time_ms_step.csv"}) {
+    const auto files = diagnose::read_monitor(path);
+    ASSERT_TRUE(files) << path;
+    EXPECT_EQ(files->steps.seconds.size(), 5U);
+    const diagnose::MeasuredParts parts = diagnose::parts_of_log(files->steps, files->printed);
+    EXPECT_NEAR(parts.span_s, 0.4205, 1e-12);
+    EXPECT_EQ(diagnose::verdicts_of(parts).front().limit, Limit::kDataCommunication);
+  }
+}
+
+TEST_F(MonitorFolder, ThatIsNoneIsNotTakenForOne) {
+  EXPECT_FALSE(diagnose::read_monitor(directory_.path()));
+  EXPECT_FALSE(diagnose::read_monitor(directory_.write("a.csv", "step,x\n1,2\n")));
+  EXPECT_FALSE(diagnose::read_monitor(directory_ / "nowhere"));
+  write("forward", "16,100\n");
+  EXPECT_NE(user_error_of([&] {
+              diagnose::read_monitor(directory_ / "job");
+            }).find("it has no times of the forward and the backward pass; let the job run with"),
+            std::string::npos);
+  write("backward", "16,soon\n");
+  EXPECT_NE(user_error_of([&] {
+              diagnose::read_monitor(directory_ / "job");
+            }).find("backward.csv: line 2: 'soon' is no number of milliseconds; remove the line"),
+            std::string::npos);
 }
 
 }  // namespace krigtune::log_test

@@ -2,6 +2,7 @@
 // paper.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/files.h"
@@ -98,6 +99,54 @@ TEST_F(Traces, OfADeviceHaveTheirVerdictsInOrder) {
   EXPECT_EQ(limits, (std::vector<Limit>{Limit::kCommunication, Limit::kHost, Limit::kInput, Limit::kCopies}));
   EXPECT_NEAR(verdicts.front().share, 60.0 / 350.0, 1e-9);
   EXPECT_EQ(verdicts.front().quantity, "(all_reduce, exposed) / time of the device");
+}
+
+// Of NCCL's kernels PyTorch writes which group they belong to: a product 0 to 100; tensor-parallel all-reduce 100 to
+// 160, of which a data-parallel reduce-scatter covers 140 to 190; a kernel without a telling name 200 to 230.
+TEST_F(Traces, TellWhoseGroupCommunicates) {
+  const auto collective = [](const std::string& name, double ts, double dur, const std::string& arguments) {
+    return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "pid": 0, "tid": 20, "ts": )" +
+           std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) + R"(, "args": {)" + arguments + "}}";
+  };
+  const diagnose::MeasuredParts parts = this->parts(trace_of(
+      {event("kernel", "gemm", 0, 100),
+       collective("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 100, 60,
+                  R"("Collective name": "allreduce", "Group size": 4, "Process Group Name": "7",
+                     "Process Group Description": "TENSOR_MODEL_PARALLEL_GROUP")"),
+       collective("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", 140, 50,
+                  R"("Process Group Description": "mesh_dp_shard", "Group size": 16, "Process Group Name": "2")"),
+       collective("ncclDevKernel_Generic", 200, 30,
+                  R"("Collective name": "_allgather_base", "Process Group Name": "0",
+                     "Process Group Description": "undefined")")}));
+  EXPECT_NEAR(seconds_of(parts, "all_reduce (TENSOR_MODEL_PARALLEL_GROUP, 4 ranks), exposed"), 60e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(parts, "reduce_scatter (mesh_dp_shard, 16 ranks), exposed"), 30e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(parts, "all_gather (group 0), exposed"), 30e-6, 1e-12);
+  std::vector<Limit> limits;
+  for (const diagnose::Verdict& verdict : diagnose::verdicts_of(parts)) {
+    if (verdict.limit != Limit::kCompute && verdict.limit != Limit::kHost) limits.push_back(verdict.limit);
+  }
+  EXPECT_EQ(limits.front(), Limit::kTensorCommunication);
+  EXPECT_EQ(std::count(limits.begin(), limits.end(), Limit::kDataCommunication), 1);
+  EXPECT_EQ(std::count(limits.begin(), limits.end(), Limit::kCommunication), 1);
+}
+
+TEST_F(Traces, KnowGroupsByWhatFrameworksCallThem) {
+  using diagnose::CommunicationGroup;
+  const std::pair<const char*, CommunicationGroup> kKnown[] = {
+      {"TENSOR_MODEL_PARALLEL_GROUP", CommunicationGroup::kTensor},
+      {"mesh_tp", CommunicationGroup::kTensor},
+      {"DATA_PARALLEL_GROUP_WITH_CP", CommunicationGroup::kData},
+      {"INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", CommunicationGroup::kData},
+      {"EXPERT_DATA_PARALLEL_GROUP", CommunicationGroup::kData},
+      {"mesh_dp_replicate", CommunicationGroup::kData},
+      {"TENSOR_AND_DATA_PARALLEL_GROUP", CommunicationGroup::kUnknown},
+      {"PIPELINE_MODEL_PARALLEL_GROUP", CommunicationGroup::kPipeline},
+      {"mesh_pp", CommunicationGroup::kPipeline},
+      {"EXPERT_MODEL_PARALLEL_GROUP", CommunicationGroup::kExpert},
+      {"CONTEXT_PARALLEL_GROUP", CommunicationGroup::kContext},
+      {"default_pg", CommunicationGroup::kUnknown},
+      {"", CommunicationGroup::kUnknown}};
+  for (const auto& [name, group] : kKnown) EXPECT_EQ(diagnose::group_of(name), group) << name;
 }
 
 // On a thread of operators an outer one is counted without those that it calls: layer_norm 0 to 100 calls addmm (so it

@@ -23,7 +23,7 @@ class HtmlReader {
 
  private:
   static bool is_void(const std::string& tag) {
-    return tag == "meta" || tag == "input" || tag == "br" || tag == "!DOCTYPE";
+    return tag == "meta" || tag == "input" || tag == "br" || tag == "wbr" || tag == "!DOCTYPE";
   }
   void fail(const std::string& what, std::size_t at) {
     if (fault_.empty()) fault_ = what + " at: " + html_.substr(at, 80);

@@ -16,14 +16,15 @@ constexpr std::size_t kMegabyte = 1'000'000;
 class ReportPage : public testing::Test {
  protected:
   /// The page of these trials, with the recommendation that the model makes.
-  std::string page_of(session::Session session, const search::History& history, const std::string& name = "job") const {
+  std::string page_of(session::Session session, const search::History& history, const std::string& name = "job",
+                      const report::ComparedCurves& compared = {}) const {
     const run::Prepared prepared(std::move(session));
     const auto best =
         history.size() > 1000 ? recommendation() : search::recommend(prepared.session, prepared.candidates, history, 7);
     const report::RunView run{prepared.session,  history, name, {search::StrategyKind::kBayes, 7},
                               directory_.path(), {},      best};
     return page::report_page(
-        {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path()});
+        {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path(), compared});
   }
   /// What every page must be.
   static void expect_whole(const std::string& html) {
@@ -149,6 +150,95 @@ TEST_F(ReportPage, CountsWhichIntervalsHeld) {
   EXPECT_EQ(held, 6);
   EXPECT_NE(html.find("Of 7 trials that were predicted before they ran, 6 lay within the 90 % interval"),
             std::string::npos);
+}
+
+// The rows of a table, as texts of their cells.
+std::vector<std::vector<std::string>> rows_of(const std::string& html, const std::string& id) {
+  std::vector<std::vector<std::string>> rows;
+  const std::size_t begin = html.find("<table id=\"" + id + "\"");
+  if (begin == std::string::npos) return rows;
+  const std::size_t end = html.find("</table>", begin);
+  for (std::size_t at = html.find("<tr>", html.find("<tbody>", begin)); at < end; at = html.find("<tr>", at + 1)) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    const std::size_t row_end = html.find("</tr>", at);
+    for (std::size_t cell = html.find('<', at + 4); cell < row_end; cell = html.find("<t", cell)) {
+      const std::size_t from = html.find('>', cell) + 1;
+      cells.push_back(html.substr(from, html.find('<', from) - from));
+      cell = from;
+    }
+  }
+  return rows;
+}
+
+// Of every trial, also of those that no bar shows; the parts of a row add up to its whole.
+TEST_F(ReportPage, HasTheMemoryAndTheTimeOfEveryTrial) {
+  const search::History history = many_trials(60);
+  const std::string html = page_of(bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})"), history);
+  expect_whole(html);
+  const std::vector<std::vector<std::string>> memory = rows_of(html, "memory-of-trials");
+  ASSERT_EQ(memory.size(), 60U);
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    EXPECT_EQ(memory[i][0], std::to_string(i));
+    EXPECT_EQ(memory[i][1].empty(), i % 5 == 4) << "those that ran out of memory measured none";
+    double sum = 0.0;
+    for (std::size_t part = 3; part < memory[i].size(); ++part) sum += std::stod(memory[i][part]);
+    EXPECT_NEAR(sum / std::stod(memory[i][2]), 1.0, 0.01) << "parts too small to be seen are left out";
+  }
+  EXPECT_NE(html.find("data-picks=\"memory-of-trials\""), std::string::npos);
+}
+
+TEST_F(ReportPage, ShowsWhatKrigtuneBenchMeasuredOfAStep) {
+  search::History history = many_trials(6);
+  for (journal::Trial& trial : history) {
+    auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+    if (measured == nullptr || trial.number == 3) continue;
+    measured->metrics["breakdown_span_s"] = 0.08;
+    measured->metrics["breakdown_forward_s"] = 0.024;
+    measured->metrics["breakdown_all_reduce_exposed_s"] = 0.016;
+    measured->metrics["breakdown_all_gather_exposed_s"] = 0.008;
+    measured->metrics["breakdown_idle_s"] = 0.032;
+  }
+  const std::string html = page_of(bench_session(), history);
+  expect_whole(html);
+  // Trial 4 ran out of memory, trial 3 told nothing; 8 sequences a step.
+  const std::vector<std::vector<std::string>> steps = rows_of(html, "measured-steps");
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_EQ(steps[0], (std::vector<std::string>{"0", "10", "10", "3", "3", "4"}));
+}
+
+TEST_F(ReportPage, LaysTheCurvesOfACompareOverItsOwn) {
+  report::ComparedCurves compared{
+      "runs/job-compare", "simulate", {{"grid", 1, {0, 1, 2}, {{100.0}, {100.0}, {110.0}}}}};
+  const std::string html = page_of(bench_session(), all_outcomes(), "job", compared);
+  expect_whole(html);
+  EXPECT_NE(html.find("grid in krigtune compare, one run"), std::string::npos);
+  EXPECT_NE(html.find("from runs/job-compare, whose trials are of the runner simulate, not bench"), std::string::npos);
+  EXPECT_NE(html.find("<th scope=\"row\">2</th><td class=\"short\">110 samples/s</td>"), std::string::npos);
+  EXPECT_EQ(page_of(bench_session(), all_outcomes()).find("krigtune compare"), std::string::npos);
+}
+
+// overlap_comm pays at stage 3 only.
+TEST_F(ReportPage, ShowsWhichParametersDependOnEachOther) {
+  search::History history;
+  int number = 0;
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    for (const std::int64_t micro_batch : {1, 2, 4}) {
+      for (const bool overlap : {false, true}) {
+        const double speed =
+            100.0 + 3.0 * static_cast<double>(micro_batch) + (stage == 3 ? (overlap ? 60.0 : -40.0) : 0.0);
+        history.push_back(trial_record(number, configuration(stage, micro_batch, overlap), measured_samples(speed, 0.1),
+                                       number == 0 ? "baseline" : "bayes"));
+        ++number;
+      }
+    }
+  }
+  const std::string html = page_of(bench_session(), history);
+  expect_whole(html);
+  const bool is_told = html.find("zero_stage and overlap_comm together") != std::string::npos ||
+                       html.find("overlap_comm and zero_stage together") != std::string::npos;
+  EXPECT_TRUE(is_told);
+  EXPECT_NE(html.find("depend on each other"), std::string::npos);
+  EXPECT_NE(html.find("Interactions of two parameters"), std::string::npos) << "the table behind it";
 }
 
 TEST_F(ReportPage, SaysThatANetworkIsEmulated) {

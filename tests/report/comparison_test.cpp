@@ -157,21 +157,33 @@ insight::Importance importance_of(std::vector<insight::Effect> effects) {
 
 TEST(EffectSentences, SayWhatIsClearAndNameTheRest) {
   session::Session session;
-  const insight::Effect slow{"micro_batch", std::int64_t{16}, std::int64_t{4}, 1.8, 1.6, 2.0};
-  const insight::Effect little{"zero_stage", std::int64_t{1}, std::int64_t{3}, 1.12, 1.08, 1.15};
-  const insight::Effect unclear{"overlap_comm", true, false, 1.3, 0.9, 1.7};
-  const insight::Effect faster{"bucket", std::int64_t{1}, std::int64_t{2}, 0.8, 0.7, 0.9};
+  const insight::Effect slow{"micro_batch", std::int64_t{16}, std::int64_t{4}, 1.8, 1.6, 2.0, {}};
+  const insight::Effect little{"zero_stage", std::int64_t{1}, std::int64_t{3}, 1.12, 1.08, 1.15, {}};
+  const insight::Effect unclear{"overlap_comm", true, false, 1.3, 0.9, 1.7, {false}};
+  const insight::Effect faster{"bucket", std::int64_t{1}, std::int64_t{2}, 0.8, 0.7, 0.9, {}};
   EXPECT_EQ(report::effect_sentences(session, importance_of({slow, unclear, little, faster})),
             (std::vector<std::string>{"micro_batch 4 instead of 16: 1.8 times slower (1.6 to 2.0)",
                                       "zero_stage 3 instead of 1: takes 12 % longer (8 to 15)",
                                       "bucket 2 instead of 1: is 25 % faster (11 to 43)",
-                                      "no clear effect there: overlap_comm"}));
+                                      "no clear effect of another value there: overlap_comm (true against false)"}));
   session.objective = {"score", true, "score"};
   EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
             "zero_stage 3 instead of 1: gives 11 % less (7.4 to 13)");
   session.objective = {"cost", false, "cost"};
   EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
             "zero_stage 3 instead of 1: gives 12 % more (8 to 15)");
+}
+
+TEST(PairSentence, NamesWhatDependsOnEachOtherOrTheLargest) {
+  insight::Importance importance = importance_of({});
+  EXPECT_EQ(report::pair_sentence(importance), "");
+  importance.pairs = {{"a", "b", {0.3, 0.2, 0.4}}, {"a", "c", {0.05, 0.001, 0.2}}, {"b", "c", {0.0, 0.0, 0.1}}};
+  EXPECT_EQ(report::pair_sentence(importance), "they depend on each other's values: a and b, 0.30 (0.20 to 0.40)");
+  importance.pairs.erase(importance.pairs.begin());
+  EXPECT_EQ(report::pair_sentence(importance),
+            "no two parameters clearly depend on each other's values; the largest interaction is that of a and c, 0.05 "
+            "(0.00 to 0.20)");
+  EXPECT_EQ(report::pairs_table(importance).rows.size(), 2U);
 }
 
 TEST(ImportanceNote, StatesTheErrorOfASample) {

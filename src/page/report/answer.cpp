@@ -43,21 +43,29 @@ std::string headline(const RunFacts& facts) {
   return text + ".";
 }
 
+// Names are broken behind their underscores, where a phone has no room for them.
+std::string breakable(std::string name) {
+  for (std::size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1)) {
+    name.insert(at + 1, "<wbr>");
+  }
+  return name;
+}
+
 std::string change_table(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   if (best.changes.each.empty()) return "";
   const std::string before =
       facts.session().baseline ? "yours" : fmt::format("trial {}", facts.best()->reference_trial);
   HtmlTable changes{"What changes. Alone: the best against itself with this one value taken back",
-                    {"parameter", before, "best", "this change alone"},
+                    {"parameter", before, "best", "alone"},
                     {}};
   const auto text = [](const std::optional<space::Value>& value) {
     return value ? element("code", user_text(space::to_string(*value)))
                  : std::string("<span class=\"soft\">none</span>");
   };
   for (const search::Change& change : best.changes.each) {
-    changes.rows.push_back({element("code", user_text(change.parameter)), text(change.before), text(change.after),
-                            escaped(report::change_sentence(facts.objective(), change))});
+    changes.rows.push_back({element("code", breakable(user_text(change.parameter))), text(change.before),
+                            text(change.after), escaped(report::change_sentence(facts.objective(), change))});
   }
   return table(changes);
 }

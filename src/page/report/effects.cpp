@@ -151,8 +151,9 @@ std::string effects(const RunFacts& facts) {
   const std::optional<insight::Importance>& importance = facts.importance();
   if (!importance) return "";
   std::vector<std::string> sentences;
-  for (const std::string& sentence : report::effect_sentences(facts.session(), *importance)) {
-    sentences.push_back(escaped(page::sentence(sentence)));
+  for (const std::string& one : report::effect_sentences(facts.session(), *importance)) {
+    const bool begins_with_a_name = one.rfind("no clear", 0) != 0;  // names are written as the session writes them
+    sentences.push_back(escaped(begins_with_a_name ? one + "." : sentence(one)));
   }
   std::vector<std::string> all = {importance_figure(*importance)};
   for (std::string& pair : pair_figures(facts)) all.push_back(std::move(pair));

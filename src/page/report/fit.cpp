@@ -61,12 +61,12 @@ std::string calibration(const std::vector<Predicted>& all) {
       "was stated then.",
       all.size(), held);
   // Where intervals hold as they say, the count is binomial: two of its deviations below the mean is rare.
-  text += typical_error(all);
   const double n = static_cast<double>(all.size());
   const double expected = 0.9 * n;
   const bool too_few = static_cast<double>(held) < expected - 2.0 * std::sqrt(0.09 * n);
-  if (too_few) return text + " That is fewer than there should be: the intervals are too narrow here.";
-  return text + " That is what such intervals are for.";
+  text += too_few ? " That is fewer than there should be: the intervals are too narrow here."
+                  : " That is what such intervals are for.";
+  return text + typical_error(all);
 }
 
 std::string fit_numbers(const RunFacts& facts, const std::vector<Predicted>& all) {

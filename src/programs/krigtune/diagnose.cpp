@@ -35,8 +35,10 @@ void declare_diagnose(boost::program_options::options_description& options) {
                         "with --plan: this configuration, as in '{\"micro_batch\": 4}'; the rest as in the baseline");
   options.add_options()("trace", typed_value_named("FILE"),
                         "a trace of torch.profiler (JSON, packed by gzip or not) or of krigtune-bench --trace");
-  options.add_options()("log", typed_value_named("FILE"),
-                        "what a job printed: its step times, and DeepSpeed's lines of wall_clock_breakdown");
+  options.add_options()(
+      "log", typed_value_named("FILE"),
+      "what a job printed: its step times, DeepSpeed's lines of wall_clock_breakdown, Megatron's timers; "
+      "or the folder that DeepSpeed's csv_monitor wrote");
   options.add_options()("recipe", typed_value_named("RECIPE"),
                         "with --log: the lines of this kind of job (default: the recipe that finds most steps)");
   options.add_options()("trial", typed_value_named("N"),
@@ -166,6 +168,7 @@ int diagnose_trace(const Context& context, const std::string& file) {
 struct ReadSteps {
   diagnose::StepTimesOfLog steps;
   diagnose::PrintedBreakdown printed;
+  diagnose::MegatronTimers timers;
 };
 
 // Of the first metric that tells it, behind the warm-up. Rates tell how long a token or a sample took.
@@ -197,16 +200,23 @@ ReadSteps read_steps(const std::filesystem::path& file, trial::MeasureSpec spec)
   spec.checks.clear();  // nothing was intended
   trial::Measurement measurement(std::move(spec), {});
   ReadSteps read;
-  trial::measure_file(measurement, file,
-                      [&](const std::string& line, const std::vector<trial::LineMatch>&) { read.printed.take(line); });
+  trial::measure_file(measurement, file, [&](const std::string& line, const std::vector<trial::LineMatch>&) {
+    read.printed.take(line);
+    read.timers.take(line);
+  });
   read.steps = step_times_of(measurement);
   return read;
 }
 
 int diagnose_log(const Context& context, const std::string& file) {
+  if (const auto monitor = diagnose::read_monitor(file)) {
+    say(context, diagnose::parts_of_log(monitor->steps, monitor->printed), file);
+    return ExitCode::kDone;
+  }
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
-    throw UserError(fmt::format("--log: '{}' is no file", file), "check the path");
+    throw UserError(fmt::format("--log: '{}' is no file, and no folder of DeepSpeed's csv_monitor", file),
+                    "check the path");
   }
   ReadSteps best;
   if (const auto recipe = context.arguments.text("recipe")) {
@@ -218,7 +228,7 @@ int diagnose_log(const Context& context, const std::string& file) {
       if (best.steps.seconds.size() <= read.steps.seconds.size()) best = std::move(read);
     }
   }
-  say(context, diagnose::parts_of_log(best.steps, best.printed), file);
+  say(context, diagnose::parts_of_log(best.steps, best.printed, best.timers), file);
   return ExitCode::kDone;
 }
 

@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "report/labels.h"
 #include "report/trial_classes.h"
+#include "result/best_reader.h"
 #include "run/earlier_run.h"
 #include "run/loop.h"
 #include "runner/replay.h"
@@ -78,6 +79,22 @@ LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, 
   for (const std::string& warning : session().warnings) context.log.warning(warning);
 }
 
+namespace {
+
+// A fit of ten thousand trials takes minutes, and tune has left what it recommends in best.json. That says nothing of
+// single changes; of fewer trials the fit takes no time that matters.
+std::optional<search::Recommendation> recommendation_of(const LoadedRun& run) {
+  constexpr std::ptrdiff_t kMostFittedAgain = 2000;
+  const auto closed = std::count_if(run.history.begin(), run.history.end(),
+                                    [](const journal::Trial& trial) { return trial.outcome.has_value(); });
+  if (closed > kMostFittedAgain) {
+    if (auto recorded = result::recorded_best(run.directory, run.history)) return recorded;
+  }
+  return search::recommend(run.session(), run.prepared.candidates, run.history, run.options.seed);
+}
+
+}  // namespace
+
 report::RunView LoadedRun::view(const Console& console) const {
   return {session(),
           history,
@@ -85,7 +102,7 @@ report::RunView LoadedRun::view(const Console& console) const {
           options,
           directory,
           runner::find_bench(console.program),
-          search::recommend(session(), prepared.candidates, history, options.seed)};
+          recommendation_of(*this)};
 }
 
 std::string directory_name(const std::filesystem::path& directory) {

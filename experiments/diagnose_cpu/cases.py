@@ -1,0 +1,150 @@
+"""Four steps on two CPU ranks that are made slow on purpose: what `krigtune diagnose` says of each, and what following
+its first advice really gains.
+
+usage: cases.py BIN_FOLDER OUT_FOLDER [SECONDS]
+
+BIN_FOLDER has krigtune and krigtune-bench. OUT_FOLDER gets what was run (configurations, results, diagnoses) and
+diagnose_cpu.csv. SECONDS: how long each measurement may take (default 4).
+
+Other programs on the machine slow single ranks down, and are diagnosed as what they are. So each configuration is
+measured three times, and the fastest of the three counts.
+"""
+import copy
+import csv
+import json
+import os
+import subprocess
+import sys
+
+RUNS = 3
+RANKS = 2
+FAST = {"latency_us": 50, "bytes_per_s": 4e9}
+SESSION = {
+    "workload": {
+        "model": {"layers": 6, "hidden": 128, "heads": 4, "vocab": 256, "seq_len": 32},
+        "precision": "fp32", "optimizer": "adamw", "train_batch_size": 16},
+    "cluster": {"gpu": "local", "gpus_per_node": RANKS, "emulate_network": FAST},
+    "space": {
+        "zero_stage": [0, 1, 2, 3], "micro_batch": [1, 2, 4, 8], "activation_checkpointing": ["none", "full"],
+        "reduce_bucket_size": {"min": 1e3, "max": 1e6, "scale": "log", "steps": 7}, "overlap_comm": [True, False]},
+    "memory": {"limit_gib": 0.5},
+    "runner": {"kind": "bench"},
+}
+GOOD = {"zero_stage": 1, "micro_batch": 4, "activation_checkpointing": "none", "reduce_bucket_size": 1000000,
+        "overlap_comm": True}
+
+# name, what was made worse, the configuration, the emulated network, the verdict that is right
+CASES = [
+    ("slow network", "100 MB/s and ZeRO stage 3", {**GOOD, "zero_stage": 3, "micro_batch": 2},
+     {"latency_us": 50, "bytes_per_s": 1e8}, "data_communication"),
+    ("nice'd rank", "rank 1 at nice 19 beside a program that computes",
+     {**GOOD, "zero_stage": 0, "micro_batch": 8}, FAST, "straggler"),
+    ("tiny bucket", "buckets of 1000 elements, 400 us of latency", {**GOOD, "reduce_bucket_size": 1000},
+     {"latency_us": 400, "bytes_per_s": 4e9}, "data_communication"),
+    ("recomputation", "activations computed again, memory to spare",
+     {**GOOD, "micro_batch": 8, "activation_checkpointing": "full"}, FAST, "recomputation"),
+]
+COLUMNS = ["case", "made_worse_by", "expected_verdict", "verdict", "reason", "right", "share", "advice",
+           "foretold_gain", "measured_gain", "step_before_ms", "step_after_ms"]
+
+
+class Bench:
+    def __init__(self, programs, out, seconds):
+        self.programs, self.out, self.seconds = programs, out, seconds
+
+    def path(self, name):
+        return os.path.join(self.out, name)
+
+    def write(self, name, document):
+        with open(self.path(name), "w") as file:
+            json.dump(document, file, indent=1)
+        return self.path(name)
+
+    def command(self, config):
+        return [os.path.join(self.programs, "krigtune-bench"), "--config", config, "--json",
+                "--warmup-s", "0.5", "--measure-s", str(self.seconds)]
+
+    def once(self, config, is_niced):
+        """One result document."""
+        one = self.command(config)
+        if not is_niced:
+            return json.loads(subprocess.run(one, stdout=subprocess.PIPE, check=True).stdout)
+        # Each process of mpirun is a rank. The one at nice 19 gets what a busy program leaves of its core.
+        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+        try:
+            both = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "1", *one, ":",
+                    "-np", "1", "nice", "-n", "19", *one]
+            return json.loads(subprocess.run(both, stdout=subprocess.PIPE, check=True, env=environment).stdout)
+        finally:
+            busy.kill()
+            busy.wait()
+
+    def fastest(self, session, configuration, name, is_niced=False):
+        """The file of the fastest of three results, and its step time in seconds."""
+        config = {key: session[key] for key in ("workload", "cluster", "memory")}
+        config["configuration"] = configuration
+        file = self.write(name + ".config.json", config)
+        results = [self.once(file, is_niced) for _ in range(RUNS)]
+        best = min(results, key=lambda result: result["step_time_s"])
+        return self.write(name + ".result.json", best), best["step_time_s"]
+
+    def diagnose(self, result, session_file, name):
+        command = [os.path.join(self.programs, "krigtune"), "diagnose", result, "--plan", session_file, "--json"]
+        document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        self.write(name + ".diagnosis.json", document)
+        return document
+
+
+def accumulated(configuration):
+    batch = SESSION["workload"]["train_batch_size"]
+    return {**configuration, "gradient_accumulation_steps": batch // (configuration["micro_batch"] * RANKS)}
+
+
+def advice_text(advice):
+    changes = [f"{change['parameter']}={change['after']}" for change in advice["changes"]]
+    return " ".join(changes) if changes else "the slow rank as fast as the other"
+
+
+def run_case(bench, name, worse, configuration, network, expected):
+    session = copy.deepcopy(SESSION)
+    session["cluster"]["emulate_network"] = network
+    session["baseline"] = configuration
+    key = name.replace(" ", "_").replace("'", "")
+    session_file = bench.write(key + ".json", session)
+    is_niced = expected == "straggler"
+    result, before = bench.fastest(session, accumulated(configuration), key + ".before", is_niced)
+    verdict = bench.diagnose(result, session_file, key)["verdicts"][0]
+    row = {"case": name, "made_worse_by": worse, "expected_verdict": expected, "verdict": verdict["limit"],
+           "reason": verdict["reason"] or "", "right": str(verdict["limit"] == expected).lower(),
+           "share": f"{verdict['share']:.3f}", "step_before_ms": f"{1e3 * before:.2f}"}
+    if verdict["advice"]:
+        advice = verdict["advice"][0]
+        # What the machine has to mend is mended by leaving out what was made worse.
+        _, after = bench.fastest(session, advice["configuration"], key + ".after")
+        row.update({"advice": advice_text(advice), "foretold_gain": f"{advice['speedup']:.2f}",
+                    "measured_gain": f"{before / after:.2f}", "step_after_ms": f"{1e3 * after:.2f}"})
+    return row
+
+
+def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
+    bench = Bench(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) == 4 else 4.0)
+    os.makedirs(bench.out, exist_ok=True)
+    rows = []
+    for case in CASES:
+        print(case[0], "...", file=sys.stderr)
+        rows.append(run_case(bench, *case))
+    with open(bench.path("diagnose_cpu.csv"), "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for row in rows:
+        print(f"{row['case']:<14} {row['verdict']:<20} {row['reason']:<20} right: {row['right']:<5} "
+              f"foretold {row.get('foretold_gain', '-'):>5}  measured {row.get('measured_gain', '-'):>5}  "
+              f"{row.get('advice', '')}")
+
+
+if __name__ == "__main__":
+    main()
