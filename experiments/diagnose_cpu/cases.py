@@ -7,7 +7,7 @@ BIN_FOLDER has krigtune and krigtune-bench. OUT_FOLDER gets what was run (config
 diagnose_cpu.csv. SECONDS: how long each measurement may take (default 4).
 
 Other programs on the machine slow single ranks down, and are diagnosed as what they are. So each configuration is
-measured three times, and the fastest of the three counts.
+measured several times, before and after in turn, and the fastest of each counts.
 """
 import copy
 import csv
@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 
-RUNS = 3
+RUNS = 4
 RANKS = 2
 FAST = {"latency_us": 50, "bytes_per_s": 4e9}
 SESSION = {
@@ -80,20 +80,19 @@ class Bench:
             busy.kill()
             busy.wait()
 
-    def fastest(self, session, configuration, name, is_niced=False):
-        """The file of the fastest of three results, and its step time in seconds."""
+    def config(self, session, configuration, name):
         config = {key: session[key] for key in ("workload", "cluster", "memory")}
-        config["configuration"] = configuration
-        file = self.write(name + ".config.json", config)
-        results = [self.once(file, is_niced) for _ in range(RUNS)]
-        best = min(results, key=lambda result: result["step_time_s"])
-        return self.write(name + ".result.json", best), best["step_time_s"]
+        return self.write(name + ".config.json", {**config, "configuration": configuration})
 
     def diagnose(self, result, session_file, name):
         command = [os.path.join(self.programs, "krigtune"), "diagnose", result, "--plan", session_file, "--json"]
         document = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
         self.write(name + ".diagnosis.json", document)
         return document
+
+
+def fastest(results):
+    return min(results, key=lambda result: result["step_time_s"])
 
 
 def accumulated(configuration):
@@ -113,17 +112,26 @@ def run_case(bench, name, worse, configuration, network, expected):
     key = name.replace(" ", "_").replace("'", "")
     session_file = bench.write(key + ".json", session)
     is_niced = expected == "straggler"
-    result, before = bench.fastest(session, accumulated(configuration), key + ".before", is_niced)
+    before_config = bench.config(session, accumulated(configuration), key + ".before")
+    before = [bench.once(before_config, is_niced) for _ in range(RUNS)]
+    result = bench.write(key + ".result.json", fastest(before))
     verdict = bench.diagnose(result, session_file, key)["verdicts"][0]
     row = {"case": name, "made_worse_by": worse, "expected_verdict": expected, "verdict": verdict["limit"],
            "reason": verdict["reason"] or "", "right": str(verdict["limit"] == expected).lower(),
-           "share": f"{verdict['share']:.3f}", "step_before_ms": f"{1e3 * before:.2f}"}
+           "share": f"{verdict['share']:.3f}", "step_before_ms": f"{1e3 * fastest(before)['step_time_s']:.2f}"}
     if verdict["advice"]:
         advice = verdict["advice"][0]
-        # What the machine has to mend is mended by leaving out what was made worse.
-        _, after = bench.fastest(session, advice["configuration"], key + ".after")
+        after_config = bench.config(session, advice["configuration"], key + ".after")
+        after = []
+        for _ in range(RUNS):
+            # What the machine has to mend is mended by leaving out what was made worse.
+            after.append(bench.once(after_config, False))
+            before.append(bench.once(before_config, is_niced))
+        gain = fastest(before)["step_time_s"] / fastest(after)["step_time_s"]
         row.update({"advice": advice_text(advice), "foretold_gain": f"{advice['speedup']:.2f}",
-                    "measured_gain": f"{before / after:.2f}", "step_after_ms": f"{1e3 * after:.2f}"})
+                    "measured_gain": f"{gain:.2f}",
+                    "step_before_ms": f"{1e3 * fastest(before)['step_time_s']:.2f}",
+                    "step_after_ms": f"{1e3 * fastest(after)['step_time_s']:.2f}"})
     return row
 
 

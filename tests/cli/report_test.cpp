@@ -1,6 +1,9 @@
 // krigtune report.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "cli/cli_fixtures.h"
 #include "core/json.h"
 
@@ -54,6 +57,51 @@ TEST_F(ReportCommand, ComparesOnAPage) {
   EXPECT_NE(html.find("The optimum is that of the table."), std::string::npos);
   for (const char* strategy : {"bayes", "random"}) EXPECT_NE(html.find(strategy), std::string::npos);
   EXPECT_NE(html.find("<th scope=\"row\">6</th>"), std::string::npos) << "a row for each trial";
+}
+
+// The trials of a journal once more, so many times, under new numbers.
+std::string repeated(const std::string& journal, int times) {
+  std::istringstream lines(journal);
+  std::vector<Json> records;
+  std::string text;
+  int trials = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Json record = parse_json(line, "journal");
+    const int code = record.at("op_code");
+    if (code == 0 || code == 3) {
+      text += line + "\n";
+      continue;
+    }
+    if (record.contains("trial_id")) trials = std::max(trials, record.at("trial_id").get<int>() + 1);
+    records.push_back(record);
+  }
+  for (int i = 0; i < times; ++i) {
+    for (Json record : records) {
+      if (record.contains("trial_id")) record["trial_id"] = record["trial_id"].get<int>() + i * trials;
+      text += record.dump() + "\n";
+    }
+  }
+  return text;
+}
+
+TEST_F(ReportCommand, OfThousandsOfTrialsTakesTheBestThatTuneRecorded) {
+  Json best = parse_json(read_text(directory_ / "run/best.json"), "best.json");
+  const int recommended = best.at("trial");
+  int other = -1;  // another one that is ok
+  for (const Json& row : parse_json(run_krigtune({"results", run(), "--json"}).out, "results").at("trials")) {
+    if (row.at("status") == "ok" && row.at("trial") != recommended) other = row.at("trial");
+  }
+  ASSERT_GE(other, 0);
+  best["trial"] = other;
+  directory_.write("run/best.json", best.dump());
+  const auto reported = [&] {
+    const Said said = run_krigtune({"report", run(), "--json"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    return parse_json(said.out, "printed").at("best_trial").get<int>();
+  };
+  EXPECT_EQ(reported(), recommended) << "of eight trials by a fit";
+  directory_.write("run/journal.log", repeated(read_text(directory_ / "run/journal.log"), 300));
+  EXPECT_EQ(reported(), other) << "of 2400 trials without one";
 }
 
 TEST_F(ReportCommand, ShowsWhatWasComparedBesideIt) {
