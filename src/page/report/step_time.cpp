@@ -51,12 +51,13 @@ std::optional<TrialBar> measured_bar(const RunFacts& facts, const journal::Trial
     }
     return BarPart{name, seconds * unit};
   };
+  // In the order in which what has the same name above has the same hue.
   return TrialBar{
-      {part("forward", {"forward"}), part("computed again", {"recompute"}), part("backward", {"backward"}),
-       part("optimizer", {"optimizer"}),
+      {part("forward", {"forward"}), part("backward", {"backward"}),
        part("exposed communication", {"all_reduce_exposed", "reduce_scatter_exposed", "all_gather_exposed"}),
-       part("copies and work of the host", {"copies_exposed", "host_work_exposed"}),
-       part("waiting for other ranks", {"waiting"}), part("nothing runs", {"idle"})},
+       part("optimizer", {"optimizer"}), part("copies and work of the host", {"copies_exposed", "host_work_exposed"}),
+       part("computed again", {"recompute"}), part("waiting for other ranks", {"waiting"}),
+       part("nothing runs", {"idle"})},
       measured_step(facts, trial)};
 }
 
