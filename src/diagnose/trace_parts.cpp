@@ -125,7 +125,7 @@ namespace {
 struct Class {
   Work work;
   std::string kind;                                         ///< of collectives
-  CommunicationGroup group = CommunicationGroup::kUnknown;  ///< likewise
+  CommunicationGroup group = CommunicationGroup::kUnknown;  ///< of collectives
   std::string group_name;                                   ///< "mesh_tp, 4 ranks"; "": not told
   friend auto operator<=>(const Class&, const Class&) = default;
 };
