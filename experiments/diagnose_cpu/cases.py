@@ -1,10 +1,10 @@
 """Four steps on two CPU ranks that are made slow on purpose: what `krigtune diagnose` says of each, and what following
 its first advice really gains.
 
-usage: cases.py BIN_FOLDER OUT_FOLDER [SECONDS]
+usage: cases.py BIN_FOLDER OUT_FOLDER [SECONDS [CASE]]
 
 BIN_FOLDER has krigtune and krigtune-bench. OUT_FOLDER gets what was run (configurations, results, diagnoses) and
-diagnose_cpu.csv. SECONDS: how long each measurement may take (default 4).
+diagnose_cpu.csv. SECONDS: how long each measurement may take (default 4). CASE: that one alone.
 
 Other programs on the machine slow single ranks down, and are diagnosed as what they are. So each configuration is
 measured several times, before and after in turn, and the fastest of each counts.
@@ -64,21 +64,22 @@ class Bench:
         return [os.path.join(self.programs, "krigtune-bench"), "--config", config, "--json",
                 "--warmup-s", "0.5", "--measure-s", str(self.seconds)]
 
-    def once(self, config, is_niced):
-        """One result document."""
+    def once(self, config, launch):
+        """One result document. `launch`: "threads", or with a process for each rank "mpirun" or "niced"."""
         one = self.command(config)
-        if not is_niced:
+        if launch == "threads":
             return json.loads(subprocess.run(one, stdout=subprocess.PIPE, check=True).stdout)
-        # Each process of mpirun is a rank. The one at nice 19 gets what a busy program leaves of its core.
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+        nice = ["nice", "-n", "19"] if launch == "niced" else []
+        both = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "1", *one, ":", "-np", "1", *nice, *one]
+        # The rank at nice 19 gets what a busy program leaves of its core.
+        busy = subprocess.Popen(["sh", "-c", "while :; do :; done"]) if nice else None
         try:
-            both = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "1", *one, ":",
-                    "-np", "1", "nice", "-n", "19", *one]
             return json.loads(subprocess.run(both, stdout=subprocess.PIPE, check=True, env=environment).stdout)
         finally:
-            busy.kill()
-            busy.wait()
+            if busy:
+                busy.kill()
+                busy.wait()
 
     def config(self, session, configuration, name):
         config = {key: session[key] for key in ("workload", "cluster", "memory")}
@@ -111,9 +112,9 @@ def run_case(bench, name, worse, configuration, network, expected):
     session["baseline"] = configuration
     key = name.replace(" ", "_").replace("'", "")
     session_file = bench.write(key + ".json", session)
-    is_niced = expected == "straggler"
+    worse_launch, mended_launch = ("niced", "mpirun") if expected == "straggler" else ("threads", "threads")
     before_config = bench.config(session, accumulated(configuration), key + ".before")
-    before = [bench.once(before_config, is_niced) for _ in range(RUNS)]
+    before = [bench.once(before_config, worse_launch) for _ in range(RUNS)]
     result = bench.write(key + ".result.json", fastest(before))
     verdict = bench.diagnose(result, session_file, key)["verdicts"][0]
     row = {"case": name, "made_worse_by": worse, "expected_verdict": expected, "verdict": verdict["limit"],
@@ -125,8 +126,8 @@ def run_case(bench, name, worse, configuration, network, expected):
         after = []
         for _ in range(RUNS):
             # What the machine has to mend is mended by leaving out what was made worse.
-            after.append(bench.once(after_config, False))
-            before.append(bench.once(before_config, is_niced))
+            after.append(bench.once(after_config, mended_launch))
+            before.append(bench.once(before_config, worse_launch))
         gain = fastest(before)["step_time_s"] / fastest(after)["step_time_s"]
         row.update({"advice": advice_text(advice), "foretold_gain": f"{advice['speedup']:.2f}",
                     "measured_gain": f"{gain:.2f}",
@@ -136,12 +137,13 @@ def run_case(bench, name, worse, configuration, network, expected):
 
 
 def main():
-    if len(sys.argv) not in (3, 4):
+    if not 3 <= len(sys.argv) <= 5:
         sys.exit(__doc__)
-    bench = Bench(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) == 4 else 4.0)
+    bench = Bench(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else 4.0)
+    cases = [case for case in CASES if len(sys.argv) < 5 or case[0] == sys.argv[4]]
     os.makedirs(bench.out, exist_ok=True)
     rows = []
-    for case in CASES:
+    for case in cases:
         print(case[0], "...", file=sys.stderr)
         rows.append(run_case(bench, *case))
     with open(bench.path("diagnose_cpu.csv"), "w", newline="") as file:

@@ -88,7 +88,8 @@ TEST_F(ReportCommand, OfThousandsOfTrialsTakesTheBestThatTuneRecorded) {
   Json best = parse_json(read_text(directory_ / "run/best.json"), "best.json");
   const int recommended = best.at("trial");
   int other = -1;  // another one that is ok
-  for (const Json& row : parse_json(run_krigtune({"results", run(), "--json"}).out, "results").at("trials")) {
+  const Json results = parse_json(run_krigtune({"results", run(), "--json"}).out, "results");
+  for (const Json& row : results.at("trials")) {
     if (row.at("status") == "ok" && row.at("trial") != recommended) other = row.at("trial");
   }
   ASSERT_GE(other, 0);
