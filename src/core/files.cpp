@@ -82,6 +82,17 @@ bool write_if_possible(const std::filesystem::path& path, std::string_view text)
   }
 }
 
+void append_durably(const std::filesystem::path& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) fail_to_write(path);
+  const bool synced = write_all(file, text) && ::fsync(file) == 0;
+  const int write_error = errno;
+  const bool closed = ::close(file) == 0;
+  if (synced && closed) return;
+  if (!synced) errno = write_error;
+  fail_to_write(path);
+}
+
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(file, text.data(), text.size());

@@ -25,6 +25,10 @@ void write_derived(const std::filesystem::path& path, std::string_view text);
 /// when the disk refuses.
 void sync_file_system(const std::filesystem::path& directory);
 
+/// Adds the text to the end of a file that is there, and fsyncs. Throws EnvironmentError when the disk refuses: a part
+/// of the text may then be there.
+void append_durably(const std::filesystem::path& path, std::string_view text);
+
 /// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.
 bool write_all(int file, std::string_view text);
 

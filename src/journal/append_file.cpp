@@ -25,6 +25,21 @@ std::size_t size_of(int file) {
                          "free some space and run the same command again: it goes on where it stopped");
 }
 
+std::string read_rest(const std::filesystem::path& path, int file, std::size_t offset) {
+  const std::size_t size = size_of(file);
+  std::string text(size > offset ? size - offset : 0, '\0');
+  std::size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n = ::pread(file, text.data() + got, text.size() - got, static_cast<off_t>(offset + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw EnvironmentError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno)));
+    if (n == 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  text.resize(got);
+  return text;
+}
+
 // So that the file's name, too, survives a power cut.
 void sync_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
@@ -53,24 +68,36 @@ bool leads_to(const std::filesystem::path& path, int file) {
          there.st_ino == here.st_ino;
 }
 
+std::optional<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (file < 0) return std::nullopt;
+  if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode)) return ReadOnlyFile(path, file);
+  ::close(file);
+  return std::nullopt;
+}
+
+ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+ReadOnlyFile::~ReadOnlyFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+FileIdentity ReadOnlyFile::identity() const {
+  struct stat info {};
+  ::fstat(file_, &info);
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::size_t>(info.st_size)};
+}
+
+std::string ReadOnlyFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset); }
+
 AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)), file_(open_journal(path_)) {}
 
 AppendFile::~AppendFile() { ::close(file_); }
 
-std::string AppendFile::read_from(std::size_t offset) const {
-  const std::size_t size = size_of(file_);
-  std::string text(size > offset ? size - offset : 0, '\0');
-  std::size_t got = 0;
-  while (got < text.size()) {
-    const ssize_t n = ::pread(file_, text.data() + got, text.size() - got, static_cast<off_t>(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw EnvironmentError(fmt::format("cannot read '{}': {}", path_.string(), std::strerror(errno)));
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  text.resize(got);
-  return text;
-}
+std::string AppendFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset); }
 
 bool AppendFile::is_in_place() const { return leads_to(path_, file_); }
 

@@ -1,7 +1,10 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace krigtune::journal {
 
@@ -10,6 +13,34 @@ int open_journal(const std::filesystem::path& path);
 
 /// Whether the path leads to the open file: false once it was removed, renamed or replaced.
 bool leads_to(const std::filesystem::path& path, int file);
+
+/// Which file it is that a path names, and how long.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::size_t bytes = 0;
+};
+
+/// A file that others append to.
+class ReadOnlyFile {
+ public:
+  /// Empty where it cannot be read.
+  static std::optional<ReadOnlyFile> open(const std::filesystem::path& path);
+  ReadOnlyFile(ReadOnlyFile&& other) noexcept;
+  ~ReadOnlyFile();
+  ReadOnlyFile(const ReadOnlyFile&) = delete;
+  ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
+
+  FileIdentity identity() const;
+  /// From that byte to the end. Throws EnvironmentError where the disk refuses.
+  std::string read_from(std::size_t offset) const;
+
+ private:
+  ReadOnlyFile(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
+
+  std::filesystem::path path_;
+  int file_;
+};
 
 /// The journal's file. Several processes may have it open; who appends holds the locks.
 class AppendFile {

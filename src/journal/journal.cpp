@@ -254,13 +254,53 @@ std::map<int, std::string> studies_in(std::string_view text) {
 
 }  // namespace
 
-std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints) {
-  ReplayedStudy study(file.string());
-  study.apply(read_text(file));  // a torn last line is one that is being written
-  if (complaints != nullptr) {
-    complaints->insert(complaints->end(), study.complaints().begin(), study.complaints().end());
+struct JournalReader::Impl {
+  std::filesystem::path path;
+  ReplayedStudy study;
+  FileIdentity identity = {};
+  std::size_t applied_bytes = 0;
+
+  explicit Impl(std::filesystem::path file) : path(std::move(file)), study(path.string()) {}
+
+  void begin_anew() {
+    study = ReplayedStudy(path.string());
+    identity = {};
+    applied_bytes = 0;
   }
-  return study.trials();
+};
+
+JournalReader::JournalReader(std::filesystem::path file) : impl_(std::make_unique<Impl>(std::move(file))) {}
+
+JournalReader::~JournalReader() = default;
+
+const std::vector<std::string>& JournalReader::complaints() const { return impl_->study.complaints(); }
+
+const std::vector<Trial>& JournalReader::look() {
+  const std::optional<ReadOnlyFile> file = ReadOnlyFile::open(impl_->path);
+  if (!file) {
+    impl_->begin_anew();
+    return impl_->study.trials();
+  }
+  const FileIdentity now = file->identity();
+  const bool is_another = now.device != impl_->identity.device || now.inode != impl_->identity.inode;
+  if (is_another || now.bytes < impl_->applied_bytes) impl_->begin_anew();
+  impl_->identity = now;
+  try {
+    // A torn last line is one that is being written.
+    impl_->applied_bytes += impl_->study.apply(file->read_from(impl_->applied_bytes));
+  } catch (...) {
+    impl_->begin_anew();  // the next look complains of the same line again
+    throw;
+  }
+  return impl_->study.trials();
+}
+
+std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints) {
+  if (!ReadOnlyFile::open(file)) (void)read_text(file);  // says why it cannot be read
+  JournalReader reader(file);
+  std::vector<Trial> trials = reader.look();
+  if (complaints != nullptr) complaints->insert(complaints->end(), reader.complaints().begin(), reader.complaints().end());
+  return trials;
 }
 
 JournalStudy read_study(const std::filesystem::path& file, const std::string& name) {

@@ -33,6 +33,8 @@ struct Proposal {
   std::optional<double> success_probability = std::nullopt;  ///< that it runs; empty: nothing speaks against it
   double suggest_s = 0.0;
   std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
+  /// How many closed trials that count the hyperparameters were fitted to; 0: not known.
+  int fitted_to = 0;
   /// What the stop rule "patience" had counted when it was asked; empty: not known.
   std::optional<int> trials_without_gain = std::nullopt;
   std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
@@ -87,6 +89,24 @@ class Journal {
   /// it before.
   bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
            const std::string& where = "");
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The trials of a journal that grows, without opening it for writing: each look reads what was appended since the last
+/// one. For one thread at a time.
+class JournalReader {
+ public:
+  explicit JournalReader(std::filesystem::path file);
+  ~JournalReader();
+
+  /// Empty where there is no file. A file that is another one by now, or is shorter than what was read of it, is read
+  /// anew from its beginning. Valid until the next call. Throws UserError where it is no journal.
+  const std::vector<Trial>& look();
+  /// What of the file was passed over, a line each for people.
+  const std::vector<std::string>& complaints() const;
 
  private:
   struct Impl;

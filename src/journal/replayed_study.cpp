@@ -35,7 +35,8 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
     ++line_;
-    apply_or_pass_over(text.substr(begin, end - begin));
+    const std::string_view line = text.substr(begin, end - begin);
+    if (!says_nothing_new(line)) apply_or_pass_over(line);
     begin = end + 1;
   }
   judge_completeness();
@@ -118,6 +119,39 @@ void ReplayedStudy::judge_completeness() {
     if (complaints_.size() < kMostComplaints) complaints_.push_back(trial.passed_over);
     return true;
   });
+}
+
+// Half of a journal are parameters that this program wrote for Optuna's eyes: the trial's first line has them all, and
+// their distributions seldom change. Those are recognised by their spelling, without being parsed: by this program
+// (Journal, begin_lines), of a trial that knows its configuration, with the distribution that the last such line had.
+bool ReplayedStudy::says_nothing_new(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"op_code":5,"worker_id":"krigtune-)";
+  constexpr std::string_view kTrial = R"(","trial_id":)";
+  constexpr std::string_view kName = R"(,"param_name":)";
+  constexpr std::string_view kValue = R"(,"param_value_internal":)";
+  constexpr std::string_view kDistribution = R"(,"distribution":)";
+  if (line.substr(0, kBegin.size()) != kBegin || line.back() != '}') return false;
+  std::size_t at = line.find_first_not_of("0123456789", kBegin.size());
+  if (line.substr(std::min(at, line.size()), kTrial.size()) != kTrial) return false;
+  at += kTrial.size();
+  std::size_t id = 0;
+  const auto [id_end, error] = std::from_chars(line.data() + at, line.data() + line.size(), id);
+  at = static_cast<std::size_t>(id_end - line.data());
+  if (error != std::errc() || line.substr(at, kName.size()) != kName) return false;
+  at += kName.size();
+  const std::size_t value = line.find(kValue, at);
+  const std::size_t distribution = value == std::string_view::npos ? value : line.find(kDistribution, value);
+  if (distribution == std::string_view::npos || line.find_first_of("\\", at) < value) return false;
+  const std::string_view name = line.substr(at, value - at);
+  const std::string_view spelled = line.substr(distribution);
+  if (id >= trials_of_.size() || trials_of_[id] < 0) return false;
+  const auto trial = static_cast<std::size_t>(trials_of_[id]);
+  if (trials_[trial].outcome || !attributes_[trial].contains(kConfiguration)) return false;
+  const auto last = last_spelled_.find(name);
+  if (last != last_spelled_.end() && last->second == spelled) return true;
+  // Parsed this time, and known from then on while the distribution stays.
+  last_spelled_.insert_or_assign(std::string(name), std::string(spelled));
+  return false;
 }
 
 const Json* ReplayedStudy::distribution(const std::string& parameter) const {
@@ -238,6 +272,7 @@ const Json* ReplayedStudy::accepted_distribution(const std::string& name, const 
   if (!json || (last != distributions_.end() && !are_compatible(last->second.json, *json))) return nullptr;
   Distribution& accepted = distributions_[name];
   accepted = {text, *std::move(json)};
+  last_spelled_.clear();
   return &accepted.json;
 }
 
@@ -278,6 +313,7 @@ void ReplayedStudy::close(std::size_t trial, TrialState state, const Json& value
   trials_[trial].waiting = false;
   trials_[trial].wall_s = wall_s_from(attributes_[trial]);
   trials_[trial].where = where_from(attributes_[trial]);
+  attributes_[trial] = nullptr;  // what comes after the end is dropped
 }
 
 std::optional<std::size_t> ReplayedStudy::trial_of(const Json& log) const {

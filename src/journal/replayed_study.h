@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +51,7 @@ class ReplayedStudy {
     Json json;
   };
 
+  bool says_nothing_new(std::string_view line);
   void apply_or_pass_over(std::string_view line);
   void apply_line(const Json& log);
   void apply_to_study(JournalOperation operation, const Json& log);
@@ -94,6 +96,8 @@ class ReplayedStudy {
   std::vector<std::size_t> foreign_;                  ///< trials of other programs that are not known to be whole
   std::map<std::size_t, std::string> damaged_;        ///< trials that lack a line, and which
   std::vector<std::string> complaints_;
+  /// By parameter as a line spells it: the rest of the last such line from its distribution on, and no other program's.
+  std::map<std::string, std::string, std::less<>> last_spelled_;
 };
 
 }  // namespace krigtune::journal

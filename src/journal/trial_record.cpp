@@ -164,6 +164,7 @@ Json proposal_attributes(const Proposal& proposal) {
   }
   if (!proposal.hyperparameters.empty() && all_finite(proposal.hyperparameters)) {
     attributes["hyperparameters"] = proposal.hyperparameters;
+    if (proposal.fitted_to > 0) attributes["fitted_to"] = proposal.fitted_to;
   }
   if (proposal.trials_without_gain) attributes["trials_without_gain"] = *proposal.trials_without_gain;
   if (proposal.outlook && is_finite(*proposal.outlook)) {
@@ -206,6 +207,7 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   }
   proposal.run = static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "run").value_or(0), 0));
   proposal.machine = text_attribute(attributes, "machine");
+  proposal.fitted_to = static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "fitted_to").value_or(0), 0));
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

@@ -18,10 +18,18 @@ std::ptrdiff_t closed(const search::History& history) {
                        [](const journal::Trial& trial) { return trial.outcome.has_value(); });
 }
 
-// What the journal holds by now; nothing where there is none.
-search::History journalled(const std::filesystem::path& directory) {
-  const std::filesystem::path journal = run::journal_path(directory);
-  return std::filesystem::exists(journal) ? journal::read_journal(journal) : search::History();
+std::vector<std::string> write_files(const report::RunView& run, bool with_trials) {
+  std::vector<std::string> written;
+  for (const ResultFile& file : result_files()) {
+    if (!with_trials && file.text == trials_csv) continue;
+    const std::optional<std::string> text = file.text(run);
+    if (!text) continue;
+    write_atomically(run.directory / file.name, *text);
+    written.emplace_back(file.name);
+  }
+  const std::vector<std::string> job_files = write_optimal_job_files(run);
+  written.insert(written.end(), job_files.begin(), job_files.end());
+  return written;
 }
 
 }  // namespace
@@ -36,18 +44,7 @@ std::vector<ResultFile> result_files() {
           {"cmd_optimal.txt", cmd_optimal}};
 }
 
-std::vector<std::string> write_result_files(const report::RunView& run) {
-  std::vector<std::string> written;
-  for (const ResultFile& file : result_files()) {
-    const std::optional<std::string> text = file.text(run);
-    if (!text) continue;
-    write_atomically(run.directory / file.name, *text);
-    written.emplace_back(file.name);
-  }
-  const std::vector<std::string> job_files = write_optimal_job_files(run);
-  written.insert(written.end(), job_files.begin(), job_files.end());
-  return written;
-}
+std::vector<std::string> write_result_files(const report::RunView& run) { return write_files(run, true); }
 
 Recommender make_recommender(const session::Session& session, const search::Candidates& candidates,
                              std::uint64_t seed) {
@@ -55,6 +52,9 @@ Recommender make_recommender(const session::Session& session, const search::Cand
     return search::recommend(session, candidates, history, seed);
   };
 }
+
+ResultFileWriter::ResultFileWriter(report::RunView run, Recommender recommend)
+    : run_(std::move(run)), recommend_(std::move(recommend)), journal_(run::journal_path(run_.directory)) {}
 
 void ResultFileWriter::trial_ended(const journal::Trial& /*trial*/, const search::History& history) {
   write(history, false);
@@ -79,18 +79,22 @@ bool ResultFileWriter::is_outdated(const Basis& now) const {
          kGrowth * (now.closed - basis_->closed) >= basis_->closed;
 }
 
-void ResultFileWriter::write(search::History history, bool all_trials_count) {
-  const session::Session& session = run_.session;
+void ResultFileWriter::write(const search::History& history, bool all_trials_count) {
+  const search::History* known = &history;
   while (true) {
-    const Basis now = basis_of(history);
+    const Basis now = basis_of(*known);
     if (!basis_ || (all_trials_count ? now.closed != basis_->closed : is_outdated(now))) {
-      run_.best = recommend_(history);
+      run_.best = recommend_(*known);
       basis_ = now;
     }
-    write_result_files({session, history, run_.name, run_.options, run_.directory, run_.bench, run_.best});
-    search::History later = journalled(run_.directory);
+    const report::RunView run{run_.session,   *known,      run_.name, run_.options,
+                              run_.directory, run_.bench, run_.best};
+    trials_csv_.write(run, all_trials_count);
+    write_files(run, false);
+    // What other processes have closed meanwhile.
+    const search::History& later = journal_.look();
     if (closed(later) <= now.closed) return;
-    history = std::move(later);
+    known = &later;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/run_view.h"
+#include "result/trials_csv.h"
 
 namespace krigtune::result {
 
@@ -27,14 +28,13 @@ using Recommender = std::function<std::optional<search::Recommendation>(const se
 /// recommend(). The arguments must outlive it.
 Recommender make_recommender(const session::Session& session, const search::Candidates& candidates, std::uint64_t seed);
 
-/// Rewrites the result files after every trial, so that they are true whenever a session is cut off: each has every
-/// closed trial. The recommendation is made anew when the best mean of a configuration's measurements or the reference
+/// Writes the result files after every trial, so that they are true whenever a session is cut off: each has every closed
+/// trial. What grows with the trials is appended to (TrialsCsvFile), the journal is read from where it was left. The recommendation is made anew when the best mean of a configuration's measurements or the reference
 /// trial is another, when closed trials have become a tenth more, at the session's beginning and at its end.
 class ResultFileWriter final : public run::Observer {
  public:
   /// `run.history` and `run.best` are taken anew each time. What `run` names must outlive it.
-  ResultFileWriter(report::RunView run, Recommender recommend)
-      : run_(std::move(run)), recommend_(std::move(recommend)) {}
+  ResultFileWriter(report::RunView run, Recommender recommend);
 
   void resumed(const search::History& history) override { write(history); }
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
@@ -55,11 +55,13 @@ class ResultFileWriter final : public run::Observer {
   };
   Basis basis_of(const search::History& history) const;
   bool is_outdated(const Basis& now) const;
-  void write(search::History history, bool all_trials_count);
+  void write(const search::History& history, bool all_trials_count);
 
   report::RunView run_;
   Recommender recommend_;
   std::optional<Basis> basis_;  ///< of run_.best
+  journal::JournalReader journal_;
+  TrialsCsvFile trials_csv_;
 };
 
 }  // namespace krigtune::result

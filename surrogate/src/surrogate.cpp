@@ -81,6 +81,7 @@ FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data
   if (options_.hyperparameter_samples > 0)
     thetas = sample_hyperparameters({kernel_, options_.mean, options_.priors}, data, theta_,
                                     options_.hyperparameter_samples, rng);
+  nearby_.clear();
   processes_.assign(thetas.size(), GaussianProcess(kernel_, options_.mean));
   for (std::size_t i = 0; i < thetas.size(); ++i) processes_[i].condition(data, thetas[i]);
   fitted.report.jitter = processes_.front().jitter();
@@ -90,20 +91,35 @@ FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data
 void Surrogate::condition(const Observations& observations, const VectorXd& theta) {
   const Observations data = learn_scales(observations);
   theta_ = theta;
+  nearby_.clear();
   processes_.assign(1, GaussianProcess(kernel_, options_.mean));
   processes_.front().condition(data, theta);
 }
 
 void Surrogate::append(const Observations& more) {
-  assert(!processes_.empty());
+  assert(!processes_.empty() && nearby_.empty());
   if (more.size() == 0) return;
   more.validate();
   const Observations data = standardised(more);
   for (GaussianProcess& process : processes_) process.append(data);
 }
 
-void Surrogate::believe(const Points& pending, const Eigen::VectorXd& success) {
+void Surrogate::append_nearby(const Observations& more, Eigen::Index neighbours) {
   assert(!processes_.empty());
+  if (more.size() == 0) return;
+  more.validate();
+  const Observations data = standardised(more);
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (i < nearby_.size()) {
+      nearby_[i].append(processes_[i], data);
+    } else {
+      nearby_.emplace_back(processes_[i], data, neighbours);
+    }
+  }
+}
+
+void Surrogate::believe(const Points& pending, const Eigen::VectorXd& success) {
+  assert(!processes_.empty() && nearby_.empty());
   if (pending.size() == 0) return;
   const Points data = standardised(pending);
   for (GaussianProcess& process : processes_) process.believe(data, success);
@@ -116,6 +132,14 @@ void Surrogate::forget_believed() {
 double Surrogate::noise_stddev() const { return scale_ * std::exp(theta_[theta_.size() - 1]); }
 
 Prediction Surrogate::predict(const Points& points) const {
+  if (nearby_.empty()) return predict_coarsely(points);
+  const Points data = standardised(points);
+  std::vector<Prediction> each;
+  for (std::size_t i = 0; i < nearby_.size(); ++i) each.push_back(nearby_[i].predict(processes_[i], data));
+  return mixture(each);
+}
+
+Prediction Surrogate::predict_coarsely(const Points& points) const {
   assert(!processes_.empty());
   const Points data = standardised(points);
   std::vector<Prediction> each;

@@ -92,7 +92,7 @@ Eigen::MatrixXd DerivedColumns::encode(const std::vector<space::Configuration>& 
 namespace {
 
 // Acquisition is evaluated on every candidate: beyond this a suggestion would take seconds.
-constexpr std::int64_t kMostListed = 1'000'000;
+constexpr std::int64_t kMostListed = 100'000;
 // Closed forms take some ten microseconds; where they do not decide, krigtune-bench's plan takes milliseconds: a minute
 // or two at most.
 constexpr std::int64_t kMostPredicted = 500'000;

@@ -29,19 +29,25 @@ class RunningMeans {
     ++mean.measurements;
     mean.value += (value - mean.value) / mean.measurements;
     if (objective.better(value, *effects_.value_of(history[mean.best]))) mean.best = index;
+    if (best_ && *best_ == its->second && !is_new) {
+      find_best(objective);  // it may have become worse
+    } else if (!best_ || objective.better(mean.value, means_[*best_].value)) {
+      best_ = its->second;
+    }
   }
   const std::vector<MeasuredMean>& all() const { return means_; }
-  std::optional<double> best(const session::Objective& objective) const {
-    std::optional<double> best;
-    for (const MeasuredMean& mean : means_) {
-      if (!best || objective.better(mean.value, *best)) best = mean.value;
-    }
-    return best;
-  }
+  std::optional<double> best() const { return best_ ? std::optional(means_[*best_].value) : std::nullopt; }
 
  private:
+  void find_best(const session::Objective& objective) {
+    for (std::size_t i = 0; i < means_.size(); ++i) {
+      if (objective.better(means_[i].value, means_[*best_].value)) best_ = i;
+    }
+  }
+
   const RunEffects& effects_;
   std::vector<MeasuredMean> means_;
+  std::optional<std::size_t> best_;  ///< among them
   std::unordered_map<std::string, std::size_t> entry_;
 };
 
@@ -62,7 +68,7 @@ std::vector<MeasuredMean> measured_means(const session::Objective& objective, co
 
 std::optional<double> best_value(const session::Objective& objective, const History& history) {
   const RunEffects effects(objective, history);
-  return means_of(objective, history, effects).best(objective);
+  return means_of(objective, history, effects).best();
 }
 
 std::optional<journal::Trial> reference_trial(const session::Objective& objective, const History& history) {
@@ -84,7 +90,7 @@ int trials_without_gain(const session::Objective& objective, const History& hist
   for (std::size_t i = 0; i < history.size(); ++i) {
     if (!history[i].outcome || !counts(history[i])) continue;
     if (value_of(history[i], objective)) means.add(objective, history, i);
-    const std::optional<double> best = means.best(objective);
+    const std::optional<double> best = means.best();
     if (best && (!last_gain || gain_over(objective, *best, *last_gain) > kWorthwhileGain)) {
       last_gain = best;
       without = 0;
@@ -247,7 +253,7 @@ std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& c
                                     const std::vector<space::Configuration>& configurations) {
   if (!model.scale().logarithmic()) return {};
   const surrogate::Points points = candidates.encode(configurations);
-  const Eigen::VectorXd mean = model.predict(points).mean;
+  const Eigen::VectorXd mean = model.predict_coarsely(points).mean;  // of the process, as its covariance is
   const Eigen::MatrixXd covariance = model.process().posterior_covariance(model.known_points(points));
   const double unit = model.latent_unit() * model.latent_unit();
   std::vector<Gain> gains;

@@ -236,16 +236,58 @@ double ObjectiveModel::log_evidence(const surrogate::Observations& mixed) const 
   return terms.maxCoeff() + std::log((terms.array() - terms.maxCoeff()).exp().sum());
 }
 
-void ObjectiveModel::fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
-                         const Eigen::MatrixXd& runs) {
+surrogate::Observations ObjectiveModel::learn_residuals(const surrogate::Observations& latent,
+                                                        const Eigen::MatrixXd& runs) {
   weights_.learn(latent, [&](const surrogate::Observations& mixed) {
     return log_evidence({with_runs(mixed.points, runs), mixed.values, mixed.variance});
   });
   const surrogate::Points points = with_runs(weights_.mixed(latent.points), runs);
-  const Residuals residuals = residuals_of({points, latent.values, latent.variance});
+  Residuals residuals = residuals_of({points, latent.values, latent.variance});
   prior_shifts_ = residuals.shifts;
   offset_ = residuals.offset;
-  surrogate_.fit(residuals.observations, rng, start);
+  return std::move(residuals.observations);
+}
+
+void ObjectiveModel::fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
+                         const Eigen::MatrixXd& runs) {
+  surrogate_.fit(learn_residuals(latent, runs), rng, start);
+}
+
+void ObjectiveModel::condition(const surrogate::Observations& latent, const Eigen::VectorXd& theta,
+                               const Eigen::MatrixXd& runs) {
+  surrogate_.condition(learn_residuals(latent, runs), theta);
+}
+
+// What is far too slow for what the others say is doubted here by the same measure, against predictions of the
+// process.
+void ObjectiveModel::add_nearby(const surrogate::Observations& latent, const Eigen::MatrixXd& runs) {
+  constexpr Eigen::Index kNeighbours = 16;
+  if (latent.size() == 0) return;
+  surrogate::Observations residuals{centred(latent.points), latent.values.array() - offset_, latent.variance};
+  if (runs.cols() > 0) residuals.points.features.rightCols(run_columns_) = runs;
+  if (!options_.standardise) {
+    const surrogate::Prediction expected = surrogate_.predict_coarsely(residuals.points);
+    const double noise = surrogate_.noise_stddev() * surrogate_.noise_stddev();
+    for (Eigen::Index i = 0; i < residuals.size(); ++i) {
+      const double error = residuals.values(i) - expected.mean(i);
+      const double stddev = std::sqrt(expected.variance(i) + noise + residuals.variance(i));
+      if (error < kOutlierNats && error < kOutlierDeviations * stddev) residuals.variance(i) += error * error;
+    }
+  }
+  surrogate_.append_nearby(residuals, kNeighbours);
+}
+
+void ObjectiveModel::believe(const surrogate::Points& pending, const Eigen::VectorXd& success) {
+  const surrogate::Points points = centred(pending);
+  if (!surrogate_.has_nearby()) return surrogate_.believe(points, success);
+  constexpr Eigen::Index kAsBefore = 1;
+  const surrogate::Prediction believed = surrogate_.predict(points);
+  Eigen::VectorXd noise;  // as GaussianProcess::believe has it
+  if (success.size() > 0) {
+    const double measured = surrogate_.noise_stddev() * surrogate_.noise_stddev();
+    noise = (1.0 - success.array()) / success.array() * (believed.variance.array().max(0.0) + measured);
+  }
+  surrogate_.append_nearby({points, believed.mean, noise}, kAsBefore);
 }
 
 void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds,
@@ -257,6 +299,12 @@ void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eig
 
 surrogate::Prediction ObjectiveModel::predict(const surrogate::Points& points) const {
   surrogate::Prediction prediction = surrogate_.predict(centred(points));
+  prediction.mean.array() += offset_;
+  return prediction;
+}
+
+surrogate::Prediction ObjectiveModel::predict_coarsely(const surrogate::Points& points) const {
+  surrogate::Prediction prediction = surrogate_.predict_coarsely(centred(points));
   prediction.mean.array() += offset_;
   return prediction;
 }

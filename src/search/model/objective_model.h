@@ -53,14 +53,20 @@ class ObjectiveModel {
   /// Learns from at least one value. `start`: theta() of an earlier fit.
   void fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
            const Eigen::MatrixXd& runs = {});
-  /// After fit; so are the others. Conditions on points at their posterior mean, as far as each is likely to have one.
-  void believe(const surrogate::Points& pending, const Eigen::VectorXd& success) {
-    surrogate_.believe(centred(pending), success);
-  }
+  /// The same with hyperparameters that are known: theta() of an earlier fit.
+  void condition(const surrogate::Observations& latent, const Eigen::VectorXd& theta, const Eigen::MatrixXd& runs = {});
+  /// After fit or condition; so are the others. More values, which only predictions near them learn of; after the
+  /// bounds, before pending points.
+  void add_nearby(const surrogate::Observations& latent, const Eigen::MatrixXd& runs = {});
+  /// Conditions on points at their posterior mean, as far as each is likely to have one; `success` empty: all are.
+  void believe(const surrogate::Points& pending, const Eigen::VectorXd& success);
   /// Of trials that were ended early: latent values are at most the bounds.
   void bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
   /// Of the noise-free function.
   surrogate::Prediction predict(const surrogate::Points& points) const;
+  /// The same without what was added nearby: wider, and cheaper.
+  surrogate::Prediction predict_coarsely(const surrogate::Points& points) const;
+  bool has_nearby() const { return surrogate_.has_nearby(); }
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
   const surrogate::KernelSpec& kernel() const { return options_.kernel; }
   /// What predictions are made of: offset() plus what surrogate() says of the points centred().
@@ -74,6 +80,8 @@ class ObjectiveModel {
     Eigen::RowVectorXd shifts;             ///< of the priors' values
     double offset = 0.0;                   ///< of the values
   };
+  /// Weighs the priors and learns shifts and offset; what the priors leave.
+  surrogate::Observations learn_residuals(const surrogate::Observations& latent, const Eigen::MatrixXd& runs);
   Residuals residuals_of(const surrogate::Observations& mixed) const;
   double log_evidence(const surrogate::Observations& mixed) const;
   Eigen::VectorXd noise_of_outliers(const surrogate::Observations& residuals) const;

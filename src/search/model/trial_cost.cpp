@@ -17,6 +17,7 @@
 #include <cmath>
 
 #include "core/statistics.h"
+#include "search/model/relevant_trials.h"
 
 namespace krigtune::search {
 namespace {
@@ -60,11 +61,13 @@ TrialCost::TrialCost(const Candidates& candidates, const History& history, const
   if (!(spread > kLeastSpread)) return;
   differs_ = true;
   offset_ = median(log_seconds);
-  const surrogate::Points points = candidates.encode(configurations);
+  const surrogate::Points all = candidates.encode(configurations);
+  const std::vector<Eigen::Index> rows = spread_rows(all, kMostExact);
+  const surrogate::Points points = all.rows(rows);
   const Eigen::VectorXd latent = model.predict(points).mean;
   latent_shift_ = latent.mean();
   const surrogate::Points known = with_feature(points, latent);
-  surrogate_.condition({known, values.array() - offset_, Eigen::VectorXd::Zero(count)},
+  surrogate_.condition({known, values(rows).array() - offset_, Eigen::VectorXd::Zero(points.size())},
                        surrogate::uniform_theta(*surrogate::make_kernel(surrogate::KernelKind::kMatern52), known,
                                                 kLengthscale, kSignal, kNoise));
 }

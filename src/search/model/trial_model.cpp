@@ -5,7 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "krigtune/surrogate/acquisition.h"
 #include "search/model/best.h"
+#include "search/model/relevant_trials.h"
 
 namespace krigtune::search {
 
@@ -133,10 +135,41 @@ MeasuredConfigurations measured_configurations(const session::Objective& objecti
   return all;
 }
 
+MeasuredConfigurations rows_of(const MeasuredConfigurations& measured, const std::vector<Eigen::Index>& rows) {
+  MeasuredConfigurations some;
+  for (const Eigen::Index row : rows) some.trials.push_back(measured.trials[static_cast<std::size_t>(row)]);
+  some.latent = {measured.latent.points.rows(rows), measured.latent.values(rows), measured.latent.variance(rows)};
+  some.one_more = measured.one_more(rows);
+  some.runs = measured.runs(rows, Eigen::all);
+  some.stated = measured.stated;
+  return some;
+}
+
 bool values_are_exact(const session::Session& session) {
   return session.table != nullptr &&
          std::get<runner::ReplaySpec>(session.runner).repeats != runner::ReplaySpec::Repeats::kCycle;
 }
+
+// Beyond kMostExact the candidates are first predicted by the process alone, and only those of the largest expected
+// improvement (EI) learn what their neighbours say. With B what the process knows and N the neighbours
+//
+//   EI given B = E[EI given B and N | B]       (the tower rule: each is the mean of max(f - best, 0))
+//   P(EI given B and N >= c) <= EI given B / c (Markov's inequality)
+//
+// so what is passed over would hardly have come to the top.
+namespace {
+
+constexpr Eigen::Index kMostRefined = 2048;
+constexpr int kStaleShare = 20;  // hyperparameters are fitted anew when trials have become a twentieth more
+constexpr Eigen::Index kMostBounds = 128;
+
+bool has_unforeseen_failure(const History& history) {
+  return std::any_of(history.begin(), history.end(), [](const journal::Trial& trial) {
+    return trial.outcome && counts(trial) && trial::is_unforeseen_failure(*trial.outcome);
+  });
+}
+
+}  // namespace
 
 TrialModel::TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history)
     : candidates_(candidates),
@@ -144,11 +177,17 @@ TrialModel::TrialModel(const session::Objective& objective, const Candidates& ca
       scale_(objective, history),
       effects_(objective, history),
       measured_(measured_configurations(objective, candidates, history, effects_)),
+      closed_(closed_trials(history)),
+      has_failures_(has_unforeseen_failure(history)),
       widening_(learned_widening(objective, scale_, history)),
-      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()),
-      success_(candidates, history) {}
+      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()) {
+  if (measured_.size() <= kMostExact) return;
+  const std::vector<Eigen::Index> rows = relevant_rows(measured_.latent.points, measured_.latent.values, kMostExact);
+  others_ = rows_of(measured_, other_rows(rows, measured_.size()));
+  measured_ = rows_of(measured_, rows);
+}
 
-std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
+std::optional<TrialModel::LastFit> TrialModel::last_fit() const {
   const auto length = static_cast<Eigen::Index>(
       surrogate::make_kernel(values_.kernel())
           ->hyperparameters(measured_.latent.points.ordered.cols(), measured_.latent.points.categories.cols())
@@ -157,15 +196,63 @@ std::optional<Eigen::VectorXd> TrialModel::last_fit() const {
   for (auto trial = history_.rbegin(); trial != history_.rend(); ++trial) {
     const std::vector<double>& stored = trial->proposal.hyperparameters;
     if (!counts(*trial) || static_cast<Eigen::Index>(stored.size()) != length) continue;
-    return Eigen::Map<const Eigen::VectorXd>(stored.data(), length);
+    return LastFit{Eigen::Map<const Eigen::VectorXd>(stored.data(), length), trial->proposal.fitted_to};
   }
   return std::nullopt;
 }
 
-void TrialModel::fit(Rng& rng) {
-  values_.fit(measured_.latent, rng, last_fit(), measured_.runs);
+bool TrialModel::is_recent(const LastFit& last, bool may_reuse) const {
+  if (last.fitted_to == 0 || last.fitted_to > closed_) return false;
+  if (others_.size() > 0) return kStaleShare * (closed_ - last.fitted_to) < closed_;
+  return may_reuse && last.fitted_to == closed_;
+}
+
+void TrialModel::fit(Rng& rng, bool may_reuse) {
+  const std::optional<LastFit> last = last_fit();
+  if (last && is_recent(*last, may_reuse)) {
+    values_.condition(measured_.latent, last->theta, measured_.runs);
+    fitted_to_ = last->fitted_to;
+  } else {
+    const std::optional<Eigen::VectorXd> start = last ? std::optional(last->theta) : std::nullopt;
+    values_.fit(measured_.latent, rng, start, measured_.runs);
+    fitted_to_ = closed_;
+  }
+  knows_others_ = false;
   learn_from_bounded();
   incumbent_ = predict_measured().mean.maxCoeff();
+}
+
+void TrialModel::learn_from_others() const {
+  if (!knows_others_) values_.add_nearby(others_.latent, others_.runs);
+  knows_others_ = true;
+}
+
+surrogate::Prediction TrialModel::predict(const surrogate::Points& points) const {
+  learn_from_others();
+  return values_.predict(points);
+}
+
+surrogate::Prediction TrialModel::predict_candidates(const surrogate::Points& points) const {
+  if (others_.size() == 0 || points.size() <= kMostRefined) return predict(points);
+  surrogate::Prediction prediction = values_.predict_coarsely(points);
+  const Eigen::VectorXd promise = surrogate::log_expected_improvement(prediction, incumbent_);
+  std::vector<Eigen::Index> rows(static_cast<std::size_t>(points.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Eigen::Index>(i);
+  const auto precedes = [&](Eigen::Index a, Eigen::Index b) {
+    return promise(a) != promise(b) ? promise(a) > promise(b) : a < b;
+  };
+  std::nth_element(rows.begin(), rows.begin() + kMostRefined, rows.end(), precedes);
+  rows.resize(static_cast<std::size_t>(kMostRefined));
+  const surrogate::Prediction refined = predict(points.rows(rows));
+  prediction.mean(rows) = refined.mean;
+  prediction.variance(rows) = refined.variance;
+  return prediction;
+}
+
+Eigen::VectorXd TrialModel::probability(const surrogate::Points& points,
+                                        const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
+  if (!success_) success_.emplace(candidates_, history_);
+  return success_->probability(points, memory);
 }
 
 void TrialModel::learn_from_bounded() {
@@ -182,9 +269,12 @@ void TrialModel::learn_from_bounded() {
   if (bounds.empty()) return;
   Eigen::MatrixXd runs(static_cast<Eigen::Index>(bounds.size()), effects_.columns());
   for (std::size_t i = 0; i < bounds.size(); ++i) runs.row(static_cast<Eigen::Index>(i)) = uncertainties[i];
-  values_.bound_from_above(candidates_.encode(configurations),
-                           Eigen::Map<const Eigen::VectorXd>(bounds.data(), static_cast<Eigen::Index>(bounds.size())),
-                           runs);
+  const Eigen::Map<const Eigen::VectorXd> all(bounds.data(), static_cast<Eigen::Index>(bounds.size()));
+  const surrogate::Points points = candidates_.encode(configurations);
+  if (all.size() <= kMostBounds) return values_.bound_from_above(points, all, runs);
+  // Many: those near the best of them, and what fills the gaps.
+  const std::vector<Eigen::Index> rows = relevant_rows(points, all, kMostBounds);
+  values_.bound_from_above(points.rows(rows), all(rows), runs(rows, Eigen::all));
 }
 
 AchievedValues TrialModel::achieved(bool exact) const {
@@ -208,6 +298,7 @@ void TrialModel::believe_pending() {
     memory.push_back(candidates_.filter().planned(trial.proposal.configuration));
   }
   if (pending.empty()) return;
+  learn_from_others();
   const surrogate::Points points = candidates_.encode(pending);
   values_.believe(points, has_failures() ? probability(points, memory).cwiseMax(kLeast) : Eigen::VectorXd());
 }

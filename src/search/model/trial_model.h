@@ -1,6 +1,7 @@
 #pragma once
 #include <Eigen/Core>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "krigtune/surrogate/points.h"
@@ -52,13 +53,17 @@ struct MeasuredConfigurations {
 
 MeasuredConfigurations measured_configurations(const session::Objective& objective, const Candidates& candidates,
                                                const History& history, const RunEffects& effects);
+/// Some of them; `stated` is said of all.
+MeasuredConfigurations rows_of(const MeasuredConfigurations& measured, const std::vector<Eigen::Index>& rows);
 
 /// Whether a trial measured again gives the same value again: a table that is looked up, but for one that has several
 /// rows in turn.
 bool values_are_exact(const session::Session& session);
 
 /// What the trials of a history say of the objective and of failing: the strategy bayes, the
-/// recommendation and the predictions all ask this one.
+/// recommendation and the predictions all ask this one. Up to kMostExact measured configurations it is one exact
+/// Gaussian process. Beyond, the process knows as many that stand for all (relevant_rows), and a prediction knows its
+/// nearest among the others besides (NearbyObservations). For one thread at a time.
 class TrialModel {
  public:
   /// The arguments must outlive it.
@@ -66,18 +71,29 @@ class TrialModel {
 
   bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.
-  bool has_failures() const { return success_.has_failures(); }
+  bool has_failures() const { return has_failures_; }
   const ObjectiveScale& scale() const { return scale_; }
+  /// Those that the process knows: all of them, or the best and what stands for the others.
   const MeasuredConfigurations& measured() const { return measured_; }
 
   /// Learns the objective's hyperparameters from the ok trials (at least one; bounds are then put in), starting where
-  /// the last suggestion's fit ended, which its proposal holds.
-  void fit(Rng& rng);
+  /// the last suggestion's fit ended, which its proposal holds. They are taken from there as they are where no trial
+  /// was closed since (`may_reuse`), and beyond kMostExact while trials have become few more.
+  void fit(Rng& rng, bool may_reuse = false);
+  /// How many closed trials the hyperparameters were fitted to.
+  int fitted_to() const { return fitted_to_; }
   /// Conditions on pending trials at their posterior mean, as far as they are likely to end with a value. After fit.
   void believe_pending();
-  surrogate::Prediction predict(const surrogate::Points& points) const { return values_.predict(points); }
+  surrogate::Prediction predict(const surrogate::Points& points) const;
+  /// The same of many candidates: beyond kMostExact only those that promise the most know their neighbours, see
+  /// trial_model.cpp.
+  surrogate::Prediction predict_candidates(const surrogate::Points& points) const;
+  /// What process() alone says: the same up to kMostExact.
+  surrogate::Prediction predict_coarsely(const surrogate::Points& points) const {
+    return values_.predict_coarsely(points);
+  }
   /// Latent values of the measured configurations as the smooth function has them, in the order of measured().
-  surrogate::Prediction predict_measured() const { return predict(measured_.latent.points); }
+  surrogate::Prediction predict_measured() const { return predict_coarsely(measured_.latent.points); }
   /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
   /// may be wrong, or are `exact`; else it is taken for noise.
   AchievedValues achieved(bool exact) const;
@@ -101,23 +117,33 @@ class TrialModel {
 
   /// Probability that a trial succeeds. `memory`: one a point.
   Eigen::VectorXd probability(const surrogate::Points& points,
-                              const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
-    return success_.probability(points, memory);
-  }
+                              const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
 
  private:
-  std::optional<Eigen::VectorXd> last_fit() const;
+  struct LastFit {
+    Eigen::VectorXd theta;
+    int fitted_to = 0;
+  };
+  std::optional<LastFit> last_fit() const;
+  bool is_recent(const LastFit& last, bool may_reuse) const;
   void learn_from_bounded();
+  void learn_from_others() const;
 
   const Candidates& candidates_;
   const History& history_;
   ObjectiveScale scale_;
   RunEffects effects_;
   MeasuredConfigurations measured_;
+  MeasuredConfigurations others_;  ///< beyond kMostExact: those that the process does not know
+  int closed_;                     ///< trials
+  bool has_failures_;
+  int fitted_to_ = 0;
   double incumbent_ = 0.0;
   double widening_;
-  ObjectiveModel values_;
-  TrialSuccess success_;
+  // What only some ask for is made when it is first asked.
+  mutable ObjectiveModel values_;
+  mutable bool knows_others_ = false;  ///< others_ are in values_
+  mutable std::optional<TrialSuccess> success_;
 };
 
 /// Fitted where a trial is ok. The recommendation, predictions and importance of one history are told of one such fit:

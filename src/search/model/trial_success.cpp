@@ -33,6 +33,7 @@
 
 #include "forecast/prior.h"
 #include "krigtune/surrogate/success_model.h"
+#include "search/model/relevant_trials.h"
 
 namespace krigtune::search {
 
@@ -169,22 +170,62 @@ Eigen::MatrixXd TrialSuccess::prior(const surrogate::Points& points,
   return prior;
 }
 
+// Of many trials those that stand for all: the last quarter of what may be learned from, which lie where the search is,
+// and as many failures as successes that fill the gaps between each other. Expectation propagation takes time as the
+// cube of its sites.
+namespace {
+
+std::vector<Eigen::Index> telling_rows(const surrogate::Points& points, const std::vector<bool>& succeeded) {
+  const Eigen::Index count = points.size();
+  std::vector<Eigen::Index> rows = other_rows({}, count);
+  if (count <= kMostExact) return rows;
+  constexpr Eigen::Index kLast = kMostExact / 4;
+  std::vector<Eigen::Index> chosen(rows.end() - kLast, rows.end());
+  std::vector<Eigen::Index> failed;
+  std::vector<Eigen::Index> ran;
+  for (Eigen::Index row = 0; row < count - kLast; ++row) {
+    (succeeded[static_cast<std::size_t>(row)] ? ran : failed).push_back(row);
+  }
+  const auto add = [&](const std::vector<Eigen::Index>& from, Eigen::Index most) {
+    for (const Eigen::Index row : spread_rows(points.rows(from), most)) {
+      chosen.push_back(from[static_cast<std::size_t>(row)]);
+    }
+  };
+  // Where there are few of one kind, more of the other.
+  const Eigen::Index left = kMostExact - kLast;
+  const auto of_failed = static_cast<Eigen::Index>(failed.size());
+  const auto of_ran = static_cast<Eigen::Index>(ran.size());
+  const Eigen::Index taken = std::min(of_failed, std::max(left / 2, left - of_ran));
+  add(failed, taken);
+  add(ran, left - taken);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+}  // namespace
+
 void TrialSuccess::fit(const History& history) {
   std::vector<space::Configuration> configurations;
   std::vector<bool> succeeded;
-  std::vector<std::optional<plan::MemoryVerdict>> memory;
   for (const journal::Trial& trial : history) {
     if (!trial.outcome || !counts(trial) ||
         (!trial::ran(*trial.outcome) && !trial::is_unforeseen_failure(*trial.outcome)))
       continue;
     has_failures_ = has_failures_ || trial::is_unforeseen_failure(*trial.outcome);
-    const std::optional<plan::MemoryVerdict> known = candidates_.memory_of(trial.proposal.configuration);
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(trial::ran(*trial.outcome));
-    memory.push_back(known);
   }
-  const surrogate::Points points = candidates_.encode(configurations);
-  model_.fit(points, prior(points, memory), succeeded);
+  const surrogate::Points all = candidates_.encode(configurations);
+  const std::vector<Eigen::Index> rows = telling_rows(all, succeeded);
+  std::vector<bool> outcomes;
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  for (const Eigen::Index row : rows) {
+    const auto i = static_cast<std::size_t>(row);
+    outcomes.push_back(succeeded[i]);
+    memory.push_back(candidates_.memory_of(configurations[i]));
+  }
+  const surrogate::Points points = all.rows(rows);
+  model_.fit(points, prior(points, memory), outcomes);
 }
 
 Eigen::VectorXd TrialSuccess::probability(const surrogate::Points& points,

@@ -29,6 +29,7 @@
 #include "search/candidates/candidate_list.h"
 #include "search/candidates/candidates.h"
 #include "search/model/outlook.h"
+#include "search/model/relevant_trials.h"
 #include "search/model/trial_cost.h"
 #include "search/strategies/strategy.h"
 #include "search/trials/history.h"
@@ -49,16 +50,6 @@ std::size_t farthest_candidate(const Candidates& candidates, const History& hist
 namespace {
 
 constexpr double kDistanceTie = 1e-9;
-
-// Squared distances from each of `points` to point `row` of `others`; a differing category counts as the full range.
-Eigen::VectorXd squared_distances(const surrogate::Points& points, const surrogate::Points& others, Eigen::Index row) {
-  Eigen::VectorXd result = (points.ordered.rowwise() - others.ordered.row(row)).rowwise().squaredNorm();
-  for (Eigen::Index column = 0; column < points.categories.cols(); ++column) {
-    const int category = others.categories(row, column);
-    result += (points.categories.col(column).array() != category).cast<double>().matrix();
-  }
-  return result;
-}
 
 int most_frequent(const Eigen::VectorXi& values) {
   std::vector<int> counts(static_cast<std::size_t>(values.maxCoeff()) + 1, 0);
@@ -162,7 +153,7 @@ class BayesStrategy final : public Strategy {
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     if (!has_new) {
-      model.fit(rng);
+      model.fit(rng, true);
       model.believe_pending();
       std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
       return last ? std::optional(std::move(last->first)) : std::nullopt;
@@ -185,7 +176,7 @@ class BayesStrategy final : public Strategy {
   // The largest score by what the trials say. One at least must be allowed.
   journal::Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list,
                               std::vector<bool> allowed, Rng& rng) const {
-    model.fit(rng);
+    model.fit(rng, true);
     model.believe_pending();
     const Eigen::VectorXd probability = probability_of(model, list);
     const TrialCost cost(candidates_, history, model);
@@ -256,6 +247,7 @@ class BayesStrategy final : public Strategy {
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
     proposal.hyperparameters = model.hyperparameters();
+    proposal.fitted_to = model.fitted_to();
     return Repeated(std::move(proposal), repeat->gain / unit_of(model));
   }
 
@@ -277,7 +269,7 @@ class BayesStrategy final : public Strategy {
   journal::Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost,
                             const CandidateList& list, std::vector<bool> allowed,
                             const Eigen::VectorXd& probability) const {
-    const surrogate::Prediction prediction = model.predict(list.points);
+    const surrogate::Prediction prediction = model.predict_candidates(list.points);
     const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
     const std::vector<bool> unseen = allowed;
     drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
@@ -303,6 +295,7 @@ class BayesStrategy final : public Strategy {
                   prediction.variance(static_cast<Eigen::Index>(chosen)), proposal);
     if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
     proposal.hyperparameters = model.hyperparameters();
+    proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
     // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
     proposal.outlook = outlook_of(model, session_, candidates_, history,

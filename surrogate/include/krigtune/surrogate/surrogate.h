@@ -7,6 +7,7 @@
 #include "krigtune/rng.h"
 #include "krigtune/surrogate/gaussian_process.h"
 #include "krigtune/surrogate/hyperparameters.h"
+#include "krigtune/surrogate/nearby_observations.h"
 #include "krigtune/surrogate/output_transform.h"
 
 namespace krigtune::surrogate {
@@ -43,7 +44,15 @@ class Surrogate final : public Model {
   void believe(const Points& pending, const Eigen::VectorXd& success = {});
   void forget_believed();
 
+  /// Adds observations that only predictions near them learn of (NearbyObservations): any number, with so many
+  /// `neighbours` for each point, which is fixed by the first call. Nothing may be appended or believed afterwards.
+  void append_nearby(const Observations& more, Eigen::Index neighbours);
+  bool has_nearby() const { return !nearby_.empty(); }
+
   Prediction predict(const Points& points) const override;
+  /// The same without what was appended nearby: wider, and cheaper.
+  Prediction predict_coarsely(const Points& points) const;
+  /// Without what was appended nearby.
   PredictionGradient predict_with_gradient(const Points& point) const override;
 
   const OutputTransform& transform() const { return *transform_; }
@@ -72,6 +81,7 @@ class Surrogate final : public Model {
   double scale_ = 1.0;
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;
+  std::vector<NearbyObservations> nearby_;  ///< one a process, or none
 };
 
 }  // namespace krigtune::surrogate
