@@ -150,9 +150,9 @@ def tune_overhead(binaries, out, strategy, trials, more):
     shutil.copytree(directory, copy)
     session = folder / "session.json"
     words = [binaries / "krigtune", "tune", session, "--out", copy, "--strategy", strategy, "--full-budget", "--quiet"]
-    session.write_text(json.dumps(session_of("square", runner, trials)))
-    idle = called(words)  # begins and ends, and runs nothing
-    session.write_text(json.dumps(session_of("square", runner, trials + more)))
+    session.write_text(json.dumps(session_of("square", runner, trials + 1)))
+    idle = called(words)  # begins and ends, with a page each time
+    session.write_text(json.dumps(session_of("square", runner, trials + 1 + more)))
     busy = called(words)
     return {"cpu": (busy["cpu"] - idle["cpu"]) / more, "wall": (busy["wall"] - idle["wall"]) / more, "mb": busy["mb"]}
 
@@ -190,7 +190,7 @@ def main():
             row("results", trials, on_copy(million, lambda copy: [krigtune, "results", copy, "--top", "1"], options.repeats))
         if "watch" in only:
             row("watch", trials, on_copy(million, lambda copy: [krigtune, "watch", copy, "--once"], options.repeats))
-        for strategy, more in (("random", 50), ("bayes", 10)):
+        for strategy, more in (("random", 100), ("bayes", 10)):
             if strategy in only and trials < 10_000:
                 row(strategy, trials, tune_overhead(options.binaries, options.out, strategy, trials, more))
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "core/block.h"
 #include "core/error.h"
@@ -19,15 +20,25 @@
 namespace krigtune::space {
 namespace {
 
+// A list is looked through value by value; a longer one says no more than a range with steps.
+constexpr std::size_t kMostListed = 20'000;
+
 // Text, booleans and numbers do not mix: there is no order between them.
 std::size_t kind_of(const Value& value) { return is_number(value) ? std::variant_npos : value.index(); }
 
 void read_list(const Json& list, const std::string& where, Parameter& parameter) {
   if (list.empty()) throw UserError(fmt::format("{}: the list is empty", where), "give it at least one value");
+  if (list.size() > kMostListed) {
+    throw UserError(fmt::format("{}: {} values are too many", where, list.size()),
+                    fmt::format("at most {}: write a range, {{\"min\", \"max\", \"steps\"}}, or choose fewer", kMostListed));
+  }
+  std::unordered_set<std::string> seen;
   for (const Json& item : list) {
     const std::string item_where = fmt::format("{}/{}", where, parameter.values.size());
     const Value value = value_from_json(item, item_where);
-    if (parameter.index_of(value) >= 0) {
+    const std::string same = is_number(value) ? fmt::format("{}", as_number(value) + 0.0)
+                                              : fmt::format("{}: {}", value.index(), to_string(value));
+    if (!seen.insert(same).second) {
       throw UserError(fmt::format("{}: {} stands twice in the list", item_where, to_string(value)), "keep one of them");
     }
     if (!parameter.values.empty() && kind_of(parameter.values.front()) != kind_of(value)) {
@@ -277,6 +288,13 @@ bool is_every_integer(const Parameter& parameter) {
 }  // namespace
 
 int Parameter::index_of(const Value& value) const {
+  // Long lists of numbers are ranges, which ascend. Where this one does not, what is found is right all the same.
+  constexpr std::size_t kLong = 32;
+  if (values.size() > kLong && is_number(value) && is_number(values.front())) {
+    const auto at = std::lower_bound(values.begin(), values.end(), value,
+                                     [](const Value& a, const Value& b) { return as_number(a) < as_number(b); });
+    if (at != values.end() && same_value(*at, value)) return static_cast<int>(at - values.begin());
+  }
   const auto found = std::find_if(values.begin(), values.end(), [&](const Value& v) { return same_value(v, value); });
   return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
