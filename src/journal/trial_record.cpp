@@ -207,7 +207,8 @@ std::optional<Proposal> proposal_from(const Json& attributes) {
   }
   proposal.run = static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "run").value_or(0), 0));
   proposal.machine = text_attribute(attributes, "machine");
-  proposal.fitted_to = static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "fitted_to").value_or(0), 0));
+  proposal.fitted_to =
+      static_cast<int>(std::max<std::int64_t>(integer_attribute(attributes, "fitted_to").value_or(0), 0));
   if (!attributes.contains("hyperparameters") || !attributes["hyperparameters"].is_array()) return proposal;
   for (const Json& number : attributes["hyperparameters"]) {
     if (number.is_number()) proposal.hyperparameters.push_back(number.get<double>());

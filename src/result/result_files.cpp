@@ -87,8 +87,7 @@ void ResultFileWriter::write(const search::History& history, bool all_trials_cou
       run_.best = recommend_(*known);
       basis_ = now;
     }
-    const report::RunView run{run_.session,   *known,      run_.name, run_.options,
-                              run_.directory, run_.bench, run_.best};
+    const report::RunView run{run_.session, *known, run_.name, run_.options, run_.directory, run_.bench, run_.best};
     trials_csv_.write(run, all_trials_count);
     write_files(run, false);
     // What other processes have closed meanwhile.

@@ -28,9 +28,10 @@ using Recommender = std::function<std::optional<search::Recommendation>(const se
 /// recommend(). The arguments must outlive it.
 Recommender make_recommender(const session::Session& session, const search::Candidates& candidates, std::uint64_t seed);
 
-/// Writes the result files after every trial, so that they are true whenever a session is cut off: each has every closed
-/// trial. What grows with the trials is appended to (TrialsCsvFile), the journal is read from where it was left. The recommendation is made anew when the best mean of a configuration's measurements or the reference
-/// trial is another, when closed trials have become a tenth more, at the session's beginning and at its end.
+/// Writes the result files after every trial, so that they are true whenever a session is cut off: each has every
+/// closed trial. What grows with the trials is appended to (TrialsCsvFile), the journal is read from where it was left.
+/// The recommendation is made anew when the best mean of a configuration's measurements or the reference trial is
+/// another, when closed trials have become a tenth more, at the session's beginning and at its end.
 class ResultFileWriter final : public run::Observer {
  public:
   /// `run.history` and `run.best` are taken anew each time. What `run` names must outlive it.

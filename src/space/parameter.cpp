@@ -22,6 +22,7 @@ namespace {
 
 // A list is looked through value by value; a longer one says no more than a range with steps.
 constexpr std::size_t kMostListed = 20'000;
+constexpr std::size_t kMostParameters = 300;  // no model learns from the trials of a session what so many do
 
 // Text, booleans and numbers do not mix: there is no order between them.
 std::size_t kind_of(const Value& value) { return is_number(value) ? std::variant_npos : value.index(); }
@@ -29,8 +30,9 @@ std::size_t kind_of(const Value& value) { return is_number(value) ? std::variant
 void read_list(const Json& list, const std::string& where, Parameter& parameter) {
   if (list.empty()) throw UserError(fmt::format("{}: the list is empty", where), "give it at least one value");
   if (list.size() > kMostListed) {
-    throw UserError(fmt::format("{}: {} values are too many", where, list.size()),
-                    fmt::format("at most {}: write a range, {{\"min\", \"max\", \"steps\"}}, or choose fewer", kMostListed));
+    throw UserError(
+        fmt::format("{}: {} values are too many", where, list.size()),
+        fmt::format("at most {}: write a range, {{\"min\", \"max\", \"steps\"}}, or choose fewer", kMostListed));
   }
   std::unordered_set<std::string> seen;
   for (const Json& item : list) {
@@ -305,6 +307,10 @@ std::vector<Parameter> read_parameters(const Json& space, const std::string& sou
   for (const auto& item : space.items()) {
     if (item.key().empty()) object.fail("", "a parameter without a name", "name it");
     parameters.push_back(read_parameter(item.key(), item.value(), source, object.pointer(item.key())));
+  }
+  if (parameters.size() > kMostParameters) {
+    object.fail("", fmt::format("{} parameters are too many", parameters.size()),
+                fmt::format("at most {}: leave out those that matter least", kMostParameters));
   }
   if (parameters.empty())
     object.fail("", "the space has no parameters", "add for example \"zero_stage\": [0, 1, 2, 3]");

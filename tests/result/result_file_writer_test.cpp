@@ -59,6 +59,70 @@ TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
   EXPECT_EQ(load_json(directory / "ds_config_optimal.json")["zero_optimization"]["stage"], 3);
 }
 
+class TrialsCsv : public testing::Test {
+ protected:
+  report::RunView view() const {
+    report::RunView run = run_view(session_, history_, std::nullopt);
+    run.directory = directory_.path();
+    return run;
+  }
+  void close(int number, const trial::Outcome& outcome) {
+    history_[static_cast<std::size_t>(number)].outcome = outcome;
+  }
+  void expect_rows(const std::vector<std::string>& numbers) const {
+    const CsvTable table = parse_csv(read_text(directory_ / "trials.csv"), "trials");
+    std::vector<std::string> got;
+    for (const std::vector<std::string>& row : table.rows) got.push_back(row.front());
+    EXPECT_EQ(got, numbers);
+  }
+
+  session::Session session_ = bench_session();
+  TemporaryDirectory directory_;
+  search::History history_ = {trial_record(0, configuration(2, 2, false), measured_samples(100.0)),
+                              trial_record(1, configuration(3, 4, true), measured_samples(200.0)),
+                              trial_record(2, configuration(1, 4, true), measured_samples(150.0))};
+  result::TrialsCsvFile file_;
+};
+
+TEST_F(TrialsCsv, GrowsByTheRowOfATrialAndIsWrittenAnewOnlyForAColumnMore) {
+  history_[1].outcome.reset();
+  history_[2].outcome.reset();
+  file_.write(view(), true);
+  const std::string first = read_text(directory_ / "trials.csv");
+  close(2, measured_samples(150.0));
+  file_.write(view(), false);
+  EXPECT_EQ(file_.rewritten(), 1);
+  EXPECT_EQ(read_text(directory_ / "trials.csv").substr(0, first.size()), first);
+  expect_rows({"0", "2"});
+  trial::Outcome with_more = measured_samples(200.0);
+  std::get<trial::Measured>(with_more).metrics["another"] = 1.0;
+  close(1, with_more);
+  file_.write(view(), false);
+  EXPECT_EQ(file_.rewritten(), 2);
+  expect_rows({"0", "1", "2"});
+}
+
+TEST_F(TrialsCsv, OfATrialThatClosesLateIsInOrderAtTheEnd) {
+  history_[0].outcome.reset();
+  file_.write(view(), true);
+  close(0, trial::OutOfMemory{});
+  file_.write(view(), false);
+  expect_rows({"1", "2", "0"});
+  file_.write(view(), true);
+  expect_rows({"0", "1", "2"});
+}
+
+TEST_F(TrialsCsv, ThatSomebodyChangedOrRemovedIsWrittenAnew) {
+  file_.write(view(), true);
+  const std::string whole = read_text(directory_ / "trials.csv");
+  write_atomically(directory_ / "trials.csv", whole + "9,ok\n");
+  file_.write(view(), false);
+  EXPECT_EQ(read_text(directory_ / "trials.csv"), whole);
+  std::filesystem::remove(directory_ / "trials.csv");
+  file_.write(view(), false);
+  EXPECT_EQ(read_text(directory_ / "trials.csv"), whole);
+}
+
 /// A writer whose recommendation is the latest trial, so that the files show by which trials it was made.
 class RecommendationsMade : public testing::Test {
  protected:

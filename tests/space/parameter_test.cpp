@@ -1,11 +1,13 @@
 #include "space/parameter.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "user_error.h"
 
 namespace krigtune::parameter_test {
 
@@ -200,6 +202,41 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"values": [0, 1], "scale": "log"})", "s.json: /space/p/values/0: a log scale starts above 0"},
         Refusal{R"({"values": ["a"], "scale": "log"})", "s.json: /space/p/values: a scale needs numbers"},
         Refusal{R"({"values": [], "scale": "log"})", "s.json: /space/p/values: the list is empty"}));
+
+TEST(Space, OfMoreThanAnybodyCanLearnFromIsRefused) {
+  Json space = Json::object();
+  for (int i = 0; i < 300; ++i) space[std::to_string(i)] = {1, 2};
+  EXPECT_EQ(space::read_parameters(space, "s.json", "/space").size(), 300U);
+  space["another"] = {1, 2};
+  EXPECT_EQ(user_error_of([&] { space::read_parameters(space, "s.json", "/space"); }),
+            "s.json: /space: 301 parameters are too many; at most 300: leave out those that matter least");
+}
+
+TEST(Parameter, OfALongListIsReadAndRefusedInOneLook) {
+  Json list = Json::array();
+  for (int i = 0; i < 20'000; ++i) list.push_back(fmt::format("w{}", i));
+  Json space = Json::object();
+  space["p"] = list;
+  EXPECT_EQ(space::read_parameters(space, "s.json", "/space").front().values.size(), 20'000U);
+  space["p"].push_back("w7");
+  EXPECT_EQ(user_error_of([&] { space::read_parameters(space, "s.json", "/space"); }).substr(0, 46),
+            "s.json: /space/p: 20001 values are too many; a");
+}
+
+TEST(Parameter, FindsTheValuesOfLongListsAscendingOrNot) {
+  Json list = Json::array();
+  for (int i = 0; i < 500; ++i) list.push_back((i * 7) % 500);
+  Json space = Json::object();
+  space["mixed"] = list;
+  space["range"] = {{"min", 0}, {"max", 499}};
+  const std::vector<space::Parameter> parameters = space::read_parameters(space, "s.json", "/space");
+  for (std::int64_t i = 0; i < 500; ++i) {
+    EXPECT_EQ(parameters[0].index_of(space::Value((i * 7) % 500)), i);
+    EXPECT_EQ(parameters[1].index_of(space::Value(static_cast<double>(i))), i);
+  }
+  EXPECT_EQ(parameters[1].index_of(space::Value(0.5)), -1);
+  EXPECT_EQ(parameters[0].index_of(space::Value(std::string("7"))), -1);
+}
 
 TEST(Space, WithoutParametersIsRefused) {
   EXPECT_THROW(space::read_parameters(Json::object(), "s.json", "/space"), UserError);

@@ -25,8 +25,13 @@ std::string range_text(const space::Parameter& parameter) {
 std::string values_text(const space::Parameter& parameter, std::size_t from) {
   if (parameter.continuous()) return range_text(parameter);
   constexpr std::size_t kWidth = 100;
+  constexpr std::size_t kMostInWidth = kWidth / 2;  // a letter, a comma and a blank each
   std::vector<std::string> values;
-  for (const space::Value& value : parameter.values) values.push_back(space::to_string(value));
+  const bool is_long = parameter.values.size() > kMostInWidth;
+  for (const space::Value& value : parameter.values) {
+    if (values.size() < kMostInWidth) values.push_back(space::to_string(value));
+  }
+  if (is_long) values.push_back(space::to_string(parameter.values.back()));
   std::vector<std::string> shown = values;
   for (std::size_t kept = values.size() - 1; join(shown, ", ").size() + from > kWidth && kept > 1; --kept) {
     shown.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(kept - 1));

@@ -249,7 +249,13 @@ surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration
 std::string Candidates::key(const space::Configuration& configuration) const {
   std::string key;
   key.reserve(columns_.size() * (1 + sizeof(double)));
-  for (const std::string& column : columns_) append_to_key(configuration.find(column), key);
+  // Most configurations have the columns in this order; else they are looked for.
+  auto next = configuration.begin();
+  for (const std::string& column : columns_) {
+    const bool is_next = next != configuration.end() && next->first == column;
+    append_to_key(is_next ? &next->second : configuration.find(column), key);
+    if (is_next) ++next;
+  }
   return key;
 }
 

@@ -4,7 +4,8 @@
 
 #include "krigtune/surrogate/points.h"
 
-// What of many trials a model is conditioned on: the cost of a Gaussian process grows with the cube of its observations.
+// What of many trials a model is conditioned on: the cost of a Gaussian process grows with the cube of its
+// observations.
 namespace krigtune::search {
 
 /// Up to so many observations the model is exact: all of them are conditioned on.

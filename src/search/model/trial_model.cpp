@@ -7,7 +7,6 @@
 
 #include "krigtune/surrogate/acquisition.h"
 #include "search/model/best.h"
-#include "search/model/relevant_trials.h"
 
 namespace krigtune::search {
 
@@ -171,7 +170,8 @@ bool has_unforeseen_failure(const History& history) {
 
 }  // namespace
 
-TrialModel::TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history)
+TrialModel::TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history,
+                       Eigen::Index most_exact)
     : candidates_(candidates),
       history_(history),
       scale_(objective, history),
@@ -181,8 +181,8 @@ TrialModel::TrialModel(const session::Objective& objective, const Candidates& ca
       has_failures_(has_unforeseen_failure(history)),
       widening_(learned_widening(objective, scale_, history)),
       values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()) {
-  if (measured_.size() <= kMostExact) return;
-  const std::vector<Eigen::Index> rows = relevant_rows(measured_.latent.points, measured_.latent.values, kMostExact);
+  if (measured_.size() <= most_exact) return;
+  const std::vector<Eigen::Index> rows = relevant_rows(measured_.latent.points, measured_.latent.values, most_exact);
   others_ = rows_of(measured_, other_rows(rows, measured_.size()));
   measured_ = rows_of(measured_, rows);
 }

@@ -8,6 +8,7 @@
 #include "krigtune/surrogate/surrogate.h"
 #include "search/candidates/candidates.h"
 #include "search/model/objective_model.h"
+#include "search/model/relevant_trials.h"
 #include "search/model/trial_success.h"
 #include "search/trials/history.h"
 #include "search/trials/objective_scale.h"
@@ -66,8 +67,9 @@ bool values_are_exact(const session::Session& session);
 /// nearest among the others besides (NearbyObservations). For one thread at a time.
 class TrialModel {
  public:
-  /// The arguments must outlive it.
-  TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history);
+  /// The arguments must outlive it. `most_exact`: measured configurations that the process may know.
+  TrialModel(const session::Objective& objective, const Candidates& candidates, const History& history,
+             Eigen::Index most_exact = kMostExact);
 
   bool has_values() const { return measured_.size() > 0; }
   /// A trial ended as it was not foreseen: failing is possible.

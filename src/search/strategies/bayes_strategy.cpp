@@ -143,10 +143,11 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
+        most_exact_(options.most_exact),
         spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<journal::Proposal> ask(const History& history) const override {
-    TrialModel model(objective_, candidates_, history);
+    TrialModel model(objective_, candidates_, history, most_exact_);
     const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
@@ -308,6 +309,7 @@ class BayesStrategy final : public Strategy {
   const Candidates& candidates_;
   std::uint64_t seed_;
   bool repeats_;
+  Eigen::Index most_exact_;
   int spread_until_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search/candidates/candidates.h"
+#include "search/model/relevant_trials.h"
 #include "search/trials/history.h"
 
 namespace krigtune::search {
@@ -34,8 +35,9 @@ class Strategy {
 
 struct StrategyOptions {
   std::uint64_t seed = 1;
-  int trials = 30;      ///< the budget: `grid` chooses its sub-grid by it
-  bool repeats = true;  ///< `bayes` measures configurations again where their order is within noise
+  int trials = 30;                       ///< the budget: `grid` chooses its sub-grid by it
+  bool repeats = true;                   ///< `bayes` measures configurations again where their order is within noise
+  Eigen::Index most_exact = kMostExact;  ///< `bayes`: of TrialModel; more than there are trials: exact always
 };
 
 // One maker a strategy. `session` and `candidates` must outlive what it makes.

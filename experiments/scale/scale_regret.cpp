@@ -1,0 +1,156 @@
+// Sessions of bayes with the exact model and with the one of many trials, on functions whose best is known: what the
+// best so far lacks (simple regret), and what suggestions took.
+//
+// usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION]
+//   EXACT     how many measured configurations the process may know; 100000: the exact model
+//   FUNCTION  hill (six parameters of ten values) or ripples (two of 300 values); both if left out
+// Prints a CSV row at 10, 20, 50, 100, 200, ... trials of each session. Values have noise of 2 %, and state 1 %.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <numbers>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "run/tuner.h"
+
+namespace krigtune {
+namespace {
+
+struct Function {
+  std::string name;
+  std::string space;
+  std::function<double(const std::vector<double>&)> log_value;  ///< of points of the unit cube; at most about 0
+};
+
+std::string space_of(int parameters, int values) {
+  Json space = Json::object();
+  for (int i = 0; i < parameters; ++i) {
+    space[fmt::format("p{}", i)] = {{"min", 0}, {"max", values - 1}};
+  }
+  return space.dump();
+}
+
+double hill(const std::vector<double>& x) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = 0.3 + 0.07 * static_cast<double>(i);
+    sum += (0.4 + 0.2 * static_cast<double>(i)) * (x[i] - at) * (x[i] - at);
+  }
+  return -2.0 * sum + 0.3 * (x[0] - 0.3) * (x[1] - 0.37);
+}
+
+double ripples(const std::vector<double>& x) {
+  const double a = x[0] - 0.62;
+  const double b = x[1] - 0.41;
+  return -1.5 * (a * a + b * b) + 0.12 * std::cos(9.0 * std::numbers::pi * a) * std::cos(7.0 * std::numbers::pi * b) -
+         0.12;
+}
+
+session::Session session_of(const Function& function, int trials) {
+  session::Session session;
+  space::JobFacts facts;
+  facts.well_known = false;
+  session.space =
+      space::Space(space::read_parameters(parse_json(function.space, "function"), "function", "/space"), facts);
+  session.objective = {"speed", true, "speed"};
+  session.runner = runner::ReplaySpec();
+  session.budget.trials = trials;
+  return session;
+}
+
+std::vector<double> unit_point(const session::Session& session, const space::Configuration& configuration) {
+  std::vector<double> x;
+  for (const space::Parameter& parameter : session.space.parameters()) {
+    x.push_back(space::as_number(*configuration.find(parameter.name)) /
+                static_cast<double>(parameter.values.size() - 1));
+  }
+  return x;
+}
+
+double best_log_value(const session::Session& session, const Function& function) {
+  double best = -HUGE_VAL;
+  session.space.for_each([&](const space::Configuration& configuration) {
+    best = std::max(best, function.log_value(unit_point(session, configuration)));
+    return true;
+  });
+  return best;
+}
+
+bool is_shown(std::size_t trials) {
+  std::size_t first = trials;
+  while (first >= 10 && first % 10 == 0) first /= 10;
+  return first == 1 || first == 2 || first == 5 || trials % 100 == 0;
+}
+
+void run_session(const Function& function, double best, int trials, Eigen::Index most_exact, std::uint64_t seed) {
+  const session::Session session = session_of(function, trials);
+  const session::MemoryFilter filter(session);
+  const search::Candidates candidates(session, filter);
+  search::StrategyOptions options{seed, trials};
+  options.most_exact = most_exact;
+  const auto strategy = search::make_bayes(session, candidates, options);
+  const SystemClock clock;
+  run::Tuner tuner({session, candidates, *strategy, clock});
+  Rng noise(seed, 77);
+  double found = -HUGE_VAL;
+  double suggest_s = 0.0;
+  while (static_cast<int>(tuner.history().size()) < trials) {
+    const std::optional<journal::Trial> trial = tuner.ask();
+    if (!trial) break;
+    const double value = function.log_value(unit_point(session, trial->proposal.configuration));
+    trial::Measured outcome;
+    outcome.metrics["speed"] = 100.0 * std::exp(value + 0.02 * noise.normal());
+    outcome.value_sem = 0.01 * outcome.metrics["speed"];
+    found = std::max(found, value);
+    suggest_s += trial->proposal.suggest_s;
+    tuner.tell(trial->number, outcome, 0.0);
+    const std::size_t count = tuner.history().size();
+    if (!is_shown(count)) continue;
+    std::cout << fmt::format("{},{},{},{},{:.6f},{:.2f}\n", function.name, most_exact, seed, count, best - found,
+                             suggest_s)
+              << std::flush;
+  }
+}
+
+std::vector<long> numbers_in(const std::string& list) {
+  std::vector<long> numbers;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::stol(word));
+  return numbers;
+}
+
+void compare(int argc, char** argv) {
+  if (argc < 4) throw UserError("usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION]", "give at least three");
+  const int trials = std::stoi(argv[1]);
+  const auto seeds = static_cast<std::uint64_t>(std::stoi(argv[2]));
+  const std::vector<Function> functions = {{"hill", space_of(6, 10), hill}, {"ripples", space_of(2, 300), ripples}};
+  std::cout << "function,most_exact,seed,trials,log_regret,suggest_s\n";
+  for (const Function& function : functions) {
+    if (argc > 4 && function.name != argv[4]) continue;
+    const double best = best_log_value(session_of(function, trials), function);
+    for (const long most_exact : numbers_in(argv[3])) {
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed) run_session(function, best, trials, most_exact, seed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace krigtune
+
+int main(int argc, char** argv) {
+  try {
+    krigtune::compare(argc, argv);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 2;
+  }
+}
