@@ -36,7 +36,7 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
     ++line_;
     const std::string_view line = text.substr(begin, end - begin);
-    if (!says_nothing_new(line)) apply_or_pass_over(line);
+    if (!is_known_parameter(line) && !adds_plain_attribute(line)) apply_or_pass_over(line);
     begin = end + 1;
   }
   judge_completeness();
@@ -121,37 +121,109 @@ void ReplayedStudy::judge_completeness() {
   });
 }
 
-// Half of a journal are parameters that this program wrote for Optuna's eyes: the trial's first line has them all, and
-// their distributions seldom change. Those are recognised by their spelling, without being parsed: by this program
-// (Journal, begin_lines), of a trial that knows its configuration, with the distribution that the last such line had.
-bool ReplayedStudy::says_nothing_new(std::string_view line) {
-  constexpr std::string_view kBegin = R"({"op_code":5,"worker_id":"krigtune-)";
-  constexpr std::string_view kTrial = R"(","trial_id":)";
-  constexpr std::string_view kName = R"(,"param_name":)";
-  constexpr std::string_view kValue = R"(,"param_value_internal":)";
-  constexpr std::string_view kDistribution = R"(,"distribution":)";
-  if (line.substr(0, kBegin.size()) != kBegin || line.back() != '}') return false;
-  std::size_t at = line.find_first_not_of("0123456789", kBegin.size());
-  if (line.substr(std::min(at, line.size()), kTrial.size()) != kTrial) return false;
-  at += kTrial.size();
-  std::size_t id = 0;
-  const auto [id_end, error] = std::from_chars(line.data() + at, line.data() + line.size(), id);
-  at = static_cast<std::size_t>(id_end - line.data());
-  if (error != std::errc() || line.substr(at, kName.size()) != kName) return false;
-  at += kName.size();
-  const std::size_t value = line.find(kValue, at);
-  const std::size_t distribution = value == std::string_view::npos ? value : line.find(kDistribution, value);
-  if (distribution == std::string_view::npos || line.find_first_of("\\", at) < value) return false;
-  const std::string_view name = line.substr(at, value - at);
-  const std::string_view spelled = line.substr(distribution);
-  if (id >= trials_of_.size() || trials_of_[id] < 0) return false;
-  const auto trial = static_cast<std::size_t>(trials_of_[id]);
-  if (trials_[trial].outcome || !attributes_[trial].contains(kConfiguration)) return false;
-  const auto last = last_spelled_.find(name);
-  if (last != last_spelled_.end() && last->second == spelled) return true;
+// Most lines of a journal are this program's own, spelled as Json::dump does, and are understood by their spelling: to
+// parse them took most of the time of a look at ten thousand trials. Whatever is spelled otherwise is parsed.
+namespace {
+
+/// A line from left to right.
+class SpelledLine {
+ public:
+  explicit SpelledLine(std::string_view line) : rest_(line) {}
+
+  bool skip(std::string_view words) {
+    if (rest_.substr(0, words.size()) != words) return false;
+    rest_.remove_prefix(words.size());
+    return true;
+  }
+  std::optional<std::size_t> whole_number() {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
+    if (error != std::errc()) return std::nullopt;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return number;
+  }
+  /// What stands before those words, which are skipped too.
+  std::optional<std::string_view> up_to(std::string_view words) {
+    const std::size_t at = rest_.find(words);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view before = rest_.substr(0, at);
+    rest_.remove_prefix(at + words.size());
+    return before;
+  }
+  /// Skips what every line of a trial begins with. Empty: this program wrote no such line.
+  std::optional<std::size_t> trial_id(JournalOperation operation) {
+    if (!skip("{\"op_code\":") || whole_number() != static_cast<std::size_t>(operation)) return std::nullopt;
+    if (!skip(R"(,"worker_id":"krigtune-)") || !whole_number() || !skip(R"(","trial_id":)")) return std::nullopt;
+    return whole_number();
+  }
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+// ASCII without quotes and escapes: it means what it says.
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c != '"' && c != '\\'; });
+}
+
+/// A number, or a plain text. Empty: something else.
+std::optional<Json> plain_value(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    const std::string_view inside = text.substr(1, text.size() - 2);
+    return is_plain(inside) ? std::optional(Json(std::string(inside))) : std::nullopt;
+  }
+  // No sign, no exponent and no leading zero but that of 0.1: others are rare, and parsed.
+  if (text.empty() || text.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
+  if (text.front() == '.' || text.back() == '.' || (text.size() > 1 && text[0] == '0' && text[1] != '.'))
+    return std::nullopt;
+  const char* const end = text.data() + text.size();
+  if (text.find('.') == std::string_view::npos) {
+    std::uint64_t whole = 0;
+    const auto [stop, error] = std::from_chars(text.data(), end, whole);
+    return error == std::errc() && stop == end ? std::optional(Json(whole)) : std::nullopt;
+  }
+  double number = 0.0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(Json(number)) : std::nullopt;
+}
+
+}  // namespace
+
+/// The study's trial of that id, while it is open and knows its configuration.
+std::optional<std::size_t> ReplayedStudy::open_trial(std::optional<std::size_t> id) const {
+  if (!id || *id >= trials_of_.size() || trials_of_[*id] < 0) return std::nullopt;
+  const auto trial = static_cast<std::size_t>(trials_of_[*id]);
+  if (trials_[trial].outcome || !attributes_[trial].contains(kConfiguration)) return std::nullopt;
+  return trial;
+}
+
+// Parameters are for Optuna's eyes: the trial's first line has them all, and their distributions seldom change. What is
+// left to learn is a distribution that differs from the last one.
+bool ReplayedStudy::is_known_parameter(std::string_view text) {
+  SpelledLine line(text);
+  if (!open_trial(line.trial_id(JournalOperation::kSetTrialParam)) || !line.skip(R"(,"param_name":")")) return false;
+  const std::optional<std::string_view> name = line.up_to(R"(","param_value_internal":)");
+  if (!name || !is_plain(*name) || !line.up_to(R"(,"distribution":")") || text.back() != '}') return false;
+  const auto last = last_spelled_.find(*name);
+  if (last != last_spelled_.end() && last->second == line.rest()) return true;
   // Parsed this time, and known from then on while the distribution stays.
-  last_spelled_.insert_or_assign(std::string(name), std::string(spelled));
+  last_spelled_.insert_or_assign(std::string(*name), std::string(line.rest()));
   return false;
+}
+
+bool ReplayedStudy::adds_plain_attribute(std::string_view text) {
+  SpelledLine line(text);
+  const std::optional<std::size_t> trial = open_trial(line.trial_id(JournalOperation::kSetTrialUserAttr));
+  if (!trial || !line.skip(R"(,"user_attr":{")")) return false;
+  const std::optional<std::string_view> name = line.up_to("\":");
+  if (!name || !is_plain(*name) || *name == kConfiguration) return false;
+  const std::string_view rest = line.rest();
+  if (rest.size() < 2 || rest.substr(rest.size() - 2) != "}}") return false;
+  std::optional<Json> value = plain_value(rest.substr(0, rest.size() - 2));
+  if (!value) return false;
+  attributes_[*trial][std::string(*name)] = *std::move(value);
+  return true;
 }
 
 const Json* ReplayedStudy::distribution(const std::string& parameter) const {

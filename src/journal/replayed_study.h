@@ -51,7 +51,9 @@ class ReplayedStudy {
     Json json;
   };
 
-  bool says_nothing_new(std::string_view line);
+  std::optional<std::size_t> open_trial(std::optional<std::size_t> id) const;
+  bool is_known_parameter(std::string_view text);
+  bool adds_plain_attribute(std::string_view text);
   void apply_or_pass_over(std::string_view line);
   void apply_line(const Json& log);
   void apply_to_study(JournalOperation operation, const Json& log);

@@ -251,7 +251,7 @@ surrogate::Prediction TrialModel::predict_candidates(const surrogate::Points& po
 
 Eigen::VectorXd TrialModel::probability(const surrogate::Points& points,
                                         const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
-  if (!success_) success_.emplace(candidates_, history_);
+  if (!success_) success_ = std::make_shared<const TrialSuccess>(candidates_, history_);
   return success_->probability(points, memory);
 }
 

@@ -2,6 +2,7 @@
 #include <Eigen/Core>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "krigtune/surrogate/points.h"
@@ -120,6 +121,10 @@ class TrialModel {
   /// Probability that a trial succeeds. `memory`: one a point.
   Eigen::VectorXd probability(const surrogate::Points& points,
                               const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
+  /// What that is asked of, made when it is first needed; nullptr: it was not yet.
+  const std::shared_ptr<const TrialSuccess>& success() const { return success_; }
+  /// One of the same closed trials, so that it need not be made again.
+  void use(std::shared_ptr<const TrialSuccess> success) { success_ = std::move(success); }
 
  private:
   struct LastFit {
@@ -145,7 +150,7 @@ class TrialModel {
   // What only some ask for is made when it is first asked.
   mutable ObjectiveModel values_;
   mutable bool knows_others_ = false;  ///< others_ are in values_
-  mutable std::optional<TrialSuccess> success_;
+  mutable std::shared_ptr<const TrialSuccess> success_;
 };
 
 /// Fitted where a trial is ok. The recommendation, predictions and importance of one history are told of one such fit:

@@ -30,6 +30,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string>
 
 #include "forecast/prior.h"
 #include "krigtune/surrogate/success_model.h"
@@ -203,6 +205,22 @@ std::vector<Eigen::Index> telling_rows(const surrogate::Points& points, const st
 }
 
 }  // namespace
+
+std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History& history) {
+  std::size_t fingerprint = 0;
+  const auto add = [&](std::size_t word) {  // as Boost's hash_combine
+    fingerprint ^= word + 0x9e3779b97f4a7c15U + (fingerprint << 12U) + (fingerprint >> 4U);
+  };
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    add(std::hash<std::string>()(candidates.key(trial.proposal.configuration)));
+    add(trial.outcome->index());
+    add(trial::ran(*trial.outcome) ? 1 : trial::is_unforeseen_failure(*trial.outcome) ? 2 : 3);
+    const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+    if (measured != nullptr && measured->peak_memory) add(static_cast<std::size_t>(measured->peak_memory->count));
+  }
+  return fingerprint;
+}
 
 void TrialSuccess::fit(const History& history) {
   std::vector<space::Configuration> configurations;

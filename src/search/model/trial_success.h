@@ -28,6 +28,9 @@ class MemoryMargins {
   std::optional<cost::MemoryShape> shape_;
 };
 
+/// Of all that TrialSuccess learns from: what is pending is no part of it. Equal numbers mean the same TrialSuccess.
+std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History& history);
+
 /// What the trials of a history say of failing: how probable it is that a trial succeeds.
 class TrialSuccess {
  public:

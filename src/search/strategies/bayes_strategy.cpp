@@ -148,6 +148,17 @@ class BayesStrategy final : public Strategy {
 
   std::optional<journal::Proposal> ask(const History& history) const override {
     TrialModel model(objective_, candidates_, history, most_exact_);
+    // Of several questions on the same closed trials the success model is made once.
+    const std::size_t outcomes = fingerprint_of_outcomes(candidates_, history);
+    if (outcomes == outcomes_) model.use(success_);
+    std::optional<journal::Proposal> proposal = ask_of(model, history);
+    outcomes_ = outcomes;
+    success_ = model.success();
+    return proposal;
+  }
+
+ private:
+  std::optional<journal::Proposal> ask_of(TrialModel& model, const History& history) const {
     const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
     std::vector<bool> allowed = unseen(candidates_, *list, history);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
@@ -171,7 +182,6 @@ class BayesStrategy final : public Strategy {
     return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
   }
 
- private:
   using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, a fraction
 
   // The largest score by what the trials say. One at least must be allowed.
@@ -311,6 +321,9 @@ class BayesStrategy final : public Strategy {
   bool repeats_;
   Eigen::Index most_exact_;
   int spread_until_;
+  // The last question's: what is remembered changes no answer.
+  mutable std::size_t outcomes_ = 0;
+  mutable std::shared_ptr<const TrialSuccess> success_;  ///< of those; nullptr: not made
 };
 
 }  // namespace
