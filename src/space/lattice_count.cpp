@@ -273,8 +273,8 @@ namespace {
 
 // Memory for about a gigabyte of residues; what lies beyond is counted anew each time.
 constexpr std::size_t kMostRemembered = 4'000'000;
-// A few seconds. Who ties two parameters of a million values together by x + y < 90 would wait for days.
-constexpr std::size_t kMostVisits = 20'000'000;
+// A second or two. Who ties two parameters of a million values together by x + y < 90 would wait for days.
+constexpr std::size_t kMostVisits = 5'000'000;
 
 bool reads(const std::vector<std::size_t>& variables, std::size_t variable) {
   return std::binary_search(variables.begin(), variables.end(), variable);

@@ -59,7 +59,7 @@ TEST(ResultFileWriter, RewritesEverythingAfterEachTrial) {
   EXPECT_EQ(load_json(directory / "ds_config_optimal.json")["zero_optimization"]["stage"], 3);
 }
 
-class TrialsCsv : public testing::Test {
+class GrowingTrialsCsv : public testing::Test {
  protected:
   report::RunView view() const {
     report::RunView run = run_view(session_, history_, std::nullopt);
@@ -84,7 +84,7 @@ class TrialsCsv : public testing::Test {
   result::TrialsCsvFile file_;
 };
 
-TEST_F(TrialsCsv, GrowsByTheRowOfATrialAndIsWrittenAnewOnlyForAColumnMore) {
+TEST_F(GrowingTrialsCsv, GrowsByTheRowOfATrialAndIsWrittenAnewOnlyForAColumnMore) {
   history_[1].outcome.reset();
   history_[2].outcome.reset();
   file_.write(view(), true);
@@ -102,7 +102,7 @@ TEST_F(TrialsCsv, GrowsByTheRowOfATrialAndIsWrittenAnewOnlyForAColumnMore) {
   expect_rows({"0", "1", "2"});
 }
 
-TEST_F(TrialsCsv, OfATrialThatClosesLateIsInOrderAtTheEnd) {
+TEST_F(GrowingTrialsCsv, OfATrialThatClosesLateIsInOrderAtTheEnd) {
   history_[0].outcome.reset();
   file_.write(view(), true);
   close(0, trial::OutOfMemory{});
@@ -112,7 +112,7 @@ TEST_F(TrialsCsv, OfATrialThatClosesLateIsInOrderAtTheEnd) {
   expect_rows({"0", "1", "2"});
 }
 
-TEST_F(TrialsCsv, ThatSomebodyChangedOrRemovedIsWrittenAnew) {
+TEST_F(GrowingTrialsCsv, ThatSomebodyChangedOrRemovedIsWrittenAnew) {
   file_.write(view(), true);
   const std::string whole = read_text(directory_ / "trials.csv");
   write_atomically(directory_ / "trials.csv", whole + "9,ok\n");
