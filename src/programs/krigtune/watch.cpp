@@ -303,13 +303,15 @@ class Reader {
       : clock_(context.console.clock),
         directory_(directory),
         record_(run::load_run(directory)),
-        best_(directory, record_) {}
+        best_(directory, record_),
+        journal_(run::journal_path(directory)) {}
 
   Watched look() {
     // The claim first: a tune that ends between the two looks is seen as running, with all that it closed.
     const bool tune_runs = journal::TunerClaim::is_held(run::journal_path(directory_));
-    history_ = journal::read_journal(run::journal_path(directory_));
-    return {directory_.string(), record_, history_, tune_runs, clock_.unix_us(), best_.look(history_)};
+    const search::History& history = journal_.look();
+    if (history.empty()) (void)journal::read_journal(run::journal_path(directory_));  // it says what it cannot read
+    return {directory_.string(), record_, history, tune_runs, clock_.unix_us(), best_.look(history)};
   }
 
  private:
@@ -317,7 +319,7 @@ class Reader {
   std::filesystem::path directory_;
   run::RunRecord record_;
   result::BestReader best_;
-  search::History history_;
+  journal::JournalReader journal_;
 };
 
 void show_once(const Context& context, const Watched& watched) {
