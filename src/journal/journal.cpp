@@ -299,7 +299,8 @@ std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<s
   if (!ReadOnlyFile::open(file)) (void)read_text(file);  // says why it cannot be read
   JournalReader reader(file);
   std::vector<Trial> trials = reader.look();
-  if (complaints != nullptr) complaints->insert(complaints->end(), reader.complaints().begin(), reader.complaints().end());
+  if (complaints != nullptr)
+    complaints->insert(complaints->end(), reader.complaints().begin(), reader.complaints().end());
   return trials;
 }
 
