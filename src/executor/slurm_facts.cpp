@@ -111,7 +111,7 @@ std::optional<SlurmFacts> slurm_facts(const Clock& clock) {
 
 std::string facts_text(const SlurmFacts& facts) {
   constexpr std::size_t kMostPartitions = 6;
-  std::string text = facts.version;
+  std::string text = facts.version.empty() ? "installed" : facts.version;
   if (!facts.complaint.empty()) return fmt::format("{}, and the controller does not answer: {}", text, facts.complaint);
   std::vector<std::string> partitions;
   for (const SlurmFacts::Partition& partition : facts.partitions) {
