@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "cost/machine.h"
+#include "schedule/exchange.h"
 
 namespace krigtune::machine {
 namespace {
@@ -39,18 +40,6 @@ std::optional<cost::Machine> expected_network(const workload::ClusterSpec& clust
 std::string size_text(std::int64_t bytes) {
   const Bytes size{bytes};
   return to_string(size);
-}
-
-schedule::OpKind kind_of(workload::ExchangeKind kind) {
-  switch (kind) {
-    case workload::ExchangeKind::kAllReduce:
-      return schedule::OpKind::kAllReduce;
-    case workload::ExchangeKind::kReduceScatter:
-      return schedule::OpKind::kReduceScatter;
-    case workload::ExchangeKind::kAllGather:
-      return schedule::OpKind::kAllGather;
-  }
-  return schedule::OpKind::kAllReduce;
 }
 
 const char* name_of(workload::ExchangeKind kind) {
@@ -168,7 +157,7 @@ class Comparison {
   double expected_time_s(const cost::Machine& machine, const workload::MeasuredCollective& one) const {
     const std::int64_t on_node = one.scope == workload::RankScope::kAcross ? 1 : rates_.ranks_per_node();
     const plan::GroupSpan span{one.ranks, one.nodes, on_node};
-    return cost::collective_time_s(machine, kind_of(one.kind), span, std::llround(one.wire_bytes()));
+    return cost::collective_time_s(machine, schedule::collective_of(one.kind), span, std::llround(one.wire_bytes()));
   }
 
   const workload::MeasuredRates& rates_;

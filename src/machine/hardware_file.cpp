@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "cost/machine.h"
+#include "schedule/exchange.h"
 #include "workload/rate_fit.h"
 
 namespace krigtune::machine {
@@ -93,12 +94,6 @@ workload::Link stated_link(const std::optional<workload::ClusterSpec>& cluster, 
   return {level->name, level->hop, level->latency_s, level->bytes_per_s, 1.0};
 }
 
-schedule::OpKind collective_of(workload::ExchangeKind kind) {
-  return kind == workload::ExchangeKind::kAllReduce       ? schedule::OpKind::kAllReduce
-         : kind == workload::ExchangeKind::kReduceScatter ? schedule::OpKind::kReduceScatter
-                                                          : schedule::OpKind::kAllGather;
-}
-
 /// The collectives of one scope beside their model.
 class LinkFit {
  public:
@@ -156,7 +151,7 @@ class LinkFit {
     for (const workload::MeasuredCollective& one : samples_) {
       const plan::GroupSpan span{one.ranks, one.nodes, one.ranks / one.nodes};
       const double modelled_s =
-          cost::collective_time_s(machine_, collective_of(one.kind), span, std::llround(one.wire_bytes()));
+          cost::collective_time_s(machine_, schedule::collective_of(one.kind), span, std::llround(one.wire_bytes()));
       sum += std::abs(std::log(one.seconds / modelled_s));
     }
     return sum / static_cast<double>(samples_.size());

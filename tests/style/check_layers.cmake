@@ -80,8 +80,8 @@ set(everything ${rooms})
 list(FILTER everything EXCLUDE REGEX "^engine/|^surrogate/")
 room(programs/manual)
 room(programs/krigtune ${everything} programs/manual)
-room(programs/bench ${model} plan plan/check engine engine/host programs/manual)
-room(programs/bench/cuda ${model} plan engine engine/host engine/cuda engine/cuda/runtime programs/bench)
+room(programs/bench ${model} schedule plan plan/check engine engine/host programs/manual)
+room(programs/bench/cuda ${model} schedule plan engine engine/host engine/cuda engine/cuda/runtime programs/bench)
 room(programs/pages core programs/manual programs/krigtune programs/bench)
 
 # The room of a path relative to ROOT; empty if it lies in none.

@@ -9,21 +9,10 @@
 #include "engine/host/arena.h"
 #include "engine/host/bound_plan.h"
 #include "programs/bench/rank_device.h"
+#include "schedule/knobs.h"
 
 namespace krigtune::bench {
 namespace {
-
-schedule::DType type_of(workload::Precision precision) {
-  switch (precision) {
-    case workload::Precision::kFp16:
-      return schedule::DType::kFp16;
-    case workload::Precision::kBf16:
-      return schedule::DType::kBf16;
-    case workload::Precision::kFp32:
-      return schedule::DType::kFp32;
-  }
-  return schedule::DType::kFp32;
-}
 
 class HostRankDevice final : public RankDevice {
  public:
@@ -39,7 +28,7 @@ class HostRankDevice final : public RankDevice {
   }
 
   Work product(workload::Precision precision, const RateSizes::Product& size) override {
-    const schedule::DType type = type_of(precision);
+    const schedule::DType type = schedule::compute_type(precision);
     operation_ = {};
     operation_.kind = schedule::OpKind::kLinearForward;
     operation_.shape.rows = size.rows;

@@ -13,33 +13,11 @@
 #include "engine/cuda/device_communicator.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/handles.h"
+#include "schedule/exchange.h"
+#include "schedule/knobs.h"
 
 namespace krigtune::bench {
 namespace {
-
-schedule::DType device_type(workload::Precision precision) {
-  switch (precision) {
-    case workload::Precision::kFp16:
-      return schedule::DType::kFp16;
-    case workload::Precision::kBf16:
-      return schedule::DType::kBf16;
-    case workload::Precision::kFp32:
-      return schedule::DType::kFp32;
-  }
-  return schedule::DType::kFp32;
-}
-
-schedule::OpKind device_collective(workload::ExchangeKind kind) {
-  switch (kind) {
-    case workload::ExchangeKind::kAllReduce:
-      return schedule::OpKind::kAllReduce;
-    case workload::ExchangeKind::kReduceScatter:
-      return schedule::OpKind::kReduceScatter;
-    case workload::ExchangeKind::kAllGather:
-      return schedule::OpKind::kAllGather;
-  }
-  return schedule::OpKind::kAllReduce;
-}
 
 class CudaRankDevice final : public RankDevice {
  public:
@@ -53,7 +31,7 @@ class CudaRankDevice final : public RankDevice {
   void enter() override { KRIGTUNE_CHECK_CUDA(cudaSetDevice(device_)); }
 
   Work product(workload::Precision precision, const RateSizes::Product& size) override {
-    const schedule::DType type = device_type(precision);
+    const schedule::DType type = schedule::compute_type(precision);
     const std::array elems = {size.rows * size.depth, size.cols * size.depth, size.rows * size.cols};
     take((elems[0] + elems[1] + elems[2]) * schedule::size_bytes(type));
     std::array<engine::OperandView, 3> views;
@@ -102,7 +80,7 @@ class CudaRankDevice final : public RankDevice {
     const engine::OperandView shard{memory_.get() + bytes / ranks * place, bytes / kFloatBytes / ranks,
                                     plan::Access::kRead, schedule::DType::kFp32};
     plan::Operation operation;
-    operation.kind = device_collective(kind);
+    operation.kind = schedule::collective_of(kind);
     std::vector<engine::OperandView> operands = {whole};
     if (operation.kind == schedule::OpKind::kAllGather) operands = {shard, whole};
     cuda::DeviceCommunicator& among = *found->second;
