@@ -223,6 +223,7 @@ bool ReplayedStudy::adds_plain_attribute(std::string_view text) {
   std::optional<Json> value = plain_value(rest.substr(0, rest.size() - 2));
   if (!value) return false;
   attributes_[*trial][std::string(*name)] = *std::move(value);
+  if (*name == kWhere) trials_[*trial].where = where_from(attributes_[*trial]);
   return true;
 }
 

@@ -80,7 +80,9 @@ tune() {
 start_tune() {
   local session=$1 run=$2
   shift 2
+  set -m # with job control: without it a shell has SIGINT ignored in what it starts with &, and tune respects that
   "$krigtune" tune "$session" --out "$run" --strategy random --seed 4 "$@" >"$run.out" 2>"$run.err" </dev/null &
+  set +m
   tuner=$!
 }
 wait_tune() {
