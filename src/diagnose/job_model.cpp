@@ -52,7 +52,10 @@ cost::TimeCalibration calibration_at(const Theta& theta) {
 
 double Observation::straggling_s() const {
   if (!median_rank_kernels_s || !slowest_rank_kernels_s) return 0.0;
-  return std::clamp(*slowest_rank_kernels_s - *median_rank_kernels_s, 0.0, step_time_s);
+  constexpr double kSlow = 1.05;  // of a rank's kernels over the median rank's: less is noise
+  const double longer_s = *slowest_rank_kernels_s - *median_rank_kernels_s;
+  const bool one_is_slow = *slowest_rank_kernels_s > kSlow * *median_rank_kernels_s;
+  return std::clamp(one_is_slow ? std::max(longer_s, waiting_s.value_or(0.0)) : longer_s, 0.0, step_time_s);
 }
 
 struct JobModel::Impl {

@@ -18,10 +18,12 @@ struct Observation {
   std::optional<double> exposed_comm_s{};         ///< of the rank that waits longest, waiting for others included
   std::optional<double> median_rank_kernels_s{};  ///< kernels of the median rank, and of the slowest
   std::optional<double> slowest_rank_kernels_s{};
+  std::optional<double> waiting_s{};       ///< of one rank: nothing ran or was sent, others were not there yet
   std::optional<double> data_loading_s{};  ///< between steps, not part of step_time_s
   std::optional<Bytes> peak_memory{};
 
-  /// By which the slowest rank delays all others; 0 where ranks were not measured one by one.
+  /// By which the slowest rank delays all others; 0 where ranks were not measured one by one. Where one is slow, all
+  /// that another waits for it counts: a rank without a core is late for its collectives as well.
   double straggling_s() const;
 };
 

@@ -39,6 +39,7 @@ std::optional<Observation> observation_of(const session::Session& session, const
   seen.exposed_comm_s = number(measured, "exposed_comm_s");
   seen.median_rank_kernels_s = number(measured, "median_rank_kernels_s");
   seen.slowest_rank_kernels_s = number(measured, "slowest_rank_kernels_s");
+  seen.waiting_s = number(measured, "breakdown_waiting_s");
   seen.data_loading_s = number(measured, "data_loading_s");
   seen.peak_memory = measured.peak_memory;
   return seen;

@@ -160,6 +160,23 @@ TEST(Diagnose, SaysWhereNoFactorExplainsTheMeasurement) {
   EXPECT_FALSE(diagnosis.is_unexplained());
 }
 
+// A rank that shares its core (measured: rank 1 at nice 19 beside a busy program) computes longer and comes late.
+TEST(Diagnose, ASlowRankCostsWhatOthersWaitForIt) {
+  diagnose::Observation seen;
+  seen.step_time_s = 32.2e-3;
+  EXPECT_EQ(seen.straggling_s(), 0.0);
+  seen.median_rank_kernels_s = 13.2e-3;
+  seen.slowest_rank_kernels_s = 18.6e-3;
+  EXPECT_NEAR(seen.straggling_s(), 5.4e-3, 1e-9);
+  seen.waiting_s = 14.9e-3;
+  EXPECT_NEAR(seen.straggling_s(), 14.9e-3, 1e-9);
+  seen.waiting_s = 1e-3;
+  EXPECT_NEAR(seen.straggling_s(), 5.4e-3, 1e-9);
+  seen.slowest_rank_kernels_s = 13.3e-3;  // no rank is slow: what it waits for is the network
+  seen.waiting_s = 14.9e-3;
+  EXPECT_NEAR(seen.straggling_s(), 0.1e-3, 1e-9);
+}
+
 // One trial is enough: exposed communication was measured.
 TEST(Diagnose, ASlowNetworkAndSlowKernelsAreToldApartByOneTrial) {
   for (const bool is_network : {true, false}) {
