@@ -21,16 +21,21 @@ namespace {
                          "check the directory's permissions and free space");
 }
 
+// False with the first failure's errno. The file is closed in any case.
+bool write_and_close(int file, std::string_view text, bool is_synced) {
+  const bool written = write_all(file, text) && (!is_synced || ::fsync(file) == 0);
+  const int write_error = errno;
+  const bool closed = ::close(file) == 0;
+  if (!written) errno = write_error;
+  return written && closed;
+}
+
 void replace(const std::filesystem::path& path, std::string_view text, bool is_synced) {
   // Of the thread, not the process: several may write the same file.
   const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::gettid());
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) fail_to_write(temporary);
-  const bool written = write_all(file, text) && (!is_synced || ::fsync(file) == 0);
-  const int write_error = errno;
-  const bool closed = ::close(file) == 0;
-  if (!written) errno = write_error;
-  if (written && closed && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  if (write_and_close(file, text, is_synced) && ::rename(temporary.c_str(), path.c_str()) == 0) return;
   const int reason = errno;
   ::unlink(temporary.c_str());
   errno = reason;
@@ -85,12 +90,7 @@ bool write_if_possible(const std::filesystem::path& path, std::string_view text)
 void append_durably(const std::filesystem::path& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) fail_to_write(path);
-  const bool synced = write_all(file, text) && ::fsync(file) == 0;
-  const int write_error = errno;
-  const bool closed = ::close(file) == 0;
-  if (synced && closed) return;
-  if (!synced) errno = write_error;
-  fail_to_write(path);
+  if (!write_and_close(file, text, true)) fail_to_write(path);
 }
 
 bool write_all(int file, std::string_view text) {

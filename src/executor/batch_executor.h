@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "executor/batch_system.h"
+#include "executor/executor.h"
 #include "trial/executor.h"
 
 namespace krigtune::executor {
@@ -25,6 +26,19 @@ struct BatchOptions {
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   const std::atomic<bool>* ending = nullptr;  ///< once true, jobs that wait are taken back; must outlive the executor
 };
+
+/// As the block of a kind that runs trials as jobs says; `learns_time` is the kind's own.
+template <class Spec>
+BatchOptions batch_options_of(const Spec& spec, const ExecutorJob& job) {
+  BatchOptions options;
+  options.max_queued = spec.max_queued;
+  options.poll_s = spec.poll_s;
+  options.pending_limit_s = spec.pending_limit_s;
+  options.patience_s = spec.patience_s;
+  options.ending = job.ending;
+  options.say = job.say;
+  return options;
+}
 
 /// Trials as jobs of a scheduler, one each. A job's own files decide what became of it, then the scheduler's word; jobs
 /// go on without this process, and the next one adopts them. `clock` must outlive it.

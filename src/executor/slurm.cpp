@@ -286,14 +286,8 @@ std::string requeue_this_job(const Clock& clock) {
 }
 
 std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const ExecutorJob& job) {
-  BatchOptions options;
-  options.max_queued = spec.max_queued;
-  options.poll_s = spec.poll_s;
-  options.pending_limit_s = spec.pending_limit_s;
-  options.patience_s = spec.patience_s;
+  BatchOptions options = batch_options_of(spec, job);
   options.learns_time = spec.sbatch.time.empty();
-  options.ending = job.ending;
-  options.say = job.say;
   return make_batch_executor(std::make_unique<SlurmSystem>(spec, job.clock), options, job.clock);
 }
 

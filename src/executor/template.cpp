@@ -225,14 +225,7 @@ std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, cons
 }
 
 std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const ExecutorJob& job) {
-  BatchOptions options;
-  options.max_queued = spec.max_queued;
-  options.poll_s = spec.poll_s;
-  options.pending_limit_s = spec.pending_limit_s;
-  options.patience_s = spec.patience_s;
-  options.ending = job.ending;
-  options.say = job.say;
-  return make_batch_executor(make_template_system(spec, job.clock), options, job.clock);
+  return make_batch_executor(make_template_system(spec, job.clock), batch_options_of(spec, job), job.clock);
 }
 
 }  // namespace krigtune::executor

@@ -25,6 +25,11 @@ std::size_t size_of(int file) {
                          "free some space and run the same command again: it goes on where it stopped");
 }
 
+FileIdentity identity_of(const struct stat& info) {
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::size_t>(info.st_size)};
+}
+
 std::string read_rest(const std::filesystem::path& path, int file, std::size_t offset) {
   const std::size_t size = size_of(file);
   std::string text(size > offset ? size - offset : 0, '\0');
@@ -64,8 +69,8 @@ int open_journal(const std::filesystem::path& path) {
 bool leads_to(const std::filesystem::path& path, int file) {
   struct stat there {};
   struct stat here {};
-  return ::stat(path.c_str(), &there) == 0 && ::fstat(file, &here) == 0 && there.st_dev == here.st_dev &&
-         there.st_ino == here.st_ino;
+  return ::stat(path.c_str(), &there) == 0 && ::fstat(file, &here) == 0 &&
+         identity_of(there).is_file(identity_of(here));
 }
 
 std::optional<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
@@ -87,8 +92,7 @@ ReadOnlyFile::~ReadOnlyFile() {
 FileIdentity ReadOnlyFile::identity() const {
   struct stat info {};
   ::fstat(file_, &info);
-  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
-          static_cast<std::size_t>(info.st_size)};
+  return identity_of(info);
 }
 
 std::string ReadOnlyFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset); }

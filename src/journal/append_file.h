@@ -19,6 +19,9 @@ struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::size_t bytes = 0;
+
+  /// The same file, however long it is by now.
+  bool is_file(const FileIdentity& other) const { return device == other.device && inode == other.inode; }
 };
 
 /// A file that others append to.

@@ -282,8 +282,7 @@ const std::vector<Trial>& JournalReader::look() {
     return impl_->study.trials();
   }
   const FileIdentity now = file->identity();
-  const bool is_another = now.device != impl_->identity.device || now.inode != impl_->identity.inode;
-  if (is_another || now.bytes < impl_->applied_bytes) impl_->begin_anew();
+  if (!now.is_file(impl_->identity) || now.bytes < impl_->applied_bytes) impl_->begin_anew();
   impl_->identity = now;
   try {
     // A torn last line is one that is being written.
