@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"
-for name in sort.json sort.sh; do take_example "$2/README.md" $name; done
+for name in sort.json sort.sh; do take_example "$2/docs/own_program.md" $name; done
 
 sh -e sort.sh >out 2>err || fail "the example ends with $?"
 [ "$(awk -F, 'NR > 1 && $2 == "ok"' runs/sort/trials.csv | wc -l)" -eq 12 ] || fail "12 ok trials were expected"

@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"
-for name in own.py own.json own.sh; do take_example "$2/README.md" $name; done
+for name in own.py own.json own.sh; do take_example "$2/docs/own_program.md" $name; done
 [ "$(wc -l <own.py)" -le 10 ] || { echo "FAILED: own.py has more than ten lines" >&2; exit 1; }
 
 sh -e own.sh >out 2>err || fail "the example ends with $?"
