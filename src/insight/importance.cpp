@@ -27,6 +27,7 @@
 #include <numeric>
 
 #include "core/statistics.h"
+#include "core/text.h"
 #include "insight/sobol_indices.h"
 #include "krigtune/rng.h"
 #include "search/model/best.h"
@@ -168,7 +169,7 @@ class ImportanceStudy {
     });
     std::vector<std::string> names;
     for (const std::size_t i : order) {
-      if (names.size() < kMostPaired) names.push_back(design_.axes[i].name);
+      if (names.size() < kMostPaired) names.push_back(design_.axes[i].name());
     }
     const auto contains = [this](const space::Configuration& c) { return belongs(c); };
     add_pairs(space_, contains, names, design_, rng_);
@@ -196,12 +197,14 @@ class ImportanceStudy {
     };
     for (std::size_t i = 0; i < design_.axes.size(); ++i) {
       const auto axis = static_cast<Eigen::Index>(i);
-      importance.parameters.push_back({design_.axes[i].name, estimate(indices.total(axis), std::move(total[i])),
+      const std::vector<std::string>& names = design_.axes[i].names;
+      importance.parameters.push_back({design_.axes[i].name(), names.size() > 1 ? names : std::vector<std::string>(),
+                                       estimate(indices.total(axis), std::move(total[i])),
                                        estimate(indices.first_order(axis), std::move(first[i]))});
     }
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const SobolPair& pair = design_.pairs[i];
-      importance.pairs.push_back({design_.axes[pair.a].name, design_.axes[pair.b].name,
+      importance.pairs.push_back({design_.axes[pair.a].name(), design_.axes[pair.b].name(),
                                   estimate(indices.pairs(static_cast<Eigen::Index>(i)), std::move(pairs[i]))});
     }
     std::stable_sort(importance.pairs.begin(), importance.pairs.end(),
@@ -222,32 +225,40 @@ class ImportanceStudy {
   void fill_effects(Importance& importance, const Eigen::VectorXd& mean) const {
     importance.best = best(mean);
     if (!model_.scale().logarithmic()) return;
-    for (const space::Parameter& parameter : space_.parameters()) {
-      if (const auto effect = effect_of(parameter, importance.best)) importance.effects.push_back(*effect);
+    for (const SobolAxis& axis : design_.axes) {
+      if (const auto effect = effect_of(axis, importance.best)) importance.effects.push_back(*effect);
     }
     std::stable_sort(importance.effects.begin(), importance.effects.end(), [](const Effect& a, const Effect& b) {
       return std::abs(std::log(a.factor)) > std::abs(std::log(b.factor));
     });
   }
 
+  // Its own value, or those of parameters that are tied: "4 and 4".
+  static space::Value value_on(const SobolAxis& axis, const space::Configuration& configuration) {
+    if (axis.names.size() == 1) return *configuration.find(axis.names.front());
+    std::vector<std::string> texts;
+    for (const std::string& name : axis.names) texts.push_back(space::to_string(*configuration.find(name)));
+    return join(texts, " and ");
+  }
+
   // Of the clear effects the largest; where none is clear the largest of all.
-  std::optional<Effect> effect_of(const space::Parameter& parameter, const space::Configuration& best) const {
-    const space::Value* own = best.find(parameter.name);
-    if (own == nullptr) return std::nullopt;
+  std::optional<Effect> effect_of(const SobolAxis& axis, const space::Configuration& best) const {
+    for (const std::string& name : axis.names) {
+      if (best.find(name) == nullptr) return std::nullopt;
+    }
     std::vector<space::Configuration> points = {best};
-    for (const space::Value& value : levels_of(parameter)) {
-      if (space::same_value(value, *own)) continue;
-      const std::optional<space::Configuration> moved = with_value(space_, best, parameter.name, value);
-      if (moved && belongs(*moved)) points.push_back(*moved);
+    for (space::Configuration& moved : neighbours(space_, best, axis.names)) {
+      if (belongs(moved)) points.push_back(std::move(moved));
     }
     if (points.size() < 2) return std::nullopt;
     const std::vector<search::Gain> gains = search::gains_over_others(model_, candidates_, points);
     std::vector<space::Value> compared;
-    for (std::size_t i = 0; i < gains.size(); ++i) compared.push_back(*points[i + 1].find(parameter.name));
+    for (std::size_t i = 0; i < gains.size(); ++i) compared.push_back(value_on(axis, points[i + 1]));
     std::optional<Effect> largest;
     for (std::size_t i = 0; i < gains.size(); ++i) {
       const search::Gain& gain = gains[i];
-      const Effect effect{parameter.name, *own, compared[i], gain.factor, gain.lower_95, gain.upper_95, compared};
+      const Effect effect{axis.name(),   value_on(axis, best), compared[i], gain.factor,
+                          gain.lower_95, gain.upper_95,        compared};
       const bool larger = !largest || std::abs(std::log(gain.factor)) > std::abs(std::log(largest->factor));
       if (!largest || (effect.clear() == largest->clear() ? larger : effect.clear())) largest = effect;
     }

@@ -22,9 +22,10 @@ struct IndexEstimate {
 
 /// Shares of the variance of the objective's logarithm (of the objective, where a value is not positive).
 struct ParameterImportance {
-  std::string name;
-  IndexEstimate total;        ///< what is left open when all others are known
-  IndexEstimate first_order;  ///< the part of it that is the same whatever the others are; never larger
+  std::string name;               ///< "a", or "a and b" where constraints tie them: none can change alone
+  std::vector<std::string> tied;  ///< those that are tied, else empty
+  IndexEstimate total;            ///< what is left open when all others are known
+  IndexEstimate first_order;      ///< the part of it that is the same whatever the others are; never larger
 };
 
 /// How much two parameters depend on each other's values: the share of the variance that neither explains without
@@ -34,12 +35,13 @@ struct PairImportance {
   IndexEstimate interaction;
 };
 
-/// What another value of one parameter does, the rest as in the best configuration.
+/// What another value of one parameter does, the rest as in the best configuration. Of parameters that are tied, values
+/// are texts: "4 and 4".
 struct Effect {
-  std::string parameter;
-  space::Value best;    ///< the best configuration's value
-  space::Value other;   ///< with the largest clear effect; where none is clear, with the largest
-  double factor = 1.0;  ///< how many times better `best` is than `other`, in the median; below 1: worse
+  std::string parameter;  ///< as ParameterImportance::name
+  space::Value best;      ///< the best configuration's value
+  space::Value other;     ///< with the largest clear effect; where none is clear, with the largest
+  double factor = 1.0;    ///< how many times better `best` is than `other`, in the median; below 1: worse
   double lower_95 = 1.0, upper_95 = 1.0;
   std::vector<space::Value> compared;  ///< all other values that were looked at: those that need no second change
   bool clear() const { return lower_95 > 1.0 || upper_95 < 1.0; }

@@ -87,7 +87,7 @@ struct Predictor::Impl {
     const search::ObjectiveScale& scale = model_.scale();
     const double stddev = model_.widening() * std::sqrt(variance + own_variance_);
     const auto at = [&](double deviations) { return scale.from_latent(mean + deviations * stddev); };
-    row.mean = at(0.0);
+    row.median = at(0.0);
     row.stddev = scale.half_width(mean, stddev);
     row.lower_95 = std::min(at(-kNormal975), at(kNormal975));
     row.upper_95 = std::max(at(-kNormal975), at(kNormal975));

@@ -14,7 +14,7 @@ namespace krigtune::insight {
 /// What the surrogate believes of one configuration: a row of predictions.csv, in the objective's units.
 struct PredictionRow {
   space::Configuration configuration;
-  std::optional<double> mean;    ///< posterior median; the posterior's fields are empty while no trial is ok
+  std::optional<double> median;  ///< of the posterior, whose fields are all empty while no trial is ok
   std::optional<double> stddev;  ///< half the 68 % interval
   std::optional<double> lower_95;
   std::optional<double> upper_95;

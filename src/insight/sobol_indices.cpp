@@ -22,6 +22,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/text.h"
 #include "search/candidates/candidate_list.h"
 #include "space/well_known.h"
 
@@ -55,20 +56,20 @@ std::string level_of(const space::Parameter& parameter, const space::Configurati
   return std::to_string(level);
 }
 
-// All but one parameter.
-std::string rest(const std::vector<std::string>& names, const std::string& but,
-                 const space::Configuration& configuration) {
+using Names = std::vector<std::string>;
+
+// All parameters but some.
+std::string rest(const Names& names, const Names& but, const space::Configuration& configuration) {
   std::string key;
   for (const std::string& name : names) {
-    if (name == but) continue;
+    if (is_one_of(name, but)) continue;
     const space::Value* value = configuration.find(name);
     key += value == nullptr ? "\x1e" : space::to_string(*value) + "\x1f";
   }
   return key;
 }
 
-bool same_but(const std::vector<std::string>& names, const std::string& but, const space::Configuration& a,
-              const space::Configuration& b) {
+bool same_but(const Names& names, const Names& but, const space::Configuration& a, const space::Configuration& b) {
   return rest(names, but, a) == rest(names, but, b);
 }
 
@@ -185,16 +186,62 @@ std::vector<space::Value> levels_of(const space::Parameter& parameter) {
   return values;
 }
 
-std::optional<space::Configuration> with_value(const space::Space& space, const space::Configuration& configuration,
-                                               const std::string& name, const space::Value& value) {
+std::string SobolAxis::name() const { return join(names, " and "); }
+
+std::optional<space::Configuration> with_values(const space::Space& space, const space::Configuration& configuration,
+                                                const Names& names, const std::vector<space::Value>& values) {
   space::Configuration moved = configuration;
-  moved.set(name, value);
+  for (std::size_t i = 0; i < names.size(); ++i) moved.set(names[i], values[i]);
   if (space.facts().accumulation_follows()) moved.erase(space::kAccumulation);
   if (space.complete(moved) != space::Exclusion::kNone || !space.contains(moved)) return std::nullopt;
-  const space::Value* now = moved.find(name);
-  if (now == nullptr || !space::same_value(*now, value)) return std::nullopt;
-  if (!same_but(free_parameters(space), name, configuration, moved)) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const space::Value* now = moved.find(names[i]);
+    if (now == nullptr || !space::same_value(*now, values[i])) return std::nullopt;
+  }
+  if (!same_but(free_parameters(space), names, configuration, moved)) return std::nullopt;
   return moved;
+}
+
+namespace {
+
+// Combinations of the levels of each parameter. Empty: more than kMostCombinations, and not of one parameter alone.
+std::vector<std::vector<space::Value>> combinations(const space::Space& space, const Names& names) {
+  constexpr std::size_t kMostCombinations = 150;
+  std::vector<std::vector<space::Value>> all = {{}};
+  for (const std::string& name : names) {
+    std::vector<std::vector<space::Value>> longer;
+    for (const std::vector<space::Value>& combination : all) {
+      for (const space::Value& value : levels_of(*space.find(name))) {
+        longer.push_back(combination);
+        longer.back().push_back(value);
+      }
+    }
+    all = std::move(longer);
+    if (names.size() > 1 && all.size() > kMostCombinations) return {};
+  }
+  return all;
+}
+
+bool has_values(const space::Configuration& configuration, const Names& names,
+                const std::vector<space::Value>& values) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const space::Value* own = configuration.find(names[i]);
+    if (own == nullptr || !space::same_value(*own, values[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<space::Configuration> neighbours(const space::Space& space, const space::Configuration& configuration,
+                                             const Names& names) {
+  std::vector<space::Configuration> others;
+  for (const std::vector<space::Value>& values : combinations(space, names)) {
+    if (has_values(configuration, names, values)) continue;
+    std::optional<space::Configuration> moved = with_values(space, configuration, names, values);
+    if (moved) others.push_back(std::move(*moved));
+  }
+  return others;
 }
 
 namespace {
@@ -202,14 +249,17 @@ namespace {
 // The rows of an axis become known with the level of each point.
 class AxisMaker {
  public:
-  AxisMaker(const SobolDesign& design, const space::Space& space, const std::string& name)
-      : design_(design), parameter_(*space.find(name)) {
-    axis_.name = name;
+  AxisMaker(const SobolDesign& design, const space::Space& space, const Names& names) : design_(design), space_(space) {
+    axis_.names = names;
   }
   void add(PointSet row) {
     std::vector<int>& levels = axis_.levels.emplace_back();
     for (const int point : row) {
-      const std::string level = level_of(parameter_, design_.points[static_cast<std::size_t>(point)], design_.sampled);
+      std::string level;
+      for (const std::string& name : axis_.names) {
+        level +=
+            level_of(*space_.find(name), design_.points[static_cast<std::size_t>(point)], design_.sampled) + '\x1f';
+      }
       levels.push_back(numbers_.emplace(level, static_cast<int>(numbers_.size())).first->second);
     }
     axis_.rows.push_back(std::move(row));
@@ -221,10 +271,57 @@ class AxisMaker {
 
  private:
   const SobolDesign& design_;
-  const space::Parameter& parameter_;
+  const space::Space& space_;
   std::map<std::string, int> numbers_;
   SobolAxis axis_;
 };
+
+// Whether any configuration has a neighbour on this axis.
+bool varies(const SobolAxis& axis) {
+  return std::any_of(axis.rows.begin(), axis.rows.end(), [](const PointSet& row) { return row.size() > 1; });
+}
+
+using MakeAxis = std::function<SobolAxis(const Names&)>;
+
+// Groups of names of which some two change together.
+std::vector<Names> grouped(const Names& names, const MakeAxis& make_axis) {
+  std::vector<Names> groups;
+  for (const std::string& name : names) {
+    Names own = {name};
+    const auto changes_with = [&](const Names& group) {
+      return std::any_of(group.begin(), group.end(), [&](const std::string& other) {
+        return varies(make_axis({other, name}));
+      });
+    };
+    std::vector<Names> apart;
+    for (const Names& group : groups) {
+      if (changes_with(group)) {
+        own.insert(own.begin(), group.begin(), group.end());
+      } else {
+        apart.push_back(group);
+      }
+    }
+    apart.push_back(std::move(own));
+    groups = std::move(apart);
+  }
+  return groups;
+}
+
+// An axis for each parameter, but one for those that never change alone and do change together.
+std::vector<SobolAxis> axes_of(const Names& names, const MakeAxis& make_axis) {
+  std::vector<SobolAxis> axes;
+  Names tied;
+  for (const std::string& name : names) {
+    SobolAxis axis = make_axis({name});
+    if (varies(axis)) {
+      axes.push_back(std::move(axis));
+    } else {
+      tied.push_back(name);
+    }
+  }
+  for (const Names& group : grouped(tied, make_axis)) axes.push_back(make_axis(group));
+  return axes;
+}
 
 }  // namespace
 
@@ -232,16 +329,16 @@ SobolDesign listed_design(const space::Space& space, std::vector<space::Configur
   SobolDesign design;
   design.points = std::move(configurations);
   design.population = static_cast<int>(design.points.size());
-  const std::vector<std::string> names = free_parameters(space);
-  for (const std::string& name : names) {
+  const Names names = free_parameters(space);
+  design.axes = axes_of(names, [&](const Names& group) {
     std::map<std::string, PointSet> rows;
     for (int i = 0; i < design.population; ++i) {
-      rows[rest(names, name, design.points[static_cast<std::size_t>(i)])].push_back(i);
+      rows[rest(names, group, design.points[static_cast<std::size_t>(i)])].push_back(i);
     }
-    AxisMaker axis(design, space, name);
+    AxisMaker axis(design, space, group);
     for (auto& [key, row] : rows) axis.add(std::move(row));
-    design.axes.push_back(axis.take());
-  }
+    return axis.take();
+  });
   return design;
 }
 
@@ -251,27 +348,25 @@ SobolDesign sampled_design(const space::Space& space, const std::function<space:
   design.sampled = true;
   design.population = size.population;
   for (int i = 0; i < size.population; ++i) design.points.push_back(draw());
-  for (const std::string& name : free_parameters(space)) {
-    const space::Parameter& parameter = *space.find(name);
-    AxisMaker axis(design, space, name);
+  design.axes = axes_of(free_parameters(space), [&](const Names& group) {
+    const std::vector<std::vector<space::Value>> levels = combinations(space, group);
+    AxisMaker axis(design, space, group);
     for (int i = 0; i < size.rows; ++i) {
       const space::Configuration drawn = design.points[static_cast<std::size_t>(i)];
       PointSet row;
-      const bool lists_all = !has_many_values(parameter);
-      if (lists_all) row.push_back(i);
-      for (const space::Value& value : levels_of(parameter)) {
-        const space::Value* own = drawn.find(name);
-        if (lists_all && own != nullptr && space::same_value(*own, value)) continue;
-        std::optional<space::Configuration> moved = with_value(space, drawn, name, value);
-        if (!moved || !contains(*moved)) continue;
+      const bool is_level = std::any_of(levels.begin(), levels.end(),
+                                        [&](const auto& values) { return has_values(drawn, group, values); });
+      if (is_level) row.push_back(i);
+      for (space::Configuration& moved : neighbours(space, drawn, group)) {
+        if (!contains(moved)) continue;
         row.push_back(static_cast<int>(design.points.size()));
-        design.points.push_back(std::move(*moved));
+        design.points.push_back(std::move(moved));
       }
       if (row.empty()) row.push_back(i);
       axis.add(std::move(row));
     }
-    design.axes.push_back(axis.take());
-  }
+    return axis.take();
+  });
   return design;
 }
 
@@ -322,14 +417,14 @@ std::vector<Rectangle> listed_rectangles(const SobolDesign& design, const SobolA
 std::vector<Rectangle> sampled_rectangles(const space::Space& space, const space::Space::Predicate& contains,
                                           SobolDesign& design, std::size_t axis_a, std::size_t axis_b, Rng& rng) {
   std::vector<Rectangle> rectangles;
-  const std::string name = design.axes[axis_b].name;
+  const Names names = design.axes[axis_b].names;
   for (std::size_t r = 0; r < design.axes[axis_a].rows.size(); ++r) {
     const int a = one_of(design.axes[axis_a].rows[r], rng);
     const int b = one_of(design.axes[axis_b].rows[r], rng);
-    const space::Value* value = design.points[static_cast<std::size_t>(b)].find(name);
+    const space::Value* value = design.points[static_cast<std::size_t>(b)].find(names.front());
     if (value == nullptr) continue;
     std::optional<space::Configuration> both =
-        with_value(space, design.points[static_cast<std::size_t>(a)], name, *value);
+        with_values(space, design.points[static_cast<std::size_t>(a)], names, {*value});
     if (!both || !contains(*both)) continue;
     rectangles.push_back({static_cast<int>(r), a, b, static_cast<int>(design.points.size())});
     design.points.push_back(std::move(*both));
@@ -344,7 +439,8 @@ void add_pairs(const space::Space& space, const space::Space::Predicate& contain
   constexpr std::size_t kFewestRectangles = 20;
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < design.axes.size(); ++i) {
-    if (std::find(names.begin(), names.end(), design.axes[i].name) != names.end()) chosen.push_back(i);
+    const SobolAxis& axis = design.axes[i];
+    if (axis.names.size() == 1 && varies(axis) && is_one_of(axis.name(), names)) chosen.push_back(i);
   }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     for (std::size_t j = i + 1; j < chosen.size(); ++j) {

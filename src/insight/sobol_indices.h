@@ -13,11 +13,14 @@ namespace krigtune::insight {
 /// Indices into SobolDesign::points.
 using PointSet = std::vector<int>;
 
+/// A parameter, or several that constraints tie together so that none of them can change while all others stay: with
+/// `a * b == 16` a and b are one axis, whose values are the pairs that the constraint allows.
 struct SobolAxis {
-  std::string name;
-  std::vector<PointSet> rows;            ///< configurations that differ in this parameter alone, all that there are
-  std::vector<std::vector<int>> levels;  ///< of each point of each row which value of this parameter it has
+  std::vector<std::string> names;
+  std::vector<PointSet> rows;            ///< configurations that differ in this axis alone, all that there are
+  std::vector<std::vector<int>> levels;  ///< of each point of each row which value of this axis it has
   int level_count = 0;
+  std::string name() const;  ///< "a", "a and b"
 };
 
 /// Four configurations that agree in all but two parameters, as indices into SobolDesign::points.
@@ -56,8 +59,8 @@ struct SampleSize {
 SobolDesign sampled_design(const space::Space& space, const std::function<space::Configuration()>& draw,
                            const space::Space::Predicate& contains, const SampleSize& size = {});
 
-/// Adds all pairs of the named parameters with rectangles that are drawn at random, and the points that those need.
-/// Pairs that constraints leave next to no rectangles are left out.
+/// Adds all pairs of the named axes that are one parameter, with rectangles that are drawn at random, and the points
+/// that those need. Pairs that constraints leave next to no rectangles are left out.
 void add_pairs(const space::Space& space, const space::Space::Predicate& contains,
                const std::vector<std::string>& names, SobolDesign& design, Rng& rng);
 
@@ -74,10 +77,15 @@ SobolIndices sobol_indices(const SobolDesign& design, const Eigen::VectorXd& val
 /// Largest standard error of any index from having drawn the population; 0 when not sampled.
 double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values);
 
-/// `configuration` with another value of the parameter and nothing else changed (gradient accumulation follows). Empty:
-/// there is no such configuration.
-std::optional<space::Configuration> with_value(const space::Space& space, const space::Configuration& configuration,
-                                               const std::string& name, const space::Value& value);
+/// `configuration` with other values of the named parameters and nothing else changed (gradient accumulation follows).
+/// Empty: there is no such configuration.
+std::optional<space::Configuration> with_values(const space::Space& space, const space::Configuration& configuration,
+                                                const std::vector<std::string>& names,
+                                                const std::vector<space::Value>& values);
+/// All configurations that differ from this one in the named parameters alone, at the levels of each (levels_of). Empty
+/// where several parameters have more than 150 combinations.
+std::vector<space::Configuration> neighbours(const space::Space& space, const space::Configuration& configuration,
+                                             const std::vector<std::string>& names);
 /// The parameter's values; of more than twelve, and of a real range on its scale, nine evenly spaced.
 std::vector<space::Value> levels_of(const space::Parameter& parameter);
 

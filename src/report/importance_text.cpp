@@ -24,8 +24,13 @@ struct Words {
 // must know which.
 Words words_for(const session::Objective& objective, bool worse) {
   if (is_speed(objective)) return worse ? Words{"slower", "takes {} % longer"} : Words{"faster", "is {} % faster"};
-  if (objective.maximize == worse) return {"lower", "gives {} % less"};
-  return {"higher", "gives {} % more"};
+  if (objective.maximize == worse) return {"lower", "{} % lower"};
+  return {"higher", "{} % higher"};
+}
+
+// "us is 21 % higher, which is worse": the direction of a metric of the user's is not known to all who read.
+std::string verdict(const session::Objective& objective, bool worse) {
+  return is_speed(objective) ? "" : worse ? ", which is worse" : ", which is better";
 }
 
 std::string percent_text(const char* words, double factor, bool of_the_larger) {
@@ -41,14 +46,17 @@ std::string sentence(const session::Objective& objective, const insight::Effect&
   const double low = worse ? effect.lower_95 : 1.0 / effect.upper_95;
   const double high = worse ? effect.upper_95 : 1.0 / effect.lower_95;
   const Words words = words_for(objective, worse);
-  const std::string instead = fmt::format("{} {} instead of {}: ", effect.parameter, space::to_string(effect.other),
-                                          space::to_string(effect.best));
+  const std::string instead =
+      fmt::format("{} = {} instead of {}: {}", effect.parameter, space::to_string(effect.other),
+                  space::to_string(effect.best), is_speed(objective) ? "" : objective.metric + " is ");
   if (factor >= kWorthTimes)
-    return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f})", factor, words.times, low, high);
+    return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f}){}", factor, words.times, low, high,
+                                 verdict(objective, worse));
   // "12 % less" is a share of the larger, "12 % more" one of the smaller.
   const bool less = !is_speed(objective) && objective.maximize == worse;
   return instead + percent_text(words.percent, factor, less) +
-         fmt::format(" ({} to {})", percent_text("{}", low, less), percent_text("{}", high, less));
+         fmt::format(" ({} to {} %){}", percent_text("{}", low, less), percent_text("{}", high, less),
+                     verdict(objective, worse));
 }
 
 std::string index_text(const insight::IndexEstimate& index) {

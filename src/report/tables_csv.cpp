@@ -1,5 +1,9 @@
 #include "report/tables_csv.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "core/csv.h"
 #include "report/labels.h"
 
@@ -27,20 +31,46 @@ std::string plan_line(const space::Configuration& configuration, const forecast:
   return csv_line(row);
 }
 
-std::string predictions_header(const std::vector<std::string>& columns) {
-  std::vector<std::string> row = columns;
-  append(row, {"mean", "stddev", "lower_95", "upper_95", "expected_improvement", "log_expected_improvement",
-               "probability_feasible", "predicted_memory_bytes", "memory_feasible", "observed", "status"});
-  return csv_line(row);
+namespace {
+
+// Of predictions: the surrogate does not know more digits.
+std::string rounded_field(std::optional<double> number) { return number ? fmt::format("{:.6g}", *number) : ""; }
+
+std::vector<std::string> prediction_fields(const insight::PredictionRow& row, const std::vector<std::string>& columns) {
+  std::vector<std::string> line = fields(row.configuration, columns);
+  append(line, {rounded_field(row.median), rounded_field(row.stddev), rounded_field(row.lower_95),
+                rounded_field(row.upper_95), rounded_field(row.expected_improvement),
+                rounded_field(row.log_expected_improvement), rounded_field(row.probability_feasible),
+                field(row.predicted_memory), field(row.memory_feasible), rounded_field(row.observed), row.status,
+                rounded_field(row.median)});
+  return line;
 }
 
-std::string prediction_line(const insight::PredictionRow& row, const std::vector<std::string>& columns) {
-  std::vector<std::string> line = fields(row.configuration, columns);
-  append(line,
-         {field(row.mean), field(row.stddev), field(row.lower_95), field(row.upper_95), field(row.expected_improvement),
-          field(row.log_expected_improvement), field(std::optional(row.probability_feasible)),
-          field(row.predicted_memory), field(row.memory_feasible), field(row.observed), row.status});
-  return csv_line(line);
+}  // namespace
+
+PredictionsCsv::PredictionsCsv(std::vector<std::string> columns, bool maximize)
+    : columns_(std::move(columns)), maximize_(maximize) {}
+
+void PredictionsCsv::add(const insight::PredictionRow& row) {
+  std::string line = csv_line(prediction_fields(row, columns_));
+  line.pop_back();
+  if (row.median && row.memory_feasible.value_or(true)) ranked_.emplace_back(*row.median, lines_.size());
+  lines_.push_back(std::move(line));
+}
+
+std::string PredictionsCsv::text() const {
+  std::vector<std::pair<double, std::size_t>> order = ranked_;
+  std::stable_sort(order.begin(), order.end(),
+                   [this](const auto& a, const auto& b) { return maximize_ ? a.first > b.first : a.first < b.first; });
+  std::vector<std::string> ranks(lines_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) ranks[order[i].second] = std::to_string(i + 1);
+  std::vector<std::string> header = columns_;
+  append(header,
+         {"mean", "stddev", "lower_95", "upper_95", "expected_improvement", "log_expected_improvement",
+          "probability_feasible", "predicted_memory_bytes", "memory_feasible", "observed", "status", "median", "rank"});
+  std::string text = csv_line(header);
+  for (std::size_t i = 0; i < lines_.size(); ++i) text += fmt::format("{},{}\n", lines_[i], ranks[i]);
+  return text;
 }
 
 }  // namespace krigtune::report

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compare/compare.h"
@@ -12,9 +13,22 @@ namespace krigtune::report {
 // CSV files with fixed headers, line by line: a whole space need not stand in memory as rows.
 // `columns` are those of the space.
 
-/// predictions.csv
-std::string predictions_header(const std::vector<std::string>& columns);
-std::string prediction_line(const insight::PredictionRow& row, const std::vector<std::string>& columns);
+/// predictions.csv, whose ranks are known once the last row is.
+class PredictionsCsv {
+ public:
+  PredictionsCsv(std::vector<std::string> columns, bool maximize);
+  void add(const insight::PredictionRow& row);
+  std::size_t rows() const { return lines_.size(); }
+  /// Numbers have six significant digits. `median` is the same as `mean`, which stays for one version; `rank` is 1
+  /// where the median is the best, and empty where nothing is predicted or memory rules the configuration out.
+  std::string text() const;
+
+ private:
+  std::vector<std::string> columns_;
+  bool maximize_;
+  std::vector<std::string> lines_;                      // without the rank
+  std::vector<std::pair<double, std::size_t>> ranked_;  // median, index of the line
+};
 
 /// The file of `plan --csv`. What is not predicted is empty.
 std::string plan_header(const std::vector<std::string>& columns);

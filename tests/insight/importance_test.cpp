@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 
-#include "insight/importance.h"
 #include "insight/sobol_indices.h"
 #include "search/fixtures.h"
 
@@ -185,6 +185,32 @@ TEST(SobolIndices, OfAParameterAloneAreNeverAboveItsTotal) {
   }
 }
 
+// With a + b = 5 neither can change alone; of 3 a + c, a uniform on 0 to 5 and c on 0 to 3, they explain
+// 9 * 35/12 / (9 * 35/12 + 15/12). d has no part in the constraint and none in the function.
+TEST(SobolIndices, OfParametersThatAConstraintTiesAreThoseOfAllOfThem) {
+  session::Session session = plain_session(
+      R"({"a": {"min": 0, "max": 5}, "b": {"min": 0, "max": 5}, "c": {"min": 0, "max": 3}, "d": [1, 2]})");
+  session.space.restrict_to([](const space::Configuration& c) { return number(c, "a") + number(c, "b") == 5.0; });
+  const Function function = [](const space::Configuration& c) { return 3.0 * number(c, "a") + number(c, "c"); };
+  Rng rng(6, 0);
+  const insight::SobolDesign listed = insight::listed_design(session.space, all_of(session.space));
+  const insight::SobolDesign sampled = insight::sampled_design(
+      session.space, [&] { return session.space.sample(rng); }, [](const space::Configuration&) { return true; });
+  for (const insight::SobolDesign* design : {&listed, &sampled}) {
+    std::map<std::string, double> total;
+    const Eigen::VectorXd values = values_of(design->points, function);
+    const insight::SobolIndices indices = insight::sobol_indices(*design, values);
+    for (std::size_t i = 0; i < design->axes.size(); ++i)
+      total[design->axes[i].name()] = indices.total(static_cast<Eigen::Index>(i));
+    ASSERT_EQ(total.size(), 3U);
+    const double truth = 9.0 * 35.0 / 12.0 / (9.0 * 35.0 / 12.0 + 15.0 / 12.0);
+    const double error = 1e-12 + 4.0 * insight::sampling_error(*design, values);
+    EXPECT_NEAR(total.at("a and b"), truth, error);
+    EXPECT_NEAR(total.at("c"), 1.0 - truth, error);
+    EXPECT_EQ(total.at("d"), 0.0);
+  }
+}
+
 // Of the product of three factors the terms that hold both i and j are v_i v_j (1 + v_k); of a sum there are none.
 TEST(SobolIndices, OfPairsAreTheirTermsOfTheDecomposition) {
   const session::Session session =
@@ -299,6 +325,24 @@ TEST_F(ImportanceOfParameters, SaysWhatAnotherValueThanTheBestOnesDoes) {
   for (const insight::Effect& effect : found->effects) {
     EXPECT_TRUE(effect.lower_95 <= effect.factor && effect.factor <= effect.upper_95) << effect.parameter;
   }
+}
+
+TEST(ImportanceOfTiedParameters, SaysWhatChangingAllOfThemDoes) {
+  session::Session session = plain_session(R"({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8], "c": [1, 2, 3]})", false);
+  session.space.restrict_to([](const space::Configuration& c) { return number(c, "a") * number(c, "b") == 8.0; });
+  const Problem tied(session);
+  const search::History history = tied.drive(search::StrategyKind::kRandom, 1, 12, [&](const space::Configuration& c) {
+    return measured(tied.session, 100.0 * number(c, "a"));
+  });
+  const std::optional<insight::Importance> found = insight::importance(tied.session, tied.candidates, history, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->parameters[0].name, "a and b");
+  EXPECT_EQ(found->parameters[0].tied, (std::vector<std::string>{"a", "b"}));
+  EXPECT_GT(found->parameters[0].total.value, 0.95);
+  EXPECT_EQ(found->effects[0].parameter, "a and b");
+  EXPECT_EQ(space::to_string(found->effects[0].best), "1 and 8");
+  EXPECT_EQ(space::to_string(found->effects[0].other), "8 and 1");
+  EXPECT_NEAR(found->effects[0].factor, 8.0, 1.0);
 }
 
 TEST_F(ImportanceOfParameters, OfASliceIsThatOfTheOthers) {

@@ -104,12 +104,12 @@ TEST_F(Predictions, HoldTheWholeSpaceInTheObjectivesUnits) {
   ASSERT_EQ(all.size(), 20u);
   int observed = 0;
   for (const insight::PredictionRow& row : all) {
-    ASSERT_TRUE(row.mean && row.stddev && row.lower_95 && row.upper_95 && row.expected_improvement);
-    EXPECT_GT(*row.mean, 0.0);
-    EXPECT_LT(*row.lower_95, *row.mean);
-    EXPECT_GT(*row.upper_95, *row.mean);
+    ASSERT_TRUE(row.median && row.stddev && row.lower_95 && row.upper_95 && row.expected_improvement);
+    EXPECT_GT(*row.median, 0.0);
+    EXPECT_LT(*row.lower_95, *row.median);
+    EXPECT_GT(*row.upper_95, *row.median);
     // A log-normal: the median is the geometric mean of the interval's ends.
-    EXPECT_LE(std::abs(std::sqrt(*row.lower_95 * *row.upper_95) / *row.mean - 1.0), 1e-9);
+    EXPECT_LE(std::abs(std::sqrt(*row.lower_95 * *row.upper_95) / *row.median - 1.0), 1e-9);
     if (*row.log_expected_improvement > -700.0) {  // exp underflows below
       EXPECT_NEAR(std::log(*row.expected_improvement), *row.log_expected_improvement, 1e-9);
     }
@@ -119,7 +119,7 @@ TEST_F(Predictions, HoldTheWholeSpaceInTheObjectivesUnits) {
       ++observed;
       EXPECT_EQ(row.status, "ok");
       EXPECT_EQ(*row.observed, cost(row.configuration));
-      EXPECT_LE(std::abs(*row.mean / *row.observed - 1.0), 0.1);
+      EXPECT_LE(std::abs(*row.median / *row.observed - 1.0), 0.1);
     }
   }
   const auto ok = std::count_if(history_.begin(), history_.end(), [&](const journal::Trial& t) {
@@ -141,7 +141,7 @@ TEST_F(Predictions, SayWhatFailedAndThatItIsLessLikely) {
 TEST_F(Predictions, AreEmptyBeforeAnythingWasMeasured) {
   const search::History nothing;
   for (const insight::PredictionRow& row : rows({}, &nothing)) {
-    EXPECT_FALSE(row.mean || row.expected_improvement || row.observed);
+    EXPECT_FALSE(row.median || row.expected_improvement || row.observed);
     EXPECT_EQ(row.status, "");
   }
 }

@@ -162,16 +162,16 @@ TEST(EffectSentences, SayWhatIsClearAndNameTheRest) {
   const insight::Effect unclear{"overlap_comm", true, false, 1.3, 0.9, 1.7, {false}};
   const insight::Effect faster{"bucket", std::int64_t{1}, std::int64_t{2}, 0.8, 0.7, 0.9, {}};
   EXPECT_EQ(report::effect_sentences(session, importance_of({slow, unclear, little, faster})),
-            (std::vector<std::string>{"micro_batch 4 instead of 16: 1.8 times slower (1.6 to 2.0)",
-                                      "zero_stage 3 instead of 1: takes 12 % longer (8 to 15)",
-                                      "bucket 2 instead of 1: is 25 % faster (11 to 43)",
+            (std::vector<std::string>{"micro_batch = 4 instead of 16: 1.8 times slower (1.6 to 2.0)",
+                                      "zero_stage = 3 instead of 1: takes 12 % longer (8 to 15 %)",
+                                      "bucket = 2 instead of 1: is 25 % faster (11 to 43 %)",
                                       "no clear effect of another value there: overlap_comm (true against false)"}));
   session.objective = {"score", true, "score"};
   EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
-            "zero_stage 3 instead of 1: gives 11 % less (7.4 to 13)");
+            "zero_stage = 3 instead of 1: score is 11 % lower (7.4 to 13 %), which is worse");
   session.objective = {"cost", false, "cost"};
   EXPECT_EQ(report::effect_sentences(session, importance_of({little})).front(),
-            "zero_stage 3 instead of 1: gives 12 % more (8 to 15)");
+            "zero_stage = 3 instead of 1: cost is 12 % higher (8 to 15 %), which is worse");
 }
 
 TEST(PairSentence, NamesWhatDependsOnEachOtherOrTheLargest) {

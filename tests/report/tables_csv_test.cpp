@@ -2,34 +2,61 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace krigtune::tables_csv_test {
 
 const std::vector<std::string> kColumns = {"zero_stage", "overlap_comm"};
 const space::Configuration kPoint = {{"zero_stage", std::int64_t{2}}, {"overlap_comm", true}};
 
-TEST(PredictionsCsv, HasExactlyTheColumnsOfTheContract) {
-  EXPECT_EQ(report::predictions_header(kColumns),
-            "zero_stage,overlap_comm,mean,stddev,lower_95,upper_95,expected_improvement,log_expected_improvement,"
-            "probability_feasible,predicted_memory_bytes,memory_feasible,observed,status\n");
-}
+const std::string kHeader =
+    "zero_stage,overlap_comm,mean,stddev,lower_95,upper_95,expected_improvement,log_expected_improvement,"
+    "probability_feasible,predicted_memory_bytes,memory_feasible,observed,status,median,rank\n";
 
-TEST(PredictionsCsv, LeavesEmptyWhatIsNotAvailable) {
+insight::PredictionRow predicted(double median) {
   insight::PredictionRow row;
   row.configuration = kPoint;
-  EXPECT_EQ(report::prediction_line(row, kColumns), "2,true,,,,,,,1,,,,\n");
-  row.mean = 12.5;
-  row.stddev = 0.5;
+  row.median = median;
+  return row;
+}
+
+TEST(PredictionsCsv, HasTheColumnsOfTheContractAndSixDigits) {
+  report::PredictionsCsv csv(kColumns, true);
+  insight::PredictionRow row = predicted(12.5);
+  row.stddev = 0.123456789;
   row.lower_95 = 11.5;
-  row.upper_95 = 13.5;
+  row.upper_95 = 123456.789;
   row.expected_improvement = 1e-30;
   row.log_expected_improvement = -69.25;
   row.probability_feasible = 0.75;
-  row.predicted_memory = Bytes{5'000'000'000};
-  row.memory_feasible = false;
+  row.predicted_memory = Bytes{5'000'000'123};
+  row.memory_feasible = true;
   row.observed = 12.0;
   row.status = "oom";
-  EXPECT_EQ(report::prediction_line(row, kColumns),
-            "2,true,12.5,0.5,11.5,13.5,1e-30,-69.25,0.75,5000000000,false,12,oom\n");
+  csv.add(row);
+  EXPECT_EQ(csv.text(), kHeader + "2,true,12.5,0.123457,11.5,123457,1e-30,-69.25,0.75,5000000123,true,12,oom,12.5,1\n");
+}
+
+TEST(PredictionsCsv, LeavesEmptyWhatIsNotAvailable) {
+  report::PredictionsCsv csv(kColumns, true);
+  insight::PredictionRow row;
+  row.configuration = kPoint;
+  csv.add(row);
+  EXPECT_EQ(csv.text(), kHeader + "2,true,,,,,,,1,,,,,,\n");
+}
+
+TEST(PredictionsCsv, RanksWhatMayFitTheBestFirst) {
+  for (const bool maximize : {true, false}) {
+    report::PredictionsCsv csv(kColumns, maximize);
+    for (const double median : {2.0, 3.0, 1.0}) csv.add(predicted(median));
+    insight::PredictionRow too_large = predicted(maximize ? 9.0 : 0.5);
+    too_large.memory_feasible = false;
+    csv.add(too_large);
+    std::istringstream lines(csv.text());
+    std::string ranks;
+    for (std::string line; std::getline(lines, line);) ranks += line.substr(line.rfind(',') + 1) + " ";
+    EXPECT_EQ(ranks, maximize ? "rank 2 1 3  " : "rank 2 3 1  ");
+  }
 }
 
 TEST(PlanCsv, HasExactlyTheColumnsOfTheContract) {

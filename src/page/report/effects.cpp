@@ -61,7 +61,7 @@ std::optional<Slice> slice_of(const RunFacts& facts, const std::string& name) {
   if (std::none_of(levels.begin(), levels.end(), is_own)) levels.push_back(*own);
   std::vector<space::Configuration> configurations;
   for (const space::Value& value : levels) {
-    const auto other = is_own(value) ? std::optional(best) : insight::with_value(space, best, name, value);
+    const auto other = is_own(value) ? std::optional(best) : insight::with_values(space, best, {name}, {value});
     if (!other || !facts.source().filter.may_fit(*other)) continue;
     slice.values.push_back(value);
     configurations.push_back(*other);
@@ -78,7 +78,7 @@ std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
     const auto text = [&](const std::optional<double>& value) {
       return value ? escaped(facts.value_text(*value)) : std::string();
     };
-    shown.rows.push_back({user_text(space::to_string(slice.values[i])), text(row.mean), text(row.lower_95),
+    shown.rows.push_back({user_text(space::to_string(slice.values[i])), text(row.median), text(row.lower_95),
                           text(row.upper_95), text(row.observed)});
   }
   return table(shown);
@@ -114,7 +114,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
     const insight::PredictionRow& row = slice.rows[i];
     const double x = is_curve ? space::as_number(slice.values[i]) : static_cast<double>(drawing.categories.size());
     if (!is_curve) drawing.categories.push_back(category_of(slice.values[i]));
-    const double mean = facts.shown(row.mean.value_or(0.0));
+    const double mean = facts.shown(row.median.value_or(0.0));
     const double low = facts.shown(row.lower_95.value_or(0.0));
     const double high = facts.shown(row.upper_95.value_or(0.0));
     places.push_back(x);

@@ -52,7 +52,7 @@ std::optional<space::Configuration> both_moved(const RunFacts& facts, const insi
   for (const auto& [name, value] : {std::pair{pair.a, a}, std::pair{pair.b, b}}) {
     const space::Value* now = moved->find(name);
     if (now != nullptr && space::same_value(*now, value)) continue;
-    moved = insight::with_value(space, *moved, name, value);
+    moved = insight::with_values(space, *moved, {name}, {value});
     if (!moved) return std::nullopt;
   }
   return facts.source().filter.may_fit(*moved) ? moved : std::nullopt;
@@ -95,7 +95,7 @@ std::string grid_numbers(const RunFacts& facts, const PairGrid& grid) {
       const std::optional<insight::PredictionRow>& row = grid.rows[i][j];
       if (!row) continue;
       shown.rows.push_back({user_text(space::to_string(grid.b[i])), user_text(space::to_string(grid.a[j])),
-                            cell_text(facts, row->mean), cell_text(facts, row->lower_95),
+                            cell_text(facts, row->median), cell_text(facts, row->lower_95),
                             cell_text(facts, row->upper_95), cell_text(facts, row->observed)});
     }
   }
@@ -108,10 +108,10 @@ class GridMap {
   GridMap(const RunFacts& facts, const PairGrid& grid) : facts_(facts), grid_(grid) {
     const auto own = both_moved(facts, *grid.pair, *facts.best()->configuration.find(grid.pair->a),
                                 *facts.best()->configuration.find(grid.pair->b));
-    best_ = own ? (*facts.predictor())({*own}).front().mean.value_or(0.0) : 0.0;
+    best_ = own ? (*facts.predictor())({*own}).front().median.value_or(0.0) : 0.0;
     for (const auto& row : grid.rows) {
       for (const auto& cell : row) {
-        if (cell && cell->mean) least_ = std::min(least_, of_best(*cell->mean));
+        if (cell && cell->median) least_ = std::min(least_, of_best(*cell->median));
       }
     }
   }
@@ -142,12 +142,12 @@ class GridMap {
     const std::optional<insight::PredictionRow>& row = grid_.rows[i][j];
     const std::string place = fmt::format("{} = {}, {} = {}", grid_.pair->b, space::to_string(grid_.b[i]),
                                           grid_.pair->a, space::to_string(grid_.a[j]));
-    if (!row || !row->mean) return {std::nullopt, "–", place + ": does not fit, or is no configuration"};
+    if (!row || !row->median) return {std::nullopt, "–", place + ": does not fit, or is no configuration"};
     HeatCell cell;
-    const double share = of_best(*row->mean);
+    const double share = of_best(*row->median);
     cell.share = least_ < 1.0 ? (share - least_) / (1.0 - least_) : 1.0;
     cell.text = fmt::format("{:.0f} %{}", kPercentPair * share, row->observed ? "*" : "");
-    cell.tip = fmt::format("{}: {}", place, facts_.value_text(*row->mean));
+    cell.tip = fmt::format("{}: {}", place, facts_.value_text(*row->median));
     cell.marked = is_best(i, j);
     return cell;
   }
