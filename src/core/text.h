@@ -6,7 +6,8 @@
 
 namespace krigtune {
 
-/// The candidate within a third of the word's length (at least 2 edits) by Damerau-Levenshtein distance, or "".
+/// The nearest candidate by Damerau-Levenshtein distance, or "" where none is within a third of the word's length. One
+/// edit is always near enough; two edits of a word of three letters are another word ("xml" is not "md").
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "did you mean 'x'?" when there is a near one, else "known: a, b, c".

@@ -69,14 +69,22 @@ std::string render(const Table& table, TableFormat format) {
   return "";
 }
 
-void sort_rows(Table& table, const std::string& column, bool descending, const std::string& where) {
+std::size_t column_named(const Table& table, const std::string& column, const std::string& where) {
   std::vector<std::string> names;
-  for (const Column& candidate : table.columns) names.push_back(candidate.name);
-  const auto found = std::find(names.begin(), names.end(), column);
-  if (found == names.end()) {
-    throw UserError(where + ": there is no column '" + column + "'", suggestion(column, names));
+  std::vector<std::string> titles;
+  for (const Column& candidate : table.columns) {
+    names.push_back(candidate.name);
+    titles.push_back(candidate.title);
   }
-  const auto at = static_cast<std::size_t>(found - names.begin());
+  for (const std::vector<std::string>* words : {&names, &titles}) {
+    const auto found = std::find(words->begin(), words->end(), column);
+    if (found != words->end()) return static_cast<std::size_t>(found - words->begin());
+  }
+  throw UserError(where + ": there is no column '" + column + "'", suggestion(column, names));
+}
+
+void sort_rows(Table& table, const std::string& column, bool descending, const std::string& where) {
+  const std::size_t at = column_named(table, column, where);
   std::stable_sort(table.rows.begin(), table.rows.end(),
                    [&](const auto& a, const auto& b) { return comes_before(a[at], b[at], descending); });
 }

@@ -54,8 +54,12 @@ void erase_column(Table& table, const std::string& name);
 /// The rows as objects by column name.
 nlohmann::ordered_json rows_json(const Table& table);
 
+/// The index of the column with this name, or else with this title: a text table shows titles, a CSV file names. Throws
+/// UserError with the nearest name; `where` says where the word was written.
+std::size_t column_named(const Table& table, const std::string& column, const std::string& where);
+
 /// Sorts by the column's raw values: numbers before texts before what is not available, each ascending or descending;
-/// rows that are equal keep their order. Throws UserError with the nearest name; `where` says where the name stood.
+/// rows that are equal keep their order. Throws UserError as column_named does.
 void sort_rows(Table& table, const std::string& column, bool descending, const std::string& where);
 
 // One format a file; table.cpp is their registry.

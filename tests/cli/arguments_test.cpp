@@ -71,7 +71,7 @@ TEST_F(Precedence, AsksTheEnvironmentForNothingThatIsMeantForOneCall) {
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("trials     3: "), std::string::npos) << "neither JSON nor help";
   EXPECT_FALSE(std::filesystem::exists(out + ".1")) << "nothing was moved aside";
-  EXPECT_NE(said.err.find("warning: the variable KRIGTUNE_FRESH is not asked for; type --fresh\n"), std::string::npos)
+  EXPECT_NE(said.err.find("warning: environment variable KRIGTUNE_FRESH is ignored; type --fresh\n"), std::string::npos)
       << said.err;
 }
 
@@ -81,11 +81,11 @@ TEST_F(Precedence, WarnsOnceOfAVariableThatNoCommandKnows) {
                                         {"KRIGTUNE_", "x"},       {"KRIGTUNE_QQQQQQQQQQ", ""}};
   const Said said = run_with(environment, {"plan", session_});
   EXPECT_EQ(said.code, 0);
-  EXPECT_EQ(
-      said.err,
-      "krigtune: warning: the variable KRIGTUNE_ is no option of krigtune; unset it\n"
-      "krigtune: warning: the variable KRIGTUNE_QQQQQQQQQQ is no option of krigtune; unset it\n"
-      "krigtune: warning: the variable KRIGTUNE_TRAILS is no option of krigtune; did you mean KRIGTUNE_TRIALS?\n");
+  EXPECT_EQ(said.err,
+            "krigtune: warning: environment variable KRIGTUNE_ is not an option of krigtune; unset it\n"
+            "krigtune: warning: environment variable KRIGTUNE_QQQQQQQQQQ is not an option of krigtune; unset it\n"
+            "krigtune: warning: environment variable KRIGTUNE_TRAILS is not an option of krigtune; did you mean "
+            "KRIGTUNE_TRIALS?\n");
 }
 
 TEST_F(Precedence, IsSaidInTheHelpOfEveryOptionThatHasAVariable) {

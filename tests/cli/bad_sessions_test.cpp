@@ -68,7 +68,7 @@ TEST(BadSession, IsRefusedInOneLineByEveryCommandAndNothingIsWritten) {
   EXPECT_TRUE(contents(directory.path()).empty());
 }
 
-// The line names the file first, then (but for what is no JSON) the pointer; it ends with the mend.
+// The line names the file first, then (but for what is no JSON) the pointer; it ends with the fix.
 TEST(BadSession, IsNamedWithThePlaceAndTheMend) {
   for (const std::filesystem::path& file : bad_sessions()) {
     const std::string line = expected_line(file);
@@ -91,7 +91,7 @@ TEST(BadSession, ThatIsNoFileIsRefusedToo) {
   const std::string folder = directory.path().string();
   expect_one_line({"plan", absent}, "cannot read '" + absent + "': No such file or directory; check the path");
   expect_one_line({"plan", folder}, "cannot read '" + folder + "': it is a directory; name a file");
-  expect_one_line({"plan", empty}, empty + ": /: there is nothing in it; write { ... }");
+  expect_one_line({"plan", empty}, empty + ": /: the file is empty; write { ... }");
 }
 
 // Editors on Windows put it there.

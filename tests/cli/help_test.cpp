@@ -39,11 +39,23 @@ TEST(Help, DocumentsEveryOptionThatIsAccepted) {
   }
 }
 
-TEST(Help, FitsATerminalOfHundredColumns) {
-  for (const std::string& command : command_names()) {
-    std::istringstream lines(run_krigtune({command, "--help"}).out);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+TEST(Help, FitsATerminalOfEightyColumns) {
+  std::vector<std::string> texts = {run_krigtune({"--help"}).out};
+  for (const std::string& command : command_names()) texts.push_back(run_krigtune({command, "--help"}).out);
+  for (const std::string& text : texts) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   }
+}
+
+TEST(Help, IsFoundAsACommandToo) {
+  EXPECT_EQ(run_krigtune({"help"}).out, run_krigtune({"--help"}).out);
+  for (const std::string& command : command_names()) {
+    EXPECT_EQ(run_krigtune({"help", command}).out, run_krigtune({command, "--help"}).out) << command;
+  }
+  const Said said = run_krigtune({"help", "tnue"});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(said.err, "krigtune: help: unknown command 'tnue'; did you mean 'tune'?\n");
 }
 
 TEST(Version, IsOneLineOnStdout) {

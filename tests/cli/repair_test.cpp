@@ -58,7 +58,7 @@ TEST_F(RepairTest, RestoresWhatADamagedLineHeld) {
     damaged[end - 1] = '#';
     directory_.write("run/journal.log", damaged);
     begin = end + 1;
-    ASSERT_EQ(looked()["mended"], false);
+    ASSERT_EQ(looked()["repaired"], false);
     ASSERT_EQ(read_text(journal_), damaged);
     ASSERT_EQ(repair().code, 0);
     std::vector<std::string> complaints;

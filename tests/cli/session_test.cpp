@@ -266,7 +266,7 @@ TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
   const struct {
     std::string budget, word, line;
   } kRules[] = {
-      {R"({"trials": 24, "regret": 0.5, "least_gain": 0})", "sure", "stopped: nothing left is likely to be "},
+      {R"({"trials": 24, "regret": 0.5, "least_gain": 0})", "sure", "stopped: the remaining gain is at most "},
       {R"({"trials": 24, "regret": 0, "least_gain": 0.02})", "little_to_gain",
        "stopped: no further trial is expected to gain 2 % or more; "},
       {R"({"trials": 24, "regret": 0, "least_gain": 0, "run_gpu_hours": 1e-4})", "not_worth_it",

@@ -47,7 +47,8 @@ TEST(Usage, AsksForACommandWithDeepSpeedAndForDeepSpeedWithACommand) {
   expect_refused({"tune", "--vary", "x=--x:1,2", "x.json"}, "--vary goes with a command behind --");
   expect_refused({"tune", "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", "other.json"},
                  "--deepspeed: the command names 'other.json', not '" + file + "'; name the same file in both");
-  expect_refused({"plan", "--", "a.json", "b.json"}, "'b.json' is too much");  // there -- ends the options alone
+  expect_refused({"plan", "--", "a.json", "b.json"},
+                 "unexpected argument 'b.json'");  // there -- ends the options alone
 }
 
 TEST(Usage, MakesASessionOfADeepSpeedJob) {
@@ -69,8 +70,8 @@ TEST(Usage, MakesASessionOfADeepSpeedJob) {
 TEST(Usage, SaysWhichOperandIsMissingOrTooMuch) {
   expect_refused({"tune"}, "krigtune: tune: SESSION is missing; usage: krigtune tune SESSION [options]");
   expect_refused({"results"}, "DIR is missing");
-  expect_refused({"tune", "a.json", "b.json"}, "'b.json' is too much");
-  expect_refused({"doctor", "now"}, "'now' is too much");
+  expect_refused({"tune", "a.json", "b.json"}, "unexpected argument 'b.json'");
+  expect_refused({"doctor", "now"}, "unexpected argument 'now'");
 }
 
 TEST(Usage, SaysWhatAValueMustBe) {

@@ -84,10 +84,10 @@ TEST_F(WatchTest, RewritesItsPanelInPlaceOnATerminal) {
   const std::string panel = said.out.substr(begin + 2);
   EXPECT_NE(panel.find(": 3 of 4 trials, grid, seed 1\033[K\n"), std::string::npos) << panel;
   EXPECT_NE(panel.find("closed   3 ok\033[K\n"), std::string::npos) << panel;
-  EXPECT_NE(panel.find("running  none; no tune is at work\033[K\n"), std::string::npos) << panel;
+  EXPECT_NE(panel.find("running  none; no tuning run is active\033[K\n"), std::string::npos) << panel;
   EXPECT_NE(panel.find("    1*                    15   1.50x             "), std::string::npos) << panel;
   EXPECT_EQ(said.out.find("\033[2J"), std::string::npos) << "the screen is never cleared: that flickers";
-  EXPECT_EQ(said.err, "ended: no tune is at work, and no trial waits\n");
+  EXPECT_EQ(said.err, "ended: no tuning run is active, and no asked trial is open\n");
 }
 
 TEST_F(WatchTest, KeepsEveryLineOfThePanelWithinTheTerminal) {

@@ -14,6 +14,9 @@ TEST(NearestName, FindsMisspellings) {
   EXPECT_EQ(nearest_name("overlap_com", names), "overlap_comm");
   EXPECT_EQ(nearest_name("learning_rate", names), "");
   EXPECT_EQ(nearest_name("x", {}), "");
+  EXPECT_EQ(nearest_name("fp61", {"bf16", "fp16", "fp32"}), "fp16");
+  EXPECT_EQ(nearest_name("fp8", {"bf16", "fp16", "fp32"}), "") << "two edits of three letters are another word";
+  EXPECT_EQ(nearest_name("xml", {"table", "md", "csv", "json"}), "");
 }
 
 TEST(Suggestion, NamesTheNearestOrAll) {

@@ -7,7 +7,7 @@
 //
 // Measurement: ends once half the 95 % interval of the median is within the target; when time is over; or when the
 // interval no longer shrinks. Four times as many independent steps halve it, so from 80 steps on it is compared with
-// what it was at a quarter of the steps: at more than 90 % of that, what is left is drift, which more steps do not mend
+// what it was at a quarter of the steps: at more than 90 % of that, what is left is drift, which more steps do not fix
 // (NVIDIA's nvbench stops likewise when its noise estimate stands still above the target).
 #include "programs/bench/measure.h"
 

@@ -96,7 +96,7 @@ std::string only_operand(const Command& command, const po::variables_map& values
   const std::string hint =
       fmt::format("usage: krigtune {}{}{} [options]", command.name, wanted.empty() ? "" : " ", wanted);
   if (operands.size() > (wanted.empty() ? 0U : 1U)) {
-    throw UserError(fmt::format("{}: '{}' is too much", command.name, operands.back()), hint);
+    throw UserError(fmt::format("{}: unexpected argument '{}'", command.name, operands.back()), hint);
   }
   if (!may_be_missing && operands.empty() && values.count("help") == 0) {
     throw UserError(fmt::format("{}: {} is missing", command.name, wanted), hint);
@@ -154,8 +154,8 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
     const auto option = typed_only.find(rest);
     lines.push_back(
         option != typed_only.end()
-            ? fmt::format("the variable {} is not asked for; type --{}", name, option->second)
-            : fmt::format("the variable {} is no option of krigtune; {}", name,
+            ? fmt::format("environment variable {} is ignored; type --{}", name, option->second)
+            : fmt::format("environment variable {} is not an option of krigtune; {}", name,
                           nearest.empty() ? "unset it" : fmt::format("did you mean {}{}?", kPrefix, nearest)));
   }
   return lines;
@@ -164,10 +164,10 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
 po::options_description options_of(const Command& command) {
   po::options_description options;
   command.declare(options);
-  options.add_options()("json", "print one JSON document on stdout and nothing else there");
+  options.add_options()("json", "print one JSON document on stdout, and nothing else");
   options.add_options()("quiet,q", "no progress, only warnings and errors");
   options.add_options()("verbose,v", "more detail on stderr");
-  options.add_options()("log-file", value_named("FILE"), "append everything that -v would say to FILE");
+  options.add_options()("log-file", value_named("FILE"), "append what -v prints to FILE");
   options.add_options()("help,h", "print this help");
   return options;
 }

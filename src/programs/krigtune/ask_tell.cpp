@@ -34,10 +34,10 @@ constexpr std::int64_t kMostAsked = 1'000'000;
 
 void declare_ask(boost::program_options::options_description& options) {
   options.add_options()("session", typed_value_named("SESSION"),
-                        "the session file: the first call needs it and makes DIR");
-  options.add_options()("count", value_named("N"), "trials to ask (default: 1)");
+                        "the session file, for the first call, which creates DIR");
+  options.add_options()("count", value_named("N"), "how many trials to propose (default: 1)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}),
-                        "as of krigtune tune; decided by the first call");
+                        "as for krigtune tune; set by the first call");
   options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
   declare_warm_start(options);
 }
@@ -48,7 +48,7 @@ run::RunRecord record_of(const Context& context, const std::filesystem::path& di
   const bool begun = std::filesystem::exists(run::session_path(directory));
   const std::optional<std::string> file = arguments.text("session");
   if (!begun && !file) {
-    throw UserError(fmt::format("{}: holds no run yet", directory.string()),
+    throw UserError(fmt::format("{}: there is no run here yet", directory.string()),
                     fmt::format("name its session: krigtune ask {} --session SESSION", directory.string()));
   }
   run::RunRecord record;
@@ -107,13 +107,14 @@ int ask(const Context& context) {
 Command ask_command() {
   return {"ask",
           "DIR",
-          "Proposes trials for you to run; krigtune tell closes them",
-          "The first call names the session and makes DIR; it may be repeated as it is. Prints JSON lines: an\n"
-          "object for each trial as soon as it is recorded, with \"trial\" (its number), \"configuration\",\n"
-          "\"predicted_value\" and \"predicted_memory_bytes\" (null: not known). With --json one document that\n"
-          "has them all under \"trials\".\n"
-          "Trial 0 is the session's baseline. The session's budget is not asked. Safe beside other processes\n"
-          "that ask, tell or tune in DIR. Exit code 1 when nothing is left.",
+          "Proposes trials for you to run; krigtune tell records their results",
+          "The first call names the session with --session and creates DIR; repeating it does no harm. "
+          "ask prints one JSON object a line, each as soon as the trial is recorded: \"trial\" (its "
+          "number), \"configuration\", \"predicted_value\" and \"predicted_memory_bytes\" (null where there "
+          "is no prediction). With --json it prints one document that has all of them under \"trials\".\n\n"
+          "Trial 0 is the session's baseline. The session's budget does not limit ask. Any number of "
+          "processes may ask, tell and tune in the same DIR at the same time. Exit code 1: no "
+          "configuration is left to propose.",
           declare_ask,
           ask};
 }
@@ -134,18 +135,18 @@ std::vector<std::string> reason_words() {
 }
 
 void declare_tell(boost::program_options::options_description& options) {
-  options.add_options()("trial", typed_value_named("N"), "the trial's number, as krigtune ask gave it");
+  options.add_options()("trial", typed_value_named("N"), "the number of the trial, as krigtune ask printed it");
   options.add_options()("status", typed_value_named("STATUS", {kStatuses}),
                         "ok, oom or failed (default: ok with --value)");
-  options.add_options()("value", typed_value_named("X"), "what was measured, in the objective's unit");
+  options.add_options()("value", typed_value_named("X"), "the measured value, in the objective's unit");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
-                        "what the rank that needed most had, with --value");
+                        "with --value: the peak memory of the rank that needed most");
+  options.add_options()("reason", typed_value_named("WORD", {reason_words()}),
+                        "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment, "
+                        "not_applied; or interrupted: the trial does not count and may be proposed again");
   options.add_options()(
-      "reason", typed_value_named("WORD", {reason_words()}),
-      "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment, not_applied; "
-      "interrupted: it does not count and may be asked again");
-  options.add_options()("result", typed_value_named("FILE"),
-                        "instead of the above: a result as the runner `command` reads it; - is standard input");
+      "result", typed_value_named("FILE"),
+      "read the result from FILE, as the runner `command` does, instead of the options above; - is standard input");
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& hint) { throw UserError("tell: " + what, hint); }
@@ -217,7 +218,7 @@ trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& me
   trial::Outcome outcome = runner::read_command_result(text, metric);
   if (!arguments.flag("status") || status_of(arguments) == trial::status_text(outcome)) return outcome;
   refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, trial::status_text(outcome)),
-         "leave --status out, or mend the file");
+         "leave --status out, or fix the file");
 }
 
 // "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7"
@@ -299,11 +300,12 @@ int tell(const Context& context) {
 Command tell_command() {
   return {"tell",
           "DIR",
-          "Says what became of a trial that krigtune ask proposed",
-          "Closes the trial and rewrites trials.csv, best.json and the other files of DIR. FILE is JSON like\n"
-          "{\"throughput\": 12.3, \"peak_memory_bytes\": 1.2e10, \"status\": \"ok\"}: the value under the name of\n"
-          "the objective's metric, any number of further metrics; what is no such result closes the trial as\n"
-          "failed (bad_result). A trial is closed once.",
+          "Records the result of a trial that krigtune ask proposed",
+          "Closes the trial and rewrites trials.csv, best.json and the other files of DIR. FILE contains a "
+          "JSON object such as {\"throughput\": 12.3, \"peak_memory_bytes\": 1.2e10, \"status\": \"ok\"}: the "
+          "value has the name of the objective's metric, and any further numbers become "
+          "metrics. If FILE is not such an object, the trial is closed as failed (bad_result). A trial "
+          "can be closed once.",
           declare_tell,
           tell};
 }

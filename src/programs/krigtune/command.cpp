@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace krigtune::cli {
 namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::size_t kHelpWidth = 100;
+constexpr std::size_t kHelpWidth = 80;
 
 // Words of `text`, from column `indent` on, in lines of at most kHelpWidth.
 std::string in_lines(const std::string& text, std::size_t indent) {
@@ -31,6 +32,27 @@ std::string in_lines(const std::string& text, std::size_t indent) {
     result += word;
     column += word.size();
   }
+  return result;
+}
+
+// The lines of a paragraph are joined and broken anew. Lines that begin with a space, and empty ones, stay as they are.
+std::string wrapped(const std::string& text) {
+  std::istringstream lines(text);
+  std::string result;
+  std::string paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) result += in_lines(paragraph, 0) + "\n";
+    paragraph.clear();
+  };
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      result += line + "\n";
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    }
+  }
+  end_paragraph();
   return result;
 }
 
@@ -67,36 +89,40 @@ std::string call_of(const Command& command) {
 }
 
 std::string purpose_text() {
-  return "krigtune finds the fastest way to train a given model on given devices: it proposes configurations by\n"
-         "expected improvement, leaves out those that cannot fit in memory, measures the others and learns.\n";
+  return wrapped(
+      "krigtune finds the fastest way to train a given model on given devices. It proposes configurations by expected "
+      "improvement, leaves out those that cannot fit in memory, measures the others, and learns from each result.");
 }
 
 std::string exit_code_text() {
-  return "Exit codes: 0 done; 1 nothing fits in memory, no trial is ok, or slower than asked for;\n"
-         "2 bad usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.\n";
+  return wrapped(
+      "Exit codes: 0 done; 1 nothing fits in memory, no trial succeeded, or the best is slower than required; 2 bad "
+      "usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.");
 }
 
 std::string precedence_text() {
-  return "A value comes from the command line, else from the variable KRIGTUNE_<OPTION> (an empty one counts as\n"
-         "unset), else from the session file, else it is the default; --show-config says which.\n";
+  return wrapped(
+      "The value of an option comes from the command line, else from the environment variable KRIGTUNE_<OPTION> (an "
+      "empty one counts as unset), else from the session file, else it is the default; --show-config shows which.");
 }
 
 std::string version_text() { return fmt::format("krigtune {}\n", KRIGTUNE_VERSION); }
 
 std::string general_help() {
   std::string text = fmt::format("{}\nUsage: krigtune COMMAND [options]\n\nCommands:\n", purpose_text());
+  constexpr std::size_t kSummaryColumn = 20;
   for (const Command& command : commands()) {
-    text += fmt::format("  {:<16}  {}\n", call_of(command), command.summary);
+    text += fmt::format("  {:<16}  {}\n", call_of(command), in_lines(command.summary, kSummaryColumn));
   }
   return fmt::format(
-      "{}\n  krigtune COMMAND --help  documents a command\n  krigtune --version       prints the version\n\n{}\n{}",
-      text, precedence_text(), exit_code_text());
+      "{}\nkrigtune COMMAND --help documents a command; krigtune --version prints the version.\n\n{}\n{}", text,
+      precedence_text(), exit_code_text());
 }
 
 std::string help_of(const Command& command) {
   std::string text = fmt::format("Usage: krigtune {} [options]\n\n", call_of(command));
-  text += fmt::format("{}.\n", command.summary);
-  if (*command.details != '\0') text += fmt::format("\n{}\n", command.details);
+  text += wrapped(fmt::format("{}.", command.summary));
+  if (*command.details != '\0') text += "\n" + wrapped(command.details);
   return text + "\nOptions:\n" + options_text(options_of(command));
 }
 

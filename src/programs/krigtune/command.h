@@ -37,6 +37,7 @@ Command completion_command();
 Command diagnose_command();
 Command doctor_command();
 Command export_command();
+Command help_command(const std::vector<Command>& others);  ///< `others`: the commands that it documents
 Command init_command();
 Command measure_command();
 Command plan_command();

@@ -184,15 +184,15 @@ constexpr std::int64_t kMostSeeds = 1'000'000;
 
 void declare_compare(boost::program_options::options_description& options) {
   options.add_options()("strategies", value_named("A,B,...", {search::strategy_names(), true}),
-                        "what to compare (default: all)");
+                        "the strategies to compare (default: all)");
   options.add_options()("seeds", value_named("N"), "runs of each strategy, seeds S to S+N-1 (default: 20)");
   options.add_options()("seed", value_named("S"), "the first seed (default: 1)");
   options.add_options()("trials", value_named("N"), "trials of each run (default: the session's)");
   options.add_options()("jobs", value_named("K"),
-                        "runs at a time; more than 1 disturbs real measurements (default: 1, processors where trials "
-                        "are looked up or simulated)");
-  options.add_options()("from", value_named("DIR"), "look trials up in DIR/trials.csv instead of running them");
-  options.add_options()("out", value_named("DIR"), "directory of the CSV files (default: runs/<session>-compare)");
+                        "run K runs at a time; more than 1 disturbs real measurements (default: 1, or all processors "
+                        "if trials are looked up or simulated)");
+  options.add_options()("from", value_named("DIR"), "look trials up in DIR/trials.csv instead of executing them");
+  options.add_options()("out", value_named("DIR"), "the directory for the results (default: runs/<session>-compare)");
   options.add_options()("html", typed_value_named("FILE"), "write the comparison as one HTML page to FILE");
   declare_show_config(options);
 }
@@ -205,8 +205,7 @@ compare::CompareOptions compare_options(const Arguments& arguments) {
     for (const std::string& word : arguments.list("strategies")) {
       const search::StrategyKind kind = search::strategy_kind_from(word, arguments.named("strategies"));
       if (std::find(options.strategies.begin(), options.strategies.end(), kind) != options.strategies.end()) {
-        throw UserError(fmt::format("{}: '{}' stands there twice", arguments.named("strategies"), word),
-                        "name each once");
+        throw UserError(fmt::format("{}: '{}' is listed twice", arguments.named("strategies"), word), "name each once");
       }
       options.strategies.push_back(kind);
     }
@@ -358,11 +357,12 @@ int compare_strategies(const Context& context) {
 Command compare_command() {
   return {"compare",
           "SESSION",
-          "Runs each strategy with the same budget and shows who finds the best how soon",
-          "Every run ends at the budget or when the space is exhausted; the baseline, if any, is its trial 0.\n"
-          "Strategies without chance run once. DIR gets comparison.csv, comparison_summary.csv,\n"
-          "comparison_pairs.csv and comparison.svg. Where trials really run each run has a run directory in\n"
-          "DIR, and after Ctrl-C the same command goes on.",
+          "Compares strategies under the same budget: which finds the best configuration first",
+          "Each run ends when its budget is spent or the space is exhausted. Trial 0 is the baseline, "
+          "if the session has one. Strategies that draw nothing at random run once, the others once for "
+          "each seed. DIR gets comparison.csv, comparison_summary.csv, comparison_pairs.csv and "
+          "comparison.svg. If trials are executed rather than looked up, each run has a run directory "
+          "in DIR, and after Ctrl-C the same command continues.",
           declare_compare,
           compare_strategies};
 }

@@ -309,9 +309,10 @@ int completion(const Context& context) {
 Command completion_command() {
   return {"completion",
           "SHELL",
-          "Prints what makes a shell complete krigtune's commands, options and files",
-          "SHELL is bash, zsh or fish. An installed krigtune has these scripts where the shells look for them.\n"
-          "Otherwise, in ~/.bashrc, in ~/.zshrc after compinit, and once for fish:\n"
+          "Prints a script that completes krigtune's commands, options and files in a shell",
+          "SHELL is bash, zsh or fish. The Debian package and cmake --install put these scripts where "
+          "the shells look for them. Otherwise add this line to ~/.bashrc, or to ~/.zshrc after "
+          "compinit, or run it once for fish:\n"
           "  eval \"$(krigtune completion bash)\"\n"
           "  eval \"$(krigtune completion zsh)\"\n"
           "  krigtune completion fish > ~/.config/fish/completions/krigtune.fish",

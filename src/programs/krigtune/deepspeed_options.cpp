@@ -37,16 +37,14 @@ deepspeed::JobRequest request_of(const Context& context, const std::filesystem::
 }  // namespace
 
 void declare_deepspeed(boost::program_options::options_description& options) {
-  options.add_options()(kDeepSpeedOption, typed_value_named("FILE"),
-                        "your ds_config.json; the command that trains with it follows behind --");
-  options.add_options()(
-      kHfConfig, typed_value_named("FILE"),
-      "with --deepspeed: the model's config.json of Hugging Face transformers (gpt2, llama, mistral)");
+  options.add_options()(kDeepSpeedOption, typed_value_named("FILE"), "your ds_config.json; COMMAND trains with it");
+  options.add_options()(kHfConfig, typed_value_named("FILE"),
+                        "with --deepspeed: the config.json of the Hugging Face model (gpt2, llama, mistral)");
 }
 
 void declare_deepspeed_tuning(boost::program_options::options_description& options) {
   options.add_options()(kTensorParallelOption,
-                        "with --deepspeed: search tensor parallelism (AutoTP) too, if one trial with it succeeds");
+                        "with --deepspeed: also search tensor parallelism (AutoTP), if one trial with it succeeds");
 }
 
 void refuse_deepspeed_options(const Context& context) {

@@ -30,19 +30,18 @@ constexpr const char* kUsage =
 
 void declare_diagnose(boost::program_options::options_description& options) {
   options.add_options()("plan", typed_value_named("SESSION"),
-                        "a session file: its baseline, without any run, by the models alone");
-  options.add_options()("try", typed_value_named("JSON"),
-                        "with --plan: this configuration, as in '{\"micro_batch\": 4}'; the rest as in the baseline");
-  options.add_options()("trace", typed_value_named("FILE"),
-                        "a trace of torch.profiler (JSON, packed by gzip or not) or of krigtune-bench --trace");
+                        "diagnose the baseline of this session by the models alone, without any run");
   options.add_options()(
-      "log", typed_value_named("FILE"),
-      "what a job printed: its step times, DeepSpeed's lines of wall_clock_breakdown, Megatron's timers; "
-      "or the folder that DeepSpeed's csv_monitor wrote");
+      "try", typed_value_named("JSON"),
+      "with --plan: diagnose this configuration, as in '{\"micro_batch\": 4}', completed from the baseline");
+  options.add_options()("trace", typed_value_named("FILE"),
+                        "diagnose a trace of torch.profiler (JSON, also gzipped) or of krigtune-bench --trace");
+  options.add_options()("log", typed_value_named("FILE"),
+                        "diagnose what a job printed: step times, DeepSpeed's wall_clock_breakdown, Megatron's timers; "
+                        "or the directory of DeepSpeed's csv_monitor");
   options.add_options()("recipe", typed_value_named("RECIPE"),
-                        "with --log: the lines of this kind of job (default: the recipe that finds most steps)");
-  options.add_options()("trial", typed_value_named("N"),
-                        "the trial of DIR, numbered as in the journal (default: the best)");
+                        "with --log: read it as this recipe does (default: the recipe that finds most steps)");
+  options.add_options()("trial", typed_value_named("N"), "the number of the trial in DIR (default: the best)");
 }
 
 void say(const Context& context, const session::Session& session, const diagnose::Diagnosis& diagnosis,
@@ -292,12 +291,13 @@ int run_diagnose(const Context& context) {
 Command diagnose_command() {
   return {"diagnose",
           "[DIR]",
-          "Says what limits a configuration, with its evidence, and what would change it",
-          "DIR is a run directory: the trial's measurements correct the models. With --plan nothing need have\n"
-          "run. Each verdict names its share of the step, its number and its threshold; each advice its\n"
-          "predicted effect, the memory that it takes, and its price. DIR may be a file, too: what\n"
-          "krigtune-bench --json wrote, with --plan SESSION for advice. Of such a file, of --trace and of --log\n"
-          "the verdicts are measured, and no model is asked. docs/diagnose.md has more.",
+          "Shows what limits a configuration, the evidence for it, and what would help",
+          "DIR is a run directory, whose measurements correct the models. It may also be a file that "
+          "krigtune-bench --json wrote; add --plan SESSION to get advice for it. With --plan alone "
+          "nothing has to have run. Each finding shows its share of the step, its number and its "
+          "threshold; each piece of advice shows its predicted effect, its memory and its price. "
+          "Findings from a bench result, --trace or --log are measured, without any model. See "
+          "docs/diagnose.md.",
           declare_diagnose,
           run_diagnose};
 }

@@ -180,11 +180,12 @@ int doctor(const Context& context) {
 Command doctor_command() {
   return {"doctor",
           "",
-          "Shows what this machine has, what it lacks and what that costs",
-          "Each line is OK, WARN, FAIL or SKIP (not here, and not needed for what works without). Exit code 3\n"
-          "where trials cannot run at all. With --measure it measures instead how fast products, copies and\n"
-          "collectives are, alone or on all ranks under torchrun, srun or mpirun, in the form of nccl-tests,\n"
-          "and says what is clearly slower than plan expects. docs/doctor.md has more.",
+          "Checks what this machine has, and what a missing part costs you",
+          "Each line is OK, WARN, FAIL or SKIP (absent, and not needed here). Exit code 3: trials "
+          "cannot run on this machine at all. With --measure it measures how fast matrix products, "
+          "copies and collectives are, on one process or on all ranks under torchrun, srun or mpirun, "
+          "in the columns of nccl-tests, and reports what is clearly slower than plan expects. See "
+          "docs/doctor.md.",
           declare_doctor,
           doctor};
 }

@@ -28,8 +28,8 @@ void declare_export(boost::program_options::options_description& options) {
   options.add_options()(
       "format", typed_value_named("FORMATS", {format_names(), true}),
       fmt::format("any of {}; several with commas between (required)", join(format_names(), ", ")).c_str());
-  options.add_options()("trial", typed_value_named("N"), "that trial's configuration instead of the best");
-  options.add_options()("out", typed_value_named("FOLDER"), "where the files go (default: DIR/export)");
+  options.add_options()("trial", typed_value_named("N"), "export this trial instead of the best configuration");
+  options.add_options()("out", typed_value_named("FOLDER"), "write the files to FOLDER (default: DIR/export)");
 }
 
 std::vector<result::ExportFormat> formats_of(const Arguments& arguments) {
@@ -140,11 +140,12 @@ int export_run(const Context& context) {
 Command export_command() {
   return {"export",
           "DIR",
-          "Writes the best configuration, or a trial's, as files of other tools",
-          "DIR is a run directory. The files go to DIR/export. Of the best or a trial: ds_config.json for\n"
-          "DeepSpeed, configurations for accelerate launch (FSDP, or DeepSpeed), a job file of torchtitan,\n"
-          "flags of Megatron-LM, the predicted step for Perfetto. Of all trials: event files of TensorBoard,\n"
-          "runs of MLflow, a summary in Markdown, CSV, JSON. What a file has no words for is said.",
+          "Writes the best configuration, or one trial's, as files for other tools",
+          "DIR is a run directory; the files go to DIR/export. For the best configuration or a trial: "
+          "ds_config.json (DeepSpeed), configurations for accelerate launch (FSDP or DeepSpeed), a "
+          "torchtitan job file, Megatron-LM flags, the predicted step as a trace for Perfetto. For all "
+          "trials: TensorBoard event files, MLflow runs, a summary in Markdown, CSV, JSON. export lists "
+          "the settings that a format cannot express.",
           declare_export,
           export_run};
 }

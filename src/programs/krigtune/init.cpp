@@ -181,8 +181,13 @@ std::string session_text(int gpus) {
   const std::string unused = engine::no_cuda_reason().empty() ? "" : ", not used: " + engine::no_cuda_reason();
   const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
   return fmt::format(
-      "// A session for this machine: {} CPU ranks ({}). What stands behind // is the default.\n"
-      "// krigtune plan FILE says what fits, krigtune tune FILE finds the fastest; every key: docs/session.md.\n{{\n"
+      "// To tune a command of your own, begin with: krigtune init -- COMMAND..., as in\n"
+      "//   krigtune init -- torchrun --nproc_per_node 8 train.py --micro-batch-size 4\n"
+      "// This session trains a small model of krigtune's own on {} CPU ranks of this machine ({}), to try krigtune "
+      "out.\n"
+      "// krigtune plan FILE shows what fits in memory, krigtune tune FILE finds the fastest configuration. Lines "
+      "behind //\n"
+      "// show the default of each key; docs/session.md explains all of them.\n{{\n"
       "  // \"$schema\": \"session.schema.json\",  // for editors: krigtune init --schema > "
       "session.schema.json\n{}}}\n",
       ranks, found, writer.lines());
@@ -204,9 +209,14 @@ deepspeed::JobLaunches model_run(const Context& context) {
   return context.arguments.flag(kModelRun) ? deepspeed::JobLaunches::kAsNeeded : deepspeed::JobLaunches::kNone;
 }
 
+// Whether nothing is said of a job.
+bool is_own_model(const Context& context) {
+  return !context.arguments.flag(kDeepSpeedOption) && context.arguments.users_command().empty();
+}
+
 std::string text_of(const Context& context, int gpus) {
   const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
-  const bool is_job = !is_deepspeed && !context.arguments.users_command().empty();
+  const bool is_job = !is_deepspeed && !is_own_model(context);
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_job) return job_session_text(context);
   refuse_job_options(context);
@@ -232,6 +242,11 @@ int init(const Context& context) {
   } else {
     const std::vector<std::string> next = {context.console.typed_as, "plan", file.string()};
     context.console.out << fmt::format("{}: written; next: {}\n", file.string(), shell_line(next));
+    if (is_own_model(context)) {
+      context.console.out << fmt::format(
+          "it trains a small model of krigtune's own; to tune a command of yours: {} init -- COMMAND...\n",
+          context.console.typed_as);
+    }
   }
   return ExitCode::kDone;
 }
@@ -241,11 +256,11 @@ int init(const Context& context) {
 Command init_command() {
   return {"init",
           "[SESSION]",
-          "Writes a commented session for this machine (default: session.json)",
-          "Asks nothing, and overwrites nothing. The session trains a small model on as many CPU ranks as there\n"
-          "are GPUs, or on two; what else a session may say stands in it as comments, with its defaults.\n"
-          "With -- COMMAND..., --vary and --metric it tunes that command, as tune would; with --deepspeed FILE\n"
-          "[-- COMMAND...] that DeepSpeed job.",
+          "Writes a commented session file (default: session.json)",
+          "With -- COMMAND... the session tunes that command, as krigtune tune -- COMMAND... would, with "
+          "--deepspeed FILE [-- COMMAND...] that DeepSpeed job. Without a command it trains a small model on this "
+          "machine, on as many CPU ranks as there are GPUs, or on two. All other keys of a session are in the file as "
+          "comments, with their defaults. An existing file is not overwritten.",
           declare_init,
           init,
           kDeepSpeedOption};

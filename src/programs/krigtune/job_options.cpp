@@ -48,18 +48,18 @@ jobs::JobRequest job_request(const Context& context) {
 
 void declare_job(boost::program_options::options_description& options) {
   options.add_options()(kRecipe, typed_value_named("R"),
-                        "what kind of job the command behind -- is, where it is not recognised: a name or a file; see "
-                        "krigtune recipes");
+                        "the kind of job that COMMAND is, if it is not recognised: the name of a recipe (krigtune "
+                        "recipes) or a recipe file");
+  options.add_options()(kVary, repeated_value_named("NAME=FLAG:VALUES"),
+                        "vary a parameter of COMMAND; may be repeated. FLAG: --mbs, train.lr= (an override), $LR (a "
+                        "variable) or conf.yaml#train.lr (a key of a file in the command). VALUES: 1,2,4 or a,b,c or "
+                        "1..8 or 1..64:log2 or 1e-5..1e-2:log, or true,false for a switch");
   options.add_options()(
-      kVary, repeated_value_named("NAME=FLAG:VALUES"),
-      "a parameter of that command; may be repeated. FLAG: --mbs, train.lr= (an override word), $LR (a variable) or "
-      "conf.yaml#train.lr (a key of a file that it names). VALUES: 1,2,4 or a,b,c or 1..8 or 1..64:log2 or "
-      "1e-5..1e-2:log, and true,false for a switch");
-  options.add_options()(kMetric, typed_value_named("REGEX"),
-                        "the printed number to maximize, as 'tokens/s ([0-9.]+)': the median of its lines counts");
+      kMetric, typed_value_named("REGEX"),
+      "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'; the median of its lines counts");
   options.add_options()(kMinimize, "with --metric: minimize it");
   options.add_options()(
-      kFinal, "with --metric: its last line counts, and each trial runs to its end, as for a validation loss");
+      kFinal, "with --metric: the last line counts, and every trial runs to its end, as for a validation loss");
 }
 
 void refuse_job_options(const Context& context) {
@@ -67,7 +67,7 @@ void refuse_job_options(const Context& context) {
     if (!context.arguments.flag(option)) continue;
     if (context.arguments.flag(kDeepSpeedOption)) {
       throw UserError(fmt::format("--{} and --deepspeed say different things of one command", option),
-                      "leave one of them out: what --deepspeed searches stands in the file");
+                      "leave one of them out: ds_config.json says what --deepspeed searches");
     }
     throw UserError(fmt::format("--{} goes with a command behind --", option), kJobExample);
   }

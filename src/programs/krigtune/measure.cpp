@@ -25,13 +25,14 @@ constexpr std::int64_t kUsuallyShown = 20;
 
 void declare_measure(boost::program_options::options_description& options) {
   options.add_options()("log", typed_value_named("FILE"),
-                        "what a job printed: its stdout or stderr, JSON lines, CSV, a TensorBoard event file");
-  options.add_options()(
-      "regex", repeated_value_named("NAME=REGEX"),
-      "look for this, as in 'loss=loss: ([0-9.]+)'; may be repeated; replaces the session's of that name");
-  options.add_options()("session", typed_value_named("SESSION"), "the session whose /runner/measure is meant");
+                        "what a job wrote: its stdout or stderr, JSON lines, CSV, or a TensorBoard event file");
+  options.add_options()("regex", repeated_value_named("NAME=REGEX"),
+                        "look for this expression, as in 'loss=loss: ([0-9.]+)'; may be repeated; replaces the "
+                        "session's expression of that name");
+  options.add_options()("session", typed_value_named("SESSION"),
+                        "use the expressions under /runner/measure of this session");
   options.add_options()("recipe", typed_value_named("RECIPE"),
-                        "the lines of this kind of job (krigtune recipes), or a recipe file of yours");
+                        "use the expressions of this recipe (krigtune recipes), or of your own recipe file");
   options.add_options()("lines", typed_value_named("N"),
                         fmt::format("show N matches at most (default: {})", kUsuallyShown).c_str());
 }
@@ -276,12 +277,12 @@ int measure(const Context& context) {
 Command measure_command() {
   return {"measure",
           "",
-          "Shows what would be measured from a job's log",
-          "Each match is shown with its line, the number marked, then what the metrics come to. With --regex\n"
-          "a regular expression (ECMAScript, one group around the number) is tried before it is written into\n"
-          "a session. Names that are known: step_time_s, tokens_per_s, samples_per_s, tokens, samples,\n"
-          "flops_per_s, loss, iteration, peak_memory_bytes. Exit code 1: nothing matched; the lines that\n"
-          "looked closest are shown. docs/measure.md has more.",
+          "Shows what krigtune would measure in a job's log",
+          "Prints each matching line with its number marked, then the resulting metrics. Use --regex to "
+          "try a regular expression (ECMAScript, with one group around the number) before you write it "
+          "into a session. Metrics with a known meaning: step_time_s, tokens_per_s, samples_per_s, "
+          "tokens, samples, flops_per_s, loss, iteration, peak_memory_bytes. Exit code 1: nothing "
+          "matched; the most similar lines are shown. See docs/measure.md.",
           declare_measure,
           measure};
 }

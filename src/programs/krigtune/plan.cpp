@@ -188,11 +188,10 @@ namespace {
 
 void declare_plan(boost::program_options::options_description& options) {
   options.add_options()("csv", value_named("FILE"),
-                        "write a row for each configuration, with its predicted memory and time, to FILE");
+                        "write every configuration with its predicted memory and time to FILE");
   options.add_options()("trace", value_named("FILE"),
-                        "write one step of the predicted best to FILE, for chrome://tracing or Perfetto");
-  options.add_options()("html", typed_value_named("FILE"),
-                        "write what fits, memory and speed as one HTML page to FILE");
+                        "write one step of the best predicted configuration to FILE, for Perfetto or chrome://tracing");
+  options.add_options()("html", typed_value_named("FILE"), "write memory, speed and what fits as an HTML page to FILE");
   declare_show_config(options);
 }
 
@@ -333,11 +332,12 @@ int plan_session(const Context& context) {
 Command plan_command() {
   return {"plan",
           "SESSION",
-          "Shows what fits in memory, what will be fast and why, and what a session takes; runs nothing",
-          "Lists every parameter, the size of the space, what is excluded and why, the memory of one rank by\n"
-          "ZeRO stage and by term, the predicted best with the time of a step, where it goes and what would\n"
-          "change it, how speed grows with the batch, what is sent over the network, and the expected time.\n"
-          "It needs no GPU: devices and links are those that the session names.",
+          "Predicts what fits in memory, what is fast and why, without running anything",
+          "Lists the parameters, the size of the space, what is excluded and why, the memory of one "
+          "rank by ZeRO stage and by term, the best predicted configurations, where the time of a step "
+          "goes and what would shorten it, how throughput grows with the batch, the network traffic, "
+          "and how long the session will take. It needs no GPU: devices and links are those that the "
+          "session names.",
           declare_plan,
           plan_session};
 }

@@ -161,10 +161,11 @@ void print_space(const PlanText& text) {
   if (study.configurations) {
     line(study.lattice, "points of the lattice");
     for (const auto& [reason, count] : study.excluded) line(-count, reason);
-    if (study.same_meaning > 0) line(-study.same_meaning, "same as another: they differ in knobs without effect only");
+    if (study.same_meaning > 0)
+      line(-study.same_meaning, "equivalent to another: they differ only in settings that have no effect");
     line(*study.configurations, "configurations");
   } else {
-    text.out << "  not to be counted: it has parameters of real numbers\n";
+    text.out << "  size unknown: it has continuous parameters\n";
     for (const space::Expression& constraint : text.session.space.constraints()) {
       text.out << "  where " << constraint.text() << '\n';
     }
@@ -371,8 +372,8 @@ void print_steps(const PlanText& text) {
   const double seconds = static_cast<double>(text.answers.time.trials) * kSteps * median;
   text.out << fmt::format("  steps take {} to {}, half of them less than {}\n", duration_text(steps.front()),
                           duration_text(steps.back()), duration_text(median))
-           << fmt::format("  with 20 steps a trial: about {}, {}, and what starting takes\n", duration_text(seconds),
-                          hours_text(text.session, seconds));
+           << fmt::format("  with 20 steps a trial: about {} ({}), plus the start-up of each trial\n",
+                          duration_text(seconds), hours_text(text.session, seconds));
 }
 
 std::string trials_text(std::int64_t trials) { return fmt::format("{} trial{}", trials, trials == 1 ? "" : "s"); }
@@ -394,7 +395,7 @@ void print_expected_time(const PlanText& text) {
                             duration_text(runner::timeout_s(session.runner)), duration_text(*time.most_trials_s),
                             hours_text(session, *time.most_trials_s));
   } else if (runner::is<runner::NoRunner>(session.runner)) {
-    text.out << "  yours: trials are asked and told by hand (krigtune ask, krigtune tell)\n";
+    text.out << "  unknown: you run the trials yourself (krigtune ask, krigtune tell)\n";
   } else {
     text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
                             runner::is<runner::ReplaySpec>(session.runner) ? "looked up" : "simulated");

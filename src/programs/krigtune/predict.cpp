@@ -21,7 +21,7 @@ constexpr std::int64_t kMostRows = 1'000'000'000;
 void declare_predict(boost::program_options::options_description& options) {
   options.add_options()("out", typed_value_named("FILE"), "the CSV file (default: DIR/predictions.csv)");
   options.add_options()("where", repeated_value_named("NAME=VALUE"),
-                        "only configurations with this value; may be repeated, all must hold");
+                        "only configurations with this value; may be repeated, and all must be true");
   options.add_options()("sample", value_named("N"), "only N configurations, drawn at random with the run's seed");
 }
 
@@ -66,6 +66,7 @@ Json importance_json(const session::Session& session, const std::optional<insigh
     json["parameters"].push_back({{"parameter", parameter.name},
                                   {"first_order", estimate_json(parameter.first_order)},
                                   {"total", estimate_json(parameter.total)}});
+    if (!parameter.tied.empty()) json["parameters"].back()["tied"] = parameter.tied;
   }
   json["pairs"] = Json::array();
   for (const insight::PairImportance& pair : importance->pairs) {
@@ -104,16 +105,12 @@ struct Written {
 };
 
 Written write_predictions(const Context& context, const LoadedRun& run, const insight::PredictOptions& options) {
-  const std::vector<std::string> columns = run.session().space.columns();
-  Written written{context.arguments.text("out", (run.directory / "predictions.csv").string())};
-  std::string text = report::predictions_header(columns);
+  const std::filesystem::path file = context.arguments.text("out", (run.directory / "predictions.csv").string());
+  report::PredictionsCsv csv(run.session().space.columns(), run.session().objective.maximize);
   insight::for_each_prediction(run.session(), run.prepared.filter, run.prepared.candidates, run.history, options,
-                               [&](const insight::PredictionRow& row) {
-                                 text += report::prediction_line(row, columns);
-                                 ++written.rows;
-                               });
-  write_atomically(written.file, text);
-  return written;
+                               [&csv](const insight::PredictionRow& row) { csv.add(row); });
+  write_atomically(file, csv.text());
+  return {file, static_cast<std::int64_t>(csv.rows())};
 }
 
 int predict(const Context& context) {
@@ -150,9 +147,10 @@ Command predict_command() {
   return {"predict",
           "DIR",
           "Writes the surrogate's predictions for the whole space as CSV",
-          "DIR is a run directory. Every configuration of the space has a row, those that do not fit in memory\n"
-          "as well. Values are in the objective's units. Says which parameters matter by the surrogate: Sobol\n"
-          "indices over the configurations that may fit, and what another value than the best one's does.",
+          "DIR is a run directory. Every configuration of the space has a row, including those that do "
+          "not fit in memory. Values are in the objective's unit. predict also prints which parameters "
+          "matter: Sobol indices over the configurations that may fit, and the effect of changing one "
+          "parameter of the best configuration.",
           declare_predict,
           predict};
 }

@@ -53,7 +53,7 @@ void Progress::resumed(const search::History& history) {
   const int closed = search::closed_trials(history);
   const int asked = search::counted_trials(history) - closed;
   if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
-  if (asked > 0) log_.progress(fmt::format("{} asked by hand and not told yet", asked));
+  if (asked > 0) log_.progress(fmt::format("{} proposed by krigtune ask and not told yet", asked));
   if (session_.baseline && closed == 0) {
     log_.progress(wrapped_lines(
         fmt::format("trial 0, the baseline: {}", visible(report::short_text(session_, *session_.baseline))),
@@ -75,7 +75,7 @@ void Progress::trial_begins(const journal::Trial& trial, const search::History& 
   const std::optional<journal::Outlook>& outlook = trial.proposal.outlook;
   log_.detail(fmt::format("trial {} begins ({} of {} are done): {} ({}){}", trial.number,
                           search::closed_trials(history), session_.budget.trials, own.text(), trial.proposal.strategy,
-                          outlook ? "; " + report::bound_text(session_.objective, *outlook) : ""));
+                          outlook ? "; " + report::bound_text(*outlook) : ""));
   show_status();
 }
 

@@ -55,10 +55,11 @@ int recipes(const Context& context) {
 Command recipes_command() {
   return {"recipes",
           "[NAME]",
-          "Shows the kinds of training jobs that krigtune knows",
-          "Without NAME a line for each recipe. With one, by its name or the path of a file of your own: how\n"
-          "the command is recognised, where its parameters stand, what trials change, what is measured, and\n"
-          "what is worth knowing. With --json it is the recipe itself, from which one of your own can be made.",
+          "Lists the kinds of training jobs that krigtune knows",
+          "Without NAME it prints one line for each recipe. NAME is the name of a recipe, or the path "
+          "of your own recipe file: recipes then shows how the command is recognised, where its "
+          "parameters are set, which of them trials change, what is measured, and what you should know. "
+          "--json prints the recipe itself, which you can edit into one of your own.",
           declare_recipes,
           recipes,
           "",

@@ -1,4 +1,4 @@
-// krigtune repair: what is wrong with the record of a run directory, and its mend.
+// krigtune repair: what is wrong with the record of a run directory, and its fix.
 #include "run/repair.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace krigtune::cli {
 namespace {
 
 void declare_repair(boost::program_options::options_description& options) {
-  options.add_options()("look", "only say what is wrong");
+  options.add_options()("look", "only show what is wrong");
 }
 
 Json repair_json(const run::Repair& repair, const std::filesystem::path& kept, bool is_mended) {
@@ -18,7 +18,7 @@ Json repair_json(const run::Repair& repair, const std::filesystem::path& kept, b
   json["findings"] = repair.findings;
   json["trials"] = repair.trials.size();
   json["recovered_from_trials_csv"] = repair.recovered;
-  json["mended"] = is_mended;
+  json["repaired"] = is_mended;
   json["kept"] = kept.empty() ? Json(nullptr) : Json(kept.string());
   return json;
 }
@@ -48,9 +48,10 @@ int repair_run(const Context& context) {
 Command repair_command() {
   return {"repair",
           "DIR",
-          "Makes the damaged or lost journal of a run directory anew",
-          "Of the journal's readable lines, and of trials.csv for what it lacks. Trials that a tune had begun\n"
-          "before it died are closed. The old journal is kept; the same tune command then goes on.",
+          "Rebuilds the damaged or lost journal of a run directory",
+          "Uses the readable lines of the journal, and trials.csv for what they lack. Trials that were "
+          "running when tune died are closed as interrupted. The old journal is kept, and the same tune "
+          "command then continues.",
           declare_repair,
           repair_run};
 }

@@ -30,12 +30,11 @@ void write_page(const report::RunView& run, const run::Prepared& prepared, const
 }
 
 void declare_report(boost::program_options::options_description& options) {
-  options.add_options()("out", typed_value_named("FILE"), "where the page goes (default: DIR/report.html)");
-  options.add_options()(
-      "compare", typed_value_named("DIR"),
-      "shows what krigtune compare found in DIR beside the trials (default: DIR itself, or DIR-compare, "
-      "where it is of the same session)");
-  options.add_options()("open", "opens it in the browser (xdg-open)");
+  options.add_options()("out", typed_value_named("FILE"), "write the page to FILE (default: DIR/report.html)");
+  options.add_options()("compare", typed_value_named("DIR"),
+                        "show the results of krigtune compare in this DIR beside the trials (default: the run "
+                        "directory, or DIR-compare, if it belongs to the same session)");
+  options.add_options()("open", "open the page in the browser (xdg-open)");
 }
 
 void open_page(const Context& context, const std::filesystem::path& file) {
@@ -105,10 +104,11 @@ void ReportWriter::write(const search::History& history, const std::string& stat
 Command report_command() {
   return {"report",
           "DIR",
-          "Writes what a run directory holds as one HTML page",
-          "First what to use, how much better it is and why to believe it; then progress, what matters, memory,\n"
-          "where the time goes, and all trials. One file that needs no network and works on a phone.\n"
-          "tune writes it too, at its end and while it runs.",
+          "Writes an HTML page about a run directory",
+          "The page shows which configuration to use, how much faster it is and the evidence for it; "
+          "then the progress of the search, which parameters matter, memory, where the time of a step "
+          "goes, and all trials. It is one file that needs no network. tune writes it too, while it "
+          "runs and when it ends.",
           declare_report,
           report_run};
 }

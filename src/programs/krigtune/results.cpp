@@ -18,8 +18,9 @@ namespace {
 constexpr std::int64_t kMostShown = 1'000'000;
 
 void declare_results(boost::program_options::options_description& options) {
-  options.add_options()("sort", value_named("COLUMN"),
-                        "sort by a column of the table in its CSV form (default: value, the best first)");
+  options.add_options()(
+      "sort", value_named("COLUMN"),
+      "sort by a column, named as in the table or as in its CSV form (default: value, the best first)");
   options.add_options()("top", value_named("N"), "only the first N rows");
   options.add_options()("format", value_named("FORMAT", {report::table_format_names()}),
                         fmt::format("one of {} (default: table)", join(report::table_format_names(), ", ")).c_str());
@@ -49,6 +50,14 @@ void print_results_json(const Context& context, const report::RunView& run, cons
   print(context, json);
 }
 
+// The name of the column that --sort means: by its name or its title in the table, or the objective's metric.
+std::string sort_column(const Context& context, const session::Objective& objective, const report::Table& table,
+                        const std::string& fallback) {
+  const std::optional<std::string> word = context.arguments.text("sort");
+  if (!word || *word == objective.metric) return word ? "value" : fallback;
+  return table.columns[report::column_named(table, *word, context.arguments.named("sort"))].name;
+}
+
 int results(const Context& context) {
   const report::TableFormat format = format_of(context.arguments);
   const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
@@ -57,7 +66,7 @@ int results(const Context& context) {
   report::Table table = result::trial_table(run);
   // Values of several runs are of machines of several speeds; gains are on one scale.
   const bool has_runs = search::RunEffects(run.session.objective, run.history).columns() > 0;
-  const std::string by = context.arguments.text("sort", has_runs ? "gain" : "value");
+  const std::string by = sort_column(context, run.session.objective, table, has_runs ? "gain" : "value");
   const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);
   report::sort_rows(table, by, best_is_largest, context.arguments.named("sort"));
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
@@ -78,11 +87,12 @@ int results(const Context& context) {
 Command results_command() {
   return {"results",
           "DIR",
-          "Shows the trials of a run directory, the best first",
-          "Gains are over trial 0. * is the recommended one: the largest posterior mean among those measured;\n"
-          "^ is the best single measurement where that is another's. The table fits the terminal: columns that\n"
-          "say the same in every row are a line above it, and where the parameters do not fit side by side one\n"
-          "column says what differs from the best. Works while the session runs.",
+          "Lists the trials of a run directory, the best first",
+          "Gains are relative to trial 0. * marks the recommended trial, the one with the largest "
+          "posterior mean; ^ marks the best single measurement if that is another trial. The table is "
+          "fitted to the terminal: columns that are the same in every row become one line above it, and "
+          "if the parameters need more room than there is, one column lists the differences from the "
+          "best. Works while tune is running.",
           declare_results,
           results};
 }

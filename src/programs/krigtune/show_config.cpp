@@ -148,7 +148,8 @@ Json document_of(const Context& context, const Json& config, const Origins& orig
 }  // namespace
 
 void declare_show_config(boost::program_options::options_description& options) {
-  options.add_options()("show-config", "print the session as resolved and where each value came from, and do no more");
+  options.add_options()("show-config",
+                        "print the complete session and where each value came from, and do nothing else");
 }
 
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings) {

@@ -50,47 +50,39 @@ std::string strategy_help() {
 void declare_places(boost::program_options::options_description& options) {
   options.add_options()(
       "executor", value_named("KIND", {executor::executor_names()}),
-      "where trials run, with the session's settings of that kind (default: the session's, or local)");
+      "where trials run, with the session's settings for that kind (default: the session's, or local)");
   options.add_options()("jobs", value_named("K"),
-                        "trials at a time; on this machine its GPUs and cores are divided into K slots (default: the "
-                        "session's, or 1)");
+                        "run K trials at a time; on this machine its GPUs and cores are divided into K slots (default: "
+                        "the session's, or 1)");
   options.add_options()(kNoInterferenceCheck,
-                        "with several trials at a time on this machine: do not measure how much they disturb each "
-                        "other (the baseline alone and in all slots at once, the best ones alone at the end)");
+                        "do not measure how much parallel trials disturb each other on this machine");
   options.add_options()(kPendingLimit, value_named("S"),
-                        "take a job back that has waited S seconds in a scheduler's queue (default: the session's)");
-  options.add_options()(kRequeue,
-                        "as a batch script of Slurm: when SIGUSR1 or SIGTERM ends it, have its job run again, which "
-                        "goes on");
+                        "withdraw a job that has waited S seconds in a scheduler's queue (default: the session's)");
+  options.add_options()(
+      kRequeue, "for a Slurm batch script: when SIGUSR1 or SIGTERM ends tune, requeue its job, which then continues");
 }
 
 void declare_tune(boost::program_options::options_description& options) {
   declare_job(options);
   declare_deepspeed(options);
   declare_deepspeed_tuning(options);
-  options.add_options()(kNoModelRun,
-                        "with --deepspeed: do not launch the job once to ask it for the size of its model, where "
-                        "neither flags nor --hf-config tell it");
+  options.add_options()(kNoModelRun, "with --deepspeed: do not launch the job once to find the size of its model");
   options.add_options()("out", value_named("DIR"),
                         "the run directory (default: runs/<name of the session file or script>)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}), strategy_help().c_str());
-  options.add_options()(
-      "trials", value_named("N"),
-      "end when N trials are closed, earlier ones of the directory included (default: the session's)");
-  options.add_options()("hours", value_named("H"), "end after H hours in trials (default: the session's)");
-  options.add_options()(kFullBudget,
-                        "spend the whole budget, also when little is left to gain (the session's regret, least_gain "
-                        "and run_gpu_hours)");
-  options.add_options()(kKeepGoing,
-                        "go on where the first trials fail alike; without it a job that cannot work is not run on");
-  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1)");
+  options.add_options()("trials", value_named("N"),
+                        "end after N trials, including those that DIR has already (default: the session's)");
+  options.add_options()("hours", value_named("H"), "end when trials have taken H hours (default: the session's)");
+  options.add_options()(kFullBudget, "spend the whole budget, even if little can be gained");
+  options.add_options()(kKeepGoing, "continue even if the first trials all fail alike");
+  options.add_options()("seed", value_named("N"), "the same seed and results propose the same trials (default: 1)");
   declare_places(options);
   options.add_options()("try", repeated_value_named("JSON"),
-                        "a guess of yours, run after the baseline: '{\"micro_batch\": 8}'; may be repeated");
+                        "run this configuration after the baseline, as in '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
-  options.add_options()("fresh", "move an older run directory aside (DIR.1, DIR.2, ...) and begin anew");
+  options.add_options()("fresh", "move an existing run directory aside (DIR.1, DIR.2, ...) and start over");
   options.add_options()("fail-if-slower-than", value_named("X"),
-                        "exit 1 unless the best is at least X times the baseline");
+                        "exit code 1 unless the best is at least X times as fast as the baseline");
   declare_show_config(options);
 }
 
@@ -233,7 +225,7 @@ void recall_begun_file(const Context& context, session::Session& session, const 
 
 void refuse_second_tune(const std::filesystem::path& directory) {
   if (!journal::TunerClaim::is_held(run::journal_path(directory))) return;
-  throw UserError(fmt::format("{}: another krigtune tune is at work there", directory.string()),
+  throw UserError(fmt::format("{}: another krigtune tune is running there", directory.string()),
                   fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
 }
 
@@ -242,7 +234,7 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   if (!std::filesystem::exists(directory)) return;
   if (!std::filesystem::exists(run::session_path(directory)) &&
       !std::filesystem::exists(run::journal_path(directory))) {
-    throw UserError(fmt::format("--fresh: '{}' holds no run", directory.string()),
+    throw UserError(fmt::format("--fresh: '{}' is not a run directory", directory.string()),
                     "choose another directory with --out");
   }
   const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
@@ -254,7 +246,7 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   std::error_code error;
   std::filesystem::rename(plain, aside, error);
   if (error)
-    throw UserError(fmt::format("--fresh: cannot move '{}': {}", plain, error.message()), "mend its permissions");
+    throw UserError(fmt::format("--fresh: cannot move '{}': {}", plain, error.message()), "fix its permissions");
   log.progress("the older run is now in " + aside);
 }
 
@@ -427,14 +419,15 @@ Command tune_command() {
   return {"tune",
           "SESSION",
           "Finds the fastest configuration by running trials",
-          "Trial 0 is the session's baseline; every result is shown relative to it. The same command again goes\n"
-          "on where it stopped. Ctrl-C ends after the running trial, a second one ends that trial too.\n"
-          "Meanwhile krigtune watch DIR shows it in another shell, and ask and tell work beside it. DIR gets\n"
-          "trials.csv, best.json, ds_config_optimal.json and cmd_optimal.txt, rewritten after every trial.\n"
-          "With -- COMMAND... each trial is a launch of COMMAND, your script as you start it, with other\n"
-          "values. What it says itself is the baseline. A recipe knows what may vary (krigtune recipes), or\n"
-          "--vary says it and --metric which printed number counts. SESSION may be left out, or gives the rest:\n"
-          "budget, memory, cluster. With --deepspeed FILE -- COMMAND... each launch has another ds_config.json.",
+          "Trial 0 is the session's baseline, and results are shown relative to it. The same command "
+          "continues an interrupted session. Ctrl-C ends the session after the running trial, a second "
+          "Ctrl-C ends that trial too. krigtune watch DIR shows the session in another shell. "
+          "trials.csv, best.json and the other files of DIR are rewritten after every trial.\n\n"
+          "With -- COMMAND... each trial runs COMMAND, your own training script, with other values; the "
+          "values it has now are the baseline. Which parameters vary is known from the recipe of that "
+          "kind of job (krigtune recipes) or said by --vary, and --metric selects the printed number "
+          "that counts. SESSION may be left out, or adds the rest: budget, memory, cluster. With "
+          "--deepspeed FILE -- COMMAND... each trial has another ds_config.json.",
           declare_tune,
           tune,
           kDeepSpeedOption};

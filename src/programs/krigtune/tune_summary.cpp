@@ -86,7 +86,7 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
 
 std::string left_text(const session::Session& session, const run::RunResult& result) {
   if (!result.outlook) return "";
-  std::string text = report::bound_text(session.objective, *result.outlook);
+  std::string text = report::bound_text(*result.outlook);
   if (result.worth) text += "; " + worth_text(session, *result.worth);
   return text;
 }
@@ -289,13 +289,13 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
     explain_failure(run, context.log);
     if (result.reason == run::EndReason::kFailsAlike) {
       context.log.error("the last trials failed alike: " + result.detail);
-      context.log.progress("mend the job, and give the same command again; to run on all the same: " +
+      context.log.progress("fix the job, and give the same command again; to continue anyway: " +
                            conclusion.command_to_keep_going);
     }
     return ExitCode::kNoResult;
   }
   if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {
-    context.log.error(fmt::format("the best is {} trial {}, less than the {} asked for with --fail-if-slower-than",
+    context.log.error(fmt::format("the best is {} trial {}, less than the {} of --fail-if-slower-than",
                                   report::gain_text(run.best->gain), run.best->reference_trial,
                                   report::gain_text(*conclusion.slowest_gain)));
     return ExitCode::kNoResult;

@@ -100,7 +100,8 @@ std::string what_runs(const Watched& watched, const journal::Trial& trial) {
 
 void add_running(const Watched& watched, std::vector<std::string>& lines) {
   const std::vector<journal::Trial> pending = pending_trials(watched);
-  if (pending.empty()) lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tune is at work");
+  if (pending.empty())
+    lines.emplace_back(watched.tune_runs ? "running  none" : "running  none; no tuning run is active");
   for (std::size_t i = 0; i < std::min(pending.size(), kMostRunning); ++i) {
     const std::optional<double> seconds = running_s(watched, pending[i]);
     const std::string where = pending[i].where.empty() ? "" : fmt::format(" ({})", pending[i].where);
@@ -157,7 +158,7 @@ std::vector<std::string> panel_header(const Watched& watched) {
   add_best(watched, lines);
   lines.push_back("closed   " + report::text_of(report::counts_by_class(watched.history)));
   if (const auto outlook = report::last_outlook(watched.history)) {
-    lines.push_back("left     " + report::bound_text(watched.record.session.objective, *outlook));
+    lines.push_back("left     " + report::bound_text(*outlook));
   }
   add_running(watched, lines);
   if (const auto seconds = time_left(watched))
@@ -227,7 +228,7 @@ constexpr double kPeriodS = 1.0;
 constexpr double kSliceS = 0.1;  // how soon Ctrl-C is noticed
 
 void declare_watch(boost::program_options::options_description& options) {
-  options.add_options()("once", "show the state as it is and end");
+  options.add_options()("once", "show the current state and end");
 }
 
 TerminalSize size_of(const Console& console) {
@@ -292,7 +293,8 @@ bool wait(const Clock& clock, const std::atomic<bool>& stop) {
 std::string why_it_ends(const Watched& watched) {
   if (search::closed_trials(watched.history) >= watched.record.session.budget.trials)
     return "the budget of trials is spent";
-  if (!watched.tune_runs && pending_trials(watched).empty()) return "no tune is at work, and no trial waits";
+  if (!watched.tune_runs && pending_trials(watched).empty())
+    return "no tuning run is active, and no asked trial is open";
   return "";
 }
 
@@ -362,11 +364,11 @@ int watch(const Context& context) {
 Command watch_command() {
   return {"watch",
           "DIR",
-          "Shows a session as it goes, from another shell",
-          "On a terminal a panel that is rewritten in place, elsewhere a line for each trial that is closed\n"
-          "from now on, with what differs from the best (*). Ends when the budget of trials is spent, when no\n"
-          "tune is at work and no trial waits to be told, or with Ctrl-C. It only reads: any number may watch.\n"
-          "--json prints the state once.",
+          "Shows a running session from another shell",
+          "On a terminal it updates a panel in place; otherwise it prints one line for each trial that "
+          "is closed from now on, with its differences from the best (*). It ends when the budget is "
+          "spent, when no tuning run is active and no asked trial is open, or with Ctrl-C. It only "
+          "reads, so any number of processes may watch. --json prints the state once.",
           declare_watch,
           watch};
 }

@@ -1,0 +1,50 @@
+// krigtune help: what --help prints, under the name by which many look for it first.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "programs/krigtune/document.h"
+
+namespace krigtune::cli {
+namespace {
+
+void declare_help(boost::program_options::options_description& /*options*/) {}
+
+std::string help_text_for(const std::string& name) {
+  if (name.empty()) return general_help();
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (name == command.name) return help_of(command);
+    names.emplace_back(command.name);
+  }
+  throw UserError(fmt::format("help: unknown command '{}'", name), suggestion(name, names));
+}
+
+int help(const Context& context) {
+  const std::string text = help_text_for(context.arguments.operand());
+  if (!context.arguments.flag("json")) {
+    context.console.out << text;
+    return ExitCode::kDone;
+  }
+  Json json = new_document("help");
+  json["text"] = text;
+  print(context, json);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+Command help_command(const std::vector<Command>& others) {
+  Command command{"help",
+                  "[COMMAND]",
+                  "Documents krigtune, or one of its commands",
+                  "krigtune help COMMAND prints what krigtune COMMAND --help prints.",
+                  declare_help,
+                  help};
+  for (const Command& other : others) command.operand_words.emplace_back(other.name);
+  return command;
+}
+
+}  // namespace krigtune::cli
