@@ -16,8 +16,8 @@ namespace krigtune {
 /// have it, else Debian's.
 class PythonTest : public ::testing::Test {
  protected:
-  /// `mend`: how to get the module.
-  PythonTest(std::string module, std::string mend) : module_(std::move(module)), mend_(std::move(mend)) {}
+  /// `fix`: how to get the module.
+  PythonTest(std::string module, std::string fix) : module_(std::move(module)), mend_(std::move(fix)) {}
 
   void SetUp() override {
     if (python({"-c", "import " + module_}) == 0) return;

@@ -125,7 +125,7 @@ def run_case(bench, name, worse, configuration, network, expected):
         after_config = bench.config(session, advice["configuration"], key + ".after")
         after = []
         for _ in range(RUNS):
-            # What the machine has to mend is mended by leaving out what was made worse.
+            # What the machine has to fix is fixed by leaving out what was made worse.
             after.append(bench.once(after_config, mended_launch))
             before.append(bench.once(before_config, worse_launch))
         gain = fastest(before)["step_time_s"] / fastest(after)["step_time_s"]

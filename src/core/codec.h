@@ -89,7 +89,7 @@ struct Codec {
 
 /// `example` of what to write instead: "0.01 for 1 %".
 Codec<double> number(const NumberLimits& limits = {}, const std::string& example = "");
-/// Of a member that is optional: the same, with null in the mend.
+/// Of a member that is optional: the same, with null in the fix.
 Codec<double> number_or_null(const NumberLimits& limits);
 Codec<bool> boolean();
 Codec<std::string> text();
@@ -112,7 +112,7 @@ Codec<Integer> integer(const NumberLimits& limits = {}, const std::string& or_el
           },
           [](const Integer& value) { return Json(value); }};
 }
-/// Of a member that is optional: the same, with null in the mend.
+/// Of a member that is optional: the same, with null in the fix.
 template <class Integer = std::int64_t>
 Codec<Integer> integer_or_null(const NumberLimits& limits) {
   return integer<Integer>(limits, " or null");

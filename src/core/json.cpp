@@ -82,7 +82,7 @@ std::string mend_of(std::string_view text, std::size_t byte, const std::string& 
   if (says("object key")) return "write names in double quotes, and values after a colon";
   if (says("unexpected end of input")) return "close what is open";
   if (says("; expected end of input")) return "keep one { ... } in the file";
-  return "mend the syntax there";
+  return "fix the syntax there";
 }
 
 /// Follows the parser and refuses what it would take: keys that stand twice, of which it keeps the last, and nesting
@@ -132,7 +132,7 @@ class Watch {
   void open(bool is_array) {
     constexpr std::size_t kDeepest = 64;  // a session needs five
     if (levels_.size() >= kDeepest) {
-      throw UserError(fmt::format("{}: nested more than {} deep", source_, kDeepest), "mend its brackets");
+      throw UserError(fmt::format("{}: nested more than {} deep", source_, kDeepest), "fix its brackets");
     }
     levels_.push_back({is_array, 0, "", {}});
   }
@@ -145,7 +145,7 @@ class Watch {
     Level& level = levels_.back();
     level.last_key = name;
     if (level.keys.insert(name).second) return;
-    throw UserError(fmt::format("{}: {}: the key stands twice in one object", source_, pointer()), "keep one of them");
+    throw UserError(fmt::format("{}: {}: duplicate key", source_, pointer()), "keep one of them");
   }
 
   const std::string& source_;
@@ -159,7 +159,7 @@ Json parse_json(std::string_view text, const std::string& source) {
   const std::string plain = blank_out_extensions(text);
   if (plain.find_first_not_of(" \t\r\n", text.rfind(kByteOrderMark, 0) == 0 ? kByteOrderMark.size() : 0) ==
       std::string::npos) {
-    throw UserError(source + ": /: there is nothing in it", "write { ... }");
+    throw UserError(source + ": /: the file is empty", "write { ... }");
   }
   Watch watch(source);
   try {
@@ -170,7 +170,7 @@ Json parse_json(std::string_view text, const std::string& source) {
         mend_of(plain, error.byte, error.what()));
   } catch (const Json::out_of_range&) {
     throw UserError(fmt::format("{}: {}: the number is beyond all bounds", source, watch.pointer()),
-                    "write one that a double can hold");
+                    "write a number below 1.8e308");
   }
 }
 

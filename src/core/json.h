@@ -23,7 +23,7 @@ Json load_json(const std::filesystem::path& path);
 Json json_number(double value);
 
 /// Reads one JSON object of the user's and remembers which keys were asked for, so that `finish` can refuse the rest.
-/// Every error is a UserError that names the source, the JSON pointer and the mend. `value` must outlive it.
+/// Every error is a UserError that names the source, the JSON pointer and the fix. `value` must outlive it.
 class JsonObject {
  public:
   /// Throws unless `value` is an object. `pointer`: "" at the root, "/space/zero_stage" below.

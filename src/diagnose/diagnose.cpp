@@ -84,7 +84,7 @@ class Judge {
                                  [&](const Advice& other) { return other.speedup < advice.speedup; });
     verdict.advice.insert(at, std::move(advice));
   }
-  Advice mended(const std::string& machine, const Prediction& predicted) const {
+  Advice fixed(const std::string& machine, const Prediction& predicted) const {
     Advice advice;
     advice.machine = machine;
     advice.configuration = configuration_;
@@ -197,7 +197,7 @@ void Judge::look_at_stragglers() {
       fmt::format("the slowest rank computes for {} a step, the median one for {}: the others wait",
                   duration_text(*seen_->slowest_rank_kernels_s), duration_text(*seen_->median_rank_kernels_s));
   Advice advice =
-      mended("the slow rank as fast as the median one (its clocks, its other processes, its host)", present_);
+      fixed("the slow rank as fast as the median one (its clocks, its other processes, its host)", present_);
   advice.speedup = seen_->step_time_s / (seen_->step_time_s - lost_s);
   advice.predicted.cost.step_time_s = seen_->step_time_s - lost_s;
   put_first(verdict, std::move(advice));
@@ -221,8 +221,8 @@ void Judge::look_at_the_device() {
     verdict.sentence +=
         fmt::format("; matrix products {:.2g} times, memory-bound ones {:.2g} times", factors.products, factors.memory);
   }
-  put_first(verdict, mended("the device at its stated speed (clocks, power limit, temperature, other processes on it)",
-                            *stated));
+  put_first(verdict,
+            fixed("the device at its stated speed (clocks, power limit, temperature, other processes on it)", *stated));
 }
 
 void Judge::look_at_the_input() {
@@ -233,7 +233,7 @@ void Judge::look_at_the_input() {
   Verdict& verdict = add(Limit::kInput, share, share, thresholds_.share, "time between steps / time from step to step");
   verdict.sentence = fmt::format("{} pass between two steps of {}: the next batch is not there",
                                  duration_text(*seen_->data_loading_s), duration_text(seen_->step_time_s));
-  Advice advice = mended("batches that are loaded beside the steps (more workers, prefetching)", present_);
+  Advice advice = fixed("batches that are loaded beside the steps (more workers, prefetching)", present_);
   advice.speedup = all_s / seen_->step_time_s;
   put_first(verdict, std::move(advice));
 }
@@ -332,7 +332,7 @@ void Judge::look_at_data_communication(double exposed_s) {
     verdict.threshold = thresholds_.slow_network;
     verdict.quantity = "collectives as measured / collectives as stated";
     if (const std::optional<Prediction> stated = model_.with(configuration_, factors)) {
-      put_first(verdict, mended("the network at the speed that the session states", *stated));
+      put_first(verdict, fixed("the network at the speed that the session states", *stated));
     }
   }
   verdict.sentence =

@@ -67,7 +67,7 @@ struct Change {
 
 /// Something that the models say helps.
 struct Advice {
-  std::vector<Change> changes;         ///< empty: the machine has to be mended, and nothing else changes
+  std::vector<Change> changes;         ///< empty: the machine has to be fixed, and nothing else changes
   std::string machine;                 ///< what of the machine, then
   space::Configuration configuration;  ///< with the changes
   Prediction predicted;

@@ -146,7 +146,7 @@ TraceFile read_trace(const std::filesystem::path& path) {
                     reader.found_events() ? hint : "a trace is a JSON file with \"traceEvents\"");
   }
   if (!reader.found_events()) {
-    throw UserError(fmt::format("{}: it holds no \"traceEvents\"", name),
+    throw UserError(fmt::format("{}: it has no \"traceEvents\"", name),
                     "a trace is what torch.profiler's export_chrome_trace or krigtune-bench --trace writes");
   }
   TraceFile trace = reader.take_trace();

@@ -39,7 +39,7 @@ struct Submission {
   enum class Answer { kAccepted, kRefused, kLater };
   Answer answer = Answer::kRefused;
   std::string id;    ///< kAccepted
-  std::string text;  ///< otherwise: the reason, quoted, and the mend
+  std::string text;  ///< otherwise: the reason, quoted, and the fix
 };
 
 /// A scheduler's commands: Slurm's, or templates of the user's. Thread-safe.
@@ -61,7 +61,7 @@ class BatchSystem {
   virtual bool take_back(const std::string& id) = 0;
   /// All jobs of that name, for a trial that is begun anew.
   virtual void cancel_named(const std::string& name) = 0;
-  /// "" where such a trial can be run here, or this cannot be said; otherwise why not, and the mend.
+  /// "" where such a trial can be run here, or this cannot be said; otherwise why not, and the fix.
   virtual std::string objection(const trial::TrialNeeds& needs, double time_limit_s) = 0;
   /// Words before the program's own in the job script that start it on all nodes of the job; empty: it is started once,
   /// on the first node.

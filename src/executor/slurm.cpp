@@ -63,7 +63,7 @@ int ranks_per_node(const trial::TrialNeeds& needs) {
 std::string program_name(const std::string& word) { return std::filesystem::path(word).filename().string(); }
 
 std::string refused_text(const Refusal& refusal) {
-  return fmt::format("sbatch refused the job: {}{}{}", refusal.reason, refusal.mend.empty() ? "" : "; ", refusal.mend);
+  return fmt::format("sbatch refused the job: {}{}{}", refusal.reason, refusal.fix.empty() ? "" : "; ", refusal.fix);
 }
 
 Block<SlurmSpec> slurm_block(const std::filesystem::path& /*base_dir*/) {
@@ -253,7 +253,7 @@ std::string SlurmSystem::objection(const trial::TrialNeeds& needs, double time_l
   if (end.exit_code == 0 || end.timed_out) return "";
   // What is merely busy, or words that are not known: the job itself will show.
   const Refusal refusal = explain_refusal(end.err);
-  return refusal.passes || refusal.mend.empty() ? "" : refused_text(refusal);
+  return refusal.passes || refusal.fix.empty() ? "" : refused_text(refusal);
 }
 
 std::vector<std::string> SlurmSystem::launcher(const std::vector<std::string>& argv,

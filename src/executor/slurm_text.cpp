@@ -63,7 +63,7 @@ constexpr std::array kStateWords = {
     StateWord{"REVOKED", Phase::kEnded, End::kOther},
 };
 
-// Reasons that no waiting mends. Whatever ends in PerJobLimit is about this job alone (AssocMaxNodePerJobLimit,
+// Reasons that no waiting fixes. Whatever ends in PerJobLimit is about this job alone (AssocMaxNodePerJobLimit,
 // QOSMaxWallDurationPerJobLimit, ...).
 bool lasts(std::string_view reason) {
   constexpr std::array<std::string_view, 9> kLasting = {
@@ -79,7 +79,7 @@ bool lasts(std::string_view reason) {
 
 struct KnownRefusal {
   std::string_view text;
-  std::string_view mend;
+  std::string_view fix;
   bool passes = false;
 };
 // Words of slurm_strerror and of sbatch itself (src/common/slurm_errno.c, 22.05 to 24.05). The first that fits counts.
@@ -112,8 +112,8 @@ constexpr std::array kRefusals = {
     KnownRefusal{"ode configuration is not available",
                  "no node has what the trial asks for: compare its ranks and GPUs a node, \"gres\" and \"constraint\" "
                  "with `sinfo -N -o '%N %c %G %f'`"},
-    KnownRefusal{"unrecognized option", "mend \"sbatch\": {\"extra\": [...]}"},
-    KnownRefusal{"invalid option", "mend \"sbatch\": {\"extra\": [...]}"},
+    KnownRefusal{"unrecognized option", "fix \"sbatch\": {\"extra\": [...]}"},
+    KnownRefusal{"invalid option", "fix \"sbatch\": {\"extra\": [...]}"},
 };
 
 }  // namespace
@@ -267,7 +267,7 @@ Refusal explain_refusal(std::string_view standard_error) {
     return standard_error.find(other.text) != std::string_view::npos;
   });
   if (known == kRefusals.end()) return refusal;
-  refusal.mend = std::string(known->mend);
+  refusal.fix = std::string(known->fix);
   refusal.passes = known->passes;
   return refusal;
 }

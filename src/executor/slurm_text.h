@@ -31,10 +31,10 @@ std::vector<std::string> expand_hosts(std::string_view list);
 /// "16(x3),8" -> 16, 16, 16, 8: SLURM_JOB_CPUS_PER_NODE and the like.
 std::vector<int> expand_counts(std::string_view text);
 
-/// Why sbatch refused, for the user: its own words, and how to mend it.
+/// Why sbatch refused, for the user: its own words, and how to fix it.
 struct Refusal {
   std::string reason;  ///< quoted, without "sbatch: error:"
-  std::string mend;    ///< "" where nothing is known of it
+  std::string fix;     ///< "" where nothing is known of it
   /// It will do later: the controller does not answer, or too many jobs wait.
   bool passes = false;
 };

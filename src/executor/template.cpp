@@ -21,7 +21,7 @@ namespace {
 constexpr double kTemplateAnswerS = 60.0;
 
 Block<TemplateSpec> states_block() {
-  Block<TemplateSpec> block("Words of the scheduler for a job's state; one that stands nowhere counts as running");
+  Block<TemplateSpec> block("Words of the scheduler for a job's state; a word that is not listed counts as running");
   block.key("pending", &TemplateSpec::pending, texts(), "it waits");
   block.key("held", &TemplateSpec::held, texts(), "it waits for what does not come by itself");
   block.key("running", &TemplateSpec::running, texts(), "it runs");
@@ -38,7 +38,7 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
       object.fail(key, "a regular expression with one group was expected",
                   "write for example \"job_state = (\\\\S+)\"");
   } catch (const std::regex_error& error) {
-    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "mend it (ECMAScript)");
+    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "fix it (ECMAScript)");
   }
 }
 
@@ -58,7 +58,7 @@ class TemplateSystem final : public BatchSystem {
     if (end.timed_out) return {Submission::Answer::kLater, "", fmt::format("{} does not answer", spec_.submit.front())};
     if (!end.ok()) {
       return {Submission::Answer::kRefused, "",
-              fmt::format("{} refused the job: {}; mend \"submit\" of the executor, or ask for less",
+              fmt::format("{} refused the job: {}; fix \"submit\" of the executor, or ask for less",
                           spec_.submit.front(), end.complaint())};
     }
     const std::string id = first_group(end.out, spec_.id);

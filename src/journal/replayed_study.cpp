@@ -279,7 +279,7 @@ void ReplayedStudy::apply_to_trial(JournalOperation operation, std::size_t trial
 void ReplayedStudy::create_study(const Json& log) {
   const auto name = log.at("study_name").get<std::string>();
   if (next_study_ == 0 && !has_any_name_ && name != kStudyName) {
-    fail(fmt::format("holds the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
+    fail(fmt::format("has the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
   }
   for (const auto& [id, other] : studies_) {
     if (other == name) return;  // as in Optuna: who creates it again uses it

@@ -23,7 +23,7 @@ std::string changes_page(const ChangesPage& page, const session::Objective& obje
     text += fmt::format("| {} | {} | {} | {} |\n", change.place, change.before, change.after, change.gain);
   }
   text +=
-      "\nA gain is that of the best over itself with this one change taken back, by the model of all trials, with its "
+      "\nA gain is the speedup lost if this one change is reverted, by the model of all trials, with its "
       "95 % interval.\nChanges work on each other: single gains need not multiply to the whole.\n";
   return text + notes;
 }

@@ -61,7 +61,7 @@ std::string memory_advice(const session::Session& session) {
     }
   }
   if (ways.empty()) ways.emplace_back("configurations that need less memory");
-  std::string text = "let the space hold " + listed(ways);
+  std::string text = "let the space contain " + listed(ways);
   if (!session.cluster.is_local()) return text + ", or use more GPUs";
   return text + (session.usable_per_rank ? ", or raise the memory limit (/memory/limit_gib)" : "");
 }

@@ -7,20 +7,17 @@
 namespace krigtune::report {
 namespace {
 
-// Beyond, a bound tells no more than that little is known.
+// A larger bound says no more than that little is known.
 constexpr double kTellingBound = 1.0;
 
 }  // namespace
 
-std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook) {
-  const char* better = is_speed(objective) ? "faster" : "better";
-  const std::string sure = fmt::format("{:g} % sure", 100.0 * outlook.confidence);
-  if (outlook.regret_bound > kTellingBound) {
-    return fmt::format("too little is known to say what is left ({})", sure);
-  }
-  if (outlook.regret_bound == 0.0) return fmt::format("nothing left is likely to be {} ({})", better, sure);
-  return fmt::format("nothing left is likely to be more than {} {} ({})", percent_text(outlook.regret_bound), better,
-                     sure);
+std::string bound_text(const journal::Outlook& outlook) {
+  if (outlook.regret_bound > kTellingBound) return "not enough trials yet to bound the remaining gain";
+  const std::string gain = outlook.regret_bound == 0.0
+                               ? "no gain remains"
+                               : "the remaining gain is at most " + percent_text(outlook.regret_bound);
+  return fmt::format("{} ({:g} % confidence)", gain, 100.0 * outlook.confidence);
 }
 
 std::optional<journal::Outlook> last_outlook(const search::History& history) {

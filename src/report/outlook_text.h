@@ -7,8 +7,8 @@
 
 namespace krigtune::report {
 
-/// "nothing left is likely to be more than 0.8 % faster (95 % sure)".
-std::string bound_text(const session::Objective& objective, const journal::Outlook& outlook);
+/// "the remaining gain is at most 0.8 % (95 % confidence)".
+std::string bound_text(const journal::Outlook& outlook);
 
 /// What was expected when the last trial was asked that had an outlook.
 std::optional<journal::Outlook> last_outlook(const search::History& history);

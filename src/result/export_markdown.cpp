@@ -42,7 +42,7 @@ std::string headline(const report::RunView& run) {
   const search::Recommendation& best = *run.best;
   const session::Objective& objective = run.session.objective;
   if (!is_recommended(run)) {
-    return fmt::format("Configuration of trial {} of {}, as it was asked for.\n", best.trial, code(run.name));
+    return fmt::format("Configuration of trial {} of {}, as it was proposed.\n", best.trial, code(run.name));
   }
   std::string text = fmt::format("**{} {}**, {} ({}) as measured", report::gain_text(best.gain), own_words(run),
                                  report::named_value_text(run.session, best.value),

@@ -168,8 +168,8 @@ report::Table trial_table(const report::RunView& run) {
 std::string reference_note(const session::Session& session, const search::History& history) {
   const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
   if (!reference || reference->proposal.strategy == search::kBaselineStrategy) return "";
-  return fmt::format("gains are relative to trial {}, the first that is ok: {}", reference->number,
-                     session.baseline ? "the baseline is not" : "the session has no baseline");
+  return fmt::format("{}; gains are relative to trial {}, the first that succeeded",
+                     session.baseline ? "the baseline failed" : "the session has no baseline", reference->number);
 }
 
 std::optional<RunnerUp> runner_up(const report::RunView& run) {

@@ -93,7 +93,8 @@ journal::Trial tell_by_hand(const session::Session& session, const std::filesyst
                             const trial::Outcome& outcome, const Clock& clock) {
   check_value(session, outcome);
   if (!std::filesystem::exists(journal_path(directory))) {
-    throw UserError(fmt::format("{}: holds no run", directory.string()), "name a directory that krigtune ask made");
+    throw UserError(fmt::format("{}: is not a run directory", directory.string()),
+                    "name a directory that krigtune ask made");
   }
   journal::Journal journal = open_journal(session, directory);
   check_open(journal.trials(), trial, directory);

@@ -103,7 +103,7 @@ Json parsed_json(const std::string& document) {
 
 TextNode read_json(const std::string& document) {
   const Json json = parsed_json(document);
-  if (!json.is_structured()) throw UserError("it holds no object", "name a file of {...}");
+  if (!json.is_structured()) throw UserError("it is not a JSON object", "name a file of {...}");
   return JsonWalk(document).value();
 }
 

@@ -232,7 +232,7 @@ TextNode read_yaml(const std::string& document) {
     root.kind = "null";
     if (!documents.empty()) root = YamlWalk(document).document(documents.front());
     if (root.is == TextNode::Is::kValue && root.kind != "null") {
-      throw UserError("YAML that is none: it holds a single text", "name a file of keys and values");
+      throw UserError("not YAML with keys: it is a single text", "name a file of keys and values");
     }
     return root;
   } catch (const YAML::Exception& error) {

@@ -201,11 +201,10 @@ void check_known_contents(JsonObject& block, CommandSpec& /*spec*/) {
 
 void add_job_files(Block<CommandSpec>& block, const std::filesystem::path& base_dir) {
   const Json words = schema::list(schema::text());
-  block.custom(
-      "flags", schema::map(schema::either({words, schema::map(words)})),
-      "parameter -> value -> words that stand where argv has the word {flags}, or at its end; a list: for every "
-      "value, none where the parameter does not exist",
-      read_flags, flags_json);
+  block.custom("flags", schema::map(schema::either({words, schema::map(words)})),
+               "parameter -> value -> words that replace the word {flags} of argv, or at its end; a list: for every "
+               "value, none where the parameter does not exist",
+               read_flags, flags_json);
   block.custom(
       "templates", schema::map(schema::text()),
       "name in the trial's directory ({dir}/name) -> file with placeholders, relative to the session",

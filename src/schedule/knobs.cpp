@@ -99,7 +99,7 @@ class KnobReader {
 
   void refuse_kind(const char* name, const char* expected) {
     refuse(fmt::format("'{}' is {}, where {} was expected", name, space::to_string(value_of(name)), expected),
-           "mend its value");
+           "fix its value");
   }
 
   // `low` where the value is none.

@@ -107,7 +107,7 @@ struct Session {
   std::optional<Bytes> usable_per_rank;              ///< set where memory is predicted: the limit without its reserve
 };
 
-/// Throws UserError: what is wrong, file and JSON pointer, the mend.
+/// Throws UserError: what is wrong, file and JSON pointer, the fix.
 Session load_session(const std::filesystem::path& file);
 /// The same from JSON. `source` names it in errors, relative paths in it are relative to `base_dir`.
 Session read_session(const nlohmann::ordered_json& json, const std::string& source,

@@ -132,7 +132,7 @@ void set_default_baseline(Session& session, const JsonObject& root) {
   if (exclusion != space::Exclusion::kNone) {
     reason = space::to_string(exclusion);
   } else if (!keeps_constraints(session.space, point)) {
-    reason = "a constraint does not hold";
+    reason = "it violates a constraint";
   } else if (session.usable_per_rank) {
     const bool fits = at_key(root, "workload", [&] {
       if (runner::traits_of(session.runner).only_what_is_modelled) check_modelled(session, *session.workload, point);

@@ -77,7 +77,7 @@ are allowed. Only `space` must be there. `krigtune init` writes one for this mac
 (`"$schema": "session.schema.json"`).
 
 An unknown key, a wrong type, a range without values, constraints that nothing meets: whatever is wrong is said in one line
-with the file, the place as a JSON pointer and the mend, with exit code 2, before anything is written or started.
+with the file, the place as a JSON pointer and the fix, with exit code 2, before anything is written or started.
 
 ## What goes before what
 
@@ -103,7 +103,7 @@ names, numbers (1, 2.5, 1e6), true, false, 'text'
 ```
 
 A constraint that uses a parameter which does not exist in a configuration (its `when` does not hold) does not apply to it.
-A division by zero, and a text compared with a number, hold not.
+Division by zero and comparing a text with a number evaluate to false.
 
 | fact | is |
 |---|---|

@@ -22,7 +22,7 @@ std::optional<double> parse_number(const std::string& text) {
 }
 
 [[noreturn]] void refuse_kind(const std::string& name, const Value& value, const std::string& expected) {
-  throw UserError(fmt::format("'{}' is {}, where {} was expected", name, to_string(value), expected), "mend its value");
+  throw UserError(fmt::format("'{}' is {}, where {} was expected", name, to_string(value), expected), "fix its value");
 }
 
 }  // namespace

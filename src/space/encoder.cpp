@@ -170,7 +170,7 @@ Configuration Encoder::nearest_configuration(const EncodedPoint& point) const {
     }
     return true;
   });
-  if (best.empty()) throw UserError("the space holds no configuration", "widen its lists or loosen the constraints");
+  if (best.empty()) throw UserError("the space has no configuration", "widen its lists or loosen the constraints");
   return best;
 }
 

@@ -25,7 +25,7 @@ class Expression {
   /// nullptr: not known.
   using Lookup = std::function<const Value*(std::string_view name)>;
 
-  /// Throws UserError: "at character 15: ..." with the mend. It must be a condition, no bare number.
+  /// Throws UserError: "at character 15: ..." with the fix. It must be a condition, no bare number.
   static Expression parse(const std::string& text);
   /// The same for a value: a number, a truth or a text.
   static Expression parse_value(const std::string& text);

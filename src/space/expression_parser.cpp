@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 17> kSymbols = {"==", "!=", "<=", ">=", "
 
 struct Foreign {
   std::string_view written;
-  std::string_view mend;
+  std::string_view fix;
 };
 // What other languages write; longer ones first.
 constexpr std::array kForeignSymbols = {
@@ -124,7 +124,7 @@ Token Tokens::name() const {
   while (end_ + length < text_.size() && goes_on_name(text_[end_ + length])) ++length;
   const std::string_view name = text_.substr(end_, length);
   for (const Foreign& word : kForeignWords) {
-    if (name == word.written) fail_at(end_, fmt::format("unknown operator '{}'", name), std::string(word.mend));
+    if (name == word.written) fail_at(end_, fmt::format("unknown operator '{}'", name), std::string(word.fix));
   }
   return {Token::Is::kName, name, 0.0, end_};
 }
@@ -135,7 +135,7 @@ Token Tokens::symbol() const {
     const bool is_ours = rest.substr(0, 2) == "&&" || rest.substr(0, 2) == "||";
     const bool is_equal = rest.substr(0, 2) == "==" && rest.substr(0, 3) != "===";
     if (is_ours || is_equal || rest.substr(0, foreign.written.size()) != foreign.written) continue;
-    fail_at(end_, fmt::format("unknown operator '{}'", foreign.written), std::string(foreign.mend));
+    fail_at(end_, fmt::format("unknown operator '{}'", foreign.written), std::string(foreign.fix));
   }
   for (const std::string_view symbol : kSymbols) {
     if (rest.substr(0, symbol.size()) == symbol) return {Token::Is::kSymbol, rest.substr(0, symbol.size()), 0.0, end_};
@@ -324,7 +324,7 @@ class Parser {
 Expression Expression::parse(const std::string& text) {
   if (text.size() > kMostCharacters) {
     fail_at(kMostCharacters, fmt::format("the condition is longer than {} characters", kMostCharacters),
-            "split it: all of the constraints must hold");
+            "split it: all constraints must be true");
   }
   Expression expression;
   expression.text_ = text;

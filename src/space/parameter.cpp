@@ -41,11 +41,11 @@ void read_list(const Json& list, const std::string& where, Parameter& parameter)
     const std::string same = is_number(value) ? fmt::format("{}", as_number(value) + 0.0)
                                               : fmt::format("{}: {}", value.index(), to_string(value));
     if (!seen.insert(same).second) {
-      throw UserError(fmt::format("{}: {} stands twice in the list", item_where, to_string(value)), "keep one of them");
+      throw UserError(fmt::format("{}: duplicate value {}", item_where, to_string(value)), "keep one of them");
     }
     if (!parameter.values.empty() && kind_of(parameter.values.front()) != kind_of(value)) {
       throw UserError(fmt::format("{}: {} is of another kind than {}", item_where, item.dump(), list.front().dump()),
-                      "a list holds numbers only, texts only, or true and false");
+                      "write only numbers, only texts, or true and false");
     }
     parameter.values.push_back(value);
   }
@@ -71,7 +71,8 @@ Codec<Expression> condition() {
           [](const Expression& expression) { return Json(expression.text()); }};
 }
 
-constexpr const char* kWhenMeans = "a condition over other parameters and facts: it exists only where this holds";
+constexpr const char* kWhenMeans =
+    "a condition over other parameters and facts: the parameter exists only where this is true";
 
 // {"values": [...], "scale": "log"}: with a scale a list of numbers in ascending order, on the axis of a range.
 struct WrittenList {
@@ -184,7 +185,7 @@ void check_steps(const JsonObject& object, const WrittenRange& range) {
   }
   const std::int64_t fewest = same_value(range.min, range.max) ? 1 : 2;
   if (range.steps && *range.steps < fewest) {
-    object.fail("steps", fmt::format("{} steps cannot hold both ends", *range.steps), "write 2 or more");
+    object.fail("steps", fmt::format("{} steps cannot include both ends", *range.steps), "write 2 or more");
   }
   if (range.scale == WrittenScale::kLog2 || (range.real && !range.steps)) return;
   const double count =

@@ -29,7 +29,8 @@ struct Parameter {
   Scale scale = Scale::kRank;                     ///< ignored for a categorical one
   bool categorical = false;                       ///< text values: no order, compared by equality
   std::optional<RealRange> range = std::nullopt;  ///< continuous: "type": "real" without "steps"; scale kLinear or kLog
-  std::optional<Expression> when = std::nullopt;  ///< it exists only where this holds: elsewhere configurations lack it
+  std::optional<Expression> when =
+      std::nullopt;  ///< the parameter exists only where this is true: elsewhere configurations lack it
 
   bool continuous() const { return range.has_value(); }
   /// Position of the value in the list, or -1.

@@ -95,10 +95,10 @@ Space::Space(std::vector<Parameter> parameters, JobFacts facts, std::vector<Expr
     check_parameter(parameter, facts_);
     if (names.insert(parameter.name).second) continue;
     if (facts_.fixed.has(parameter.name)) {
-      throw UserError(fmt::format("the parameter '{}' is fixed and stands in the space as well", parameter.name),
+      throw UserError(fmt::format("the parameter '{}' is fixed, and in the space as well", parameter.name),
                       "keep one of them");
     }
-    throw UserError(fmt::format("the parameter '{}' stands twice in the space", parameter.name), "keep one of them");
+    throw UserError(fmt::format("duplicate parameter '{}' in the space", parameter.name), "keep one of them");
   }
   lattice_ = std::make_shared<const Lattice>(with_fixed_, facts_, constraints_);
 }
@@ -295,7 +295,7 @@ Configuration Space::sample(Rng& rng) const {
     throw UserError("no configuration of the space was found: its constraints leave next to nothing",
                     "loosen the constraints on real ranges");
   }
-  throw UserError("the space holds no configuration",
+  throw UserError("the space has no configuration",
                   "widen its lists or loosen the constraints and the batch size; `krigtune plan` counts the reasons");
 }
 

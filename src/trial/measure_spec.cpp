@@ -79,7 +79,7 @@ std::optional<PatternTrouble> trouble_with(const std::string& pattern, bool need
   if (pattern.size() > kLongestMeasurePattern) {
     return PatternTrouble{"is too long", fmt::format("give {} characters at most", kLongestMeasurePattern)};
   }
-  if (pattern.find('\0') != std::string::npos) return PatternTrouble{"holds a zero byte", "remove it"};
+  if (pattern.find('\0') != std::string::npos) return PatternTrouble{"contains a zero byte", "remove it"};
   try {
     const MeasurePattern compiled(pattern);
     if (!needs_group || compiled.groups() == 1) return std::nullopt;
@@ -101,7 +101,7 @@ void read_how(JsonObject& object, Measure& measure, MeasureHow how) {
   const std::string key = word_of(how);
   if (object.find(key) == nullptr) return;
   if (!measure.pattern.empty()) {
-    object.fail(key, fmt::format("stands beside '{}'", word_of(measure.how)), "keep one of the two");
+    object.fail(key, fmt::format("cannot be combined with '{}'", word_of(measure.how)), "keep one of the two");
   }
   measure.how = how;
   measure.pattern = object.text(key, "");

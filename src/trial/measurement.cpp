@@ -26,19 +26,19 @@ std::string quoted(const std::string& line) { return printable(line).substr(0, k
 
 // Python's json writes NaN and Infinity, which are no JSON.
 std::string with_odd_numbers_as_texts(const std::string& text) {
-  std::string mended;
+  std::string fixed;
   bool in_text = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '"' && (at == 0 || text[at - 1] != '\\')) in_text = !in_text;
     const auto take = [&](std::string_view word) {
       if (in_text || text.compare(at, word.size(), word) != 0) return false;
-      mended += fmt::format("\"{}\"", word);
+      fixed += fmt::format("\"{}\"", word);
       at += word.size() - 1;
       return true;
     };
-    if (!take("NaN") && !take("-Infinity") && !take("Infinity")) mended += text[at];
+    if (!take("NaN") && !take("-Infinity") && !take("Infinity")) fixed += text[at];
   }
-  return mended;
+  return fixed;
 }
 
 Json object_of(const std::string& line) {

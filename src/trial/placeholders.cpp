@@ -237,10 +237,10 @@ class PlaceholderText::Parser {
 
   void refuse_unknown(const std::string& name) const {
     if (find_name(known_, name) != nullptr) return;
-    const std::string mend = mend_of(name, known_);
-    const std::string separator = mend.empty() ? "a" : mend.back() == '?' ? " A" : ". A";
+    const std::string fix = mend_of(name, known_);
+    const std::string separator = fix.empty() ? "a" : fix.back() == '?' ? " A" : ". A";
     throw UserError(where() + fmt::format("'{{{}}}' is no placeholder", name),
-                    fmt::format("{}{} brace of its own is written '{{{{'", mend, separator));
+                    fmt::format("{}{} brace of its own is written '{{{{'", fix, separator));
   }
 
   space::Kind kind_of(const Placeholder& placeholder) const {
@@ -410,7 +410,7 @@ std::int64_t free_port() {
   auto* plain = reinterpret_cast<sockaddr*>(&address);
   const bool found = socket >= 0 && ::bind(socket, plain, size) == 0 && ::getsockname(socket, plain, &size) == 0;
   if (socket >= 0) ::close(socket);
-  if (!found) throw EnvironmentError("no TCP port is free on this machine", "end programs that hold them");
+  if (!found) throw EnvironmentError("no TCP port is free on this machine", "end programs that use them");
   return ntohs(address.sin_port);
 }
 

@@ -32,7 +32,7 @@ using KnownNames = std::vector<KnownName>;
 class PlaceholderText {
  public:
   PlaceholderText() = default;
-  /// Throws UserError with the place and the mend: a name that is not known, an expression that is none although it has
+  /// Throws UserError with the place and the fix: a name that is not known, an expression that is none although it has
   /// a known name, a format that its value cannot have.
   PlaceholderText(const std::string& text, const KnownNames& known);
 

@@ -31,7 +31,7 @@ void refuse_missing_program(const std::string& name, const std::filesystem::path
   throw EnvironmentError(
       path ? fmt::format("the program '{}' is not there, seen from '{}'", name, working_directory.string())
            : fmt::format("the program '{}' is not on PATH", name),
-      path ? "mend 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
+      path ? "fix 'argv' or 'cwd' of the runner, or make it executable" : "install it, or write its path in 'argv'");
 }
 
 namespace {
@@ -60,7 +60,7 @@ void refuse_missing_script(const std::vector<std::string>& argv, const std::file
   std::error_code error;
   if (script == argv.end() || std::filesystem::exists(working_directory / *script, error)) return;
   throw UserError(fmt::format("the script '{}' is not there, seen from '{}'", *script, working_directory.string()),
-                  "mend the command, or start krigtune where the command works");
+                  "fix the command, or start krigtune where the command works");
 }
 
 std::optional<std::int64_t> oom_kills_in(const std::string& vmstat) {
@@ -83,7 +83,7 @@ std::optional<std::int64_t> oom_kills_now() {
 }
 
 void refuse_zero_byte(const JsonObject& block, const std::string& key, const std::string& text) {
-  if (text.find('\0') != std::string::npos) block.fail(key, "holds a zero byte", "remove it");
+  if (text.find('\0') != std::string::npos) block.fail(key, "contains a zero byte", "remove it");
 }
 
 namespace {

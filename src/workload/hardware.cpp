@@ -512,7 +512,7 @@ Json hardware_schema() {
   return schema::either(
       {schema::text("the file"),
        schema::object(
-           "GPUs and links by their ids, which may be named wherever known ones may",
+           "GPUs and links by their ids, which can be used like the known ones",
            {{"gpus", schema::map(device_block().schema(), "by id")},
             {"links", schema::map(link_block().schema(), "by id")},
             {"local", schema::list(Json{{"type", "object"}},

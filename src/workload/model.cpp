@@ -50,11 +50,11 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
 void check_model(const JsonObject& object, const ModelSpec& model) {
   if (model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is no multiple of {} heads", model.hidden, model.heads),
-                "mend one of them");
+                "fix one of them");
   }
   if (model.heads % model.kv_heads != 0) {
     object.fail("kv_heads", fmt::format("{} heads are no multiple of {} kv_heads", model.heads, model.kv_heads),
-                "mend one of them");
+                "fix one of them");
   }
 }
 

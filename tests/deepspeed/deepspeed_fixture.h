@@ -19,16 +19,16 @@ constexpr std::int64_t operator""_n(unsigned long long number) { return static_c
 struct Refused {
   const char* text;
   const char* place;
-  const char* mend;
+  const char* fix;
 };
 
-/// Each is refused in one line that names the file, the place in it and the mend.
+/// Each is refused in one line that names the file, the place in it and the fix.
 inline void expect_refused(const std::vector<Refused>& cases, std::string (*error)(const std::string&)) {
   for (const Refused& one : cases) {
     const std::string line = error(one.text);
     EXPECT_NE(line.find(kSource), std::string::npos) << one.text << " -> " << line;
     EXPECT_NE(line.find(one.place), std::string::npos) << one.text << " -> " << line;
-    EXPECT_NE(line.find(one.mend), std::string::npos) << one.text << " -> " << line;
+    EXPECT_NE(line.find(one.fix), std::string::npos) << one.text << " -> " << line;
     EXPECT_EQ(line.find('\n'), std::string::npos);
   }
 }

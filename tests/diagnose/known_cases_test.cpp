@@ -122,18 +122,18 @@ session::Session session_of(const KnownCase& known) {
 /// The machine as it is.
 class Truth {
  public:
-  Truth(const session::Session& session, const KnownCase& known, std::int64_t seed, bool mended) : session_(session) {
+  Truth(const session::Session& session, const KnownCase& known, std::int64_t seed, bool fixed) : session_(session) {
     runner::SimulateSpec spec;
     spec.systematic_error = 0.08;
     spec.noise = 0.01;
     spec.seed = seed;
     spec.unforeseen_fraction = spec.crash_probability = spec.straggler_probability = 0.0;
-    if (known.straggler_slowdown > 1.0 && !mended) {
+    if (known.straggler_slowdown > 1.0 && !fixed) {
       spec.straggler_probability = 0.9;
       spec.straggler_slowdown = known.straggler_slowdown;
     }
     workload::ClusterSpec cluster = session.cluster;
-    if (known.true_cluster != nullptr && !mended) {
+    if (known.true_cluster != nullptr && !fixed) {
       cluster = workload::read_cluster(parse_json(known.true_cluster, known.name), known.name, "/cluster");
     }
     runner_ = runner::make_simulate_runner({*session.workload, cluster, session.memory, session.space, spec});

@@ -102,13 +102,13 @@ TEST(SlurmText, ExplainsWhatSbatchRefuses) {
       "sbatch: error: invalid partition specified: nosuch\n"
       "sbatch: error: Batch job submission failed: Invalid partition name specified\n");
   EXPECT_THAT(partition.reason, HasSubstr("invalid partition specified: nosuch; Batch job submission failed"));
-  EXPECT_THAT(partition.mend, HasSubstr("sinfo -o %P"));
+  EXPECT_THAT(partition.fix, HasSubstr("sinfo -o %P"));
   EXPECT_FALSE(partition.passes);
-  EXPECT_THAT(executor::explain_refusal("allocation failure: Requested node configuration is not available").mend,
+  EXPECT_THAT(executor::explain_refusal("allocation failure: Requested node configuration is not available").fix,
               HasSubstr("sinfo -N"));
   EXPECT_THAT(executor::explain_refusal("allocation failure: Requested time limit is invalid (missing or exceeds some "
                                         "limit)")
-                  .mend,
+                  .fix,
               HasSubstr("\"time\""));
   const executor::Refusal full = executor::explain_refusal(
       "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "

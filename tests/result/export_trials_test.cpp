@@ -162,7 +162,7 @@ TEST(MarkdownExport, OfATrialThatWasAskedForListsItsSettings) {
   asked.trial = 5;
   asked.configuration = history[0].proposal.configuration;
   const std::string text = exported("markdown", run_view(session, history, asked)).files.at(0).text;
-  EXPECT_NE(text.find("Configuration of trial 5 of `fixture`, as it was asked for.\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("Configuration of trial 5 of `fixture`, as it was proposed.\n"), std::string::npos) << text;
   EXPECT_NE(text.find("| `micro_batch` | `4` |\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("0.00x"), std::string::npos) << text;
   EXPECT_TRUE(parse_json(exported("json", run_view(session, history, asked)).files.at(0).text, "j")["best"].is_null());

@@ -45,7 +45,7 @@ TEST(TrialTable, SaysWhatGainsAreRelativeToWhenTheBaselineIsNotOk) {
       trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
       trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
   EXPECT_EQ(result::reference_note(session, history),
-            "gains are relative to trial 1, the first that is ok: the baseline is not");
+            "the baseline failed; gains are relative to trial 1, the first that succeeded");
   EXPECT_EQ(result::reference_note(session, all_outcomes()), "");
 }
 

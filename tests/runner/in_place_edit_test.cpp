@@ -152,7 +152,7 @@ TEST(InPlaceEdit, RefusesInOneLine) {
       {kYaml, "a: 1\na: 2\n", "a", {"4"}, "'a' is there twice; remove one of them"},
       {kYaml, "a: [1, 2\n", "a", {"4"}, "YAML that is none at line 2: end of sequence flow not found"},
       {kYaml, "a: b: c\n", "a", {"4"}, "YAML that is none at line 1: illegal map value; correct it"},
-      {kYaml, "just text\n", "a", {"4"}, "YAML that is none: it holds a single text"},
+      {kYaml, "just text\n", "a", {"4"}, "not YAML with keys: it is a single text"},
       {kYaml, "a: 1\n---\na: 2\n", "a", {"4"}, "YAML of several documents; name a file of one"},
       {kYaml, "a: 1\nb: [&x 1, *x]\n", "b.1", {"4"}, "'b.1' cannot be replaced in place; "},
       {kYaml, "a: &a [*a]\n", "a.0.0.0", {"4"}, ""},
@@ -161,7 +161,7 @@ TEST(InPlaceEdit, RefusesInOneLine) {
       {kToml, "[t]\nb = 1\n", "t", {"4"}, "'t' is a table, no single value"},
       {kJson, "{\"a\": 1", "a", {"4"}, "not JSON at line 1"},
       {kJson, "[1, 2]", "5", {"4"}, "there is no '5'"},
-      {kJson, "3", "a", {"4"}, "it holds no object"},
+      {kJson, "3", "a", {"4"}, "it is not a JSON object"},
       {kJson, "{\"a\": 1, \"a\": 2}", "a", {"4"}, ""},
   };
   for (const Case& c : cases) {

@@ -16,7 +16,7 @@
 namespace krigtune::baselines_test {
 
 // Its own experiments in deepspeed_stock/second; in the first it ended the walk down after 13 by a figure of another
-// experiment, which is mended here.
+// experiment, which is fixed here.
 TEST(Stagewise, AsksWhatDeepSpeedsAutotunerRan) {
   session::Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 16},
                                       "gradient_accumulation_steps": [1, 2]})");

@@ -11,7 +11,7 @@
 
 namespace krigtune::stagewise_test {
 
-// Worked out by hand from autotuner.py and the mends in stagewise_walk.cpp.
+// Worked out by hand from autotuner.py and the fixes in stagewise_walk.cpp.
 TEST(Stagewise, DecidesAsWorkedOutByHand) {
   const Problem problem(plain_session(kStages));
   const search::History history =

@@ -53,7 +53,7 @@ struct Bad {
   const char* name;
   std::string text;
   std::string begin;  ///< of the line: where, and what
-  std::string mend;
+  std::string fix;
 };
 
 class BadSpace : public testing::TestWithParam<Bad> {};
@@ -61,7 +61,7 @@ class BadSpace : public testing::TestWithParam<Bad> {};
 TEST_P(BadSpace, IsRefusedInOneLineWithThePlaceAndTheMend) {
   const std::string message = error_of(GetParam().text);
   EXPECT_EQ(message.rfind("s.json: " + GetParam().begin, 0), 0U) << message;
-  EXPECT_NE(message.find(GetParam().mend), std::string::npos) << message;
+  EXPECT_NE(message.find(GetParam().fix), std::string::npos) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 

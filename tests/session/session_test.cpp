@@ -91,7 +91,7 @@ struct Bad {
   const char* name;
   std::string text;
   std::string message;  ///< where it is and what is wrong
-  std::string mend;
+  std::string fix;
 };
 
 class BadSession : public testing::TestWithParam<Bad> {};
@@ -100,7 +100,7 @@ TEST_P(BadSession, IsRefusedInOneLineWithThePlaceAndTheMend) {
   const std::string message = error_of(GetParam().text);
   EXPECT_EQ(message.rfind("s.json: ", 0), 0u) << message;
   EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
-  EXPECT_NE(message.find(GetParam().mend), std::string::npos) << message;
+  EXPECT_NE(message.find(GetParam().fix), std::string::npos) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 

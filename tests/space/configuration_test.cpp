@@ -83,9 +83,9 @@ TEST(Configuration, GivesIntegersAndBooleansOrSaysWhyNot) {
   EXPECT_TRUE(configuration.boolean("overlap", false));
   EXPECT_TRUE(configuration.boolean("absent", true));
   EXPECT_EQ(user_error_of([&] { configuration.integer("lr", 0); }),
-            "'lr' is 0.5, where an integer was expected; mend its value");
+            "'lr' is 0.5, where an integer was expected; fix its value");
   EXPECT_EQ(user_error_of([&] { configuration.boolean("stage", false); }),
-            "'stage' is 2, where true or false was expected; mend its value");
+            "'stage' is 2, where true or false was expected; fix its value");
 }
 
 TEST(Configuration, SurvivesJsonInItsOrder) {

@@ -205,7 +205,7 @@ TEST(KernelSpec, IsRefusedWithTheReasonAndThePlace) {
       {free_gram_spec(3, {false, {0}, {0}}), "kernel: a free Gram matrix looks at one column, not at 2"},
       {spec_of(kLinear, {false, {0}, {0}}), "kernel: a linear kernel looks at ordered columns only"},
       {spec_of(kMatern52, {true, {0}, {}}),
-       "kernel: columns are named, and yet all are asked for; set columns.all = false"},
+       "kernel: columns are named although columns.all is true; set columns.all = false"},
       {spec_of(kMatern52, {false, {}, {}}), "kernel: it looks at no column; name one, or set columns.all = true"},
       {spec_of(kMatern52, ordered_columns({-1, 2})), "kernel: ordered column -1 is negative"},
       {spec_of(kMatern52, ordered_columns({2, 0, 2})), "kernel: ordered column 2 is named twice"},

@@ -34,7 +34,7 @@ using TimeMatrix = std::array<TimeVector, kDim>;
 // docs/accuracy.md say how far uncalibrated predictions lie off: a factor of 1.3 in common, less apart.
 constexpr TimeVector kPriorStddev = {0.3, 0.15, 0.25, 0.4, 0.3, 0.4, 1.0};
 constexpr double kAddedFraction = 0.02;
-constexpr double kModelError = 0.06;  // that no factors mend, relative
+constexpr double kModelError = 0.06;  // that no factors fix, relative
 constexpr double kHuber = 1.5;        // residuals beyond so many standard errors count linearly
 constexpr double kDifference = 1e-3;  // well above the rounding of a prediction, well below the priors
 constexpr int kMostSteps = 8;

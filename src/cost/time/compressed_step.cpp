@@ -105,7 +105,7 @@ class Step final : public schedule::PartSink {
     return part.phase == schedule::Phase::kRecompute ? PassKind::kRecompute : backward_;
   }
 
-  // Forward and backward of one, for its own sake.
+  // One micro-step in isolation.
   StepSegment quiet(PassKind backward) {
     const schedule::StageParts& parts = setting_.tensors.parts();
     StepSegment all;

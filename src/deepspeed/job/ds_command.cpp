@@ -84,7 +84,7 @@ void find_config(DsCommand& command) {
     command.config_words.push_back(one.word);
   }
   if (command.config.empty() || looks_like_text(command.config)) {
-    throw UserError("the command holds the DeepSpeed configuration itself, not the name of its file",
+    throw UserError("the command contains the DeepSpeed configuration itself, not the name of its file",
                     "write it to a file and name that");
   }
   command.takes_trainer_flags = is_short && std::any_of(kTrainerFlags.begin(), kTrainerFlags.end(), [&](auto flag) {

@@ -167,7 +167,7 @@ class Walk {
   void refuse_old_name(const std::string& pointer, const Json& value) const {
     for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
       if (pointer != knob.deepspeed.old_key) continue;
-      fail_at(source_, pointer, "a name of old, which trials cannot stand beside",
+      fail_at(source_, pointer, "an outdated name, which conflicts with those of trials",
               value == true ? fmt::format(R"(write "{}": {{"device": "cpu"}})", knob.name) : "remove it");
     }
   }
@@ -184,7 +184,7 @@ class Walk {
 
   void add_knob(const space::WellKnownParameter& known, const Json& value, const std::string& pointer) {
     if (find_tunable(tunables_, known.name) != nullptr) {
-      fail_at(source_, pointer, fmt::format("stands there a second time, as {}", known.deepspeed.key + 1),
+      fail_at(source_, pointer, fmt::format("is set twice, also as {}", known.deepspeed.key + 1),
               "keep one of the two");
     }
     const bool is_all = is_word(value, "all") && known.name == std::string_view(space::kZeroStage);
@@ -449,7 +449,7 @@ void check_identity(std::int64_t batch, const std::vector<DsTunable>& tunables, 
     refuse(source,
            fmt::format("{} is not train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} ranks", batch,
                        *micro, *accumulation, ranks),
-           "mend one of them, or start it on another number of ranks");
+           "fix one of them, or start it on another number of ranks");
   }
   if (micro) share(batch, *micro, ranks, micro_batches(*micro), source);
   if (accumulation) share(batch, *accumulation, ranks, micro_steps(*accumulation), source);

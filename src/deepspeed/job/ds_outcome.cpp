@@ -236,8 +236,9 @@ class Judge {
   static DsVerdict launcher(const std::string& line) {
     const std::optional<std::string> port = port_in_use(line);
     const std::string what =
-        port ? fmt::format("port {} is in use: give another one (--master_port), or end what holds it", *port)
-             : without_break(without_label(line));
+        port
+            ? fmt::format("port {} is in use: give another one (--master_port), or end the process that uses it", *port)
+            : without_break(without_label(line));
     return {DsClass::kLauncher, "the launcher did not start the job: " + what, std::nullopt};
   }
 

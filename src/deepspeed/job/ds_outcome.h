@@ -62,7 +62,7 @@ struct DsEnd {
 
 struct DsVerdict {
   DsClass what = DsClass::kCrash;
-  std::string sentence;            ///< one line: what happened and, where there is one, the mend
+  std::string sentence;            ///< one line: what happened and, where there is one, the fix
   std::optional<Bytes> requested;  ///< out of memory: the allocation that failed, where that was said
 };
 

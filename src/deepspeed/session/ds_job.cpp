@@ -146,7 +146,7 @@ std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {
   const auto* count = std::get_if<std::int64_t>(&*value);
   if (count != nullptr && *count >= 1) return *count;
   throw UserError(fmt::format("{}: {} is no whole number from 1 on: {}", source, name, space::to_string(*value)),
-                  "mend the file or the command's flag");
+                  "fix the file or the command's flag");
 }
 
 std::int64_t DsJob::own_count_or(std::string_view name, std::int64_t fallback) const {

@@ -69,7 +69,8 @@ std::string remark_on_other_nodes(const DsMachine& machine) {
         "session say otherwise",
         to_string(*machine.rank_memory));
   }
-  return "this node has no GPU: what those of the job hold is not known; write it as \"memory\": {\"limit_gib\": ...} "
+  return "this node has no GPU, so the memory of the job's GPUs is unknown; write it as \"memory\": {\"limit_gib\": "
+         "...} "
          "in a session (krigtune init --deepspeed)";
 }
 
@@ -147,7 +148,7 @@ DsSession made_session(const JobRequest& request, const Clock& clock, KnownJob& 
   std::vector<std::string> remarks;
   if (!job.missing_ranks.empty()) {
     remarks.push_back(
-        fmt::format("{}: \"cluster\" below is a guess; mend it, or add {} to it", kUnknownRanks, job.missing_ranks));
+        fmt::format("{}: \"cluster\" below is a guess; correct it, or add {} to it", kUnknownRanks, job.missing_ranks));
   }
   remarks.insert(remarks.end(), job.remarks.begin(), job.remarks.end());
   if (inputs.command && !DsJob(inputs).num_params) {
@@ -181,7 +182,7 @@ void check_ranks(const KnownJob& job, const session::Session& session) {
   if (!ranks || *ranks == session.cluster.ranks()) return;
   throw UserError(fmt::format("{}: /cluster: {} ranks, but the command starts {}", session.file.string(),
                               session.cluster.ranks(), *ranks),
-                  "mend one of them, or write another session with krigtune init --deepspeed");
+                  "fix one of them, or write another session with krigtune init --deepspeed");
 }
 
 JobSession read_as(const std::string& source, const std::filesystem::path& file, DsSession made) {
@@ -210,7 +211,7 @@ JobSession session_of_job(const JobRequest& request, const Clock& clock) {
   if (!request.session.empty()) return session_from_file(request, job);
   if (!job.missing_ranks.empty() && !request.may_guess_ranks) {
     throw UserError(kUnknownRanks, fmt::format("add {} to it, or write a session with krigtune init --deepspeed and "
-                                               "mend its \"cluster\"",
+                                               "fix its \"cluster\"",
                                                job.missing_ranks));
   }
   return read_as("the session of " + request.ds_config.string(), request.ds_config, made_session(request, clock, job));

@@ -81,7 +81,7 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& file) {
     const std::optional<HostSlots> host = host_in(line);
     if (!host || find_host(hosts, host->host) != hosts.end()) {
       throw UserError(
-          fmt::format("{}:{}: '{}' is no host with its slots, or stands there twice", file.string(), number, line),
+          fmt::format("{}:{}: '{}' is not a host with its slots, or is listed twice", file.string(), number, line),
           "write a line for each, as in: worker-1 slots=8");
     }
     hosts.push_back(*host);

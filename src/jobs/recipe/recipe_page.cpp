@@ -102,7 +102,7 @@ std::string range_text(const Json& vary) {
 
 std::string searched_text(const Recipe& recipe) {
   if (recipe.parameters.empty()) return "";
-  std::string text = "\n## What is searched\n\n| parameter | where it stands | tried |\n|---|---|---|\n";
+  std::string text = "\n## What is searched\n\n| parameter | where it is set | tried |\n|---|---|---|\n";
   for (const RecipeValue& value : recipe.parameters) {
     text += fmt::format("| `{}` | {} | {} |\n", value.name, places_text(value, recipe), range_text(value.vary));
   }
@@ -179,7 +179,7 @@ std::string model_text(const Recipe& recipe) {
   if (recipe.model.empty()) return "";
   std::string text = fmt::format(
       "\n## The model\n\nTime and memory are predicted with the models of `{}` where the command says the sizes:\n\n"
-      "| size | where it stands |\n|---|---|\n",
+      "| size | where it is set |\n|---|---|\n",
       recipe.framework);
   for (const RecipeValue& value : recipe.model) {
     text += fmt::format("| `{}` | {} |\n", value.name, places_text(value, recipe));
@@ -190,7 +190,7 @@ std::string model_text(const Recipe& recipe) {
 std::string outcome_text(const Recipe& recipe) {
   if (!recipe.instead.empty()) return "";
   const std::string files =
-      recipe.files.empty() ? "" : ", and the files that it names, whole, where a value stands in one";
+      recipe.files.empty() ? "" : ", and the files that it names, whole, if a value is in one of them";
   return fmt::format(
       "\n## What comes out\n\n`cmd_optimal.txt`: your command with the best values{}. It trains: nothing is removed "
       "from "

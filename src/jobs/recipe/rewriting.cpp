@@ -117,7 +117,7 @@ const Place& place_that_says(const Recipe& recipe, const RecipeJob& job, const s
   const Place* place = written_place(*value, job);
   if (place == nullptr) {
     throw UserError(fmt::format("{} cannot be changed in this command", name),
-                    fmt::format("leave it out of what varies; krigtune recipes {} says where it stands", recipe.name));
+                    fmt::format("leave it out of what varies; krigtune recipes {} shows where it is set", recipe.name));
   }
   return *place;
 }
@@ -183,7 +183,7 @@ class TrialWriter {
     const Place& place = place_that_says(recipe_, job_, name);
     if (is_one_of(name, own_.unknown)) {
       throw UserError(
-          fmt::format("{} stands in the command in words that the recipe {} does not know", name, recipe_.name),
+          fmt::format("{} is in the command in a form that the recipe {} does not know", name, recipe_.name),
           "leave it out of what varies");
     }
     if (!place.words.empty()) return vary_words(name, place);

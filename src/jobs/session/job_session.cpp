@@ -29,7 +29,7 @@ void check_metric(const std::string& regex) {
     throw UserError(fmt::format("--metric '{}': {}", regex, what), hint);
   };
   constexpr std::size_t kLongest = 500;
-  if (regex.empty()) refuse("is empty", "write what stands before the number, as 'tokens/s ([0-9.]+)'");
+  if (regex.empty()) refuse("is empty", "write the text before the number, as 'tokens/s ([0-9.]+)'");
   if (regex.size() > kLongest) refuse("is too long", "give 500 characters at most");
   try {
     const std::size_t groups = trial::compile_pattern(regex).mark_count();
@@ -383,7 +383,7 @@ class SessionMaker {
     const bool writes_result = runner.dump().find("{result}") != std::string::npos;
     if (is_measured || writes_result) return;
     throw UserError(fmt::format("{}: which printed number counts is not known", job_name(request_.command)),
-                    fmt::format("add --metric with what stands before it: {}",
+                    fmt::format("add --metric with the text before it: {}",
                                 example_line(request_.typed_as, request_.command, request_.vary, "")));
   }
 

@@ -173,7 +173,7 @@ std::string progress(const RunFacts& facts) {
       fmt::format("{} trials: {}. The table of all trials has the numbers", facts.closed().size(), classes);
   const std::string foot = kinds.oom.marks.empty() && kinds.failed.marks.empty()
                                ? ""
-                               : " Trials without a value stand at the foot of the drawing.";
+                               : " Trials without a value are at the foot of the drawing.";
   const std::string says = fmt::format("{}.{}{}", classes, foot, compared_says(facts));
   return figure({drawing.title, chart(drawing), escaped(says), compared_numbers(facts)});
 }

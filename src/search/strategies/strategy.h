@@ -27,7 +27,7 @@ class Strategy {
   /// was closed, but for one that was measured and is asked again on purpose, to settle which is the best:
   /// Proposal::repeat_of says so. Empty: why_idle() says why.
   virtual std::optional<journal::Proposal> ask(const History& history) const = 0;
-  /// Of a history on which `ask` is empty.
+  /// Call only after `ask` returned nothing for this history.
   virtual Idle why_idle(const History& /*history*/) const { return Idle::kAllTried; }
   /// One line for people on what it leaves out; empty: nothing.
   virtual std::string left_out(const History& /*history*/) const { return ""; }

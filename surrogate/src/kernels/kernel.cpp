@@ -32,7 +32,7 @@ void check_columns(const KernelSpec& spec, const std::string& where) {
   const Columns& columns = spec.columns;
   const std::size_t named = columns.ordered.size() + columns.categories.size();
   if (columns.all && named > 0)
-    refuse(where, "columns are named, and yet all are asked for", "set columns.all = false");
+    refuse(where, "columns are named although columns.all is true", "set columns.all = false");
   if (columns.all) return;
   if (named == 0) refuse(where, "it looks at no column", "name one, or set columns.all = true");
   check_indices(columns.ordered, where, "ordered");
