@@ -36,7 +36,7 @@ std::string in_lines(const std::string& text, std::size_t indent) {
 }
 
 // The lines of a paragraph are joined and broken anew. Lines that begin with a space, and empty ones, stay as they are.
-std::string wrapped(const std::string& text) {
+std::string refilled(const std::string& text) {
   std::istringstream lines(text);
   std::string result;
   std::string paragraph;
@@ -89,19 +89,19 @@ std::string call_of(const Command& command) {
 }
 
 std::string purpose_text() {
-  return wrapped(
+  return refilled(
       "krigtune finds the fastest way to train a given model on given devices. It proposes configurations by expected "
       "improvement, leaves out those that cannot fit in memory, measures the others, and learns from each result.");
 }
 
 std::string exit_code_text() {
-  return wrapped(
+  return refilled(
       "Exit codes: 0 done; 1 nothing fits in memory, no trial succeeded, or the best is slower than required; 2 bad "
       "usage or input; 3 the environment lacks something; 4 internal error; 130 interrupted.");
 }
 
 std::string precedence_text() {
-  return wrapped(
+  return refilled(
       "The value of an option comes from the command line, else from the environment variable KRIGTUNE_<OPTION> (an "
       "empty one counts as unset), else from the session file, else it is the default; --show-config shows which.");
 }
@@ -121,8 +121,8 @@ std::string general_help() {
 
 std::string help_of(const Command& command) {
   std::string text = fmt::format("Usage: krigtune {} [options]\n\n", call_of(command));
-  text += wrapped(fmt::format("{}.", command.summary));
-  if (*command.details != '\0') text += "\n" + wrapped(command.details);
+  text += refilled(fmt::format("{}.", command.summary));
+  if (*command.details != '\0') text += "\n" + refilled(command.details);
   return text + "\nOptions:\n" + options_text(options_of(command));
 }
 
