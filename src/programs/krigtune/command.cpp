@@ -114,9 +114,8 @@ std::string general_help() {
   for (const Command& command : commands()) {
     text += fmt::format("  {:<16}  {}\n", call_of(command), in_lines(command.summary, kSummaryColumn));
   }
-  return fmt::format(
-      "{}\nkrigtune COMMAND --help documents a command; krigtune --version prints the version.\n\n{}\n{}", text,
-      precedence_text(), exit_code_text());
+  const std::string more = "krigtune COMMAND --help documents a command; krigtune --version prints the version.";
+  return fmt::format("{}\n{}\n{}\n{}", text, refilled(more), precedence_text(), exit_code_text());
 }
 
 std::string help_of(const Command& command) {
