@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What PyTorch and gloo reach on this machine's CPU ranks, all of them at the same time, as a "hardware" file of krigtune.
+
+  torchrun --standalone --nproc-per-node 2 torch_rates.py OUT.json
+
+The GPU "torch-rank" and the link "gloo" of that file stand for a CPU rank under PyTorch: its products, its kernels that are
+no products (of the shapes of a block), the call of an operation from Python with its backward, and gloo's collectives over
+the loopback device. The raw measurements lie beside them under "measured".
+"""
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gpu"))
+import torch_reference as reference  # noqa: E402
+
+# What the model of krigtune multiplies by for "fsdp" (src/cost/framework.cpp), taken out of what is measured here.
+ELEMENTWISE_FACTOR, ATTENTION_FACTOR = 2.8, 0.55
+PLAN_OPERATIONS_OF_BLOCK = 22  # krigtune-bench's kernels of a GPT block, forward and backward
+
+
+def seconds(act, least_s=0.15):
+    """Median of the ranks' means, after one call."""
+    act()
+    dist.barrier()
+    begin = time.perf_counter()
+    calls = 0
+    while time.perf_counter() - begin < least_s:
+        act()
+        calls += 1
+    mine = torch.tensor([(time.perf_counter() - begin) / calls])
+    everyone = [torch.zeros(1) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, mine)
+    return torch.cat(everyone).median().item()
+
+
+def collective_seconds(act, calls):
+    act()
+    dist.barrier()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        act()
+    mine = torch.tensor([(time.perf_counter() - begin) / calls])
+    dist.all_reduce(mine)
+    return mine.item() / dist.get_world_size()
+
+
+def with_backward(act, *inputs):
+    inputs = [x.detach().requires_grad_() for x in inputs]
+
+    def run():
+        y = act(*inputs)
+        y.backward(torch.ones_like(y))
+        for x in inputs:
+            x.grad = None
+    return run
+
+
+def products():
+    found = {}
+    for rows, depth, columns in [(64, 64, 64), (256, 192, 768), (256, 512, 512), (1024, 512, 2048)]:
+        layer, x = nn.Linear(depth, columns), torch.randn(rows, depth)
+        with torch.no_grad():
+            found[f"{rows}x{columns}x{depth}"] = 2 * rows * depth * columns / seconds(lambda: layer(x))
+    return found
+
+
+def attention_rate(batch=4, heads=8, length=128, width=64):
+    q, k, v = (torch.randn(batch, heads, length, width) for _ in range(3))
+    flops = 7 * batch * heads * width * length * (length + 1)
+    return flops / seconds(with_backward(lambda *x: functional.scaled_dot_product_attention(*x, is_causal=True), q, k, v))
+
+
+def elementwise_rate(rows=512, hidden=512):
+    """Bytes of krigtune's plan (norm 2 + 4, GELU 2 + 3, residual 3 times the elements) over PyTorch's time."""
+    x, up = torch.randn(rows, hidden), torch.randn(rows, 4 * hidden)
+    norm = nn.LayerNorm(hidden)
+    total_s = (seconds(with_backward(norm, x)) + seconds(lambda: x + x)
+               + seconds(with_backward(lambda y: functional.gelu(y, approximate="tanh"), up)))
+    return 4 * (9 * x.numel() + 5 * up.numel()) / total_s
+
+
+def call_seconds():
+    """Of one operation of krigtune's plan, called from Python with its part of the backward, where there is no work."""
+    m = {"hidden": 16, "heads": 1, "kv_heads": 1, "ffn_hidden": 64, "gated_mlp": False, "attention": "flash",
+         "positions": "learned", "recompute": None, "norm_class": nn.LayerNorm, "biases": True, "seq_len": 4}
+    block = reference.Block(m)
+    return seconds(with_backward(block, torch.randn(1, 4, 16))) / PLAN_OPERATIONS_OF_BLOCK
+
+
+def collectives():
+    """Microseconds by kind and bytes as nccl-tests counts them."""
+    ranks = dist.get_world_size()
+    found = {}
+    for size in (4096, 65536, 1 << 20, 1 << 22, 1 << 24):
+        whole, part = torch.ones(size // 4), torch.ones(size // 4 // ranks)
+        calls = 4 if size >= 1 << 20 else 20
+        found[size] = {
+            "all_reduce": 1e6 * collective_seconds(lambda: dist.all_reduce(whole), calls),
+            "all_gather": 1e6 * collective_seconds(lambda: dist.all_gather_into_tensor(whole, part), calls),
+            "reduce_scatter": 1e6 * collective_seconds(lambda: dist.reduce_scatter_tensor(part, whole), calls),
+        }
+    return found
+
+
+def link_of(found):
+    """Bandwidth of the largest, latency of the smallest, all-reduce and all-gather alike."""
+    ranks = dist.get_world_size()
+    largest, smallest = max(found), min(found)
+    share = (ranks - 1) / ranks
+    rate = (2 * share * largest / found[largest]["all_reduce"] + share * largest / found[largest]["all_gather"]) / 2 * 1e6
+    per_hop = (found[smallest]["all_reduce"] / (2 * (ranks - 1)) + found[smallest]["all_gather"] / (ranks - 1)) / 2
+    return {"kind": "network", "latency_us": max(0.0, per_hop - 15.0), "bytes_per_s": rate}
+
+
+def main():
+    dist.init_process_group("gloo")
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    torch.manual_seed(1)
+    rates = products()
+    peak = max(rates.values())
+    attention, elementwise, call_s, sent = attention_rate(), elementwise_rate(), call_seconds(), collectives()
+    if dist.get_rank() == 0:
+        rank = {"memory_gib": 8, "fp32_flops_per_s": peak, "gemm_fraction": 1, "gemm_half_flops": 0,
+                "attention_fraction": min(1.0, attention / peak / ATTENTION_FACTOR),
+                "memory_bytes_per_s": elementwise * ELEMENTWISE_FACTOR, "memory_fraction": 1, "launch_us": 1e6 * call_s,
+                "host_bytes_per_s": 1e10, "interconnect": "gloo"}
+        measured = {"ranks": dist.get_world_size(), "torch": torch.__version__, "products_flops_per_s": rates,
+                    "attention_flops_per_s": attention, "elementwise_plan_bytes_per_s": elementwise,
+                    "call_us": 1e6 * call_s, "collectives_us": sent}
+        document = {"gpus": {"torch-rank": rank}, "links": {"gloo": link_of(sent)}}
+        out = pathlib.Path(sys.argv[1])
+        out.write_text(json.dumps(document, indent=1) + "\n")
+        out.with_suffix(".measured.json").write_text(json.dumps(measured, indent=1) + "\n")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
