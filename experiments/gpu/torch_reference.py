@@ -9,6 +9,9 @@ stage 0 is DistributedDataParallel, stages 1 to 3 are FSDP2 (fully_shard) with t
 neither. Exit codes as krigtune-bench's: 2 for what is not understood or not trained here, 10 and 11 for memory.
 """
 import argparse
+import copy
+import ctypes
+import gc
 import json
 import math
 import os
@@ -270,6 +273,13 @@ class Job:
         if self.offload and self.ranks > 1:
             refuse("/configuration/offload_optimizer on several ranks is not trained here", "use one")
 
+    def tiny(self):
+        """A job of the same kind with hardly any work and memory."""
+        job = copy.copy(self)
+        job.model = {**self.model, "layers": 1, "hidden": 16 * self.model["heads"], "ffn_hidden": 16, "vocab": 16, "seq_len": 8}
+        job.micro_batch = job.micro_steps = 1
+        return job
+
     def sequences(self):
         return self.ranks * self.micro_batch * self.micro_steps
 
@@ -286,11 +296,11 @@ class Job:
 
 
 class Masters:
-    """AdamW on fp32 copies of 16-bit parameters, on the device or on the host, as krigtune-bench's masters are."""
+    """AdamW on fp32 copies of parameters, on the device or on the host, as krigtune-bench's masters are."""
 
-    def __init__(self, parameters, make, device):
+    def __init__(self, parameters, first_values, make, device):
         self.parameters = list(parameters)
-        self.copies = [p.detach().to(device, torch.float32, copy=True).requires_grad_() for p in self.parameters]
+        self.copies = [values.to(device).requires_grad_() for values in first_values]
         self.optimizer = make(self.copies)
 
     def step(self):
@@ -315,14 +325,15 @@ class Trainer:
         self.sharded = job.ranks > 1 and job.stage > 0
         model = Model(job.model)
         initialise(model, job.model, options.seed)
+        has_masters = (job.precision == "bf16" and not self.sharded) or job.offload
+        first_values = [p.detach().clone() for p in model.parameters()] if has_masters else None
         model = model.to(device)
         if job.precision == "bf16" and not self.sharded:
             model = model.to(torch.bfloat16)
         self.model = self.distribute(model)
         self.run = torch.compile(self.model) if options.compile else self.model
-        self.optimizer = self.make_optimizer(options)
+        self.optimizer = self.make_optimizer(options, first_values)
         self.steps = 0
-        self.marks = []
 
     def distribute(self, model):
         if self.job.ranks == 1:
@@ -337,13 +348,13 @@ class Trainer:
             fully_shard(block, **kinds)
         return fully_shard(model, **kinds)
 
-    def make_optimizer(self, options):
+    def make_optimizer(self, options, first_values):
         def make(parameters):
             fused = {"fused": True} if options.fused else {}
             return torch.optim.AdamW(parameters, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01, **fused)
 
-        if (self.job.precision == "bf16" and not self.sharded) or self.job.offload:
-            return Masters(self.model.parameters(), make, "cpu" if self.job.offload else self.device)
+        if first_values:
+            return Masters(self.model.parameters(), first_values, make, "cpu" if self.job.offload else self.device)
         return make(self.model.parameters())
 
     def load(self, micro_step):
@@ -408,42 +419,39 @@ def agreed(job, times, loss):
 
 
 class Peak:
-    """Bytes that PyTorch's allocator has given out, at the most. On CPUs, whose allocator does not count, the profiler
-    counts what is allocated while it looks: from before the model is made until the end of the second step."""
+    """Bytes at the most, from before the model is made. On a GPU: what PyTorch's allocator has given out. On a CPU, where it
+    does not count: by how much the resident memory of this process grows (VmHWM of /proc/self/status), once a step of a
+    tiny job has loaded what such a job loads of the libraries."""
 
-    def __init__(self, device):
-        self.device, self.bytes = device, None
-
-    def __enter__(self):
-        if self.device.type == "cuda":
+    def __init__(self, job, options, device):
+        self.on_gpu = device.type == "cuda"
+        if self.on_gpu:
             torch.cuda.reset_peak_memory_stats()
-        else:
-            self.profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
-                                                  acc_events=True)
-            self.profile.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        if self.device.type == "cuda":
-            self.bytes = torch.cuda.max_memory_allocated()
             return
-        self.profile.__exit__(None, None, None)
-        changes = sorted((event.start_ns(), event.nbytes())
-                         for event in self.profile.profiler.kineto_results.events() if event.name() == "[memory]")
-        held = self.bytes = 0
-        for _, change in changes:
-            held += change
-            self.bytes = max(self.bytes, held)
-        del self.profile
+        Trainer(job.tiny(), options, device).step()
+        self.return_memory()
+        self.before = self.resident("VmRSS")
 
+    @staticmethod
+    def return_memory():
+        gc.collect()
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
-def peak_bytes(job, options, device):
-    with Peak(device) as peak:
-        trainer = Trainer(job, options, device)
-        for _ in range(2):
-            trainer.step()
-    del trainer
-    return peak.bytes
+    @staticmethod
+    def resident(name):
+        with open("/proc/self/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
+
+    def forget_initialisation(self):
+        """The arrays from which weights were made are gone; they are no part of training."""
+        if self.on_gpu:
+            return
+        self.return_memory()
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
+            clear.write("5")
+
+    def bytes(self):
+        return torch.cuda.max_memory_allocated() if self.on_gpu else self.resident("VmHWM") - self.before
 
 
 def measure(job, options, trainer):
@@ -536,13 +544,15 @@ def main():
     job = Job(options.config)
     device = begin(job, options)
     try:
-        peak = None if options.no_peak else peak_bytes(job, options, device)
-        measured = measure(job, options, Trainer(job, options, device))
+        peak = Peak(job, options, device)
+        trainer = Trainer(job, options, device)
+        peak.forget_initialisation()
+        measured = measure(job, options, trainer)
     except torch.OutOfMemoryError as error:
         print(f"torch_reference: {error}", file=sys.stderr)
         sys.exit(OUT_OF_MEMORY)
     if int(os.environ.get("RANK", "0")) == 0:
-        print(json.dumps(result_of(job, options, device, measured, peak)), flush=True)
+        print(json.dumps(result_of(job, options, device, measured, peak.bytes())), flush=True)
     if job.ranks > 1:
         dist.barrier()
         dist.destroy_process_group()

@@ -43,7 +43,7 @@ def losses(bench, folder, world, model, configuration):
     ranks.run(world, [bench, *run, "--heartbeat", beats])
     own = [beat["loss"] for beat in map(json.loads, beats.read_text().splitlines()) if "loss" in beat]
     reference = pathlib.Path(__file__).resolve().parent.parent / "gpu" / "torch_reference.py"
-    theirs = json.loads(ranks.run(world, [sys.executable, reference, *run, "--no-peak"]))["losses"]
+    theirs = json.loads(ranks.run(world, [sys.executable, reference, *run]))["losses"]
     return own, theirs
 
 

@@ -71,9 +71,13 @@ class Row:
 
     def session(self, framework, cluster):
         """For krigtune plan: a space of this one configuration."""
-        return json.dumps({"workload": self.workload(framework), "cluster": {"gpus_per_node": self.ranks, **cluster},
+        named = None if framework == "krigtune" else framework
+        # Ranks have no cores to spare: what the loopback device takes is time of the cores that compute.
+        knobs = {**self.exchange_knobs(), **({"overlap_comm": False} if self.ranks > 1 else {})}
+        return json.dumps({"workload": self.workload(named), "cluster": {"gpus_per_node": self.ranks, **cluster},
                            "space": {key: [value] for key, value in self.chosen().items()},
-                           "fixed": self.exchange_knobs(), "runner": {"kind": "none"}}, indent=1)
+                           "fixed": knobs,
+                           "runner": {"kind": "bench" if framework == "krigtune" else "none"}}, indent=1)
 
 
 def rows(device):

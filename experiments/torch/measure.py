@@ -35,8 +35,6 @@ def bench(options, row, job):
 def pytorch(options, row, job, *more):
     command = [options.python, HERE.parent / "gpu" / "torch_reference.py", "--config", job, "--device", options.device,
                "--warmup-s", str(options.warmup_s), "--measure-s", str(options.measure_s), *more]
-    if not options.first_round:
-        command.append("--no-peak")
     result = json.loads(ranks.run(row.ranks, command, first=options.first))
     return result, result["arena_peak_bytes"], result["losses"]
 
@@ -49,7 +47,6 @@ def measured(options, row, program, train, number):
     job = options.out / "job.json"
     job.write_text(row.job())
     load = os.getloadavg()[0]
-    options.first_round = number == 1
     begin = time.monotonic()
     result, peak, losses = train(options, row, job)
     if options.first:

@@ -12,11 +12,9 @@ def free_port():
 
 
 def go_first():
-    """Before all other programs of this machine; for root alone. Linux shares cores among sessions (autogroup) before
-    it shares them among processes (nice)."""
-    os.nice(-20)
-    with open("/proc/self/autogroup", "w", encoding="ascii") as weight:
-        weight.write("-20")
+    """Runs before all other programs of this machine, and at once when it wakes up; for root alone. Neither nice nor the
+    weight of a session does the second: under load 7 a small all-reduce of gloo took 700 to 2000 us with them, 100 us so."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 def run(ranks, command, timeout_s=300, first=False):
@@ -29,7 +27,7 @@ def run(ranks, command, timeout_s=300, first=False):
         environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
         processes.append(subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE,
                                           stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
-                                          start_new_session=first, preexec_fn=go_first if first else None))
+                                          preexec_fn=go_first if first else None))
     try:
         out, err = processes[0].communicate(timeout=timeout_s)
         for process in processes[1:]:

@@ -4,7 +4,7 @@
   summarize.py OUT --krigtune build/release/bin/krigtune
 
 OUT holds runs.csv and, for N CPU ranks, ranks_N.json (krigtune doctor --measure --out on N processes) and torch_N.json
-(torch_rates.py). On a GPU the predictions are for the GPU that the driver names.
+(torch_rates.py).
 """
 import argparse
 import csv
@@ -72,8 +72,8 @@ def predict(options, row, framework, cluster):
 
 def predictions(options, row):
     if row.ranks == 1:
-        bench_s, bench_bytes = predict(options, row, "krigtune", {"gpu": "local"})
-        torch_s, torch_bytes = predict(options, row, "fsdp", {"gpu": "local"})
+        bench_s, bench_bytes = predict(options, row, "krigtune", {"gpu": options.gpu})
+        torch_s, torch_bytes = predict(options, row, "fsdp", {"gpu": options.gpu})
         return {"krigtune_predicted_s": bench_s, "krigtune_predicted_bytes": bench_bytes, "torch_predicted_s": torch_s,
                 "torch_predicted_bytes": (torch_bytes - CONTEXT_BYTES) / FRAGMENTATION}
     ranks = options.out.resolve() / f"ranks_{row.ranks}.json"
@@ -82,7 +82,8 @@ def predictions(options, row):
     network = {"latency_us": loopback["latency_us"], "bytes_per_s": loopback["bytes_per_s"]}
     local = {"gpu": "local", "hardware": str(ranks), "emulate_network": network}
     doctor = {"gpu": "cpu-rank", "interconnect": "cpu-node", "hardware": str(ranks)}
-    measured = {"nodes": row.ranks, "gpus_per_node": 1, "gpu": "torch-rank", "network": "gloo", "hardware": str(torch)}
+    measured = {"nodes": row.ranks, "gpus_per_node": 1, "gpu": "torch-rank", "network": "fsdp2" if row.stage else "gloo",
+                "hardware": str(torch)}
     bench_s, bench_bytes = predict(options, row, "krigtune", local)
     doctor_s, torch_bytes = predict(options, row, "fsdp", doctor)
     torch_s, _ = predict(options, row, "fsdp", measured)
@@ -158,10 +159,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--krigtune", required=True)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--gpu", help="the id that krigtune knows it by: the runs are of the configurations for one GPU")
     options = parser.parse_args()
     runs = read_runs(options.out)
-    complete = [row for row in configurations.rows(options.device)
+    complete = [row for row in configurations.rows("cuda" if options.gpu else "cpu")
                 if all((row.name, program) in runs for program in ("krigtune-bench", "pytorch"))]
     table = [table_row(options, row, runs) for row in complete]
     with (options.out / "table.csv").open("w", newline="") as file:

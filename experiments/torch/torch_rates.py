@@ -3,9 +3,11 @@
 
   torchrun --standalone --nproc-per-node 2 torch_rates.py OUT.json
 
-The GPU "torch-rank" and the link "gloo" of that file stand for a CPU rank under PyTorch: its products, its kernels that are
-no products (of the shapes of a block), the call of an operation from Python with its backward, and gloo's collectives over
-the loopback device. The raw measurements lie beside them under "measured".
+In that file the GPU "torch-rank" is a CPU rank as PyTorch uses it: its products, its elementwise kernels, its attention, and
+the call of an operation from Python with its part of the backward pass. The link "gloo" is what gloo's all-reduces reach over
+the loopback device. The link "fsdp2" is what FSDP2's exchanges of a block reach in a training step: gathering, copying in and
+out, reducing, and the hooks that do it; measured on blocks of other widths than those that are compared. What was measured is
+in OUT.measured.json.
 """
 import json
 import os
@@ -16,6 +18,8 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gpu"))
@@ -89,10 +93,7 @@ def elementwise_rate(rows=512, hidden=512):
 
 def call_seconds():
     """Of one operation of krigtune's plan, called from Python with its part of the backward, where there is no work."""
-    m = {"hidden": 16, "heads": 1, "kv_heads": 1, "ffn_hidden": 64, "gated_mlp": False, "attention": "flash",
-         "positions": "learned", "recompute": None, "norm_class": nn.LayerNorm, "biases": True, "seq_len": 4}
-    block = reference.Block(m)
-    return seconds(with_backward(block, torch.randn(1, 4, 16))) / PLAN_OPERATIONS_OF_BLOCK
+    return seconds(with_backward(block_of(16), torch.randn(1, 4, 16))) / PLAN_OPERATIONS_OF_BLOCK
 
 
 def collectives():
@@ -110,13 +111,48 @@ def collectives():
     return found
 
 
+def block_of(hidden):
+    m = {"hidden": hidden, "heads": 1, "kv_heads": 1, "ffn_hidden": 4 * hidden, "gated_mlp": False, "attention": "flash",
+         "positions": "learned", "recompute": None, "norm_class": nn.LayerNorm, "biases": True, "seq_len": 4}
+    return reference.Block(m)
+
+
+def sharded_seconds(hidden, units=4):
+    """What FSDP2 adds to forward and backward of a block: two all-gathers and a reduce-scatter."""
+    plain = nn.Sequential(*(block_of(hidden) for _ in range(units)))
+    sharded = nn.Sequential(*(block_of(hidden) for _ in range(units)))
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for block in sharded:
+        fully_shard(block, mesh=mesh, reshard_after_forward=True)
+    fully_shard(sharded, mesh=mesh)
+    x = torch.randn(1, 4, hidden)
+
+    def train(model):
+        model(x).sum().backward()
+        for parameter in model.parameters():
+            parameter.grad = None
+
+    apart = collective_seconds(lambda: train(sharded), 8) - collective_seconds(lambda: train(plain), 8)
+    return apart / units
+
+
+def fsdp2_link(found):
+    """Latency and bandwidth with which three collectives take what was measured, by least squares over the widths."""
+    ranks = dist.get_world_size()
+    sent = [3 * (ranks - 1) / ranks * 4 * (12 * hidden**2 + 13 * hidden) for hidden in found]
+    seconds_of = list(found.values())
+    x, y = sum(sent) / len(sent), sum(seconds_of) / len(sent)
+    slope = sum((a - x) * (b - y) for a, b in zip(sent, seconds_of)) / sum((a - x) ** 2 for a in sent)
+    hops = 3 * (ranks - 1)
+    return {"kind": "network", "latency_us": max(0.0, 1e6 * (y - slope * x) / hops - 15.0), "bytes_per_s": 1 / slope}
+
+
 def link_of(found):
-    """Bandwidth of the largest, latency of the smallest, all-reduce and all-gather alike."""
+    """Bandwidth of the largest all-reduce, latency of the smallest one; the model adds about 15 us a hop."""
     ranks = dist.get_world_size()
     largest, smallest = max(found), min(found)
-    share = (ranks - 1) / ranks
-    rate = (2 * share * largest / found[largest]["all_reduce"] + share * largest / found[largest]["all_gather"]) / 2 * 1e6
-    per_hop = (found[smallest]["all_reduce"] / (2 * (ranks - 1)) + found[smallest]["all_gather"] / (ranks - 1)) / 2
+    rate = 2 * (ranks - 1) / ranks * largest / found[largest]["all_reduce"] * 1e6
+    per_hop = found[smallest]["all_reduce"] / (2 * (ranks - 1))
     return {"kind": "network", "latency_us": max(0.0, per_hop - 15.0), "bytes_per_s": rate}
 
 
@@ -127,6 +163,7 @@ def main():
     rates = products()
     peak = max(rates.values())
     attention, elementwise, call_s, sent = attention_rate(), elementwise_rate(), call_seconds(), collectives()
+    sharded = {hidden: sharded_seconds(hidden) for hidden in (64, 256, 384, 640)}
     if dist.get_rank() == 0:
         rank = {"memory_gib": 8, "fp32_flops_per_s": peak, "gemm_fraction": 1, "gemm_half_flops": 0,
                 "attention_fraction": min(1.0, attention / peak / ATTENTION_FACTOR),
@@ -134,8 +171,9 @@ def main():
                 "host_bytes_per_s": 1e10, "interconnect": "gloo"}
         measured = {"ranks": dist.get_world_size(), "torch": torch.__version__, "products_flops_per_s": rates,
                     "attention_flops_per_s": attention, "elementwise_plan_bytes_per_s": elementwise,
-                    "call_us": 1e6 * call_s, "collectives_us": sent}
-        document = {"gpus": {"torch-rank": rank}, "links": {"gloo": link_of(sent)}}
+                    "call_us": 1e6 * call_s, "collectives_us": sent,
+                    "fsdp2_block_us": {hidden: 1e6 * each for hidden, each in sharded.items()}}
+        document = {"gpus": {"torch-rank": rank}, "links": {"gloo": link_of(sent), "fsdp2": fsdp2_link(sharded)}}
         out = pathlib.Path(sys.argv[1])
         out.write_text(json.dumps(document, indent=1) + "\n")
         out.with_suffix(".measured.json").write_text(json.dumps(measured, indent=1) + "\n")
