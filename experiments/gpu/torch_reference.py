@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Trains with PyTorch what krigtune-bench trains: the same model, initial weights, text, batch and AdamW.
 
-  torch_reference.py --config C.json [--json] [--compile]        one rank
-  torchrun --nproc-per-node 2 torch_reference.py --config C.json  as many ranks as the cluster has
+  torch_reference.py --config C.json [--compile]                          one rank
+  torchrun --nproc-per-node 2 torch_reference.py --config C.json          as many ranks as the cluster has
 
-C.json is what krigtune-bench --config takes. The result has the fields of krigtune-bench's, and "losses" beside them. ZeRO
-stage 0 is DistributedDataParallel, stages 1 to 3 are FSDP2 (fully_shard) with the collectives of that stage; one rank has
-neither. Exit codes as krigtune-bench's: 2 for what is not understood or not trained here, 10 and 11 for memory.
+C.json is a file that krigtune-bench --config takes. Rank 0 prints one JSON line with the fields of krigtune-bench's result, and
+the losses of the first 20 steps. ZeRO stage 0 is DistributedDataParallel; stages 1 to 3 are FSDP2 (fully_shard) with the
+collectives of that stage; a single rank uses neither. Exit codes are those of krigtune-bench: 2 the job is invalid or cannot be
+trained here, 11 out of memory, 14 the loss is not a number, 77 no GPU.
 """
 import argparse
 import copy
@@ -33,7 +34,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-BAD_INPUT, OUT_OF_MEMORY, NOT_FINITE = 2, 11, 14
+BAD_INPUT, OUT_OF_MEMORY, NOT_FINITE, NO_DEVICE = 2, 11, 14, 77
 
 
 def refuse(what, mend):
@@ -482,7 +483,7 @@ def measure(job, options, trainer):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", required=True, help="what to train, as krigtune-bench --config")
-    parser.add_argument("--json", action="store_true", help="the result as one JSON line on stdout; always the case")
+    parser.add_argument("--json", action="store_true", help="ignored: the result is always one JSON line")
     parser.add_argument("--steps", type=int, help="exactly so many optimizer steps, the first three as warm-up")
     parser.add_argument("--warmup-s", type=float, default=2.0)
     parser.add_argument("--measure-s", type=float, default=10.0)
@@ -490,7 +491,6 @@ def parse():
     parser.add_argument("--seed", type=int, default=1, help="of the initial values and the text")
     parser.add_argument("--compile", action="store_true", help="the model by torch.compile")
     parser.add_argument("--fused", action="store_true", help="AdamW in one kernel; else PyTorch's default")
-    parser.add_argument("--no-peak", action="store_true", help="do not measure memory, which trains two steps more")
     return parser.parse_args()
 
 
@@ -499,7 +499,7 @@ def begin(job, options):
     cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
     if cuda and not torch.cuda.is_available():
         print("torch_reference: no GPU can be used", file=sys.stderr)
-        sys.exit(77)
+        sys.exit(NO_DEVICE)
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world != job.ranks:
         refuse(f"{world} processes, but the cluster has {job.ranks} ranks", "start as many, by torchrun")

@@ -39,6 +39,18 @@ def pytorch(options, row, job, *more):
     return result, result["arena_peak_bytes"], result["losses"]
 
 
+# The allocator of glibc keeps what is freed, and each thread has a part of it: with these it gives every tensor back at once.
+RETURN_MEMORY = {"MALLOC_ARENA_MAX": 1, "MALLOC_MMAP_THRESHOLD_": 65536, "MALLOC_TRIM_THRESHOLD_": 0}
+
+
+def memory(options, row, job):
+    """Three steps, slow ones: only their memory counts."""
+    command = [options.python, HERE.parent / "gpu" / "torch_reference.py", "--config", job, "--device", options.device,
+               "--steps", "3"]
+    result = json.loads(ranks.run(row.ranks, command, first=options.first, more_variables=RETURN_MEMORY))
+    return result, result["arena_peak_bytes"], result["losses"]
+
+
 def compiled(options, row, job):
     return pytorch(options, row, job, "--compile", "--fused")
 
@@ -49,7 +61,7 @@ def measured(options, row, program, train, number):
     load = os.getloadavg()[0]
     begin = time.monotonic()
     result, peak, losses = train(options, row, job)
-    if options.first:
+    if options.first and train is not memory:
         time.sleep((time.monotonic() - begin) / 2)
     found = {**result, **result["breakdown"], "round": number, "configuration": row.name, "program": program,
              "peak_bytes": peak, "loss_fifth": losses[4] if len(losses) > 4 else None, "load": f"{load:.1f}"}
@@ -68,6 +80,7 @@ def main():
                         help="before all other programs of this machine (needs root), with half as long a pause behind each run")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="which configurations, and where")
     parser.add_argument("--compiled", action="store_true", help="also PyTorch with torch.compile and fused AdamW")
+    parser.add_argument("--program", help="only this one: krigtune-bench, pytorch, pytorch-compiled, pytorch-memory")
     parser.add_argument("--only", default="", help="configurations whose name has this")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -86,6 +99,8 @@ def main():
             for row in rows:
                 turns = [("krigtune-bench", bench), ("pytorch", pytorch)]
                 turns += [("pytorch-compiled", compiled)] if options.compiled else []
+                turns += [("pytorch-memory", memory)] if number == 1 and options.device == "cpu" else []
+                turns = [turn for turn in turns if not options.program or turn[0] == options.program]
                 for program, train in turns if number % 2 else reversed(turns):
                     if (str(number), row.name, program) in done:
                         continue

@@ -17,13 +17,14 @@ def go_first():
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
-def run(ranks, command, timeout_s=300, first=False):
+def run(ranks, command, timeout_s=300, first=False, more_variables=None):
     """What rank 0 printed. Each rank has one thread for what it computes. A rank that fails ends the others."""
     port = free_port()
     processes = []
     for rank in range(ranks):
         variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
-                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1, "GLOO_SOCKET_IFNAME": "lo"}
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1, "GLOO_SOCKET_IFNAME": "lo",
+                     **(more_variables or {})}
         environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
         processes.append(subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE,
                                           stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,

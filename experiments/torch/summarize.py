@@ -99,10 +99,12 @@ def spread(runs):
 
 def table_row(options, row, runs):
     bench, torch = runs[row.name, "krigtune-bench"], runs[row.name, "pytorch"]
+    memory = runs.get((row.name, "pytorch-memory"), torch)
     found = {"configuration": row.name, "model": row.model, "ranks": row.ranks, **row.chosen(), "tokens": row.tokens(),
              "krigtune_s": median(bench, "step_time_s"), "torch_s": median(torch, "step_time_s"),
              "krigtune_spread": spread(bench), "torch_spread": spread(torch),
-             "krigtune_bytes": median(bench, "peak_bytes"), "torch_bytes": median(torch, "peak_bytes"),
+             "krigtune_bytes": median(bench, "peak_bytes"), "torch_bytes": median(memory, "peak_bytes"),
+             "torch_resident_bytes": median(torch, "peak_bytes"),
              "torch_forward_s": median(torch, "forward_s"), "torch_backward_s": median(torch, "backward_s"),
              "torch_optimizer_s": median(torch, "optimizer_s"),
              "loss_first_difference": abs(median(bench, "loss_first") - median(torch, "loss_first")),
@@ -136,7 +138,8 @@ def correlations(table):
         cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
     for what, one, other in [("peak memory: PyTorch by krigtune-bench", "krigtune_bytes", "torch_bytes"),
-                             ("peak memory: PyTorch by `plan`", "torch_predicted_bytes", "torch_bytes")]:
+                             ("peak memory: PyTorch by `plan`", "torch_predicted_bytes", "torch_bytes"),
+                             ("peak memory: kept by glibc by PyTorch's tensors", "torch_bytes", "torch_resident_bytes")]:
         ratios = [row[other] / row[one] for row in table]
         lines.append(f"| {what} | {spearman([r[one] for r in table], [r[other] for r in table]):.3f} |"
                      + " |" * len(groups(table)) + f" {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) |")
