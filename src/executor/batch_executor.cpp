@@ -28,8 +28,13 @@ class BatchPlace final : public trial::Place {
       const std::lock_guard lock(mutex_);
       where_ = where;
     });
-    return run.until_it_ends();
+    trial::ProcessResult result = run.until_it_ends();
+    account_.ran_s = account_.ran_s.value_or(0.0) + result.wall_s;
+    account_.was_begun = run.was_begun();
+    return result;
   }
+
+  trial::PlaceAccount account() const override { return account_; }
 
   std::string where() const override {
     const std::lock_guard lock(mutex_);
@@ -42,6 +47,7 @@ class BatchPlace final : public trial::Place {
   const int slot_;
   mutable std::mutex mutex_;  // of where_
   std::string where_;
+  trial::PlaceAccount account_;
 };
 
 class BatchExecutor final : public trial::Executor {

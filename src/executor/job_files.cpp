@@ -82,6 +82,7 @@ std::optional<JobExit> read_exit(const JobFiles& files) {
   exit.signal = text_in(*json, "signal");
   exit.start_error = text_in(*json, "start_error");
   if (json->contains("wall_s") && (*json)["wall_s"].is_number()) exit.wall_s = (*json)["wall_s"];
+  exit.peak_rss_bytes = integer_in(*json, "peak_rss_bytes", 0);
   exit.stdout_bytes = integer_in(*json, "stdout_bytes", -1);
   exit.stderr_bytes = integer_in(*json, "stderr_bytes", -1);
   return exit;
@@ -129,9 +130,38 @@ size() {{ stat -c %s "$1" 2>/dev/null || echo -1; }}
 sig=
 finish() {{
   local us=$(($(now_us) - begin_us))
-  put "$ended" "{{\"token\":\"$token\",\"id\":\"$id\",\"exit_code\":$1,\"signal\":\"$sig\",\"start_error\":\"$2\",\"host\":\"$host\",\"nodes\":\"$where\",\"restarts\":$restarts,\"wall_s\":$((us / 1000000)).$(printf %06d $((us % 1000000))),\"stdout_bytes\":$(size "$out"),\"stderr_bytes\":$(size "$err")}}"
+  local peak=0
+  read -r peak 2>/dev/null <"$started.$token.peak" || true
+  rm -f "$started.$token.peak"
+  put "$ended" "{{\"token\":\"$token\",\"id\":\"$id\",\"exit_code\":$1,\"signal\":\"$sig\",\"start_error\":\"$2\",\"host\":\"$host\",\"nodes\":\"$where\",\"restarts\":$restarts,\"wall_s\":$((us / 1000000)).$(printf %06d $((us % 1000000))),\"peak_rss_bytes\":$((peak * 1024)),\"stdout_bytes\":$(size "$out"),\"stderr_bytes\":$(size "$err")}}"
   exit "$1"
 }}
+# Linux keeps the peak of a process as long as it lives, so a look every few seconds is enough: largest of the program
+# and its descendants, in KiB. No program is started for it.
+peak=0
+look() {{
+  local pid name value unit children
+  for pid; do
+    while read -r name value unit; do
+      [ "$name" = VmHWM: ] || continue
+      [ "$value" -le "$peak" ] || peak=$value
+      break
+    done 2>/dev/null <"/proc/$pid/status"
+    for children in /proc/"$pid"/task/*/children; do
+      read -r children 2>/dev/null <"$children"
+      # shellcheck disable=SC2086
+      [ -z "$children" ] || [[ $children = /* ]] || look $children
+    done
+  done
+}}
+watch_memory() {{
+  local pause nothing last=0
+  exec {{nothing}}<> <(:)
+  for pause in 0.05 0.1 0.2 0.5 1 2; do read -rt "$pause" -u "$nothing"; look "$1"; note; done
+  while kill -0 "$1" 2>/dev/null; do read -rt 5 -u "$nothing"; look "$1"; note; done
+}}
+note() {{ [ "$peak" -eq "$last" ] || {{ echo "$peak" >"$started.$token.peak"; last=$peak; }}; }}
+watcher=
 child=
 end_child() {{ [ -z "$child" ] || kill -"$1" -- "-$child" 2>/dev/null; }}
 trap 'sig=TERM; end_child TERM' TERM
@@ -144,7 +174,7 @@ type -P -- "$1" >/dev/null || finish 127 "there is no such program on node $host
 set -m # a process group of its own: all of it is ended
 {launch}"$@" >"$out" 2>"$err" </dev/null &
 child=$!
-set +m
+{watch}set +m
 [ -z "$sig" ] || end_child TERM
 wait "$child"
 rc=$?
@@ -154,6 +184,7 @@ while [ -n "$sig" ] && kill -0 "$child" 2>/dev/null; do
 done
 # Where somebody ends the job, the program may be gone before the signal reaches this script.
 [ "$rc" -eq 0 ] || sleep 0.5
+[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
 trap '' TERM USR1 # it has ended: what comes now is not about it
 end_child KILL
 finish "$rc" ""
@@ -185,12 +216,14 @@ std::string job_script(const JobFiles& files, const trial::ProcessSpec& spec, co
   };
   if (!has("MASTER_ADDR")) environment += kMasterAddress;
   if (!has("MASTER_PORT")) environment += fmt::format("export MASTER_PORT={}\n", port);
-  return fmt::format(
-      kScript, fmt::arg("out", quoted(std::filesystem::absolute(spec.stdout_file).string())),
-      fmt::arg("err", quoted(std::filesystem::absolute(spec.stderr_file).string())),
-      fmt::arg("started", quoted(files.started().string())), fmt::arg("ended", quoted(files.ended().string())),
-      fmt::arg("token", token), fmt::arg("directory", quoted(directory.string())), fmt::arg("environment", environment),
-      fmt::arg("argv", shell_line(spec.argv)), fmt::arg("launch", launcher.empty() ? "" : shell_line(launcher) + " "));
+  return fmt::format(kScript, fmt::arg("out", quoted(std::filesystem::absolute(spec.stdout_file).string())),
+                     fmt::arg("err", quoted(std::filesystem::absolute(spec.stderr_file).string())),
+                     fmt::arg("started", quoted(files.started().string())),
+                     fmt::arg("ended", quoted(files.ended().string())), fmt::arg("token", token),
+                     fmt::arg("directory", quoted(directory.string())), fmt::arg("environment", environment),
+                     fmt::arg("argv", shell_line(spec.argv)),
+                     fmt::arg("watch", launcher.empty() ? "watch_memory \"$child\" &\nwatcher=$!\ndisown\n" : ""),
+                     fmt::arg("launch", launcher.empty() ? "" : shell_line(launcher) + " "));
 }
 
 std::string write_trouble(const std::filesystem::path& directory) {

@@ -46,7 +46,8 @@ struct JobExit {
   std::string signal;       ///< that reached the script while the program ran: "TERM"; "": none
   std::string start_error;  ///< not empty: the program was not started
   double wall_s = 0.0;
-  std::int64_t stdout_bytes = -1;  ///< that the output has, seen from the node; -1: not known
+  std::int64_t peak_rss_bytes = 0;  ///< of the largest process, looked at every few seconds; 0: not known
+  std::int64_t stdout_bytes = -1;   ///< that the output has, seen from the node; -1: not known
   std::int64_t stderr_bytes = -1;
 };
 /// Empty: not there (yet). Reads the directory anew, so that what a file system remembers of a missing file does not

@@ -168,6 +168,7 @@ bool JobRun::find() {
   const std::optional<SubmittedJob> submitted = read_submitted(files_);
   if (!submitted) {  // it is written before anything is submitted
     lose("no job of this trial was submitted");
+    was_begun_ = false;
     return false;
   }
   token_ = submitted->token;
@@ -192,6 +193,7 @@ bool JobRun::find() {
   // The scheduler has forgotten it; its files may be late.
   if (!submitted->id.empty()) return follow(submitted->id), true;
   lose("the job of this trial was not submitted");
+  was_begun_ = false;
   return false;
 }
 
@@ -241,6 +243,7 @@ void JobRun::end_as_file_says(const JobExit& exit) {
   result_.exit_code = exit.exit_code;
   result_.start_error = exit.start_error;
   result_.wall_s = exit.wall_s;
+  result_.peak_rss_bytes = exit.peak_rss_bytes;
   say_where_(fmt::format("{}, job {}", exit.nodes.empty() ? exit.host : exit.nodes, id_));
   if (cancelled_s_ || !exit.start_error.empty()) return;
   const bool is_ended = state_ && state_->phase == JobState::Phase::kEnded;

@@ -59,6 +59,8 @@ class JobRun {
   JobRun(JobRoom& room, const trial::TrialTask& task, const trial::ProcessSpec& spec, int port, const Clock& clock,
          std::function<void(const std::string&)> say_where);
   trial::ProcessResult until_it_ends();
+  /// False: the trial was adopted, and the earlier process had not submitted its job.
+  bool was_begun() const { return was_begun_; }
 
  private:
   bool submit();
@@ -120,7 +122,8 @@ class JobRun {
   std::set<std::string> said_;
   std::optional<double> taken_back_s_;  ///< when the scheduler was last asked to, after the first Ctrl-C
   bool is_taken_back_ = false;          ///< it was cancelled before it began
-  bool again_ = false;                  ///< with the full time limit
+  bool was_begun_ = true;
+  bool again_ = false;  ///< with the full time limit
 };
 
 }  // namespace krigtune::executor

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <regex>
 
 #include "core/block.h"
@@ -51,7 +53,11 @@ std::string first_group(const std::string& text, const std::string& pattern) {
 
 class TemplateSystem final : public BatchSystem {
  public:
-  TemplateSystem(TemplateSpec spec, const Clock& clock) : spec_(std::move(spec)), clock_(clock) {}
+  TemplateSystem(TemplateSpec spec, const Clock& clock)
+      : spec_(std::move(spec)),
+        clock_(clock),
+        finds_by_name_(goes_by_name(spec_.status)),
+        cancels_by_name_(goes_by_name(spec_.cancel)) {}
 
   Submission submit(const JobRequest& request) override {
     const ToolEnd end = ask(spec_.submit, submit_values(request));
@@ -62,7 +68,10 @@ class TemplateSystem final : public BatchSystem {
                           spec_.submit.front(), end.complaint())};
     }
     const std::string id = first_group(end.out, spec_.id);
-    if (!id.empty()) return {Submission::Answer::kAccepted, id, ""};
+    if (!id.empty()) {
+      note_name(id, request.name);
+      return {Submission::Answer::kAccepted, id, ""};
+    }
     return {
         Submission::Answer::kRefused, "",
         fmt::format("{} printed no job id that \"id\" ({}) fits: {}", spec_.submit.front(), spec_.id, end.complaint())};
@@ -71,7 +80,7 @@ class TemplateSystem final : public BatchSystem {
   std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override {
     std::vector<JobState> jobs;
     for (const Asked& one : asked) {
-      if (one.id.empty()) continue;  // status is asked by id
+      if (one.id.empty() && !finds_by_name_) continue;
       const ToolEnd end = ask(spec_.status, {{"id", one.id}, {"name", one.name}});
       const bool is_gone = std::regex_search(end.out + end.err, std::regex(spec_.gone));
       if (is_gone) continue;
@@ -79,8 +88,9 @@ class TemplateSystem final : public BatchSystem {
       const std::string word = first_group(end.out, spec_.state);
       if (word.empty()) continue;
       JobState job = state_of(word);
-      job.id = one.id;
+      job.id = one.id.empty() ? one.name : one.id;
       job.name = one.name;
+      note_name(job.id, one.name);
       jobs.push_back(std::move(job));
     }
     return jobs;
@@ -88,11 +98,13 @@ class TemplateSystem final : public BatchSystem {
 
   std::optional<JobState> forgotten(const std::string& /*id*/) override { return std::nullopt; }
   bool cancel(const std::string& id) override {
-    const ToolEnd end = ask(spec_.cancel, {{"id", id}, {"name", ""}});
+    const ToolEnd end = ask(spec_.cancel, {{"id", id}, {"name", name_of(id)}});
     return end.ok() || std::regex_search(end.out + end.err, std::regex(spec_.gone));
   }
   bool take_back(const std::string& id) override { return cancel(id); }
-  void cancel_named(const std::string& /*name*/) override {}
+  void cancel_named(const std::string& name) override {
+    if (finds_by_name_ && cancels_by_name_) ask(spec_.cancel, {{"id", ""}, {"name", name}});
+  }
   std::string objection(const trial::TrialNeeds& /*needs*/, double /*time_limit_s*/) override {
     for (const std::vector<std::string>* argv : {&spec_.submit, &spec_.status, &spec_.cancel}) {
       if (find_program(argv->front(), {}, trial::search_path({})).empty()) {
@@ -111,6 +123,25 @@ class TemplateSystem final : public BatchSystem {
 
  private:
   using Values = std::map<std::string, std::string>;
+
+  // Such a command knows a job whose id nobody has noted: its tuner died while it was submitted.
+  static bool goes_by_name(const std::vector<std::string>& words) {
+    const auto has = [&](const char* placeholder) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](const std::string& word) { return word.find(placeholder) != std::string::npos; });
+    };
+    return has("{name}") && !has("{id}");
+  }
+
+  void note_name(const std::string& id, const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    names_[id] = name;
+  }
+  std::string name_of(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = names_.find(id);
+    return found == names_.end() ? "" : found->second;
+  }
 
   static Values sizes(const trial::TrialNeeds& needs) {
     const int nodes = std::max(needs.nodes, 1);
@@ -156,6 +187,10 @@ class TemplateSystem final : public BatchSystem {
 
   const TemplateSpec spec_;
   const Clock& clock_;
+  const bool finds_by_name_;
+  const bool cancels_by_name_;
+  std::mutex mutex_;                          // of names_
+  std::map<std::string, std::string> names_;  ///< by id
 };
 
 }  // namespace
@@ -186,8 +221,9 @@ Block<TemplateSpec> template_block(const std::filesystem::path& /*base_dir*/) {
   command("submit", &TemplateSpec::submit, "[\"qsub\", \"-N\", \"{name}\", \"{script}\"]",
           "submits the job script; placeholders: {script}, {name}, {directory}, {log}, {nodes}, {ranks}, "
           "{ranks_per_node}, {gpus}, {minutes}");
-  command("status", &TemplateSpec::status, "[\"qstat\", \"-f\", \"{id}\"]", "shows the state of the job {id}");
-  command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "ends the job {id}");
+  command("status", &TemplateSpec::status, "[\"qstat\", \"-f\", \"{id}\"]",
+          "shows the state of the job {id}; with {name} instead it also finds a job whose submission was interrupted");
+  command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "ends the job {id}, or {name}");
   block.key("id", &TemplateSpec::id, text(), "where submit prints the job's id: a regular expression with one group");
   block.key("state", &TemplateSpec::state, text(),
             "where status prints the state: a regular expression with one group");

@@ -156,6 +156,14 @@ struct Journal::Impl {
     return lines;
   }
 
+  void set_attribute(int trial, const char* name, const Json& value) {
+    append([&]() -> Lines {
+      Json line = trial_line(JournalOperation::kSetTrialUserAttr, study.id_of(trial));
+      line["user_attr"][name] = value;
+      return {line};
+    });
+  }
+
   Lines end_lines(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
                   const std::string& where) const {
     OutcomeRecord record = outcome_record(trial::usable(outcome, metric), metric);
@@ -181,6 +189,13 @@ struct Journal::Impl {
     return lines;
   }
 };
+
+std::optional<std::int64_t> end_us_of(const Trial& trial) {
+  constexpr double kMicroseconds = 1e6;
+  if (const std::optional<std::int64_t> ended = unix_us_of(trial.ended_at)) return ended;
+  const std::optional<std::int64_t> began = unix_us_of(trial.started_at);
+  return began ? std::optional(*began + static_cast<std::int64_t>(trial.wall_s * kMicroseconds)) : std::nullopt;
+}
 
 Journal::Journal(std::filesystem::path file, const space::Space& space, std::string metric, bool maximize)
     : impl_(std::make_unique<Impl>(std::move(file), space, std::move(metric))) {
@@ -211,13 +226,9 @@ std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started
   return number;
 }
 
-void Journal::set_where(int trial, const std::string& where) {
-  impl_->append([&]() -> Impl::Lines {
-    Json line = impl_->trial_line(JournalOperation::kSetTrialUserAttr, impl_->study.id_of(trial));
-    line["user_attr"][kWhere] = where;
-    return {line};
-  });
-}
+void Journal::set_where(int trial, const std::string& where) { impl_->set_attribute(trial, kWhere, where); }
+
+void Journal::set_times_lost(int trial, int times) { impl_->set_attribute(trial, kTimesLost, times); }
 
 bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
                   const std::string& where) {

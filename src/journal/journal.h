@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -56,12 +57,17 @@ struct Trial {
   std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
   std::string ended_at;    ///< likewise; "": not yet, or not known
   std::string where;       ///< it ran, as its place says ("GPUs 2,3"); "": this machine, undivided
+  int times_lost = 0;      ///< its place was lost so often (node failure, preemption), and it was run again
   /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
   bool waiting = false;
   /// Not empty: the record cannot be used, and why, for people: its first line is damaged, or another program ended it
   /// before it had all parameters. The number is taken all the same.
   std::string passed_over = {};
 };
+
+/// When it ended, in microseconds since 1970 UTC; where that is not recorded, wall_s after it began. A job's time in a
+/// queue lies between its beginning and its end and is no part of wall_s. Empty: it is not known when it began.
+std::optional<std::int64_t> end_us_of(const Trial& trial);
 
 /// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,
 /// appended under a lock and fsynced. A torn last line is cut off before the next append; nothing else is ever changed.
@@ -85,6 +91,8 @@ class Journal {
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
   /// Records where it runs, as its place says.
   void set_where(int trial, const std::string& where);
+  /// Records that it is run again, because its place was lost so often by now.
+  void set_times_lost(int trial, int times);
   /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
   /// it before.
   bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,

@@ -224,6 +224,7 @@ bool ReplayedStudy::adds_plain_attribute(std::string_view text) {
   if (!value) return false;
   attributes_[*trial][std::string(*name)] = *std::move(value);
   if (*name == kWhere) trials_[*trial].where = where_from(attributes_[*trial]);
+  if (*name == kTimesLost) trials_[*trial].times_lost = times_lost_from(attributes_[*trial]);
   return true;
 }
 
@@ -352,6 +353,7 @@ const Json* ReplayedStudy::accepted_distribution(const std::string& name, const 
 void ReplayedStudy::add_user_attributes(std::size_t trial, const Json& attributes) {
   for (const auto& [name, value] : attributes.items()) attributes_[trial][name] = value;
   if (attributes.contains(kWhere)) trials_[trial].where = where_from(attributes);
+  if (attributes.contains(kTimesLost)) trials_[trial].times_lost = times_lost_from(attributes);
   if (!attributes.contains(kConfiguration)) return;
   if (std::optional<Proposal> proposal = proposal_from(attributes_[trial])) {
     trials_[trial].proposal = *std::move(proposal);

@@ -244,4 +244,9 @@ double wall_s_from(const Json& attributes) { return number_attribute(attributes,
 
 std::string where_from(const Json& attributes) { return text_attribute(attributes, kWhere); }
 
+int times_lost_from(const Json& attributes) {
+  constexpr std::int64_t kMost = 1000;
+  return static_cast<int>(std::clamp<std::int64_t>(integer_attribute(attributes, kTimesLost).value_or(0), 0, kMost));
+}
+
 }  // namespace krigtune::journal

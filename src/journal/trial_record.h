@@ -40,6 +40,8 @@ Json parse_python_json(std::string_view text);
 inline constexpr const char* kConfiguration = "configuration";
 /// The user attribute that says where a trial ran.
 inline constexpr const char* kWhere = "where";
+/// The user attribute that says how often a trial lost its place and was run again.
+inline constexpr const char* kTimesLost = "times_lost";
 
 /// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
 /// `configuration` (JSON as text: the order of names survives every reader), strategy, asker, suggest_s, and where
@@ -66,5 +68,6 @@ OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& m
 trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
 double wall_s_from(const Json& attributes);
 std::string where_from(const Json& attributes);
+int times_lost_from(const Json& attributes);
 
 }  // namespace krigtune::journal

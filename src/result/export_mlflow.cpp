@@ -71,8 +71,8 @@ std::int64_t begun_ms(const journal::Trial& trial) {
 }
 
 std::int64_t ended_ms(const journal::Trial& trial) {
-  constexpr double kMilli = 1e3;
-  return begun_ms(trial) + static_cast<std::int64_t>(trial.wall_s * kMilli);
+  constexpr std::int64_t kMicro = 1000;
+  return journal::end_us_of(trial).value_or(0) / kMicro;
 }
 
 int status_of(const trial::Outcome& outcome) {

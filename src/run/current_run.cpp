@@ -37,9 +37,9 @@ const journal::Trial* last_of_tune(const search::History& history) {
 
 // A clock that was set back says nothing of the pause: that is a long one too.
 bool paused_for_long(const journal::Trial& last, const Clock& clock) {
-  const std::optional<std::int64_t> began_us = unix_us_of(last.started_at);
-  if (!began_us) return true;
-  const double pause_s = static_cast<double>(clock.unix_us() - *began_us) * 1e-6 - last.wall_s;
+  const std::optional<std::int64_t> ended_us = journal::end_us_of(last);
+  if (!ended_us) return true;
+  const double pause_s = static_cast<double>(clock.unix_us() - *ended_us) * 1e-6;
   return std::abs(pause_s) > kLongestPauseS;
 }
 

@@ -100,7 +100,7 @@ class Run {
     for (const journal::Trial& trial : open_trials()) {
       observer_.trial_begins(trial, journal_.trials());
       start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial),
-             sizes_.of(trial.proposal.configuration), true});
+             sizes_.of(trial.proposal.configuration), true, trial.times_lost});
     }
   }
 
@@ -207,6 +207,7 @@ class Run {
       return;
     }
     if (!finished->runs_again) return close(*finished);
+    journal_.set_times_lost(finished->number, finished->times_lost);  // for the next tuner, should this one die
     observer_.trial_lost(journal_.trials()[static_cast<std::size_t>(finished->number)],
                          std::get<trial::Failed>(finished->outcome).last_lines);
   }

@@ -97,9 +97,12 @@ RunResult run_session(const session::Session& session, const search::Candidates&
                       const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
                       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop);
 
-/// What budgets of hours are spent by: suggestions, and the trials of run_session. A trial asked by hand lasts from
-/// `ask` to `tell`: that is the user's time, and no budget's.
+/// Suggestions and the trials of run_session, each counted in full: what the budget `gpu_hours` is spent by, times the
+/// ranks. A trial asked by hand lasts from `ask` to `tell`: that is the user's time, and no budget's. A job's time in
+/// the queue is none of it.
 double seconds_spent(const search::History& history);
+/// The same by the clock on the wall, which the budget `hours` is spent by: what runs at the same time counts once.
+double seconds_elapsed(const search::History& history);
 
 /// "0007_z3_mb4_gas2": the trial's folder below trials/.
 std::string trial_folder(const journal::Trial& trial);

@@ -44,10 +44,10 @@ bool RunnerPool::has_room(const trial::TrialNeeds& needs) const { return lost_.e
 
 std::string RunnerPool::start(PooledTrial trial) {
   running_.push_back(trial.trial);
-  return begin(std::move(trial), 0);
+  return begin(std::move(trial));
 }
 
-std::string RunnerPool::begin(PooledTrial trial, int times_lost) {
+std::string RunnerPool::begin(PooledTrial trial) {
   auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& one) { return one.is_free(); });
   if (slot == slots_.end()) {
     slots_.emplace_back();
@@ -56,7 +56,6 @@ std::string RunnerPool::begin(PooledTrial trial, int times_lost) {
   }
   slot->place = executor_.place({trial.trial.number, trial.directory, trial.needs, trial.adopted});
   slot->trial = std::move(trial);
-  slot->times_lost = times_lost;
   const auto index = static_cast<std::size_t>(slot - slots_.begin());
   std::string where = slot->place->where();
   slot->thread = std::thread([this, &slot = *slot, index] { work(slot, index); });
@@ -65,10 +64,10 @@ std::string RunnerPool::begin(PooledTrial trial, int times_lost) {
 
 // The oldest first; one that has no room holds back the others.
 void RunnerPool::begin_lost_ones() {
-  while (!lost_.empty() && !stop_ && executor_.has_room(lost_.front().trial.needs)) {
-    Lost again = std::move(lost_.front());
+  while (!lost_.empty() && !stop_ && executor_.has_room(lost_.front().needs)) {
+    PooledTrial again = std::move(lost_.front());
     lost_.pop_front();
-    begin(std::move(again.trial), again.times);
+    begin(std::move(again));
   }
 }
 
@@ -81,7 +80,7 @@ void RunnerPool::work(Slot& slot, std::size_t index) {
     const double begun_s = clock_.now_s();
     ended.trial.outcome = run_trial(filter_, *slot.runner, pooled.trial.proposal,
                                     {pooled.directory, pooled.rival, *slot.place, pooled.adopted});
-    ended.trial.wall_s = wall_s_of(pooled, begun_s, clock_);
+    ended.trial.wall_s = slot.place->account().ran_s.value_or(wall_s_of(pooled, begun_s, clock_));
   } catch (...) {
     ended.error = std::current_exception();
   }
@@ -103,7 +102,7 @@ std::optional<FinishedTrial> RunnerPool::wait() {
   begin_lost_ones();
   if (!lost_.empty() && stop_) {  // there is no time to run it again
     FinishedTrial given_up;
-    given_up.number = lost_.front().trial.trial.number;
+    given_up.number = lost_.front().trial.number;
     given_up.outcome = trial::Failed{trial::FailureReason::kInterrupted, 0, ""};
     lost_.pop_front();
     forget(given_up.number);
@@ -114,15 +113,18 @@ std::optional<FinishedTrial> RunnerPool::wait() {
   Slot& slot = slots_[ended->slot];
   slot.thread.join();
   ended->trial.where = slot.place->where();
+  const bool was_begun = slot.place->account().was_begun;
   slot.place.reset();
   if (ended->error) {
     forget(ended->trial.number);
     std::rethrow_exception(ended->error);
   }
-  ended->trial.runs_again = is_lost(ended->trial.outcome) && slot.times_lost < kTimesRunAgain;
+  if (is_lost(ended->trial.outcome) && was_begun) ++slot.trial.times_lost;
+  ended->trial.times_lost = slot.trial.times_lost;
+  ended->trial.runs_again = is_lost(ended->trial.outcome) && slot.trial.times_lost <= kTimesRunAgain;
   if (ended->trial.runs_again) {
     slot.trial.adopted = false;
-    lost_.push_back({std::move(slot.trial), slot.times_lost + 1});
+    lost_.push_back(std::move(slot.trial));
   } else {
     forget(ended->trial.number);
   }

@@ -44,6 +44,7 @@ struct FinishedTrial {
   std::string where = {};  ///< as its place says it
   /// Its place was lost: it is no fault of the configuration, and the trial is run again by itself.
   bool runs_again = false;
+  int times_lost = 0;  ///< this time included
 };
 
 /// What a trial is started with.
@@ -53,6 +54,7 @@ struct PooledTrial {
   std::optional<trial::Rival> rival = {};
   trial::TrialNeeds needs = {};
   bool adopted = false;  ///< an earlier process has started its program
+  int times_lost = 0;    ///< so far, also by earlier processes
 };
 
 /// Runs trials at the same time, each by a runner of its own in a thread of its own, at places that the executor gives.
@@ -83,7 +85,6 @@ class RunnerPool {
     std::thread thread;  ///< joinable while a trial is in it
     std::unique_ptr<trial::Place> place;
     PooledTrial trial;
-    int times_lost = 0;
     bool is_free() const { return place == nullptr; }
   };
   struct Ended {
@@ -91,11 +92,7 @@ class RunnerPool {
     FinishedTrial trial;
     std::exception_ptr error;
   };
-  struct Lost {
-    PooledTrial trial;
-    int times = 0;
-  };
-  std::string begin(PooledTrial trial, int times_lost);
+  std::string begin(PooledTrial trial);
   void begin_lost_ones();
   void work(Slot& slot, std::size_t index);
   std::optional<Ended> next_ended();
@@ -107,7 +104,7 @@ class RunnerPool {
   const Clock& clock_;
   const std::atomic<bool>& stop_;
   std::deque<Slot> slots_;  ///< those in use stay where they are
-  std::deque<Lost> lost_;
+  std::deque<PooledTrial> lost_;
   std::vector<journal::Trial> running_;
   std::mutex mutex_;  // of ended_
   std::condition_variable has_ended_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/units.h"
 #include "search/model/best.h"
 #include "search/trials/objective_scale.h"
 
@@ -123,6 +124,34 @@ std::optional<Interference> interference_of(const session::Objective& objective,
   double square = 0.0;
   for (const double slowdown : slowdowns) square += (slowdown - mean) * (slowdown - mean) / (count - 1.0);
   return Interference{static_cast<int>(slowdowns.size()), std::expm1(mean), std::sqrt(square)};
+}
+
+std::optional<Bytes> host_memory_of_a_trial(const session::Session& session, const search::Candidates& candidates,
+                                            bool on_processors) {
+  constexpr std::size_t kLooks = 64;
+  std::vector<space::Configuration> looked_at;
+  if (session.baseline) looked_at.push_back(*session.baseline);
+  const std::size_t count = candidates.listed() ? candidates.size() : 0;
+  for (std::size_t i = 0; i < std::min(count, kLooks); ++i) looked_at.push_back(candidates[i * count / kLooks]);
+  std::optional<Bytes> most;
+  for (const space::Configuration& configuration : looked_at) {
+    const std::optional<cost::MemoryEstimate> estimate = candidates.filter().estimate(configuration);
+    if (!estimate) continue;
+    const std::int64_t ranks = on_processors ? session.cluster.gpus_per_node : 0;
+    const Bytes host{estimate->host.count + ranks * estimate->expected.count};
+    if (!most || *most < host) most = host;
+  }
+  return most;
+}
+
+std::string memory_warning(Bytes of_a_trial, int at_a_time, Bytes machine) {
+  const std::int64_t share = machine.count / std::max(at_a_time, 1);
+  if (at_a_time < 2 || of_a_trial.count <= share) return "";
+  const std::int64_t fit = std::max<std::int64_t>(machine.count / std::max<std::int64_t>(of_a_trial.count, 1), 1);
+  return fmt::format(
+      "a trial takes up to {} of this machine's memory, and {} at a time have {} each: the kernel may kill them; use "
+      "--jobs {}, or \"memory\": {{\"host_limit_gib\": {:.4g}}} to leave such configurations out",
+      to_string(of_a_trial), at_a_time, to_string(Bytes{share}), fit, to_gib(Bytes{share}));
 }
 
 std::string interference_sentence(const Interference& interference) {

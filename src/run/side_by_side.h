@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/units.h"
 #include "search/candidates/candidates.h"
 #include "search/trials/history.h"
 #include "session/session.h"
@@ -57,5 +58,12 @@ std::optional<Interference> interference_of(const session::Objective& objective,
 std::string interference_sentence(const Interference& interference);
 /// What to do where that matters, with what it costs; "": it does not.
 std::string interference_advice(const Interference& interference);
+
+/// The most host memory that a trial is expected to take, of the baseline and 64 configurations spread over the
+/// candidates. Empty where it is not modelled. `on_processors`: the ranks' own memory is the host's as well.
+std::optional<Bytes> host_memory_of_a_trial(const session::Session& session, const search::Candidates& candidates,
+                                            bool on_processors);
+/// What to know before so many such trials share a machine's memory, which krigtune does not divide; "": they fit.
+std::string memory_warning(Bytes of_a_trial, int at_a_time, Bytes machine);
 
 }  // namespace krigtune::run

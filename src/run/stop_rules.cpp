@@ -13,7 +13,9 @@
 #include "run/stop_rules.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/clock.h"
 #include "core/statistics.h"
 #include "core/text.h"
 #include "search/model/best.h"
@@ -62,6 +64,31 @@ double seconds_spent(const search::History& history) {
   return seconds;
 }
 
+// Each trial is an interval that ends with it, and is as long as it ran and was thought about. In a queue it is none.
+double seconds_elapsed(const search::History& history) {
+  constexpr double kMicrosecond = 1e-6;
+  double seconds = 0.0;
+  std::vector<std::pair<double, double>> intervals;
+  for (const journal::Trial& trial : history) {
+    const bool is_ours = trial.proposal.asker == journal::Asker::kTune;
+    const double length_s = trial.proposal.suggest_s + (is_ours ? trial.wall_s : 0.0);
+    const std::optional<std::int64_t> ended_us = is_ours ? unix_us_of(trial.ended_at) : std::nullopt;
+    if (!ended_us) {
+      seconds += length_s;
+      continue;
+    }
+    const double end_s = static_cast<double>(*ended_us) * kMicrosecond;
+    intervals.emplace_back(end_s - length_s, end_s);
+  }
+  std::sort(intervals.begin(), intervals.end());
+  double covered_until_s = intervals.empty() ? 0.0 : intervals.front().first;
+  for (const auto& [begin_s, end_s] : intervals) {
+    seconds += std::max(end_s - std::max(begin_s, covered_until_s), 0.0);
+    covered_until_s = std::max(covered_until_s, end_s);
+  }
+  return seconds;
+}
+
 std::optional<TrialWorth> worth_of(const session::Session& session, const search::History& history,
                                    const journal::Outlook& outlook) {
   const std::optional<double> hours = typical_hours(history);
@@ -85,9 +112,8 @@ std::optional<EndReason> not_worth_running(const session::Session& session, cons
 std::optional<EndReason> budget_is_spent(const session::Session& session, const search::History& history) {
   const session::Budget& budget = session.budget;
   if (search::closed_trials(history) >= budget.trials) return EndReason::kTrials;
-  const double hours = seconds_spent(history) / kSecondsPerHour;
-  if (budget.hours && hours >= *budget.hours) return EndReason::kHours;
-  if (budget.gpu_hours && hours * ranks(session) >= *budget.gpu_hours) {
+  if (budget.hours && seconds_elapsed(history) >= *budget.hours * kSecondsPerHour) return EndReason::kHours;
+  if (budget.gpu_hours && seconds_spent(history) * ranks(session) >= *budget.gpu_hours * kSecondsPerHour) {
     return EndReason::kHours;
   }
   if (budget.patience && search::trials_without_gain(session.objective, history) >= *budget.patience) {

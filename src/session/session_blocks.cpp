@@ -20,8 +20,10 @@ Block<Budget> budget_block() {
   constexpr double kMostTrials = 1e6;
   Block<Budget> block("When it ends, whichever comes first");
   block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "closed trials in all");
-  block.key("hours", &Budget::hours, number_or_null(above(0)), "hours in trials and suggestions (default: no limit)");
-  block.key("gpu_hours", &Budget::gpu_hours, number_or_null(above(0)), "hours times ranks (default: no limit)");
+  block.key("hours", &Budget::hours, number_or_null(above(0)),
+            "hours in which trials run or are thought about; several at once count once (default: no limit)");
+  block.key("gpu_hours", &Budget::gpu_hours, number_or_null(above(0)),
+            "hours of each trial times ranks (default: no limit)");
   block.key("patience", &Budget::patience, integer_or_null<int>(from_to(1, kMostTrials)),
             "trials without an improvement of more than 1 % (default: no such rule)");
   block.key("regret", &Budget::regret, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),

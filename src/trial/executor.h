@@ -39,6 +39,13 @@ struct PlaceFacts {
   bool is_elsewhere = false;  ///< on other machines: what this one counts (kills of its OOM killer) says nothing of it
 };
 
+/// What a place can say once Place::run() has returned.
+struct PlaceAccount {
+  /// Seconds in which the trial's programs ran, without those in a queue. Empty: all the time that run() took.
+  std::optional<double> ran_s;
+  bool was_begun = true;  ///< false: of an adopted trial nothing had been started
+};
+
 /// Where one trial runs. What it takes (GPUs, cores, a slot) is given back when it is destroyed.
 class Place {
  public:
@@ -50,6 +57,7 @@ class Place {
   virtual ProcessResult run(const ProcessSpec& spec, const Clock& clock) = 0;
   /// For people and for exit.json: "GPUs 2,3", "n[1-2], job 4711"; "": this machine. Complete once run() has returned.
   virtual std::string where() const = 0;
+  virtual PlaceAccount account() const { return {}; }
 };
 
 /// This machine, undivided: nothing is set and nothing is taken.

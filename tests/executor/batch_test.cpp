@@ -116,6 +116,7 @@ class Batch : public testing::Test {
     const std::unique_ptr<trial::Place> place = executor_->place(task_);
     trial::ProcessResult result = place->run(spec_, clock_);
     where_ = place->where();
+    account_ = place->account();
     return result;
   }
 
@@ -133,6 +134,7 @@ class Batch : public testing::Test {
                        {"nodes", "n3"},
                        {"restarts", 0},
                        {"wall_s", 12.5},
+                       {"peak_rss_bytes", 4096},
                        {"stdout_bytes", 4}};
     write_atomically(files.ended(), exit.dump());
     return std::vector{std::move(state)};
@@ -158,6 +160,7 @@ class Batch : public testing::Test {
   trial::ProcessSpec spec_;
   std::string said_;
   std::string where_;
+  trial::PlaceAccount account_;
   std::unique_ptr<trial::Executor> executor_;
 };
 
@@ -166,6 +169,9 @@ TEST_F(Batch, RunsAJobToItsEnd) {
   const trial::ProcessResult result = run();
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.wall_s, 12.5);
+  EXPECT_EQ(result.peak_rss_bytes, 4096);
+  EXPECT_EQ(account_.ran_s, 12.5) << "its time in the queue is no part of it";
+  EXPECT_TRUE(account_.was_begun);
   EXPECT_EQ(result.lost + result.start_error, "");
   EXPECT_EQ(where_, "n3, job 7");
   EXPECT_TRUE(play_.cancelled.empty());
@@ -418,8 +424,10 @@ TEST_F(Batch, SaysThatNothingIsLeftOfATrial) {
   task_.adopted = true;
   play_.answers = {knows_nothing()};
   EXPECT_EQ(run().lost, "no job of this trial was submitted");
+  EXPECT_FALSE(account_.was_begun);
   executor::write_submitted(executor::JobFiles(task_.directory), {executor::job_name(task_), "", "abc"});
   EXPECT_EQ(run().lost, "the job of this trial was not submitted");
+  EXPECT_FALSE(account_.was_begun);
 }
 
 TEST_F(Batch, DoesNotTakeTheFilesOfAnEarlierTry) {

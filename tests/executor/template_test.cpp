@@ -10,7 +10,9 @@
 
 #include "core/files.h"
 #include "core/json.h"
+#include "executor/batch_executor.h"
 #include "executor/executor.h"
+#include "executor/job_files.h"
 #include "trial/trial_files.h"
 #include "user_error.h"
 
@@ -104,6 +106,40 @@ TEST_F(Template, RunsUnderLsfAndEndsWhatTakesTooLong) {
   EXPECT_TRUE(result.timed_out);
   EXPECT_EQ(args("cancel"), "815\n");
   EXPECT_EQ(args("status"), "815\n");
+}
+
+// The tuner died between submit and the note of the job's id: a scheduler that is asked by name still finds it.
+TEST_F(Template, FindsAJobByItsName) {
+  executor::TemplateSpec spec;
+  spec.submit = {"/bin/false"};
+  spec.status = {program("status", "echo $1 >$0.args; [ ! -e $0.end ] && echo RUN || echo job not found\n"), "{name}"};
+  spec.cancel = {program("cancel", "echo $1 >$0.args; touch ${0%cancel}status.end\n"), "{name}"};
+  spec.running = {"RUN"};
+  spec.poll_s = 0.2;
+  spec_.timeout_s = 0.5;  // so that it is cancelled
+  trial::TrialTask task;
+  task.number = 3;
+  task.directory = directory();
+  task.adopted = true;
+  const std::string name = executor::job_name(task);
+  executor::write_submitted(executor::JobFiles(task.directory), {name, "", "abc"});
+  const auto executor = executor::make_template_executor(spec, {cluster_, directory(), clock_});
+  const trial::ProcessResult result = executor->place(task)->run(spec_, clock_);
+  EXPECT_TRUE(result.timed_out) << result.lost;
+  EXPECT_EQ(args("status"), name + "\n");
+  EXPECT_EQ(args("cancel"), name + "\n");
+}
+
+TEST_F(Template, CountsTheMemoryOfTheProgram) {
+  // 64 MiB in a child of the program, which holds them until they were seen.
+  const std::string seen = "$(cat " + (directory() / "job_start.json").string() + ".*.peak 2>/dev/null || echo 0)";
+  spec_.argv = {
+      "/bin/bash", "-c",
+      "head -c 64M /dev/zero | tail -c 64M | (until [ " + seen + " -gt 61440 ]; do sleep 0.1; done; cat >/dev/null)"};
+  const trial::ProcessResult result = run_under("7", "R", "C", R"x("states": {"running": ["R"], "ended": ["C"]})x");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_GT(result.peak_rss_bytes, std::int64_t{60} << 20);
+  EXPECT_LT(result.peak_rss_bytes, std::int64_t{400} << 20);
 }
 
 TEST_F(Template, HearsThatAJobWasLost) {

@@ -138,6 +138,33 @@ TEST_F(OnExecutor, WhatIsLostThreeTimesHasFailedWithItsReason) {
   EXPECT_TRUE(search::counts(history[1]));  // it is not asked again for ever
 }
 
+// A trial that lost its place twice under one tuner has one try left under the next, not three.
+TEST_F(OnExecutor, LossesAreCountedOverTuners) {
+  class Dying final : public run::Observer {
+   public:
+    void trial_lost(const journal::Trial&, const std::string&) override {
+      if (++lost_ == 2) throw std::runtime_error("killed");
+    }
+
+   private:
+    int lost_ = 0;
+  } dying;
+  const session::Session session = budgeted(1);
+  const Problem problem(session);
+  PlacedRunner runner(session, clock_);
+  ScriptedExecutor executor([](int, int) { return lost_to("preempted"); }, true);
+  options_.executor = &executor;
+  EXPECT_THROW(run::run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_,
+                                dying, stop_),
+               std::runtime_error);
+  EXPECT_EQ(executor.tasks.size(), 2U);
+  const search::History history = run_on(executor, session).history;
+  ASSERT_EQ(history.size(), 1U);
+  EXPECT_EQ(history[0].times_lost, 2);
+  EXPECT_EQ(std::get<trial::Failed>(*history[0].outcome).reason, trial::FailureReason::kLost);
+  EXPECT_EQ(executor.tasks.size(), 3U) << "twice under the first tuner, once under the second";
+}
+
 TEST_F(OnExecutor, WhatIsLostOnceTheSessionIsStoppedIsInterrupted) {
   ScriptedExecutor executor([this](int, int) {
     stop_ = true;

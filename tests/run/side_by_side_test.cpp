@@ -12,6 +12,16 @@
 #include "search/trials/run_effects.h"
 
 namespace krigtune::side_by_side_test {
+
+TEST(MemoryOfSlots, IsWarnedOfWhereItDoesNotSuffice) {
+  EXPECT_EQ(run::memory_warning(from_gib(100.0), 4, from_gib(400.0)), "");
+  EXPECT_EQ(run::memory_warning(from_gib(500.0), 1, from_gib(400.0)), "") << "no matter of slots";
+  EXPECT_EQ(
+      run::memory_warning(from_gib(150.0), 4, from_gib(400.0)),
+      "a trial takes up to 150.0 GiB of this machine's memory, and 4 at a time have 100.0 GiB each: the kernel may "
+      "kill them; use --jobs 2, or \"memory\": {\"host_limit_gib\": 100} to leave such configurations out");
+}
+
 namespace {
 
 /// Each trial is slower by what the others cost it, and no two of the first three places are alike.

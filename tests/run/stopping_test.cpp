@@ -41,6 +41,32 @@ TEST_F(Stopping, EndsWhenEverythingWasTried) {
   EXPECT_EQ(result.history.size(), 24u);
 }
 
+// Trials [0, 100], [20, 80] and [90, 130] cover 130 s, whatever their sum is; one waited in a queue from 130 s to 500 s
+// and ran for 30 s after 2 s of thought, and two are without an end that can be read.
+TEST(HoursOfASession, AreThoseOfTheClockOnTheWall) {
+  search::History history;
+  const auto add = [&](double end_s, double wall_s, double suggest_s, journal::Asker asker = journal::Asker::kTune) {
+    journal::Trial trial;
+    trial.proposal.asker = asker;
+    trial.proposal.suggest_s = suggest_s;
+    trial.wall_s = wall_s;
+    constexpr std::int64_t kSomeDayUs = 1'790'000'000'000'000;
+    if (end_s > 0.0) trial.ended_at = local_iso_time(kSomeDayUs + static_cast<std::int64_t>(end_s * 1e6));
+    history.push_back(trial);
+  };
+  EXPECT_EQ(run::seconds_elapsed(history), 0.0);
+  add(100.0, 100.0, 0.0);
+  add(80.0, 60.0, 0.0);
+  add(130.0, 40.0, 0.0);
+  EXPECT_NEAR(run::seconds_elapsed(history), 130.0, 1e-5);
+  EXPECT_NEAR(run::seconds_spent(history), 200.0, 1e-9);
+  add(530.0, 30.0, 2.0);
+  EXPECT_NEAR(run::seconds_elapsed(history), 162.0, 1e-5);
+  add(0.0, 5.0, 1.0);
+  add(900.0, 300.0, 3.0, journal::Asker::kHand);  // its suggestion was ours, its time is the user's
+  EXPECT_NEAR(run::seconds_elapsed(history), 171.0, 1e-5);
+}
+
 TEST_F(Stopping, EndsWhenItsHoursAreSpentOverAllCommands) {
   session::Session session = budgeted(100);
   session.budget.hours = 1.0;

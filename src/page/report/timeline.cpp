@@ -34,7 +34,10 @@ std::vector<Stay> stays_of(const RunFacts& facts) {
     const std::optional<std::int64_t> began_us = unix_us_of(trial->started_at);
     if (!began_us || trial->where.empty() || !facts.is_listed(*trial)) continue;
     if (!first_us) first_us = began_us;
-    const double began = static_cast<double>(*began_us - *first_us) / kMicroseconds / kSecondsPerMinute;
+    const double asked = static_cast<double>(*began_us - *first_us) / kMicroseconds / kSecondsPerMinute;
+    const double ended =
+        static_cast<double>(*journal::end_us_of(*trial) - *first_us) / kMicroseconds / kSecondsPerMinute;
+    const double began = std::max(asked, ended - trial->wall_s / kSecondsPerMinute);  // a job waits in its queue before
     stays.push_back({trial, began, began + trial->wall_s / kSecondsPerMinute});
   }
   return stays;

@@ -12,6 +12,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "executor/executor.h"
 #include "page/comparison/comparison_page.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/document.h"
@@ -216,10 +217,22 @@ compare::CompareOptions compare_options(const Arguments& arguments) {
   return options;
 }
 
+// Strategies are compared trial by trial, one after the other, and by times that nothing beside them disturbs.
+void refuse_other_places(const session::Session& session) {
+  const executor::ExecutorTraits traits = executor::traits_of(session.executor);
+  if (traits.is_this_machine || !runner::traits_of(session.runner).runs_programs) return;
+  throw UserError(
+      fmt::format("/executor/kind: compare runs trials on this machine, one at a time, not by '{}'", traits.name),
+      "leave \"executor\" out, or compare on measured trials (--from DIR, or the runner \"replay\")");
+}
+
 session::Session session_to_compare(const Context& context) {
   session::Session session = session_of(context, context.arguments.operand());
   const std::optional<std::string> from = context.arguments.text("from");
-  if (!from) return session;
+  if (!from) {
+    refuse_other_places(session);
+    return session;
+  }
   session::Session recorded = session::with_recorded_trials(session, std::filesystem::path(*from) / "trials.csv");
   recorded.file = session.file;
   return recorded;

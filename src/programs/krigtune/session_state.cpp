@@ -39,8 +39,10 @@ std::optional<double> seconds_left(const session::Session& session, const search
   const double spent_s = run::seconds_spent(history);
   double left_s =
       spent_s / static_cast<double>(ours) * std::max(session.budget.trials - search::closed_trials(history), 0);
-  if (session.budget.hours) left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - spent_s);
-  return std::max(left_s, 0.0) / std::max(at_a_time, 1);
+  left_s /= std::max(at_a_time, 1);
+  if (session.budget.hours)
+    left_s = std::min(left_s, *session.budget.hours * kSecondsPerHour - run::seconds_elapsed(history));
+  return std::max(left_s, 0.0);
 }
 
 std::string seconds_text(double seconds) {

@@ -1,5 +1,6 @@
 // krigtune tune: the main job.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -213,6 +214,18 @@ void warn_of_large_trials(const Context& context, const Placing& placing, const 
   context.log.warning(fmt::format("a trial takes {} GPUs, so that fewer than {} run at a time", needed, local->slots));
 }
 
+// Memory is not divided among slots.
+void warn_of_memory(const Context& context, const Placing& placing, const run::Prepared& prepared) {
+  const auto* local = std::get_if<executor::LocalSpec>(&prepared.session.executor);
+  if (local == nullptr || local->slots < 2 || !runner::traits_of(prepared.session.runner).runs_programs) return;
+  const bool on_processors = placing.executor->usual_gpus().value_or(0) == 0;
+  const std::optional<Bytes> most = run::host_memory_of_a_trial(prepared.session, prepared.candidates, on_processors);
+  const std::int64_t machine = std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  if (!most || machine <= 0) return;
+  const std::string warning = run::memory_warning(*most, local->slots, Bytes{machine});
+  if (!warning.empty()) context.log.warning(warning);
+}
+
 // What the trials of a begun directory meant stays.
 void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
   if (run::recall_ds_config(session, directory)) return;
@@ -359,6 +372,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   place_trials(context, prepared.session, placing, options);
   ending.set_jobs_go_on(placing.executor->survives());
   warn_of_large_trials(context, placing, prepared.session);
+  warn_of_memory(context, placing, prepared);
   const search::History none;
   const report::RunView start{prepared.session, none,      session_name(prepared.session),
                               options.loop,     directory, runner::find_bench(context.console.program),
