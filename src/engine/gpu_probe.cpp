@@ -17,8 +17,8 @@
 
 namespace krigtune::engine {
 
-// A program whose libraries are missing is ended by the loader, with code 127 and a line on stderr, before it can say
-// anything itself. So it is started once to look.
+// The program says on stderr which library it does not find; where it is the loader that does not find one, the line is
+// the loader's, and the code 127. So it is started once to look.
 
 namespace {
 

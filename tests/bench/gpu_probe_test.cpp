@@ -16,9 +16,7 @@ constexpr const char* kLoaderFails =
     "directory\" >&2; exit 127\n";
 constexpr const char* kStarts = "[ \"$1\" = --version ] || echo \"trains on GPUs: $*\"\n";
 constexpr const char* kMissing =
-    "krigtune-bench-cuda cannot start: libnccl.so.2: cannot open shared object file: No such file or directory; add "
-    "the "
-    "folders of cuBLASLt and NCCL to LD_LIBRARY_PATH";
+    "krigtune-bench-cuda cannot start: libnccl.so.2: cannot open shared object file: No such file or directory";
 
 class Machine : public testing::Test {
  protected:
@@ -95,6 +93,8 @@ TEST_F(MachineWithCuda, SaysWhatElseKeepsTheProgramFromStarting) {
   expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: there is no '");
   cuda_program("kill -4 $$\n");
   expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: it is ended by signal 4");
+  cuda_program("echo 'cuBLASLt was not found: no libcublasLt.so.13 on LD_LIBRARY_PATH' >&2; exit 3\n");
+  expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: cuBLASLt was not found: no libcublasLt.so.13 on LD_");
   cuda_program("exit 3\n");
   expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: it ends with code 3");
 }

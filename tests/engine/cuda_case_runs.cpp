@@ -46,6 +46,7 @@ std::vector<std::byte> causal_part(const plan::Shape& s, std::vector<std::byte> 
 std::string no_device_reason() {
   try {
     usable_gpus();
+    require_code_for(0);
     return "";
   } catch (const DeviceError& error) {
     return error.what();

@@ -229,6 +229,20 @@ TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {
   EXPECT_FALSE(fits(drops));
 }
 
+// Ada's blocks have 99 KiB of shared memory: forward fits, the gradients of wide heads do not.
+TEST_P(FlashAttention, LeavesGradientsToPlainKernelsWhereSharedMemoryIsShort) {
+  if (!limit_shared_memory(99 << 10)) GTEST_SKIP() << "a GPU's shared memory is what it is";
+  const Case wide = forward_case(GetParam(), shape(70, 128, 2, 1), plan::Access::kWrite);
+  EXPECT_TRUE(fits(wide));
+  const Case host = done_by_host(wide);
+  const Case backward = backward_of(host, plan::Access::kWrite);
+  EXPECT_FALSE(fits(backward));
+  EXPECT_TRUE(fits(backward_of(done_by_host(forward_case(GetParam(), shape(70, 64, 2, 1), plan::Access::kWrite)),
+                               plan::Access::kWrite)));
+  EXPECT_LE(operand_error(done_by_device(backward), done_by_host(backward), 4), most_error(GetParam()));
+  limit_shared_memory(kHopperSharedBytes);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, FlashAttention, testing::Values(schedule::DType::kBf16, schedule::DType::kFp16));
 
 }  // namespace

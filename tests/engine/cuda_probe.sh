@@ -1,5 +1,6 @@
 #!/bin/sh
-# cuda_probe.sh PROGRAM: krigtune-bench-cuda --probe answers one line of JSON, with a GPU (exit code 0) and without (77).
+# cuda_probe.sh PROGRAM: krigtune-bench-cuda --probe answers one line of JSON, with a GPU (exit code 0) and without (77), and
+# names the files of cuBLASLt and NCCL, or where it looked for them: both are opened at run time.
 if [ ! -x "$1" ]; then
   echo "skipped: krigtune-bench-cuda is not built (cmake says why)"
   exit 77
@@ -14,6 +15,11 @@ case "$code $answer" in
   *) exit 1 ;;
 esac
 case "$answer" in
-  *'"nccl":2'*'"cublaslt":'*) exit 0 ;;
+  *'"cublaslt_file":"/'*'"nccl":2'*'"nccl_file":"/'*) ;;
+  *'"cublaslt_missing":"'* | *'"nccl_missing":"'*) ;;
+  *) exit 1 ;;
 esac
-exit 1
+if command -v ldd >/dev/null && ldd "$1" | grep -E 'nccl|cublas'; then
+  echo "the program is linked with a library that it opens at run time"
+  exit 1
+fi

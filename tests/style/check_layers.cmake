@@ -36,7 +36,7 @@ room(surrogate/search core surrogate surrogate/main)
 room(engine core workload plan)
 room(engine/host/kernels core plan engine)
 room(engine/host core workload plan plan/check engine engine/host/kernels)
-room(engine/cuda/runtime core)
+room(engine/cuda/runtime core engine)
 room(engine/cuda/kernels core plan engine/host/kernels engine/cuda/runtime)
 room(engine/cuda core workload plan plan/check engine engine/host engine/host/kernels engine/cuda/runtime engine/cuda/kernels)
 

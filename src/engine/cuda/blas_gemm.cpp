@@ -3,7 +3,6 @@
 // fastest: the first few are tried once for each shape, and the fastest is kept.
 #include "engine/cuda/blas_gemm.h"
 
-#include <cublasLt.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 #include <vector>
 
 #include "engine/cuda/algorithm_cache.h"
-#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/blas_library.h"
 #include "engine/cuda/runtime/handles.h"
 #include "plan/step_plan.h"
 
@@ -26,10 +25,10 @@ namespace krigtune::cuda {
 // Owners of what cuBLASLt hands out. All functions throw DeviceError.
 
 struct DestroyBlas {
-  void operator()(cublasLtContext* handle) const { cublasLtDestroy(handle); }
-  void operator()(cublasLtMatmulDescOpaque_t* description) const { cublasLtMatmulDescDestroy(description); }
-  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const { cublasLtMatrixLayoutDestroy(layout); }
-  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const { cublasLtMatmulPreferenceDestroy(preference); }
+  void operator()(cublasLtContext* handle) const { blas().destroy(handle); }
+  void operator()(cublasLtMatmulDescOpaque_t* description) const { blas().desc_destroy(description); }
+  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const { blas().layout_destroy(layout); }
+  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const { blas().preference_destroy(preference); }
 };
 using BlasHandle = std::unique_ptr<cublasLtContext, DestroyBlas>;
 using MatmulDescription = std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyBlas>;
@@ -46,35 +45,35 @@ cudaDataType_t blas_type(schedule::DType type);
 
 template <class T>
 void set_attribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t which, const T& value) {
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescSetAttribute(description, which, &value, sizeof(value)));
+  KRIGTUNE_CHECK_BLAS(blas().desc_set_attribute(description, which, &value, sizeof(value)));
 }
 template <class T>
 void set_attribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t which, const T& value) {
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceSetAttribute(preference, which, &value, sizeof(value)));
+  KRIGTUNE_CHECK_BLAS(blas().preference_set_attribute(preference, which, &value, sizeof(value)));
 }
 
 BlasHandle make_blas_handle() {
   cublasLtHandle_t handle = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtCreate(&handle));
+  KRIGTUNE_CHECK_BLAS(blas().create(&handle));
   return BlasHandle(handle);
 }
 
 MatmulDescription make_matmul_description() {
   cublasLtMatmulDesc_t description = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  KRIGTUNE_CHECK_BLAS(blas().desc_create(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
   return MatmulDescription(description);
 }
 
 MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols) {
   cublasLtMatrixLayout_t layout = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatrixLayoutCreate(&layout, blas_type(type), static_cast<std::uint64_t>(rows),
-                                                 static_cast<std::uint64_t>(cols), rows));
+  KRIGTUNE_CHECK_BLAS(blas().layout_create(&layout, blas_type(type), static_cast<std::uint64_t>(rows),
+                                           static_cast<std::uint64_t>(cols), rows));
   return MatrixLayout(layout);
 }
 
 MatmulPreference make_preference() {
   cublasLtMatmulPreference_t preference = nullptr;
-  KRIGTUNE_CHECK_BLAS(cublasLtMatmulPreferenceCreate(&preference));
+  KRIGTUNE_CHECK_BLAS(blas().preference_create(&preference));
   return MatmulPreference(preference);
 }
 
@@ -169,7 +168,7 @@ class BlasGemm final : public Gemm {
       : handle_(make_blas_handle()),
         workspace_(allocate_device(kWorkspaceBytes)),
         stream_(make_stream(false)),
-        cache_(algorithm_file(device_name(), cublasLtGetVersion())) {}
+        cache_(algorithm_file(device_name(), blas().get_version())) {}
 
   void prepare(const Product& product) override {
     const Key key(product);
@@ -202,9 +201,9 @@ class BlasGemm final : public Gemm {
                        Queue queue) const {
     const float alpha = 1.0F;
     const float beta = product.d.adds() ? 1.0F : 0.0F;
-    return cublasLtMatmul(handle_.get(), with.description.get(), &alpha, product.b.data, with.b.get(), product.a.data,
-                          with.a.get(), &beta, product.d.data, with.d.get(), product.d.data, with.d.get(), &algorithm,
-                          workspace_.get(), static_cast<std::size_t>(kWorkspaceBytes), queue);
+    return blas().matmul(handle_.get(), with.description.get(), &alpha, product.b.data, with.b.get(), product.a.data,
+                         with.a.get(), &beta, product.d.data, with.d.get(), product.d.data, with.d.get(), &algorithm,
+                         workspace_.get(), static_cast<std::size_t>(kWorkspaceBytes), queue);
   }
 
   // From an earlier run, if the library still takes it.
@@ -214,8 +213,8 @@ class BlasGemm final : public Gemm {
     std::copy(words->begin(), words->end(), std::begin(prepared.algorithm.data));
     cublasLtMatmulHeuristicResult_t checked{};
     const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(handle_.get(), prepared.description.get(), prepared.b.get(), prepared.a.get(),
-                                prepared.d.get(), prepared.d.get(), &prepared.algorithm, &checked);
+        blas().algo_check(handle_.get(), prepared.description.get(), prepared.b.get(), prepared.a.get(),
+                          prepared.d.get(), prepared.d.get(), &prepared.algorithm, &checked);
     return status == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= static_cast<std::size_t>(kWorkspaceBytes);
   }
 
@@ -230,9 +229,9 @@ class BlasGemm final : public Gemm {
     }
     std::vector<cublasLtMatmulHeuristicResult_t> found(kTried);
     int count = 0;
-    KRIGTUNE_CHECK_BLAS(cublasLtMatmulAlgoGetHeuristic(handle_.get(), prepared.description.get(), prepared.b.get(),
-                                                       prepared.a.get(), prepared.d.get(), prepared.d.get(),
-                                                       preference.get(), kTried, found.data(), &count));
+    KRIGTUNE_CHECK_BLAS(blas().get_heuristic(handle_.get(), prepared.description.get(), prepared.b.get(),
+                                             prepared.a.get(), prepared.d.get(), prepared.d.get(), preference.get(),
+                                             kTried, found.data(), &count));
     found.resize(static_cast<std::size_t>(count));
     if (found.empty()) {
       throw std::runtime_error(

@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "engine/cuda/kernels/initial_values.h"
 #include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/compiled_for.h"
 #include "engine/host/processes.h"
 #include "plan/check/check_plan.h"
 #include "plan/collective_time.h"
@@ -33,6 +34,17 @@ int usable_gpus() {
   KRIGTUNE_CHECK_CUDA(cudaGetDeviceCount(&gpus));
   if (gpus == 0) throw DeviceError(BenchExit::kNoDevice, "the CUDA runtime finds no GPU");
   return gpus;
+}
+
+void require_code_for(int device) {
+  cudaDeviceProp properties{};
+  KRIGTUNE_CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
+  const std::string why_not = why_not_compiled_for(compiled_targets(), properties.major, properties.minor);
+  if (why_not.empty()) return;
+  throw DeviceError(BenchExit::kNoDevice,
+                    fmt::format("GPU {} ({}) cannot be used: its {}; a release has code for 8.0 and newer "
+                                "(cmake -DKRIGTUNE_CUDA_RELEASE=ON), CUDA_VISIBLE_DEVICES leaves GPUs out",
+                                device, properties.name, why_not));
 }
 
 CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::TrainingOptions& options,
@@ -66,6 +78,7 @@ void CudaTrainer::check_world() const {
                            "start as many processes on each machine as it has GPUs, set cluster.gpus_per_node, or use "
                            "--device cpu");
   }
+  require_code_for(world_.device);
   const std::int64_t here = processes_ == nullptr ? 1 : processes_->size();
   if (!world_.network && here != plan_.world()) {
     throw std::logic_error(fmt::format("{} processes cannot be {} ranks", here, plan_.world()));

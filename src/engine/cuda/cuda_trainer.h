@@ -20,6 +20,10 @@ namespace krigtune::cuda {
 /// GPUs that can be used. Throws DeviceError (kNoDevice) with the runtime's reason if there are none.
 int usable_gpus();
 
+/// Throws DeviceError with kNoDevice where this program's kernels were not compiled for GPU `device`, which would fail
+/// at the first of them with CUDA's "no kernel image".
+void require_code_for(int device);
+
 /// Where this process's rank is.
 struct DeviceWorld {
   int device = 0;  ///< GPU of this machine

@@ -1,14 +1,12 @@
 // NCCL without blocking calls: each returns at once, with ncclInProgress where it goes on in the background, and is
 // polled to its end, so that a rank that has died can be noticed and the others freed (NCCL user guide, "Fault
 // tolerance"). Averages are never asked of NCCL: it rounds 1 / N to the type of the data first.
-#include <nccl.h>
-
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine/cuda/device_communicator.h"
-#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/nccl_library.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -40,7 +38,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclComm_t communicator = nullptr;
-    KRIGTUNE_CHECK_NCCL(ncclCommInitRankConfig(&communicator, ranks, unique, rank, &config));
+    KRIGTUNE_CHECK_NCCL(nccl().comm_init_rank_config(&communicator, ranks, unique, rank, &config));
     communicator_.store(communicator);
     settle();
   }
@@ -52,13 +50,13 @@ class NcclCommunicator final : public DeviceCommunicator {
   void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
     const schedule::OpKind kind = operation.kind;
     if (communicator_.load() == nullptr) throw std::runtime_error("the communicator was aborted");
-    KRIGTUNE_CHECK_NCCL(ncclGroupStart());
+    KRIGTUNE_CHECK_NCCL(nccl().group_start());
     if (kind == schedule::OpKind::kAllGather) {
       for (std::size_t i = 0; i + 1 < operands.size(); i += 2) gather(operands[i], operands[i + 1], queue);
     } else {
       for (const engine::OperandView& whole : operands) reduce(kind, whole, queue);
     }
-    KRIGTUNE_CHECK_NCCL(ncclGroupEnd());
+    KRIGTUNE_CHECK_NCCL(nccl().group_end());
     settle();
   }
 
@@ -66,7 +64,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   void abort() noexcept override {
     if (ncclComm_t communicator = communicator_.exchange(nullptr); communicator != nullptr) {
-      ncclCommAbort(communicator);
+      nccl().comm_abort(communicator);
     }
   }
 
@@ -75,7 +73,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     ncclComm_t communicator = communicator_.load();
     if (communicator == nullptr) return ncclSuccess;
     ncclResult_t result = ncclSuccess;
-    KRIGTUNE_CHECK_NCCL(ncclCommGetAsyncError(communicator, &result));
+    KRIGTUNE_CHECK_NCCL(nccl().comm_get_async_error(communicator, &result));
     check_nccl(result, "a collective", __FILE__, __LINE__);
     return result;
   }
@@ -90,18 +88,19 @@ class NcclCommunicator final : public DeviceCommunicator {
     const auto elems = static_cast<std::size_t>(whole.elems);
     const ncclDataType_t type = nccl_type(whole.type);
     if (kind != schedule::OpKind::kReduceScatter) {
-      KRIGTUNE_CHECK_NCCL(ncclAllReduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
+      KRIGTUNE_CHECK_NCCL(
+          nccl().all_reduce(whole.data, whole.data, elems, type, operation, communicator_.load(), queue));
       return;
     }
     const std::size_t shard = elems / static_cast<std::size_t>(ranks_);
     auto* own = static_cast<std::byte*>(whole.data) +
                 shard * static_cast<std::size_t>(rank_) * static_cast<std::size_t>(schedule::size_bytes(whole.type));
-    KRIGTUNE_CHECK_NCCL(ncclReduceScatter(whole.data, own, shard, type, operation, communicator_.load(), queue));
+    KRIGTUNE_CHECK_NCCL(nccl().reduce_scatter(whole.data, own, shard, type, operation, communicator_.load(), queue));
   }
 
   void gather(const engine::OperandView& shard, const engine::OperandView& whole, Queue queue) {
-    KRIGTUNE_CHECK_NCCL(ncclAllGather(shard.data, whole.data, static_cast<std::size_t>(shard.elems),
-                                      nccl_type(shard.type), communicator_.load(), queue));
+    KRIGTUNE_CHECK_NCCL(nccl().all_gather(shard.data, whole.data, static_cast<std::size_t>(shard.elems),
+                                          nccl_type(shard.type), communicator_.load(), queue));
   }
 
   int rank_;
@@ -114,7 +113,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 
 NcclId new_nccl_id() {
   ncclUniqueId unique;
-  KRIGTUNE_CHECK_NCCL(ncclGetUniqueId(&unique));
+  KRIGTUNE_CHECK_NCCL(nccl().get_unique_id(&unique));
   NcclId id{};
   std::memcpy(id.data(), &unique, id.size());
   return id;

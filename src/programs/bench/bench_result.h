@@ -63,7 +63,7 @@ struct TrainedJob {
   std::optional<double> silent_step_time_s;  ///< median without communication, where it was asked for
   std::int64_t arena_peak_bytes = 0;
   std::int64_t host_arena_peak_bytes = 0;
-  std::string parameters_fnv1a64;  ///< empty: an emulated world, of which one rank is there
+  std::string parameters_fnv1a64;  ///< empty: an emulated world, of which one rank is there, or a large model
   std::optional<GpuUse> gpu;       ///< rank 0's, during the measured steps; where it can be watched
 };
 

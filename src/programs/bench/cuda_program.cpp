@@ -36,8 +36,7 @@ std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;
-  const std::string failure = engine::cuda_start_failure(cuda_program());
-  return failure.empty() ? "" : fmt::format("{}; {}", failure, engine::kCudaStartMend);
+  return engine::cuda_start_failure(cuda_program());
 }
 
 BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std::string>& arguments) {

@@ -99,6 +99,8 @@ std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, engine::Processes
 
 TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
                  const Clock& clock, const TrainingPart& part) {
+  // More would take longer to fetch from a GPU and to hash, a byte at a time, than the measurement took.
+  constexpr std::int64_t kMostHashedParameters = 100'000'000;
   constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
   engine::TrainingOptions training;
   training.seed = options.seed;
@@ -125,7 +127,9 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
   gpu.reset();
   trained.arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kHost);
-  trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+  if (workload::parameter_count(planned.job.workload.model) <= kMostHashedParameters) {
+    trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
+  }
   if (first && !options.trace.empty()) plan::write_trace(options.trace, trainer.plan(), typical.traced());
   if (options.compare_null && !trained.measurement.diverged) {
     watched.enter("without communication");

@@ -130,8 +130,9 @@ std::optional<std::string> variable_of(const po::option_description& option) {
 }
 
 std::vector<std::string> unknown_variables(const Environment& environment) {
-  std::vector<std::string> known = {"CUDA", "INSTALL", "MPI", "TESTS", "WERROR"};  // of the build: CMakeLists.txt
-  std::map<std::string, std::string> typed_only;                                   // variable, option
+  std::vector<std::string> known = {"CUDA", "CUDA_RELEASE", "INSTALL",
+                                    "MPI",  "TESTS",        "WERROR"};  // of the build: CMakeLists.txt
+  std::map<std::string, std::string> typed_only;                        // variable, option
   for (const Command& command : commands()) {
     const po::options_description options = options_of(command);
     for (const auto& option : options.options()) {
@@ -143,8 +144,9 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
       }
     }
   }
-  known.emplace_back("CACHE");        // where runner/local_machine.h keeps what it measured
-  known.emplace_back("VECTOR_UNIT");  // which instructions core/processor.h has this process compute with
+  known.emplace_back("CACHE");           // where runner/local_machine.h keeps what it measured
+  known.emplace_back("CUDA_LIBRARIES");  // where engine/cuda/runtime/library_search.h looks first
+  known.emplace_back("VECTOR_UNIT");     // which instructions core/processor.h has this process compute with
   std::vector<std::string> lines;
   for (const auto& [name, value] : environment) {
     if (name.rfind(kPrefix, 0) != 0 || name.rfind("KRIGTUNE_TEST_", 0) == 0) continue;

@@ -79,7 +79,7 @@ Finding cuda_engine(const Console& console) {
   }
   const std::string failure = engine::cuda_start_failure(program);
   if (failure.empty()) return {kName, Health::kOk, program.string(), ""};
-  return {kName, Health::kWarn, failure, fmt::format("GPUs are not used; {}", engine::kCudaStartMend)};
+  return {kName, Health::kWarn, failure, "GPUs are not used; docs/cuda.md says where its libraries are looked for"};
 }
 
 Finding program(const std::string& name, const char* binary, const std::string& cost) {

@@ -40,11 +40,13 @@ manual::Page page_of_program() {
   }
   page.sections.push_back(described);
   page.sections.push_back({"OPTIONS", "", {{"-h, --help", "print the help"}, {"--version", "print the version"}}});
-  page.sections.push_back({"ENVIRONMENT",
-                           precedence_text(),
-                           {{"KRIGTUNE_CACHE=DIR", "where is kept what was measured of this machine"},
-                            {"KRIGTUNE_VECTOR_UNIT=UNIT", "compute with plain, avx2 or avx512 instructions"},
-                            {"NO_COLOR", "if it is set, nothing is coloured"}}});
+  page.sections.push_back(
+      {"ENVIRONMENT",
+       precedence_text(),
+       {{"KRIGTUNE_CACHE=DIR", "where is kept what was measured of this machine"},
+        {"KRIGTUNE_CUDA_LIBRARIES=DIR:...", "where krigtune-bench-cuda looks for cuBLASLt and NCCL first"},
+        {"KRIGTUNE_VECTOR_UNIT=UNIT", "compute with plain, avx2 or avx512 instructions"},
+        {"NO_COLOR", "if it is set, nothing is coloured"}}});
   page.sections.push_back({"EXIT STATUS", exit_code_text()});
   page.see_also.emplace_back("krigtune-bench");
   return page;

@@ -10,6 +10,7 @@
 #include "engine/cuda/blas_gemm.h"
 #include "engine/cuda/device_communicator.h"
 #include "engine/cuda/runtime/handles.h"
+#include "engine/cuda/runtime/library_versions.h"
 #include "engine/host/number_types.h"
 #include "engine/host/thread_communicator.h"
 
@@ -117,6 +118,9 @@ class ThreadsAsDevices final : public DeviceCommunicator {
 };
 
 }  // namespace
+
+LibraryVersion blas_version() { return {1, "emulated", ""}; }
+LibraryVersion nccl_version() { return {1, "emulated", ""}; }
 
 std::unique_ptr<Gemm> make_blas_gemm() { return std::make_unique<PlainGemm>(); }
 

@@ -1,6 +1,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -65,6 +67,11 @@ thread_local Device device;
 std::unordered_map<void*, std::size_t>& sizes() {
   thread_local std::unordered_map<void*, std::size_t> all;
   return all;
+}
+
+std::atomic<int>& shared_limit() {
+  static std::atomic<int> bytes{227 << 10};
+  return bytes;
 }
 
 void join(CUstream_st& stream, const CapturePtr& capture) {
@@ -133,6 +140,7 @@ std::vector<NodePtr> copy_of(const std::vector<NodePtr>& nodes, const NodePtr& b
 
 namespace krigtune::emulation {
 
+void set_shared_limit(int bytes) { shared_limit() = bytes; }
 void enqueue(cudaStream_t stream, std::function<void()> work) { append(of(stream), std::move(work)); }
 void set_seed(std::uint64_t seed) { device.random.seed(static_cast<std::minstd_rand::result_type>(seed)); }
 std::size_t allocated_bytes() { return device.bytes; }
@@ -154,6 +162,15 @@ cudaError_t cudaGetDevice(int* number) { return *number = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
   *properties = {"emulated", std::size_t{1} << 30U, 2, 9, 0};
   return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaDeviceGetPCIBusId(char* address, int size, int /*device*/) {
+  std::snprintf(address, static_cast<std::size_t>(size), "0000:65:00.0");
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr /*attribute*/, int /*device*/) {
+  return *value = shared_limit(), cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() { return execute_all(), cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

@@ -9,6 +9,7 @@
 //
 // A warp and tile of d = 128: 256 mma, 80 ldmatrix (each 4 cycles of shared memory), 64 ex2 a lane: mma limits it.
 #include "engine/cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/flash_attention_backward.h"
 #include "engine/cuda/kernels/flash_attention_tiles.h"
 
 namespace krigtune::cuda {
@@ -196,6 +197,19 @@ void start(const DeviceCall& call, const AttentionSizes& z, const Forward& f) {
 
 }  // namespace
 
+namespace {
+
+// Of the current device: it is asked anew because a process may change it, and the answer is at hand.
+int most_shared_bytes() {
+  int device = 0;
+  int bytes = 0;
+  KRIGTUNE_CHECK_CUDA(cudaGetDevice(&device));
+  KRIGTUNE_CHECK_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return bytes;
+}
+
+}  // namespace
+
 bool flash_fits(const DeviceCall& call) {
   const bool forward = call.operation.kind == schedule::OpKind::kAttentionForward;
   const std::size_t plain_operands = forward ? 3 : 5;
@@ -204,6 +218,7 @@ bool flash_fits(const DeviceCall& call) {
   const std::int64_t d = call.shape().inner / call.shape().heads;
   const schedule::DType type = call.operands[0].type;
   if ((d != 64 && d != 128) || (type != schedule::DType::kBf16 && type != schedule::DType::kFp16)) return false;
+  if (!forward && most_shared_bytes() < key_gradient_shared_bytes(d)) return false;
   for (std::size_t i = 0; i < call.operands.size(); ++i) {
     if (i == logsumexp) continue;
     const engine::OperandView& operand = call.operands[i];

@@ -26,6 +26,8 @@ struct FlashBackward {
 /// Of what the heads of a sequence read again and again: keys and values, or queries and dout.
 inline std::int64_t head_bytes(const AttentionSizes& z) { return 2 * 2 * z.seq * z.d; }
 
+/// Shared memory that a block of start_key_gradients takes: the most of all kernels.
+int key_gradient_shared_bytes(std::int64_t head_size);
 /// dK and dV; of_queries must be there.
 void start_key_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g);
 

@@ -142,6 +142,10 @@ void start(Queue queue, const AttentionSizes& z, const FlashBackward& g) {
 
 }  // namespace
 
+int key_gradient_shared_bytes(std::int64_t head_size) {
+  return head_size == 64 ? OfKeys<64>::kBytes : OfKeys<128>::kBytes;
+}
+
 void start_key_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g) {
   if (type == schedule::DType::kBf16) return z.d == 64 ? start<true, 64>(queue, z, g) : start<true, 128>(queue, z, g);
   z.d == 64 ? start<false, 64>(queue, z, g) : start<false, 128>(queue, z, g);

@@ -9,11 +9,8 @@ class DeviceError : public CodedError {
   using CodedError::CodedError;
 };
 
-// They take the libraries' codes as int, so that this header needs none of theirs. Each throws unless the code is 0.
+/// Takes CUDA's code as int, so that this header needs none of CUDA's. Throws unless the code is 0.
 void check_cuda(int code, const char* call, const char* file, int line);
-void check_blas(int code, const char* call, const char* file, int line);
-/// ncclInProgress passes, too.
-void check_nccl(int code, const char* call, const char* file, int line);
 
 /// Throws DeviceError.
 [[noreturn]] void fail(int exit_code, const char* call, const char* reason, int code, const char* file, int line);
@@ -24,5 +21,3 @@ bool means_no_device(int code);
 }  // namespace krigtune::cuda
 
 #define KRIGTUNE_CHECK_CUDA(call) ::krigtune::cuda::check_cuda(static_cast<int>(call), #call, __FILE__, __LINE__)
-#define KRIGTUNE_CHECK_BLAS(call) ::krigtune::cuda::check_blas(static_cast<int>(call), #call, __FILE__, __LINE__)
-#define KRIGTUNE_CHECK_NCCL(call) ::krigtune::cuda::check_nccl(static_cast<int>(call), #call, __FILE__, __LINE__)

@@ -1,9 +1,7 @@
 #include "programs/bench/cuda/cuda_engine.h"
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <nccl.h>
 
 #include <array>
 #include <charconv>
@@ -13,6 +11,9 @@
 #include "core/json.h"
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/compiled_for.h"
+#include "engine/cuda/runtime/library_search.h"
+#include "engine/cuda/runtime/library_versions.h"
 #include "engine/gpu_probe.h"
 #include "programs/bench/cuda/cuda_rank_device.h"
 #include "programs/bench/gpu_watch.h"
@@ -31,6 +32,13 @@ Json device_json(int device) {
           {"memory_bytes", properties.totalGlobalMem}};
 }
 
+// Its version, 0 where it is missing; beside it the file, or why it is missing.
+void put_library(Json& json, const std::string& name, const cuda::LibraryVersion& library) {
+  json[name] = library.version;
+  json[name + (library.missing.empty() ? "_file" : "_missing")] =
+      library.missing.empty() ? library.path : library.missing;
+}
+
 }  // namespace
 
 DeviceProbe probe_devices() {
@@ -39,17 +47,16 @@ DeviceProbe probe_devices() {
   const cudaError_t code = cudaGetDeviceCount(&probe.gpus);
   int driver = 0;
   int runtime = 0;
-  int nccl = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  ncclGetVersion(&nccl);
   Json json = {{"gpus", probe.gpus},
                {"reason", code == cudaSuccess ? Json(nullptr) : Json(cudaGetErrorName(code))},
                {"driver", driver},
                {"runtime", runtime},
-               {"nccl", nccl},
-               {"cublaslt", cublasLtGetVersion()},
+               {"compiled_for", cuda::compiled_targets()},
                {"devices", Json::array()}};
+  put_library(json, "cublaslt", cuda::blas_version());
+  put_library(json, "nccl", cuda::nccl_version());
   for (int device = 0; device < probe.gpus; ++device) json["devices"].push_back(device_json(device));
   probe.json = json.dump();
   return probe;
@@ -117,21 +124,36 @@ RankMachine rank_machine(engine::Processes* processes, const JobRanks& /*job*/) 
   return {properties.name, static_cast<std::int64_t>(properties.totalGlobalMem)};
 }
 
+void require_library(const cuda::LibraryVersion& library, const std::string& who) {
+  if (library.missing.empty()) return;
+  throw EnvironmentError(fmt::format("{}: {}", who, library.missing), cuda::kLibraryHint);
+}
+
 BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /*arguments*/) {
   if (options.device == DeviceChoice::kCpu) {
     throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
   }
   const int gpus = cuda::usable_gpus();
+  require_library(cuda::blas_version(), "training on a GPU needs cuBLASLt");
   const workload::ClusterSpec cluster = cluster_of(options);
   if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
     throw EnvironmentError(
         fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
         "set cluster.gpus_per_node, or use --device cpu");
   }
+  const std::int64_t ranks = cluster.nodes * cluster.gpus_per_node;
+  if (!cluster.emulated_network && ranks > 1) {
+    require_library(cuda::nccl_version(), fmt::format("a job of {} GPUs needs NCCL", ranks));
+  }
   return {};
 }
 
 }  // namespace
+
+std::string why_it_cannot_start() {
+  const std::string missing = cuda::blas_version().missing;
+  return missing.empty() ? "" : fmt::format("{}; {}", missing, cuda::kLibraryHint);
+}
 
 BenchEngine cuda_engine() {
   BenchEngine engine;

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "engine/cuda/blas_gemm.h"
+#include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/device_communicator.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/handles.h"
@@ -140,6 +141,7 @@ std::vector<std::unique_ptr<RankDevice>> make_cuda_devices(const RankWorld& worl
     throw UserError("--measure-rates measures links that are there, and \"emulate_network\" imitates one",
                     "leave it out, or use --device cpu");
   }
+  cuda::require_code_for(device);
   KRIGTUNE_CHECK_CUDA(cudaSetDevice(device));
   std::vector<std::unique_ptr<RankDevice>> devices;
   const int rank = world.processes == nullptr ? 0 : world.processes->rank();

@@ -50,6 +50,11 @@ cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaDeviceGetPCIBusId(char* address, int size, int device);
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 
@@ -115,6 +120,8 @@ cudaError_t cudaFuncSetAttribute(void (*)(P...), cudaFuncAttribute, int) {
 
 namespace krigtune::emulation {
 
+/// What a block may have of shared memory from now on, on all devices, in bytes; at first that of Hopper.
+void set_shared_limit(int bytes);
 /// Puts something on a stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /// From now on this thread's device draws its orders with this seed.

@@ -1,0 +1,74 @@
+// cuBLASLt has half a gigabyte, and lies in CUDA's folders or in a Python wheel: it is opened where it is found. What
+// is called here has the same signatures, numbers and sizes in 12 and 13 (their headers), and the library brings a CUDA
+// runtime of its own.
+#include "engine/cuda/runtime/blas_library.h"
+
+#include "core/error.h"
+#include "engine/cuda/runtime/library_search.h"
+#include "engine/cuda/runtime/library_versions.h"
+
+namespace krigtune::cuda {
+namespace {
+
+struct BlasLibrary {
+  FoundLibrary found;
+  BlasFunctions functions{};
+};
+
+template <class Function>
+void bind_blas(FoundLibrary& found, const char* name, Function*& function) {
+  function = engine::find<Function>(found.library, name);
+  if (function == nullptr && found.missing.empty()) {
+    found.missing = "cuBLASLt at " + found.path + " has no " + name + ": 12 or newer is needed";
+  }
+}
+
+BlasLibrary open_blas() {
+  BlasLibrary blas{find_library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}), {}};
+  FoundLibrary& found = blas.found;
+  if (!found.library) return blas;
+  BlasFunctions& f = blas.functions;
+  bind_blas(found, "cublasLtGetVersion", f.get_version);
+  bind_blas(found, "cublasLtGetStatusName", f.get_status_name);
+  bind_blas(found, "cublasLtCreate", f.create);
+  bind_blas(found, "cublasLtDestroy", f.destroy);
+  bind_blas(found, "cublasLtMatmul", f.matmul);
+  bind_blas(found, "cublasLtMatmulAlgoCheck", f.algo_check);
+  bind_blas(found, "cublasLtMatmulAlgoGetHeuristic", f.get_heuristic);
+  bind_blas(found, "cublasLtMatmulDescCreate", f.desc_create);
+  bind_blas(found, "cublasLtMatmulDescDestroy", f.desc_destroy);
+  bind_blas(found, "cublasLtMatmulDescSetAttribute", f.desc_set_attribute);
+  bind_blas(found, "cublasLtMatrixLayoutCreate", f.layout_create);
+  bind_blas(found, "cublasLtMatrixLayoutDestroy", f.layout_destroy);
+  bind_blas(found, "cublasLtMatmulPreferenceCreate", f.preference_create);
+  bind_blas(found, "cublasLtMatmulPreferenceDestroy", f.preference_destroy);
+  bind_blas(found, "cublasLtMatmulPreferenceSetAttribute", f.preference_set_attribute);
+  return blas;
+}
+
+const BlasLibrary& blas_library() {
+  static const BlasLibrary library = open_blas();
+  return library;
+}
+
+}  // namespace
+
+const BlasFunctions& blas() {
+  const BlasLibrary& library = blas_library();
+  if (!library.found.missing.empty()) throw EnvironmentError(library.found.missing, kLibraryHint);
+  return library.functions;
+}
+
+LibraryVersion blas_version() {
+  const BlasLibrary& library = blas_library();
+  if (!library.found.missing.empty()) return {0, library.found.path, library.found.missing};
+  return {library.functions.get_version(), library.found.path, ""};
+}
+
+void check_blas(int code, const char* call, const char* file, int line) {
+  if (code == CUBLAS_STATUS_SUCCESS) return;
+  const int exit_code = code == CUBLAS_STATUS_ALLOC_FAILED ? BenchExit::kOutOfMemory : BenchExit::kInternal;
+  fail(exit_code, call, blas().get_status_name(static_cast<cublasStatus_t>(code)), code, file, line);
+}
+
+}  // namespace krigtune::cuda

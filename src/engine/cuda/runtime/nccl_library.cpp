@@ -1,0 +1,69 @@
+// Only jobs of several GPUs need NCCL: it is opened when the first communicator is made.
+#include "engine/cuda/runtime/nccl_library.h"
+
+#include "core/error.h"
+#include "engine/cuda/runtime/library_search.h"
+#include "engine/cuda/runtime/library_versions.h"
+
+namespace krigtune::cuda {
+namespace {
+
+struct NcclLibrary {
+  FoundLibrary found;
+  NcclFunctions functions{};
+};
+
+template <class Function>
+void bind_nccl(FoundLibrary& found, const char* name, Function*& function) {
+  function = engine::find<Function>(found.library, name);
+  if (function == nullptr && found.missing.empty()) {
+    found.missing = "NCCL at " + found.path + " has no " + name + ": 2.14 or newer is needed";
+  }
+}
+
+NcclLibrary open_nccl() {
+  NcclLibrary nccl{find_library("NCCL", {"libnccl.so.2"}), {}};
+  FoundLibrary& found = nccl.found;
+  if (!found.library) return nccl;
+  NcclFunctions& f = nccl.functions;
+  bind_nccl(found, "ncclGetVersion", f.get_version);
+  bind_nccl(found, "ncclGetErrorString", f.get_error_string);
+  bind_nccl(found, "ncclGetUniqueId", f.get_unique_id);
+  bind_nccl(found, "ncclCommInitRankConfig", f.comm_init_rank_config);
+  bind_nccl(found, "ncclCommGetAsyncError", f.comm_get_async_error);
+  bind_nccl(found, "ncclCommAbort", f.comm_abort);
+  bind_nccl(found, "ncclGroupStart", f.group_start);
+  bind_nccl(found, "ncclGroupEnd", f.group_end);
+  bind_nccl(found, "ncclAllReduce", f.all_reduce);
+  bind_nccl(found, "ncclReduceScatter", f.reduce_scatter);
+  bind_nccl(found, "ncclAllGather", f.all_gather);
+  return nccl;
+}
+
+const NcclLibrary& nccl_library() {
+  static const NcclLibrary library = open_nccl();
+  return library;
+}
+
+}  // namespace
+
+const NcclFunctions& nccl() {
+  const NcclLibrary& library = nccl_library();
+  if (!library.found.missing.empty()) throw EnvironmentError(library.found.missing, kLibraryHint);
+  return library.functions;
+}
+
+LibraryVersion nccl_version() {
+  const NcclLibrary& library = nccl_library();
+  if (!library.found.missing.empty()) return {0, library.found.path, library.found.missing};
+  int version = 0;
+  library.functions.get_version(&version);
+  return {static_cast<std::size_t>(version), library.found.path, ""};
+}
+
+void check_nccl(int code, const char* call, const char* file, int line) {
+  if (code == ncclSuccess || code == ncclInProgress) return;
+  fail(BenchExit::kCommunication, call, nccl().get_error_string(static_cast<ncclResult_t>(code)), code, file, line);
+}
+
+}  // namespace krigtune::cuda

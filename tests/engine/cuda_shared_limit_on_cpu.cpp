@@ -1,0 +1,12 @@
+#include <cuda_runtime_api.h>
+
+#include "cuda_case_runs.h"
+
+namespace krigtune::cuda {
+
+bool limit_shared_memory(int bytes) {
+  emulation::set_shared_limit(bytes);
+  return true;
+}
+
+}  // namespace krigtune::cuda
