@@ -86,6 +86,13 @@ void time_products(const std::filesystem::path& folder, const Scale& scale) {
     wide.model.ffn_hidden = 16384;
     wide.model.seq_len = 2048;
     time_products(wide, 4, scale, table);
+    // Its linear layers have a product of 8192 x 8192 x 8192: what a GPU can do at best.
+    workload::Workload square = gpt;
+    square.model.hidden = square.model.ffn_hidden = 8192;
+    square.model.heads = square.model.kv_heads = 64;
+    square.model.vocab = 512;
+    square.model.seq_len = 2048;
+    time_products(square, 4, scale, table);
   }
   table.write();
 }
@@ -148,6 +155,7 @@ int measure(const std::vector<std::string>& arguments) {
   }
   if (folder.empty() || folder.front() == '-') throw UserError("there is no folder", "gpu_rates [--small] FOLDER");
   usable_gpus();
+  require_code_for(0);
   KRIGTUNE_CHECK_CUDA(cudaSetDevice(0));
   make_writable_directory(folder);
   time_kernels(folder, scale);
@@ -166,6 +174,9 @@ int main(int argc, char** argv) {
   } catch (const krigtune::UserError& error) {
     fmt::print(stderr, "gpu_rates: {}\n", error.what());
     return 2;
+  } catch (const krigtune::EnvironmentError& error) {
+    fmt::print(stderr, "gpu_rates: {}\n", error.what());
+    return krigtune::BenchExit::kEnvironmentLacks;
   } catch (const krigtune::cuda::DeviceError& error) {
     const bool none = error.exit_code() == krigtune::BenchExit::kNoDevice;
     fmt::print(stderr, "gpu_rates: {}{}\n", none ? "no GPU can be used: " : "", error.what());
