@@ -12,6 +12,7 @@
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/compiled_for.h"
 #include "engine/host/processes.h"
+#include "engine/host/update_slices.h"
 #include "plan/check/check_plan.h"
 #include "plan/collective_time.h"
 #include "plan/op_traits.h"
@@ -60,8 +61,9 @@ CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::
   connect();
   DeviceCommunicators communicators{};
   for (std::size_t g = 0; g < communicators.size(); ++g) communicators[g] = communicators_[g].get();
-  executor_ = std::make_unique<DeviceExecutor>(plan_, *memory_, first_context(), communicators,
-                                               ExecutionOptions{options_.graph, options_.time_every_step});
+  executor_ = std::make_unique<DeviceExecutor>(
+      plan_, *memory_, first_context(), communicators,
+      ExecutionOptions{options_.graph, options_.time_every_step, engine::cores_of_a_process(world_.ranks_per_node)});
   if (options_.observe_arena) memory_->fill_with_pattern();
   initialise();
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());

@@ -30,7 +30,7 @@ struct DeviceWorld {
   /// This GPU plays rank 0 and there are no others: their part of each collective is made up, its bytes are moved and
   /// the stream is held as long as this network would take.
   std::optional<workload::EmulatedNetwork> network{};
-  std::int64_t ranks_per_node = 1;  ///< of that network
+  std::int64_t ranks_per_node = 1;  ///< that share the network's node, and the cores of this machine
 };
 
 /// Trains the plan's model on a GPU as one rank; every rank is a process of its own, and every function is called by

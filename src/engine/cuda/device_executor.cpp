@@ -5,11 +5,14 @@
 #include "engine/cuda/device_executor.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
+#include <thread>
 
 #include "engine/cuda/blas_gemm.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/host/bound_plan.h"
+#include "engine/host/update_slices.h"
 #include "plan/op_traits.h"
 #include "plan/step_breakdown.h"
 
@@ -29,13 +32,19 @@ std::vector<engine::OperandView> operands_of(const plan::StepPlan& plan, const D
   return operands;
 }
 
-std::unique_ptr<HostWork> work_on_host(const DeviceOperation& bound, const engine::StepContext& context) {
+std::unique_ptr<HostWork> work_on_host(const DeviceOperation& bound, const engine::StepContext& context,
+                                       int host_threads) {
   engine::BoundOperation on_host;
   on_host.operation = bound.operation;
   on_host.kernel = engine::kernel_for<float>(bound.operation->kind);
   on_host.operands = bound.operands;
-  const auto scratch = static_cast<std::size_t>(engine::call_scratch_elems(on_host));
-  return std::make_unique<HostWork>(HostWork{std::move(on_host), context, std::vector<float>(scratch), {}});
+  auto work = std::make_unique<HostWork>();
+  work->context = context;
+  for (engine::BoundOperation& part : engine::slices_of(on_host, host_threads)) {
+    const auto scratch = static_cast<std::size_t>(engine::call_scratch_elems(part));
+    work->parts.push_back({std::move(part), std::vector<float>(scratch), {}});
+  }
+  return work;
 }
 
 void bind_order(const plan::StepPlan& plan, std::vector<DeviceOperation>& operations) {
@@ -53,12 +62,25 @@ void bind_order(const plan::StepPlan& plan, std::vector<DeviceOperation>& operat
 
 }  // namespace
 
+// Threads are started anew each time: that takes some 20 us of each, and a part some 200 us or more.
 void HostWork::run(void* self) {
   auto& work = *static_cast<HostWork*>(self);
+  const auto run_part = [&work](Part& part) {
+    try {
+      engine::call_kernel(part.bound, work.context, part.scratch.data());
+    } catch (...) {
+      part.failure = std::current_exception();
+    }
+  };
   try {
-    engine::call_kernel(work.bound, work.context, work.scratch.data());
-  } catch (...) {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < work.parts.size(); ++i) threads.emplace_back(run_part, std::ref(work.parts[i]));
+    run_part(work.parts.front());
+  } catch (...) {  // no thread could be started
     work.failure = std::current_exception();
+  }
+  for (const Part& part : work.parts) {
+    if (!work.failure) work.failure = part.failure;
   }
   ++work.context.step;
 }
@@ -70,14 +92,15 @@ plan::OperationTime DeviceOperation::time_after(const Event& begin) const {
 }
 
 std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const DeviceMemory& memory,
-                                             const engine::GroupRanks& ranks, const engine::StepContext& context) {
+                                             const engine::GroupRanks& ranks, const engine::StepContext& context,
+                                             int host_threads) {
   std::vector<DeviceOperation> operations;
   for (const plan::Operation& operation : plan.operations) {
     DeviceOperation bound;
     bound.operation = &operation;
     bound.operands = operands_of(plan, memory, operation, ranks[static_cast<std::size_t>(operation.group)]);
     if (operation.stream == schedule::Stream::kHost && !plan::is_collective(operation.kind)) {
-      bound.host = work_on_host(bound, context);
+      bound.host = work_on_host(bound, context, host_threads);
     } else {
       bound.kernel = device_kernel_for(operation.kind);
     }
@@ -106,7 +129,7 @@ DeviceExecutor::DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& m
       options_(options),
       gemm_(make_blas_gemm()),
       step_number_(allocate_device(sizeof(std::int64_t))),
-      operations_(bind_operations(plan, memory, {context.rank, context.tensor_rank}, context)),
+      operations_(bind_operations(plan, memory, {context.rank, context.tensor_rank}, context, options.host_threads)),
       losses_on_device_(memory.at(plan.buffers[static_cast<std::size_t>(plan.loss)])) {
   KRIGTUNE_CHECK_CUDA(cudaMemset(step_number_.get(), 0, sizeof(std::int64_t)));
   for (Slot& slot : slots_) slot.losses = allocate_pinned(static_cast<std::int64_t>(loss_bytes()));

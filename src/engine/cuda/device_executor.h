@@ -12,13 +12,17 @@
 
 namespace krigtune::cuda {
 
-/// What the driver's thread computes between two operations of the host's stream, once a step. It may call nothing of
-/// CUDA, and nothing may leave it.
+/// What the driver's thread computes between two operations of the host's stream, once a step, with a thread for each
+/// part but the first. It may call nothing of CUDA, and nothing may leave it.
 struct HostWork {
-  engine::BoundOperation bound;
+  struct Part {
+    engine::BoundOperation bound;
+    std::vector<float> scratch;
+    std::exception_ptr failure;
+  };
+  std::vector<Part> parts;
   engine::StepContext context;  ///< with the number of the step that comes next
-  std::vector<float> scratch;
-  std::exception_ptr failure;
+  std::exception_ptr failure;   ///< of the first part that has failed
 
   static void run(void* self);
 };
@@ -40,9 +44,11 @@ struct DeviceOperation {
   plan::OperationTime time_after(const Event& begin) const;
 };
 
-/// By OpId. `context`: of the first step. Throws std::logic_error where the host is to compute with device memory.
+/// By OpId. `context`: of the first step; `host_threads`: that an update on the host may take. Throws std::logic_error
+/// where the host is to compute with device memory.
 std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const DeviceMemory& memory,
-                                             const engine::GroupRanks& ranks, const engine::StepContext& context);
+                                             const engine::GroupRanks& ranks, const engine::StepContext& context,
+                                             int host_threads);
 
 /// The communicator of each group, null where there is none.
 using DeviceCommunicators = std::array<DeviceCommunicator*, schedule::kGroupCount>;
@@ -50,6 +56,7 @@ using DeviceCommunicators = std::array<DeviceCommunicator*, schedule::kGroupCoun
 struct ExecutionOptions {
   bool graph = false;            ///< replay a step that was captured as a CUDA graph
   bool time_every_step = false;  ///< time the operations of every step; otherwise of the first and of every eighth
+  int host_threads = 1;          ///< for updates on the host: cores that are this process's own
 };
 
 /// A step that is done.
