@@ -22,8 +22,8 @@ inline constexpr double kMemoryForPlans = 0.95;
 /// Why this build has no krigtune-bench-cuda, and what to do; empty if it has one.
 std::string no_cuda_reason();
 
-/// Why krigtune-bench-cuda, which lies at `program`, cannot start (a library that is missing, with what helps); empty if
-/// it can. Starts it with --version: 0.1 s.
+/// Why krigtune-bench-cuda, which lies at `program`, cannot start (a library that is missing, with what helps); empty
+/// if it can. Starts it with --version: 0.1 s.
 std::string cuda_start_failure(const std::filesystem::path& program);
 
 }  // namespace krigtune::engine
