@@ -111,6 +111,14 @@ void AppendFile::cut_at(std::size_t size) {
   if (size_of(file_) > size && ::ftruncate(file_, static_cast<off_t>(size)) != 0) fail(path_, errno);
 }
 
+void AppendFile::reserve(std::size_t bytes) {
+  const auto size = static_cast<off_t>(size_of(file_));
+  while (::fallocate(file_, FALLOC_FL_KEEP_SIZE, size, static_cast<off_t>(bytes)) != 0) {
+    if (errno == ENOSPC || errno == EDQUOT) fail(path_, errno);
+    if (errno != EINTR) return;
+  }
+}
+
 void AppendFile::append(std::string_view lines) {
   const std::size_t before = size_of(file_);
   if (write_all(file_, lines) && ::fsync(file_) == 0) return;

@@ -63,6 +63,10 @@ class AppendFile {
   std::size_t size_bytes() const;
   /// Makes `size` the end: what follows is a torn line.
   void cut_at(std::size_t size);
+  /// Has the file system keep so many bytes behind the end for what is appended next: on a disk that becomes full
+  /// meanwhile there is still room. EnvironmentError where there is none now; no more than a wish on file systems that
+  /// cannot (fallocate(2)).
+  void reserve(std::size_t bytes);
   /// One write and fsync of whole lines. On failure EnvironmentError: the file then ends with one of the lines, or as
   /// before. Lines that readers may have seen are not taken back.
   void append(std::string_view lines);

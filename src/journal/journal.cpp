@@ -83,7 +83,8 @@ struct Journal::Impl {
                 : "put a copy of it back, or begin anew with --fresh");
   }
 
-  void append(const std::function<Lines()>& make_lines) {
+  // `room_bytes`: what is to stay free behind the lines, if there are any.
+  void append(const std::function<Lines()>& make_lines, std::size_t room_bytes = 0) {
     const ScopedByteLock turn(file.descriptor(), LockedByte::kAppend);
     const SymlinkLock lock(file.path(), clock, turn.excludes() ? OwnLink::kIsLeftover : OwnLink::kIsAwaited);
     catch_up();
@@ -92,8 +93,17 @@ struct Journal::Impl {
     refuse_a_lost_file(text);
     if (text.empty()) return;
     file.cut_at(applied_bytes);
+    if (room_bytes > 0) file.reserve(text.size() + room_bytes);
     file.append(text);
     applied_bytes += study.apply(text);
+  }
+
+  // What running trials and one more will append at their ends: a result that was paid for must not meet a full disk.
+  std::size_t room_for_ends() const {
+    constexpr std::size_t kBytesPerEnd = 16 << 10;  // mostly last_lines; a usual end has 2 KiB
+    const auto is_open = [](const Trial& trial) { return !trial.outcome; };
+    const auto open = std::count_if(study.trials().begin(), study.trials().end(), is_open);
+    return kBytesPerEnd * (static_cast<std::size_t>(open) + 4);
   }
 
   // A file that does not even begin like a journal is somebody's, and not ours to cut.
@@ -218,11 +228,12 @@ void Journal::refresh() { impl_->catch_up(); }
 
 std::optional<int> Journal::begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected) {
   std::optional<int> number;
-  impl_->append([&]() -> Impl::Lines {
+  const auto lines = [&]() -> Impl::Lines {
     if (trials().size() != expected) return {};
     number = static_cast<int>(expected);
     return impl_->begin_lines(proposal, started_us);
-  });
+  };
+  impl_->append(lines, impl_->room_for_ends());
   return number;
 }
 

@@ -87,7 +87,8 @@ class Journal {
   void refresh();
   /// Records that trial `expected` = trials().size() begins, and returns its number. Empty, and nothing written, when
   /// another process has begun a trial since: the proposal is then of yesterday; trials() is up to date, ask again.
-  /// `started_us`: microseconds since 1970 UTC.
+  /// `started_us`: microseconds since 1970 UTC. Room for the ends of all open trials is kept on the disk: where there
+  /// is none, nothing begins (EnvironmentError).
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
   /// Records where it runs, as its place says.
   void set_where(int trial, const std::string& where);

@@ -1,6 +1,9 @@
 #include "journal/journal.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <limits>
 
@@ -287,6 +290,30 @@ TEST_F(JournalFile, ThatBecameShorterIsNoticed) {
   write_trials(journal, example_trials());
   std::filesystem::resize_file(file_, std::filesystem::file_size(file_) / 2);
   EXPECT_THROW(journal.refresh(), EnvironmentError);
+}
+
+TEST_F(JournalFile, KeepsRoomOnTheDiskForTheEndsOfTrialsThatRun) {
+  const auto allocated_bytes = [&] {
+    struct stat info {};
+    ::stat(file_.c_str(), &info);
+    return static_cast<std::uintmax_t>(info.st_blocks) * 512;
+  };
+  journal::Journal journal = open();
+  const std::uintmax_t bytes = std::filesystem::file_size(file_);
+  const int probe = ::open((dir_ / "probe").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const bool can = ::fallocate(probe, FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+  ::close(probe);
+  if (!can) GTEST_SKIP() << "this file system reserves nothing";
+  begin_next(journal, example_proposal(1, 8), kExampleStartUs);
+  constexpr std::uintmax_t kEnd = 16 << 10;
+  EXPECT_GE(allocated_bytes(), bytes + kEnd);
+  trial::Failed failed;
+  failed.reason = trial::FailureReason::kCrash;
+  failed.last_lines = std::string(kEnd / 2, 'x');
+  journal.end(0, failed, 1.0, kExampleStartUs + 1);
+  begin_next(journal, example_proposal(2, 8), kExampleStartUs + 2);
+  begin_next(journal, example_proposal(3, 8), kExampleStartUs + 3);
+  EXPECT_GE(allocated_bytes(), std::filesystem::file_size(file_) + 2 * kEnd) << "also behind what was appended since";
 }
 
 TEST_F(JournalFile, ANumberThatNothingCanBeCalculatedWithIsABadResult) {
