@@ -1,13 +1,16 @@
 // Sessions of bayes with the exact model and with the one of many trials, on functions whose best is known: what the
 // best so far lacks (simple regret), and what suggestions took.
 //
-// usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION]
+// usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION [sampled]]
 //   EXACT     how many measured configurations the process may know; 100000: the exact model
-//   FUNCTION  hill (six parameters of ten values) or ripples (two of 300 values); both if left out
+//   FUNCTION  hill (six parameters of ten values), ripples (two of 300), hartmann6 (six of five), hartmann6_7 (six of
+//             seven, which are too many for a list), levy4 and rough4 (four of eleven); all if left out
+//   sampled   the space is sampled for each question, although it could be listed
 // Prints a CSV row at 10, 20, 50, 100, 200, ... trials of each session. Values have noise of 2 %, and state 1 %.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -54,6 +57,66 @@ double ripples(const std::vector<double>& x) {
          0.12;
 }
 
+// Hartmann's function of six variables: six local maxima; constants of Dixon & Szego 1978, "Towards global optimisation
+// 2", as https://www.sfu.ca/~ssurjano/hart6.html prints them. Its largest value is 3.32237.
+double hartmann6(const std::vector<double>& x) {
+  constexpr std::array<double, 4> kAlpha{1.0, 1.2, 3.0, 3.2};
+  constexpr double kA[4][6] = {{10.0, 3.0, 17.0, 3.5, 1.7, 8.0},
+                               {0.05, 10.0, 17.0, 0.1, 8.0, 14.0},
+                               {3.0, 3.5, 1.7, 10.0, 17.0, 8.0},
+                               {17.0, 8.0, 0.05, 10.0, 0.1, 14.0}};
+  constexpr double kP[4][6] = {{0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886},
+                               {0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991},
+                               {0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650},
+                               {0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381}};
+  double sum = 0.0;
+  for (std::size_t i = 0; i < kAlpha.size(); ++i) {
+    double exponent = 0.0;
+    for (std::size_t j = 0; j < x.size(); ++j) exponent += kA[i][j] * (x[j] - kP[i][j]) * (x[j] - kP[i][j]);
+    sum += kAlpha[i] * std::exp(-exponent);
+  }
+  return 0.5 * (sum - 3.32237);
+}
+
+// Levy's function (https://www.sfu.ca/~ssurjano/levy.html) over -4 to 6, so that the grid has its maximum at 1.
+double levy(const std::vector<double>& x) {
+  const auto w = [&](std::size_t i) { return 1.0 + (-4.0 + 10.0 * x[i] - 1.0) / 4.0; };
+  const auto square = [](double value) { return value * value; };
+  const double pi = std::numbers::pi;
+  double sum = square(std::sin(pi * w(0)));
+  for (std::size_t i = 0; i + 1 < x.size(); ++i) {
+    sum += square(w(i) - 1.0) * (1.0 + 10.0 * square(std::sin(pi * w(i) + 1.0)));
+  }
+  const double last = w(x.size() - 1);
+  sum += square(last - 1.0) * (1.0 + square(std::sin(2.0 * pi * last)));
+  return -0.03 * sum;
+}
+
+// A draw of a Gaussian process with the squared exponential kernel by 400 random Fourier features
+// (Rahimi & Recht 2007): as many hills as there are places for them, and no trend.
+double rough(const std::vector<double>& x, double lengthscale) {
+  constexpr int kFeatures = 400;
+  Rng rng(4, 4);
+  double sum = 0.0;
+  for (int feature = 0; feature < kFeatures; ++feature) {
+    double phase = 2.0 * std::numbers::pi * rng.uniform();
+    for (const double coordinate : x) phase += rng.normal() / lengthscale * coordinate;
+    sum += rng.normal() * std::cos(phase);
+  }
+  return 0.3 * std::sqrt(2.0 / kFeatures) * sum;
+}
+
+const std::vector<Function>& functions() {
+  static const std::vector<Function> all = {{"hill", space_of(6, 10), hill},
+                                            {"ripples", space_of(2, 300), ripples},
+                                            {"hartmann6", space_of(6, 5), hartmann6},
+                                            {"hartmann6_7", space_of(6, 7), hartmann6},
+                                            {"levy4", space_of(4, 11), levy},
+                                            {"rough4", space_of(4, 11), [](const auto& x) { return rough(x, 0.08); }},
+                                            {"rough5", space_of(5, 7), [](const auto& x) { return rough(x, 0.2); }}};
+  return all;
+}
+
 session::Session session_of(const Function& function, int trials) {
   session::Session session;
   space::JobFacts facts;
@@ -90,10 +153,11 @@ bool is_shown(std::size_t trials) {
   return first == 1 || first == 2 || first == 5 || trials % 100 == 0;
 }
 
-void run_session(const Function& function, double best, int trials, Eigen::Index most_exact, std::uint64_t seed) {
+void run_session(const Function& function, double best, int trials, Eigen::Index most_exact, std::uint64_t seed,
+                 search::Candidates::Listing listing) {
   const session::Session session = session_of(function, trials);
   const session::MemoryFilter filter(session);
-  const search::Candidates candidates(session, filter);
+  const search::Candidates candidates(session, filter, {}, listing);
   search::StrategyOptions options{seed, trials};
   options.most_exact = most_exact;
   const auto strategy = search::make_bayes(session, candidates, options);
@@ -128,16 +192,19 @@ std::vector<long> numbers_in(const std::string& list) {
 }
 
 void compare(int argc, char** argv) {
-  if (argc < 4) throw UserError("usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION]", "give at least three");
+  if (argc < 4)
+    throw UserError("usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION [sampled]]", "give at least three");
   const int trials = std::stoi(argv[1]);
   const auto seeds = static_cast<std::uint64_t>(std::stoi(argv[2]));
-  const std::vector<Function> functions = {{"hill", space_of(6, 10), hill}, {"ripples", space_of(2, 300), ripples}};
+  using Listing = search::Candidates::Listing;
+  const Listing listing = argc > 5 && argv[5] == std::string("sampled") ? Listing::kNever : Listing::kWhereSmall;
   std::cout << "function,most_exact,seed,trials,log_regret,suggest_s\n";
-  for (const Function& function : functions) {
+  for (const Function& function : functions()) {
     if (argc > 4 && function.name != argv[4]) continue;
     const double best = best_log_value(session_of(function, trials), function);
     for (const long most_exact : numbers_in(argv[3])) {
-      for (std::uint64_t seed = 1; seed <= seeds; ++seed) run_session(function, best, trials, most_exact, seed);
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+        run_session(function, best, trials, most_exact, seed, listing);
     }
   }
 }

@@ -136,7 +136,7 @@ bool can_be_listed(const space::Space& space, std::int64_t most) {
 }  // namespace
 
 Candidates::Candidates(const session::Session& session, const session::MemoryFilter& filter,
-                       const forecast::Priors& priors)
+                       const forecast::Priors& priors, Listing listing)
     : filter_(filter),
       objective_(session.objective),
       space_(session.space),
@@ -144,7 +144,7 @@ Candidates::Candidates(const session::Session& session, const session::MemoryFil
       derived_(std::make_shared<const DerivedColumns>(session.space)),
       columns_(session.space.columns()) {
   for (const auto& prior : priors) beliefs_.push_back({prior});
-  if (!can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
+  if (listing == Listing::kNever || !can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
   if (can_be_listed(space_, kMostDoubted)) {
     for (forecast::Belief& belief : beliefs_) belief.alternatives = belief.prior->alternatives();
   }

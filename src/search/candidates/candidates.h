@@ -37,7 +37,11 @@ struct CandidateList {
 /// `filter` must outlive it.
 class Candidates {
  public:
-  Candidates(const session::Session& session, const session::MemoryFilter& filter, const forecast::Priors& priors = {});
+  /// kNever samples every space: it shows what sampling loses.
+  enum class Listing { kWhereSmall, kNever };
+
+  Candidates(const session::Session& session, const session::MemoryFilter& filter, const forecast::Priors& priors = {},
+             Listing listing = Listing::kWhereSmall);
 
   /// Whether there is a list of all of them.
   bool listed() const { return all_ != nullptr; }

@@ -203,7 +203,7 @@ std::optional<TrialModel::LastFit> TrialModel::last_fit() const {
 
 bool TrialModel::is_recent(const LastFit& last, bool may_reuse) const {
   if (last.fitted_to == 0 || last.fitted_to > closed_) return false;
-  if (others_.size() > 0) return kStaleShare * (closed_ - last.fitted_to) < closed_;
+  if (measured_.size() + others_.size() > kMostExact) return kStaleShare * (closed_ - last.fitted_to) < closed_;
   return may_reuse && last.fitted_to == closed_;
 }
 
