@@ -45,7 +45,18 @@ class Run {
     if (!executor_.survives()) close_trials_of_the_dead();
   }
 
+  /// Whatever ends it, what has run is in the journal.
   RunResult until_it_ends() {
+    try {
+      return go_on();
+    } catch (...) {
+      record_what_runs();
+      throw;
+    }
+  }
+
+ private:
+  RunResult go_on() {
     observer_.resumed(journal_.trials());
     if (executor_.survives()) adopt_trials_of_the_dead();
     std::optional<EndReason> reason;
@@ -74,7 +85,23 @@ class Run {
     return result;
   }
 
- private:
+  // A disk that is full, or a results file that cannot be written, ends the session; the trials beside it are waited
+  // for in any case, and their results were paid for. Jobs that outlive us are adopted by the next tune instead.
+  void record_what_runs() {
+    if (executor_.survives()) return;
+    try {
+      while (!runners_->running().empty()) {
+        const std::optional<FinishedTrial> finished = runners_->wait();
+        if (finished && finished->runs_again) return;
+        if (finished) {
+          journal_.end(finished->number, finished->outcome, finished->wall_s, clock_.unix_us(), finished->where);
+        }
+      }
+    } catch (const std::exception&) {
+      return;  // the first error is the one to tell
+    }
+  }
+
   /// What came of the attempt to begin a trial. Neither: it waits for room.
   struct Begun {
     bool trial = false;

@@ -117,6 +117,32 @@ TEST_F(Jobs, PassOnWhatARunnerThrows) {
   EXPECT_THROW(run(session, observer, runner), std::runtime_error);
 }
 
+TEST_F(Jobs, AreAllRecordedWhenTheSessionEndsByAnError) {
+  const session::Session session = budgeted(20);
+  Meeting meeting(3);
+  FakeRunner runner([&](const space::Configuration& c) {
+    meeting.wait();
+    return answer(session, c);
+  });
+  options_.jobs = 3;
+  struct Full final : run::Observer {
+    void trial_ended(const journal::Trial&, const search::History&) override {
+      throw EnvironmentError("cannot write 'trials.csv': No space left on device");
+    }
+  } full;
+  const std::atomic<bool> stop{false};
+  const Problem problem(session);
+  EXPECT_THROW(
+      run::run_session(problem.session, problem.candidates, sharing(runner), directory(), options_, clock_, full, stop),
+      EnvironmentError);
+  const std::vector<journal::Trial> trials = journal::read_journal(directory() / "journal.log");
+  ASSERT_EQ(trials.size(), 3U);
+  for (const journal::Trial& trial : trials) {
+    ASSERT_TRUE(trial.outcome);
+    EXPECT_TRUE(trial::ran(*trial.outcome));
+  }
+}
+
 TEST_F(Jobs, MayChangeFromOneCommandToTheNext) {
   run(budgeted(3));
   options_.jobs = 2;
