@@ -51,7 +51,8 @@ void add_place(const journal::Trial& trial, std::vector<report::Cell>& row) {
   row.push_back(report::number_cell(trial.wall_s, duration_text(trial.wall_s)));
 }
 
-std::vector<report::Column> columns_of(const report::RunView& run, const std::optional<journal::Trial>& reference) {
+std::vector<report::Column> columns_of(const report::RunView& run, const std::optional<journal::Trial>& reference,
+                                       bool with_places) {
   std::vector<report::Column> columns = {
       {"trial", "trial", true}, {"status", "status"}, {"reason", "reason"}, {"strategy", "strategy"}};
   for (const std::string& name : run.session.space.columns()) columns.push_back({name, name, true});
@@ -66,7 +67,7 @@ std::vector<report::Column> columns_of(const report::RunView& run, const std::op
   columns.push_back({"peak_memory_bytes", "peak memory", true});
   columns.push_back({"best", "best"});
   columns.push_back({"raw_best", "raw best"});
-  if (has_places(run.history)) {
+  if (with_places) {
     columns.push_back({"where", "where"});
     columns.push_back({"started_at", "began"});
     columns.push_back({"wall_s", "took", true});
@@ -95,7 +96,7 @@ void add_utilization(const session::Session& session, const journal::Trial& tria
 
 std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEffects& effects,
                                  const journal::Trial& trial, const std::optional<journal::Trial>& reference,
-                                 const std::optional<journal::Trial>& raw_best) {
+                                 const std::optional<journal::Trial>& raw_best, bool with_places) {
   const session::Objective& objective = run.session.objective;
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
@@ -116,7 +117,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   const bool differs = is_raw_best && run.best && run.best->configuration != trial.proposal.configuration;
   row.push_back({best ? "*" : differs ? "^" : "", space::Value(best)});
   row.push_back({is_raw_best ? "^" : "", space::Value(is_raw_best)});
-  if (has_places(run.history)) add_place(trial, row);
+  if (with_places) add_place(trial, row);
   return row;
 }
 
@@ -139,10 +140,11 @@ report::Table trial_table(const report::RunView& run) {
   const search::RunEffects effects(run.session.objective, run.history);
   report::Table table;
   table.name = "trials";
-  table.columns = columns_of(run, reference);
+  const bool with_places = has_places(run.history);
+  table.columns = columns_of(run, reference, with_places);
   const std::optional<journal::Trial> raw_best = report::raw_best_trial(run.session.objective, run.history);
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, raw_best));
+    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, raw_best, with_places));
   }
   if (const auto check = deepspeed::loss_check(run)) {
     table.notes.push_back((deepspeed::is_warning(*check) ? "warning: " : "") + deepspeed::loss_check_sentence(*check));

@@ -6,6 +6,7 @@
 
 #include "jobs/recipe/recipe.h"
 #include "jobs/recipe/recipe_page.h"
+#include "jobs/recipe/shipped_recipes.h"
 #include "programs/krigtune/document.h"
 
 namespace krigtune::cli {
@@ -13,15 +14,9 @@ namespace {
 
 void declare_recipes(boost::program_options::options_description& /*options*/) {}
 
-std::vector<std::string> recipe_names() {
-  std::vector<std::string> names;
-  for (const jobs::Recipe& recipe : jobs::shipped_recipes()) names.push_back(recipe.name);
-  return names;
-}
-
 void list_recipes(const Context& context) {
   std::size_t width = 0;
-  for (const std::string& name : recipe_names()) width = std::max(width, name.size());
+  for (const std::string& name : jobs::shipped_names()) width = std::max(width, name.size());
   for (const jobs::Recipe& recipe : jobs::shipped_recipes()) {
     context.console.out << fmt::format("{:<{}}  {}\n", recipe.name, width, recipe.summary);
   }
@@ -63,7 +58,7 @@ Command recipes_command() {
           declare_recipes,
           recipes,
           "",
-          recipe_names()};
+          jobs::shipped_names()};
 }
 
 }  // namespace krigtune::cli
