@@ -12,7 +12,11 @@
 // A low-rank part that all points share and a local part in its residuals: full-scale approximations (Sang & Huang
 // 2012, "A full scale approximation of covariance functions for large spatial data sets"), with the nearest neighbours
 // of Vecchia 1988 in the place of blocks. Neighbours are those of the largest kernel covariance with x, so that
-// lengthscales count and no metric is needed.
+// lengthscales count and no metric is needed. One more observation p is one more row of the factor L of S,
+//
+//   l = L^-1 R(N, p),   d^2 = R(p, p) + noise - l^T l,   (c_p - l^T L^-1 c) / d   the new entry of L^-1 c
+//
+// and adds the product of the new entries of L^-1 c and of L^-1 (y_N - m_B(N)) to the mean (KeptPredictions).
 #include "krigtune/surrogate/nearby_observations.h"
 
 #include <Eigen/Cholesky>
@@ -88,25 +92,26 @@ void NearbyObservations::append(const GaussianProcess& process, const Observatio
   points_.append(more.points);
 }
 
-/// What the nearest observations add to the backbone's mean and variance.
-void NearbyObservations::refine(const GaussianProcess& process, const Points& point, const VectorXd& covariances,
-                                const VectorXd& whitened, double& mean, double& variance) const {
-  const std::vector<Index> near = largest(covariances, neighbours_);
-  const Points neighbours = points_.rows(near);
-  const auto count = static_cast<Index>(near.size());
-  const MatrixXd v = whitened_(Eigen::all, near).transpose();  // k x M
+NearbyObservations::Neighbourhood NearbyObservations::neighbourhood(const GaussianProcess& process, const Points& point,
+                                                                    const VectorXd& covariances,
+                                                                    const VectorXd& whitened) const {
+  Neighbourhood result;
+  result.places = largest(covariances, neighbours_);
+  const Points neighbours = points_.rows(result.places);
+  const auto count = static_cast<Index>(result.places.size());
+  const MatrixXd v = whitened_(Eigen::all, result.places).transpose();  // k x M
   MatrixXd s = process.prior_covariance(neighbours, neighbours);
   vector_unit().subtract_product(count, count, v.cols(), v.data(), v.outerStride(), v.data(), v.outerStride(), s.data(),
                                  s.outerStride());
-  s.diagonal() += noise_(near);
+  s.diagonal() += noise_(result.places);
   const Eigen::LLT<MatrixXd> factor(s);
-  if (factor.info() != Eigen::Success) return;  // the backbone's prediction stands: an exact posterior too
-  VectorXd cross = process.prior_covariance(neighbours, point).col(0) - v * whitened;
-  VectorXd residuals = residuals_(near);
-  factor.matrixL().solveInPlace(cross);
-  factor.matrixL().solveInPlace(residuals);
-  mean += cross.dot(residuals);
-  variance = std::max(variance - cross.squaredNorm(), 0.0);
+  if (factor.info() != Eigen::Success) return {};
+  result.cross = process.prior_covariance(neighbours, point).col(0) - v * whitened;
+  result.residuals = residuals_(result.places);
+  factor.matrixL().solveInPlace(result.cross);
+  factor.matrixL().solveInPlace(result.residuals);
+  result.lower = factor.matrixLLT();
+  return result;
 }
 
 Prediction NearbyObservations::predict(const GaussianProcess& process, const Points& points) const {
@@ -123,12 +128,112 @@ Prediction NearbyObservations::predict(const GaussianProcess& process, const Poi
     const VectorXd mean = process.prior_mean(block) + v * process.whitened();
     const VectorXd variance = process.prior_variance(block) - v.rowwise().squaredNorm();
     for (Index i = 0; i < count; ++i) {
-      double& its_mean = prediction.mean[first + i] = mean[i];
-      double& its_variance = prediction.variance[first + i] = std::max(variance[i], 0.0);
-      refine(process, block.slice(i, 1), covariances.col(i), whitened.col(i), its_mean, its_variance);
+      const Neighbourhood near = neighbourhood(process, block.slice(i, 1), covariances.col(i), whitened.col(i));
+      prediction.mean[first + i] = mean[i] + near.cross.dot(near.residuals);
+      prediction.variance[first + i] = std::max(std::max(variance[i], 0.0) - near.cross.squaredNorm(), 0.0);
     }
   }
   return prediction;
+}
+
+KeptPredictions::KeptPredictions(const GaussianProcess& process, const NearbyObservations& observations,
+                                 const Points& points)
+    : known_(observations.size()),
+      points_(points),
+      whitened_(process.points().size(), points.size()),
+      coarse_{VectorXd(points.size()), VectorXd(points.size())},
+      kept_(static_cast<std::size_t>(points.size())) {
+  const VectorXd theta = theta_of_kernel(process);
+  for (Index first = 0; first < points.size(); first += kPointsAtOnce) {
+    const Index count = std::min(kPointsAtOnce, points.size() - first);
+    const Points block = points.slice(first, count);
+    MatrixXd v = process.prior_covariance(block, process.points());
+    solve_rows(process.lower(), v);
+    whitened_.middleCols(first, count) = v.transpose();
+    coarse_.mean.segment(first, count) = process.prior_mean(block) + v * process.whitened();
+    coarse_.variance.segment(first, count) = (process.prior_variance(block) - v.rowwise().squaredNorm()).cwiseMax(0.0);
+    const MatrixXd covariances = process.kernel()->gram(observations.points_, block, theta);
+    for (Index i = 0; i < count; ++i) choose(process, observations, first + i, covariances.col(i));
+  }
+}
+
+void KeptPredictions::choose(const GaussianProcess& process, const NearbyObservations& observations, Index point,
+                             const VectorXd& covariances) {
+  Kept& kept = kept_[static_cast<std::size_t>(point)];
+  kept = {};
+  const NearbyObservations::Neighbourhood near =
+      observations.neighbourhood(process, points_.slice(point, 1), covariances, whitened_.col(point));
+  kept.places = near.places;
+  for (Index row = 0; row < near.lower.rows(); ++row) {
+    for (Index column = 0; column <= row; ++column) kept.lower.push_back(near.lower(row, column));
+  }
+  kept.cross.assign(near.cross.begin(), near.cross.end());
+  kept.residuals.assign(near.residuals.begin(), near.residuals.end());
+  if (static_cast<Index>(near.places.size()) == observations.neighbours_) {
+    kept.least = covariances(near.places).cwiseAbs().minCoeff();
+  }
+}
+
+void KeptPredictions::append_row(Kept& kept, Index place, const VectorXd& residual, double cross, double variance,
+                                 double value) {
+  const std::size_t count = kept.places.size();
+  std::vector<double> row(count + 1);
+  const double* before = kept.lower.data();
+  double square = variance;
+  for (std::size_t j = 0; j < count; ++j) {
+    double entry = residual(kept.places[j]);
+    for (std::size_t t = 0; t < j; ++t) entry -= before[t] * row[t];
+    row[j] = entry / before[j];
+    before += j + 1;
+    square -= row[j] * row[j];
+    cross -= row[j] * kept.cross[j];
+    value -= row[j] * kept.residuals[j];
+  }
+  if (!(square > 0.0)) return;  // nothing that the others do not say
+  row[count] = std::sqrt(square);
+  kept.lower.insert(kept.lower.end(), row.begin(), row.end());
+  kept.places.push_back(place);
+  kept.cross.push_back(cross / row[count]);
+  kept.residuals.push_back(value / row[count]);
+}
+
+void KeptPredictions::update(const GaussianProcess& process, const NearbyObservations& observations) {
+  constexpr Index kMostNeighbourhoods = 3;
+  const VectorXd theta = theta_of_kernel(process);
+  for (; known_ < observations.size(); ++known_) {
+    const Points one = observations.points_.slice(known_, 1);
+    const VectorXd v = observations.whitened_.col(known_);
+    const Points earlier = observations.points_.slice(0, known_);
+    const VectorXd residual =
+        process.prior_covariance(earlier, one).col(0) - observations.whitened_.leftCols(known_).transpose() * v;
+    const VectorXd cross = process.prior_covariance(points_, one).col(0) - whitened_.transpose() * v;
+    const VectorXd covariance = process.kernel()->gram(points_, one, theta).col(0);
+    const double variance = process.prior_variance(one)(0) - v.squaredNorm() + observations.noise_(known_);
+    for (Index i = 0; i < points_.size(); ++i) {
+      Kept& kept = kept_[static_cast<std::size_t>(i)];
+      if (!(std::abs(covariance(i)) > kept.least)) continue;
+      if (static_cast<Index>(kept.places.size()) < kMostNeighbourhoods * observations.neighbours_) {
+        append_row(kept, known_, residual, cross(i), variance, observations.residuals_(known_));
+      } else {
+        const Points all = observations.points_.slice(0, known_ + 1);
+        choose(process, observations, i, process.kernel()->gram(all, points_.slice(i, 1), theta).col(0));
+      }
+    }
+  }
+}
+
+Prediction KeptPredictions::prediction() const {
+  Prediction result = coarse_;
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    double& mean = result.mean(static_cast<Index>(i));
+    double& variance = result.variance(static_cast<Index>(i));
+    for (std::size_t j = 0; j < kept_[i].cross.size(); ++j) {
+      mean += kept_[i].cross[j] * kept_[i].residuals[j];
+      variance -= kept_[i].cross[j] * kept_[i].cross[j];
+    }
+    variance = std::max(variance, 0.0);
+  }
+  return result;
 }
 
 }  // namespace krigtune::surrogate

@@ -82,6 +82,7 @@ FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data
     thetas = sample_hyperparameters({kernel_, options_.mean, options_.priors}, data, theta_,
                                     options_.hyperparameter_samples, rng);
   nearby_.clear();
+  kept_.clear();
   processes_.assign(thetas.size(), GaussianProcess(kernel_, options_.mean));
   for (std::size_t i = 0; i < thetas.size(); ++i) processes_[i].condition(data, thetas[i]);
   fitted.report.jitter = processes_.front().jitter();
@@ -92,6 +93,7 @@ void Surrogate::condition(const Observations& observations, const VectorXd& thet
   const Observations data = learn_scales(observations);
   theta_ = theta;
   nearby_.clear();
+  kept_.clear();
   processes_.assign(1, GaussianProcess(kernel_, options_.mean));
   processes_.front().condition(data, theta);
 }
@@ -115,7 +117,22 @@ void Surrogate::append_nearby(const Observations& more, Eigen::Index neighbours)
     } else {
       nearby_.emplace_back(processes_[i], data, neighbours);
     }
+    if (i < kept_.size()) kept_[i].update(processes_[i], nearby_[i]);
   }
+}
+
+void Surrogate::keep(const Points& points) {
+  assert(has_nearby());
+  const Points data = standardised(points);
+  kept_.clear();
+  for (std::size_t i = 0; i < nearby_.size(); ++i) kept_.emplace_back(processes_[i], nearby_[i], data);
+}
+
+Prediction Surrogate::kept() const {
+  assert(!kept_.empty());
+  std::vector<Prediction> each;
+  for (const KeptPredictions& one : kept_) each.push_back(one.prediction());
+  return mixture(each);
 }
 
 void Surrogate::believe(const Points& pending, const Eigen::VectorXd& success) {

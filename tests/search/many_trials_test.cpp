@@ -137,6 +137,34 @@ TEST(Bayes, FitsOnceWhatItAsksWhileTrialsArePending) {
   }
 }
 
+// A question is a function of the history: what a strategy keeps between questions changes no answer.
+TEST(Bayes, OfManyTrialsAnswersWhilePendingAsOneThatIsAskedForTheFirstTime) {
+  for (const char* space :
+       {kGrid, R"({"a": {"min": 0, "max": 39}, "b": {"min": 0, "max": 39}, "c": {"min": 0, "max": 99}})"}) {
+    const Problem problem(plain_session(space));
+    search::History history = random_history(problem, 400, 7);
+    const auto asked_before = problem.strategy(search::StrategyKind::kBayes, 1);
+    std::set<std::string> asked;
+    for (int i = 0; i < 6; ++i) {
+      const auto got = asked_before->ask(history);
+      const auto want = problem.strategy(search::StrategyKind::kBayes, 1)->ask(history);
+      ASSERT_TRUE(got && want);
+      EXPECT_EQ(got->configuration, want->configuration) << i;
+      EXPECT_EQ(got->predicted_value, want->predicted_value) << i;
+      EXPECT_EQ(got->predicted_stddev, want->predicted_stddev) << i;
+      EXPECT_EQ(got->hyperparameters, want->hyperparameters) << i;
+      EXPECT_EQ(got->outlook->regret_bound, want->outlook->regret_bound) << i;
+      EXPECT_EQ(got->outlook->expected_gain, want->outlook->expected_gain) << i;
+      EXPECT_TRUE(asked.insert(got->configuration.text()).second) << "pending already";
+      journal::Trial trial;
+      trial.number = static_cast<int>(history.size());
+      trial.proposal = *got;
+      history.push_back(trial);
+      if (i == 3) history[401].outcome = measured(problem.session, hill(history[401].proposal.configuration));
+    }
+  }
+}
+
 TEST(Bayes, OfManyTrialsStaysAwayFromWhereTheyFail) {
   const Problem problem(plain_session(kGrid));
   search::History history = random_history(problem, 600);

@@ -115,4 +115,43 @@ TEST_F(BesideAProcess, AppendedOneByOneTheyAreAsGivenAtOnce) {
   EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-12);
 }
 
+class Kept : public BesideAProcess {
+ protected:
+  surrogate::KeptPredictions after(Eigen::Index neighbours, Eigen::Index first, Eigen::Index at_once) const {
+    const GaussianProcess backbone = process_of(part(0, kBackbone));
+    NearbyObservations others(backbone, part(kBackbone, first), neighbours);
+    surrogate::KeptPredictions kept(backbone, others, asked_);
+    for (Eigen::Index known = first; known < kOthers; ++known) {
+      others.append(backbone, part(kBackbone + known, 1));
+      if ((known + 1) % at_once == 0 || known + 1 == kOthers) kept.update(backbone, others);
+    }
+    return kept;
+  }
+};
+
+// With as many neighbours as there are others, each observation that is appended becomes one more row.
+TEST_F(Kept, RowByRowTheyBecomeTheExactPosterior) {
+  const Prediction got = after(kOthers, 3, 1).prediction();
+  const Prediction want = exact();
+  EXPECT_LE((got.mean - want.mean).cwiseAbs().maxCoeff(), 1e-9);
+  EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-9);
+}
+
+// Two neighbours, so that some points take six observations and choose anew.
+TEST_F(Kept, AreNeverSurerThanAllDataAndKnowMoreThanTheNeighboursAlone) {
+  const GaussianProcess backbone = process_of(part(0, kBackbone));
+  const Prediction first = NearbyObservations(backbone, part(kBackbone, 2), 2).predict(backbone, asked_);
+  const Prediction got = after(2, 2, 1).prediction();
+  const Prediction want = exact();
+  EXPECT_GE((got.variance - want.variance).minCoeff(), -1e-10);
+  EXPECT_LT((got.variance - want.variance).sum(), (first.variance - want.variance).sum());
+}
+
+TEST_F(Kept, AreTheSameHoweverManyAreTakenInAtOnce) {
+  const Prediction one_by_one = after(3, 4, 1).prediction();
+  const Prediction at_once = after(3, 4, kOthers).prediction();
+  EXPECT_EQ(one_by_one.mean, at_once.mean);
+  EXPECT_EQ(one_by_one.variance, at_once.variance);
+}
+
 }  // namespace krigtune::nearby_observations_test

@@ -142,7 +142,7 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
                                         const History& history, const TrialModel& model) {
   if (!model.has_values()) return std::nullopt;
   const session::Objective& objective = session.objective;
-  const AchievedValues achieved = model.achieved(values_are_exact(session));
+  const AchievedValues& achieved = model.achieved(values_are_exact(session));
   Eigen::Index row = 0;
   const double mean = achieved.mean().maxCoeff(&row);
   const double stddev = std::sqrt(std::max(achieved.covariance()(row, row), 0.0));

@@ -277,17 +277,22 @@ void ObjectiveModel::add_nearby(const surrogate::Observations& latent, const Eig
   surrogate_.append_nearby(residuals, kNeighbours);
 }
 
+// Beside a process each is believed at what it and its neighbours say, pending ones among these: as fantasies are.
 void ObjectiveModel::believe(const surrogate::Points& pending, const Eigen::VectorXd& success) {
   const surrogate::Points points = centred(pending);
   if (!surrogate_.has_nearby()) return surrogate_.believe(points, success);
   constexpr Eigen::Index kAsBefore = 1;
-  const surrogate::Prediction believed = surrogate_.predict(points);
-  Eigen::VectorXd noise;  // as GaussianProcess::believe has it
-  if (success.size() > 0) {
-    const double measured = surrogate_.noise_stddev() * surrogate_.noise_stddev();
-    noise = (1.0 - success.array()) / success.array() * (believed.variance.array().max(0.0) + measured);
+  const double measured = surrogate_.noise_stddev() * surrogate_.noise_stddev();
+  for (Eigen::Index row = 0; row < points.size(); ++row) {
+    const surrogate::Points one = points.slice(row, 1);
+    const surrogate::Prediction believed = surrogate_.predict(one);
+    Eigen::VectorXd noise;  // as GaussianProcess::believe has it
+    if (success.size() > 0) {
+      const double odds = (1.0 - success(row)) / success(row);
+      noise = odds * (believed.variance.array().max(0.0) + measured);
+    }
+    surrogate_.append_nearby({one, believed.mean, noise}, kAsBefore);
   }
-  surrogate_.append_nearby({points, believed.mean, noise}, kAsBefore);
 }
 
 void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds,
@@ -299,6 +304,12 @@ void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eig
 
 surrogate::Prediction ObjectiveModel::predict(const surrogate::Points& points) const {
   surrogate::Prediction prediction = surrogate_.predict(centred(points));
+  prediction.mean.array() += offset_;
+  return prediction;
+}
+
+surrogate::Prediction ObjectiveModel::kept() const {
+  surrogate::Prediction prediction = surrogate_.kept();
   prediction.mean.array() += offset_;
   return prediction;
 }

@@ -67,6 +67,9 @@ class ObjectiveModel {
   /// The same without what was added nearby: wider, and cheaper.
   surrogate::Prediction predict_coarsely(const surrogate::Points& points) const;
   bool has_nearby() const { return surrogate_.has_nearby(); }
+  /// Keeps predictions of candidates, which then cost little when more is believed; after add_nearby.
+  void keep(const surrogate::Points& candidates) { surrogate_.keep(centred(candidates)); }
+  surrogate::Prediction kept() const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
   const surrogate::KernelSpec& kernel() const { return options_.kernel; }
   /// What predictions are made of: offset() plus what surrogate() says of the points centred().

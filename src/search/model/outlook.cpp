@@ -68,16 +68,6 @@ double weight_of(const Candidates& candidates, std::size_t scored) {
   return std::max(1.0, std::min(count, kMostConfigurations) / static_cast<double>(scored));
 }
 
-std::vector<bool> asked_rows(const Candidates& candidates, const History& history, const CandidateList& list) {
-  std::vector<bool> asked(list.size(), false);
-  for (const journal::Trial& trial : history) {
-    if (!counts(trial)) continue;
-    const auto row = list.index.find(candidates.key(trial.proposal.configuration));
-    if (row != list.index.end()) asked[row->second] = true;
-  }
-  return asked;
-}
-
 // A difference of latent values as a fraction of the best value.
 double as_fraction(const ObjectiveScale& scale, double difference, double incumbent) {
   if (scale.logarithmic()) return std::expm1(difference);
@@ -115,21 +105,20 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
 }
 
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
-                            const History& history, const ScoredCandidates& scored) {
+                            const ScoredCandidates& scored) {
   constexpr double kLeastStddev = 1e-6;
   const bool exact = values_are_exact(session);
-  const AchievedValues achieved = model.achieved(exact);
+  const AchievedValues& achieved = model.achieved(exact);
   Eigen::Index best = 0;
   const double incumbent = achieved.mean().maxCoeff(&best);
   const double of_the_best = std::max(achieved.covariance()(best, best), 0.0);
   const Eigen::VectorXd variance = scored.prediction.variance.array().max(0.0) + model.own_variance(exact);
-  const std::vector<bool> asked = asked_rows(candidates, history, scored.list);
   journal::Outlook outlook;
   outlook.confidence = session.budget.confidence;
   std::vector<Challenger> challengers;
   for (std::size_t i = 0; i < scored.list.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
-    if (asked[i]) continue;
+    if (!scored.open[i]) continue;
     const double mean = scored.prediction.mean(row);
     const double probability = scored.probability(row);
     if (scored.wanted[i]) {
@@ -221,21 +210,35 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
 
 RepeatGain::RepeatGain(const session::Session& session, const Candidates& candidates, const History& history,
                        const TrialModel& model)
-    : model_(model),
+    : candidates_(candidates),
+      model_(model),
       exact_(values_are_exact(session)),
       achieved_(model.achieved(exact_)),
-      repeatable_(repeatable(session, candidates, history, model.measured())) {}
+      repeatable_(repeatable(session, candidates, history, model.measured())),
+      gains_(repeatable_.size()) {
+  for (std::size_t row = 0; row < repeatable_.size(); ++row) {
+    const std::size_t trial = model.measured().trials[row].front();
+    rows_.emplace(candidates.key(history[trial].proposal.configuration), row);
+  }
+}
+
+void RepeatGain::leave_out(const space::Configuration& configuration) {
+  const auto found = rows_.find(candidates_.key(configuration));
+  if (found != rows_.end()) repeatable_[found->second] = false;
+}
 
 std::optional<RepeatGain::Repeat> RepeatGain::best() const {
   std::optional<Repeat> best;
   for (std::size_t i = 0; i < repeatable_.size(); ++i) {
     const auto row = static_cast<Eigen::Index>(i);
     if (!repeatable_[i]) continue;
-    const double variance = achieved_.covariance()(row, row) + model_.measured().one_more(row);
-    const Eigen::VectorXd slopes = achieved_.covariance().col(row) / std::sqrt(variance);
-    const double gain = expected_gain_of_choice(achieved_.mean(), slopes);
-    if (best && gain <= best->gain) continue;
-    best = {row, model_.measured().trials[i].front(), gain, achieved_.mean()(row)};
+    if (!gains_[i]) {
+      const double variance = achieved_.covariance()(row, row) + model_.measured().one_more(row);
+      const Eigen::VectorXd slopes = achieved_.covariance().col(row) / std::sqrt(variance);
+      gains_[i] = expected_gain_of_choice(achieved_.mean(), slopes);
+    }
+    if (best && *gains_[i] <= best->gain) continue;
+    best = {row, model_.measured().trials[i].front(), *gains_[i], achieved_.mean()(row)};
   }
   return best;
 }

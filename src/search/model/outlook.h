@@ -1,5 +1,7 @@
 #pragma once
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "search/model/trial_model.h"
@@ -12,6 +14,7 @@ struct ScoredCandidates {
   const surrogate::Prediction& prediction;  ///< latent
   const Eigen::VectorXd& probability;       ///< of success
   const Eigen::VectorXd& log_cost;          ///< of a trial, in typical ones
+  const std::vector<bool>& open;            ///< what was not asked
   const std::vector<bool>& wanted;          ///< what the strategy would ask
 };
 
@@ -19,7 +22,7 @@ struct ScoredCandidates {
 /// `model` is fitted; the confidence of the bound is the budget's. Configurations asked before are not part of what is
 /// left.
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
-                            const History& history, const ScoredCandidates& scored);
+                            const ScoredCandidates& scored);
 
 /// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
 struct Challenger {
@@ -40,7 +43,8 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
 /// knowledge gradient, in latent units (a gain of 0.01 is 1 % where values are logarithms).
 class RepeatGain {
  public:
-  /// `model`: fitted, pending trials believed. The arguments must outlive it.
+  /// `model`: fitted, pending trials believed; where it is exact, nothing may be believed afterwards. The arguments
+  /// must outlive it.
   RepeatGain(const session::Session& session, const Candidates& candidates, const History& history,
              const TrialModel& model);
 
@@ -52,14 +56,19 @@ class RepeatGain {
   };
   /// The repeat that gains the most. Empty: nothing may be measured again with another result.
   std::optional<Repeat> best() const;
+  /// It is pending by now, if it is one of the measured: not to be asked again.
+  void leave_out(const space::Configuration& configuration);
   /// Of a configuration that was not measured yet; one point.
   double of_new(const surrogate::Points& candidate) const;
 
  private:
+  const Candidates& candidates_;
   const TrialModel& model_;
   bool exact_;
-  AchievedValues achieved_;
-  std::vector<bool> repeatable_;  ///< one a measured configuration
+  const AchievedValues& achieved_;
+  std::unordered_map<std::string, std::size_t> rows_;  ///< of the measured configurations, by Candidates::key
+  std::vector<bool> repeatable_;                       ///< one a measured configuration
+  mutable std::vector<std::optional<double>> gains_;   ///< likewise; empty: not asked for yet
 };
 
 }  // namespace krigtune::search

@@ -218,6 +218,7 @@ void TrialModel::fit(Rng& rng, bool may_reuse) {
     fitted_to_ = closed_;
   }
   knows_others_ = false;
+  achieved_.reset();
   learn_from_bounded();
   incumbent_ = predict_measured().mean.maxCoeff();
 }
@@ -232,20 +233,27 @@ surrogate::Prediction TrialModel::predict(const surrogate::Points& points) const
   return values_.predict(points);
 }
 
-surrogate::Prediction TrialModel::predict_candidates(const surrogate::Points& points) const {
-  if (others_.size() == 0 || points.size() <= kMostRefined) return predict(points);
-  surrogate::Prediction prediction = values_.predict_coarsely(points);
-  const Eigen::VectorXd promise = surrogate::log_expected_improvement(prediction, incumbent_);
-  std::vector<Eigen::Index> rows(static_cast<std::size_t>(points.size()));
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Eigen::Index>(i);
+void TrialModel::keep(const surrogate::Points& candidates) {
+  learn_from_others();
+  coarse_ = values_.predict_coarsely(candidates);
+  const Eigen::VectorXd promise = surrogate::log_expected_improvement(coarse_, incumbent_);
+  refined_.resize(static_cast<std::size_t>(candidates.size()));
+  for (std::size_t i = 0; i < refined_.size(); ++i) refined_[i] = static_cast<Eigen::Index>(i);
   const auto precedes = [&](Eigen::Index a, Eigen::Index b) {
     return promise(a) != promise(b) ? promise(a) > promise(b) : a < b;
   };
-  std::nth_element(rows.begin(), rows.begin() + kMostRefined, rows.end(), precedes);
-  rows.resize(static_cast<std::size_t>(kMostRefined));
-  const surrogate::Prediction refined = predict(points.rows(rows));
-  prediction.mean(rows) = refined.mean;
-  prediction.variance(rows) = refined.variance;
+  if (candidates.size() > kMostRefined) {
+    std::nth_element(refined_.begin(), refined_.begin() + kMostRefined, refined_.end(), precedes);
+    refined_.resize(static_cast<std::size_t>(kMostRefined));
+  }
+  values_.keep(candidates.rows(refined_));
+}
+
+surrogate::Prediction TrialModel::kept() const {
+  surrogate::Prediction prediction = coarse_;
+  const surrogate::Prediction refined = values_.kept();
+  prediction.mean(refined_) = refined.mean;
+  prediction.variance(refined_) = refined.variance;
   return prediction;
 }
 
@@ -277,10 +285,13 @@ void TrialModel::learn_from_bounded() {
   values_.bound_from_above(points.rows(rows), all(rows), runs(rows, Eigen::all));
 }
 
-AchievedValues TrialModel::achieved(bool exact) const {
+const AchievedValues& TrialModel::achieved(bool exact) const {
+  if (achieved_ && achieved_->first == exact) return achieved_->second;
   const double learned = values_.surrogate().noise_stddev();
   const Eigen::VectorXd measurement = measured_.latent.variance.array() + learned * learned - own_variance(exact);
-  return {values_.surrogate(), values_.centred(measured_.latent.points), measurement, values_.offset(), measured_.runs};
+  achieved_.emplace(exact, AchievedValues(values_.surrogate(), values_.centred(measured_.latent.points), measurement,
+                                          values_.offset(), measured_.runs));
+  return achieved_->second;
 }
 
 double TrialModel::own_variance(bool exact) const {
@@ -289,16 +300,22 @@ double TrialModel::own_variance(bool exact) const {
 }
 
 void TrialModel::believe_pending() {
-  constexpr double kLeast = 0.01;  // whoever asked it hoped for a value
   std::vector<space::Configuration> pending;
-  std::vector<std::optional<plan::MemoryVerdict>> memory;
   for (const journal::Trial& trial : history_) {
-    if (trial.outcome || !counts(trial)) continue;
-    pending.push_back(trial.proposal.configuration);
-    memory.push_back(candidates_.filter().planned(trial.proposal.configuration));
+    if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
   }
+  believe(pending);
+}
+
+void TrialModel::believe(const std::vector<space::Configuration>& pending) {
+  constexpr double kLeast = 0.01;  // whoever asked it hoped for a value
   if (pending.empty()) return;
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  for (const space::Configuration& configuration : pending) {
+    memory.push_back(candidates_.filter().planned(configuration));
+  }
   learn_from_others();
+  if (is_exact()) achieved_.reset();
   const surrogate::Points points = candidates_.encode(pending);
   values_.believe(points, has_failures() ? probability(points, memory).cwiseMax(kLeast) : Eigen::VectorXd());
 }

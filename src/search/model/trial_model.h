@@ -87,10 +87,15 @@ class TrialModel {
   int fitted_to() const { return fitted_to_; }
   /// Conditions on pending trials at their posterior mean, as far as they are likely to end with a value. After fit.
   void believe_pending();
+  /// The same of some configurations.
+  void believe(const std::vector<space::Configuration>& pending);
+  /// Whether the process knows all that was measured.
+  bool is_exact() const { return others_.size() == 0; }
+  /// Keeps predictions of many candidates, of which only those that promise the most know their neighbours (see
+  /// trial_model.cpp), while pending trials are believed: each then costs little. After fit, where not is_exact().
+  void keep(const surrogate::Points& candidates);
+  surrogate::Prediction kept() const;
   surrogate::Prediction predict(const surrogate::Points& points) const;
-  /// The same of many candidates: beyond kMostExact only those that promise the most know their neighbours, see
-  /// trial_model.cpp.
-  surrogate::Prediction predict_candidates(const surrogate::Points& points) const;
   /// What process() alone says: the same up to kMostExact.
   surrogate::Prediction predict_coarsely(const surrogate::Points& points) const {
     return values_.predict_coarsely(points);
@@ -99,7 +104,7 @@ class TrialModel {
   surrogate::Prediction predict_measured() const { return predict_coarsely(measured_.latent.points); }
   /// What they achieve, in the same order: what the surrogate cannot explain is theirs where trials state how far they
   /// may be wrong, or are `exact`; else it is taken for noise.
-  AchievedValues achieved(bool exact) const;
+  const AchievedValues& achieved(bool exact) const;
   /// Latent variance of a configuration about the smooth function, by the same rule.
   double own_variance(bool exact) const;
   /// For draws of the latent function: its process, points as that knows them, and the latent units of its own.
@@ -147,9 +152,12 @@ class TrialModel {
   int fitted_to_ = 0;
   double incumbent_ = 0.0;
   double widening_;
+  surrogate::Prediction coarse_;            ///< of the candidates that are kept
+  std::vector<Eigen::Index> refined_ = {};  ///< those of them that know their neighbours
   // What only some ask for is made when it is first asked.
   mutable ObjectiveModel values_;
   mutable bool knows_others_ = false;  ///< others_ are in values_
+  mutable std::optional<std::pair<bool, AchievedValues>> achieved_;
   mutable std::shared_ptr<const TrialSuccess> success_;
 };
 

@@ -21,7 +21,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/statistics.h"
@@ -135,6 +139,35 @@ bool has_uncertain(const CandidateList& list) {
   });
 }
 
+bool same_outcome(const trial::Outcome& a, const trial::Outcome& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* failed = std::get_if<trial::Failed>(&a)) return failed->reason == std::get<trial::Failed>(b).reason;
+  if (const auto* bounded = std::get_if<trial::Bounded>(&a))
+    return bounded->at_best == std::get<trial::Bounded>(b).at_best;
+  if (std::holds_alternative<trial::OutOfMemory>(a)) return true;
+  const auto& one = std::get<trial::Measured>(a);
+  const auto& other = std::get<trial::Measured>(b);
+  return one.metrics == other.metrics && one.value_sem == other.value_sem && one.peak_memory == other.peak_memory;
+}
+
+// In all that a model learns from.
+bool is_as_before(const journal::Trial& before, const journal::Trial& now) {
+  return before.outcome.has_value() == now.outcome.has_value() && before.wall_s == now.wall_s &&
+         counts(before) == counts(now) && before.proposal.run == now.proposal.run &&
+         before.proposal.fitted_to == now.proposal.fitted_to &&
+         before.proposal.configuration == now.proposal.configuration &&
+         (!now.outcome || same_outcome(*before.outcome, *now.outcome));
+}
+
+// Whether `now` is `before` with trials begun since, none closed.
+bool only_begun_since(const History& before, const History& now) {
+  if (now.size() < before.size()) return false;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (i < before.size() ? !is_as_before(before[i], now[i]) : now[i].outcome.has_value()) return false;
+  }
+  return true;
+}
+
 class BayesStrategy final : public Strategy {
  public:
   BayesStrategy(const session::Session& session, const Candidates& candidates, const StrategyOptions& options)
@@ -147,6 +180,7 @@ class BayesStrategy final : public Strategy {
         spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<journal::Proposal> ask(const History& history) const override {
+    if (const Kept* kept = kept_for(history)) return answer_of(*kept);
     TrialModel model(objective_, candidates_, history, most_exact_);
     // Of several questions on the same closed trials the success model is made once.
     const std::size_t outcomes = fingerprint_of_outcomes(candidates_, history);
@@ -167,11 +201,10 @@ class BayesStrategy final : public Strategy {
     if (!has_new) {
       model.fit(rng, true);
       model.believe_pending();
-      std::optional<Repeated> last = repeat(model, history, [](const auto&, const auto&) { return 0.0; });
-      return last ? std::optional(std::move(last->first)) : std::nullopt;
+      return repeat_only(model, history, RepeatGain(session_, candidates_, history, model));
     }
     if (counted_trials(history) >= spread_until_ && model.has_values()) {
-      return ask_model(model, history, *list, std::move(allowed), rng);
+      return ask_model(model, history, *list, allowed, rng);
     }
     const Eigen::VectorXd probability = probability_of(model, *list);
     drop_unlikely(allowed, probability, allowed);
@@ -184,15 +217,99 @@ class BayesStrategy final : public Strategy {
 
   using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, a fraction
 
-  // The largest score by what the trials say. One at least must be allowed.
+  /// What an answer is chosen by.
+  struct Scores {
+    const History& history;
+    const TrialModel& model;
+    const CandidateList& list;
+    const std::vector<bool>& open;  ///< one a candidate: it was not asked
+    const surrogate::Prediction& prediction;
+    const Eigen::VectorXd& probability;
+    const TrialCost& cost;
+  };
+
+  // The largest score by what the trials say. One at least must be open.
   journal::Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list,
-                              std::vector<bool> allowed, Rng& rng) const {
+                              const std::vector<bool>& open, Rng& rng) const {
     model.fit(rng, true);
     model.believe_pending();
     const Eigen::VectorXd probability = probability_of(model, list);
     const TrialCost cost(candidates_, history, model);
-    journal::Proposal proposal = improve(model, history, cost, list, std::move(allowed), probability);
-    return repeats_ ? or_repeat(std::move(proposal), model, history, cost, list, probability) : proposal;
+    const surrogate::Prediction prediction = model.predict(list.points);
+    const Scores scores{history, model, list, open, prediction, probability, cost};
+    journal::Proposal proposal = improve(scores);
+    if (!repeats_) return proposal;
+    return or_repeat(std::move(proposal), scores, RepeatGain(session_, candidates_, history, model));
+  }
+
+  // Beyond what a process can know, all that follows from the closed trials is kept for the questions that come while
+  // others are pending: each of these then costs what believing one trial does. The pool of a space that is not listed
+  // is that of the closed trials, too.
+  struct Kept {
+    Kept(const BayesStrategy& strategy, const History& the_history)
+        : history(the_history), model(strategy.objective_, strategy.candidates_, history, strategy.most_exact_) {}
+
+    History history;  ///< the last question's
+    TrialModel model;
+    std::shared_ptr<const CandidateList> list;
+    std::vector<bool> open;
+    Eigen::VectorXd probability;
+    std::optional<TrialCost> cost;
+    std::optional<RepeatGain> gain;
+  };
+
+  // nullptr: the process knows all there is, and is asked anew each time.
+  const Kept* kept_for(const History& history) const {
+    if (closed_trials(history) <= most_exact_) {
+      kept_.reset();
+      return nullptr;
+    }
+    if (!kept_ || !only_begun_since(kept_->history, history)) {
+      kept_ = std::make_unique<Kept>(*this, history);
+      if (kept_->model.is_exact()) {
+        kept_.reset();
+        return nullptr;
+      }
+      prepare(*kept_);
+    }
+    for (std::size_t i = kept_->history.size(); i < history.size(); ++i) {
+      kept_->history.push_back(history[i]);
+      take_pending(*kept_, history[i]);
+    }
+    return kept_.get();
+  }
+
+  void prepare(Kept& kept) const {
+    History closed;
+    std::copy_if(kept.history.begin(), kept.history.end(), std::back_inserter(closed),
+                 [](const journal::Trial& trial) { return trial.outcome.has_value(); });
+    kept.list = candidates_.to_score(closed, seed_);
+    kept.open = unseen(candidates_, *kept.list, closed);
+    Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(kept.history)));
+    kept.model.fit(rng, true);
+    kept.model.keep(kept.list->points);
+    kept.probability = probability_of(kept.model, *kept.list);
+    kept.cost.emplace(candidates_, kept.history, kept.model);
+    if (repeats_) kept.gain.emplace(session_, candidates_, kept.history, kept.model);
+    for (const journal::Trial& trial : kept.history) take_pending(kept, trial);
+  }
+
+  void take_pending(Kept& kept, const journal::Trial& trial) const {
+    if (trial.outcome || !counts(trial)) return;
+    const space::Configuration& configuration = trial.proposal.configuration;
+    kept.model.believe({configuration});
+    if (const auto row = kept.list->find(candidates_.key(configuration))) kept.open[*row] = false;
+    if (kept.gain) kept.gain->leave_out(configuration);
+  }
+
+  std::optional<journal::Proposal> answer_of(const Kept& kept) const {
+    if (std::find(kept.open.begin(), kept.open.end(), true) == kept.open.end()) {
+      return kept.gain ? repeat_only(kept.model, kept.history, *kept.gain) : std::nullopt;
+    }
+    const surrogate::Prediction prediction = kept.model.kept();
+    const Scores scores{kept.history, kept.model, *kept.list, kept.open, prediction, kept.probability, *kept.cost};
+    journal::Proposal proposal = improve(scores);
+    return kept.gain ? or_repeat(std::move(proposal), scores, *kept.gain) : proposal;
   }
 
   // Of success; ones where nothing says that a trial may fail.
@@ -202,21 +319,26 @@ class BayesStrategy final : public Strategy {
   }
 
   // The proposal, or what was measured before where that gains more for the recommendation.
-  journal::Proposal or_repeat(journal::Proposal proposal, const TrialModel& model, const History& history,
-                              const TrialCost& cost, const CandidateList& list,
-                              const Eigen::VectorXd& probability) const {
-    const auto chosen = static_cast<Eigen::Index>(list.index.at(candidates_.key(proposal.configuration)));
-    const auto gain_of_new = [&](const RepeatGain& gain, const RepeatGain::Repeat& repeat) {
-      const surrogate::Points candidate = list.points.rows({chosen});
-      return probability(chosen) * gain.of_new(candidate) *
-             cost.ratio(model.measured().latent.points.rows({repeat.row}), candidate, model);
+  journal::Proposal or_repeat(journal::Proposal proposal, const Scores& scores, const RepeatGain& repeats) const {
+    const auto chosen = static_cast<Eigen::Index>(scores.list.index.at(candidates_.key(proposal.configuration)));
+    const auto gain_of_new = [&](const RepeatGain::Repeat& repeat) {
+      const surrogate::Points candidate = scores.list.points.rows({chosen});
+      return scores.probability(chosen) * repeats.of_new(candidate) *
+             scores.cost.ratio(scores.model.measured().latent.points.rows({repeat.row}), candidate, scores.model);
     };
-    std::optional<Repeated> repeated = repeat(model, history, gain_of_new);
+    std::optional<Repeated> repeated = repeat(scores.model, scores.history, repeats, gain_of_new);
     if (!repeated) return proposal;
     auto& [again, gain] = *repeated;
     again.outlook = proposal.outlook;
     again.outlook->expected_gain = std::max(gain, proposal.outlook->expected_gain);
     return std::move(again);
+  }
+
+  // Where nothing new is left.
+  std::optional<journal::Proposal> repeat_only(const TrialModel& model, const History& history,
+                                               const RepeatGain& repeats) const {
+    std::optional<Repeated> last = repeat(model, history, repeats, [](const auto&) { return 0.0; });
+    return last ? std::optional(std::move(last->first)) : std::nullopt;
   }
 
   bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
@@ -247,13 +369,11 @@ class BayesStrategy final : public Strategy {
   }
 
   // What was measured and is worth measuring again, if that gains more than something new and enough at all.
-  std::optional<Repeated> repeat(
-      const TrialModel& model, const History& history,
-      const std::function<double(const RepeatGain&, const RepeatGain::Repeat&)>& gain_of_new) const {
-    const RepeatGain gain(session_, candidates_, history, model);
-    const std::optional<RepeatGain::Repeat> repeat = gain.best();
+  std::optional<Repeated> repeat(const TrialModel& model, const History& history, const RepeatGain& repeats,
+                                 const std::function<double(const RepeatGain::Repeat&)>& gain_of_new) const {
+    const std::optional<RepeatGain::Repeat> repeat = repeats.best();
     if (!repeat || repeat->gain <= kLeastRepeatGain * unit_of(model)) return std::nullopt;
-    if (repeat->gain <= gain_of_new(gain, *repeat)) return std::nullopt;
+    if (repeat->gain <= gain_of_new(*repeat)) return std::nullopt;
     journal::Proposal proposal = propose(history[repeat->trial].proposal.configuration, StrategyKind::kBayes);
     proposal.repeat_of = history[repeat->trial].number;
     proposal.predicted_value = model.scale().from_latent(repeat->mean);
@@ -277,12 +397,10 @@ class BayesStrategy final : public Strategy {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
 
-  journal::Proposal improve(const TrialModel& model, const History& history, const TrialCost& cost,
-                            const CandidateList& list, std::vector<bool> allowed,
-                            const Eigen::VectorXd& probability) const {
-    const surrogate::Prediction prediction = model.predict_candidates(list.points);
+  journal::Proposal improve(const Scores& scores) const {
+    const auto& [history, model, list, open, prediction, probability, cost] = scores;
     const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
-    const std::vector<bool> unseen = allowed;
+    std::vector<bool> allowed = open;
     drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
@@ -309,8 +427,8 @@ class BayesStrategy final : public Strategy {
     proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
     // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
-    proposal.outlook = outlook_of(model, session_, candidates_, history,
-                                  {list, prediction, probability, log_cost, has_plans() ? unseen : allowed});
+    proposal.outlook = outlook_of(model, session_, candidates_,
+                                  {list, prediction, probability, log_cost, open, has_plans() ? open : allowed});
     return proposal;
   }
 
@@ -324,6 +442,7 @@ class BayesStrategy final : public Strategy {
   // The last question's: what is remembered changes no answer.
   mutable std::size_t outcomes_ = 0;
   mutable std::shared_ptr<const TrialSuccess> success_;  ///< of those; nullptr: not made
+  mutable std::unique_ptr<Kept> kept_;                   ///< nullptr: of no question yet
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 #include <Eigen/Core>
+#include <vector>
 
 #include "krigtune/surrogate/gaussian_process.h"
 
@@ -28,14 +29,66 @@ class NearbyObservations {
   const Points& points() const { return points_; }
 
  private:
-  void refine(const GaussianProcess& process, const Points& point, const Eigen::VectorXd& covariances,
-              const Eigen::VectorXd& whitened, double& mean, double& variance) const;
+  friend class KeptPredictions;
+
+  /// What one point learns from its neighbours.
+  struct Neighbourhood {
+    std::vector<Eigen::Index> places;  ///< of the neighbours, ascending
+    Eigen::MatrixXd lower;             ///< k x k: Cholesky factor of their residual covariance with noise
+    Eigen::VectorXd cross;             ///< lower^-1 times the residual covariance with the point
+    Eigen::VectorXd residuals;         ///< lower^-1 times theirs
+  };
+  /// Empty where they have no factor: what the process alone says is an exact posterior too.
+  Neighbourhood neighbourhood(const GaussianProcess& process, const Points& point, const Eigen::VectorXd& covariances,
+                              const Eigen::VectorXd& whitened) const;
 
   Eigen::Index neighbours_;
   Points points_;
   Eigen::VectorXd noise_;      ///< n, with the process's own
   Eigen::MatrixXd whitened_;   ///< M x n: L^-1 C(X, .)
   Eigen::VectorXd residuals_;  ///< n: values less what the process predicts of them
+};
+
+/// Predictions of fixed points from a process and nearby observations, kept while more of these are appended: one costs
+/// a point a row of its Cholesky factor instead of all of it.
+///
+///   KeptPredictions kept(process, rest, candidates);
+///   rest.append(process, one_more);
+///   kept.update(process, rest);
+///   const Prediction prediction = kept.prediction();
+///
+/// A point learns from an observation that was appended if its covariance with it is larger than with one of its
+/// neighbours, besides these; when it has three times as many, its neighbours are chosen anew. So each is still an
+/// exact posterior given a part of the data, and the same however many are appended between two updates.
+class KeptPredictions {
+ public:
+  /// As NearbyObservations::predict. Keeps 8 (M + k^2) bytes a point, at most nine times the latter.
+  KeptPredictions(const GaussianProcess& process, const NearbyObservations& observations, const Points& points);
+
+  /// Takes in what was appended since. `process`: as it was; `observations`: those that this was made with.
+  void update(const GaussianProcess& process, const NearbyObservations& observations);
+  Prediction prediction() const;
+
+ private:
+  struct Kept {
+    std::vector<Eigen::Index> places;  ///< of the observations that it learned from
+    std::vector<double> lower;         ///< rows of their Cholesky factor, one after the other: 1, 2, 3, ... numbers
+    std::vector<double> cross;
+    std::vector<double> residuals;
+    double least = 0.0;  ///< the smallest absolute covariance with a neighbour
+  };
+  void choose(const GaussianProcess& process, const NearbyObservations& observations, Eigen::Index point,
+              const Eigen::VectorXd& covariances);
+  /// Row `place` of the observations becomes one more row of the factor. `residual`: its covariances with the
+  /// observations before it; `cross`: with the point; `variance`: its own, with noise.
+  static void append_row(Kept& kept, Eigen::Index place, const Eigen::VectorXd& residual, double cross, double variance,
+                         double value);
+
+  Eigen::Index known_ = 0;  ///< observations
+  Points points_;
+  Eigen::MatrixXd whitened_;  ///< M x points
+  Prediction coarse_;         ///< what the process alone says
+  std::vector<Kept> kept_;    ///< one a point
 };
 
 }  // namespace krigtune::surrogate

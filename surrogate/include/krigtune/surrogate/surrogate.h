@@ -48,6 +48,10 @@ class Surrogate final : public Model {
   /// `neighbours` for each point, which is fixed by the first call. Nothing may be appended or believed afterwards.
   void append_nearby(const Observations& more, Eigen::Index neighbours);
   bool has_nearby() const { return !nearby_.empty(); }
+  /// Keeps predictions of the points while more is appended nearby (KeptPredictions); has_nearby() must hold. Until the
+  /// next fit or condition.
+  void keep(const Points& points);
+  Prediction kept() const;
 
   Prediction predict(const Points& points) const override;
   /// The same without what was appended nearby: wider, and cheaper.
@@ -82,6 +86,7 @@ class Surrogate final : public Model {
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;
   std::vector<NearbyObservations> nearby_;  ///< one a process, or none
+  std::vector<KeptPredictions> kept_;       ///< likewise
 };
 
 }  // namespace krigtune::surrogate
