@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/error.h"
 
@@ -86,6 +87,33 @@ std::string csv_line(const std::vector<std::string>& fields) {
     line += '"';
   }
   return line + '\n';
+}
+
+namespace {
+
+bool is_plain_number(const std::string& field) {
+  double value = 0.0;
+  const char* const end = field.data() + field.size();
+  const auto [read_to, error] = std::from_chars(field.data(), end, value);
+  return error == std::errc() && read_to == end;
+}
+
+std::vector<std::string> safe_fields(std::vector<std::string> fields) {
+  constexpr std::string_view kBeginsFormula = "=+-@\t\r";
+  for (std::string& field : fields) {
+    const bool is_suspect = !field.empty() && kBeginsFormula.find(field.front()) != std::string_view::npos;
+    if (is_suspect && !is_plain_number(field)) field.insert(field.begin(), '\'');
+  }
+  return fields;
+}
+
+}  // namespace
+
+std::string spreadsheet_safe(std::string_view csv) {
+  CsvTable table = parse_csv(csv, "the table");
+  std::string text = csv_line(safe_fields(std::move(table.header)));
+  for (std::vector<std::string>& row : table.rows) text += csv_line(safe_fields(std::move(row)));
+  return text;
 }
 
 }  // namespace krigtune

@@ -21,4 +21,9 @@ CsvTable parse_csv(std::string_view text, const std::string& source);
 /// One line with its "\n"; fields that hold a comma, a quote or a line break are quoted.
 std::string csv_line(const std::vector<std::string>& fields);
 
+/// The same table for spreadsheets, which take a cell that begins with = + - @, a tab or a carriage return for a
+/// formula: such a text gets an apostrophe before it, a number stays as it is. Throws UserError where the text is no
+/// CSV.
+std::string spreadsheet_safe(std::string_view csv);
+
 }  // namespace krigtune

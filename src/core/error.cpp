@@ -39,8 +39,17 @@ std::string printable(const std::string& text) {
   return result;
 }
 
+// A key of a megabyte, say, is quoted by its beginning; the hint stays.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kEnd = 512;
+  if (text.size() <= kMost) return text;
+  return text.substr(0, kMost - kEnd) + " ... " + text.substr(text.size() - kEnd);
+}
+
 std::string one_line(const std::string& what, const std::string& hint) {
-  return printable(hint.empty() ? what : what + "; " + hint);
+  const std::string all = shortened(what);
+  return printable(hint.empty() ? all : all + "; " + shortened(hint));
 }
 
 }  // namespace

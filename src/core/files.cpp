@@ -2,16 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
+#include "core/secret.h"
 
 namespace krigtune {
 namespace {
@@ -30,11 +33,56 @@ bool write_and_close(int file, std::string_view text, bool is_synced) {
   return written && closed;
 }
 
-void replace(const std::filesystem::path& path, std::string_view text, bool is_synced) {
-  // Of the thread, not the process: several may write the same file.
-  const std::filesystem::path temporary = fmt::format("{}.tmp{}", path.string(), ::gettid());
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) fail_to_write(temporary);
+constexpr mode_t kShared = 0666;  // less what the umask takes
+constexpr mode_t kPrivate = 0600;
+
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::size_t kRandomBytes = 8;
+
+// Of a regular file of ours that is there: whoever opened it to a group, or closed it, meant that.
+std::optional<mode_t> kept_permissions(const std::filesystem::path& path) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode) || there.st_uid != ::geteuid()) return std::nullopt;
+  return there.st_mode & 0777U;
+}
+
+// Nobody knows its name before it is there, and a link that stands at it is not followed (O_EXCL).
+int create_temporary(std::filesystem::path& temporary, const std::filesystem::path& path, mode_t mode) {
+  int file = -1;
+  do {
+    temporary = fmt::format("{}{}{}", path.string(), kTemporary, random_hex(kRandomBytes));
+    file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  } while (file < 0 && errno == EEXIST);
+  return file;
+}
+
+// What a shell or a parent process handed over: it ends when they say so, as for any other program.
+bool is_own_descriptor(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
+}
+
+// A device, a pipe, or what this process has open: written to, where a rename would put a file in its place.
+bool is_stream(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  if (is_own_descriptor(path) || name == "/dev/stdout" || name == "/dev/stderr") return true;
+  struct stat there {};
+  return ::lstat(path.c_str(), &there) == 0 &&
+         (S_ISCHR(there.st_mode) || S_ISBLK(there.st_mode) || S_ISFIFO(there.st_mode) || S_ISSOCK(there.st_mode));
+}
+
+void write_to_stream(const std::filesystem::path& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0 || !write_and_close(file, text, false)) fail_to_write(path);
+}
+
+void replace(const std::filesystem::path& path, std::string_view text, bool is_synced, mode_t mode = kShared) {
+  if (is_stream(path)) return write_to_stream(path, text);
+  const std::optional<mode_t> kept = kept_permissions(path);
+  std::filesystem::path temporary;
+  const int file = create_temporary(temporary, path, kept.value_or(mode));
+  if (file < 0) fail_to_write(path);
+  if (kept) ::fchmod(file, *kept);
   if (write_and_close(file, text, is_synced) && ::rename(temporary.c_str(), path.c_str()) == 0) return;
   const int reason = errno;
   ::unlink(temporary.c_str());
@@ -49,22 +97,105 @@ std::string variable(const char* name) {
 
 }  // namespace
 
-std::string read_text(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw UserError(fmt::format("cannot read '{}': it is a directory", path.string()), "name a file");
+namespace {
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "it is a directory";
+  if (S_ISFIFO(mode)) return "it is a named pipe";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";
+  return "it is no regular file";
+}
+
+struct Closing {
+  int file;
+  ~Closing() { ::close(file); }
+};
+
+// At most so many bytes. Throws UserError where the disk fails.
+std::string read_all(int file, const std::filesystem::path& path, std::size_t most_bytes) {
+  std::string text;
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
+  for (std::size_t got = 0;;) {
+    text.resize(std::min(std::max(got + kPieceBytes, 2 * got), most_bytes));
+    if (got == text.size()) return text;
+    const ssize_t n = ::read(file, text.data() + got, text.size() - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      throw UserError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno)), "check its disk");
+    }
+    got += static_cast<std::size_t>(n);
+    if (n == 0) return text.resize(got), text;
   }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    throw UserError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno)),
-                    errno == ENOENT ? "check the path" : "check its permissions");
+}
+
+}  // namespace
+
+RegularFile::RegularFile(const std::filesystem::path& path) {
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat state {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &state) != 0) {
+    trouble_ = std::strerror(errno);
+  } else if (!S_ISREG(state.st_mode)) {
+    trouble_ = kind_of(state.st_mode);
+  } else {
+    return;
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+RegularFile::~RegularFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string RegularFile::read(std::size_t offset, std::size_t most_bytes) const {
+  const std::size_t size = size_bytes();
+  std::string text(std::min(most_bytes, size > offset ? size - offset : 0), '\0');
+  std::size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n = ::pread(descriptor_, text.data() + got, text.size() - got, static_cast<off_t>(offset + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    got += static_cast<std::size_t>(n);
+  }
+  text.resize(got);
+  return text;
+}
+
+std::size_t RegularFile::size_bytes() const {
+  struct stat state {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &state) != 0) return 0;
+  return static_cast<std::size_t>(state.st_size);
+}
+
+std::string read_text(const std::filesystem::path& path, std::size_t most_bytes) {
+  const auto read_from = [&](int file) {
+    std::string text = read_all(file, path, most_bytes + 1);
+    if (text.size() <= most_bytes) return text;
+    throw UserError(fmt::format("cannot read '{}': it has more than {} MiB", path.string(), most_bytes >> 20U),
+                    "name a smaller file");
+  };
+  if (is_own_descriptor(path)) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat state {};
+    if (file >= 0 && ::fstat(file, &state) == 0 && (S_ISFIFO(state.st_mode) || ::isatty(file) == 1)) {
+      return read_from(Closing{file}.file);
+    }
+    if (file >= 0) ::close(file);
+  }
+  const RegularFile file(path);
+  if (file.descriptor() < 0) {
+    const bool is_there = ::access(path.c_str(), F_OK) == 0;
+    throw UserError(fmt::format("cannot read '{}': {}", path.string(), file.trouble()),
+                    !is_there                           ? "check the path"
+                    : ::access(path.c_str(), R_OK) == 0 ? "name a file"
+                                                        : "check its permissions");
+  }
+  return read_from(file.descriptor());
 }
 
 void write_atomically(const std::filesystem::path& path, std::string_view text) { replace(path, text, true); }
+
+void write_private(const std::filesystem::path& path, std::string_view text) { replace(path, text, true, kPrivate); }
 
 void write_derived(const std::filesystem::path& path, std::string_view text) { replace(path, text, false); }
 
@@ -87,8 +218,35 @@ bool write_if_possible(const std::filesystem::path& path, std::string_view text)
   }
 }
 
+namespace {
+
+// name.tmp-0123456789abcdef
+bool is_temporary(const std::string& name) {
+  const std::size_t at = name.rfind(kTemporary);
+  return at != std::string::npos && at > 0 && name.size() == at + kTemporary.size() + 2 * kRandomBytes &&
+         name.find_first_not_of("0123456789abcdef", at + kTemporary.size()) == std::string::npos;
+}
+
+}  // namespace
+
+void remove_old_temporaries(const std::filesystem::path& reference) {
+  constexpr std::chrono::minutes kLongestWriting(10);
+  std::error_code error;
+  const auto now = std::filesystem::last_write_time(reference, error);
+  if (error) return;
+  for (const auto& entry : std::filesystem::directory_iterator(reference.parent_path(), error)) {
+    if (!is_temporary(entry.path().filename().string()) || !entry.is_regular_file(error)) continue;
+    const auto written = entry.last_write_time(error);
+    if (!error && written + kLongestWriting < now) std::filesystem::remove(entry.path(), error);
+  }
+}
+
+int open_output(const std::filesystem::path& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kShared);
+}
+
 void append_durably(const std::filesystem::path& path, std::string_view text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) fail_to_write(path);
   if (!write_and_close(file, text, true)) fail_to_write(path);
 }

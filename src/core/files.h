@@ -1,19 +1,52 @@
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace krigtune {
 
-/// The whole file. Throws UserError naming the path when it cannot be read.
-std::string read_text(const std::filesystem::path& path);
+/// What a document may have: a session, a configuration, a recipe, a template.
+inline constexpr std::size_t kMostTextBytes = std::size_t{64} << 20;
+/// What a table may have: trials.csv, measurements to replay, a journal of another program.
+inline constexpr std::size_t kMostTableBytes = std::size_t{1} << 30;
 
-/// Writes to a temporary file beside `path`, fsyncs and renames: readers see the old text or the new, never a part.
-/// Throws EnvironmentError when the disk refuses.
+/// Opens a regular file for reading and closes itself. Never waits, as opening a named pipe would.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path& path);
+  ~RegularFile();
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  /// Below 0: it cannot be read; see `trouble`.
+  int descriptor() const { return descriptor_; }
+  /// Why not, for people: "it is a directory", "Permission denied". Empty: it can be read.
+  const std::string& trouble() const { return trouble_; }
+  /// At most so many bytes from `offset` on; fewer where the file ends or the disk fails.
+  std::string read(std::size_t offset, std::size_t most_bytes) const;
+  /// As fstat says; 0 also where the kernel makes the text up (/proc).
+  std::size_t size_bytes() const;
+
+ private:
+  int descriptor_ = -1;
+  std::string trouble_;
+};
+
+/// The whole file: a regular one, or a pipe that this process was given (/dev/stdin, a shell's `<(...)`). Throws
+/// UserError naming the path when it cannot be read or has more than `most_bytes`.
+std::string read_text(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+
+/// Writes to a temporary file beside `path`, fsyncs and renames: readers see the old text or the new, never a part. A
+/// symbolic link is replaced, never followed; a device, a pipe or /dev/stdout is written to. A file that is there keeps
+/// its permissions; a new one has those that the umask leaves of 0666. Throws EnvironmentError when the disk refuses.
 void write_atomically(const std::filesystem::path& path, std::string_view text);
 
-/// The same where the file is only information for people, and nothing is to end because of it: a trial may have
-/// removed its directory, or put something else in the file's place. False: it was not written.
+/// The same where the file may hold a secret: a new one has 0600, less what the umask takes.
+void write_private(const std::filesystem::path& path, std::string_view text);
+
+/// The same as write_atomically where the file is only information for people, and nothing is to end because of it: a
+/// trial may have removed its directory, or put something else in the file's place. False: it was not written.
 bool write_if_possible(const std::filesystem::path& path, std::string_view text);
 
 /// The same without waiting for the disk, for files that can be made again: readers see the old text or the new, and a
@@ -25,8 +58,15 @@ void write_derived(const std::filesystem::path& path, std::string_view text);
 /// when the disk refuses.
 void sync_file_system(const std::filesystem::path& directory);
 
-/// Adds the text to the end of a file that is there, and fsyncs. Throws EnvironmentError when the disk refuses: a part
-/// of the text may then be there.
+/// Removes the temporary files that writers of this directory left when they were killed: those last written ten
+/// minutes or more before `reference`, a file there. What cannot be removed stays.
+void remove_old_temporaries(const std::filesystem::path& reference);
+
+/// Opens a file for writing from its beginning; -1 with errno set on failure. A symbolic link is not followed (ELOOP).
+int open_output(const std::filesystem::path& path);
+
+/// Adds the text to the end of a file that is there, and fsyncs. A symbolic link is not followed. Throws
+/// EnvironmentError when the disk refuses: a part of the text may then be there.
 void append_durably(const std::filesystem::path& path, std::string_view text);
 
 /// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.

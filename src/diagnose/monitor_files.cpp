@@ -52,7 +52,7 @@ std::filesystem::path monitor_folder(const std::filesystem::path& path) {
 std::vector<double> milliseconds_of(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return {};
-  const CsvTable table = parse_csv(read_text(file), file.string());
+  const CsvTable table = parse_csv(read_text(file, kMostTableBytes), file.string());
   std::vector<double> values;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::optional<double> value = trial::printed_number(table.rows[i].back());

@@ -127,7 +127,7 @@ bool JobRun::submit() {
   remove_job_files(files_);
   const std::vector<std::string> launcher = room_.system->launcher(spec_.argv, task_.needs);
   token_ = token_of(clock_, name_);
-  write_atomically(files_.script(), job_script(files_, spec_, launcher, token_, port_));
+  write_private(files_.script(), job_script(files_, spec_, launcher, token_, port_));
   write_submitted(files_, {name_, "", token_});
   const double begun_s = clock_.now_s();
   constexpr double kFirstPauseS = 1.0;

@@ -57,7 +57,12 @@ void sync_directory(const std::filesystem::path& path) {
 }  // namespace
 
 int open_journal(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  constexpr mode_t kShared = 0666;  // less what the umask takes
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kShared);
+  if (file < 0 && errno == ELOOP) {
+    throw UserError(fmt::format("'{}' is a symbolic link: a journal is never written through one", path.string()),
+                    "put the file in its place, or name its directory with --out");
+  }
   if (file < 0) {
     throw UserError(fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno)),
                     "choose another directory with --out, or mend its permissions");
@@ -74,7 +79,7 @@ bool leads_to(const std::filesystem::path& path, int file) {
 }
 
 std::optional<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe is no journal
   struct stat info {};
   if (file < 0) return std::nullopt;
   if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode)) return ReadOnlyFile(path, file);

@@ -108,8 +108,10 @@ struct Journal::Impl {
 
   // A file that does not even begin like a journal is somebody's, and not ours to cut.
   void refuse_other_files() const {
-    const std::string begin = file.read_from(0).substr(0, 1);
-    if (begin.empty() || begin == "{") return;
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // an editor may have put it there
+    std::string begin = file.read_from(0).substr(0, kByteOrderMark.size() + 1);
+    if (begin.starts_with(kByteOrderMark)) begin.erase(0, kByteOrderMark.size());
+    if (begin.empty() || begin.front() == '{') return;
     throw UserError(fmt::format("{}: line 1: not a JSON object", file.path().string()),
                     "choose another directory with --out");
   }
@@ -326,7 +328,7 @@ std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<s
 }
 
 JournalStudy read_study(const std::filesystem::path& file, const std::string& name) {
-  const std::string text = read_text(file);
+  const std::string text = read_text(file, kMostTableBytes);
   const std::map<int, std::string> studies = studies_in(text);
   std::vector<std::string> names;
   for (const auto& [id, other] : studies) names.push_back(other);

@@ -44,7 +44,7 @@ using BestByRun = std::map<std::string, std::map<std::string, std::map<int, doub
 
 BestByRun read_best(const std::filesystem::path& file) {
   const std::string source = file.string();
-  const CsvTable table = parse_csv(read_text(file), source);
+  const CsvTable table = parse_csv(read_text(file, kMostTableBytes), source);
   const auto column = [&](const char* name) {
     const int found = table.column(name);
     if (found < 0)

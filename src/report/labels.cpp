@@ -109,7 +109,11 @@ std::string named_value_text(const session::Session& session, double value) {
   return session.objective.metric + " " + value_text(session, value);
 }
 
-std::string gain_text(double gain) { return fmt::format("{:.2f}x", gain); }
+std::string gain_text(double gain) {
+  constexpr double kMostPlain = 1e6;
+  if (std::isinf(gain)) return "over 1e308x";
+  return std::abs(gain) < kMostPlain ? fmt::format("{:.2f}x", gain) : fmt::format("{:.1e}x", gain);
+}
 
 std::string percent_text(double fraction) {
   const double percent = 100.0 * fraction;

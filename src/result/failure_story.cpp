@@ -9,6 +9,7 @@
 #include "report/trial_classes.h"
 #include "run/run_directory.h"
 #include "runner/runner.h"
+#include "trial/trial_files.h"
 
 namespace krigtune::result {
 namespace {
@@ -63,7 +64,8 @@ void tell_first(const report::RunView& run, const journal::Trial& trial, Failure
   const auto* failed = std::get_if<trial::Failed>(&*trial.outcome);
   if (failed != nullptr) story.said = last_lines(failed->last_lines);
   if (story.said.empty()) story.said = sentence_of(run, trial);
-  if (story.said.empty() && !story.log.empty()) story.said = last_lines(read_text(story.log));
+  if (story.said.empty() && !story.log.empty())
+    story.said = last_lines(trial::read_tail(story.log, trial::kMostJobFileBytes));
 }
 
 std::string after_timeout(const session::Session& session) {

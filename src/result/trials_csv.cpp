@@ -118,7 +118,7 @@ bool TrialsCsvFile::has_columns_for(const std::vector<const journal::Trial*>& tr
 bool TrialsCsvFile::is_as_left(const std::filesystem::path& path) const {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  return !error && bytes_ && *bytes_ == bytes;
+  return !error && !std::filesystem::is_symlink(path, error) && bytes_ && *bytes_ == bytes;
 }
 
 void TrialsCsvFile::remember(const std::filesystem::path& path, const search::History& history) {

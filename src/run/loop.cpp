@@ -262,6 +262,10 @@ class Run {
   std::filesystem::path make_trial_directory(const journal::Trial& trial) const {
     if (!runner::traits_of(session_.runner).runs_programs) return directory_;
     std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
+    if (std::filesystem::is_symlink(path)) {
+      throw EnvironmentError(fmt::format("'{}' is a symbolic link: no trial is run through one", path.string()),
+                             "remove it, and run the same command again");
+    }
     make_writable_directory(path);
     return path;
   }

@@ -20,7 +20,7 @@ namespace {
 class TrialRows {
  public:
   TrialRows(const std::filesystem::path& file, const session::Session& session)
-      : session_(session), table_(parse_csv(read_text(file), file.string())) {}
+      : session_(session), table_(parse_csv(read_text(file, kMostTableBytes), file.string())) {}
 
   std::size_t size() const { return table_.rows.size(); }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "core/csv.h"
 #include "core/error.h"
@@ -148,6 +150,23 @@ bool recall_ds_config(session::Session& session, const std::filesystem::path& di
   return !deepspeed::has_changed_since(*spec);
 }
 
+namespace {
+
+// By the names of the variables that the session sets for its trials.
+bool holds_a_secret(const Json& record) {
+  constexpr std::array<std::string_view, 7> kWords = {"token", "secret",     "password", "passwd",
+                                                      "key",   "credential", "auth"};
+  if (!record.contains("runner") || !record["runner"].contains("env")) return false;
+  const auto items = record["runner"]["env"].items();
+  return std::any_of(items.begin(), items.end(), [&](const auto& variable) {
+    const std::string name = lower_case(variable.key());
+    return std::any_of(kWords.begin(), kWords.end(),
+                       [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  });
+}
+
+}  // namespace
+
 void write_run_record(const std::filesystem::path& directory, const session::Session& session,
                       const LoopOptions& options) {
   const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
@@ -155,7 +174,14 @@ void write_run_record(const std::filesystem::path& directory, const session::Ses
   if (spec != nullptr && !std::filesystem::exists(begun)) {
     write_atomically(begun, spec->ds_config_text.empty() ? read_text(spec->ds_config) : spec->ds_config_text);
   }
-  write_atomically(session_path(directory), run_record(session, options).dump(2) + "\n");
+  const Json record = run_record(session, options);
+  const std::string text = record.dump(2) + "\n";
+  if (holds_a_secret(record)) {
+    write_private(session_path(directory), text);
+  } else {
+    write_atomically(session_path(directory), text);
+  }
+  remove_old_temporaries(session_path(directory));
 }
 
 forecast::EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory) {
@@ -191,7 +217,8 @@ void refuse_a_lost_journal(const std::filesystem::path& directory) {
   const std::filesystem::path journal = journal_path(directory);
   if (std::filesystem::exists(journal, error) && std::filesystem::file_size(journal, error) > 0) return;
   if (!std::filesystem::is_regular_file(trials_path(directory), error)) return;
-  const std::size_t trials = parse_csv(read_text(trials_path(directory)), trials_path(directory).string()).rows.size();
+  const std::size_t trials =
+      parse_csv(read_text(trials_path(directory), kMostTableBytes), trials_path(directory).string()).rows.size();
   if (trials == 0) return;
   throw UserError(fmt::format("{}: the journal is {}, though {} has {} of its trials", directory.string(),
                               std::filesystem::exists(journal, error) ? "empty" : "missing",

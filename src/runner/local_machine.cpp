@@ -56,7 +56,9 @@ workload::MeasuredMachine measure(std::int64_t ranks, workload::Precision precis
   spec.timeout_s = kMeasurementTimeoutS;
   const trial::ProcessResult result = trial::run_process(spec, clock);
   if (result.exit_code != 0 || !result.start_error.empty()) {
-    const std::string why = result.start_error.empty() ? last_line(read_text(spec.stderr_file)) : result.start_error;
+    const std::string why = result.start_error.empty()
+                                ? last_line(trial::read_tail(spec.stderr_file, trial::kMostJobFileBytes))
+                                : result.start_error;
     throw EnvironmentError(fmt::format("this machine could not be measured: {}", why),
                            "see krigtune-bench --measure-machine, or name a \"gpu\"");
   }

@@ -20,12 +20,17 @@ struct Source {
   std::string name;
   CsvTable table;
 
-  Source(const std::filesystem::path& file) : name(file.string()), table(parse_csv(read_text(file), name)) {
+  Source(const std::filesystem::path& file)
+      : name(file.string()), table(parse_csv(read_text(file, kMostTableBytes), name)) {
     for (std::string& title : table.header) title = trimmed(title);
   }
 
   std::size_t column(const std::string& wanted, const std::string& what) const {
     const int found = table.column(wanted);
+    if (std::count(table.header.begin(), table.header.end(), wanted) > 1) {
+      throw UserError(fmt::format("{}: line 1: two columns are named '{}' ({})", name, wanted, what),
+                      "give each a name of its own");
+    }
     if (found >= 0) return static_cast<std::size_t>(found);
     throw UserError(fmt::format("{}: line 1: there is no column '{}' ({})", name, wanted, what),
                     suggestion(wanted, table.header));

@@ -89,7 +89,7 @@ void set_usable_memory(Session& session) {
 // The space with the values that the table holds in place of real ranges.
 space::Space listed_space(const space::Space& space, const std::filesystem::path& trials_csv) {
   if (space.listable()) return space;
-  const CsvTable table = parse_csv(read_text(trials_csv), trials_csv.string());
+  const CsvTable table = parse_csv(read_text(trials_csv, kMostTableBytes), trials_csv.string());
   std::vector<space::Parameter> parameters = space.parameters();
   for (space::Parameter& parameter : parameters) {
     if (!parameter.continuous()) continue;

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "trial/guard.h"
 #include "trial/watchdog.h"
 
@@ -48,8 +49,8 @@ class Descriptor {
   int number_;
 };
 
-int open_output(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+int opened_output(const std::filesystem::path& path) {
+  const int file = open_output(path);
   if (file < 0) fail("cannot write '" + path.string() + "'", "check the directory's permissions and free space");
   return file;
 }
@@ -112,8 +113,8 @@ class GuardedProgram {
     const std::vector<char*> argv = pointers(spec.argv);
     const std::vector<char*> variables = pointers(environment);
     const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const Descriptor out(open_output(spec.stdout_file));
-    const Descriptor err(open_output(spec.stderr_file));
+    const Descriptor out(opened_output(spec.stdout_file));
+    const Descriptor err(opened_output(spec.stderr_file));
     const char* directory = spec.working_directory.empty() ? nullptr : spec.working_directory.c_str();
     const GuardTask task{argv.data(), variables.data(), directory, in.get(), out.get(), err.get(), theirs.get()};
     sigset_t all;

@@ -15,8 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
+#include "core/files.h"
 #include "core/json.h"
 
 namespace krigtune::trial {
@@ -39,14 +39,8 @@ std::optional<double> bound_of_a_loser(const Provisional& provisional, const Riv
 }
 
 std::optional<std::map<std::string, double>> ProgressLines::next(const std::string& field) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file_, error);
-  if (error || size <= read_) return std::nullopt;
-  std::ifstream in(file_, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(read_));
-  std::string text(size - read_, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  const std::string text = RegularFile(file_).read(read_, kMostTextBytes);
+  if (text.empty()) return std::nullopt;
   read_ += text.size();
   torn_ += text;
   std::optional<std::map<std::string, double>> last;

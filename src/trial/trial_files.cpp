@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <string_view>
 
 #include "core/files.h"
+#include "core/secret.h"
 #include "core/text.h"
 
 namespace krigtune::trial {
@@ -28,6 +28,7 @@ std::string environment_text(const ProcessSpec& spec) {
     }
   }
   for (const auto& [name, value] : spec.environment) lines.push_back(name + "=" + value);
+  std::erase_if(lines, [](const std::string& line) { return line.starts_with(std::string(kTokenVariable) + "="); });
   std::sort(lines.begin(), lines.end());
   return lines.empty() ? "" : join(lines, "\n") + "\n";
 }
@@ -40,7 +41,7 @@ void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec
   if (adopted) return;
   write_atomically(files.config(), config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   write_atomically(files.dir / "cmd.txt", shell_line(spec.argv) + "\n");
-  write_atomically(files.dir / "env.txt", environment_text(spec));
+  write_private(files.dir / "env.txt", environment_text(spec));
 }
 
 void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where) {
@@ -52,27 +53,11 @@ void write_exit(const TrialFiles& files, const ProcessResult& result, const std:
   write_if_possible(files.dir / "exit.json", exit.dump(2) + "\n");
 }
 
-std::string read_head(const std::filesystem::path& file, std::size_t bytes) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) return "";
-  std::ifstream in(file, std::ios::binary);
-  std::string text(static_cast<std::size_t>(std::min<std::uintmax_t>(size, bytes)), '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-  return text;
-}
+std::string read_head(const std::filesystem::path& file, std::size_t bytes) { return RegularFile(file).read(0, bytes); }
 
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes) {
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  const std::streamoff size = in.tellg();
-  if (!in || size <= 0) return "";
-  const std::streamoff wanted = std::min(size, static_cast<std::streamoff>(bytes));
-  in.seekg(size - wanted);
-  std::string text(static_cast<std::size_t>(wanted), '\0');
-  in.read(text.data(), wanted);
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
+  const RegularFile in(file);
+  return in.read(in.size_bytes() - std::min(in.size_bytes(), bytes), bytes);
 }
 
 std::string last_lines(std::string text) {

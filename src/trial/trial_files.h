@@ -25,7 +25,8 @@ struct TrialFiles {
 };
 
 /// config.json, cmd.txt and env.txt, and where `spec` sends its output. Of the environment only what can change a
-/// measurement, because run directories are passed on and a whole environment holds people's tokens.
+/// measurement, because run directories are passed on and a whole environment holds people's tokens; never
+/// kTokenVariable.
 /// Of an adopted trial they are there, and only `spec` is set.
 void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec, bool adopted = false);
 

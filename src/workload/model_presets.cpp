@@ -123,7 +123,8 @@ ModelSpec gpt2_from(JsonObject& config, const HfOverrides& overrides) {
   model.hidden = required_size(config, "n_embd");
   model.heads = required_size(config, "n_head");
   model.vocab = required_size(config, "vocab_size");
-  model.ffn_hidden = config.integer("n_inner", 0);
+  model.ffn_hidden = config.integer("n_inner", 0);  // null: four times n_embd
+  if (model.ffn_hidden < 0) config.fail("n_inner", "must be at least 1", "leave it out for four times n_embd");
   model.seq_len = seq_len(config, "n_positions", overrides);
   model.tied_embeddings = config.boolean("tie_word_embeddings", true);
   if (!overrides.dropout) model.dropout = gpt2_dropout(config);

@@ -39,6 +39,25 @@ TEST(CsvLine, QuotesOnlyWhereItMust) {
             "1,x y,,\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\n");
 }
 
+// What a spreadsheet takes for a formula: OWASP, "CSV Injection".
+TEST(SpreadsheetSafe, PutsAnApostropheBeforeTextsThatBeginLikeAFormula) {
+  EXPECT_EQ(spreadsheet_safe("=a,b\n=1+1,x\n+1x,-\n@SUM(A1),\"\tq\"\n\"\rr\",'=\n"),
+            "'=a,b\n'=1+1,x\n'+1x,'-\n'@SUM(A1),'\tq\n\"'\rr\",'=\n");
+}
+
+TEST(SpreadsheetSafe, LeavesNumbersAndOtherTextsAsTheyAre) {
+  const std::string table = "a,b,c\n-1,-2.5e-07,3\n,x=1,\"say \"\"x\"\", 1\"\n-inf,-nan,-0\n";
+  EXPECT_EQ(spreadsheet_safe(table), table);
+}
+
+TEST(Csv, MayBeginWithAByteOrderMark) {
+  EXPECT_EQ(parse_csv("\xEF\xBB\xBF"
+                      "a,b\n1,2\n",
+                      "t.csv")
+                .header,
+            (Row{"a", "b"}));
+}
+
 TEST(Csv, SurvivesWritingAndReadingOfAnyText) {
   const auto survives = [](const Row& cells) {
     RC_PRE(!cells.empty());

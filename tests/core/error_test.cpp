@@ -20,4 +20,11 @@ TEST(UserError, IsOneLineThatNoTerminalObeys) {
   EXPECT_EQ(line_of("\xff \xc3( \xe2\x82"), "\\xff \\xc3( \\xe2\\x82");
 }
 
+TEST(UserError, QuotesNoMegabyte) {
+  const std::string line = line_of("s.json: /space: '" + std::string(1'000'000, 'k') + "' is unknown", "remove it");
+  EXPECT_LT(line.size(), 5000U);
+  EXPECT_TRUE(line.starts_with("s.json: /space: 'kkk"));
+  EXPECT_TRUE(line.ends_with("kkk' is unknown; remove it"));
+}
+
 }  // namespace krigtune::error_test

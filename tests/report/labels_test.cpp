@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace krigtune::labels_test {
 
 TEST(PercentText, HasTwoDigitsAndNoExponent) {
@@ -10,6 +12,14 @@ TEST(PercentText, HasTwoDigitsAndNoExponent) {
   EXPECT_EQ(report::percent_text(0.994), "99 %");
   EXPECT_EQ(report::percent_text(0.999), "100 %");
   EXPECT_EQ(report::percent_text(1.118), "112 %");
+}
+
+TEST(GainText, IsShortHoweverLargeTheGain) {
+  EXPECT_EQ(report::gain_text(1.0), "1.00x");
+  EXPECT_EQ(report::gain_text(0.314159), "0.31x");
+  EXPECT_EQ(report::gain_text(99'999.0), "99999.00x");
+  EXPECT_EQ(report::gain_text(1.25e308), "1.2e+308x");
+  EXPECT_EQ(report::gain_text(std::numeric_limits<double>::infinity()), "over 1e308x");
 }
 
 }  // namespace krigtune::labels_test

@@ -196,6 +196,8 @@ TEST(HfConfig, IsRefusedInOneClearLineWhereItCostsSomethingElse) {
   EXPECT_NE(changed(kLlamaConfig, R"("vocab_size": 128256)", R"("head_dim": 64, "vocab_size": 128256)"), "");
   EXPECT_NE(changed(kGpt2Config, R"("resid_pdrop": 0.1)", R"("resid_pdrop": 0.2)"), "");
   EXPECT_NE(changed(kGpt2Config, R"("n_layer": 12,)", ""), "");
+  EXPECT_EQ(changed(kGpt2Config, R"("n_layer": 12,)", R"("n_layer": 12, "n_inner": -4,)"),
+            "s.json: /workload/model/hf_config/n_inner: must be at least 1; leave it out for four times n_embd");
 }
 
 }  // namespace krigtune::model_test

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -71,11 +70,7 @@ std::optional<trial::Environment> environment_of(const DsCommand& command) {
 
 std::string head_of(const std::filesystem::path& file) {
   constexpr std::size_t kHead = 4096;
-  std::string text(kHead, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
-  return text;
+  return RegularFile(file).read(0, kHead);
 }
 
 }  // namespace
@@ -119,7 +114,7 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
   spec.working_directory = directory;
   const trial::ProcessResult result = trial::run_process(spec, clock);
   if (!result.start_error.empty() || result.exit_code != 0) return std::nullopt;
-  return version_of(read_text(spec.stdout_file));
+  return version_of(trial::read_head(spec.stdout_file, trial::kMostJobFileBytes));
 }
 
 // DeepSpeed's engine with "model_info": {"profile": true} in its section "autotuning" counts the parameters as it is
