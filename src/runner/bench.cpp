@@ -14,6 +14,7 @@
 #include "core/block.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "trial/program.h"
 #include "trial/trial_files.h"
@@ -257,6 +258,8 @@ class BenchRunner final : public trial::Runner {
     if (bench.memory_limit_gib) {
       spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
     }
+    // What joins the ranks of this trial, and keeps strangers out.
+    spec.environment.emplace_back(kTokenVariable, new_token());
     trial::write_inputs(files, config, spec, adopted);
     spec.timeout_s = bench.timeout_s;
     spec.stop = job_.stop;

@@ -1,6 +1,9 @@
 // Ranks as processes: how they find one another, what their collectives give, how they learn that one has gone. Here
 // the "processes" are threads that are joined by sockets all the same.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -74,7 +77,7 @@ TEST(Launch, SeesTheRankThatItsVariablesName) {
   std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"},
                                             {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "0"},
                                             {"WORLD_SIZE", "1"},           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
-  for (const auto& [name, value] : engine::local_rank_variables(3, 4, 1234)) {
+  for (const auto& [name, value] : engine::local_rank_variables(3, 4, 1234, "secret")) {
     all.erase(name);
     if (value) all[name] = *value;
   }
@@ -84,6 +87,7 @@ TEST(Launch, SeesTheRankThatItsVariablesName) {
   EXPECT_EQ(launch.size, 4);
   EXPECT_EQ(launch.rendezvous.host, engine::loopback_host());
   EXPECT_EQ(launch.rendezvous.port, 1234);
+  EXPECT_EQ(launch.rendezvous.token, "secret");
 }
 
 TEST(Launch, RefusesVariablesThatMakeNoSense) {
@@ -234,6 +238,142 @@ TEST(Processes, OfJobsOfDifferentSizesDoNotMix) {
   });
   EXPECT_THROW(engine::connect_by_sockets({0, 2, engine::loopback_host(), port, 20.0}, clock), EnvironmentError);
   other.join();
+}
+
+// Who connects to rank 0 and is none of its ranks.
+class Strangers {
+ public:
+  Strangers(int port, const Clock& clock) : port_(port), clock_(clock) {}
+
+  void come(int how_many, std::span<const std::byte> saying) {
+    for (int i = 0; i < how_many; ++i) {
+      sockets_.push_back(engine::connect_to(engine::loopback_host(), port_, clock_.now_s() + kPatienceS, clock_));
+      sockets_.back().send_all(saying, clock_.now_s() + kPatienceS, clock_);
+    }
+  }
+
+ private:
+  static constexpr double kPatienceS = 20.0;
+  int port_;
+  const Clock& clock_;
+  std::vector<engine::Socket> sockets_;
+};
+
+// A Hello of today with another token, as a rank that was started otherwise says it.
+std::vector<std::byte> hello_with_another_token(int size, const Clock& clock) {
+  const engine::Socket listener = engine::listen_at(engine::loopback_host(), 0);
+  std::thread rank([&] {
+    const engine::Rendezvous other{1, size, engine::loopback_host(), listener.local_port(), 20.0, "another token"};
+    EXPECT_THROW(engine::connect_by_sockets(other, clock), EnvironmentError);
+  });
+  pollfd waiting{listener.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 20'000), 1);
+  const engine::Socket caller(::accept(listener.descriptor(), nullptr, nullptr));
+  std::vector<std::byte> hello(72);
+  EXPECT_TRUE(caller.receive_all(hello, clock.now_s() + 20.0, clock));
+  caller.shut_down();
+  rank.join();
+  return hello;
+}
+
+// More silent strangers than could be waited for one after the other, garbage, far too much of it, half a greeting, and
+// the right greeting with another token: the ranks meet all the same, compute, and open further groups.
+TEST(Processes, AreNotHinderedByStrangers) {
+  const SystemClock clock;
+  const int port = free_port();
+  const std::vector<std::byte> hello = hello_with_another_token(2, clock);
+  const auto job = [&](int rank) {
+    return engine::Rendezvous{rank, 2, engine::loopback_host(), port, 20.0, "the job's token"};
+  };
+  std::thread first([&] {
+    const auto processes = engine::connect_by_sockets(job(0), clock);
+    EXPECT_EQ(engine::all_say(processes->control(), 10), (std::vector<int>{10, 11}));
+    const auto group = processes->open(all_ranks(2));
+    EXPECT_EQ(engine::all_say(*group, 20), (std::vector<int>{20, 21}));
+  });
+  Strangers strangers(port, clock);
+  strangers.come(60, {});
+  strangers.come(5, std::vector<std::byte>(72, std::byte{0x2a}));
+  strangers.come(5, std::vector<std::byte>(100'000, std::byte{0x2a}));
+  strangers.come(5, std::span(hello).first(40));
+  strangers.come(5, hello);
+  strangers.come(200, {});
+  const auto processes = engine::connect_by_sockets(job(1), clock);
+  EXPECT_EQ(engine::all_say(processes->control(), 11), (std::vector<int>{10, 11}));
+  strangers.come(20, {});
+  strangers.come(5, hello);
+  const auto group = processes->open(all_ranks(2));
+  EXPECT_EQ(engine::all_say(*group, 21), (std::vector<int>{20, 21}));
+  first.join();
+}
+
+TEST(Processes, WithoutTheTokenDoNotJoin) {
+  const SystemClock clock;
+  const int port = free_port();
+  std::thread first([&] {
+    try {
+      engine::connect_by_sockets({0, 2, engine::loopback_host(), port, 2.0, "a token"}, clock);
+      ADD_FAILURE() << "nobody came who knew it";
+    } catch (const EnvironmentError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("1 who did not know its token"));
+    }
+  });
+  EXPECT_THROW(engine::connect_by_sockets({1, 2, engine::loopback_host(), port, 20.0, ""}, clock), EnvironmentError);
+  first.join();
+}
+
+// A program that has taken the port before rank 0 came, and answers as long as rank 0 would.
+TEST(Processes, DoNotTakeAnybodyForRank0) {
+  const SystemClock clock;
+  const engine::Socket listener = engine::listen_at(engine::loopback_host(), 0);
+  std::thread rank([&] {
+    try {
+      engine::connect_by_sockets({1, 2, engine::loopback_host(), listener.local_port(), 20.0, "a token"}, clock);
+      ADD_FAILURE() << "it was not rank 0";
+    } catch (const EnvironmentError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("is not rank 0 of this job"));
+    }
+  });
+  pollfd waiting{listener.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&waiting, 1, 20'000), 1);
+  const engine::Socket caller(::accept(listener.descriptor(), nullptr, nullptr));
+  EXPECT_TRUE(caller.send_all(std::vector<std::byte>(1000), clock.now_s() + 20.0, clock));
+  rank.join();
+}
+
+TEST(Sockets, ListenAtTheGivenAddressOnly) {
+  const engine::Socket one = engine::listen_at("127.0.0.2", 0);
+  EXPECT_EQ(one.local_host(), "127.0.0.2");
+  // Of TEST-NET-1 (RFC 5737): no machine has it.
+  EXPECT_THROW(engine::listen_at("192.0.2.1", 0), EnvironmentError);
+  EXPECT_EQ(engine::listen_at("192.0.2.1", 0, engine::Elsewhere::kEverywhere).local_host(), "0.0.0.0");
+}
+
+TEST(Launch, RefusesPortsAndSizesThatThereAreNot) {
+  const auto refused = [](const std::map<std::string, std::string>& more) {
+    std::map<std::string, std::string> all = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+    for (const auto& [name, value] : more) all[name] = value;
+    EXPECT_THROW(engine::launch_from(variables(all)), UserError) << testing::PrintToString(more);
+  };
+  for (const char* port : {"99999999", "65536", "0", "-1", "", "1e3", "29500x", "9223372036854775808"}) {
+    refused({{"MASTER_PORT", port}});
+  }
+  refused({{"MASTER_PORT", "65535"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  for (const char* size : {"2000000000", "-2", "", "two", "2.0"}) refused({{"WORLD_SIZE", size}});
+  EXPECT_EQ(
+      engine::launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65535"}})).rendezvous.port,
+      65535);
+}
+
+TEST(Heartbeat, KnowsWhatIsMissing) {
+  ManualClock clock;
+  bench::Heartbeat heartbeat("/dev/full", clock);
+  EXPECT_EQ(heartbeat.lost(), "");
+  heartbeat.beat("init", 0);
+  EXPECT_EQ(heartbeat.lost(), "No space left on device");
+  bench::Heartbeat unheard("/dev/null", clock);
+  unheard.beat("init", 0);
+  EXPECT_EQ(unheard.lost(), "");
 }
 
 TEST(Heartbeat, WritesALineABeat) {

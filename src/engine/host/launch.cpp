@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/secret.h"
 #include "engine/host/mpi_processes.h"
 #include "engine/host/sockets.h"
 
@@ -30,19 +31,35 @@ Launch launched(const Environment& environment, Launch::Kind kind, const char* b
   launch.by = by;
   launch.rank = launch.rendezvous.rank = number(environment, rank);
   launch.size = launch.rendezvous.size = number(environment, size);
+  constexpr int kMostProcesses = 1 << 16;
+  if (launch.size > kMostProcesses) {
+    throw UserError(fmt::format("{} is {}", size, launch.size),
+                    fmt::format("a job has {} processes at most", kMostProcesses));
+  }
+  launch.rendezvous.token = environment(kTokenVariable).value_or("");
   if (launch.rank >= launch.size) {
     throw UserError(fmt::format("{} is {}, but {} is {}", rank, launch.rank, size, launch.size), "ranks count from 0");
   }
   return launch;
 }
 
+// The port that the variable names, `added` to it, or the default.
+int port_from(const Environment& environment, int by_default, int added = 0) {
+  constexpr int kMostPort = 65535;
+  if (!environment("MASTER_PORT")) return by_default + added;
+  const int port = number(environment, "MASTER_PORT");
+  if (port >= 1 && port <= kMostPort - added) return port + added;
+  throw UserError(fmt::format("the variable MASTER_PORT is {}", port),
+                  fmt::format("a port is a number from 1 to {}", kMostPort - added));
+}
+
 Launch by_torchrun(const Environment& environment) {
   Launch launch = launched(environment, Launch::Kind::kSockets, "torchrun's variables", "RANK", "WORLD_SIZE");
   Rendezvous& rendezvous = launch.rendezvous;
   rendezvous.host = environment("MASTER_ADDR").value_or(loopback_host());
-  rendezvous.port = environment("MASTER_PORT") ? number(environment, "MASTER_PORT") : kDefaultPort;
-  // There torchrun's own agent listens at the port.
-  if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") ++rendezvous.port;
+  // At the port itself torchrun's own agent may listen.
+  const bool is_taken = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  rendezvous.port = port_from(environment, kDefaultPort, is_taken ? 1 : 0);
   return launch;
 }
 
@@ -52,17 +69,13 @@ Launch by_srun(const Environment& environment) {
   const bool one_node = environment("SLURM_STEP_NUM_NODES").value_or("1") == "1";
   const std::optional<std::string> nodes = environment("SLURM_STEP_NODELIST");
   rendezvous.host = environment("MASTER_ADDR").value_or(one_node || !nodes ? loopback_host() : first_host(*nodes));
-  if (environment("MASTER_PORT")) {
-    rendezvous.port = number(environment, "MASTER_PORT");
-  } else {
-    // Below the ports that the system gives out by itself (from 32768 on); steps of a job may run side by side.
-    constexpr int kFirst = 20000;
-    constexpr int kPorts = 12000;
-    constexpr int kJobStride = 16;
-    const int job = environment("SLURM_JOB_ID") ? number(environment, "SLURM_JOB_ID") : 0;
-    const int step = environment("SLURM_STEP_ID") ? number(environment, "SLURM_STEP_ID") : 0;
-    rendezvous.port = kFirst + (job % kPorts * kJobStride + step) % kPorts;
-  }
+  // Below the ports that the system gives out by itself (from 32768 on); steps of a job may run side by side.
+  constexpr int kFirst = 20000;
+  constexpr int kPorts = 12000;
+  constexpr int kJobStride = 16;
+  const int job = environment("SLURM_JOB_ID") ? number(environment, "SLURM_JOB_ID") : 0;
+  const int step = environment("SLURM_STEP_ID") ? number(environment, "SLURM_STEP_ID") : 0;
+  rendezvous.port = port_from(environment, kFirst + (job % kPorts * kJobStride + step % kPorts) % kPorts);
   return launch;
 }
 
@@ -88,13 +101,15 @@ Launch launch_from(const Environment& environment) {
   return launch;
 }
 
-std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port) {
+std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port,
+                                                                       const std::string& token) {
   return {{"RANK", std::to_string(rank)},
           {"LOCAL_RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
           {"LOCAL_WORLD_SIZE", std::to_string(size)},
           {"MASTER_ADDR", loopback_host()},
           {"MASTER_PORT", std::to_string(port)},
+          {kTokenVariable, token},
           {"TORCHELASTIC_USE_AGENT_STORE", std::nullopt},
           {"OMPI_COMM_WORLD_SIZE", std::nullopt}};
 }

@@ -31,7 +31,8 @@ Launch launch_from(const Environment& environment);
 
 /// What makes launch_from see rank `rank` of `size` processes of this machine, whatever else started the one that asks:
 /// variables, and without a value those that must not be there.
-std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port);
+std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port,
+                                                                       const std::string& token);
 
 /// The other processes of the job; null when alone.
 std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock);

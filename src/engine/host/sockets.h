@@ -40,13 +40,12 @@ class Socket {
 
 /// The address at which processes of one machine meet: 127.0.0.1, or ::1 where the machine has IPv6 only.
 std::string loopback_host();
-/// Listens on `port` (0: any) of `host`; of all interfaces unless that is a loopback address. Throws EnvironmentError.
-Socket listen_at(const std::string& host, int port);
+/// Where to listen if this machine does not have the address.
+enum class Elsewhere { kNowhere, kEverywhere };
+/// Listens on `port` (0: any) of `host`, at that address only. Throws EnvironmentError.
+Socket listen_at(const std::string& host, int port, Elsewhere elsewhere = Elsewhere::kNowhere);
 /// Again and again until somebody listens there. Throws EnvironmentError at the deadline.
 Socket connect_to(const std::string& host, int port, double deadline_s, const Clock& clock);
-/// Throws EnvironmentError at the deadline.
-Socket accept_from(const Socket& listener, double deadline_s, const Clock& clock);
-
 [[noreturn]] void throw_peer_lost(int rank);
 
 /// A transport over connected sockets, one to each other member (our own is null), which must outlive it. A message is
@@ -62,10 +61,12 @@ struct Rendezvous {
   std::string host;
   int port = 0;
   double patience_s = 60.0;  ///< for the last to come
+  std::string token = "";    ///< what all processes of the job know and nobody else does; "": nothing is secret
 };
 
 /// Processes joined by TCP: each transport is a full mesh of connections of its own, so that several can be used at
-/// once. Throws EnvironmentError where they do not find one another. `clock` must outlive it.
+/// once. Who does not know the token is sent away; who says nothing keeps nobody waiting. What travels afterwards is
+/// not encrypted. Throws EnvironmentError where they do not find one another. `clock` must outlive it.
 std::unique_ptr<Processes> connect_by_sockets(const Rendezvous& rendezvous, const Clock& clock);
 
 }  // namespace krigtune::engine

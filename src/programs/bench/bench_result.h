@@ -64,6 +64,7 @@ struct TrainedJob {
   std::int64_t arena_peak_bytes = 0;
   std::int64_t host_arena_peak_bytes = 0;
   std::string parameters_fnv1a64;  ///< empty: an emulated world, of which one rank is there, or a large model
+  std::string lost;                ///< what could not be written: of the trace, for people; empty: nothing
   std::optional<GpuUse> gpu;       ///< rank 0's, during the measured steps; where it can be watched
 };
 

@@ -9,13 +9,17 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/json.h"
 
 namespace krigtune::bench {
 
 Heartbeat::Heartbeat(const std::filesystem::path& file, const Clock& clock) : clock_(clock), begin_s_(clock.now_s()) {
   if (file.empty()) return;
-  file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  // What this process has open has its name as a link; in a run directory nobody's link is followed.
+  const bool is_of_system = file.string().starts_with("/dev/") || file.string().starts_with("/proc/");
+  const int links = is_of_system ? 0 : O_NOFOLLOW;
+  file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | links, 0666);
   if (file_ < 0) {
     throw EnvironmentError("cannot write '" + file.string() + "': " + std::strerror(errno), "see --heartbeat");
   }
@@ -33,12 +37,17 @@ void Heartbeat::beat(const std::string& phase, std::int64_t step, const std::map
   for (const auto& [name, number] : numbers) json[name] = number;
   const std::string line = json.dump() + "\n";
   // Nobody may be listening any more: the run goes on all the same.
-  static_cast<void>(::write(file_, line.data(), line.size()) < 0);
+  if (lost_.empty() && !write_all(file_, line) && errno != EPIPE) lost_ = std::strerror(errno);
 }
 
 Beat Heartbeat::last() const {
   const std::lock_guard lock(mutex_);
   return last_;
+}
+
+std::string Heartbeat::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
 }
 
 Watchdog::Watchdog(const Heartbeat& heartbeat, double limit_s, const Clock& clock,

@@ -33,6 +33,8 @@ class Heartbeat {
   /// `numbers`: provisional results, by the names that they have in the report.
   void beat(const std::string& phase, std::int64_t step, const std::map<std::string, double>& numbers);
   Beat last() const;
+  /// Why a line could not be written, of the first such one. Empty: all are there, or whoever listened has gone.
+  std::string lost() const;
 
  private:
   const Clock& clock_;
@@ -40,6 +42,7 @@ class Heartbeat {
   double begin_s_;
   mutable std::mutex mutex_;
   Beat last_;
+  std::string lost_;
 };
 
 /// Calls `on_hang` from a thread of its own, once, when no beat has come for `limit_s`. All must outlive it.

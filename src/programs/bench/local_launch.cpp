@@ -17,6 +17,7 @@
 #include <ostream>
 
 #include "core/error.h"
+#include "core/secret.h"
 #include "engine/host/launch.h"
 #include "engine/host/sockets.h"
 #include "programs/bench/options.h"
@@ -148,8 +149,8 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-std::vector<std::string> environment_of(int rank, const LocalRanks& job, int port) {
-  const auto variables = engine::local_rank_variables(rank, job.ranks, port);
+std::vector<std::string> environment_of(int rank, const LocalRanks& job, int port, const std::string& token) {
+  const auto variables = engine::local_rank_variables(rank, job.ranks, port, token);
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
@@ -209,7 +210,7 @@ class LocalLaunch {
 
   pid_t start(int rank, int port) const {
     const CStrings argv = command_line(job_.program, job_.arguments);
-    const CStrings environment(environment_of(rank, job_, port));
+    const CStrings environment(environment_of(rank, job_, port, token_));
     const pid_t parent = getpid();
     const pid_t process = fork();
     if (process != 0) return process;
@@ -275,6 +276,7 @@ class LocalLaunch {
   const Clock& clock_;
   std::ostream& err_;
   const HeldSignals signals_;
+  const std::string token_ = new_token();
   std::vector<Rank> ranks_;
   double deadline_s_ = -1.0;  ///< for whoever is left; below 0: nobody is in a hurry
   bool ending_ = false;       ///< from here: what comes now is no news

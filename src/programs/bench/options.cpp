@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -148,10 +149,14 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   constexpr std::int64_t kMostRanks = 256;
   require(!options.measure_machine || (*options.measure_machine >= 1 && *options.measure_machine <= kMostRanks),
           "measure-machine", "needs 1 to 256 ranks");
+  constexpr double kMostGib = 1e6;
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
-  require(options.measure.warmup_s >= 0.0, "warmup-s", "needs 0 or more");
-  require(options.measure.measure_s > 0.0, "measure-s", "needs more than 0");
-  require(!options.memory_limit_gib || *options.memory_limit_gib > 0.0, "memory-limit", "needs more than 0");
+  require(options.measure.warmup_s >= 0.0 && std::isfinite(options.measure.warmup_s), "warmup-s",
+          "needs a number from 0 on");
+  require(options.measure.measure_s > 0.0 && std::isfinite(options.measure.measure_s), "measure-s",
+          "needs a number above 0");
+  require(!options.memory_limit_gib || (*options.memory_limit_gib > 0.0 && *options.memory_limit_gib <= kMostGib),
+          "memory-limit", "needs a number above 0 and up to 1e6");
   const bool trains =
       !options.help && !options.version && !options.probe && !options.measure_machine && !options.measure_rates;
   require(!trains || !options.config.empty(), "config", "is needed");

@@ -59,6 +59,9 @@ class BenchRun {
       result_.trained =
           train(engine_, std::move(*plan), *result_.planned, options_, clock_, {processes_.get(), &heartbeat_, fault_});
       result_.ending = ending_of(result_.trained->measurement);
+      if (result_.ending.exit_code == 0 && !result_.trained->lost.empty()) {
+        result_.ending = {BenchExit::kEnvironmentLacks, "ok", "", result_.trained->lost};
+      }
     } catch (const engine::MemoryMissing&) {
       result_.ending = ending_of_current_exception(nullptr);
     } catch (...) {
@@ -69,6 +72,8 @@ class BenchRun {
 
   /// In how this process ended: the others do not know why.
   bool is_alone() const { return alone_ && result_.ending.exit_code != BenchExit::kCommunication; }
+  /// Of the heartbeats, after its beginning; see Heartbeat.
+  std::string lost_heartbeats() const { return heartbeat_.lost(); }
   /// To be called once this process has said what it has to say.
   void end_all() {
     if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
@@ -91,6 +96,10 @@ class BenchRun {
   std::optional<plan::StepPlan> prepare() {
     try {
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
+      if (const std::string lost = heartbeat_.lost(); !lost.empty()) {
+        throw EnvironmentError(fmt::format("cannot write '{}': {}", options_.heartbeat.string(), lost),
+                               "see --heartbeat");
+      }
       if (launch_.rank == 0 && !options_.trace.empty()) plan::check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
       check_cluster(job.cluster, launch_);
@@ -164,6 +173,10 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const engine
   });
   if (launch.rank == 0) {
     report(result, options.json, out, err);
+    if (const std::string lost = run.lost_heartbeats(); !lost.empty() && result.ending.exit_code == 0) {
+      err << fmt::format("{}: heartbeats are missing in '{}': {}\n", engine.program, options.heartbeat.string(), lost)
+          << std::flush;
+    }
   } else if (run.is_alone()) {
     err << fmt::format("{}: rank {}: {}\n", engine.program, launch.rank, result.ending.message) << std::flush;
   }

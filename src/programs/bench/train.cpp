@@ -95,6 +95,16 @@ std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, engine::Processes
   return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
 }
 
+// Why it could not be written, or nothing: what was measured counts all the same.
+std::string loss_of_trace(const std::filesystem::path& file, const plan::StepPlan& plan, const plan::TracedStep& step) {
+  try {
+    plan::write_trace(file, plan, step);
+    return "";
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
@@ -130,7 +140,7 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
   if (workload::parameter_count(planned.job.workload.model) <= kMostHashedParameters) {
     trained.parameters_fnv1a64 = trainer.parameters_fnv1a64();
   }
-  if (first && !options.trace.empty()) plan::write_trace(options.trace, trainer.plan(), typical.traced());
+  if (first && !options.trace.empty()) trained.lost = loss_of_trace(options.trace, trainer.plan(), typical.traced());
   if (options.compare_null && !trained.measurement.diverged) {
     watched.enter("without communication");
     trainer.silence(true);

@@ -146,6 +146,7 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
   }
   known.emplace_back("CACHE");           // where runner/local_machine.h keeps what it measured
   known.emplace_back("CUDA_LIBRARIES");  // where engine/cuda/runtime/library_search.h looks first
+  known.emplace_back("TOKEN");           // of a job whose ranks krigtune-bench joins
   known.emplace_back("VECTOR_UNIT");     // which instructions core/processor.h has this process compute with
   std::vector<std::string> lines;
   for (const auto& [name, value] : environment) {
