@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -111,6 +112,60 @@ TEST(Usage, SaysWhichPathCannotBeUsed) {
   std::filesystem::create_symlink("loop", directory / "loop");
   expect_refused({"results", (directory / "loop" / "run").string()}, "Too many levels of symbolic links");
   expect_refused({"results", (directory / std::string(300, 'n')).string()}, "File name too long");
+}
+
+// Each would be read without end, or waited for.
+TEST(Usage, RefusesWhatIsNoFile) {
+  const TemporaryDirectory directory;
+  const std::string pipe = (directory / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto session_with = [&](const std::string& name, const std::string& text) {
+    return directory.write(name, text).string();
+  };
+  const std::string table = R"({"space": {"a": [1, 2]}, "objective": {"metric": "v", "direction": "maximize"},
+      "runner": {"kind": "replay", "value": "v", "table": ")";
+  const std::string model = R"({"space": {"micro_batch": [1, 2]}, "workload": {"model": {"hf_config": ")";
+  for (const std::string& path : {pipe, std::string("/dev/zero"), directory.path().string()}) {
+    const std::string kind = path == pipe     ? "it is a named pipe"
+                             : path[1] == 'd' ? "it is a device"
+                                              : "it is a directory";
+    const std::string line = "cannot read '" + path + "': " + kind;
+    expect_refused({"plan", path}, line);
+    expect_refused({"tune", path}, line);
+    expect_refused({"tune", "--deepspeed", path, "--", "python3", "train.py"}, path);
+    expect_refused({"plan", session_with("table.json", table + path + "\"}}")}, line);
+    expect_refused({"plan", session_with("model.json", model + path + "\"}}}")}, line);
+    expect_refused({"diagnose", "--trace", path}, path);
+    if (path != directory.path()) expect_refused({"diagnose", "--log", path}, path);
+  }
+  const std::string run = (directory / "run").string();
+  std::filesystem::create_directory(run);
+  ASSERT_EQ(::mkfifo((run + "/session.json").c_str(), 0600), 0);
+  expect_refused({"results", run}, "it is a named pipe");
+}
+
+TEST(Usage, ReadsFilesThatBeginWithAByteOrderMark) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path session = replay_session(directory);
+  for (const char* name : {"job.json", "table.csv"}) {
+    directory.write(name, "\xEF\xBB\xBF" + read_text(directory / name));
+  }
+  const std::string run = (directory / "run").string();
+  const std::vector<std::string> tune = {"tune", session.string(), "--out", run, "--quiet"};
+  EXPECT_EQ(run_krigtune(tune).code, 0);
+  directory.write("run/journal.log", "\xEF\xBB\xBF" + read_text(directory / "run" / "journal.log"));
+  const Said results = run_krigtune({"results", run});
+  EXPECT_EQ(results.code, 0) << results.err;
+  const Said again = run_krigtune(tune);
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
+TEST(Usage, SaysWhereNumbersOfTrialsEnd) {
+  const TemporaryDirectory directory;
+  for (const char* number : {"-9223372036854775808", "-1", "99999999999999999999", "1.5"}) {
+    expect_refused({"tell", directory.path().string(), "--trial", number, "--status", "failed"}, "is not accepted");
+    expect_refused({"export", directory.path().string(), "--format", "csv", "--trial", number}, "is not accepted");
+  }
 }
 
 TEST(Doctor, ExitsWithThreeOnlyWhereTrialsCannotRun) {

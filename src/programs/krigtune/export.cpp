@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "core/csv.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
@@ -28,6 +29,8 @@ void declare_export(boost::program_options::options_description& options) {
   options.add_options()(
       "format", typed_value_named("FORMATS", {format_names(), true}),
       fmt::format("any of {}; several with commas between (required)", join(format_names(), ", ")).c_str());
+  options.add_options()("spreadsheet-safe",
+                        "with csv: put an apostrophe before each text that a spreadsheet would read as a formula");
   options.add_options()("trial", typed_value_named("N"), "export this trial instead of the best configuration");
   options.add_options()("out", typed_value_named("FOLDER"), "write the files to FOLDER (default: DIR/export)");
 }
@@ -71,6 +74,16 @@ result::Export made_of(const report::RunView& run, const std::vector<result::Exp
     }
   }
   return all;
+}
+
+void make_spreadsheet_safe(result::Export& made) {
+  bool has_table = false;
+  for (result::ExportedFile& file : made.files) {
+    if (!file.name.ends_with(".csv")) continue;
+    file.text = spreadsheet_safe(file.text);
+    has_table = true;
+  }
+  if (!has_table) throw UserError("--spreadsheet-safe is about CSV", "add --format csv, or leave it out");
 }
 
 // MLflow's store has some twenty files a trial, and all of them follow from the journal: they go to the disk together.
@@ -129,7 +142,8 @@ int export_run(const Context& context) {
   }
   const std::filesystem::path directory =
       std::filesystem::absolute(arguments.text("out", (loaded.directory / "export").string())).lexically_normal();
-  const result::Export made = made_of(run, formats, directory);
+  result::Export made = made_of(run, formats, directory);
+  if (arguments.flag("spreadsheet-safe")) make_spreadsheet_safe(made);
   write_files(directory, made.files);
   print_export(context, run, directory, made);
   return ExitCode::kDone;

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "core/csv.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "programs/krigtune/document.h"
@@ -24,6 +25,9 @@ void declare_results(boost::program_options::options_description& options) {
   options.add_options()("top", value_named("N"), "only the first N rows");
   options.add_options()("format", value_named("FORMAT", {report::table_format_names()}),
                         fmt::format("one of {} (default: table)", join(report::table_format_names(), ", ")).c_str());
+  options.add_options()(
+      "spreadsheet-safe",
+      "with --format csv: an apostrophe before each text that a spreadsheet would take for a formula");
   options.add_options()("wide", "every column of the table, however wide it is");
 }
 
@@ -60,6 +64,10 @@ std::string sort_column(const Context& context, const session::Objective& object
 
 int results(const Context& context) {
   const report::TableFormat format = format_of(context.arguments);
+  const bool is_safe = context.arguments.flag("spreadsheet-safe");
+  if (is_safe && format != report::TableFormat::kCsv) {
+    throw UserError("--spreadsheet-safe is about CSV", "add --format csv, or leave it out");
+  }
   const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
   const LoadedRun loaded(context, context.arguments.operand());
   const report::RunView run = loaded.view(context.console);
@@ -77,7 +85,8 @@ int results(const Context& context) {
     if (format == report::TableFormat::kCsv && report::is_emulated(run.session))
       context.log.warning("values are of an " + report::emulated_label(run.session));
     const bool fits = format == report::TableFormat::kTable && !context.arguments.flag("wide");
-    context.console.out << (fits ? result::trial_text(run, table, context.log.width()) : report::render(table, format));
+    const std::string text = fits ? result::trial_text(run, table, context.log.width()) : report::render(table, format);
+    context.console.out << (is_safe ? spreadsheet_safe(text) : text);
   }
   return ExitCode::kDone;
 }
