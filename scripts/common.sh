@@ -12,7 +12,7 @@ build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev li
 # Boost.Context: CUDA emulated. OpenMPI: ranks as processes under mpirun; without it krigtune-bench is built without. python3-optuna: the tests read our
 # journal with Optuna itself; python3-jsonschema: and sessions under the schema.
 test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
-               python3-jsonschema)
+               python3-jsonschema strace)
 lint_packages=(git clang-format clang-tidy codespell)
 # Without these the tests of manual pages, completion and Debian packages are skipped.
 package_packages=(groff-base zsh fish dpkg-dev file)
