@@ -67,7 +67,12 @@ int open_journal(const std::filesystem::path& path) {
     throw UserError(fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno)),
                     "choose another directory with --out, or mend its permissions");
   }
-  if (size_of(file) == 0) sync_directory(path);
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    throw UserError(fmt::format("'{}' is no regular file", path.string()), "choose another directory with --out");
+  }
+  if (info.st_size == 0) sync_directory(path);
   return file;
 }
 

@@ -158,7 +158,7 @@ TunerClaim::~TunerClaim() {
 }
 
 bool TunerClaim::is_held(const std::filesystem::path& journal) {
-  const int file = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe would be waited for
   if (file < 0) return false;
   const bool held = is_locked(file, LockedByte::kTunerClaim);
   ::close(file);

@@ -142,6 +142,9 @@ TEST(Usage, RefusesWhatIsNoFile) {
   std::filesystem::create_directory(run);
   ASSERT_EQ(::mkfifo((run + "/session.json").c_str(), 0600), 0);
   expect_refused({"results", run}, "it is a named pipe");
+  std::filesystem::remove(run + "/session.json");
+  ASSERT_EQ(::mkfifo((run + "/journal.log").c_str(), 0600), 0);
+  expect_refused({"tune", replay_session(directory).string(), "--out", run}, "journal.log' is no regular file");
 }
 
 TEST(Usage, ReadsFilesThatBeginWithAByteOrderMark) {
