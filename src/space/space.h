@@ -83,8 +83,8 @@ class Space {
   bool contains(const Configuration& configuration) const;
 
   /// Adds what is fixed, derives gradient_accumulation_steps, replaces values without effect by the canonical ones,
-  /// drops what does not exist ("when"). If the point is invalid, returns why and leaves `configuration` unchanged. Values
-  /// need not be of the lists (a baseline may lie outside); constraints and restrictions are not asked.
+  /// drops what does not exist ("when"). If the point is invalid, returns why and leaves `configuration` unchanged.
+  /// Values need not be of the lists (a baseline may lie outside); constraints and restrictions are not asked.
   Exclusion complete(Configuration& configuration) const;
   bool meets_constraints(const Configuration& configuration) const;  ///< of the session; likewise any values
 
