@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 namespace krigtune {
 namespace {
 
@@ -58,5 +62,10 @@ UserError::UserError(const std::string& what, const std::string& hint) : std::ru
 
 EnvironmentError::EnvironmentError(const std::string& what, const std::string& hint)
     : std::runtime_error(one_line(what, hint)) {}
+
+bool is_shortage(int error) {
+  constexpr std::array kShortages = {EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN, ENOLCK, EFBIG};
+  return std::find(kShortages.begin(), kShortages.end(), error) != kShortages.end();
+}
 
 }  // namespace krigtune

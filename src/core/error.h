@@ -16,6 +16,10 @@ class EnvironmentError : public std::runtime_error {
   explicit EnvironmentError(const std::string& what, const std::string& hint = "");
 };
 
+/// Whether an errno says that the machine lacks something (space, a quota, descriptors, memory, a disk that works):
+/// EnvironmentError. False where the path is to blame, or who may use it: UserError.
+bool is_shortage(int error);
+
 /// What krigtune-bench tells who started it; 128 + n are signals.
 struct BenchExit {
   static constexpr int kOk = 0;

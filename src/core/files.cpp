@@ -111,7 +111,7 @@ struct Closing {
   ~Closing() { ::close(file); }
 };
 
-// At most so many bytes. Throws UserError where the disk fails.
+// At most so many bytes. Throws EnvironmentError where the disk fails, UserError where the path is to blame.
 std::string read_all(int file, const std::filesystem::path& path, std::size_t most_bytes) {
   std::string text;
   constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
@@ -121,7 +121,9 @@ std::string read_all(int file, const std::filesystem::path& path, std::size_t mo
     const ssize_t n = ::read(file, text.data() + got, text.size() - got);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      throw UserError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno)), "check its disk");
+      const std::string what = fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno));
+      if (is_shortage(errno)) throw EnvironmentError(what, "see what its disk reports");
+      throw UserError(what, "check the path");
     }
     got += static_cast<std::size_t>(n);
     if (n == 0) return text.resize(got), text;
@@ -134,7 +136,8 @@ RegularFile::RegularFile(const std::filesystem::path& path) {
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat state {};
   if (descriptor_ < 0 || ::fstat(descriptor_, &state) != 0) {
-    trouble_ = std::strerror(errno);
+    error_ = errno;
+    trouble_ = std::strerror(error_);
   } else if (!S_ISREG(state.st_mode)) {
     trouble_ = kind_of(state.st_mode);
   } else {
@@ -154,6 +157,7 @@ std::string RegularFile::read(std::size_t offset, std::size_t most_bytes) const 
   while (got < text.size()) {
     const ssize_t n = ::pread(descriptor_, text.data() + got, text.size() - got, static_cast<off_t>(offset + got));
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0) error_ = errno;
     if (n <= 0) break;
     got += static_cast<std::size_t>(n);
   }
@@ -184,11 +188,12 @@ std::string read_text(const std::filesystem::path& path, std::size_t most_bytes)
   }
   const RegularFile file(path);
   if (file.descriptor() < 0) {
+    const std::string what = fmt::format("cannot read '{}': {}", path.string(), file.trouble());
+    if (is_shortage(file.error())) throw EnvironmentError(what, "close some files, or see what its disk reports");
     const bool is_there = ::access(path.c_str(), F_OK) == 0;
-    throw UserError(fmt::format("cannot read '{}': {}", path.string(), file.trouble()),
-                    !is_there                           ? "check the path"
-                    : ::access(path.c_str(), R_OK) == 0 ? "name a file"
-                                                        : "check its permissions");
+    throw UserError(what, !is_there                           ? "check the path"
+                          : ::access(path.c_str(), R_OK) == 0 ? "name a file"
+                                                              : "check its permissions");
   }
   return read_from(file.descriptor());
 }
@@ -220,8 +225,9 @@ bool write_if_possible(const std::filesystem::path& path, std::string_view text)
 
 namespace {
 
-// name.tmp-0123456789abcdef
+// name.tmp-0123456789abcdef, or the link that a lock was renamed to before it was removed.
 bool is_temporary(const std::string& name) {
+  if (name.ends_with(".rename")) return true;
   const std::size_t at = name.rfind(kTemporary);
   return at != std::string::npos && at > 0 && name.size() == at + kTemporary.size() + 2 * kRandomBytes &&
          name.find_first_not_of("0123456789abcdef", at + kTemporary.size()) == std::string::npos;
@@ -235,9 +241,10 @@ void remove_old_temporaries(const std::filesystem::path& reference) {
   const auto now = std::filesystem::last_write_time(reference, error);
   if (error) return;
   for (const auto& entry : std::filesystem::directory_iterator(reference.parent_path(), error)) {
-    if (!is_temporary(entry.path().filename().string()) || !entry.is_regular_file(error)) continue;
-    const auto written = entry.last_write_time(error);
-    if (!error && written + kLongestWriting < now) std::filesystem::remove(entry.path(), error);
+    std::error_code ignored;
+    if (!is_temporary(entry.path().filename().string()) || entry.is_directory(ignored)) continue;
+    const auto written = entry.last_write_time(ignored);
+    if (!ignored && written + kLongestWriting < now) std::filesystem::remove(entry.path(), ignored);
   }
 }
 
@@ -264,6 +271,10 @@ bool write_all(int file, std::string_view text) {
 void make_writable_directory(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
+  if (is_shortage(error.value())) {
+    throw EnvironmentError(fmt::format("cannot make the directory '{}': {}", path.string(), error.message()),
+                           "free some space and run the same command again: it goes on where it stopped");
+  }
   if (!error && ::access(path.c_str(), W_OK | X_OK) == 0 && std::filesystem::is_directory(path)) return;
   throw UserError(fmt::format("cannot write into the directory '{}'", path.string()),
                   "choose another one with --out, or mend its permissions");

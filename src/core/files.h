@@ -23,6 +23,8 @@ class RegularFile {
   int descriptor() const { return descriptor_; }
   /// Why not, for people: "it is a directory", "Permission denied". Empty: it can be read.
   const std::string& trouble() const { return trouble_; }
+  /// The errno of the last failure to open or to read; 0: none.
+  int error() const { return error_; }
   /// At most so many bytes from `offset` on; fewer where the file ends or the disk fails.
   std::string read(std::size_t offset, std::size_t most_bytes) const;
   /// As fstat says; 0 also where the kernel makes the text up (/proc).
@@ -30,11 +32,13 @@ class RegularFile {
 
  private:
   int descriptor_ = -1;
+  mutable int error_ = 0;
   std::string trouble_;
 };
 
 /// The whole file: a regular one, or a pipe that this process was given (/dev/stdin, a shell's `<(...)`). Throws
-/// UserError naming the path when it cannot be read or has more than `most_bytes`.
+/// UserError naming the path when it cannot be read or has more than `most_bytes`, EnvironmentError when the machine
+/// lacks something that reading needs.
 std::string read_text(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
 /// Writes to a temporary file beside `path`, fsyncs and renames: readers see the old text or the new, never a part. A
@@ -72,7 +76,8 @@ void append_durably(const std::filesystem::path& path, std::string_view text);
 /// Writes all of the text to an open file descriptor, however many calls that takes. False with errno set on failure.
 bool write_all(int file, std::string_view text);
 
-/// Makes the directory with its parents and checks that files can be made in it. Throws UserError otherwise.
+/// Makes the directory with its parents and checks that files can be made in it. Throws UserError where the path does
+/// not allow that, EnvironmentError where the disk is full or fails.
 void make_writable_directory(const std::filesystem::path& path);
 
 /// Where krigtune keeps what it can make again: $KRIGTUNE_CACHE, $XDG_CACHE_HOME/krigtune or ~/.cache/krigtune. Empty

@@ -45,13 +45,16 @@ std::string read_rest(const std::filesystem::path& path, int file, std::size_t o
   return text;
 }
 
-// So that the file's name, too, survives a power cut.
-void sync_directory(const std::filesystem::path& path) {
-  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
-  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;
-  ::fsync(directory);
-  ::close(directory);
+// So that the file's name survives a power cut, and those of the directories that were made for it.
+void sync_directories(const std::filesystem::path& path) {
+  std::filesystem::path folder = std::filesystem::absolute(path);
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return;
+    ::fsync(directory);
+    ::close(directory);
+  }
 }
 
 }  // namespace
@@ -64,15 +67,16 @@ int open_journal(const std::filesystem::path& path) {
                     "put the file in its place, or name its directory with --out");
   }
   if (file < 0) {
-    throw UserError(fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno)),
-                    "choose another directory with --out, or mend its permissions");
+    const std::string what = fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno));
+    if (is_shortage(errno)) throw EnvironmentError(what, "free some space, or close some files");
+    throw UserError(what, "choose another directory with --out, or mend its permissions");
   }
   struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(file);
     throw UserError(fmt::format("'{}' is no regular file", path.string()), "choose another directory with --out");
   }
-  if (info.st_size == 0) sync_directory(path);
+  if (info.st_size == 0) sync_directories(path);
   return file;
 }
 

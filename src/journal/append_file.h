@@ -8,7 +8,8 @@
 
 namespace krigtune::journal {
 
-/// Opens or creates a journal for reading and appending. Throws UserError when that cannot be.
+/// Opens or creates a journal for reading and appending. Throws UserError where the path does not allow that, and
+/// EnvironmentError where the disk is full or fails. A new one, and the directories above it, survive a power cut.
 int open_journal(const std::filesystem::path& path);
 
 /// Whether the path leads to the open file: false once it was removed, renamed or replaced.

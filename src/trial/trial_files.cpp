@@ -1,11 +1,14 @@
 #include "trial/trial_files.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/files.h"
 #include "core/secret.h"
 #include "core/text.h"
@@ -53,11 +56,29 @@ void write_exit(const TrialFiles& files, const ProcessResult& result, const std:
   write_if_possible(files.dir / "exit.json", exit.dump(2) + "\n");
 }
 
-std::string read_head(const std::filesystem::path& file, std::size_t bytes) { return RegularFile(file).read(0, bytes); }
+namespace {
+
+// A file that is not there says nothing; one that the machine does not let us read may say that the trial is ok.
+void refuse_unreadable(const RegularFile& file, const std::filesystem::path& path) {
+  if (!is_shortage(file.error())) return;
+  throw EnvironmentError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(file.error())),
+                         "run the same command again: the trial runs again");
+}
+
+}  // namespace
+
+std::string read_head(const std::filesystem::path& file, std::size_t bytes) {
+  const RegularFile in(file);
+  std::string text = in.read(0, bytes);
+  refuse_unreadable(in, file);
+  return text;
+}
 
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes) {
   const RegularFile in(file);
-  return in.read(in.size_bytes() - std::min(in.size_bytes(), bytes), bytes);
+  std::string text = in.read(in.size_bytes() - std::min(in.size_bytes(), bytes), bytes);
+  refuse_unreadable(in, file);
+  return text;
 }
 
 std::string last_lines(std::string text) {

@@ -33,7 +33,8 @@ void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec
 /// exit.json, where it can be written. `where`: as its place says it; "": not said.
 void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where = "");
 
-/// The last or the first `bytes` of the file; "" where it cannot be read.
+/// The last or the first `bytes` of the file; "" where it is not there or is no file. Throws EnvironmentError where the
+/// machine does not let it be read: what became of the trial is then not known.
 std::string read_head(const std::filesystem::path& file, std::size_t bytes);
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes);
 /// What is read at most of a file that a job writes: some hundred thousand lines.

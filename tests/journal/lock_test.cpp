@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "no_more_files.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::lock_test {
@@ -141,6 +142,12 @@ TEST_F(Lock, OneAtATimeAmongProcesses) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_EQ(read_text(counter), std::to_string(kProcesses * kTurns));
+}
+
+// Nothing is wrong with what the user said.
+TEST_F(Lock, OfAJournalThatTheMachineCannotOpenIsAFailureOfTheMachine) {
+  const NoMoreFiles limit;
+  EXPECT_THROW(journal::TunerClaim{journal_}, EnvironmentError);
 }
 
 }  // namespace krigtune::lock_test

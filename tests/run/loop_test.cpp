@@ -231,4 +231,14 @@ TEST(TrialFolder, NamesWhatMattersMost) {
   EXPECT_EQ(run::trial_folder(trial), "0007_z3_mb4_gas2");
 }
 
+TEST_F(Loop, RemovesWhatAKilledWriterLeft) {
+  std::filesystem::create_directory(directory());
+  const std::filesystem::path old = directory_.write("run/best.json.tmp-0123456789abcdef", "{");
+  const std::filesystem::path young = directory_.write("run/trials.csv.tmp-fedcba9876543210", "trial");
+  std::filesystem::last_write_time(old, std::filesystem::last_write_time(young) - std::chrono::hours(1));
+  run(budgeted(1));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(young));
+}
+
 }  // namespace krigtune::loop_test

@@ -6,6 +6,7 @@
 #include <functional>
 #include <new>
 #include <ostream>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/processor.h"
@@ -49,7 +50,10 @@ int guarded(Log& log, const std::function<int()>& body) {
   } catch (const std::filesystem::filesystem_error& error) {  // a name that is too long, a loop of links, no permission
     log.error(fmt::format("cannot use '{}': {}; check the path and its permissions", error.path1().string(),
                           error.code().message()));
-    return ExitCode::kBadInput;
+    return is_shortage(error.code().value()) ? ExitCode::kEnvironment : ExitCode::kBadInput;
+  } catch (const std::system_error& error) {  // a thread that cannot be started
+    log.error(fmt::format("the system refuses: {}; end other programs, or raise the limit on processes", error.what()));
+    return ExitCode::kEnvironment;
   } catch (const std::bad_alloc&) {
     log.error("this machine's memory, or the limit of this process, is exhausted; ask for less, or raise the limit");
     return ExitCode::kEnvironment;
