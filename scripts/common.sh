@@ -13,6 +13,8 @@ build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev li
 # journal with Optuna itself; python3-jsonschema: and sessions under the schema.
 test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
                python3-jsonschema strace)
+# libclang-rt-14-dev: libFuzzer and the sanitizers of clang.
+fuzz_packages=(clang libclang-rt-14-dev)
 lint_packages=(git clang-format clang-tidy codespell)
 # Without these the tests of manual pages, completion and Debian packages are skipped.
 package_packages=(groff-base zsh fish dpkg-dev file)
