@@ -26,6 +26,9 @@ SURVIVED = (0,)
 ENDED = (0, 3)
 KILLED = (-9,)
 
+# So many trials in a row that cannot be started end a session.
+ENVIRONMENT_FAILURES = 3
+
 # In these cases each trial leaves a program running, which the guard has to end.
 PROCESSES = ("fork", "poll", "thread", "descriptor", "unlink")
 
@@ -36,6 +39,7 @@ class Case:
     def __init__(self, kind, name, error, codes, sticky=False, jobs=1, leftovers=False, outcomes=("interrupted",)):
         self.kind, self.name, self.error, self.codes, self.sticky, self.jobs = kind, name, error, codes, sticky, jobs
         self.leftovers, self.outcomes = leftovers, outcomes
+        self.starts_fail = "environment" in outcomes
 
     def words(self):
         return "%s %s%s, %s%s" % (self.name, self.error, " from then on" if self.sticky else "", self.kind,
@@ -94,7 +98,7 @@ def run_once(session, case, n):
     if case.error != "KILL":
         sessions.check_files(session, case.leftovers)
     sessions.check_readable(session)
-    sessions.check_goes_on(session, journal, case.jobs)
+    sessions.check_goes_on(session, journal, case.jobs + (ENVIRONMENT_FAILURES if case.starts_fail else 0))
     sessions.check_files(session, case.leftovers)
     sessions.check_no_process(session)
     return True
