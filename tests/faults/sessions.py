@@ -74,9 +74,9 @@ class Session:
             environment.update(LD_PRELOAD=self.library, FAULT_PROGRAM=self.krigtune,
                                FAULT_RUN=self.run, FAULT_COUNTERS=self.counters, **faults)
         try:
-            done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         except subprocess.TimeoutExpired:
-            raise Failure("tune has not ended after 60 s")
+            raise Failure("tune has not ended after 300 s")
         said = done.stderr.decode() + done.stdout.decode()
         return done.returncode, said, "".join(done.stderr.decode().splitlines()[-1:])
 
