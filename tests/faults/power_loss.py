@@ -67,13 +67,14 @@ class Disk:
     def put(self, root):
         """Writes it all where it was; what lies in a folder that is not there is lost."""
         shutil.rmtree(root, ignore_errors=True)
-        folders = {path for path, entry in self.names.items() if entry[0] == "folder"}
+        folders = set()
         for path in sorted(self.names, key=len):
             if os.path.dirname(path) not in folders and path != root:
                 continue
             entry = self.names[path]
             if entry[0] == "folder":
                 os.mkdir(path)
+                folders.add(path)
             elif entry[0] == "link":
                 os.symlink(entry[1], path)
             else:
