@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-// Tuning from a program of your own: it asks what to try, runs it, and tells what became of it.
+// Tuning from your own program: ask for a configuration, run it, and report the result.
 //
 //   krigtune::Tuning tuning("session.json", "runs/mine");
 //   while (const auto trial = tuning.ask()) {
@@ -16,32 +16,32 @@
 //   }
 //   const auto best = tuning.best();
 //
-// The session file is that of `krigtune tune` (docs/session.md) and the directory a run directory like any other:
-// `krigtune results`, `predict`, `watch` and `ask` read it at any time. Errors are exceptions: std::runtime_error and
-// what derives from it, with what is wrong, where, and what to do in what().
+// The session file has the format of `krigtune tune` (docs/session.md), and the directory is an ordinary run directory:
+// `krigtune results`, `predict`, `watch` and `ask` can read it at any time. Errors are thrown as std::runtime_error or
+// a class derived from it; what() says what is wrong, where, and what to do.
 namespace krigtune {
 
 /// The value of one parameter.
 using ParameterValue = std::variant<bool, std::int64_t, double, std::string>;
-/// Names and values, those of the space in the session's order.
+/// One configuration: the parameters of the space with their values, in the session's order.
 using ParameterValues = std::vector<std::pair<std::string, ParameterValue>>;
 
-/// A trial that waits for its result.
+/// A trial that is waiting for its result.
 struct AskedTrial {
   int number = 0;
   ParameterValues configuration;
-  std::optional<double> predicted_value;               ///< of the objective, in its unit; empty: not known
-  std::optional<std::int64_t> predicted_memory_bytes;  ///< peak of a rank
+  std::optional<double> predicted_value;               ///< prediction of the objective, in its unit; empty if unknown
+  std::optional<std::int64_t> predicted_memory_bytes;  ///< predicted peak memory of one rank; empty if unknown
 };
 
-/// What became of a trial. Running out of memory and failing are results too: krigtune learns from them.
+/// The result of a trial. Running out of memory and failing are results too: krigtune learns from them.
 struct TrialResult {
   enum class Status { kOk, kOutOfMemory, kFailed };
   Status status = Status::kOk;
   double value = 0.0;                                            ///< kOk: the objective, in its unit; finite
-  double value_sem = 0.0;                                        ///< kOk: its standard error; 0: not known
-  std::optional<std::int64_t> peak_memory_bytes = std::nullopt;  ///< kOk: of the rank that needed most
-  std::string last_lines = {};                                   ///< kFailed: what it said at last
+  double value_sem = 0.0;                                        ///< kOk: standard error of `value`; 0 if unknown
+  std::optional<std::int64_t> peak_memory_bytes = std::nullopt;  ///< kOk: peak of the rank that needed the most memory
+  std::string last_lines = {};                                   ///< kFailed: the last lines of the trial's output
 
   static TrialResult ok(double value) { return {Status::kOk, value}; }
   static TrialResult out_of_memory() { return {Status::kOutOfMemory}; }
@@ -52,37 +52,41 @@ struct TrialResult {
 
 /// The configuration to train with.
 struct Best {
-  int trial = 0;  ///< its best ok trial
+  int trial = 0;  ///< the best trial of this configuration that succeeded
   ParameterValues configuration;
   double value = 0.0;                     ///< mean of its measurements
-  double lower_95 = 0.0, upper_95 = 0.0;  ///< of what it achieves, by the model of all trials
-  double gain = 1.0;                      ///< how many times better than the baseline, or else the first ok trial
+  double lower_95 = 0.0, upper_95 = 0.0;  ///< 95 % interval of its true value, by the model of all trials
+  /// how many times better than the baseline, or than the first successful trial if the baseline has no value
+  double gain = 1.0;
 };
 
-/// What is known of a session before anything runs. Counts are of configurations; of a random sample of the space
-/// where it is too large to look at, or has real ranges.
+/// What is known about a session before any trial runs. The counts are numbers of configurations. If the space has
+/// continuous parameters or is too large to list, they refer to a random sample of it.
 struct PlanAnswer {
   std::int64_t looked_at = 0;
-  std::int64_t fit = 0, uncertain = 0, too_large = 0;  ///< into the memory of a rank
-  ParameterValues fastest;                             ///< as predicted; empty: no times are predicted
+  std::int64_t fit = 0, uncertain = 0, too_large = 0;  ///< whether they fit into the memory of one rank
+  /// the fastest configuration by prediction; empty if no times are predicted
+  ParameterValues fastest;
   std::optional<double> fastest_step_time_s;
 };
 
-/// A session and its run directory. One call at a time; several processes may work on the same directory.
+/// A session and its run directory. Make one call at a time; several processes may share the same directory.
 class Tuning {
  public:
-  /// Reads the session. The directory is made by the first ask(). `seed`: the same seed asks the same questions.
+  /// Reads the session; throws if it is invalid. The first ask() creates the directory. The same seed and the same
+  /// results lead to the same configurations.
   Tuning(const std::filesystem::path& session_file, std::filesystem::path directory, std::uint64_t seed = 1);
   ~Tuning();
   Tuning(Tuning&&) noexcept;
   Tuning& operator=(Tuning&&) noexcept;
 
-  /// The next trial, which is in the journal from now on. The session's baseline comes first. Empty: nothing is left to
-  /// ask. The session's budget is not asked: who asks decides how often.
+  /// Returns the next trial, which is recorded in the journal from then on, or nothing if no configuration remains. The
+  /// first trial is the session's baseline. The session's budget is ignored: the caller decides how often to ask.
   std::optional<AskedTrial> ask();
-  /// Closes a trial that ask() or `krigtune ask` gave, for good.
+  /// Records the final result of a trial that ask() or `krigtune ask` returned.
   void tell(int trial, const TrialResult& result);
-  /// By all trials of the directory; fits the model. Empty while no trial is ok.
+  /// Fits the model to all trials of the directory and returns the recommended configuration. Empty while no trial has
+  /// succeeded.
   std::optional<Best> best() const;
   PlanAnswer plan() const;
 

@@ -5,29 +5,29 @@
 
 namespace krigtune::surrogate {
 
-/// Likelihoods Phi(sign_i (f_i - bound_i) / stddev) of latent values f: "f_i with noise of that stddev lies above
-/// (sign 1) or below (sign -1) its bound".
+/// Likelihoods Phi(sign_i (f_i - bound_i) / stddev) of latent values f: "f_i plus noise of that stddev lies above (sign
+/// 1) or below (sign -1) its bound".
 struct ProbitSites {
   Eigen::VectorXd sign;   ///< n, +1 or -1
   Eigen::VectorXd bound;  ///< n
   double stddev = 1.0;    ///< > 0
 };
 
-/// Gaussian observations, with noise of the sites' stddev, that stand for sites.
+/// Gaussian observations that replace the sites; their noise has the sites' stddev.
 struct SiteSubstitutes {
   Eigen::VectorXd value;     ///< n
-  Eigen::VectorXd variance;  ///< n, >= 0: beyond stddev^2
+  Eigen::VectorXd variance;  ///< n, >= 0: in addition to stddev^2
   bool converged = false;
   int sweeps = 0;
   double log_evidence = 0.0;  ///< log of the expectation of the sites' product under the prior
 };
 
-/// Expectation propagation for f ~ Normal(mean, covariance). O(n^3) a sweep.
+/// Runs expectation propagation for f ~ Normal(mean, covariance), in O(n^3) per sweep.
 SiteSubstitutes propagate_expectations(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
                                        const ProbitSites& sites);
 
-/// The same where the prior is what `process` says of `points`: its posterior, if it has observed something. Observing
-/// the substitutes there makes it the approximate posterior, if its common noise is the sites'.
+/// The same with the prediction of `process` at `points` as the prior; this is its posterior if it has observations. If
+/// the process has the sites' noise, then observing the substitutes turns it into the approximate posterior.
 SiteSubstitutes propagate_expectations(const GaussianProcess& process, const Points& points, const ProbitSites& sites);
 
 }  // namespace krigtune::surrogate

@@ -6,7 +6,7 @@
 
 namespace krigtune::surrogate {
 
-/// make_fantasy_improvement with given draws: standard normals, one row for each pending point, one column for each
+/// make_fantasy_improvement with given draws: standard normals, one row for each pending point and one column for each
 /// fantasy.
 std::shared_ptr<const ScoreFunction> make_fantasy_improvement(const GaussianProcess& process, const Points& pending,
                                                               double best, const Eigen::MatrixXd& draws);

@@ -6,9 +6,9 @@
 
 namespace krigtune::surrogate {
 
-/// Distinct points of some observations, in the order of their first appearance. At a noise variance s, observations
-/// i of one point are together one of value ybar = sum_i w_i y_i / w, variance 1 / w, w_i = 1 / (variance_i + s),
-/// w = sum_i w_i: exact for a Gaussian process whose noise is known.
+/// The distinct points of some observations, in the order of their first appearance. With noise variance s, the
+/// observations i of one point are equivalent to a single value ybar = sum_i w_i y_i / w of variance 1 / w, where w_i =
+/// 1 / (variance_i + s) and w = sum_i w_i. This is exact for a Gaussian process with known noise.
 class MergedObservations {
  public:
   explicit MergedObservations(const Observations& observations);
@@ -18,9 +18,9 @@ class MergedObservations {
 
   struct Values {
     Eigen::VectorXd mean;      ///< ybar
-    Eigen::VectorXd variance;  ///< 1 / w: noise included
-    double log_spread = 0.0;   ///< log density of all observations less that of the merged ones
-    // Derivatives by the noise variance.
+    Eigen::VectorXd variance;  ///< 1 / w, noise included
+    double log_spread = 0.0;   ///< log density of all observations minus that of the merged ones
+    // Derivatives with respect to the noise variance.
     Eigen::VectorXd mean_slope;
     Eigen::VectorXd variance_slope;
     double log_spread_slope = 0.0;

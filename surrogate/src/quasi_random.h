@@ -7,19 +7,20 @@
 
 namespace krigtune::surrogate {
 
-/// Points that fill (0, 1)^dims more evenly than independent ones, scrambled: each is uniform by itself.
+/// Scrambled points that fill (0, 1)^dims more evenly than independent ones; each single point is uniformly
+/// distributed.
 class HaltonSequence {
  public:
   HaltonSequence(Eigen::Index dims, Rng& rng);
-  /// The next `count` points, count x dims.
+  /// Returns the next `count` points, count x dims.
   Eigen::MatrixXd next(Eigen::Index count);
 
  private:
-  /// One coordinate: digit k of the index, where it is c, adds digits[k][c] = permutation_k(c) / base^(k + 1).
+  /// One coordinate. If digit k of the index is c, it adds digits[k][c] = permutation_k(c) / base^(k + 1).
   struct Axis {
     std::uint64_t base;
     std::vector<std::vector<double>> digits;
-    std::vector<double> rest;  ///< what all digits from k on add where they are 0
+    std::vector<double> rest;  ///< sum of the contributions of all digits from k on if they are 0
   };
   static Axis make_axis(std::uint64_t base, Rng& rng);
 

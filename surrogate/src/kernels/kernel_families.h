@@ -14,7 +14,7 @@ KernelPointer make_main_effects();
 KernelPointer make_free_gram(int levels);
 KernelPointer make_sum(std::vector<KernelPointer> parts);
 KernelPointer make_product(std::vector<KernelPointer> parts);
-/// `kernel` for points of which it sees the named columns only, in that order.
+/// Makes a kernel that sees only the named columns of its points, in that order.
 KernelPointer make_on_columns(Columns columns, KernelPointer kernel);
 
 }  // namespace krigtune::surrogate

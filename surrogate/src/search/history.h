@@ -8,26 +8,26 @@ namespace krigtune::surrogate {
 
 bool is_feasible(const Evaluation& evaluation);
 
-/// What an Optimizer was told and has asked, as its models want it.
+/// The points that an Optimizer was told or has asked, in the form that its models need.
 struct History {
   std::vector<Evaluation> told;
   Points pending;
 
   Eigen::Index size() const { return std::ssize(told) + pending.size(); }
-  /// Whether the row is a point told or pending.
+  /// Returns whether the row is a point that was told or is pending.
   bool contains(const Points& points, Eigen::Index row) const;
   void tell(const Evaluation& evaluation);
 
   bool has_failures() const;
-  /// Smallest value told.
+  /// Returns the smallest value told.
   std::optional<double> worst() const;
   std::optional<Evaluation> best() const;
-  /// Feasible points, at most `count`, those of the largest values first.
+  /// Returns at most `count` feasible points, those with the largest values first.
   Points best_points(std::size_t count) const;
   Points feasible_points() const;
-  /// Values told; failures as `of_failures`, or not at all.
+  /// Returns the values told; failures have the value `of_failures` or, if that is empty, are left out.
   Observations values(std::optional<double> of_failures) const;
-  /// Number of constraints that are measured.
+  /// Returns the number of measured constraints.
   Eigen::Index constraints() const;
   Observations constraint(Eigen::Index index) const;
 };

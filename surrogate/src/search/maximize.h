@@ -7,25 +7,26 @@
 
 namespace krigtune::surrogate {
 
-/// Climbs from a point of the space to a local maximum of the score: continuous columns by gradients or by random
-/// steps, the others by moves to neighbours, in turns. What it is made of must outlive it.
+/// Climbs from a point of the space to a local maximum of the score. It alternates between continuous columns, which
+/// move along gradients or by random steps, and the others, which move to neighbours. The constructor's arguments must
+/// outlive it.
 class LocalSearch {
  public:
   LocalSearch(const ScoreFunction& score, const MixedSpace& space, const MaximizeOptions& options, Rng& rng);
   Maximum climb(Maximum start);
-  /// From a local maximum across ridges between continuous columns and the others: to neighbours that are better once
-  /// their continuous columns have been climbed anew.
+  /// Crosses ridges between continuous and other columns, starting at a local maximum: it moves to neighbours that are
+  /// better after climbing again along their continuous columns.
   Maximum polish(Maximum best);
-  /// -inf for NaN.
+  /// Returns the scores, with -inf instead of NaN.
   Eigen::VectorXd scores(const Points& points) const;
 
  private:
-  /// One column's other value.
+  /// Another value of one column.
   struct Move {
     bool category;
     Eigen::Index column;
     double value;
-    bool near;  ///< to a category or to the value next to it
+    bool near;  ///< to another category, or to the next or previous value
   };
   bool take_best(const Points& proposed, Maximum& place) const;
   void ascend(Maximum& place);

@@ -8,16 +8,16 @@
 
 namespace krigtune::surrogate {
 
-/// The allowed ones, with their features.
+/// Returns the points that are allowed, with their features.
 Points finished(const MixedSpace& space, const Points& points);
-/// Moves what is outside of the space, or between the values of a column, to the nearest point of it; without
+/// Moves points outside the space, or between the values of a column, to the nearest point of the space; does not add
 /// features.
 Points snapped(const MixedSpace& space, Points points);
-/// Position of a value of a gridded column.
+/// Returns the index of a value in a column that has listed values.
 Eigen::Index position_of(const OrderedDimension& dimension, double value);
-/// All points, allowed or not, without features; none if there are more than `limit`.
+/// Returns all points, allowed or not, without features; nothing if there are more than `limit`.
 std::optional<Points> enumerated(const MixedSpace& space, Eigen::Index limit);
-/// `count` points around `centre` (one point of the space), at all scales.
+/// Returns `count` points around `centre` (one point of the space), at all scales.
 Points scattered_around(const MixedSpace& space, const Points& centre, Eigen::Index count, Rng& rng);
 
 }  // namespace krigtune::surrogate

@@ -4,7 +4,7 @@
 
 namespace krigtune::surrogate {
 
-/// What an Optimizer maximises to find its next point; 0 everywhere while nothing is known.
+/// Returns the score that an Optimizer maximises to find its next point; 0 everywhere while nothing is known.
 Score score_of(const History& history, const OptimizerOptions& options, Rng& rng);
 
 }  // namespace krigtune::surrogate

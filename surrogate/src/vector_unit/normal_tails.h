@@ -4,9 +4,10 @@
 //   Phi(-t) = phi(t) R(t),          R(t) = r(t) / (1 + t)                    (Mills' ratio)
 //   h(-t)   = phi(t) (1 - t R(t)),  1 - t R(t) = g(t) / (1 + t)^2,   h(u) = phi(u) + u Phi(u) = u + h(-u)
 //
-// r and g are smooth on [0, inf] and between 1 and 1.5: one polynomial each in w = (t - 5) / (t + 5), which takes
-// [0, inf] to [-1, 1] (as for erfc: Schonfelder 1978, "Chebyshev expansions for the error and related functions"). No
-// branches, no differences of nearly equal numbers: a loop over these functions vectorises.
+// r and g are smooth on [0, inf], with values between 1 and 1.5, so one polynomial for each is enough. Its argument is
+// w = (t - 5) / (t + 5), which maps [0, inf] to [-1, 1] (as for erfc: Schonfelder 1978, "Chebyshev expansions for the
+// error and related functions"). There are no branches and no differences of nearly equal numbers, so a loop over these
+// functions vectorises.
 #include <Eigen/Core>
 #include <array>
 #include <cmath>
@@ -15,7 +16,7 @@
 
 namespace krigtune::surrogate {
 
-// By normal_tails.py: g and r in powers of w, lowest first; relative errors 6.0e-16 and 3.6e-16.
+// Coefficients of g and r in powers of w, lowest first, from normal_tails.py; relative errors 6.0e-16 and 3.6e-16.
 inline constexpr std::array<double, 25> kImprovement{
     1.2945411512431624,      -0.36872296454502052,    -0.028030699627535318,  0.26116700784739949,
     -0.2735482037622689,     0.15402166230393094,     -0.029310982484216187,  -0.031861872603751659,
@@ -37,7 +38,7 @@ inline constexpr double kLogTwoPi = 1.8378770664093454836;
 
 namespace tails_detail {
 
-/// Horner's rule, unrolled: a loop of 25 would keep the loop around it from being vectorised.
+/// Horner's rule, unrolled: a loop of 25 would prevent the surrounding loop from being vectorised.
 template <std::size_t Size, std::size_t... I>
 inline double polynomial(const std::array<double, Size>& c, double w, std::index_sequence<I...>) {
   double sum = 0.0;
@@ -59,7 +60,7 @@ inline double improvement_ratio(double t) {
   return tails_detail::polynomial_at(kImprovement, t) / ((1.0 + t) * (1.0 + t));
 }
 
-// max(u, 0) and min(u, 0), exactly: comparisons, which may trap, keep GCC from vectorising.
+// Exactly max(u, 0) and min(u, 0). Comparisons may trap, which keeps GCC from vectorising.
 inline double positive_part(double u) { return 0.5 * (u + std::abs(u)); }
 inline double negative_part(double u) { return 0.5 * (u - std::abs(u)); }
 
@@ -68,23 +69,23 @@ inline double mean_excess(double u) {
   return positive_part(u) + kInverseRootTwoPi * std::exp(-0.5 * u * u) * improvement_ratio(std::abs(u));
 }
 
-/// A logarithm before it is taken: offset + log(factor).
+/// The two parts of a logarithm: offset + log(factor).
 struct LogParts {
   double offset;
   double factor;
 };
 
-/// exp of this is what the two below are given as `bell`: exp(-u^2 / 2) above 0, and 1 below, where the exponent is put
-/// into the offset.
+/// The exponential of this is the argument `bell` of the two functions below: exp(-u^2 / 2) for u > 0, and 1 otherwise,
+/// where the exponent is part of the offset.
 inline double bell_exponent(double u) { return -0.5 * positive_part(u) * positive_part(u); }
 
-/// log h(u).
+/// Returns log h(u) in two parts.
 inline LogParts log_h_parts(double u, double bell) {
   const double tail = kInverseRootTwoPi * improvement_ratio(std::abs(u));
   return {-0.5 * negative_part(u) * negative_part(u), positive_part(u) + bell * tail};
 }
 
-/// log Phi(z). For z > 0 the offset gives back what 1 - Phi(-z) loses by rounding.
+/// Returns log Phi(z) in two parts. For z > 0 the offset restores what 1 - Phi(-z) loses by rounding.
 inline LogParts log_normal_cdf_parts(double z, double bell) {
   const double tail = bell * kInverseRootTwoPi * mills_ratio(std::abs(z));
   const double sign = std::copysign(1.0, z);
@@ -96,10 +97,10 @@ inline LogParts log_normal_cdf_parts(double z, double bell) {
 
 /// d log Phi / dz = phi / Phi.
 double log_normal_cdf_derivative(double z);
-/// phi(u) / h(u): the derivative of log(s h(m / s)) by log s, u = m / s.
+/// phi(u) / h(u), the derivative of log(s h(m / s)) with respect to log s, where u = m / s.
 double normal_density_over_h(double u);
 
-/// At every entry; to rounding the same as one by one.
+/// The functions at every entry; equal to single calls up to rounding.
 Eigen::VectorXd log_h(const Eigen::VectorXd& u);
 Eigen::VectorXd log_normal_cdf(const Eigen::VectorXd& z);
 

@@ -4,14 +4,15 @@
 
 namespace krigtune::surrogate {
 
-/// What dominates the cost of a Gaussian process, compiled for one kind of vector unit. Matrices are column-major:
-/// entry (i, j) at i + j * stride. The functions hold no state; results of two units differ by rounding.
+/// The operations that dominate the cost of a Gaussian process, compiled for one kind of vector unit. Matrices are
+/// column-major: entry (i, j) is at i + j * stride. The functions hold no state; results of different units differ by
+/// rounding.
 struct VectorUnit {
   using Index = std::ptrdiff_t;
 
   /// A correlation as a function of r^2, for whole arrays.
   struct Profile {
-    /// r2 becomes the correlation.
+    /// Replaces each r2 by the correlation.
     void (*correlation)(Index n, double* r2);
     /// The same, and slope <- d correlation / d r^2, which has no 0/0 at r = 0.
     void (*with_slope)(Index n, double* r2, double* slope);
@@ -19,8 +20,8 @@ struct VectorUnit {
 
   const char* name;
 
-  /// The lower triangle of A, n x n, becomes L with A = L L^T; what is above it is neither read nor changed. False if A
-  /// is not positive definite: then it becomes nothing that means something.
+  /// Replaces the lower triangle of A, n x n, by L with A = L L^T; neither reads nor changes what is above it. Returns
+  /// false if A is not positive definite; its contents are then undefined.
   bool (*cholesky)(Index n, double* a, Index a_stride);
   /// B <- B L^-T: B m x n, L n x n lower triangular. The rows of B are right-hand sides of L v = b.
   void (*solve_rows)(Index m, Index n, const double* lower, Index lower_stride, double* b, Index b_stride);
@@ -33,7 +34,7 @@ struct VectorUnit {
   void (*add_moments)(Index m, Index n, const double* v, Index v_stride, const double* weights, double* sums,
                       double* squares);
 
-  // Of stationary kernels: x n x d, y the d entries of one point (y_stride apart).
+  // For stationary kernels: x is n x d, and y holds the d entries of one point, y_stride apart.
   Profile (*matern52)();
   Profile (*matern32)();
   Profile (*squared_exponential)();
@@ -49,14 +50,14 @@ struct VectorUnit {
   void (*sum_mismatches)(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride,
                          const double* weights, double* sums);
 
-  /// Of acquisition functions, at each of n arguments: log(phi(u) + u Phi(u)), log Phi(z).
+  /// For acquisition functions, at each of n arguments: log(phi(u) + u Phi(u)) and log Phi(z).
   void (*log_h)(Index n, const double* u, double* result);
   void (*log_normal_cdf)(Index n, const double* z, double* result);
 };
 
-/// The one that this process computes with (core/processor.h, chosen_vector_unit).
+/// Returns the unit that this process computes with (core/processor.h, chosen_vector_unit).
 const VectorUnit& vector_unit();
-/// All that this processor has, the plain one first, whichever is chosen.
+/// Returns all units that this processor supports, the plain one first, regardless of which one is chosen.
 std::vector<const VectorUnit*> available_vector_units();
 
 }  // namespace krigtune::surrogate

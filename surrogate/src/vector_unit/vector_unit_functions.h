@@ -1,7 +1,7 @@
 #pragma once
-// The functions of one VectorUnit: what their files define once for every kind of vector unit, each time under another
-// namespace and with Eigen under another name (CMakeLists.txt). An inline function of Eigen's that was compiled for
-// AVX-512 must not be what the linker keeps for the whole program.
+// The functions of one VectorUnit. Their source files are compiled once for every kind of vector unit, each time in
+// another namespace and with another name for Eigen (CMakeLists.txt). Otherwise the linker could keep an inline
+// function of Eigen that was compiled for AVX-512 for the whole program.
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune::surrogate::KRIGTUNE_VECTOR_UNIT {

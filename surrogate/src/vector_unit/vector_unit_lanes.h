@@ -1,6 +1,6 @@
 #pragma once
-// Numbers taken several at a time by the elementwise functions of a VectorUnit. The last, incomplete group is filled up
-// with zeros: what becomes of a number does not depend on its place.
+// Groups of numbers for the elementwise functions of a VectorUnit. The last, incomplete group is padded with zeros, so
+// that the result for a number does not depend on its position.
 #include <Eigen/Core>
 #include <algorithm>
 

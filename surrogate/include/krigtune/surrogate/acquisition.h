@@ -8,64 +8,65 @@
 
 namespace krigtune::surrogate {
 
-/// log(phi(u) + u Phi(u)) without cancellation or underflow down to u = -1e100 (Ament et al. 2023, "Unexpected
-/// improvements to expected improvement").
+/// Returns log h(u) = log(phi(u) + u Phi(u)) without cancellation or underflow down to u = -1e100 (Ament et al. 2023,
+/// "Unexpected improvements to expected improvement").
 double log_h(double u);
-/// d log_h / du = Phi(u) / h(u).
+/// Returns d log_h / du = Phi(u) / h(u).
 double log_h_derivative(double u);
 double log_normal_cdf(double z);
 
-/// An acquisition's value at one Gaussian and its derivatives by the Gaussian's moments.
+/// The value of an acquisition function at one Gaussian, and its derivatives with respect to mean and variance.
 struct AcquisitionValue {
   double value = 0.0;
   double by_mean = 0.0;
   double by_variance = 0.0;
 };
 
-/// What a Gaussian posterior at a point is worth, larger is better; those that multiply (improvement, probability, one
-/// over cost) as logarithms, so that a product of several is a sum. Knows nothing of the model behind the posterior.
+/// Rates the Gaussian posterior at a point; larger is better. Acquisitions that are meant to be multiplied
+/// (improvement, probability, one over cost) return logarithms, so that a product is a sum. An acquisition knows
+/// nothing about the model behind the posterior.
 class Acquisition {
  public:
   virtual ~Acquisition() = default;
   virtual AcquisitionValue at(double mean, double variance) const = 0;
-  /// value at every prediction.
+  /// Returns the value at every prediction.
   virtual Eigen::VectorXd values(const Prediction& prediction) const = 0;
 };
 
-/// log EI over `best`, for maximisation; finite where the variance is 0. For noisy values `best` is the largest
-/// posterior mean at the measured points (incumbent_mean), not the luckiest value; variances are of the noise-free
-/// function.
+/// Log of the expected improvement over `best`, for maximisation; finite even if the variance is 0. For noisy values
+/// pass the largest posterior mean at the measured points (incumbent_mean) as `best`, not the luckiest value. Variances
+/// are those of the noise-free function.
 std::unique_ptr<Acquisition> make_log_expected_improvement(double best);
 double incumbent_mean(const Model& model, const Points& measured);
-/// mean + sqrt(beta) stddev (Srinivas et al. 2010): an optimist's search. Minimisation: of the negated function. A
-/// plain value, no logarithm: not for sums with the others.
+/// mean + sqrt(beta) stddev (Srinivas et al. 2010): an optimistic search. To minimise, model the negated function. This
+/// is a plain value and not a logarithm, so do not add it to the others.
 std::unique_ptr<Acquisition> make_upper_confidence_bound(double beta);
-/// mean - sqrt(beta) stddev, larger is better: a point to recommend, good for sure. Plain likewise.
+/// mean - sqrt(beta) stddev, larger is better: finds a point that is good with high confidence. Also a plain value.
 std::unique_ptr<Acquisition> make_lower_confidence_bound(double beta);
-/// log P(f >= bound), log P(f <= bound): feasibility by a measured constraint.
+/// log P(f >= bound) and log P(f <= bound): the probability that a measured constraint is satisfied.
 std::unique_ptr<Acquisition> make_log_probability_above(double bound);
 std::unique_ptr<Acquisition> make_log_probability_below(double bound);
 /// -log E[exp f] = -(mean + variance / 2): divides by a cost whose logarithm is modelled.
 std::unique_ptr<Acquisition> make_per_unit_cost();
 
-/// One model's word on a point.
+/// One model and the acquisition that rates its posterior.
 struct ScoreTerm {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const Acquisition> acquisition;
   double weight = 1.0;
 };
 
-/// Anything to be maximised over points.
+/// A function of points that can be maximised.
 class ScoreFunction {
  public:
   virtual ~ScoreFunction() = default;
   virtual Eigen::VectorXd values(const Points& points) const = 0;
-  /// Value at one point; writes the derivatives by its ordered columns.
+  /// Returns the value at one point and writes the derivatives with respect to its ordered columns.
   virtual double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const = 0;
 };
 
-/// Sum of weighted terms: expected improvement times probabilities of feasibility per unit cost, as logarithms; and of
-/// `others`, such as expected improvement over fantasies.
+/// The sum of weighted terms and of `others`, such as the expected improvement over fantasies. With logarithms this is
+/// expected improvement times the probabilities of feasibility per unit cost.
 class Score final : public ScoreFunction {
  public:
   explicit Score(std::vector<ScoreTerm> terms, std::vector<std::shared_ptr<const ScoreFunction>> others = {});
@@ -77,21 +78,22 @@ class Score final : public ScoreFunction {
   std::vector<std::shared_ptr<const ScoreFunction>> others_;
 };
 
-/// A measured quantity that must not be above its bound.
+/// A measured quantity that must not exceed its bound.
 struct Constraint {
   std::shared_ptr<const Model> model;
   double bound = 0.0;
 };
 
-/// The terms of log EI over the best feasible value, plus the log probability that every constraint holds (Gardner et
-/// al. 2014, "Bayesian optimization with inequality constraints"), less the log cost where a model of it is given.
-/// While nothing feasible is known the improvement is left out: something feasible is looked for first.
+/// Returns the terms of log EI over the best feasible value plus the log probability that every constraint is satisfied
+/// (Gardner et al. 2014, "Bayesian optimization with inequality constraints"), minus the log cost if `log_cost` is
+/// given. While no feasible value is known, the improvement is left out, so that the search first looks for a feasible
+/// point.
 std::vector<ScoreTerm> constrained_improvement(std::shared_ptr<const Model> objective,
                                                std::optional<double> best_feasible,
                                                const std::vector<Constraint>& constraints,
                                                std::shared_ptr<const Model> log_cost = nullptr);
 
-/// log EI over `best` at every prediction: the one that is asked for most.
+/// Returns log EI over `best` at every prediction: a shortcut for the most common acquisition.
 Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best);
 
 }  // namespace krigtune::surrogate

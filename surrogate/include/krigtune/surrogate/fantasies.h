@@ -7,10 +7,10 @@
 
 namespace krigtune::surrogate {
 
-/// log of the expected improvement averaged over `count` joint draws of what the pending points will measure
-/// (fantasies: Snoek, Larochelle & Adams 2012, section 3.2), quasi-random by `rng`. `process` observes and believes
-/// nothing yet of `pending`; each draw's incumbent is the larger of `best` and its posterior means at the pending
-/// points.
+/// Returns the log of the expected improvement, averaged over `count` joint draws of the values that the pending points
+/// may yield (fantasies: Snoek, Larochelle & Adams 2012, section 3.2). The draws are quasi-random, from `rng`.
+/// `process` must neither have observed `pending` nor believe it. The incumbent of each draw is the larger of `best`
+/// and the draw's posterior means at the pending points.
 std::shared_ptr<const ScoreFunction> make_fantasy_improvement(const GaussianProcess& process, const Points& pending,
                                                               double best, int count, Rng& rng);
 

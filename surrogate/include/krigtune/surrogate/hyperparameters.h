@@ -12,29 +12,31 @@
 
 namespace krigtune::surrogate {
 
-/// log theta ~ Normal(log_median, log_stddev^2): a log-normal prior of a positive hyperparameter. Its density is taken
-/// with respect to log theta (no factor 1 / theta), so that its mode is the median and does not depend on whether one
-/// thinks of a stddev or of a variance.
+/// A log-normal prior of a positive hyperparameter: log theta ~ Normal(log_median, log_stddev^2). Its density is taken
+/// with respect to log theta (no factor 1 / theta), so that the mode is the median, whether the parameter is written as
+/// a stddev or as a variance.
 struct LogNormalPrior {
   double log_median = 0.0;
   double log_stddev = 1.0;
 };
 
-/// The prior of Hvarfner, Hellsten & Nardi 2024 ("Vanilla Bayesian optimization performs great in high dimensions"),
-/// LogNormal(sqrt 2 + log(d) / 2, sqrt 3) of a lengthscale, moved to have its mode where that density of l has it.
+/// The lengthscale prior of Hvarfner, Hellsten & Nardi 2024 ("Vanilla Bayesian optimization performs great in high
+/// dimensions"), LogNormal(sqrt 2 + log(d) / 2, sqrt 3), moved so that its mode is where their density of l has its
+/// mode.
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
 
 struct HyperparameterPriors {
-  LogNormalPrior lengthscale{-0.7, 0.6};   ///< of the unit cube; log 0.5 = -0.7
-  LogNormalPrior signal_stddev{0.0, 0.7};  ///< of standardised outputs
-  LogNormalPrior noise_stddev{-3.5, 1.0};  ///< likewise; log 0.03 = -3.5
+  LogNormalPrior lengthscale{-0.7, 0.6};   ///< in the unit cube; log 0.5 = -0.7
+  LogNormalPrior signal_stddev{0.0, 0.7};  ///< for standardised outputs
+  LogNormalPrior noise_stddev{-3.5, 1.0};  ///< for standardised outputs; log 0.03 = -3.5
   double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres
   void validate() const;
 };
 
-/// A kernel's part of theta with all lengthscales, and all signals' stddevs, alike; loadings at their centres.
+/// Returns a kernel's part of theta with the same value for all lengthscales and the same for all signal stddevs;
+/// loadings are at their centres.
 Eigen::VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev);
-/// Likewise the whole theta of a process with that kernel, over points like these.
+/// Returns the whole theta of a process with that kernel in the same way, for points with the columns of `points`.
 Eigen::VectorXd uniform_theta(const Kernel& kernel, const Points& points, double lengthscale, double signal_stddev,
                               double noise_stddev);
 
@@ -45,10 +47,10 @@ struct FitReport {
   std::string message = "not run";
   int evaluations = 0;
   double log_posterior = 0.0;
-  double jitter = 0.0;  ///< added to the diagonal beyond the noise
+  double jitter = 0.0;  ///< added to the diagonal in addition to the noise
 };
 
-/// The parts of a Gaussian process whose theta is to be learned.
+/// The parts of a Gaussian process whose theta is learned.
 struct GpStructure {
   std::shared_ptr<const Kernel> kernel;
   Mean mean = Mean::constant();
@@ -60,17 +62,17 @@ struct FittedHyperparameters {
   FitReport report;
 };
 
-/// Maximum a posteriori from several starts: the prior's mode, `start` if there is one, and `random_starts` draws from
-/// the prior. Observations should be standardised, as the priors are.
+/// Finds the maximum a posteriori from several starts: the prior's mode, `start` if given, and `random_starts` draws
+/// from the prior. Standardise the observations first, because the priors assume it.
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                           int random_starts, Rng& rng,
                                           const std::optional<Eigen::VectorXd>& start = std::nullopt);
-/// From `start` alone: one search instead of several, for an optimum that a few observations more have hardly moved.
+/// Searches from `start` only: cheaper, and enough when a few new observations have hardly moved the optimum.
 FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                             const Eigen::VectorXd& start);
 
-/// `count` draws from the posterior of theta by slice sampling from `start` (Neal 2003; for Gaussian processes Murray &
-/// Adams 2010).
+/// Returns `count` draws from the posterior of theta, by slice sampling from `start` (Neal 2003; for Gaussian processes
+/// Murray & Adams 2010).
 std::vector<Eigen::VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
                                                     const Eigen::VectorXd& start, int count, Rng& rng);
 

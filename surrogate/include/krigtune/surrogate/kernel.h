@@ -7,62 +7,69 @@
 
 namespace krigtune::surrogate {
 
-/// What a number of a kernel's theta is; its prior and its bounds follow from that (hyperparameters.h).
+/// The role of one number of a kernel's theta; its prior and its bounds follow from the role (hyperparameters.h).
 struct Hyperparameter {
   enum class Role {
-    kLengthscale,     ///< log l, of the unit cube or of a category
+    kLengthscale,     ///< log l, in the unit cube or of a category
     kSignalVariance,  ///< log s^2
     kLoading,         ///< an entry of a free Gram matrix's factor: any real number
   };
   Role role;
-  double centre = 0.0;  ///< of a loading's prior
+  double centre = 0.0;  ///< centre of a loading's prior
 };
 
-/// A covariance function k(x, y; theta). Stateless; theta is always passed, positive numbers as natural logarithms.
+/// A covariance function k(x, y; theta). Kernels hold no state: theta is always passed, and its positive numbers are
+/// natural logarithms.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// One for every entry of theta, in its order, for points with so many columns.
+  /// Returns one entry for every number of theta, in order, for points with these numbers of columns.
   virtual std::vector<Hyperparameter> hyperparameters(Eigen::Index ordered_dims, Eigen::Index category_dims) const = 0;
-  /// x.size() by y.size(). Exactly symmetric (and cheaper) if x and y are one object.
+  /// Returns the covariances, x.size() by y.size(). The matrix is exactly symmetric (and cheaper) if x and y are the
+  /// same object.
   virtual Eigen::MatrixXd gram(const Points& x, const Points& y, const Eigen::VectorXd& theta) const = 0;
-  /// k(x_i, x_i).
+  /// Returns k(x_i, x_i) for every i.
   virtual Eigen::VectorXd diagonal(const Points& x, const Eigen::VectorXd& theta) const = 0;
-  /// For every parameter p: sum_ij weights(i, j) * d k(x_i, x_j) / d theta_p; weights n x n.
+  /// Returns, for every parameter p, sum_ij weights(i, j) * d k(x_i, x_j) / d theta_p; weights is n x n.
   virtual Eigen::VectorXd weighted_gradient(const Points& x, const Eigen::VectorXd& theta,
                                             const Eigen::MatrixXd& weights) const = 0;
-  /// For every ordered column i: sum_j weights(j) * d k(z, x_j) / d z_i at the one point z; zero where it has a kink.
+  /// Returns, for every ordered column i, sum_j weights(j) * d k(z, x_j) / d z_i at the single point z. The derivative
+  /// is 0 where k has a kink.
   virtual Eigen::VectorXd input_gradient(const Points& z, const Points& x, const Eigen::VectorXd& theta,
                                          const Eigen::VectorXd& weights) const = 0;
 };
 
 enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kFreeGram, kMainEffects, kSum, kProduct };
 
-/// Which columns a kernel looks at: all of a Points object's, or those named here, counted from 0. A part of a sum or
-/// product counts among the columns that the whole looks at.
+/// The columns that a kernel looks at: all columns of a Points object, or those named here, counted from 0. In a part
+/// of a sum or product they are counted among the columns of the whole.
 struct Columns {
-  bool all = true;  ///< else those named
+  bool all = true;  ///< if false, only the columns named below
   std::vector<Eigen::Index> ordered;
   std::vector<Eigen::Index> categories;
 };
 
-/// How a kernel is made. The stationary three: one lengthscale per column over the joint distance of ordered columns
-/// and categories (Hamming), and s^2. kLinear: s^2 sum_i (x_i - 1/2)(y_i - 1/2) / l_i^2 of the ordered columns.
-/// kFreeGram: the covariance of the levels of one column as a free positive definite matrix, for a few-valued factor: a
-/// category column with `levels` indices, or an ordered one whose values are k / (levels - 1); other values are
-/// refused (UserError). kMainEffects: for mixed spaces, a Matern 5/2 of the ordered columns, plus one of each category
-/// alone, plus one of all columns; without categories kMatern52. kSum, kProduct: of two `parts` or more, theta one
-/// after the other; each part keeps its s^2.
+/// How to make a kernel:
+/// - The three stationary kinds have one lengthscale per column, a joint distance over ordered columns and categories
+/// (Hamming), and a variance s^2.
+/// - kLinear is s^2 sum_i (x_i - 1/2)(y_i - 1/2) / l_i^2 over the ordered columns.
+/// - kFreeGram is a free positive definite covariance matrix of the levels of one column, for a factor with few values.
+/// The column is a category with `levels` indices, or an ordered column with values k / (levels - 1); other values are
+/// refused (UserError).
+/// - kMainEffects is for mixed spaces: a Matern 5/2 of the ordered columns, plus one of each category alone, plus one
+/// of all columns. Without categories it is kMatern52.
+/// - kSum and kProduct combine two or more `parts`. Their theta is the concatenation of the parts', and each part keeps
+/// its own s^2.
 struct KernelSpec {
   KernelKind kind = KernelKind::kMatern52;
   Columns columns;
-  int levels = 0;                 ///< kFreeGram, at least 2; else 0
-  std::vector<KernelSpec> parts;  ///< kSum, kProduct; else empty
+  int levels = 0;                 ///< kFreeGram: at least 2; otherwise 0
+  std::vector<KernelSpec> parts;  ///< kSum and kProduct; otherwise empty
 };
 
-/// UserError if the spec makes no sense; what only shows with the points (a column they lack) is refused by
-/// hyperparameters().
+/// Makes a kernel. Throws UserError if the spec is inconsistent; errors that only the points reveal (a column that they
+/// lack) are thrown by hyperparameters().
 std::shared_ptr<const Kernel> make_kernel(const KernelSpec& spec);
-std::shared_ptr<const Kernel> make_kernel(KernelKind kind);  ///< one that needs no more than its kind
+std::shared_ptr<const Kernel> make_kernel(KernelKind kind);  ///< for kinds that need no further settings
 
 }  // namespace krigtune::surrogate

@@ -7,45 +7,49 @@
 
 namespace krigtune::surrogate {
 
-/// An ordered column: every number in [0, 1], or the given ones.
+/// An ordered column: every number in [0, 1], or the given values only.
 struct OrderedDimension {
-  std::vector<double> values;  ///< increasing, in [0, 1]; empty: continuous
+  std::vector<double> values;  ///< increasing, in [0, 1]; empty if continuous
 };
 
-/// A space too large to list: the product of its columns, less what is not allowed.
+/// A space too large to list: the product of its columns, without the points that are not allowed.
 struct MixedSpace {
   std::vector<OrderedDimension> ordered;
-  std::vector<int> categories;                                          ///< number of indices of each category column
-  std::function<bool(const Points& points, Eigen::Index row)> allowed;  ///< empty: all; asked before features are there
-  std::function<void(Points& points)> add_features;                     ///< fills points.features; empty: none
+  std::vector<int> categories;  ///< number of indices of each category column
+  /// empty: all are allowed; called before features are added
+  std::function<bool(const Points& points, Eigen::Index row)> allowed;
+  /// fills points.features; empty: there are no features
+  std::function<void(Points& points)> add_features;
 
-  void validate() const;  ///< else UserError
-  /// Quasi-random (Halton 1960, scrambled by `rng`), with features; allowed ones only, so there may be fewer than
-  /// `count`.
+  void validate() const;  ///< throws UserError if invalid
+  /// Returns quasi-random points (Halton 1960, scrambled by `rng`) with their features. Points that are not allowed are
+  /// left out, so there may be fewer than `count`.
   Points sample(Eigen::Index count, Rng& rng) const;
 };
 
 struct MaximizeOptions {
-  int samples = 1024;     ///< quasi-random points scored at first; a space of no more points is listed instead
-  int starts = 8;         ///< the best of them and of those around the hints, climbed from
-  int rounds = 50;        ///< at most, of one climb
-  int evaluations = 100;  ///< at most, of one gradient ascent; ten times as many points where it goes without gradients
+  int samples = 1024;     ///< quasi-random points scored first; a space with no more points than this is listed instead
+  int starts = 8;         ///< number of climbs, from the best of these points and of those around the hints
+  int rounds = 50;        ///< limit for one climb
+  int evaluations = 100;  ///< limit for one gradient ascent; without gradients, ten times as many points
   void validate() const;
 };
 
 struct Maximum {
-  Points point;  ///< one; none if nothing is allowed
+  Points point;  ///< one point; none if nothing is allowed
   double score = 0.0;
 };
 
-/// Best point of `score` over the space: quasi-random points, `hints` (the incumbent, say) and points around them, then
-/// from the best rounds of ascent on the continuous columns and moves to neighbours on the others. Ascent is by
-/// gradients, but for two cases where it draws points around the best one: with features, which gradients hold fixed,
-/// and where it runs into what is not allowed. Deterministic for an Rng. Scores may be -inf; NaN counts as that.
+/// Returns the best point found for `score` over the space. The search scores quasi-random points, the `hints` (for
+/// example the incumbent) and points around them. From the best of these it alternates ascent on the continuous columns
+/// with moves to neighbours on the others. The ascent uses gradients except in two cases, in which it draws points
+/// around the best one: if there are features, because gradients hold those fixed, and if it runs into points that are
+/// not allowed. The result is deterministic for a given Rng. Scores may be -inf; NaN counts as -inf.
 Maximum maximize(const ScoreFunction& score, const MixedSpace& space, const Points& hints, Rng& rng,
                  const MaximizeOptions& options = {});
 
-/// Row of the largest score among those allowed (empty: all), the first of equals; -1 if there is none. A NaN is none.
+/// Returns the row of the largest score among those allowed (empty: all), the first of equal ones; -1 if there is none.
+/// NaN scores are skipped.
 Eigen::Index best_candidate(const Eigen::VectorXd& scores, const std::vector<bool>& allowed = {});
 
 }  // namespace krigtune::surrogate

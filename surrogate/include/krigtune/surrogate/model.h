@@ -5,13 +5,13 @@
 
 namespace krigtune::surrogate {
 
-/// A Gaussian posterior of the noise-free function at each of m points.
+/// Gaussian posteriors of the noise-free function at m points.
 struct Prediction {
   Eigen::VectorXd mean;
   Eigen::VectorXd variance;
 };
 
-/// The same at one point, with the derivatives by its ordered columns (d), features held fixed.
+/// The posterior at one point, with its derivatives with respect to the d ordered columns; features are held fixed.
 struct PredictionGradient {
   double mean = 0.0;
   double variance = 0.0;
@@ -19,7 +19,7 @@ struct PredictionGradient {
   Eigen::VectorXd variance_gradient;
 };
 
-/// What acquisition functions are made of: anything that says how an unknown function is distributed at a point.
+/// Anything that gives the distribution of an unknown function at a point. Acquisition functions need nothing else.
 class Model {
  public:
   virtual ~Model() = default;

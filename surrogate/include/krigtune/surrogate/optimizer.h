@@ -8,48 +8,50 @@
 
 namespace krigtune::surrogate {
 
-/// What became of a point.
+/// The result of evaluating one point.
 struct Evaluation {
-  Points point;                 ///< one
-  std::optional<double> value;  ///< larger is better; none: it failed
-  Eigen::VectorXd constraints;  ///< measured, feasible where all are <= 0; empty if there are none or it failed
+  Points point;                 ///< a single point
+  std::optional<double> value;  ///< larger is better; empty if the evaluation failed
+  /// measured; feasible if all are <= 0; empty if there are none or the evaluation failed
+  Eigen::VectorXd constraints;
 };
 
-/// A model for functions of which nothing is known, exact or noisy, of light or heavy tails.
+/// Options of a model for functions about which nothing is known: exact or noisy, with light or heavy tails.
 SurrogateOptions surrogate_for_unknown_functions();
 
 struct OptimizerOptions {
   enum class Failures {
-    kProbability,  ///< probability of success times improvement: the best median where failures are a region
+    kProbability,  ///< probability of success times improvement: the best median if the failures form a region
     kImpute,       ///< failures count as the worst value seen: for failures without a pattern
   };
-  /// Of the values. The constraints have its kernel and priors, a constant mean and no transform.
+  /// Model of the values. The constraints use the same kernel and priors, a constant mean and no transform.
   SurrogateOptions surrogate = surrogate_for_unknown_functions();
-  int initial_points = 0;  ///< quasi-random, before the first model; 0: one more than there are columns
+  int initial_points = 0;  ///< number of quasi-random points before the first model; 0: number of columns + 1
   Failures failures = Failures::kProbability;
   MaximizeOptions maximize;
   std::uint64_t seed = 1;
   void validate() const;
 };
 
-/// Bayesian optimisation of an expensive function over a mixed space, by ask and tell, for maximisation. Points asked
-/// and not yet told are pending and conditioned on. What is asked depends on the options, the points pending and what
-/// was told, in its order, and on nothing else.
+/// Bayesian optimisation (maximisation) of an expensive function over a mixed space, by ask and tell. Points that were
+/// asked and not yet told are pending; the model is conditioned on them. The next point depends only on the options,
+/// the pending points and the evaluations told, in their order.
 class Optimizer {
  public:
-  /// UserError if the space or the options make no sense.
+  /// Throws UserError if the space or the options are invalid.
   explicit Optimizer(MixedSpace space, OptimizerOptions options = {});
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) noexcept;
 
-  /// A point that was neither asked nor told before; nothing if there is none left (or, in a space too large to list,
-  /// none found that is allowed).
+  /// Returns a point that was neither asked nor told before. Returns nothing if no such point remains or, in a space
+  /// too large to list, if no allowed one was found.
   std::optional<Points> ask();
-  /// Any point of the space, asked or not, may be told, more than once too. UserError if it is not one point of the
-  /// space, if a number is not finite, or if there are not as many constraints as before.
+  /// Records an evaluation of any point of the space, asked or not; the same point may be told several times. Throws
+  /// UserError if the point is not a single point of the space, a number is not finite, or the number of constraints
+  /// differs from before.
   void tell(const Evaluation& evaluation);
-  /// The feasible evaluation of the largest value told so far.
+  /// Returns the feasible evaluation with the largest value told so far.
   std::optional<Evaluation> best() const;
 
  private:

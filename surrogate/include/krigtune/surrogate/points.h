@@ -4,8 +4,8 @@
 
 namespace krigtune::surrogate {
 
-/// n points of a mixed space: ordered columns (n x d, meant to lie in [0, 1]) and category indices (n x c). `features`
-/// (n x q) are numbers known of each point for the mean function to use; kernels do not see them.
+/// n points of a mixed space: ordered columns (n x d, normally in [0, 1]) and category indices (n x c). `features` (n x
+/// q) are known numbers of each point that the mean function uses; kernels do not see them.
 struct Points {
   Eigen::MatrixXd ordered;
   Eigen::MatrixXi categories;
@@ -14,9 +14,9 @@ struct Points {
   Eigen::Index size() const { return ordered.rows(); }
   static Points zero(Eigen::Index count, Eigen::Index ordered_dims, Eigen::Index category_dims,
                      Eigen::Index features = 0);
-  void append(const Points& more);  ///< same dimensions; an empty object takes them over
+  void append(const Points& more);  ///< dimensions must agree; an empty object takes over those of `more`
   Points slice(Eigen::Index first, Eigen::Index count) const;
-  Points rows(const std::vector<Eigen::Index>& indices) const;  ///< in that order, repetitions too
+  Points rows(const std::vector<Eigen::Index>& indices) const;  ///< rows in the order of `indices`, which may repeat
 };
 
 /// Values of an unknown function measured at points.
@@ -24,10 +24,10 @@ struct Observations {
   Points points;
   Eigen::VectorXd values;  ///< n
   Eigen::VectorXd
-      variance;  ///< n: what is known of each value's noise beforehand, values squared, >= 0; empty: nothing
+      variance;  ///< n: known noise variance of each value, >= 0, in the value's unit squared; empty: unknown
 
   Eigen::Index size() const { return points.size(); }
-  /// n >= 1, sizes that agree, everything finite, variances >= 0; else UserError.
+  /// Throws UserError unless n >= 1, the sizes agree, everything is finite and the variances are >= 0.
   void validate() const;
   void append(const Observations& more);
 };

@@ -11,16 +11,17 @@
 
 namespace krigtune::surrogate {
 
-/// Points where the function is only known to lie on one side: where memory ran out, say. The likelihood of "noisy
-/// value >= bound" is Phi((f - bound) / noise stddev), of "<= bound" Phi((bound - f) / noise stddev).
+/// Points where the function is only known to lie on one side of a bound, for example because memory ran out. The
+/// likelihood of "noisy value >= bound" is Phi((f - bound) / noise stddev), that of "<= bound" is Phi((bound - f) /
+/// noise stddev).
 struct Bounds {
   Points points;
   Eigen::VectorXd bounds;
-  Eigen::VectorXd sign{};  ///< 1: at least the bound, -1: at most; empty: at least, all of them
+  Eigen::VectorXd sign{};  ///< 1: at least the bound, -1: at most; empty: at least, for all points
 };
 
-/// What an approximation by expectation propagation (Minka 2001; Rasmussen & Williams 2006, algorithm 3.5) puts in the
-/// place of the bounds: Gaussian observations.
+/// The Gaussian observations by which expectation propagation replaces the bounds (Minka 2001; Rasmussen & Williams
+/// 2006, algorithm 3.5).
 struct CensoredFit {
   GaussianProcess process;   ///< conditioned on the observations and the substitutes
   Observations substitutes;  ///< one for each bound
@@ -29,24 +30,26 @@ struct CensoredFit {
   double log_evidence = 0.0;  ///< log p(observations, bounds | theta)
 };
 
-/// Conditions on values and on bounds, with given theta (as GaussianProcess). Either may be empty, not both.
+/// Conditions a process on values and on bounds for a given theta (see GaussianProcess). Either may be empty, but not
+/// both.
 CensoredFit condition_on_bounds(std::shared_ptr<const Kernel> kernel, const Mean& mean,
                                 const Observations& observations, const Bounds& bounds, const Eigen::VectorXd& theta);
 
-/// Phi^-1, 0 < probability < 1.
+/// Returns Phi^-1(probability); 0 < probability < 1.
 double probit(double probability);
 
-/// All in probit units: a latent value of 1 is a success in 84 % of the cases, 1.65 in 95 %. One of them is about 1.7
-/// logits.
+/// Prior of a SuccessModel, in probit units: a latent value of 1 means success in 84 % of the cases, 1.65 in 95 %. One
+/// probit unit is about 1.7 logits.
 struct SuccessOptions {
   double signal_stddev = 1.2;
   double lengthscale = 0.5;
-  double offset_stddev = 0.6;  ///< of a common offset on the mean
+  double offset_stddev = 0.6;  ///< of a common offset of the mean
   double slope_stddev = 0.0;   ///< of a linear trend across each ordered column, from 0 to 1
-  /// Of the coefficients of further features, Normal(0, stddev^2) each: errors that points share by a known amount.
+  /// Stddevs of the coefficients of further features, Normal(0, stddev^2) each: errors of a known size that points
+  /// share.
   std::vector<double> shift_stddevs;
-  /// Column of the features that holds a point's prior mean, for predict(), the further features behind it; none: 0
-  /// everywhere.
+  /// The feature column that holds a point's prior mean for predict(); the further features follow it. Empty: the prior
+  /// mean is 0 everywhere.
   std::optional<Eigen::Index> mean_feature;
   void validate() const;
 };
@@ -59,15 +62,16 @@ struct SuccessFit {
 };
 
 /// Probability that a trial succeeds, P(success | f) = Phi(f): Gaussian-process classification by expectation
-/// propagation, hyperparameters fixed (Rasmussen & Williams 2006, section 3.6). As a Model it predicts the latent f.
+/// propagation with fixed hyperparameters (Rasmussen & Williams 2006, section 3.6). As a Model it predicts the latent
+/// f.
 class SuccessModel final : public Model {
  public:
   explicit SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions options = {});
 
-  /// `prior`, n x (1 + shifts): the latent's prior mean at each point, then the further features; `succeeded`: one
-  /// outcome a point; n >= 0. O(n^3).
+  /// Fits n >= 0 outcomes in O(n^3). `prior`, n x (1 + shifts), has the latent's prior mean at each point and then the
+  /// further features; `succeeded` has one outcome for each point.
   SuccessFit fit(const Points& points, const Eigen::MatrixXd& prior, const std::vector<bool>& succeeded);
-  /// After fit; so are the others.
+  /// Returns the probability of success at each point. This and the predictions require an earlier fit().
   Eigen::VectorXd probability(const Points& points, const Eigen::MatrixXd& prior) const;
 
   Prediction predict(const Points& points) const override;
@@ -80,10 +84,10 @@ class SuccessModel final : public Model {
 
   std::shared_ptr<const Kernel> kernel_;
   SuccessOptions options_;
-  GaussianProcess latent_;  ///< its points' features are the prior mean and what goes with the shifts
+  GaussianProcess latent_;  ///< the features of its points are the prior mean and the further features
 };
 
-/// log P(success) = log Phi(mean / sqrt(1 + variance)) of a SuccessModel's prediction.
+/// log P(success) = log Phi(mean / sqrt(1 + variance)) for a SuccessModel's prediction.
 std::unique_ptr<Acquisition> make_log_success_probability();
 
 }  // namespace krigtune::surrogate
