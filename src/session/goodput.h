@@ -7,25 +7,26 @@
 
 namespace krigtune::session {
 
-/// Progress that a sample makes in a batch of so many sequences, relative to one of the base batch: 1 there.
+/// Returns the progress per sample with a batch of `batch` sequences, relative to the base batch, where it is 1.
 double statistical_efficiency(const GradientNoise& noise, double batch);
 
-/// The mean of the gradient's squared norm, measured with batches of so many sequences.
+/// Mean squared norm of the gradient, measured with batches of `batch` sequences.
 struct GradientNorm {
   double batch = 0.0;
   double squared_norm = 0.0;
 };
-/// The gradient noise scale, in sequences, by two batch sizes. Empty where they say nothing: equal batches, or norms
-/// that no noise makes (the larger batch must have the smaller one, but not in proportion).
+/// Estimates the gradient noise scale, in sequences, from two batch sizes. Empty if the measurements do not determine
+/// it: equal batches, or norms that no noise can explain (the larger batch must have the smaller norm, but less than in
+/// proportion).
 std::optional<double> gradient_noise_scale(const GradientNorm& one, const GradientNorm& other);
 
-/// Sequences of one optimizer step. Needs a workload; knows any program's configuration by the parameters' names.
+/// Returns the sequences of one optimizer step. Requires a workload; works for any program, by the parameters' names.
 std::int64_t global_batch(const Session& session, const space::Configuration& configuration);
 
-/// What a runner reported, with the objective's value added where it is worked out from the throughput (goodput); else
-/// as it is.
+/// Returns the outcome with the objective's value added if it is computed from the throughput (goodput); otherwise
+/// unchanged.
 trial::Outcome with_goodput(const Session& session, const space::Configuration& configuration, trial::Outcome outcome);
-/// The same of a runner; `session` must outlive it.
+/// Wraps a runner so that its outcomes have this value; `session` must outlive it.
 std::unique_ptr<trial::Runner> with_goodput(const Session& session, std::unique_ptr<trial::Runner> runner);
 
 }  // namespace krigtune::session

@@ -7,25 +7,28 @@
 
 namespace krigtune::session {
 
-/// What memory configurations need, before anything runs: to the byte with krigtune-bench, with a probability for other
-/// programs, unknown where the session does not say how much there is. Safe from several threads.
+/// Predicts whether configurations fit into memory, before any trial runs: to the byte with krigtune-bench, with a
+/// probability for other programs, and not at all if the session does not say how much memory there is. Safe from
+/// several threads.
 class MemoryFilter {
  public:
   explicit MemoryFilter(const Session& session);  ///< copies what it needs
   ~MemoryFilter();
 
-  /// False where memory is not modelled: `check` is always empty.
+  /// Returns false if memory is not modelled; `check` is then always empty.
   bool knows_memory() const;
-  /// Whether a verdict is certain: what runs is what was planned.
+  /// Returns whether a verdict is certain, because the program runs exactly the plan.
   bool is_exact() const;
-  /// In microseconds where a closed form decides, else in the milliseconds of a plan; what it says is needed may be a
-  /// few per cent off. Empty as well for single configurations that are not modelled (offload to NVMe).
+  /// Returns the verdict, in microseconds if a closed form decides and otherwise in the milliseconds of a plan. The
+  /// predicted need may be wrong by a few per cent. Also empty for single configurations that are not modelled (offload
+  /// to NVMe).
   std::optional<plan::MemoryVerdict> check(const space::Configuration& configuration) const;
-  /// With krigtune-bench to the byte, always by a plan, each once; else as `check`.
+  /// With krigtune-bench, returns a verdict that is exact to the byte, from a plan that is made only once per
+  /// configuration; otherwise the result of `check`.
   std::optional<plan::MemoryVerdict> planned(const space::Configuration& configuration) const;
-  /// Term by term.
+  /// Returns the predicted memory, term by term.
   std::optional<cost::MemoryEstimate> estimate(const space::Configuration& configuration) const;
-  /// False only where it cannot fit.
+  /// Returns false only if the configuration cannot fit.
   bool may_fit(const space::Configuration& configuration) const;
 
  private:
@@ -33,7 +36,7 @@ class MemoryFilter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What the models know of a configuration: parameters of the user's own are left out.
+/// Returns the part of a configuration that the models know: without the user's own parameters.
 space::Configuration modelled_part(const space::Configuration& configuration);
 
 }  // namespace krigtune::session

@@ -3,12 +3,13 @@
 #include "core/json.h"
 #include "session/session.h"
 
-// The blocks of a session that belong to the tuner itself.
+// The blocks of a session that belong to the tuner.
 namespace krigtune::session {
 
 Objective read_objective(const Json* block, const std::string& source, const std::string& pointer,
                          const trial::RunnerTraits& runner);
-/// What goodput takes from the rest of the session, which is read: the batch, and the base batch of its baseline.
+/// Fills in what goodput needs from the rest of the session, which must have been read: the batch, and the base batch
+/// from the baseline.
 void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
 GridOptions read_grid(const Json* block, const std::string& source, const std::string& pointer);
@@ -16,38 +17,38 @@ StagewiseOptions read_stagewise(const Json* block, const std::string& source, co
 Json to_json(const Budget& budget);
 Json to_json(const GridOptions& options);
 Json to_json(const StagewiseOptions& options);
-/// The blocks as JSON Schemas.
+/// Returns the JSON Schemas of the blocks.
 Json objective_schema();
 Json budget_schema();
 Json grid_schema();
 Json stagewise_schema();
 
-/// Sets session.space from the keys "space" and "constraints" of `root`, once workload and cluster are set.
+/// Sets session.space from the keys "space" and "constraints" of `root`. Workload and cluster must be set.
 void read_space(Session& session, JsonObject& root);
-/// Throws UserError with what excludes how much.
+/// Throws UserError if the space is empty, with the reasons and how many points each excludes.
 void refuse_empty_space(const space::Space& space, const JsonObject& root);
 
-/// Sets session.baseline from the key "baseline" of `root`, once space, workload and runner are set.
+/// Sets session.baseline from the key "baseline" of `root`. Space, workload and runner must be set.
 void read_baseline(Session& session, JsonObject& root);
 
-/// Throws UserError where krigtune-bench (or the virtual clock) would not understand a parameter of the space or one of
-/// its values.
+/// Throws UserError if krigtune-bench (or the virtual clock) does not support a parameter of the space or one of its
+/// values.
 void check_planned_parameters(const Session& session, const JsonObject& root);
-/// Names that the plan does not know, of the space's parameters.
+/// Returns the parameters of the space that the plan does not know.
 std::vector<std::string> unplanned_parameters(const space::Space& space);
-/// Those of them that are not well-known either: nobody can say what they do to memory.
+/// Returns those that are not well-known either, so that their effect on memory is unknown.
 std::vector<std::string> unknown_parameters(const space::Space& space);
-/// A line for each of them that is a well-known parameter under another name.
+/// Returns a line for each of them that is another name of a well-known parameter.
 std::vector<std::string> other_names(const space::Space& space);
 
-/// The key "fixed" of `root`.
+/// Reads the key "fixed" of `root`.
 space::Configuration read_fixed(JsonObject& root);
-/// Throws UserError where the models do not understand what is fixed. Once space, workload and runner are set.
+/// Throws UserError if the models do not support a fixed value. Space, workload and runner must be set.
 void check_fixed(const Session& session, const JsonObject& root);
-/// What predictions take as the framework usually has it, because neither space nor "fixed" says it.
+/// Returns the framework's usual values that predictions assume because neither the space nor "fixed" states them.
 std::vector<Assumption> assumptions_of(const Session& session, const JsonObject& root);
 
-/// What `compute` complains of, at the place in the session that it is about.
+/// Calls `compute` and reports its errors at the key of the session that caused them.
 template <class Compute>
 auto at_key(const JsonObject& object, const std::string& key, Compute compute) {
   try {

@@ -4,12 +4,12 @@
 
 namespace krigtune::session {
 
-/// The session file as a JSON Schema (draft-07), for editors: `krigtune init --schema`. It knows the structure: blocks,
-/// keys, kinds of values, names. What needs arithmetic or other files (constraints, tables, memory) only the reader
-/// knows.
+/// Returns the JSON Schema (draft-07) of the session file, for editors: `krigtune init --schema`. It describes the
+/// structure: blocks, keys, kinds of values and names. Only the reader checks what requires arithmetic or other files
+/// (constraints, tables, memory).
 nlohmann::ordered_json session_schema();
 
-/// The same for people, with what goes before what: docs/session.md.
+/// Returns the same for people, with an introduction: docs/session.md.
 std::string session_reference();
 
 }  // namespace krigtune::session

@@ -5,14 +5,14 @@
 
 namespace krigtune::space {
 
-/// What is known of a value while only some variables are bound: the kinds that it may be, and its bounds as a number.
-/// Truth is 1 and 0. A text is the number of its word.
+/// What is known about a value while only some variables are bound: which kinds it may have, and its bounds as a
+/// number. True and false are 1 and 0, and a text is the number of its word.
 struct BoundRange {
   double low = 0.0;
   double high = 0.0;
   bool number = false;
-  bool undefined = false;  ///< by a division by zero
-  bool absent = false;     ///< it depends on a parameter that does not exist
+  bool undefined = false;  ///< it may come from a division by zero
+  bool absent = false;     ///< it may depend on a parameter that does not exist
 
   static BoundRange exactly(double value) { return {value, value, true, false, false}; }
   static BoundRange truth(bool may_hold, bool may_fail, bool may_be_absent);
@@ -26,7 +26,7 @@ enum class BoundOp {
   kAbsent,
   kVariable,
   kDigit,  ///< position of a variable's value in its domain
-  kSum,    ///< these six: of any number of operands
+  kSum,    ///< the first six operations take any number of operands
   kProduct,
   kMin,
   kMax,
@@ -40,12 +40,12 @@ enum class BoundOp {
   kLessEqual,
   kNot,
   kNegate,
-  kHolds,      ///< 1 where the operand holds, else 0: never absent
-  kOtherwise,  ///< the first operand, or the second (a constant) where it is absent
-  kSelect,     ///< the second operand where the first one holds, else the third; the first is never absent
+  kHolds,      ///< 1 if the operand is true, otherwise 0; never absent
+  kOtherwise,  ///< the first operand or, if that is absent, the second (a constant)
+  kSelect,     ///< the second operand if the first is true, otherwise the third; the first is never absent
 };
 
-/// The values of a variable, as numbers. A continuous one has bounds only.
+/// The values of a variable, as numbers. A continuous variable has bounds only.
 struct Domain {
   std::vector<double> values;
   double low = 0.0;
@@ -54,10 +54,10 @@ struct Domain {
   bool integral() const;
 };
 
-/// Which variables have which values.
+/// The values of the variables that are bound.
 struct Assignment {
-  std::vector<int> digits;     ///< position in the domain, -1: not bound. A continuous variable: 0 where bound
-  std::vector<double> values;  ///< of those that are bound
+  std::vector<int> digits;     ///< position in the domain, -1 if not bound; 0 for a bound continuous variable
+  std::vector<double> values;  ///< values of the bound variables
 
   explicit Assignment(std::size_t variables) : digits(variables, -1), values(variables, 0.0) {}
   void bind(std::size_t variable, int digit, double value) {
@@ -67,10 +67,10 @@ struct Assignment {
   void unbind(std::size_t variable) { digits[variable] = -1; }
 };
 
-/// What expressions with open variables still need to know of the bound ones, as words.
+/// What expressions with unbound variables still depend on among the bound ones, as words.
 using Residue = std::vector<std::uint64_t>;
 
-/// Expressions over numbered variables, in one arena: nodes are shared and point to earlier ones only.
+/// Expressions over numbered variables, stored in one arena: nodes are shared and refer to earlier nodes only.
 class BoundExpressions {
  public:
   explicit BoundExpressions(std::vector<Domain> domains) : domains_(std::move(domains)) {}
@@ -78,18 +78,19 @@ class BoundExpressions {
   const std::vector<Domain>& domains() const { return domains_; }
   int constant(double value);
   int absent();
-  /// kVariable, kDigit
+  /// Adds a kVariable or kDigit node.
   int variable(BoundOp op, std::size_t variable);
-  /// Chains of one associative operation become one node, where the order of its operands cannot change the result:
-  /// sums and products of integers that are exact, and min, max, && and || always. Throws UserError when an expression
-  /// grows beyond reason.
+  /// Adds a node. A chain of one associative operation becomes a single node if the order of its operands cannot change
+  /// the result: always for min, max, && and ||, and for sums and products of integers that are exact. Throws UserError
+  /// if an expression becomes unreasonably large.
   int node(BoundOp op, const std::vector<int>& operands);
-  /// The variables that it reads, ascending.
+  /// Returns the variables that the expression reads, in ascending order.
   std::vector<std::size_t> variables_of(int root) const;
 
-  /// The value as far as it is known. Appends to `residue` (where given) what an evaluation with more variables bound
-  /// needs to know of those bound now: assignments of the same variables with the same residue go on alike. Nothing
-  /// where the value is determined; bound operands of one operation are one word.
+  /// Evaluates as far as the bound variables allow. If `residue` is given, appends what a later evaluation with more
+  /// variables bound depends on among those bound now: two assignments of the same variables with the same residue have
+  /// the same results from here on. Appends nothing if the value is determined. The bound operands of one operation
+  /// become one word.
   BoundRange evaluate(int root, const Assignment& assignment, Residue* residue = nullptr) const;
 
  private:
@@ -98,9 +99,9 @@ class BoundExpressions {
     double number = 0.0;
     std::size_t variable = 0;
     std::vector<int> operands = {};
-    BoundRange extent = {};  ///< over all assignments
-    bool integral = false;   ///< whole, and small enough for exact sums
-    double size = 1.0;       ///< nodes of the tree that it stands for
+    BoundRange extent = {};  ///< range over all assignments
+    bool integral = false;   ///< whole numbers, small enough for exact sums
+    double size = 1.0;       ///< number of nodes if the expression were a tree
   };
 
   int add(Node node);

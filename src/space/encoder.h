@@ -5,29 +5,33 @@
 
 namespace krigtune::space {
 
-/// A configuration as the surrogate sees it.
+/// A configuration as a point for the surrogate.
 struct EncodedPoint {
-  /// One column per ordered parameter: [0, 1] over its values, beyond for values outside, 0.5 where it does not exist.
+  /// One column per ordered parameter: [0, 1] over its values, outside [0, 1] for values outside, and 0.5 if it does
+  /// not exist.
   std::vector<double> ordered;
-  /// One index per categorical parameter; a value outside the list: the list's size; one more where it does not exist.
+  /// One index per categorical parameter. A value outside the list has the list's size as its index; a parameter that
+  /// does not exist has one more.
   std::vector<int> categories;
 };
 
-/// The one place that knows scales. decode(encode(c)) == c for every configuration of the space; real values to 1e-12
-/// of their range. Parameters of a single value have no column. Derived gradient_accumulation_steps has none either.
+/// Converts between configurations and points; nothing else knows the scales. decode(encode(c)) == c for every
+/// configuration of the space, with continuous values equal to 1e-12 of their range. Parameters with a single value
+/// have no column, nor has a derived gradient_accumulation_steps.
 class Encoder {
  public:
-  /// Copies what it needs.
+  /// Copies what it needs from the space.
   explicit Encoder(const Space& space);
 
   int ordered_dims() const { return static_cast<int>(ordered_.size()); }
   int category_dims() const { return static_cast<int>(categorical_.size()); }
-  /// Values that lie outside a list or range (a baseline's) are placed between or beyond their neighbours.
+  /// Encodes a configuration. Values outside a list or range (for example a baseline's) are placed between or beyond
+  /// their neighbours.
   EncodedPoint encode(const Configuration& configuration) const;
-  /// The configuration of the space nearest to the point, column by column, completed; where those values together are
-  /// none, the nearest one of all, and in a space that is too large to be listed one that is near.
+  /// Returns the configuration nearest to the point, column by column, completed. If those values together are not a
+  /// configuration, it returns the nearest one of the whole space or, if the space is too large to list, one nearby.
   Configuration decode(const EncodedPoint& point) const;
-  /// Names of the ordered columns, in order.
+  /// Returns the names of the ordered columns, in order.
   std::vector<std::string> ordered_names() const;
 
  private:
@@ -36,7 +40,7 @@ class Encoder {
 
   Space space_;
   std::vector<int> ordered_;      ///< indices into space_.parameters()
-  std::vector<int> categorical_;  ///< likewise
+  std::vector<int> categorical_;  ///< indices into space_.parameters()
 };
 
 }  // namespace krigtune::space

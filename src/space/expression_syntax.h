@@ -30,7 +30,7 @@ enum class Operator {
   kMax,
 };
 
-/// What a part of an expression is, as far as its text says.
+/// The kind of a part of an expression, as far as its text determines it.
 enum class Kind { kCondition, kNumber, kText, kAny };
 
 struct Expression::Node {
@@ -39,39 +39,39 @@ struct Expression::Node {
   double number = 0.0;
   std::string text = {};  ///< a name or a text
   std::vector<Node> children = {};
-  std::size_t at = 0;  ///< character of the text, from 0
+  std::size_t at = 0;  ///< position in the text, in characters from 0
 };
 
-/// One of the six comparisons, kEqual to kGreater.
+/// Returns whether `op` is one of the six comparisons, kEqual to kGreater.
 bool is_comparison(Operator op);
 
-/// Refuses operands that can have no meaning: a text in a sum, a number as a condition, a text beside a number.
-/// `kinds` are those of the children. Throws UserError "at character 15: ...".
+/// Refuses operands without meaning: text in a sum, a number as a condition, text compared with a number. `kinds` are
+/// the kinds of the children. Throws UserError "at character 15: ...".
 void check_operands(const Expression::Node& node, const std::vector<Kind>& kinds);
-/// A number or text where a condition must stand.
+/// Throws UserError if `kind` is a number or text, because a condition is required.
 void check_condition(const Expression::Node& node, Kind kind);
 
-/// What it is where names are what `kind_of_name` says, which may throw for a name that there is not. Throws UserError
-/// for operands that can have no meaning.
+/// Returns the kind of an expression, given the kinds of its names; `kind_of_name` may throw for unknown names. Throws
+/// UserError for operands without meaning.
 Kind kind_of(const Expression::Node& node, const std::function<Kind(const Expression::Node& name)>& kind_of_name);
 
-/// "at character 15: what; hint"
+/// Throws UserError "at character 15: what; hint".
 [[noreturn]] void fail_at(std::size_t at, const std::string& what, const std::string& hint);
 
-/// Arithmetic of + - * / %: NaN where it is undefined (division by zero), as it is for every later operation.
+/// Computes + - * / %. Returns NaN if the result is undefined (division by zero); later operations keep the NaN.
 double arithmetic(Operator op, double a, double b);
-/// A comparison with what is undefined does not hold, != too.
+/// Compares two numbers. Every comparison with an undefined number is false, also !=.
 bool compare(Operator op, double a, double b);
 
 struct Token {
   enum class Is { kEnd, kNumber, kText, kName, kSymbol } is = Is::kEnd;
-  std::string_view text;  ///< as written; of a text: without its quotes
+  std::string_view text;  ///< as written; a quoted text without its quotes
   double number = 0.0;
-  std::size_t at = 0;  ///< character, from 0
+  std::size_t at = 0;  ///< position in characters, from 0
 };
 
-/// Cuts an expression into tokens, one ahead. `text` must outlive it.
-/// Throws UserError "at character 15: ..." for what is no token, with the operator that was meant.
+/// Splits an expression into tokens, with one token of look-ahead. `text` must outlive it. Throws UserError "at
+/// character 15: ..." for invalid characters, and suggests the operator that was probably meant.
 class Tokens {
  public:
   explicit Tokens(std::string_view text) : text_(text) { advance(); }
@@ -88,7 +88,7 @@ class Tokens {
   Token symbol() const;
 
   std::string_view text_;
-  std::size_t end_ = 0;  ///< of next_
+  std::size_t end_ = 0;  ///< end of next_
   Token next_;
 };
 

@@ -8,28 +8,28 @@
 
 namespace krigtune::space {
 
-/// The lattice of a space with all that is computed from its parameters, facts and constraints once.
+/// The lattice of a space, with everything that is computed once from its parameters, facts and constraints.
 class Lattice {
  public:
-  /// Throws UserError as make_rules does.
+  /// Throws UserError under the same conditions as make_rules.
   Lattice(const std::vector<Parameter>& parameters, const JobFacts& facts, const std::vector<Expression>& constraints);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   const LatticeRules& representatives() const { return representatives_; }
   const LatticeRules& all() const { return all_; }
-  /// Of the representatives; made when it is asked for first. Safe from any thread.
+  /// Returns the count of the representatives, computed on the first call. Safe from any thread.
   const LatticeCount& count() const;
 
-  /// The configuration of an assignment of all parameters (that meets the rules).
+  /// Returns the configuration of a complete assignment that meets the rules.
   Configuration configuration_of(const Assignment& assignment) const;
-  /// The assignment that a configuration means; nothing where it has values outside of the lists.
+  /// Returns the assignment of a configuration; nothing if it has values outside the lists.
   std::optional<Assignment> assignment_of(const Configuration& configuration) const;
   bool meets_rules(const Assignment& assignment) const;
   bool exists(std::size_t parameter, const Assignment& assignment) const;
   std::optional<std::int64_t> accumulation_steps(const Assignment& assignment) const;
-  /// How many points of the lattice mean the same as this representative.
+  /// Returns how many points of the lattice are equivalent to this representative.
   LatticeCount::Count multiplicity(const Assignment& assignment) const;
-  /// Binds the continuous parameters, each uniform on its scale.
+  /// Binds the continuous parameters to random values, uniform on each one's scale.
   void draw_reals(Rng& rng, Assignment& assignment) const;
 
  private:
@@ -44,8 +44,8 @@ class Lattice {
   mutable std::optional<LatticeCount> count_;
 };
 
-/// Calls `visit` for every representative that meets the rules, in lattice order (the last parameter fastest), until it
-/// returns false. Branches are left as soon as a rule cannot hold any more. All parameters are listed ones.
+/// Calls `visit` for every representative that meets the rules, in lattice order (the last parameter changes fastest),
+/// until it returns false. A branch ends as soon as a rule can no longer be true. No parameter may be continuous.
 void walk(const Lattice& lattice, const std::function<bool(const Assignment&)>& visit);
 
 }  // namespace krigtune::space

@@ -10,52 +10,54 @@
 
 namespace krigtune::space {
 
-/// Over which points of the lattice a set of rules speaks.
+/// The points of the lattice to which a set of rules applies.
 enum class LatticePoints {
-  kAll,             ///< all: knobs are read as the value that stands for them
-  kRepresentatives  ///< those that stand for their own meaning: one more rule for each knob and conditional parameter
+  kAll,             ///< all points: knobs are read as their canonical value
+  kRepresentatives  ///< only canonical points, through one more rule for each knob and conditional parameter
 };
 
-/// A condition over few parameters that every configuration meets; it fails only where it is false (Kleene).
+/// A condition over few parameters that every configuration meets. It is violated only if it is false, not if unknown
+/// (Kleene).
 struct Rule {
   int root = 0;
-  std::vector<std::size_t> variables;  ///< that it reads, ascending
+  std::vector<std::size_t> variables;  ///< the variables that it reads, ascending
   Exclusion reason = Exclusion::kNone;
-  std::size_t constraint = 0;  ///< its number, with kConstraint
+  std::size_t constraint = 0;  ///< index of the constraint, for kConstraint
 };
 
-/// All that decides whether a point of the lattice is a configuration, as expressions over the positions of its values:
-/// divisibility of the ranks, batch identity, constraints, in this order, then (kRepresentatives) what makes it stand
-/// for itself. A parameter that does not exist at a point reads as absent, and has its first value there.
+/// Everything that decides whether a point of the lattice is a configuration, as expressions over the positions of its
+/// values. The rules are, in this order: divisibility of the ranks, batch identity, constraints, and for
+/// kRepresentatives what makes the point canonical. A parameter that does not exist at a point reads as absent, and its
+/// value there is its first.
 struct LatticeRules {
   explicit LatticeRules(std::vector<Domain> domains) : expressions(std::move(domains)) {}
 
   BoundExpressions expressions;
   std::vector<Rule> rules;
-  std::vector<int> exists;                ///< by parameter: a condition, -1 where it exists always
-  std::vector<int> no_effect;             ///< by parameter: a condition, -1 where it always has an effect
-  std::optional<int> accumulation_steps;  ///< where they are derived
-  std::vector<std::size_t> by_need;       ///< parameters: each after those that its existence and effect depend on
+  std::vector<int> exists;                ///< for each parameter: a condition, or -1 if it always exists
+  std::vector<int> no_effect;             ///< for each parameter: a condition, or -1 if it always has an effect
+  std::optional<int> accumulation_steps;  ///< set if they are derived
+  std::vector<std::size_t> by_need;       ///< parameters, each after those that its existence and effect depend on
 };
 
-/// Throws UserError for unknown names, for texts among numbers, and for conditions that go in a circle.
+/// Throws UserError for unknown names, for texts among numbers, and for circular conditions.
 LatticeRules make_rules(const std::vector<Parameter>& parameters, const JobFacts& facts,
                         const std::vector<Expression>& constraints, const Vocabulary& vocabulary, LatticePoints points);
 
-/// How many points of a lattice meet its rules, and points drawn evenly from them, without walking the lattice.
-/// Continuous parameters stay open: a rule that depends on them holds as long as it may.
+/// Counts the points of a lattice that meet its rules and draws points uniformly from them, without walking the
+/// lattice. Continuous parameters stay unbound: a rule that depends on them counts as met if it can be.
 class LatticeCount {
  public:
-  /// Exact up to 2^63 at least, then to the precision of the type.
+  /// Exact up to 2^63 at least, beyond that to the precision of the type.
   using Count = long double;
 
-  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it. Throws UserError where the
-  /// rules tie so many values together that counting would take minutes.
+  /// Counts the points that meet the first `rule_count` rules. `rules` must outlive it. Throws UserError if the rules
+  /// connect so many values that counting would take minutes.
   LatticeCount(const LatticeRules& rules, std::size_t rule_count);
 
   Count total() const { return total_; }
-  /// A point, each with the same probability; total() > 0. Continuous parameters are left unbound. Safe from any
-  /// thread.
+  /// Draws a point, each with the same probability; requires total() > 0. Continuous parameters stay unbound. Safe from
+  /// any thread.
   Assignment draw(Rng& rng) const;
 
  private:
@@ -70,12 +72,12 @@ class LatticeCount {
     std::size_t visits = 0;
   };
 
-  /// A parameter to bind, and the rules that then have something to say.
+  /// A parameter to bind, and the rules that can be checked then.
   struct Step {
     std::size_t variable = 0;
     bool free = false;                   ///< no rule reads it
-    std::vector<std::size_t> decided{};  ///< rules that read it, and no parameter that is bound later
-    std::vector<std::size_t> open{};     ///< rules that read it or an earlier one, and a later one
+    std::vector<std::size_t> decided{};  ///< rules that read it and no parameter bound later
+    std::vector<std::size_t> open{};     ///< rules that read it or an earlier parameter, and a later one
   };
 
   void make_steps(std::size_t rule_count);

@@ -9,15 +9,15 @@
 
 namespace krigtune::space {
 
-/// One operation on ranges: bounds by interval arithmetic, exact where the operands are. Rounding is monotone, so the
-/// bounds hold for the rounded results too.
+/// Applies one operation to ranges by interval arithmetic; the bounds are exact if the operands' are. Because rounding
+/// is monotone, they are also valid for rounded results.
 BoundRange combine(BoundOp op, const BoundRange& a, const BoundRange& b);
 BoundRange combine(BoundOp op, const BoundRange& a);
-/// What does not change an operand of kSum ... kOr.
+/// Returns the neutral element of kSum ... kOr.
 BoundRange identity(BoundOp op);
 BoundRange either(const BoundRange& a, const BoundRange& b);
 
-// Texts as numbers, so that all of a lattice is numbers.
+// Numbers the texts, so that a lattice consists of numbers only.
 class Words {
  public:
   double number_of(const std::string& word) {
@@ -34,16 +34,17 @@ class Words {
 
 std::vector<Domain> domains_of(const std::vector<Parameter>& parameters, Words& words);
 
-/// The operation on bound operands; > and >= are < and <= of exchanged ones, a - b is the sum of a and -b.
+/// Returns the operation on bound operands. > and >= become < and <= with exchanged operands; a - b becomes the sum of
+/// a and -b.
 BoundOp bound_op(Operator op);
 
-/// Where a number lies between `low` (0) and `high` (1) on a linear or logarithmic scale, beyond them too. On a
-/// logarithmic one low and value are above 0.
+/// Returns the position of a value on a linear or logarithmic scale on which `low` is 0 and `high` is 1; values outside
+/// get positions outside [0, 1]. On a logarithmic scale, low and value must be > 0.
 double axis_position(Scale scale, double low, double high, double value);
-/// Its inverse.
+/// The inverse of axis_position.
 double axis_value(Scale scale, double low, double high, double at);
 
-/// The number at a place of a real range's axis, never outside the range.
+/// Returns the number at a position on a real range's axis; never outside the range.
 double real_at(const Parameter& continuous, double at);
 
 }  // namespace krigtune::space

@@ -13,8 +13,8 @@
 
 namespace krigtune::space {
 
-/// What names mean in a space: parameters, facts of the job, and well-known parameters that are not in the space and
-/// stand for their default.
+/// What names mean in a space: parameters, facts of the job, and well-known parameters that the space lacks and whose
+/// default applies.
 class Vocabulary {
  public:
   Vocabulary(const std::vector<Parameter>& parameters, const JobFacts& facts);
@@ -26,18 +26,18 @@ class Vocabulary {
   };
   Meaning meaning_of(std::string_view name) const;
   Kind kind_of(const Meaning& meaning) const;
-  /// What a well-known parameter is where it is absent; nullptr: no such.
+  /// Returns the default of a well-known parameter, or nullptr if the name is not well-known.
   const Value* default_of(std::string_view name) const;
-  /// All of them, for suggestions.
+  /// Returns all names, for suggestions.
   std::vector<std::string> names() const;
-  /// "at character 3: unknown name 'x'; did you mean 'y'?"
+  /// Throws "at character 3: unknown name 'x'; did you mean 'y'?".
   [[noreturn]] void fail_unknown(const Expression::Node& name) const;
-  /// Whether gradient_accumulation_steps follows from the batch size.
+  /// Returns whether gradient_accumulation_steps follows from the batch size.
   bool derives_accumulation() const;
 
-  /// The value of `name` in a configuration, whatever its values are. nullptr: a parameter that it lacks, or no name.
-  /// With `defaults`, a well-known parameter that it lacks stands for its default.
-  /// The result lives as long as `scratch` and the configuration.
+  /// Returns the value of `name` in a configuration, whose values may be any. Returns nullptr if the configuration
+  /// lacks the parameter or the name is unknown; with `defaults`, a missing well-known parameter has its default. The
+  /// result is valid as long as `scratch` and the configuration exist.
   const Value* look_up(std::string_view name, const Configuration& configuration, bool defaults, Value& scratch) const;
   std::optional<bool> holds(const Expression& condition, const Configuration& configuration, bool defaults) const;
 
@@ -49,20 +49,21 @@ class Vocabulary {
   std::map<std::string, Value, std::less<>> constants_;
 };
 
-/// The condition under which a knob changes nothing: it then has one value, the first of its range. nullptr: it always
-/// has an effect. It lives as long as the program.
+/// Returns the condition under which a knob has no effect and therefore only one value, the first of its range; nullptr
+/// if it always has an effect. The result is valid until the program ends.
 const Expression* condition_of_no_effect(const std::string& knob);
 
-/// Whether all sizes of this bucket that hold `elems` are alike: they are one value, the smallest of the range.
+/// Returns whether all sizes of this bucket that hold `elems` are equivalent and count as one value, the smallest of
+/// the range.
 bool is_bucket(const std::string& knob);
-/// Position of the smallest value of the list that holds `elems`, or -1.
+/// Returns the position of the smallest value of the list that holds `elems`, or -1.
 int smallest_that_holds(const Parameter& bucket, double elems);
 
-/// The value that stands for the meaning of `value`. `no_effect`: the condition holds.
+/// Returns the canonical value that is equivalent to `value`. `no_effect`: the knob has no effect.
 Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,
                       const std::optional<std::int64_t>& parameter_count);
 
-/// The first of the list, or of the range.
+/// Returns the first value of the list, or of the range.
 Value first_value(const Parameter& parameter);
 
 }  // namespace krigtune::space

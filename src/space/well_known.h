@@ -10,8 +10,8 @@
 
 namespace krigtune::space {
 
-/// Names of the parameters that code mentions by name: each stands here once, so that a slip of the pen is an error of
-/// the compiler. What they mean stands in well_known_parameters().
+/// The names of the parameters that the code mentions. Each is written only here, so that a typing error is a compile
+/// error; well_known_parameters() says what they mean.
 inline constexpr const char* kZeroStage = "zero_stage";
 inline constexpr const char* kMicroBatch = "micro_batch";
 inline constexpr const char* kAccumulation = "gradient_accumulation_steps";
@@ -36,11 +36,11 @@ inline constexpr const char* kMaxReuse = "stage3_max_reuse_distance";
 //   train_batch_size = micro_batch * dp * gradient_accumulation_steps
 //   dp = ranks / (tensor_parallel * pipeline_parallel)
 //
-// Whoever counts ranks or sequences uses these functions. Conditions of a session read the same names as real numbers,
-// which need not divide: Vocabulary writes the two lines for one configuration, Binder (lattice_count.cpp) for bounds
-// over many.
+// All code that counts ranks or sequences uses these functions. Conditions of a session read the same names as real
+// numbers, for which divisibility is not required: Vocabulary computes the two lines for one configuration, and Binder
+// (lattice_count.cpp) computes bounds over many.
 
-/// Replicas of the model, each with a micro-batch of its own. Empty: the ranks do not split into whole ones.
+/// Returns the number of replicas of the model, each with its own micro-batch. Empty if the ranks do not divide evenly.
 inline std::optional<std::int64_t> data_parallel_ranks(std::int64_t ranks, std::int64_t tensor_parallel,
                                                        std::int64_t pipeline_parallel) {
   for (const std::int64_t ways : {tensor_parallel, pipeline_parallel}) {
@@ -50,13 +50,14 @@ inline std::optional<std::int64_t> data_parallel_ranks(std::int64_t ranks, std::
   return ranks;
 }
 
-/// Sequences of an optimizer step.
+/// Returns the sequences of one optimizer step.
 inline std::int64_t sequences_of_step(std::int64_t micro_batch, std::int64_t dp, std::int64_t accumulation_steps) {
   return micro_batch * dp * accumulation_steps;
 }
 
-/// The micro-steps of a step of so many sequences; with steps in the place of micro_batch, the micro-batch. Empty: the
-/// product of the other two does not divide them. It divides in turn, so that nothing overflows.
+/// Returns the number of micro-steps in a step of `train_batch_size` sequences, or the micro-batch if the number of
+/// micro-steps is passed as `micro_batch`. Empty if the other two do not divide the batch. The divisions are one after
+/// the other so that nothing overflows.
 inline std::optional<std::int64_t> accumulation_steps(std::int64_t train_batch_size, std::int64_t micro_batch,
                                                       std::int64_t dp) {
   if (micro_batch < 1 || dp < 1 || train_batch_size % micro_batch != 0) return std::nullopt;
@@ -65,91 +66,92 @@ inline std::optional<std::int64_t> accumulation_steps(std::int64_t train_batch_s
   return micro_batches / dp;
 }
 
-// The parameters that krigtune knows by name. All that is known of one stands in its row of the one table
-// (src/space/well_known.cpp): documentation, schema, `init`, canonical values, the keys of DeepSpeed's file and the
-// flags of its scripts, predictions and rules of thumb read it there.
+// The parameters that krigtune knows by name. Everything known about one is in its row of a single table
+// (src/space/well_known.cpp), from which documentation, schema, `init`, canonical values, DeepSpeed's keys and flags,
+// predictions and rules of thumb are derived.
 //
 //   if (const WellKnownParameter* known = find_well_known("reduce_bucket_size")) use(known->deepspeed.key);
 
-/// Another name under which frameworks and launchers know a parameter.
+/// Another name by which frameworks and launchers know a parameter.
 struct OtherName {
   const char* name;
-  const char* where;  ///< who calls it so: "Megatron-LM"
+  const char* where;  ///< who uses this name: "Megatron-LM"
 };
 
-/// What DeepSpeed and the scripts that start it need to know of a parameter.
+/// What DeepSpeed and the scripts that start it need to know about a parameter.
 struct DeepSpeedKnob {
   const char* key = "";          ///< JSON pointer in ds_config.json: "/zero_optimization/stage"; "": not in the file
-  const char* second_key = "";   ///< a second spelling that DeepSpeed takes in the key's place
-  const char* old_key = "";      ///< a switch of old that DeepSpeed refuses beside the key
+  const char* second_key = "";   ///< another spelling of the key that DeepSpeed accepts
+  const char* old_key = "";      ///< an obsolete switch that DeepSpeed refuses together with the key
   std::int64_t first_stage = 0;  ///< the lowest ZeRO stage that reads it
-  std::int64_t largest = std::numeric_limits<std::int64_t>::max();  ///< integer that a file may have
-  std::optional<Value> off = std::nullopt;  ///< the value that asks for nothing, so that it need not be in the file
-  bool is_offload = false;                  ///< it says where something lives that can be moved off the GPU
-  bool is_even = false;                     ///< DeepSpeed asserts it
-  const char* trainer_flag = "";            ///< of a script of the Hugging Face Trainer: "--gradient_checkpointing"
+  std::int64_t largest = std::numeric_limits<std::int64_t>::max();  ///< largest integer that the file may contain
+  /// The value that turns the feature off and may therefore be missing in the file.
+  std::optional<Value> off = std::nullopt;
+  bool is_offload = false;        ///< it chooses where data that can leave the GPU is stored
+  bool is_even = false;           ///< DeepSpeed asserts that the value is even
+  const char* trainer_flag = "";  ///< flag of a Hugging Face Trainer script: "--gradient_checkpointing"
 };
 
-/// What predictions make of a parameter.
+/// How predictions treat a parameter.
 enum class Modelling {
-  kNone,         ///< nothing: forecasts leave it out, and krigtune-bench refuses it
-  kDefaultOnly,  ///< forecasts leave it out; krigtune-bench takes its default, at which it changes nothing
-  kFull,         ///< plan, predicted time and predicted memory follow its value
+  kNone,         ///< forecasts ignore it, and krigtune-bench refuses it
+  kDefaultOnly,  ///< forecasts ignore it; krigtune-bench accepts its default, which changes nothing
+  kFull,         ///< plan, predicted time and predicted memory depend on its value
 };
 
-/// What a word of a parameter costs.
+/// The cost of one word of a parameter.
 struct WordCost {
   const char* word;
-  double log_speed;  ///< of the job with that word
+  double log_speed;  ///< log of the job's relative speed with this word
 };
 
-/// What a parameter does to a job whose times nobody predicts. The rules in which the numbers stand, and where these
-/// come from: src/forecast/prior.cpp.
+/// The effect of a parameter on a job whose times are not predicted. src/forecast/prior.cpp has the rules that use
+/// these numbers, and their sources.
 struct RuleOfThumb {
-  double log_speed = 0.0;            ///< of the job, for each doubling of the value
-  double success_slope = 0.0;        ///< of a trial's success in probits, from the smallest to the largest value
+  double log_speed = 0.0;            ///< log speed of the job for each doubling of the value
+  double success_slope = 0.0;        ///< probits of a trial's success, from the smallest to the largest value
   bool splits_model = false;         ///< the value is a number of ranks that share one copy of the model
-  std::vector<WordCost> words = {};  ///< values that are words; others cost nothing
+  std::vector<WordCost> words = {};  ///< values that are words; words not listed cost nothing
 
   bool speaks_of_numbers() const { return log_speed != 0.0 || success_slope != 0.0; }
 };
 
-/// A row of the table. A new parameter says what differs from the defaults here.
+/// A row of the table. A new parameter states only what differs from these defaults.
 struct WellKnownParameter {
-  const char* name = "";     ///< one of the constants above where code mentions it
+  const char* name = "";     ///< one of the constants above if the code mentions it
   const char* unit = "";     ///< "sequences per rank and micro-step", "elements", or "" for a plain choice
   const char* meaning = "";  ///< one line for people
-  /// Where it changes nothing and so has one value, in words, and as a condition over parameters and facts ("": it has
-  /// an effect everywhere). The words may say more: what is_bucket does.
+  /// When it has no effect and therefore only one value: in words, and as a condition over parameters and facts ("": it
+  /// always has an effect). The words may also describe is_bucket.
   const char* no_effect = "";
   const char* no_effect_if = "";
-  bool is_bucket = false;          ///< in elements: all sizes that hold every parameter of the model are one
-  Value default_value = false;     ///< DeepSpeed's own default, or krigtune-bench's; its kind is the parameter's
+  bool is_bucket = false;          ///< in elements: all sizes that hold every parameter of the model are equivalent
+  Value default_value = false;     ///< the default of DeepSpeed or of krigtune-bench; its kind is the parameter's
   const char* default_range = "";  ///< as in a session: R"({"min": 1, "max": 64, "scale": "log2"})"
-  std::int64_t smallest = 0;       ///< integer that it may be
+  std::int64_t smallest = 0;       ///< smallest integer allowed
   Modelling modelling = Modelling::kNone;
   DeepSpeedKnob deepspeed = {};
   std::vector<OtherName> other_names = {};
   RuleOfThumb rule = {};
 };
 
-/// In the order of the documentation.
+/// Returns the table, in the order of the documentation.
 const std::vector<WellKnownParameter>& well_known_parameters();
-/// nullptr: none of that name.
+/// Returns the row with that name, or nullptr.
 const WellKnownParameter* find_well_known(std::string_view name);
-/// The well-known name that `name` means, itself one or another name; "": none.
+/// Returns the well-known name that `name` means, either itself or for another name; "" if there is none.
 std::string_view well_known_name(std::string_view name);
-/// Whether it changes nothing on one data-parallel rank, whatever the other parameters are.
+/// Returns whether it has no effect on a single data-parallel rank, regardless of the other parameters.
 bool needs_other_data_ranks(const WellKnownParameter& known);
 
-/// Facts of the job that constraints may use beside the parameters: dp, ranks, nodes, ...
+/// A fact of the job that constraints may use in addition to the parameters: dp, ranks, nodes, ...
 struct KnownFact {
   const char* name;
   const char* meaning;
 };
 const std::vector<KnownFact>& known_facts();
 
-/// docs/parameters.md
+/// Returns the text of docs/parameters.md.
 std::string parameter_reference();
 
 }  // namespace krigtune::space

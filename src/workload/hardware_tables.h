@@ -13,23 +13,23 @@ namespace krigtune::workload {
 struct Link {
   std::string id;
   Hop hop = Hop::kNetwork;
-  double latency_s = 0.0;    ///< of a collective's launch
-  double bytes_per_s = 0.0;  ///< line rate, a direction and GPU
-  double reached = 1.0;      ///< of it, by collectives
+  double latency_s = 0.0;    ///< latency of a collective's launch
+  double bytes_per_s = 0.0;  ///< line rate, per direction and GPU
+  double reached = 1.0;      ///< fraction that collectives reach
 
   NetworkLevel level() const { return {id, hop, latency_s, bytes_per_s * reached}; }
 };
 
-/// The GPUs and links that a session may name, and measurements for `"gpu": "local"`.
+/// The GPUs and links that a session may name, and the measurements for `"gpu": "local"`.
 struct Hardware {
   std::vector<DeviceSpec> devices;
   std::vector<Link> links;
-  std::vector<MeasuredMachine> local = {};  ///< of CPU ranks, each for a number of ranks and a precision
+  std::vector<MeasuredMachine> local = {};  ///< of CPU ranks, for each number of ranks and precision
 
-  /// Case-insensitive. They throw UserError that begins with `where` and ends with the nearest id.
+  /// Both ignore case and throw UserError that begins with `where` and ends with the nearest id.
   const DeviceSpec& device(const std::string& id, const std::string& where) const;
   const Link& link(const std::string& id, const std::string& where) const;
-  /// Null where nothing was measured for so many CPU ranks in this precision.
+  /// Returns nullptr if nothing was measured for this many CPU ranks in this precision.
   const MeasuredMachine* measured(std::int64_t ranks, Precision precision) const;
   std::vector<std::string> device_ids() const;
   std::vector<std::string> link_ids() const;
@@ -38,36 +38,37 @@ struct Hardware {
 std::vector<DeviceSpec> known_devices();
 std::vector<Link> known_links();
 
-/// The built-in tables with what "hardware" adds and changes: the name of a JSON file, relative to `base_dir`, or its
-/// contents.
+/// Returns the built-in tables with the additions and changes of "hardware": its contents, or the name of a JSON file
+/// relative to `base_dir`.
 Hardware read_hardware(const nlohmann::ordered_json* json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir);
 
-/// "hardware" as a JSON Schema.
+/// Returns the JSON Schema of "hardware".
 nlohmann::ordered_json hardware_schema();
 
-/// An entry of "gpus" or "links", without its id.
+/// Writes an entry of "gpus" or "links", without its id.
 nlohmann::ordered_json hardware_json(const DeviceSpec& device);
 nlohmann::ordered_json hardware_json(const Link& link);
 
-/// What the built-in tables do not say, of what the cluster uses, or with gpu "local" may use; null if they say all.
+/// Returns the hardware that the cluster uses, or with gpu "local" may use, and that differs from the built-in tables;
+/// null if there is none.
 nlohmann::ordered_json own_hardware(const ClusterSpec& cluster);
 
 constexpr double kMicroseconds = 1e6;
-/// The microseconds whose millionth is exactly `seconds`: 30, not 30.000000000000004.
+/// Returns the microseconds whose millionth is exactly `seconds`: 30 rather than 30.000000000000004.
 double microseconds(double seconds);
-/// An id of a device or a link, in lower case whichever the user writes.
+/// Reads the id of a device or a link in any case; the result is in lower case.
 Codec<std::string> hardware_id();
-/// Seconds that are written as microseconds.
+/// Reads and writes seconds as microseconds.
 Codec<double> in_microseconds(const NumberLimits& limits_us);
 
-/// An id ("eth-25"), {"latency_us", "bytes_per_s"} or {"intra": id, "inter": id}. Throws UserError with the JSON
+/// Reads an id ("eth-25"), {"latency_us", "bytes_per_s"} or {"intra": id, "inter": id}. Throws UserError with the JSON
 /// pointer.
 EmulatedNetwork read_network(const Json& json, const std::string& source, const std::string& pointer,
                              std::int64_t ranks_per_node, const Hardware& hardware);
-/// "emulate_network" as a JSON Schema.
+/// Returns the JSON Schema of "emulate_network".
 Json network_schema();
-/// It has no id, but numbers.
+/// Returns whether the network was given by numbers rather than by an id.
 bool is_stated(const EmulatedNetwork& network);
 Json to_json(const EmulatedNetwork& network);
 

@@ -20,21 +20,21 @@ inline constexpr EnumWords<Precision, 3> kPrecisionWords = {{{to_string(Precisio
                                                              {to_string(Precision::kBf16), Precision::kBf16}}};
 
 enum class OptimizerKind { kAdamW, kSgd };
-/// Whose schedule: kCanonical is reduce-scatter based, as in the ZeRO paper (Rajbhandari et al. 2020), Megatron and
-/// FSDP; kDeepSpeed is what DeepSpeed's code does.
+/// Whose schedule is used. kCanonical is based on reduce-scatter, as in the ZeRO paper (Rajbhandari et al. 2020),
+/// Megatron and FSDP; kDeepSpeed is what DeepSpeed's code does.
 enum class Dialect { kCanonical, kDeepSpeed };
 
-/// Whose program trains: its buffers and its schedule (cost/framework.h). kKrigtune is krigtune-bench itself.
+/// The program that trains; it determines the buffers and the schedule (cost/framework.h). kKrigtune is krigtune-bench.
 enum class Framework { kKrigtune, kDeepSpeed, kFsdp, kMegatron, kNanotron };
 
-/// What is to be trained: the session's block "workload".
+/// The training job: the session's block "workload".
 struct Workload {
   ModelSpec model;
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
-  std::optional<std::int64_t> train_batch_size;  ///< sequences a step; empty: may vary
+  std::optional<std::int64_t> train_batch_size;  ///< sequences per step; empty: may vary
   Dialect dialect = Dialect::kCanonical;
-  double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: not clipped
+  double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: no clipping
   Framework framework = Framework::kKrigtune;
 };
 
@@ -45,15 +45,15 @@ struct ClusterSpec {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 2;  ///< with gpu "local" and no GPU: CPU ranks
   std::string gpu = "local";
-  std::optional<DeviceSpec> device;      ///< empty: "local"
-  std::optional<NodeNetwork> network{};  ///< real links; empty: "local"
+  std::optional<DeviceSpec> device;      ///< empty if "local"
+  std::optional<NodeNetwork> network{};  ///< real links; empty if "local"
   std::optional<EmulatedNetwork> emulated_network;
-  std::optional<MeasuredMachine> measured{};  ///< "local" once it is measured; not part of a session
+  std::optional<MeasuredMachine> measured{};  ///< "local" after it was measured; not part of a session
   std::shared_ptr<const Hardware>
-      hardware{};  ///< of "local", with "hardware": the tables that this machine is sought in
+      hardware{};  ///< for "local" with "hardware": the tables in which this machine is looked up
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
-  bool is_local() const { return gpu == "local"; }  ///< no GPU is named: this machine, whatever it has
+  bool is_local() const { return gpu == "local"; }  ///< no GPU is named: the job runs on this machine, whatever it has
 };
 
 /// kDeepSpeedAutotuner: the formula of DeepSpeed's autotuner, for comparison.
@@ -61,17 +61,17 @@ enum class MemoryModelKind { kKrigtune, kDeepSpeedAutotuner };
 
 /// The session's block "memory".
 struct MemorySpec {
-  std::optional<double> limit_gib;       ///< per rank; empty: what the device has
-  std::optional<double> host_limit_gib;  ///< host memory of a node; empty: no constraint
-  double reserve_fraction = 0.05;        ///< not applied where the plan is exact
+  std::optional<double> limit_gib;       ///< per rank; empty: the memory of the device
+  std::optional<double> host_limit_gib;  ///< host memory of a node; empty: no limit
+  double reserve_fraction = 0.05;        ///< ignored if the plan is exact
   MemoryModelKind model = MemoryModelKind::kKrigtune;
-  double peak_factor = 1.0;  ///< measured over planned peaks, as earlier runs have shown; not where the plan is exact
+  double peak_factor = 1.0;  ///< measured over planned peaks in earlier runs; ignored if the plan is exact
 };
 
-/// Paths in it are relative to `base_dir`.
+/// Paths are relative to `base_dir`.
 Workload read_workload(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir = {});
-/// "local" or an object. Throws UserError for devices and networks that are not known.
+/// Reads "local" or an object. Throws UserError for unknown devices and networks.
 ClusterSpec read_cluster(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
                          const std::filesystem::path& base_dir = {});
 MemorySpec read_memory(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer);
@@ -79,12 +79,12 @@ nlohmann::ordered_json to_json(const Workload& workload);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 nlohmann::ordered_json to_json(const MemorySpec& memory);
 
-/// The blocks as JSON Schemas.
+/// Returns the JSON Schemas of the blocks.
 nlohmann::ordered_json workload_schema();
 nlohmann::ordered_json cluster_schema();
 nlohmann::ordered_json memory_schema();
 
-/// Bytes that one rank may use: the stated limit, else the machine's memory shared by its local ranks.
+/// Returns the bytes that one rank may use: the stated limit, or else the machine's memory divided by its local ranks.
 Bytes memory_limit_per_rank(const MemorySpec& memory, const ClusterSpec& cluster);
 
 }  // namespace krigtune::workload
