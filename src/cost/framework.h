@@ -6,51 +6,56 @@
 
 namespace krigtune::cost {
 
-/// What a framework does otherwise than the plan: its buffers, what its allocator and its libraries keep, how it issues
-/// kernels. One line each in a registry (src/cost/framework.cpp), every number with its source.
+/// How a framework differs from the plan: its buffers, what its allocator and libraries keep, how it issues kernels.
+/// The registry (src/cost/framework.cpp) has one row for each framework, and a source for every number.
 struct FrameworkTraits {
   workload::Framework framework{};
   const char* name = "";
-  workload::Dialect dialect = workload::Dialect::kCanonical;  ///< whose schedule comes closest
-  bool exact_memory = false;                                  ///< the plan is what runs
-  // Memory.
+  workload::Dialect dialect = workload::Dialect::kCanonical;  ///< the schedule closest to the framework's
+  bool exact_memory = false;                                  ///< the program runs exactly the plan
+  // Memory:
   double activation_factor = 1.0;  ///< on the plan's activations: unfused kernels keep more
-  double logits_bytes = 6.0;       ///< of one logit, by its 16-bit value, its fp32 copy, their gradients
-  double gradient_bytes = 2.0;     ///< of one element of the gradients that are kept
+  double logits_bytes = 6.0;       ///< of one logit: its 16-bit value, its fp32 copy and their gradients
+  double gradient_bytes = 2.0;     ///< of one element of the kept gradients
   double context_bytes = 1.5e9;    ///< CUDA context and communicators
-  double fragmentation = 1.06;     ///< reserved over allocated
+  double fragmentation = 1.06;     ///< reserved bytes divided by allocated bytes
   double log_stddev = 0.1;         ///< of measured over predicted peaks
-  // Time.
-  bool overlaps = true;             ///< reduction beside the backward pass
-  double elementwise_factor = 1.0;  ///< on the plan's bytes: what is not fused is read and written again
-  double optimizer_factor = 1.0;    ///< likewise, of the update
-  double loss_factor = 1.0;         ///< likewise, of the loss and its gradient
-  double attention_factor = 1.0;    ///< on the rate of its kernels: 1 is FlashAttention-2
-  double issue_s = 5e-6;            ///< of one operation of the plan by the program's thread, all its kernels
-  // Of a collective of the tensor-parallel group, beside that:
-  double internode_issue_s = 0.0;  ///< for each further node that the group spans
-  double pipelined_issue_s = 0.0;  ///< for each rank of the group, where there are pipeline stages
-  double pipelined_wait_s = 0.0;   ///< of a send between pipeline stages, in a job of 64 nodes; grows with their square
-  double overlap_slowdown = 1.1;   ///< of kernels beside collectives
-  double step_overhead_s = 9e-3;   ///< once a step
-  // Schedule, where the configuration does not say it.
-  double reduced_bytes = 0.0;          ///< of an element of the gradients that travel; 0: of the model's type
-  double bucket_bytes = 0.0;           ///< of gradients, as they travel; 0: what reduce_bucket_size says
-  bool whole_units = false;            ///< stage 3: parameters are sharded unit by unit, none stays whole
-  bool has_zero_knobs = false;         ///< its jobs say overlap_comm, others have no knob for it, or others' names
-  bool always_takes_norm = true;       ///< of the whole gradient before anything is updated, whether it clips or not
-  std::int64_t most_zero_stage = 3;    ///< whose memory comes closest
-  bool grows_gradients = false;        ///< below stage 2 they take memory only once backward has made them
-  bool whole_packed_buckets = false;   ///< made all at once, as large as the knob says, whatever the model's size
-  bool recompute_stops_early = false;  ///< of a layer, once all that was not kept is there again
-  bool even_stages = false;            ///< as many layers in each pipeline stage; else as even in time as can be
-  space::Configuration usual = {};     ///< what its jobs set as a rule: taken where nobody says otherwise
+  // Time:
+  bool overlaps = true;             ///< reduces gradients during the backward pass
+  double elementwise_factor = 1.0;  ///< on the plan's bytes: results that are not fused are written and read again
+  double optimizer_factor = 1.0;    ///< the same for the update
+  double loss_factor = 1.0;         ///< the same for the loss and its gradient
+  double attention_factor = 1.0;    ///< on the rate of attention kernels: 1 is FlashAttention-2
+  double issue_s = 5e-6;            ///< time of the program's thread to issue all kernels of one operation of the plan
+  // Additional time for a collective of the tensor-parallel group:
+  double internode_issue_s = 0.0;  ///< for each further node of the group
+  double pipelined_issue_s = 0.0;  ///< for each rank of the group if there are pipeline stages
+  /// Of a send between pipeline stages in a job of 64 nodes; grows with the square of the nodes.
+  double pipelined_wait_s = 0.0;
+  double overlap_slowdown = 1.1;  ///< of kernels during collectives
+  double step_overhead_s = 9e-3;  ///< once per step
+  // Schedule, if the configuration does not determine it:
+  double reduced_bytes = 0.0;  ///< per element of the gradients that are sent; 0: the size of the model's type
+  double bucket_bytes = 0.0;   ///< size of gradient buckets as they are sent; 0: reduce_bucket_size
+  bool whole_units = false;    ///< stage 3: parameters are sharded unit by unit, and none stays whole
+  /// Its jobs set overlap_comm; other frameworks have no such knob or another name for it.
+  bool has_zero_knobs = false;
+  /// Computes the norm of the whole gradient before any update, even without clipping.
+  bool always_takes_norm = true;
+  std::int64_t most_zero_stage = 3;   ///< the largest stage that resembles its memory
+  bool grows_gradients = false;       ///< below stage 2 gradients take memory only when backward has computed them
+  bool whole_packed_buckets = false;  ///< all allocated at once, with the knob's size, regardless of the model's size
+  /// Recomputation of a layer stops when everything that was not kept exists again.
+  bool recompute_stops_early = false;
+  /// Equal numbers of layers in all pipeline stages; otherwise as equal in time as possible.
+  bool even_stages = false;
+  space::Configuration usual = {};  ///< the usual settings of its jobs, assumed unless stated otherwise
 };
 const FrameworkTraits& traits_of(workload::Framework framework);
-/// The configuration, and of the framework's usual settings those that it does not name and that are possible:
-/// sequence_parallel only where tensor_parallel divides the tokens of a sequence.
+/// Returns the configuration with the framework's usual settings for possible parameters that it does not mention:
+/// sequence_parallel only if tensor_parallel divides the tokens of a sequence.
 space::Configuration with_usual_settings(const workload::Workload& workload, const space::Configuration& configuration);
-/// The workload in the dialect that comes closest to its framework's schedule.
+/// Returns the workload in the dialect that is closest to its framework's schedule.
 workload::Workload in_framework_dialect(const workload::Workload& workload);
 
 }  // namespace krigtune::cost

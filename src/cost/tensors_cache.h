@@ -9,11 +9,11 @@
 
 namespace krigtune::cost {
 
-/// The tensors of a workload's pipeline stages, made once for each way to cut them. Thread-safe.
+/// The tensors of a workload's pipeline stages, created once for each way to split them. Thread-safe.
 class TensorsCache {
  public:
   explicit TensorsCache(workload::Workload workload) : workload_(std::move(workload)) {}
-  /// Lives as long as the cache.
+  /// The result is valid as long as the cache exists.
   const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:

@@ -4,7 +4,7 @@
 
 namespace krigtune::schedule {
 
-/// The operation that moves a measured exchange.
+/// Returns the operation that performs a measured exchange.
 constexpr OpKind collective_of(workload::ExchangeKind kind) {
   switch (kind) {
     case workload::ExchangeKind::kAllReduce:

@@ -10,13 +10,13 @@
 
 namespace krigtune::schedule {
 
-/// Lets at most `width` operations be under way while computing goes on.
+/// Limits how many operations may be in flight while computing goes on.
 template <class Operation>
 class Window {
  public:
   explicit Window(std::size_t width) : width_(width) {}
 
-  /// One more: returns the oldest one that computing must wait for now, if any.
+  /// Adds an operation; returns the oldest one, if computing must now wait for it.
   std::optional<Operation> enter(const Operation& operation) {
     entered_.push_back(operation);
     if (width_ >= entered_.size()) return std::nullopt;
@@ -28,61 +28,61 @@ class Window {
   std::vector<Operation> entered_;
 };
 
-/// Sharded parameters that are gathered and let go together, in one use of a unit: all of the unit's, or one tensor
-/// where the policy fetches tensors.
+/// Sharded parameters that are gathered and released together in one use of a unit: all of the unit's parameters, or a
+/// single tensor if the policy fetches tensors.
 struct GatheredItem {
   std::span<const int> tensors;
   std::int64_t elems = 0;  ///< padded
-  std::size_t slot = 0;    ///< where it is kept while it is there; fewer than tensors, or than parts
-  bool stays = false;      ///< behind this use, because it is used again soon in the same micro-step
+  std::size_t slot = 0;    ///< where it is kept while it is gathered; there are fewer slots than tensors or parts
+  bool stays = false;      ///< stays gathered after this use, because it is used again soon in the same micro-step
 };
 
-/// What becomes of sharded parameters.
+/// Receives the decisions about sharded parameters.
 class GatheringSink {
  public:
   virtual ~GatheringSink() = default;
-  /// One all-gather of all of them. It begins once all earlier operations of the compute stream are done; computing
-  /// may go on beside it, as far as the policy's gathers_under_way allows.
+  /// One all-gather of all the items. It begins when all earlier operations of the compute stream are done; computing
+  /// may continue meanwhile, as far as the policy's gathers_under_way allows.
   virtual void gather(std::span<const GatheredItem* const> items) = 0;
-  /// Its last use has ended: its room is free.
+  /// The item's last use has ended, so its memory is free.
   virtual void let_go(const GatheredItem& item) = 0;
 };
 
-/// Decides when sharded parameters are brought together and let go: for each use what is missing of the unit, and ahead
-/// of later uses what the windows allow.
+/// Decides when sharded parameters are gathered and released: at each use the parameters of the unit that are missing,
+/// and those of later uses as far ahead as the windows allow.
 ///
-/// Whole units (the dialect canonical, as FSDP's): a use gathers its unit anew, and lets it go. Of a tensor that is
-/// there for an earlier use no second copy is gathered ahead, unless the very next unit needs it: so the turn from
-/// forward to backward does not double what is live.
+/// Whole units (dialect canonical, as in FSDP): each use gathers its unit and releases it afterwards. If a tensor is
+/// still gathered for an earlier use, no second copy is gathered ahead unless the very next unit needs it. So the turn
+/// from forward to backward does not double the live parameters.
 ///
-/// Single tensors (the dialect deepspeed): a use gathers what is missing, and keeps what is used again before
+/// Single tensors (dialect deepspeed): a use gathers only missing tensors, and keeps a tensor that is used again before
 /// max_reuse_elems other parameters of the micro-step have been traversed (partitioned_param_coordinator.py,
-/// __params_to_release). Each use may fetch up to prefetch_elems more, while no more than max_live_elems are there.
-/// DeepSpeed may exceed both by its last tensor; here they hold.
+/// __params_to_release). Each use may fetch up to prefetch_elems ahead while no more than max_live_elems are gathered.
+/// DeepSpeed may exceed both limits by its last tensor; here they are never exceeded.
 class Gathering {
  public:
-  /// `parts`: of one micro-step. The other references must outlive it.
+  /// `parts`: the parts of one micro-step. The other references must outlive this object.
   Gathering(const Setting& setting, std::span<const Part> parts, std::int64_t micro_steps, GatheringSink& sink);
   Gathering(const Gathering&) = delete;
   Gathering& operator=(const Gathering&) = delete;
 
-  /// Whether any parameter is sharded; nothing happens otherwise.
+  /// Returns whether any parameter is sharded; otherwise nothing happens.
   bool active() const { return !items_.empty(); }
-  /// The next use in order begins.
+  /// Begins the next use in order.
   void begin_use();
-  /// What is gathered of the current use's unit.
+  /// Returns the gathered items of the current use's unit.
   std::span<const GatheredItem> current() const {
     if (!active()) return {};
     return std::span(items_).subspan(first_item_[current_use_],
                                      first_item_[current_use_ + 1] - first_item_[current_use_]);
   }
-  /// Of the largest unit.
+  /// Returns the elements of the largest unit.
   std::int64_t largest_elems() const;
 
  private:
   struct There {
     bool here = false;
-    bool is_ahead = false;  ///< not used since it was gathered
+    bool is_ahead = false;  ///< not used yet since it was gathered
   };
 
   void add_units();
@@ -97,16 +97,16 @@ class Gathering {
   GatheringSink& sink_;
   std::int64_t micro_steps_;
   std::vector<int> sharded_;               ///< tensors, unit by unit
-  std::vector<std::size_t> sharded_ends_;  ///< by unit, where it ends in sharded_
-  std::vector<GatheredItem> items_;        ///< of one micro-step
-  std::vector<std::size_t> first_item_;    ///< by use, and the end
-  std::vector<There> there_;               ///< by slot
-  std::vector<int> held_;                  ///< by tensor: in how many slots it is
+  std::vector<std::size_t> sharded_ends_;  ///< for each unit: its end in sharded_
+  std::vector<GatheredItem> items_;        ///< items of one micro-step
+  std::vector<std::size_t> first_item_;    ///< for each use: its first item; then the end
+  std::vector<There> there_;               ///< for each slot
+  std::vector<int> held_;                  ///< for each tensor: the number of slots that contain it
   std::vector<const GatheredItem*> claimed_;
   bool has_begun_ = false;
-  std::size_t current_use_ = 0;  ///< of the micro-step
+  std::size_t current_use_ = 0;  ///< index in the micro-step
   std::size_t micro_step_ = 0;
-  std::size_t next_item_ = 0;  ///< to be looked at by gather_ahead, counted over all micro-steps
+  std::size_t next_item_ = 0;  ///< next one that gather_ahead considers, counted over all micro-steps
   std::int64_t live_elems_ = 0;
   std::int64_t ahead_elems_ = 0;
 };

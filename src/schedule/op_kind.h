@@ -3,9 +3,9 @@
 #include <cstdint>
 namespace krigtune::schedule {
 
-/// What an operation computes. Its operands in order, its name, what it costs and whose derivative it is stand in one
-/// table, src/plan/op_traits.cpp (plan/op_traits.h). Matrices are row-major. Numbers are computed in fp32 and
-/// rounded to the type of the buffer that they are put into.
+/// The kind of computation of an operation. One table, src/plan/op_traits.cpp (plan/op_traits.h), has its operands in
+/// order, its name, its cost, and which operation it is the derivative of. Matrices are row-major. Numbers are computed
+/// in fp32 and rounded to the type of the buffer that receives them.
 enum class OpKind : std::uint8_t {
   kLoadBatch,
   kZero,
@@ -52,21 +52,23 @@ inline constexpr int kOpKindCount = static_cast<int>(OpKind::kAllGather) + 1;
 
 /// The state of clipping and of dynamic loss scaling: elements of StepPlan::control.
 enum ControlElement : std::uint8_t {
-  kLossScaleElement,  ///< by which the loss is multiplied
-  kGoodStepsElement,  ///< since the scale was changed
-  kFactorElement,     ///< of the gradients of this step: 1 / scale, and clipping; 0: an overflow, nothing is updated
-  kUpdatesElement,    ///< optimizer updates done, overflows left out
-  kNormElement,       ///< of the step's unscaled gradients, before clipping
+  kLossScaleElement,  ///< factor by which the loss is multiplied
+  kGoodStepsElement,  ///< steps since the scale was changed
+  /// Factor on the gradients of this step, 1 / scale times clipping; 0: overflow, nothing is updated.
+  kFactorElement,
+  kUpdatesElement,  ///< optimizer updates so far, without overflows
+  kNormElement,     ///< norm of the step's unscaled gradients, before clipping
   kControlElementCount
 };
 
-/// The logical streams of one rank. Operations of one stream run in order; streams are ordered by waits only.
-/// kCopy moves bytes between device and host memory, kHost computes on the host (offloaded optimizers).
+/// The logical streams of one rank. Operations of one stream run in order; between streams only waits impose an order.
+/// kCopy moves bytes between device and host memory; kHost computes on the host (offloaded optimizers).
 enum class Stream : std::uint8_t { kCompute, kGather, kReduce, kCopy, kHost };
 inline constexpr int kStreamCount = 5;
 inline constexpr std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
 
-/// Among whom a collective communicates. World rank = data rank * tensor ranks + tensor rank (Megatron's order).
+/// The ranks among which a collective communicates. World rank = data rank * tensor ranks + tensor rank (Megatron's
+/// order).
 enum class Group : std::uint8_t { kData, kTensor };
 inline constexpr int kGroupCount = 2;
 

@@ -7,12 +7,12 @@
 
 namespace krigtune::schedule {
 
-/// How a tensor is cut over the tensor-parallel ranks.
+/// How a tensor is split over the tensor-parallel ranks.
 enum class Split : std::uint8_t { kNone, kRows, kColumns };
 
-/// One parameter tensor as one tensor-parallel rank holds it, in model order. Its padded length is a multiple of
-/// N * 64 bytes: every rank's shard of it starts on 64 bytes. Tensor t lies at [begin_elems, + elems) of the whole, its
-/// shard at begin_elems / N of a shard.
+/// One parameter tensor as one tensor-parallel rank holds it, in model order. Its padded length is a multiple of N * 64
+/// bytes, so that every rank's shard starts at a multiple of 64 bytes. Tensor t occupies [begin_elems, + elems) of the
+/// whole, and its shard starts at begin_elems / N of a shard.
 struct ParameterTensor {
   std::string name;
   std::int64_t elems = 0;
@@ -21,19 +21,19 @@ struct ParameterTensor {
   double initial_mean = 0.0;
   double initial_stddev = 0.0;
   Split split = Split::kNone;
-  /// Of the whole tensor: blocks of rows, each cut for itself (q, k, v; gate, up), and the length of a row. A split
-  /// over columns has one block. Rows that fill a block up to a multiple of the ranks (a vocabulary) are behind its end
+  /// Of the whole tensor: the rows of each block that is split separately (q, k, v; gate, up), and the length of a row.
+  /// A split over columns has one block. Rows that pad a block to a multiple of the ranks (a vocabulary) follow its end
   /// and start as zeros.
   std::vector<std::int64_t> block_rows{};
   std::int64_t row_elems = 0;
 };
 
-/// The element of the whole tensor (row-major, blocks one after the other) that `tensor_rank` holds at `elem`; -1 for
-/// one that fills up.
+/// Returns the element of the whole tensor (row-major, blocks one after the other) that `tensor_rank` holds at `elem`;
+/// -1 for padding.
 std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
                            std::int64_t elem);
 
-/// Indices into ParameterTable::tensors; -1: the model has no such tensor.
+/// Indices into ParameterTable::tensors; kNoTensor if the model has no such tensor.
 inline constexpr int kNoTensor = -1;
 struct NormTensors {
   int gain = kNoTensor, bias = kNoTensor;
@@ -41,7 +41,7 @@ struct NormTensors {
 struct LinearTensors {
   int weight = kNoTensor, bias = kNoTensor;
 };
-/// Of one transformer block; `up` holds gate and up where the MLP is gated.
+/// The tensors of one transformer block; `up` contains gate and up if the MLP is gated.
 struct BlockTensors {
   NormTensors norm1;
   LinearTensors qkv, out;
@@ -49,28 +49,29 @@ struct BlockTensors {
   LinearTensors up, down;
 };
 
-/// The parameters that one tensor-parallel rank holds, in model order, padded so that the data-parallel ranks share
-/// each tensor in pieces of 64 bytes in the type that the model computes in.
+/// The parameters that one tensor-parallel rank holds, in model order, padded so that each tensor divides over the
+/// data-parallel ranks in pieces of 64 bytes in the model's type.
 struct ParameterTable {
   std::vector<ParameterTensor> tensors;
   std::int64_t padded_elems = 0;  ///< Psi
   int table = kNoTensor, positions = kNoTensor;
   std::vector<BlockTensors> blocks;
   NormTensors final_norm;
-  int head = kNoTensor;  ///< `table` where the head is tied
-  /// By tensor: each tensor-parallel rank computes a part of the gradient (of its tokens, under sequence parallelism):
-  /// summed over the tensor group before it is reduced over the data group. Empty: none.
+  int head = kNoTensor;  ///< equal to `table` if the head is tied
+  /// For each tensor: whether each tensor-parallel rank computes only a part of the gradient (for its tokens, under
+  /// sequence parallelism), so that the gradient is summed over the tensor group before it is reduced over the data
+  /// group. Empty: no tensor.
   std::vector<bool> partial_gradients;
 };
 ParameterTable make_parameters(const workload::Workload& workload, const Knobs& knobs);
 
-/// Rows of the token table and of the head that one tensor rank holds; what fills up counts for nothing.
+/// Returns the rows of the token table and of the head that one tensor rank holds; padding rows do not contribute.
 std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ranks);
-/// Width of all key heads, and of all value heads.
+/// Returns the width of all key heads, which is also that of all value heads.
 std::int64_t kv_width(const workload::ModelSpec& model);
-/// Layer-norm models carry biases in their linear layers (GPT-2), RMS-norm models do not (Llama).
+/// Layer-norm models have biases in their linear layers (GPT-2), RMS-norm models do not (Llama).
 bool has_biases(const workload::ModelSpec& model);
-/// The tensors in the order in which backward completes their gradients.
+/// Returns the tensors in the order in which backward completes their gradients.
 std::vector<int> gradient_ready_order(const ParameterTable& table);
 
 }  // namespace krigtune::schedule

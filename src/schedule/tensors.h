@@ -9,8 +9,8 @@
 
 namespace krigtune::schedule {
 
-/// What a model is made of, and what is gathered together: the token table (and positions), a transformer block, and
-/// the final norm with the head.
+/// The units of a model, each of which is gathered as a whole: the token table (and positions), a transformer block,
+/// and the final norm with the head.
 enum class Unit : std::uint8_t { kEmbedding, kBlock, kHead };
 inline constexpr int kUnitCount = 3;
 
@@ -18,22 +18,22 @@ inline constexpr int kUnitCount = 3;
 struct UnitTensor {
   std::int64_t elems = 0;
   Unit unit{};
-  bool is_split = false;    ///< over the tensor ranks
+  bool is_split = false;    ///< split over the tensor ranks
   bool is_partial = false;  ///< its gradient is summed over the tensor ranks before it is reduced over the data ranks
 };
 
-/// The tensors of a model whose blocks are all alike: those of the embedding, of one block and of the head.
+/// The tensors of a model whose blocks are all equal: those of the embedding, of one block and of the head.
 struct UnitTensors {
   std::vector<UnitTensor> tensors;  ///< in model order
-  std::vector<int> ready_order;     ///< in which backward completes their gradients: head, block, embedding
-  bool tied = false;                ///< the head reads the token table, tensor 0
+  std::vector<int> ready_order;     ///< order in which backward completes the gradients: head, block, embedding
+  bool tied = false;                ///< the head uses the token table, tensor 0
 };
-/// Of the table's first block.
+/// Takes the table's first block.
 UnitTensors unit_tensors(const ParameterTable& table);
-/// Of a model that is cut as the knobs say.
+/// For a model that is split according to the knobs.
 UnitTensors unit_tensors(const workload::Workload& workload, const Knobs& knobs);
 
-/// What one pipeline stage holds of the model; as it is made: a block of it and both ends.
+/// What one pipeline stage holds of the model. By default: one block and both ends.
 struct StageParts {
   std::int64_t layers = 1;
   bool embedding = true;
@@ -42,12 +42,12 @@ struct StageParts {
   friend bool operator==(const StageParts&, const StageParts&) = default;
 };
 
-/// Every tensor that a stage holds, padded so that the data ranks share it. Tensors are numbered in model order (a
-/// copy of a tied token table, which the last of several stages has, comes last), units 0 (embedding), 1 to layers,
-/// layers + 1 (head).
+/// All tensors of a stage, padded so that they divide over the data ranks. Tensors are numbered in model order; the
+/// last stage's copy of a tied token table, if there are several stages, comes last. Units are numbered 0 (embedding),
+/// 1 to layers, layers + 1 (head).
 class StageTensors {
  public:
-  /// `granule_elems`: padded lengths are multiples of it.
+  /// Padded lengths are multiples of `granule_elems`.
   StageTensors(const UnitTensors& model, const StageParts& parts, std::int64_t granule_elems);
 
   const StageParts& parts() const { return parts_; }
@@ -58,22 +58,22 @@ class StageTensors {
   bool is_partial(int t) const { return kind_[static_cast<std::size_t>(t)].is_partial; }
   std::int64_t all_elems() const { return all_elems_; }
   std::int64_t all_padded() const { return all_padded_; }
-  /// In which backward completes gradients.
+  /// Returns the order in which backward completes the gradients.
   const std::vector<int>& ready_order() const { return ready_order_; }
 
   std::size_t units() const { return unit_ends_.size(); }
-  /// What a use of the unit reads; a tied table is in the first and in the last.
+  /// Returns the tensors that a use of the unit reads; a tied table is in the first and in the last unit.
   std::span<const int> unit(std::size_t u) const {
     const std::size_t begin = u == 0 ? 0 : unit_ends_[u - 1];
     return std::span(in_units_).subspan(begin, unit_ends_[u] - begin);
   }
-  /// The number here of tensor `t` of UnitTensors, a block's in `layer`.
+  /// Returns the number in this stage of tensor `t` of UnitTensors; for a block's tensor, that of `layer`.
   int index(int t, std::int64_t layer) const {
     const auto unit = static_cast<std::size_t>(unit_of_[static_cast<std::size_t>(t)]);
     return first_[unit] + t - unit_first_[unit] + (unit == 1 ? static_cast<int>(layer) * block_tensors_ : 0);
   }
   bool tied() const { return tied_; }
-  /// The head has a copy of the token table of its own: the embedding is in another stage.
+  /// Returns whether the head has its own copy of the token table, because the embedding is in another stage.
   bool copies_table() const { return copies_table_; }
 
  private:
@@ -85,7 +85,7 @@ class StageTensors {
   bool tied_, copies_table_;
   std::vector<std::int64_t> elems_, padded_;
   std::vector<UnitTensor> kind_;
-  std::vector<Unit> unit_of_;  ///< by tensor of UnitTensors
+  std::vector<Unit> unit_of_;  ///< for each tensor of UnitTensors
   std::vector<int> ready_order_;
   std::vector<int> in_units_;
   std::vector<std::size_t> unit_ends_;
@@ -94,30 +94,31 @@ class StageTensors {
   std::int64_t all_elems_ = 0, all_padded_ = 0;
 };
 
-/// Padded lengths are multiples of this: each data rank's part of a tensor begins on kAlignmentBytes.
+/// Padded lengths are multiples of this, so that each data rank's part of a tensor begins at a multiple of
+/// kAlignmentBytes.
 std::int64_t granule_elems(std::int64_t data_ranks, DType type);
 
-/// One unit's forward, its second forward, or its backward.
+/// The forward, the recomputation or the backward of one unit.
 struct Part {
   Unit unit{};
   Phase phase{};
-  std::size_t unit_index = 0;  ///< of StageTensors
-  std::int64_t layer = -1;     ///< of a block
-  // Of a block: with full checkpointing groups of layers are computed again together; else each layer is a group.
+  std::size_t unit_index = 0;  ///< index in StageTensors
+  std::int64_t layer = -1;     ///< of a block; otherwise -1
+  // For blocks: with full checkpointing, groups of layers are recomputed together; otherwise each layer is a group.
   std::int64_t group = 0;
-  std::int64_t in_group = 0;  ///< layers of its group before it
+  std::int64_t in_group = 0;  ///< number of earlier layers in its group
   bool closes_group = true;   ///< it is the last layer of its group
-  // Sharded parameters.
-  bool begins_use = true;  ///< its unit is gathered for it; else it is still there
-  bool ends_use = true;    ///< behind it its unit is let go
+  // For sharded parameters:
+  bool begins_use = true;  ///< its unit is gathered for it; otherwise it is still there
+  bool ends_use = true;    ///< its unit is released after it
 
   bool is(Unit of, Phase in) const { return unit == of && phase == in; }
 };
 
-/// The parts of one micro-step in order: forward, then backward; before a group's backward its second forward, where it
-/// is checkpointed (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+/// Returns the parts of one micro-step in order: forward, then backward. With checkpointing, the recomputation of a
+/// group precedes its backward (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 std::vector<Part> parts_of(const StageParts& stage, const Knobs& knobs);
-/// Layers between two checkpoints.
+/// Returns the number of layers between two checkpoints.
 std::int64_t layers_of_group(const StageParts& stage, const Knobs& knobs);
 
 }  // namespace krigtune::schedule

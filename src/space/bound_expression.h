@@ -26,7 +26,7 @@ enum class BoundOp {
   kAbsent,
   kVariable,
   kDigit,  ///< position of a variable's value in its domain
-  kSum,    ///< the first six operations take any number of operands
+  kSum,    ///< kSum to kOr take any number of operands
   kProduct,
   kMin,
   kMax,

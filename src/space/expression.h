@@ -22,6 +22,7 @@ namespace krigtune::space {
 /// it, so `false && unknown` is false. The same evaluation therefore works for complete and for partial configurations.
 class Expression {
  public:
+  /// Returns the value of a name, or nullptr if it is unknown.
   using Lookup = std::function<const Value*(std::string_view name)>;
 
   /// Parses a condition; a bare number is not one. Throws UserError: "at character 15: ..." with the fix.

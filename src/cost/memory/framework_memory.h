@@ -8,7 +8,7 @@
 
 namespace krigtune::cost {
 
-/// What a framework keeps beside the plan's account, as expected, or on the heavy side.
+/// Memory that a framework uses in addition to the plan: the expected values, or conservative ones.
 struct MemoryAssumptions {
   double activation_factor = 1.0;
   double logits_bytes = 6.0;
@@ -19,24 +19,25 @@ enum class MemoryOutlook { kExpected, kConservative };
 MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration);
 
-/// The profile with its activations and logits as assumed.
+/// Returns the profile with activations and logits as assumed.
 MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes);
 
 struct FrameworkPeak {
-  MomentBytes bytes;  ///< allocated, by term
+  MomentBytes bytes;  ///< allocated bytes by term
   std::string at;
-  /// Of every stage the moment of most activations and its step, in a fixed order: any may be the peak where factors
-  /// differ from those assumed.
+  /// For every stage, the moment with the most activations and its step, in a fixed order. Any of them may be the peak
+  /// if the factors differ from the assumed ones.
   std::vector<MomentBytes> moments{};
 };
-/// Of the pipeline stage that needs most.
+/// Returns the peak of the pipeline stage that needs the most memory.
 FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const workload::Workload& workload,
                              const schedule::Knobs& knobs);
-/// The moments by part, their overhead as assumed. `otherwise`: the same with tokens split the other way; may be null.
+/// Returns the moments by part, with the assumed overhead. `otherwise`: the same peak with tokens split the other way;
+/// may be null.
 std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
                                         const MemoryAssumptions& assumed);
-/// Nothing that runs needs less: states, half the gradients (a type of half the width), and of the activations, split
-/// the better way, what frameworks keep at least.
+/// Returns a lower bound for any program: states, half the gradients (a type of half the width), and the smallest share
+/// of activations that frameworks keep, with the better split.
 double least_bytes(const std::vector<plan::MemoryParts>& moments);
 std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& workload, const schedule::Knobs& knobs);
 

@@ -13,32 +13,33 @@
 
 namespace krigtune::cost {
 
-/// Memory of the rank that needs most (with pipeline stages: of that stage), before anything runs.
+/// Predicted memory of the rank that needs most (with pipeline stages, in the stage that needs most).
 struct MemoryEstimate {
-  std::array<std::int64_t, schedule::kTermCount> term_bytes{};  ///< at the expected peak
+  std::array<std::int64_t, schedule::kTermCount> term_bytes{};  ///< bytes at the expected peak
   std::int64_t overhead_bytes = 0;                              ///< context, communicators, fragmentation
-  Bytes optimistic;                          ///< nothing that runs needs less: beyond usable it is too large
-  Bytes expected;                            ///< terms and overhead
-  Bytes conservative;                        ///< within usable it fits
-  Bytes host;                                ///< expected, of all ranks of a node
-  double log_stddev = 0.0;                   ///< of measured over expected; 0: exact
-  std::vector<plan::MemoryParts> moments{};  ///< that may be the peak; empty: exact
+  Bytes optimistic;                          ///< a lower bound for any program: larger than usable means too large
+  Bytes expected;                            ///< sum of terms and overhead
+  Bytes conservative;                        ///< an upper estimate: not larger than usable means it fits
+  Bytes host;                                ///< expected host memory of all ranks of a node
+  double log_stddev = 0.0;                   ///< of measured over expected peaks; 0: exact
+  std::vector<plan::MemoryParts> moments{};  ///< moments that may be the peak; empty if exact
   std::string peak_at;                       ///< "backward of block 3"
 };
 
-/// What memory a configuration needs, by framework. Thread-safe.
+/// Predicts the memory of a configuration, depending on the framework. Thread-safe.
 class MemoryModel {
  public:
   MemoryModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
               const workload::MemorySpec& memory, const MemoryCalibration& calibration = {});
   ~MemoryModel();
 
-  /// By a closed form over the phases of a step, in microseconds; for krigtune-bench within a few per cent of the
-  /// plan's peak, as tests/cost/memory_model_test.cpp states. Throws UserError as read_knobs does.
+  /// Estimates by a closed form over the phases of a step, in microseconds. For krigtune-bench the result is within a
+  /// few per cent of the plan's peak, as tests/cost/memory_model_test.cpp states. Throws UserError like read_knobs.
   MemoryEstimate estimate(const space::Configuration& configuration) const;
-  /// krigtune-bench: to the byte, by the plan, where the estimate does not decide. `host_usable`: of a node.
+  /// Returns whether the configuration fits. For krigtune-bench the answer is exact to the byte: a plan decides if the
+  /// estimate does not. `host_usable`: host memory of a node.
   plan::MemoryVerdict verdict(const space::Configuration& configuration, Bytes usable, Bytes host_usable) const;
-  /// As estimate and verdict, and empty for a configuration that is not modelled (knobs_of).
+  /// Like estimate and verdict, but empty for a configuration that is not modelled (knobs_of).
   std::optional<MemoryEstimate> estimate_if_modelled(const space::Configuration& configuration) const;
   std::optional<plan::MemoryVerdict> verdict_if_modelled(const space::Configuration& configuration, Bytes usable,
                                                          Bytes host_usable) const;
@@ -48,7 +49,7 @@ class MemoryModel {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What DeepSpeed's autotuner believes that a configuration needs: for comparison only.
+/// Returns the memory that DeepSpeed's autotuner predicts; for comparison only.
 MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const workload::Workload& workload,
                                             const schedule::Knobs& knobs);
 

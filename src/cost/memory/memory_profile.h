@@ -25,7 +25,7 @@ struct MomentBytes {
   friend MomentBytes operator*(MomentBytes bytes, std::int64_t times);
 };
 
-/// What a part of a micro-step does with tensor `tensor` of UnitTensors, at its operation `at`.
+/// An event of tensor `tensor` of UnitTensors in a part of a micro-step, at its operation `at`.
 struct TensorEvent {
   enum class Kind : std::uint8_t { kLastRead, kFirstGradient, kLastGradient };
   int at = 0;
@@ -33,48 +33,50 @@ struct TensorEvent {
   Kind kind{};
 };
 
-/// Operations of one unit of the model in one direction. `moments`: bytes beyond what earlier parts keep, by operation.
+/// The operations of one unit of the model in one direction. `moments` has the bytes during each operation, beyond what
+/// earlier parts keep.
 struct ProfiledPart {
   std::vector<MomentBytes> moments;
-  std::vector<MomentBytes> carried;  ///< likewise between an operation and the next one
-  MomentBytes start;                 ///< before the first one
+  std::vector<MomentBytes> carried;  ///< the same between an operation and the next one
+  MomentBytes start;                 ///< the same before the first operation
   std::vector<TensorEvent> events;   ///< in order of `at`
-  std::vector<int> unread;           ///< tensors of the unit that it does not read
-  std::int64_t reads = 0;            ///< how many of them are last reads
-  std::size_t peak = 0;              ///< the moment of most bytes
+  std::vector<int> unread;           ///< tensors of the unit that the part does not read
+  std::int64_t reads = 0;            ///< number of events that are last reads
+  std::size_t peak = 0;              ///< index of the largest moment
 
   const MomentBytes& highest() const { return moments[peak]; }
   void find_peak();
 };
 
-/// What one micro-step of one sequence needs beside parameters and their gradients, in parts that repeat themselves
-/// from layer to layer: read off a plan of few layers, so that the plan stays the only source. All bytes grow in
-/// proportion to the micro-batch.
+/// Memory of one micro-step with one sequence, without parameters and their gradients, in parts that repeat from layer
+/// to layer. It is read from a plan of a few layers, so that the plan is the only source. All bytes are proportional to
+/// the micro-batch.
 struct MemoryProfile {
   schedule::UnitTensors model;
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;
-  // [0]: of the first layer of a group that is computed again together, [1]: of the others.
+  // [0]: the first layer of a group that is recomputed together; [1]: the other layers.
   std::array<ProfiledPart, 2> forward, recompute, backward;
-  MomentBytes embedding_kept;  ///< from the embedding on
-  MomentBytes group_kept;      ///< of a group of layers from forward to backward; without groups, of a layer
-  MomentBytes layer_kept;      ///< of a layer that was computed again, until its backward
+  MomentBytes embedding_kept;  ///< kept from the embedding on
+  MomentBytes group_kept;      ///< kept by a group of layers (without groups, by a layer) from forward to backward
+  MomentBytes layer_kept;      ///< kept by a recomputed layer until its backward
 };
 
-/// With the knobs' tensor ranks, sequence parallelism and checkpointing.
+/// Makes the profile for the knobs' tensor ranks, sequence parallelism and checkpointing.
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs);
 
-/// What is in memory all the time, of one rank.
+/// The memory of one rank that is in use all the time.
 struct StateBytes {
   MomentBytes device;
   MomentBytes host;
-  std::int64_t rounded_bytes = 0;         ///< on the device at the end of the step: parameters on their way to the host
-  std::int64_t host_transient_bytes = 0;  ///< on their way to or from the device, at most
+  /// On the device at the end of the step: parameters that are being copied to the host.
+  std::int64_t rounded_bytes = 0;
+  std::int64_t host_transient_bytes = 0;  ///< upper limit of bytes that are being copied to or from the device
 };
 
-/// Of krigtune-bench: its schedule::Stores, to the byte.
+/// Returns the bytes of schedule::Stores, exact for krigtune-bench.
 StateBytes state_bytes(const schedule::Setting& setting);
 
-/// Memory profiles of one workload, each made once. Thread-safe.
+/// The memory profiles of one workload, each computed only once. Thread-safe.
 class ProfileCache {
  public:
   explicit ProfileCache(workload::Workload workload) : workload_(std::move(workload)) {}

@@ -8,48 +8,49 @@
 
 namespace krigtune::cost {
 
-/// What a trial showed of its memory: a peak, or on which side of what was usable it lay.
+/// What a trial revealed about its memory: its peak, or whether it fitted into the usable memory.
 struct MemoryEvidence {
   enum class Shows { kPeak, kRan, kRanOut };
   std::vector<plan::MemoryParts> moments;  ///< as planned
   Shows shows = Shows::kPeak;
-  double bytes = 0.0;  ///< the peak as an allocator counts it; else what was usable
+  double bytes = 0.0;  ///< the peak as an allocator counts it; otherwise the usable bytes
 };
 
-/// The peak of a configuration as trials correct the plan: a factor on each of its parts, learned from what was
-/// measured. Frameworks keep two or three times as many activations as the plan, or half the gradients; all
-/// configurations of a job share these factors. src/cost/memory/memory_shape.cpp has the model.
+/// Predicts the peak of a configuration with the plan corrected by trials: a factor on each part of the plan's memory
+/// is learned from measurements. Frameworks keep two or three times the activations of the plan, or half the gradients,
+/// and all configurations of a job share these factors. src/cost/memory/memory_shape.cpp has the model.
 ///
 ///   MemoryShape shape(0.15);
 ///   shape.learn(evidence);
 ///   const auto [log_bytes, log_stddev] = shape.needed(moments);     // of another configuration
 class MemoryShape {
  public:
-  /// Logarithms of factors: one a part (of the split of tokens: a logit), and one on all.
+  /// Logarithms of factors: one for each part (for the split of tokens: a logit), and one for the total.
   static constexpr std::size_t kFactors = plan::kMemoryPartCount + 1;
 
-  /// Natural logarithm of bytes: a normal distribution.
+  /// A normal distribution of the natural logarithm of bytes.
   struct LogBytes {
     double mean = 0.0;
     double stddev = 0.0;
   };
 
-  /// `log_stddev`: of measured over planned peaks, as the framework's traits have it.
+  /// `log_stddev`: of measured over planned peaks, from the framework's traits.
   explicit MemoryShape(double log_stddev);
-  /// From all evidence at once. Moments may be empty: such a trial says nothing.
+  /// Learns from all evidence at once. A trial with empty moments is ignored.
   void learn(std::span<const MemoryEvidence> evidence);
 
-  /// What must be usable, the framework's overhead included. `moments`: at least one.
+  /// Returns the memory that must be usable, including the framework's overhead. `moments`: at least one.
   LogBytes needed(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, true); }
-  /// What the program's allocator counts.
+  /// Returns the memory that the program's allocator counts.
   LogBytes allocated(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, false); }
-  /// The factor on a part, 1 before anything is learned; of kOtherSplit the share of it that is there.
+  /// Returns the factor on a part, which is 1 before anything is learned; for kOtherSplit, the share of it that is
+  /// present.
   double factor(plan::MemoryPart part) const;
 
  private:
   LogBytes predicted(const std::vector<plan::MemoryParts>& moments, bool with_overhead) const;
 
-  double own_stddev_;  ///< of one peak, beside what the factors explain
+  double own_stddev_;  ///< of a single peak, in addition to what the factors explain
   std::array<double, kFactors> factors_{};
   std::array<double, kFactors * kFactors> covariance_{};
 };

@@ -10,8 +10,8 @@
 
 namespace krigtune::cost {
 
-/// Bytes of parameters that stage 3 has gathered, and when gradients on their way to the host must have arrived for
-/// them.
+/// Counts the bytes of parameters that stage 3 has gathered, and determines when gradients on their way to the host
+/// must have arrived before them.
 class GatheredMemory final : public schedule::GatheringSink {
  public:
   explicit GatheredMemory(const schedule::Setting& setting) : setting_(setting) {}
@@ -19,19 +19,19 @@ class GatheredMemory final : public schedule::GatheringSink {
   void gather(std::span<const schedule::GatheredItem* const> items) override;
   void let_go(const schedule::GatheredItem& item) override;
 
-  /// `sent`: how many reductions have been issued before what is gathered next.
+  /// `sent`: number of reductions issued before the next gather.
   void before_use(std::size_t sent) { sent_ = sent; }
-  /// How many reductions are over for sure before what the current use reads is there: copies of parameters from the
-  /// host run behind those of gradients to it.
+  /// Returns how many reductions are certainly finished before the parameters of the current use have arrived: copies
+  /// of parameters from the host run behind copies of gradients to it.
   std::size_t reductions_over(std::span<const schedule::GatheredItem> current) const;
-  /// The current use reads `tensor` for the last time, and all of its tensors where `is_last`.
+  /// The current use reads `tensor` for the last time; with `is_last`, all of its tensors.
   void last_read(std::span<const schedule::GatheredItem> current, int tensor, bool is_last);
   std::int64_t bytes() const { return bytes_; }
 
  private:
   struct Slot {
-    bool counted = false;    ///< in bytes_
-    std::size_t behind = 0;  ///< so many reductions
+    bool counted = false;    ///< included in bytes_
+    std::size_t behind = 0;  ///< number of reductions before it
   };
   void release(const schedule::GatheredItem& item);
 
@@ -41,31 +41,32 @@ class GatheredMemory final : public schedule::GatheringSink {
   std::int64_t bytes_ = 0;
 };
 
-/// Bytes of gradients until their bucket was reduced, and of the buckets that they are packed into.
+/// Counts the bytes of gradients until their bucket was reduced, and of the buckets into which they are packed.
 class ReductionMemory final : public schedule::ReductionSink {
  public:
   explicit ReductionMemory(const schedule::Setting& setting);
-  /// No bytes beyond the gradients that are kept: the walk need not be told to it.
+  /// Returns whether only the kept gradients take memory, so that the walk need not report to this object.
   static bool is_idle(const schedule::ZeroPolicy& policy);
-  /// Before the first micro-step of `by`.
+  /// Call before the first micro-step of `by`.
   void start(const schedule::Reduction& by);
 
   void pack(const schedule::Reduction& by, int t, bool completes) override;
   void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
   void end_micro_step() override;
 
-  /// The gradient is written for the first time.
+  /// Call when the gradient is written for the first time.
   void first_gradient(int t);
   std::int64_t bytes() const { return bytes_; }
-  std::int64_t grown_bytes() const { return grown_bytes_; }  ///< of them: gradients that are there until the update
-  /// The bytes before the compute stream has waited for what the last operation sent.
+  std::int64_t grown_bytes() const { return grown_bytes_; }  ///< the part for gradients that exist until the update
+  /// Returns the bytes before the compute stream waited for what the last operation sent.
   std::int64_t bytes_before_wait() const { return bytes_ + just_released_bytes_; }
   void next_operation() { just_released_bytes_ = 0; }
-  /// Most bytes while a gradient was copied into its bucket since this was asked last; 0: none was.
+  /// Returns the maximum of the bytes while a gradient was copied into its bucket since the last call; 0 if there was
+  /// no copy.
   std::int64_t most_while_copied();
-  /// Reductions issued.
+  /// Returns the number of reductions issued.
   std::size_t sent() const { return entered_.size(); }
-  /// The first `count` reductions are over.
+  /// The first `count` reductions are finished.
   void release(std::size_t count);
 
  private:
@@ -79,22 +80,22 @@ class ReductionMemory final : public schedule::ReductionSink {
   const schedule::Setting& setting_;
   const schedule::ZeroPolicy& policy_;
   std::int64_t bucket_bytes_ = 0;
-  std::vector<std::int64_t> entered_;  ///< bytes that each reduction holds until somebody has waited for it
-  std::size_t released_ = 0;           ///< so many of them are over
+  std::vector<std::int64_t> entered_;  ///< bytes that each reduction holds until something has waited for it
+  std::size_t released_ = 0;           ///< number of them that are finished
   struct Packed {
     bool here = false;
-    std::size_t entry = 0;  ///< its last reduction
+    std::size_t entry = 0;  ///< the last reduction that uses it
   };
   std::vector<Packed> packed_;
-  std::size_t sends_ = 0;         ///< of packed buckets in this micro-step
-  std::size_t packed_sends_ = 0;  ///< in a whole one
+  std::size_t sends_ = 0;         ///< packed buckets sent in this micro-step
+  std::size_t packed_sends_ = 0;  ///< packed buckets sent in a whole micro-step
   std::int64_t bytes_ = 0;
   std::int64_t grown_bytes_ = 0;
   std::int64_t just_released_bytes_ = 0;
   std::int64_t most_while_copied_ = 0;
 };
 
-/// The moment of a step at which most bytes are in use beside what is there all the time.
+/// The moment of a step with the largest memory beyond what is always in use.
 struct StepPeak {
   MomentBytes bytes;
   schedule::Phase phase = schedule::Phase::kForward;
@@ -103,11 +104,11 @@ struct StepPeak {
   bool at_head = false;
 };
 
-/// Micro-steps after which a step repeats itself, and no more than it has.
+/// Returns the number of micro-steps after which a step repeats itself, at most the number of its micro-steps.
 std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const schedule::Knobs& knobs);
 
-/// Activations, logits, workspace, gathered parameters, gradients on their way: the schedule's distinct micro-steps
-/// walked, of a stage that keeps the activations of `in_flight` micro-batches at once.
+/// Returns the peak of activations, logits, workspace, gathered parameters and gradients on their way. It walks the
+/// schedule's distinct micro-steps, for a stage that keeps the activations of `in_flight` micro-batches at once.
 StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight = 1);
 
 }  // namespace krigtune::cost

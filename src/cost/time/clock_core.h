@@ -11,8 +11,8 @@
 
 namespace krigtune::cost {
 
-/// Executes operations from event to event. `Observer` hears of each (queued, started, ready, ended) and of the times
-/// between them (passed).
+/// Executes operations from event to event. It notifies the `Observer` about each operation (queued, started, ready,
+/// ended) and about the time between events (passed).
 template <class Observer>
 class ClockCore {
  public:
@@ -45,7 +45,7 @@ class ClockCore {
  private:
   static constexpr plan::OpId kNone = -1;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
-  // kWaking: what it waited for is there. kDone: it is, but not all its kernels could have been issued.
+  // kWaking: what it waited for is done. kDone: the work is done, but not all its kernels could have been issued yet.
   enum class State : std::uint8_t { kQueued, kWaking, kRunning, kDone };
   enum class Link : std::uint8_t { kNone, kWaits, kHolds };
   struct StreamState {
@@ -56,9 +56,9 @@ class ClockCore {
     bool waited = false;
     std::uint8_t lane = 0;
     double since_s = 0.0;      // when it started
-    double left_s = 0.0;       // of the head, at rate 1; of a collective: on the link
-    double core_left_s = 0.0;  // of a collective: of cores
-    double finish_s = kNever;  // of what is left
+    double left_s = 0.0;       // remaining time of the head at rate 1; for a collective: on the link
+    double core_left_s = 0.0;  // for a collective: remaining time on cores
+    double finish_s = kNever;  // when the remaining time is over
     double core_finish_s = kNever;
   };
 
@@ -142,7 +142,7 @@ class ClockCore {
     return stream.state == State::kRunning && (!stream.collective || stream.core_left_s > 0.0);
   }
 
-  // Of what computes: its share of the cores.
+  // Returns the share of the cores that each computing operation gets.
   double core_rate() const {
     if (rules_.cores == kNever) return 1.0;
     double count = 0.0;
@@ -171,7 +171,7 @@ class ClockCore {
       if (stream.state == State::kRunning) {
         stream.finish_s = stream.link == Link::kWaits ? kNever : now_s_ + stream.left_s / rate_of(stream);
         stream.core_finish_s = stream.core_left_s > 0.0 ? now_s_ + stream.core_left_s / core_rate_ : kNever;
-        // What is over on the link may still take a core's time.
+        // A collective that is finished on the link may still need core time.
         if (stream.collective && stream.link == Link::kNone) stream.finish_s = kNever;
         next_s = std::min({next_s, stream.finish_s, stream.core_finish_s});
       } else if (stream.state != State::kQueued) {

@@ -3,18 +3,18 @@
 
 namespace krigtune::cost {
 
-/// One rank's optimizer step of a pipeline stage (or of the whole model) in few operations.
+/// The times of one rank's optimizer step in a pipeline stage (or in the whole model), from a compressed plan.
 struct CompressedTimes {
   ClockTotals totals;
   PassCost cost;
   double optimizer_s = 0.0;
   double data_comm_s = 0.0;
   double data_wire_bytes = 0.0;
-  double micro_step_s = 0.0;  ///< one more micro-step takes
-  double backward_s = 0.0;    ///< of it
+  double micro_step_s = 0.0;  ///< seconds of one additional micro-step
+  double backward_s = 0.0;    ///< part of it in backward
 };
 
-/// Whose program: what it reduces, and when.
+/// The machine and the program: what it reduces, and when.
 struct StepSetting {
   const Machine& machine;
   const StepTemplate& model;
@@ -23,7 +23,7 @@ struct StepSetting {
   plan::GroupSpan data_span, tensor_span;
   double reduced_bytes = 0.0;
 };
-/// `scratch`: memory to be used again.
+/// `scratch` is a buffer that is reused between calls.
 CompressedTimes time_step(const StepSetting& setting, const schedule::StageTensors& tensors,
                           std::vector<TimedOperation>& scratch);
 

@@ -7,13 +7,13 @@
 
 namespace krigtune::cost {
 
-/// What a configuration means to the workload's framework.
+/// A configuration as the workload's framework interprets it.
 struct FrameworkStep {
   schedule::Knobs knobs;
   schedule::ZeroPolicy policy;
-  double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
+  double reduced_bytes = 0.0;  ///< bytes of one element of the gradients that are sent
 };
-/// `workload`: in its framework's dialect.
+/// `workload` must be in its framework's dialect.
 std::variant<FrameworkStep, schedule::NotModelled> framework_step_of(const workload::Workload& workload,
                                                                      const workload::ClusterSpec& cluster,
                                                                      const space::Configuration& configuration);

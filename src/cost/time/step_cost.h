@@ -10,13 +10,13 @@
 
 namespace krigtune::cost {
 
-/// What holds a step up most.
+/// What limits the speed of a step most.
 enum class Bottleneck { kCompute, kCommunication, kMemory };
 const char* to_string(Bottleneck bottleneck);  ///< compute, communication, memory (its bandwidth)
 
-/// Where the time of one predicted optimizer step goes, of one rank (with pipeline stages: the slowest one). Seconds of
-/// the compute stream, then what is exposed beside them; all but the sub-items (recompute_s, *_comm_s) add up to
-/// step_time_s.
+/// Where the time of one predicted optimizer step goes, on one rank (with pipeline stages, in the slowest one). The
+/// fields are seconds of the compute stream, then the exposed time of other streams. All of them except the sub-items
+/// (recompute_s, *_comm_s) add up to step_time_s.
 struct StepCost {
   double step_time_s = 0.0;
   double products_s = 0.0;      ///< matrix products and attention
@@ -24,9 +24,9 @@ struct StepCost {
   double optimizer_s = 0.0;
   double exposed_comm_s = 0.0;  ///< collectives and point-to-point while no kernel runs
   double offload_s = 0.0;       ///< copies and host work while no kernel runs
-  double bubble_s = 0.0;        ///< pipeline stages without work
-  double idle_s = 0.0;          ///< kernels that were not issued yet, and what is once a step
-  // Sub-items, hidden or not.
+  double bubble_s = 0.0;        ///< time in which pipeline stages have no work
+  double idle_s = 0.0;          ///< waiting for kernels to be issued, and overhead once per step
+  // Sub-items, whether hidden or not:
   double recompute_s = 0.0;
   double tensor_comm_s = 0.0;
   double data_comm_s = 0.0;
@@ -37,30 +37,31 @@ struct StepCost {
   Bottleneck bottleneck() const;
 };
 
-/// One optimizer step of all pipeline stages, as the predicted time sees it.
+/// One optimizer step of all pipeline stages, as the predicted time has it.
 struct PipelineStep {
-  std::vector<std::int64_t> layers;  ///< by stage
+  std::vector<std::int64_t> layers;  ///< for each stage
   std::vector<StageTime> stages;
   std::vector<StageTask> tasks;  ///< in the order of each stage
-  double tie_s = 0.0;            ///< behind all: the gradient of a tied token table is summed over its two stages
-  double step_time_s = 0.0;      ///< as StepCost says it, with what is once a step
+  double tie_s = 0.0;            ///< at the end: the gradient of a tied token table is summed over its two stages
+  double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
 };
 
-/// Predicts step times by a compressed plan: whole blocks in place of operations, first, middle and last micro-steps in
-/// place of all. Equal to predict_step on the full plan within the bounds that tests/cost/step_cost_test.cpp states.
-/// Thread-safe: what configurations share is computed once.
+/// Predicts step times with a compressed plan: whole blocks instead of operations, and only the first, a middle and the
+/// last micro-step. The result equals predict_step on the full plan within the bounds that
+/// tests/cost/step_cost_test.cpp states. Thread-safe; results that configurations share are computed once.
 class StepCostModel {
  public:
   StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                 const TimeCalibration& calibration = {});
-  /// With rates of the caller's.
+  /// Uses the caller's rates.
   StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Machine& machine);
   ~StepCostModel();
-  /// Throws UserError as read_knobs does.
+  /// Throws UserError like read_knobs.
   StepCost operator()(const space::Configuration& configuration) const;
   /// Empty for a configuration that is not modelled (knobs_of).
   std::optional<StepCost> if_modelled(const space::Configuration& configuration) const;
-  /// Stage by stage and micro-step by micro-step. Empty with a single pipeline stage. Throws as operator() does.
+  /// Returns the step stage by stage and micro-step by micro-step. Empty if there is only one pipeline stage. Throws
+  /// like operator().
   std::optional<PipelineStep> pipeline_step(const space::Configuration& configuration) const;
 
  private:

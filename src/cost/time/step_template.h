@@ -13,11 +13,11 @@ namespace krigtune::cost {
 /// An operation of the compute stream.
 struct TemplateOperation {
   StepSegment segment;
-  bool collective = false;  ///< of the tensor group
-  double link_s = 0.0;      ///< of it
-  double core_s = 0.0;      ///< likewise
+  bool collective = false;  ///< a collective of the tensor group
+  double link_s = 0.0;      ///< its time on the link
+  double core_s = 0.0;      ///< its time on cores
   std::vector<int> reads;   ///< parameters, numbered as in UnitTensors
-  std::vector<int> begins;  ///< gradients that it is the first to write
+  std::vector<int> begins;  ///< gradients that it writes first
   std::vector<int> ends;    ///< gradients that it completes, in order
 };
 
@@ -32,17 +32,18 @@ struct PassCost {
   void add(const PassCost& other, double times);
 };
 
-/// One unit's forward, its second forward, or its backward.
+/// The forward, the recomputation or the backward of one unit.
 struct Pass {
   std::vector<TemplateOperation> operations;
   StepSegment all;
   PassCost cost;
 };
 enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardAgain };
-inline constexpr int kPassKindCount = 4;  ///< kBackwardAgain: of a later micro-step, adding to gradients
+/// kBackwardAgain: backward of a later micro-step, which adds to the gradients.
+inline constexpr int kPassKindCount = 4;
 
-/// What the blocks of a model have in common, for one way to cut and to checkpoint it: taken from the plan of one block
-/// on one data rank, so that build_plan is the only source of it.
+/// What the blocks of a model have in common, for one way to split and to checkpoint it. It is derived from the plan of
+/// one block on one data rank, so that build_plan is the only source.
 struct StepTemplate {
   std::array<std::array<Pass, kPassKindCount>, schedule::kUnitCount> passes;
 
@@ -57,18 +58,18 @@ struct CostContext {
   const Machine& machine;
   const schedule::Setting& setting;
   plan::GroupSpan data_span, tensor_span;
-  double reduced_bytes = 0.0;  ///< of an element of the gradients that travel
+  double reduced_bytes = 0.0;  ///< of one element of the gradients that are sent
   Recorder& recorder;
-  // Sums of what was recorded.
+  // Sums over the recorded operations:
   PassCost cost{};  ///< of the compute stream's micro-steps
   double optimizer_s = 0.0;
   double data_comm_s = 0.0;
   double data_wire_bytes = 0.0;
 
-  /// A collective of the data group over `bytes` in whole; it is counted.
+  /// Returns a collective of the data group over `bytes` in total, and adds it to the sums.
   Recorder::Collective data_collective(schedule::OpKind kind, std::int64_t bytes);
   Recorder::Collective tensor_collective(schedule::OpKind kind, std::int64_t bytes);
-  /// Of the issuing thread, for a collective of the tensor group.
+  /// Returns the additional issue time of a collective of the tensor group.
   double more_issue_s() const;
 };
 

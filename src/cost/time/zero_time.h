@@ -8,7 +8,8 @@
 
 namespace krigtune::cost {
 
-/// The time that gathered parameters take: all-gathers beside the compute stream, and what waits for them.
+/// The time for gathering parameters: all-gathers in parallel with the compute stream, and the operations that wait for
+/// them.
 class GatheringTime final : public schedule::GatheringSink {
  public:
   explicit GatheringTime(CostContext& step) : step_(step), under_way_(step.setting.policy.gathers_under_way) {}
@@ -16,20 +17,20 @@ class GatheringTime final : public schedule::GatheringSink {
   void gather(std::span<const schedule::GatheredItem* const> items) override;
   void let_go(const schedule::GatheredItem&) override {}
 
-  /// The current use reads these.
+  /// The current use reads these items.
   void use(std::span<const schedule::GatheredItem> items);
   /// What is appended next reads tensor `t` of the current use's unit.
   void read(int t);
 
  private:
   CostContext& step_;
-  std::vector<std::int32_t> gathered_;  ///< by slot: count of gathers behind which it is there
-  std::int32_t current_ = 0;            ///< the same of the current unit, where whole units are gathered
+  std::vector<std::int32_t> gathered_;  ///< for each slot: the number of gathers after which it is available
+  std::int32_t current_ = 0;            ///< the same for the current unit, if whole units are gathered
   schedule::Window<Recorder::Behind> under_way_;
 };
 
-/// The time that gradients take: their copies into buckets, their sums over the ranks, and their way home. Several
-/// copies beside the compute stream are recorded as two.
+/// The time for gradients: their copies into buckets, their sums over the ranks, and their return. Several copies in
+/// parallel with the compute stream are recorded as two.
 class ReductionTime final : public schedule::ReductionSink {
  public:
   explicit ReductionTime(CostContext& step);
@@ -38,13 +39,13 @@ class ReductionTime final : public schedule::ReductionSink {
   void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
   void end_micro_step() override {}
 
-  /// The next operation is the first to write the gradient in this micro-step.
+  /// The next operation is the first that writes the gradient in this micro-step.
   void begin(int t);
-  /// It is complete, and is reduced behind the backward pass of this micro-step.
+  /// The gradient is complete, and is reduced after the backward pass of this micro-step.
   void complete(int t);
-  /// A unit's backward ends.
+  /// Ends a unit's backward.
   void end_unit() { flush_packs(); }
-  /// Behind which the optimizer finds the reduced gradient.
+  /// Returns the operations after which the optimizer finds the reduced gradient.
   Recorder::Behind reduced(int t) const;
 
  private:
@@ -55,23 +56,25 @@ class ReductionTime final : public schedule::ReductionSink {
                         bool moves, std::int32_t reduced);
 
   CostContext& step_;
-  std::vector<std::int32_t> written_;  ///< by tensor: compute operations behind which it was complete
+  /// For each tensor: the number of compute operations after which it was complete.
+  std::vector<std::int32_t> written_;
   std::vector<std::int32_t> reduced_;  ///< by tensor
-  /// Copies into the packed bucket beside the compute stream that are not recorded yet.
+  /// Copies into the packed bucket in parallel with the compute stream that are not recorded yet.
   struct Packs {
     int count = 0;
     double work_s = 0.0;
-    double behind_s = 0.0;  ///< what is left of them when the last gradient is complete, where nothing else delays them
-    double last_at_s = 0.0;  ///< when that was, in seconds of the compute stream
+    /// Time that the copies still need when the last gradient is complete, unless something else delays them.
+    double behind_s = 0.0;
+    double last_at_s = 0.0;  ///< when the last gradient was complete, in seconds of the compute stream
   };
   Packs packs_;
   schedule::Window<Recorder::Behind> under_way_;
-  std::int32_t ready_ = 0;         ///< compute operations behind which what travels next is complete
-  bool open_is_complete_ = false;  ///< ready_ is known of the open bucket
-  std::int32_t packed_free_ = 0;   ///< copies behind which the packed bucket may be filled again
+  std::int32_t ready_ = 0;         ///< number of compute operations after which the next bucket is complete
+  bool open_is_complete_ = false;  ///< ready_ is known for the open bucket
+  std::int32_t packed_free_ = 0;   ///< number of copies after which the packed bucket may be filled again
 };
 
-/// The time of the end of a step: clipping and loss scaling, the update, and updated parameters on their way.
+/// The time at the end of a step: clipping and loss scaling, the update, and the return of updated parameters.
 class UpdateTime final : public schedule::UpdateSink {
  public:
   UpdateTime(CostContext& step, const ReductionTime& gradients) : step_(step), gradients_(gradients) {}
@@ -90,9 +93,9 @@ class UpdateTime final : public schedule::UpdateSink {
 
   CostContext& step_;
   const ReductionTime& gradients_;
-  Recorder::Behind gradients_ready_{schedule::Stream::kCompute, 0};  ///< of the current bucket
+  Recorder::Behind gradients_ready_{schedule::Stream::kCompute, 0};  ///< for the current bucket
   std::int32_t control_copied_ = 0;
-  std::int32_t delivered_ = 0;  ///< by copies
+  std::int32_t delivered_ = 0;  ///< number of copies
 };
 
 }  // namespace krigtune::cost
