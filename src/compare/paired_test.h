@@ -7,8 +7,8 @@
 
 namespace krigtune::compare {
 
-/// Probability of a difference as clear as this one or clearer, in either direction, if there were none: Wilcoxon's
-/// signed-rank test. Differences of 0 say nothing and are left out; 1 where none is left.
+/// Wilcoxon's signed-rank test: returns the probability of a difference at least as clear as this one, in either
+/// direction, if there were none. Differences of 0 are ignored; the result is 1 if no others remain.
 double signed_rank_p_value(const std::vector<double>& differences);
 /// The sign test: likewise, from how often either came first.
 double sign_test_p_value(int wins, int losses);
@@ -17,40 +17,42 @@ struct RatioInterval {
   double ratio = 1.0;  ///< mean of the numerators / mean of the denominators
   double lower_95 = 1.0, upper_95 = 1.0;
 };
-/// Pairs (numerator, denominator) drawn with replacement, 10^4 times. Positive numbers; at least one pair.
+/// Bootstraps pairs (numerator, denominator) with replacement, 10^4 times. Requires positive numbers and at least one
+/// pair.
 RatioInterval ratio_of_means(const std::vector<double>& numerators, const std::vector<double>& denominators,
                              std::uint64_t seed);
 
 /// What was paired.
 enum class Pairing {
   kSeeds,          ///< the runs of the same seed
-  kOneWithEach,    ///< the one run of a strategy without chance with each run of the other
-  kOneWithTheOne,  ///< one run each: no chance, no test
+  kOneWithEach,    ///< the single run of a deterministic strategy with each run of the other
+  kOneWithTheOne,  ///< one run each: both are deterministic, so there is no test
 };
 
-/// How many trials the first strategy and another need until the best is within so much of the optimum.
+/// How many trials the first strategy and another need until the best is within a given regret of the optimum.
 struct PairedComparison {
   search::StrategyKind first{}, other{};
   double within = 0.05;
   Pairing pairing = Pairing::kSeeds;
   int pairs = 0;
-  int first_runs = 0, other_runs = 0;            ///< that were paired
-  double first_mean = 0.0, other_mean = 0.0;     ///< trials; budget + 1 where it was not reached
-  int first_unreached = 0, other_unreached = 0;  ///< of the pairs
-  double ratio = 1.0;                            ///< other_mean / first_mean: how many times fewer the first needs
-  std::optional<double> lower_95, upper_95;      ///< of the ratio; empty with fewer than two pairs
-  int wins = 0, ties = 0, losses = 0;            ///< of the first strategy
+  int first_runs = 0, other_runs = 0;            ///< runs that were paired
+  double first_mean = 0.0, other_mean = 0.0;     ///< mean trials; budget + 1 if it was not reached
+  int first_unreached = 0, other_unreached = 0;  ///< pairs in which it was not reached
+  /// Other_mean / first_mean: how many times fewer trials the first one needs.
+  double ratio = 1.0;
+  std::optional<double> lower_95, upper_95;  ///< of the ratio; empty with fewer than two pairs
+  int wins = 0, ties = 0, losses = 0;        ///< of the first strategy
   double signed_rank_p = 1.0;
   double sign_p = 1.0;
 };
 
-/// Trials needed by the runs of two strategies.
+/// The trials that the runs of a strategy needed, by seed.
 struct PairedRuns {
   std::vector<std::uint64_t> seeds;
   std::vector<double> trials;
 };
-/// `budget`: more trials than that were not reached. Seeds that only one of them has are left out; empty where nothing
-/// can be paired.
+/// `budget`: more trials than this mean that the regret was not reached. Seeds that only one of them has are left out.
+/// Empty if nothing can be paired.
 std::optional<PairedComparison> paired_comparison(const PairedRuns& first, const PairedRuns& other, int budget);
 
 }  // namespace krigtune::compare

@@ -6,8 +6,8 @@
 
 namespace krigtune::diagnose {
 
-/// Where the step of rank 0 went, by what `krigtune-bench --json` wrote. Throws UserError, one line that begins with
-/// `source`, for what is no such document and for runs of which nothing was measured.
+/// Returns where the step of rank 0 went, from the output of `krigtune-bench --json`. Throws a one-line UserError that
+/// begins with `source` for other documents and for runs without measurements.
 MeasuredParts parts_of_bench(const Json& document, const std::string& source);
 
 }  // namespace krigtune::diagnose

@@ -7,26 +7,26 @@
 #include "plan/memory.h"
 #include "space/configuration.h"
 
-// What limits a configuration, how that is known, and what would change it.
+// What limits a configuration, the evidence for it, and what would change it.
 namespace krigtune::diagnose {
 
-/// What holds a step up.
+/// What slows a step down.
 enum class Limit {
   kMissingMemory,      ///< it does not fit
   kStraggler,          ///< one rank is slower than the others
   kSlowDevice,         ///< kernels take longer than the device's numbers say
-  kInput,              ///< the next batch is not there
+  kInput,              ///< the next batch is not ready
   kCopies,             ///< between host and device, while no kernel runs
-  kCommunication,      ///< exposed, of whatever group
-  kLongSteps,          ///< now and then
+  kCommunication,      ///< exposed, regardless of the group
+  kLongSteps,          ///< occasionally
   kDataCommunication,  ///< of data parallelism (ZeRO), while no kernel runs
   kTensorCommunication,
   kPipelineCommunication,
   kPipelineBubble,
-  kHost,             ///< kernels that were not issued yet, and what is once a step
+  kHost,             ///< kernels that are not issued in time, and overhead once per step
   kSmallKernels,     ///< kernels too small for the device
-  kRecomputation,    ///< without need: there is memory for what is computed again
-  kOffload,          ///< without need, likewise
+  kRecomputation,    ///< unnecessary: there is enough memory for the recomputed activations
+  kOffload,          ///< unnecessary in the same way
   kMemoryRoom,       ///< a larger micro-batch would be faster and does not fit
   kMemoryBandwidth,  ///< elementwise kernels and the optimizer
   kCompute,          ///< matrix products and attention
@@ -35,81 +35,81 @@ inline constexpr int kLimitCount = 18;
 const char* to_string(Limit limit);  ///< "data_communication": for programs
 const char* title_of(Limit limit);   ///< "exposed data-parallel communication": for people
 
-/// The finer reason of communication.
+/// The more specific reason of a communication limit.
 enum class Reason {
   kNone,
-  kNoOverlap,           ///< gradients are not reduced beside the backward pass
-  kSmallBuckets,        ///< collectives that are mostly latency
-  kLargeBuckets,        ///< the first ends too late to be hidden
-  kLittleAccumulation,  ///< a step's communication has too little work to be spread over
+  kNoOverlap,           ///< gradients are not reduced during the backward pass
+  kSmallBuckets,        ///< collectives that consist mostly of latency
+  kLargeBuckets,        ///< the first bucket is complete too late to be hidden
+  kLittleAccumulation,  ///< a step has too little work over which its communication can be spread
   kAcrossNodes,         ///< tensor parallelism over the network between nodes
   kSlowNetwork,         ///< slower than the session states
   kSharding,            ///< the ZeRO stage sends more than a lower one
-  kBandwidth,           ///< none of these: what is sent takes as long
+  kBandwidth,           ///< none of these: the amount of data takes this long
 };
 const char* to_string(Reason reason);
 
-/// Time for so many sequences, as the models have it.
+/// A model's prediction for one optimizer step.
 struct Prediction {
   cost::StepCost cost;
-  double sequences = 1.0;                       ///< of one optimizer step
+  double sequences = 1.0;                       ///< per optimizer step
   std::optional<plan::MemoryVerdict> memory{};  ///< empty: not modelled
   double seconds_per_sequence() const { return cost.step_time_s / sequences; }
   bool fits() const { return !memory || memory->probability_fits >= 0.5; }
 };
 
-/// A parameter that is given another value.
+/// A new value for a parameter.
 struct Change {
   std::string parameter;
-  space::Value before;  ///< what the configuration says, or the default that holds where it says nothing
+  space::Value before;  ///< the configuration's value, or the default if it has none
   space::Value after;
 };
 
-/// Something that the models say helps.
+/// A change that helps according to the models.
 struct Advice {
-  std::vector<Change> changes;         ///< empty: the machine has to be fixed, and nothing else changes
-  std::string machine;                 ///< what of the machine, then
-  space::Configuration configuration;  ///< with the changes
+  std::vector<Change> changes;         ///< empty: the machine must be fixed, and nothing else changes
+  std::string machine;                 ///< the part of the machine to fix
+  space::Configuration configuration;  ///< with the changes applied
   Prediction predicted;
-  double speedup = 1.0;            ///< sequences a second over those of the present configuration
-  bool in_space = true;            ///< the session's space holds the configuration
-  std::vector<std::string> price;  ///< one sentence each; empty: it costs nothing that is known
+  double speedup = 1.0;            ///< sequences per second relative to the present configuration
+  bool in_space = true;            ///< the session's space contains the configuration
+  std::vector<std::string> price;  ///< one sentence each; empty: no known cost
 };
 
-/// One thing that holds the step up.
+/// One thing that slows the step down.
 struct Verdict {
   Limit limit{};
   Reason reason = Reason::kNone;
   double share = 0.0;          ///< of the step time that it explains
-  double number = 0.0;         ///< what was compared
-  double threshold = 0.0;      ///< with this
-  std::string quantity;        ///< what the number is: "exposed_comm_s of data parallelism / step_time_s"
-  bool measured = false;       ///< the number comes from a measurement, not from the models alone
-  std::string sentence;        ///< what, with the numbers
-  std::vector<Advice> advice;  ///< what gains most first; empty: nothing helps
+  double number = 0.0;         ///< the number that was compared
+  double threshold = 0.0;      ///< with this threshold
+  std::string quantity;        ///< meaning of the number: "exposed_comm_s of data parallelism / step_time_s"
+  bool measured = false;       ///< the number comes from a measurement and not only from the models
+  std::string sentence;        ///< the limit, with its numbers
+  std::vector<Advice> advice;  ///< the largest gain first; empty: nothing helps
 };
 
-/// How many times as long as the session's numbers say each class of work took.
+/// How many times longer each class of work took than the session's numbers predict.
 struct LearnedFactors {
-  double kernels = 1.0;  ///< products and memory-bound kernels together, weighed by their time
+  double kernels = 1.0;  ///< products and memory-bound kernels together, weighted by their time
   double products = 1.0;
   double memory = 1.0;
   double collectives = 1.0;
 };
 
-/// The whole answer.
+/// The complete diagnosis.
 struct Diagnosis {
   space::Configuration configuration;
   std::optional<double> measured_step_s;
   std::optional<double> measured_exposed_comm_s;
   std::optional<Bytes> measured_peak;
-  Prediction stated;                      ///< by the session's numbers alone
-  Prediction learned;                     ///< corrected by what was measured; without measurements the same
+  Prediction stated;                      ///< from the session's numbers alone
+  Prediction learned;                     ///< corrected by measurements; equal to `stated` without any
   std::optional<LearnedFactors> factors;  ///< empty: nothing was measured
-  double straggling_s = 0.0;              ///< of the measured step: what its slow rank costs, which is in no model
-  std::vector<Verdict> verdicts;          ///< the first limits most
+  double straggling_s = 0.0;              ///< cost of the slow rank in the measured step, which no model includes
+  std::vector<Verdict> verdicts;          ///< the most limiting one first
 
-  /// The corrected models miss the measured step by more than a tenth.
+  /// Returns whether the corrected models miss the measured step by more than a tenth.
   bool is_unexplained() const;
 };
 

@@ -11,45 +11,45 @@
 
 namespace krigtune::diagnose {
 
-/// What was measured of one configuration. What is not known is empty.
+/// The measurements of one configuration; unknown values are empty.
 struct Observation {
   space::Configuration configuration;
   double step_time_s = 0.0;
-  std::optional<double> exposed_comm_s{};         ///< of the rank that waits longest, waiting for others included
-  std::optional<double> median_rank_kernels_s{};  ///< kernels of the median rank, and of the slowest
+  std::optional<double> exposed_comm_s{};         ///< of the rank that waits longest, including waiting for others
+  std::optional<double> median_rank_kernels_s{};  ///< kernels of the median rank, and of the slowest one
   std::optional<double> slowest_rank_kernels_s{};
-  std::optional<double> waiting_s{};       ///< of one rank: nothing ran or was sent, others were not there yet
-  std::optional<double> data_loading_s{};  ///< between steps, not part of step_time_s
+  std::optional<double> waiting_s{};       ///< of one rank: nothing ran or was sent because others were late
+  std::optional<double> data_loading_s{};  ///< between steps; not part of step_time_s
   std::optional<Bytes> peak_memory{};
 
-  /// By which the slowest rank delays all others; 0 where ranks were not measured one by one. Where one is slow, all
-  /// that another waits for it counts: a rank without a core is late for its collectives as well.
+  /// Returns the delay that the slowest rank causes for all others; 0 if ranks were not measured individually. If a
+  /// rank is slow, all waiting for it counts, because a rank without a core is also late for its collectives.
   double straggling_s() const;
 };
 
 /// The cost models of a session's job, corrected by measurements.
 ///
 ///   JobModel model(session, filter);
-///   model.learn(observations, 0);                       // of these the first is what is diagnosed
+///   model.learn(observations, 0);                       // the first one is the configuration to diagnose
 ///   const std::optional<Prediction> now = model.predict(configuration);
 class JobModel {
  public:
-  /// Throws UserError where no time can be predicted. The arguments must outlive it.
+  /// Throws UserError if no time can be predicted. The arguments must outlive it.
   JobModel(const session::Session& session, const session::MemoryFilter& filter);
   ~JobModel();
 
-  /// Finds how many times as long each class of work took as the session's numbers say. The observation `diagnosed` is
-  /// met closest; what its straggler costs is taken off before.
+  /// Learns how many times longer each class of work took than the session's numbers predict. The observation
+  /// `diagnosed` is matched most closely; the cost of its straggler is subtracted first.
   void learn(const std::vector<Observation>& observations, std::size_t diagnosed);
 
   /// Empty for configurations that are not modelled.
   std::optional<Prediction> predict(const space::Configuration& configuration) const;
-  /// By the session's numbers alone.
+  /// Predicts from the session's numbers alone.
   std::optional<Prediction> stated(const space::Configuration& configuration) const;
-  /// As learned, with something of the machine changed.
+  /// Predicts with the learned factors on a changed machine.
   std::optional<Prediction> on(const space::Configuration& configuration,
                                const std::function<void(cost::Machine&)>& change) const;
-  /// With other factors than those learned.
+  /// Predicts with factors other than the learned ones.
   std::optional<Prediction> with(const space::Configuration& configuration, const cost::TimeCalibration& factors) const;
 
   const cost::TimeCalibration& factors() const;

@@ -10,7 +10,7 @@
 
 namespace krigtune::diagnose {
 
-/// DeepSpeed's lines of "wall_clock_breakdown", as a job's log has them:
+/// Reads DeepSpeed's lines of "wall_clock_breakdown" from a job's log:
 ///
 ///   time (ms) | fwd: 99.15 | bwd: 356.21 | bwd_inner: 229.46 | bwd_allreduce: 126.55 | step: 13.15
 ///
@@ -19,10 +19,10 @@ namespace krigtune::diagnose {
 class PrintedBreakdown {
  public:
   void take(const std::string& line);
-  /// Of one step, in milliseconds by name: "fwd", "bwd", "bwd_inner", "bwd_allreduce", "step".
+  /// Adds one step, in milliseconds by name: "fwd", "bwd", "bwd_inner", "bwd_allreduce", "step".
   void add(const std::map<std::string, double>& milliseconds);
   bool is_empty() const { return lines_ == 0; }
-  /// Median of a name in seconds; 0 where no line has it.
+  /// Returns the median of a name in seconds; 0 if no line has it.
   double seconds(const std::string& name) const;
 
  private:
@@ -30,26 +30,26 @@ class PrintedBreakdown {
   std::int64_t lines_ = 0;
 };
 
-/// How long steps took, one after the other.
+/// The durations of consecutive steps.
 struct StepTimesOfLog {
-  std::vector<double> seconds;  ///< of a step; where only rates are printed, of a token or a sample
+  std::vector<double> seconds;  ///< of a step; if only rates are printed, of a token or a sample
   std::string unit = "step";
 };
 
-/// What a log tells: where a step goes, by the printed breakdown or the timers, where there are any; steps that take
-/// longer than others now and then, with their period; a trend. Throws UserError where it tells of fewer than three
-/// steps and has neither.
+/// Returns what a log reveals: the parts of a step, from the printed breakdown or the timers if there are any,
+/// occasional steps that take longer, with their period, and a trend. Throws UserError if the log has neither and shows
+/// fewer than three steps.
 MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& printed,
                            const MegatronTimers& timers = {});
 
-/// What DeepSpeed's "csv_monitor" writes: a folder with Train_Samples_elapsed_time_ms_forward.csv and its likes, a row
-/// for each optimizer step.
+/// The output of DeepSpeed's "csv_monitor": a folder with Train_Samples_elapsed_time_ms_forward.csv and similar files,
+/// with one row for each optimizer step.
 struct MonitorFiles {
-  StepTimesOfLog steps;  ///< forward, backward and step together, behind the first five rows
+  StepTimesOfLog steps;  ///< forward, backward and step together, after the first five rows
   PrintedBreakdown printed;
 };
-/// `path`: the folder, one above it, or one of the files. Empty: these are no such files. Throws UserError where they
-/// are damaged.
+/// `path`: the folder, its parent, or one of the files. Empty if there are no such files. Throws UserError if they are
+/// damaged.
 std::optional<MonitorFiles> read_monitor(const std::filesystem::path& path);
 
 }  // namespace krigtune::diagnose

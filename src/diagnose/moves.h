@@ -6,10 +6,10 @@
 
 namespace krigtune::diagnose {
 
-/// Parameters that are changed together; most often one.
+/// Parameters that are changed together; usually a single one.
 using Parameters = std::vector<std::string>;
 
-/// A configuration near the present one, with what the models say of it.
+/// A configuration near the present one, with its prediction.
 struct Move {
   std::vector<Change> changes;
   space::Configuration configuration;
@@ -17,7 +17,7 @@ struct Move {
   double speedup = 1.0;
 };
 
-/// Looks at the configurations around one.
+/// Examines the configurations around one.
 ///
 ///   const Moves moves(model, configuration, present);
 ///   for (const Move& move : moves.of({"micro_batch"})) ...
@@ -27,16 +27,17 @@ class Moves {
   Moves(const JobModel& model, const space::Configuration& configuration, const Prediction& present)
       : model_(model), configuration_(configuration), present_(present) {}
 
-  /// All values worth a look of these parameters, the nearest first, that are modelled; those that do not fit too.
-  /// Where the batch is kept, or the configuration says how much is accumulated, accumulation follows the micro-batch
-  /// and the ranks, so that a step trains as many sequences as before: what cannot is left out.
+  /// Returns all promising values of these parameters that are modelled, the nearest first, including those that do not
+  /// fit. If the batch is fixed, or the configuration states the accumulation, the accumulation follows from
+  /// micro-batch and ranks so that a step trains as many sequences as before; moves that cannot keep the batch are left
+  /// out.
   std::vector<Move> of(const Parameters& parameters) const;
-  /// The best that fits of each group of parameters, the largest gain first, but mere settings (buckets, overlap)
-  /// before what gains little more. Of moves of a group that gain nearly alike the nearest is taken. A group of several
-  /// parameters has to gain clearly more than all those of fewer.
+  /// Returns the best move of each group of parameters that fits, the largest gain first; but mere settings (buckets,
+  /// overlap) precede moves that gain only slightly more. Among moves of a group with nearly equal gains it takes the
+  /// nearest. A group of several parameters must gain clearly more than all smaller groups.
   std::vector<Move> best_of(const std::vector<Parameters>& groups) const;
 
-  /// Values of the parameter that the framework knows and that lie around the present one, the nearest first.
+  /// Returns values of the parameter around the present one that the framework supports, the nearest first.
   std::vector<space::Value> values_near(const std::string& parameter) const;
 
  private:
@@ -48,10 +49,10 @@ class Moves {
   const Prediction& present_;
 };
 
-/// A gain below this is none: predictions differ by as much by chance.
+/// A smaller speedup does not count, because predictions differ by as much by chance.
 inline constexpr double kLeastSpeedup = 1.02;
 
-/// The move with its price and whether the session's space holds it.
+/// Returns the move with its price, and whether the session's space contains it.
 Advice advice_of(const JobModel& model, const Prediction& present, const Move& move);
 
 }  // namespace krigtune::diagnose

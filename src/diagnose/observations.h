@@ -7,8 +7,8 @@
 
 namespace krigtune::diagnose {
 
-/// What a trial's numbers say, by the names that krigtune's runners and recipes give them. Empty where they do not tell
-/// how long a step took.
+/// Converts a trial's measurements, which have the names that krigtune's runners and recipes use. Empty if the duration
+/// of a step is unknown.
 std::optional<Observation> observation_of(const session::Session& session, const space::Configuration& configuration,
                                           const trial::Measured& measured);
 

@@ -12,25 +12,25 @@ struct TraceEvent {
   std::string category;
   double start_us = 0.0;
   double duration_us = 0.0;
-  std::int64_t process = 0;  ///< processes and threads by number, in the order in which they first occur
+  std::int64_t process = 0;  ///< processes and threads are numbered in the order in which they first occur
   std::int64_t thread = 0;
-  std::string thread_name;  ///< as the file has it: "7", "stream 7"
-  // Of NCCL's kernels, where PyTorch has written them (from 2.4 on): its "args".
+  std::string thread_name;  ///< as in the file: "7", "stream 7"
+  // The "args" of NCCL's kernels, if PyTorch has written them (since 2.4):
   std::string collective = {};  ///< "Collective name": "allreduce", "_allgather_base"
-  std::string group = {};       ///< "Process Group Description": "mesh_tp"; else "Process Group Name"
-  int group_size = 0;           ///< 0: not told
+  std::string group = {};       ///< "Process Group Description": "mesh_tp"; otherwise "Process Group Name"
+  int group_size = 0;           ///< 0: unknown
 
   double end_us() const { return start_us + duration_us; }
 };
 
-/// A trace in Chrome's trace event format, as far as it is needed.
+/// The parts of a trace in Chrome's trace event format that are needed here.
 struct TraceFile {
-  std::string program;  ///< "otherData" / "program": who wrote it, where it says so
+  std::string program;  ///< "otherData" / "program": the program that wrote it, if stated
   std::vector<TraceEvent> events;
 };
 
-/// Reads it event by event, never as a whole; packed by gzip or not. Throws UserError, one line, for what is no such
-/// file, holds no event, or ends in the middle.
+/// Reads a trace event by event, never as a whole, with or without gzip compression. Throws a one-line UserError if the
+/// file is not a trace, contains no event, or is truncated.
 TraceFile read_trace(const std::filesystem::path& path);
 
 }  // namespace krigtune::diagnose

@@ -6,13 +6,13 @@
 
 namespace krigtune::diagnose {
 
-/// The bytes of a file as they were before gzip packed it; one that is not packed as it is.
+/// The uncompressed bytes of a gzip file; a file that is not compressed is read unchanged.
 class UnpackedBytes : public std::streambuf {
  public:
-  /// Why nothing more came; "": the file was at its end.
+  /// Returns why reading stopped early; "" at the end of the file.
   virtual std::string trouble() const = 0;
 };
-/// Throws UserError where it cannot be read: packed files, where krigtune was built without zlib.
+/// Throws UserError if the file cannot be read, or if it is compressed and krigtune was built without zlib.
 std::unique_ptr<UnpackedBytes> open_unpacked(const std::filesystem::path& path);
 
 }  // namespace krigtune::diagnose

@@ -5,11 +5,11 @@
 
 namespace krigtune::forecast {
 
-/// One optimizer step of the configuration as it is predicted, in Chrome's trace event format, which Perfetto and
-/// chrome://tracing show. On one pipeline stage: a rank's streams, operation by operation as krigtune-bench would run
-/// them, with its memory. On several: each stage's forwards, backwards and sends, and what it does behind them; a gap
-/// is a bubble.
-/// Throws UserError: no time is predicted for the session, or the configuration is not modelled.
+/// Returns the prediction of one optimizer step of the configuration in Chrome's trace event format, for Perfetto and
+/// chrome://tracing. With one pipeline stage it shows a rank's streams, operation by operation as krigtune-bench would
+/// run them, and its memory. With several, it shows each stage's forwards, backwards and sends, and its work after
+/// them; a gap is a bubble. Throws UserError if no time is predicted for the session, or if the configuration is not
+/// modelled.
 std::string predicted_trace(const session::Session& session, const Forecaster& forecaster,
                             const space::Configuration& configuration);
 

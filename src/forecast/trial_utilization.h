@@ -8,15 +8,15 @@
 
 namespace krigtune::forecast {
 
-/// How much of the GPUs' peak a measured trial used. Its time of a step is what it measured as step_time_s, else what
-/// its objective says where that is a speed in our units. Empty where the session has no workload or names no GPU of a
-/// known peak, where the configuration is not modelled, for replayed tables, whose units are not known, and where no
-/// time follows.
+/// Returns the fraction of the GPUs' peak that a measured trial used. The step time is the metric step_time_s if it was
+/// measured; otherwise it follows from the objective if that is a speed in our units. Empty if the session has no
+/// workload or names no GPU with a known peak, if the configuration is not modelled, for replayed tables (whose units
+/// are unknown), or if no time follows.
 std::optional<cost::Utilization> utilization_of(const session::Session& session,
                                                 const space::Configuration& configuration,
                                                 const trial::Measured& measured);
 
-/// Of a step of this configuration that takes `step_time_s`.
+/// Returns the utilization of a step of this configuration that takes `step_time_s`.
 std::optional<cost::Utilization> utilization_of(const session::Session& session,
                                                 const space::Configuration& configuration, double step_time_s);
 

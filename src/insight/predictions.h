@@ -11,30 +11,30 @@
 
 namespace krigtune::insight {
 
-/// What the surrogate believes of one configuration: a row of predictions.csv, in the objective's units.
+/// The surrogate's prediction for one configuration: a row of predictions.csv, in the objective's units.
 struct PredictionRow {
   space::Configuration configuration;
-  std::optional<double> median;  ///< of the posterior, whose fields are all empty while no trial is ok
+  std::optional<double> median;  ///< posterior median; all posterior fields are empty while no trial has succeeded
   std::optional<double> stddev;  ///< half the 68 % interval
   std::optional<double> lower_95;
   std::optional<double> upper_95;
-  std::optional<double> expected_improvement;  ///< over the incumbent
+  std::optional<double> expected_improvement;  ///< relative to the incumbent
   std::optional<double> log_expected_improvement;
   double probability_feasible = 1.0;
   std::optional<Bytes> predicted_memory;
   std::optional<bool> memory_feasible;
-  std::optional<double> observed;  ///< mean of its ok trials
-  std::string status;              ///< of its last closed trial, or empty
+  std::optional<double> observed;  ///< mean of its successful trials
+  std::string status;              ///< of its last closed trial; empty if there is none
 };
 
-/// What a fitted model says, in the objective's units.
+/// Predictions of a fitted model, in the objective's units.
 class Predictor {
  public:
-  /// `fitted`: of that history (search::fitted_model). The arguments must outlive it.
+  /// `fitted`: the model of that history (search::fitted_model). The arguments must outlive it.
   Predictor(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
             const search::History& history, const search::TrialModel& fitted);
   ~Predictor();
-  /// Configurations in the order given; they need not be of the space.
+  /// Returns one row per configuration, in the given order; the configurations need not belong to the space.
   std::vector<PredictionRow> operator()(const std::vector<space::Configuration>& configurations) const;
 
  private:
@@ -44,12 +44,12 @@ class Predictor {
 
 struct PredictOptions {
   space::Space::Predicate where;       ///< empty: all
-  std::optional<std::int64_t> sample;  ///< so many configurations at random, in lattice order
+  std::optional<std::int64_t> sample;  ///< a random sample of this many configurations, in lattice order
   std::uint64_t seed = 1;
 };
 
-/// Visits every configuration of the space, those that are too large as well, in lattice order. Throws UserError when
-/// there are more than 10^6, or no end of them, and no sample was asked for.
+/// Visits every configuration of the space in lattice order, including those that are too large. Throws UserError if
+/// there are more than 10^6 or infinitely many and no sample was requested.
 void for_each_prediction(const session::Session& session, const session::MemoryFilter& filter,
                          const search::Candidates& candidates, const search::History& history,
                          const PredictOptions& options, const std::function<void(const PredictionRow&)>& visit);

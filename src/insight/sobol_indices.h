@@ -13,12 +13,12 @@ namespace krigtune::insight {
 /// Indices into SobolDesign::points.
 using PointSet = std::vector<int>;
 
-/// A parameter, or several that constraints tie together so that none of them can change while all others stay: with
-/// `a * b == 16` a and b are one axis, whose values are the pairs that the constraint allows.
+/// A parameter, or several that constraints tie together so that none can change while the others stay. With `a * b ==
+/// 16`, a and b are one axis, whose values are the pairs that the constraint allows.
 struct SobolAxis {
   std::vector<std::string> names;
-  std::vector<PointSet> rows;            ///< configurations that differ in this axis alone, all that there are
-  std::vector<std::vector<int>> levels;  ///< of each point of each row which value of this axis it has
+  std::vector<PointSet> rows;            ///< complete sets of configurations that differ only in this axis
+  std::vector<std::vector<int>> levels;  ///< for each point of each row, the index of its value on this axis
   int level_count = 0;
   std::string name() const;  ///< "a", "a and b"
 };
@@ -26,8 +26,8 @@ struct SobolAxis {
 /// Four configurations that agree in all but two parameters, as indices into SobolDesign::points.
 struct Rectangle {
   int corner = 0;
-  int other_a = 0;  ///< the first parameter has another value
-  int other_b = 0;  ///< the second one has
+  int other_a = 0;  ///< another value of the first parameter
+  int other_b = 0;  ///< another value of the second parameter
   int both = 0;
 };
 struct SobolPair {
@@ -35,58 +35,59 @@ struct SobolPair {
   std::vector<Rectangle> rectangles;
 };
 
-/// At which configurations a function must be known, and how its values are put together.
+/// The configurations at which a function must be known, and how its values are combined.
 struct SobolDesign {
   std::vector<space::Configuration> points;
-  int population = 0;    ///< points [0, population) stand for all configurations, with equal weights
-  bool sampled = false;  ///< drawn with replacement; else all of them, and rows are a partition of them
+  int population = 0;  ///< points [0, population) represent all configurations, with equal weights
+  /// Drawn with replacement; otherwise they are all configurations, and the rows are a partition of them.
+  bool sampled = false;
   std::vector<SobolAxis> axes;
-  std::vector<SobolPair> pairs;  ///< add_pairs
+  std::vector<SobolPair> pairs;  ///< filled by add_pairs
 };
 
-/// Names of the parameters that may vary by themselves: not gradient_accumulation_steps where it follows the
-/// micro-batch.
+/// Returns the names of the parameters that can vary independently: without gradient_accumulation_steps if it follows
+/// from the micro-batch.
 std::vector<std::string> free_parameters(const space::Space& space);
 
-/// All configurations are given.
+/// Makes a design from the complete list of configurations.
 SobolDesign listed_design(const space::Space& space, std::vector<space::Configuration> configurations);
 
 struct SampleSize {
   int population = 2000;
-  int rows = 500;  ///< of a parameter: as many of the population have theirs listed
+  int rows = 500;  ///< for each parameter: the number of points of the population whose rows are listed
 };
-/// `draw` draws one of the population; `contains`: whether a configuration belongs to it.
+/// `draw` returns a random member of the population; `contains` returns whether a configuration belongs to it.
 SobolDesign sampled_design(const space::Space& space, const std::function<space::Configuration()>& draw,
                            const space::Space::Predicate& contains, const SampleSize& size = {});
 
-/// Adds all pairs of the named axes that are one parameter, with rectangles that are drawn at random, and the points
-/// that those need. Pairs that constraints leave next to no rectangles are left out.
+/// Adds all pairs of the named axes that are single parameters, with randomly drawn rectangles and the points that
+/// these need. Pairs for which constraints leave almost no rectangles are left out.
 void add_pairs(const space::Space& space, const space::Space::Predicate& contains,
                const std::vector<std::string>& names, SobolDesign& design, Rng& rng);
 
-/// See importance.cpp. All but the variance are shares of it.
+/// See importance.cpp. All fields except the variance are shares of it.
 struct SobolIndices {
-  double variance = 0.0;        ///< of the function over the population
-  Eigen::VectorXd first_order;  ///< one an axis; never above its total
+  double variance = 0.0;        ///< variance of the function over the population
+  Eigen::VectorXd first_order;  ///< one per axis; never larger than its total
   Eigen::VectorXd total;
-  Eigen::VectorXd pairs;  ///< one a pair: the interaction of both, those with third parameters in it
+  Eigen::VectorXd pairs;  ///< one per pair: the interaction of the two, including interactions with third parameters
 };
-/// `values`: one a point.
+/// `values`: one per point.
 SobolIndices sobol_indices(const SobolDesign& design, const Eigen::VectorXd& values);
 
-/// Largest standard error of any index from having drawn the population; 0 when not sampled.
+/// Returns the largest standard error of any index due to drawing the population; 0 if not sampled.
 double sampling_error(const SobolDesign& design, const Eigen::VectorXd& values);
 
-/// `configuration` with other values of the named parameters and nothing else changed (gradient accumulation follows).
-/// Empty: there is no such configuration.
+/// Returns `configuration` with other values of the named parameters and nothing else changed, except that gradient
+/// accumulation follows. Empty if that is not a configuration.
 std::optional<space::Configuration> with_values(const space::Space& space, const space::Configuration& configuration,
                                                 const std::vector<std::string>& names,
                                                 const std::vector<space::Value>& values);
-/// All configurations that differ from this one in the named parameters alone, at the levels of each (levels_of). Empty
-/// where several parameters have more than 150 combinations.
+/// Returns all configurations that differ from this one only in the named parameters, at the levels of each
+/// (levels_of). Empty if several parameters have more than 150 combinations.
 std::vector<space::Configuration> neighbours(const space::Space& space, const space::Configuration& configuration,
                                              const std::vector<std::string>& names);
-/// The parameter's values; of more than twelve, and of a real range on its scale, nine evenly spaced.
+/// Returns the parameter's values; nine evenly spaced ones if it has more than twelve or is continuous.
 std::vector<space::Value> levels_of(const space::Parameter& parameter);
 
 }  // namespace krigtune::insight

@@ -6,21 +6,22 @@
 
 namespace krigtune::machine {
 
-/// One check of what can make jobs on this machine slow: an entry of environment_checks().
+/// One check for something that can slow down jobs on this machine: an entry of environment_checks().
 struct Check {
   const char* name;
-  std::vector<Slowness> explains;  ///< what its warnings can explain
-  /// What it finds: nothing, a line that all is well, or a warning each. The name and what it explains are filled in.
+  std::vector<Slowness> explains;  ///< the kinds of slowness that its warnings can explain
+  /// Returns its findings: nothing, a line that all is well, or one per warning. The caller fills in name and
+  /// `explains`.
   std::vector<Finding> (*look)(const MachineView& view);
 };
 
-/// All of them, in the order in which they are told.
+/// Returns all checks, in the order of the report.
 std::vector<Check> environment_checks();
 
-/// What all of them find.
+/// Returns the findings of all checks.
 std::vector<Finding> examine_environment(const MachineView& view);
 
-/// Of these the warnings that may explain one of these kinds of slowness.
+/// Returns the warnings among them that may explain one of these kinds of slowness.
 std::vector<Finding> that_explain(const std::vector<Finding>& findings, const std::vector<Slowness>& kinds);
 
 }  // namespace krigtune::machine

@@ -10,37 +10,38 @@
 
 namespace krigtune::machine {
 
-/// A link whose rate and latency explain measured collectives best.
+/// The link whose rate and latency explain measured collectives best.
 struct FittedLink {
   workload::Link link;
-  double mean_log_error = 0.0;  ///< mean of |log(measured / modelled time)| over what was measured
+  double mean_log_error = 0.0;  ///< mean of |log(measured / modelled time)| over the measurements
 };
 
-/// What a session's "hardware" may say of the machine.
+/// The machine's rates in the form of a session's "hardware".
 struct MeasuredHardware {
   workload::DeviceSpec device;
-  std::optional<FittedLink> intra;                    ///< within a node, where one has several ranks
-  std::optional<FittedLink> inter;                    ///< between nodes, where there are several
+  std::optional<FittedLink> intra;                    ///< within a node, if one has several ranks
+  std::optional<FittedLink> inter;                    ///< between nodes, if there are several
   std::vector<workload::MeasuredMachine> local = {};  ///< CPU ranks: for `"gpu": "local"`
 };
 
-/// What explains the rates by the models that plan uses (cost/machine.h). Begins as what the cluster names (its GPU and
-/// its links by their ids, so that a session which names them uses what was measured), else under names of its own:
-/// "cpu-rank", "cpu-node" and "cpu-network" of CPU ranks, "measured-gpu", "measured-node" and "measured-network" of a
-/// GPU that is not in the table. Of a GPU in the table what was not measured stays as stated. Links over which
-/// collectives are held for an emulated network are not fitted. `precision`: of the products that count.
+/// Fits plan's models (cost/machine.h) to the rates. It starts from what the cluster names: GPU and links keep their
+/// ids, so that a session which names them uses the measurements. Otherwise they get new names: "cpu-rank", "cpu-node"
+/// and "cpu-network" for CPU ranks, and "measured-gpu", "measured-node" and "measured-network" for a GPU that is not in
+/// the table. Values of a known GPU that were not measured do not change. Links with an emulated network are not
+/// fitted. `precision` selects the products that count.
 MeasuredHardware fit_hardware(const workload::MeasuredRates& rates, const std::optional<workload::ClusterSpec>& cluster,
                               workload::Precision precision);
 
-/// As the file that "hardware" names.
+/// Returns the file that "hardware" refers to.
 nlohmann::ordered_json hardware_file(const MeasuredHardware& hardware);
 
-/// The session's block "cluster" that uses the file, for people.
+/// Returns the session's block "cluster" that uses the file, for people.
 nlohmann::ordered_json cluster_using(const MeasuredHardware& hardware, const workload::MeasuredRates& rates,
                                      const std::string& file);
 
-/// Of the links in the table the one between nodes that this machine seems to have, by what the kernel says of its
-/// network cards below `root` (/sys/class/infiniband, /sys/class/net); empty where none is as fast as one of them.
+/// Returns the id in the table of the link between nodes that this machine probably has, from what the kernel reports
+/// about its network cards below `root` (/sys/class/infiniband, /sys/class/net). Empty if no link is as fast as one of
+/// them.
 std::optional<std::string> network_id_of(const std::filesystem::path& root);
 
 /// The cluster that plan would be told of these ranks: their GPU of the table with its usual links and, between nodes,

@@ -9,20 +9,20 @@
 
 namespace krigtune::plan {
 
-/// Lays all buffers of the plan into one arena a place and sets arena_bytes and host_arena_bytes. Two buffers share
-/// bytes only where every access to one happens before every access to the other by stream order and waits, so no
-/// schedule can make them collide.
+/// Places all buffers of the plan in one arena for each place, and sets arena_bytes and host_arena_bytes. Two buffers
+/// share bytes only if stream order and waits guarantee that every access to one happens before every access to the
+/// other, so they cannot collide in any execution.
 void lay_out(StepPlan& plan);
 
-/// Where the peak of one place comes from: the bytes in use in each term when most bytes are in use.
+/// The composition of one place's peak: the bytes of each term when the most bytes are in use.
 struct PlaceReport {
-  std::int64_t peak_bytes = 0;  ///< the arena
+  std::int64_t peak_bytes = 0;  ///< size of the arena
   std::array<std::int64_t, schedule::kTermCount> term_bytes{};
   std::int64_t lower_bound_bytes = 0;    ///< sum of the terms: no layout needs less
   std::int64_t fragmentation_bytes = 0;  ///< peak_bytes - lower_bound_bytes: gaps between buffers
   std::string peak_at;                   ///< "backward of block 3, micro-step 1"
 };
-/// Of the device, and of the host memory of one rank (empty unless something is offloaded).
+/// For the device, and for the host memory of one rank (empty unless something is offloaded).
 struct MemoryReport : PlaceReport {
   PlaceReport host;
 };
@@ -31,11 +31,11 @@ MemoryReport explain(const StepPlan& plan);
 enum class Verdict { kFits, kUncertain, kTooLarge };
 const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large
 
-/// What the bytes of a peak are for, as far as programs keep more or less of it than is planned.
+/// The purposes of a peak's bytes, separated as far as programs differ from the plan.
 enum class MemoryPart : std::uint8_t {
   kStates,       ///< parameters and the optimizer's states
-  kGradients,    ///< kept over the step
-  kActivations,  ///< and workspace
+  kGradients,    ///< kept during the step
+  kActivations,  ///< including workspace
   kOtherSplit,   ///< of activations: what more there is (negative: less) if tokens are split over the tensor-parallel
                  ///< ranks where they are planned whole, or the other way round
   kLogits,
@@ -45,26 +45,27 @@ enum class MemoryPart : std::uint8_t {
 inline constexpr int kMemoryPartCount = 7;
 using MemoryParts = std::array<double, kMemoryPartCount>;  ///< bytes, by part
 
-/// Whether a configuration fits: never asked when kTooLarge, weighed by the probability when kUncertain.
+/// Whether a configuration fits. If kTooLarge it is never tried; if kUncertain its score is weighted by the
+/// probability.
 struct MemoryVerdict {
   Verdict verdict = Verdict::kUncertain;
   double probability_fits = 0.5;
   Bytes predicted;
-  /// How far `predicted` may be off; empty where a plan is exact.
+  /// The uncertainty of `predicted`; empty if a plan is exact.
   struct Spread {
-    double log_stddev = 0.0;             ///< of the peak over `predicted`
-    double margin = 0.0;                 ///< log(usable / predicted), in those stddevs
-    Bytes allocated;                     ///< the part of `predicted` that a program's allocator counts
-    Bytes usable;                        ///< that it was compared with
-    double own_log_stddev = 0.0;         ///< of peaks, as the framework's traits have it: for MemoryShape
-    std::vector<MemoryParts> moments{};  ///< of a step that may be the peak, as planned
+    double log_stddev = 0.0;             ///< of the peak relative to `predicted`
+    double margin = 0.0;                 ///< log(usable / predicted), in units of that stddev
+    Bytes allocated;                     ///< the part of `predicted` that the program's allocator counts
+    Bytes usable;                        ///< the limit used in the comparison
+    double own_log_stddev = 0.0;         ///< of peaks, from the framework's traits; for MemoryShape
+    std::vector<MemoryParts> moments{};  ///< planned moments that may be the peak of a step
   };
   std::optional<Spread> spread{};
 };
-/// For an exact plan: it fits or it does not.
+/// Returns the verdict of an exact plan: it fits or it does not.
 MemoryVerdict exact_verdict(Bytes predicted, Bytes usable);
 
-/// Bytes that one rank sends in one optimizer step, by collective. Scalars (loss) are not counted.
+/// Bytes that one rank sends in one optimizer step, by collective. Scalars (the loss) are not counted.
 struct WireBytes {
   std::int64_t all_reduce = 0;
   std::int64_t reduce_scatter = 0;

@@ -11,43 +11,44 @@
 
 namespace krigtune::plan {
 
-/// Of an operation that is no collective.
+/// Returns the class of an operation that is not a collective.
 workload::OpClass class_of(const Operation& operation);
 
-/// Of a collective: as which one it is measured and predicted.
+/// Returns the kind of measurement and prediction for a collective.
 workload::ExchangeKind exchange_of(schedule::OpKind kind);
 
-// What is known of each kind of operation, declared once: its operands in order, what it costs, whose derivative it is.
-// The table is src/plan/op_traits.cpp, one block a kind; the checker, the costs, the executors and the tests of kernels
-// read it.
+// What is known about each kind of operation, declared once: its operands in order, its cost, and whose derivative it
+// is. The table is in src/plan/op_traits.cpp, one block for each kind. The checker, the costs, the executors and the
+// tests of kernels read it.
 //
 //   const OpTraits& traits = traits_of(OpKind::kLayerNormBackward);
 //   traits.operands[3].name                // "stats"
 //   traits.operands[3].elems(shape)        // 2 * shape.rows
 //   *traits.backward_of                    // OpKind::kLayerNormForward, whose operand "stats" it reads
 
-/// What an operation does with an operand.
+/// How an operation uses an operand.
 enum class Role : std::uint8_t {
   kInput,    ///< reads it
-  kHeld,     ///< needs it to be there, does not look at it
+  kHeld,     ///< needs it to exist but does not read it
   kOutput,   ///< writes it (kWrite) or adds to it (kReadWrite)
   kSet,      ///< writes it
   kAddedTo,  ///< adds to it
-  kInPlace,  ///< replaces it by a function of it
+  kInPlace,  ///< replaces it by a function of its value
 };
 bool allows(Role role, Access access);
 
 struct OperandTraits {
-  /// Of a backward operation: "x" is the forward operation's operand x, "dx" the loss's derivative by it.
+  /// For a backward operation: "x" is the forward operation's operand x, and "dx" the derivative of the loss with
+  /// respect to it.
   std::string_view name;
   Role role{};
-  std::int64_t (*elems)(const Shape&) = nullptr;  ///< null: any number
-  bool optional = false;                          ///< it and all behind it may be missing
-  bool looked_up = false;                         ///< a table of which one row a token is touched: shape.inner elements
-  std::string_view becomes{};                     ///< in place: what it holds afterwards, where that has another name
+  std::int64_t (*elems)(const Shape&) = nullptr;  ///< number of elements; null: any
+  bool optional = false;                          ///< this operand and all after it may be missing
+  bool looked_up = false;                         ///< a table of which each token uses one row of shape.inner elements
+  std::string_view becomes{};                     ///< for kInPlace: the name of the new contents, if different
 };
 
-/// A few operands in order.
+/// A short, ordered list of operands.
 class OperandList {
  public:
   constexpr OperandList() = default;
@@ -65,13 +66,13 @@ class OperandList {
   std::size_t size_ = 0;
 };
 
-/// How its work is counted, and what it is timed by.
+/// How an operation's work is counted, and what limits its speed.
 enum class OpFamily : std::uint8_t {
-  kElements,    ///< element by element or row by row; bound by memory
-  kUpdate,      ///< element by element, of parameters by their gradients: (parameter, gradient, moments...)*
+  kElements,    ///< element by element or row by row; limited by memory bandwidth
+  kUpdate,      ///< element by element, parameters by their gradients: (parameter, gradient, moments...)*
   kProduct,     ///< a matrix product
-  kAttention,   ///< products and what is between them
-  kCollective,  ///< of all ranks of a group, which exchange their ranges
+  kAttention,   ///< products and the operations between them
+  kCollective,  ///< involves all ranks of a group, which exchange their ranges
 };
 
 /// One kind of operation. Its operands are `operands`, then any number of `group`s, then the step's control.
@@ -80,30 +81,30 @@ struct OpTraits {
   const char* name = "";
   OpFamily family = OpFamily::kElements;
   OperandList operands{};
-  /// Follows once or more; its ranges have the same length, except a shard and its whole.
+  /// Operands that follow one or more times. Their ranges have the same length, except for a shard and its whole.
   OperandList group{};
-  bool one_group = false;  ///< follows once
+  bool one_group = false;  ///< the group follows exactly once
   bool control = false;  ///< may be followed by the state of clipping and loss scaling (ControlElement), which it reads
 
-  /// As its kernel counts them; of the first operand's elements, or of each group's first operand's.
+  /// As its kernel counts them, per element of the first operand, or of the first operand of each group.
   double flops_per_elem = 0.0;
-  /// Instead, where FLOPs are no count of such elements.
+  /// Used instead if the FLOPs are not proportional to such elements.
   double (*flops)(const Operation&) = nullptr;
-  int wire_passes = 0;  ///< of a collective: how often (N - 1) / N of the data are sent
+  int wire_passes = 0;  ///< for a collective: how often (N - 1) / N of the data are sent
 
   std::optional<schedule::OpKind> backward_of{};
-  /// The first so many operands get operand 0's derivative, as it is behind the operation, for their own.
+  /// The derivative of operand 0, as it is after the operation, becomes the derivative of this many first operands.
   std::size_t passes_on = 0;
-  bool is_loss = false;      ///< leaves the loss's derivative by operand 0 in operand 0
-  bool draws = false;        ///< random numbers, where shape.dropout > 0
-  bool places_rows = false;  ///< its result depends on which tokens of the batch its rows are
+  bool is_loss = false;      ///< leaves the loss's derivative with respect to operand 0 in operand 0
+  bool draws = false;        ///< draws random numbers if shape.dropout > 0
+  bool places_rows = false;  ///< its result depends on which tokens of the batch its rows contain
 
   constexpr bool is_list() const { return group.size() > 0; }
-  /// Whether so many operands are possible.
+  /// Returns whether the kind can have this number of operands.
   bool takes(std::size_t count) const;
-  /// Operand `i` of an operation that has `count` of them.
+  /// Returns operand `i` of an operation with `count` operands.
   const OperandTraits& operand(std::size_t i, std::size_t count) const;
-  /// Whether there is a table of which every tensor rank has another part.
+  /// Returns whether it uses a table of which every tensor rank has a different part.
   bool looks_up() const;
 };
 const OpTraits& traits_of(schedule::OpKind kind);
@@ -112,21 +113,21 @@ inline const char* to_string(schedule::OpKind kind) { return traits_of(kind).nam
 inline bool is_collective(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kCollective; }
 inline bool is_update(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kUpdate; }
 inline bool is_matrix_product(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kProduct; }
-/// Matrix products and attention.
+/// Returns whether the kind is a matrix product or attention.
 inline bool is_product(schedule::OpKind kind) {
   return is_matrix_product(kind) || traits_of(kind).family == OpFamily::kAttention;
 }
 
-/// What operand `name` of a backward operation is to the forward one.
+/// The forward operand that operand `name` of a backward operation refers to.
 struct ForwardOperand {
-  std::size_t operand = 0;     ///< the forward operation's
-  bool is_derivative = false;  ///< the loss's derivative by it
+  std::size_t operand = 0;     ///< index in the forward operation
+  bool is_derivative = false;  ///< the derivative of the loss with respect to it
 };
-/// Nothing where the forward operation has no such operand.
+/// Returns nothing if the forward operation has no such operand.
 std::optional<ForwardOperand> find_forward(const OpTraits& forward, std::string_view name);
 
-/// Fills in FLOPs, bytes moved in memory and bytes sent, from kind, shape and operands; of the plan it reads the
-/// buffers and the sizes of the groups.
+/// Sets FLOPs, bytes moved in memory and bytes sent from kind, shape and operands. From the plan it reads the buffers
+/// and the group sizes.
 void add_costs(Operation& operation, const StepPlan& plan);
 
 }  // namespace krigtune::plan

@@ -13,8 +13,8 @@ namespace krigtune::plan {
 using BufferId = std::int32_t;
 using OpId = std::int32_t;
 
-/// Elements [begin + rank * rank_stride, ... + elems) of a buffer, rank: within the operation's group. All plans are
-/// the same for all ranks.
+/// Elements [begin + rank * rank_stride, ... + elems) of a buffer, where rank is the rank within the operation's group.
+/// A plan is the same for all ranks.
 struct Range {
   BufferId buffer = -1;
   std::int64_t begin_elems = 0;
@@ -32,27 +32,27 @@ struct Operand {
 struct Shape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0;
   std::int64_t rows = 0, inner = 0, outer = 0;
-  std::int32_t site = 0;  ///< tells the dropouts of a layer apart
+  std::int32_t site = 0;  ///< distinguishes the dropouts of a layer
   double dropout = 0.0;   ///< probability
 };
 
-/// One operation: no host pointer, no closure. All its operands are ready once its stream's earlier operations and
-/// the operations in `waits` (of other streams) are done.
+/// One operation, without host pointers or closures. Its operands are ready when the earlier operations of its stream
+/// and the operations in `waits` (of other streams) are done.
 struct Operation {
   schedule::OpKind kind{};
   schedule::Stream stream = schedule::Stream::kCompute;
   schedule::Group group = schedule::Group::kData;
   schedule::Phase phase = schedule::Phase::kForward;
-  std::int32_t layer = -1;  ///< transformer block, -1: embedding, head or none
+  std::int32_t layer = -1;  ///< transformer block; -1: embedding, head or none
   std::int32_t micro_step = 0;
   Shape shape;
   double scale = 1.0;
   std::vector<Operand> operands;
   std::vector<OpId> waits;
   double flops = 0.0;
-  std::int64_t bytes_read = 0;     ///< of this rank's memory
-  std::int64_t bytes_written = 0;  ///< likewise
-  std::int64_t wire_bytes = 0;     ///< collectives: sent by one rank
+  std::int64_t bytes_read = 0;     ///< from this rank's memory
+  std::int64_t bytes_written = 0;  ///< to this rank's memory
+  std::int64_t wire_bytes = 0;     ///< for collectives: sent by one rank
 };
 
 struct Buffer {
@@ -67,8 +67,8 @@ struct Buffer {
   std::int64_t bytes() const { return elems * schedule::size_bytes(type); }
 };
 
-/// A range that holds values of a tensor from step to step: its elements [first_elem, + range.elems), padding included.
-/// `first_elem` moves by range.elems from data rank to data rank where `sharded`.
+/// A range that keeps values of a tensor from step to step: its elements [first_elem, + range.elems), including
+/// padding. If `sharded`, `first_elem` increases by range.elems from data rank to data rank.
 struct TensorHome {
   int tensor = 0;
   std::int64_t first_elem = 0;
@@ -76,16 +76,16 @@ struct TensorHome {
   Range range;
 };
 
-/// What may be under way at once while the compute stream goes on; -1: any number.
+/// Limits on what may be in flight while the compute stream goes on; -1: unlimited.
 struct Windows {
-  std::int64_t reductions = -1;      ///< of gradients that it has not waited for
-  std::int64_t gathers = -1;         ///< of parameters, likewise
-  std::int64_t gathered_elems = -1;  ///< parameters that are gathered and not let go
+  std::int64_t reductions = -1;      ///< reductions of gradients that it has not waited for
+  std::int64_t gathers = -1;         ///< gathers of parameters that it has not waited for
+  std::int64_t gathered_elems = -1;  ///< parameters that are gathered and not yet released
 };
 
-/// One optimizer step of one rank as data. Pure value; the same for all ranks.
+/// One optimizer step of one rank as data: a pure value, and the same for all ranks.
 struct StepPlan {
-  std::int64_t ranks = 1;         ///< N: of the data-parallel group
+  std::int64_t ranks = 1;         ///< N, in the data-parallel group
   std::int64_t tensor_ranks = 1;  ///< t; the job has ranks * tensor_ranks ranks
   std::int64_t zero_stage = 0;
   workload::Dialect dialect = workload::Dialect::kCanonical;
@@ -95,16 +95,17 @@ struct StepPlan {
   std::int64_t seq_len = 1;
   std::vector<schedule::ParameterTensor> tensors;  ///< in model order
   std::int64_t padded_parameter_elems = 0;         ///< Psi: sum of the padded tensors
-  std::vector<TensorHome> parameters;  ///< that the model computes with, each tensor once (over the data ranks)
-  std::vector<TensorHome> copies;      ///< further ranges that start with a parameter's values: fp32 masters, ...
-  BufferId loss = -1;                  ///< one element per micro-step
-  BufferId control = -1;               ///< ControlElements, fp32; -1: neither clipping nor loss scaling
+  /// Parameters that the model computes with, each tensor once (over the data ranks)
+  std::vector<TensorHome> parameters;
+  std::vector<TensorHome> copies;  ///< further ranges that start with a parameter's values: fp32 masters, ...
+  BufferId loss = -1;              ///< one element per micro-step
+  BufferId control = -1;           ///< ControlElements, fp32; -1: neither clipping nor loss scaling
   double first_loss_scale = 1.0;
-  double gradient_clipping = 0.0;  ///< largest norm of the gradients; 0: not clipped
+  double gradient_clipping = 0.0;  ///< largest norm of the gradients; 0: no clipping
   std::vector<Buffer> buffers;
   std::vector<Operation> operations;  ///< in issue order
   std::int64_t arena_bytes = 0;       ///< planned peak of the device, to the byte
-  std::int64_t host_arena_bytes = 0;  ///< likewise of the host: what is offloaded
+  std::int64_t host_arena_bytes = 0;  ///< planned peak of the host, to the byte: offloaded tensors
 
   std::int64_t world() const { return ranks * tensor_ranks; }
   std::int64_t samples() const { return ranks * micro_batch * micro_steps; }

@@ -14,20 +14,20 @@ struct MemoryPoint {
   std::array<std::int64_t, schedule::kPlaceCount> bytes{};
 };
 
-/// One step as it was executed or predicted: the times of its operations, rank by rank.
+/// One step that was executed or predicted: the times of its operations on each rank.
 struct TracedStep {
   std::int64_t step = 0;
   std::vector<std::vector<OperationTime>> ranks;
-  std::string program = "krigtune-bench";  ///< who executed it
-  std::vector<MemoryPoint> memory{};       ///< of the first rank, in order of time; empty: not known
+  std::string program = "krigtune-bench";  ///< the program that executed it
+  std::vector<MemoryPoint> memory{};       ///< of the first rank, in order of time; empty: unknown
 };
 
-/// The step in Chrome's trace event format (JSON object form), which chrome://tracing and Perfetto show: a process a
-/// rank, a thread a stream, complete events with microseconds from the first operation on, counters of memory.
-/// Collectives that waited for other ranks, and streams that waited for others, have events of their own.
+/// Returns the step in Chrome's trace event format (JSON object form), for chrome://tracing and Perfetto: one process
+/// for each rank, one thread for each stream, complete events in microseconds from the first operation on, and counters
+/// of memory. Collectives that waited for other ranks, and streams that waited for others, have their own events.
 std::string trace_json(const StepPlan& plan, const TracedStep& traced);
 
-/// Something that goes on from one moment to another, where there is no plan whose operations could be shown.
+/// An activity from one moment to another, for traces without a plan.
 struct TracedSpan {
   std::size_t process = 0;
   std::size_t thread = 0;
@@ -36,19 +36,19 @@ struct TracedSpan {
   double from_s = 0.0;
   double to_s = 0.0;
 };
-/// Who does it: named rows, each with named rows of its own.
+/// A named row of the trace, with named rows inside.
 struct TracedProcess {
   std::string name;
   std::vector<std::string> threads;
 };
-/// The same format for such spans, which count from 0.
+/// Returns such spans in the same format; their process and thread indices start at 0.
 std::string trace_json(const std::vector<TracedProcess>& processes, const std::vector<TracedSpan>& spans,
                        const std::string& program);
 
-/// Before anything is run: throws UserError when the file cannot be opened for writing. Leaves no file that was not
-/// there.
+/// Call before anything runs: throws UserError if the file cannot be opened for writing. Does not leave a new file
+/// behind.
 void check_trace_file(const std::filesystem::path& path);
-/// Throws EnvironmentError when the file cannot be written.
+/// Throws EnvironmentError if the file cannot be written.
 void write_trace(const std::filesystem::path& path, const StepPlan& plan, const TracedStep& traced);
 
 }  // namespace krigtune::plan

@@ -6,25 +6,25 @@
 
 namespace krigtune::plan {
 
-/// What becomes of a layer's tensors after forward: Term::kActivations is kept for backward, what is Term::kWorkspace
-/// while the rest is kept is computed again.
+/// What happens to a layer's tensors after forward. Term::kActivations is kept for backward. A part with
+/// Term::kWorkspace is recomputed if the rest is kept.
 struct LayerTerms {
   schedule::Term rest = schedule::Term::kActivations;
-  schedule::Term norms = schedule::Term::kActivations;  ///< their outputs
-  schedule::Term core = schedule::Term::kActivations;   ///< the probabilities of eager attention, with their dropout
+  schedule::Term norms = schedule::Term::kActivations;      ///< outputs of the norms
+  schedule::Term core = schedule::Term::kActivations;       ///< probabilities of eager attention and their dropout
   schedule::Term activated = schedule::Term::kActivations;  ///< output of the MLP's activation
-  schedule::Term output = schedule::Term::kActivations;     ///< of the layer: the input of the next one
+  schedule::Term output = schedule::Term::kActivations;     ///< output of the layer, which is the input of the next one
 
   bool computes_again(schedule::Term part) const { return part != rest; }
 };
-/// Of a layer whose forward is kept (not Checkpointing::kFull).
+/// For a layer whose forward is kept (not Checkpointing::kFull).
 LayerTerms kept_layer(schedule::Checkpointing checkpointing, workload::Attention attention);
-/// Of a layer that leaves nothing but its output.
+/// For a layer that keeps only its output.
 LayerTerms passing_layer(schedule::Term output);
 
 struct AttentionBuffers {
   BufferId input = -1, norm = -1, stats = -1, qkv = -1, out = -1, logsumexp = -1;
-  BufferId probabilities = -1, mask = -1, dropped = -1;  ///< of eager attention
+  BufferId probabilities = -1, mask = -1, dropped = -1;  ///< for eager attention
   BufferId branch_mask = -1;
   BufferId output = -1;
 };
@@ -33,19 +33,19 @@ struct MlpBuffers {
   BufferId output = -1;
 };
 
-/// Pre-norm branches of a decoder layer, each added to the residual stream: causal attention with learned or rotary
-/// positions and grouped queries; an MLP with GELU or SwiGLU.
+/// The pre-norm branches of a decoder layer, each added to the residual stream: causal attention with learned or rotary
+/// positions and grouped queries, and an MLP with GELU or SwiGLU.
 AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms);
 MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                        const LayerTerms& terms);
-/// Adds their gradients to the residual stream's. `kept` gets new buffers for what is computed again.
+/// Adds the gradients of the branches to the residual stream's. `kept` receives new buffers for recomputed values.
 void attention_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
                         const LayerTerms& terms, BufferId residual_gradient);
 void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
                   BufferId residual_gradient);
 
-/// Both branches.
+/// Buffers of both branches.
 struct LayerBuffers {
   AttentionBuffers attention;
   MlpBuffers mlp;
@@ -55,19 +55,19 @@ LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& blo
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
                     const LayerTerms& terms, BufferId residual_gradient);
 
-/// The two ends of a model: token table (and learned positions), and final norm, head and loss. With tensor parallelism
-/// both are split over the vocabulary.
+/// The two ends of a model: the token table (and learned positions), and the final norm, head and loss. With tensor
+/// parallelism both are split over the vocabulary.
 class VocabularyPart {
  public:
   VocabularyPart(StepOperations& to, const schedule::ParameterTable& table, BufferId loss)
       : to_(to), table_(table), loss_(loss) {}
 
   void load_batch();
-  /// Returns the residual stream, of the own tokens.
+  /// Returns the residual stream of the own tokens.
   BufferId embed();
-  /// The final norm, the head and the loss.
+  /// Adds the final norm, the head and the loss.
   void head(BufferId input);
-  /// Their backward: residual_gradient is written.
+  /// Adds their backward, which writes residual_gradient.
   void head_backward(BufferId residual_gradient);
   void embed_backward(BufferId residual_gradient);
 
@@ -84,11 +84,11 @@ class VocabularyPart {
   BufferId loss_;
   BufferId tokens_ = -1, targets_ = -1, embedding_mask_ = -1;
   BufferId head_input_ = -1, stats_ = -1, logits_ = -1;
-  BufferId normed_ = -1;  ///< of all tokens
+  BufferId normed_ = -1;  ///< for all tokens
 };
 
 /// The operations of a pre-norm decoder: GPT-2 style (Radford et al. 2019), Llama style (Touvron et al. 2023), or a
-/// mixture. It is told the parts of a micro-step, and adds each part's operations to the plan.
+/// mixture. It receives the parts of a micro-step and adds each part's operations to the plan.
 class TransformerStep final : public schedule::PartSink {
  public:
   TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const schedule::ParameterTable& table,
@@ -108,8 +108,8 @@ class TransformerStep final : public schedule::PartSink {
   schedule::Checkpointing checkpointing_;
   StepOperations operations_;
   VocabularyPart vocabulary_;
-  std::vector<LayerBuffers> layers_;  ///< what backward finds
-  BufferId residual_ = -1;            ///< what the next part reads
+  std::vector<LayerBuffers> layers_;  ///< kept for backward
+  BufferId residual_ = -1;            ///< input of the next part
   BufferId residual_gradient_ = -1;
 };
 

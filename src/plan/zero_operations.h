@@ -10,44 +10,44 @@
 
 namespace krigtune::plan {
 
-/// The buffer of a schedule::Store, and where each tensor lies in it.
+/// The buffer of a schedule::Store, and the range of each tensor in it.
 class TensorStore {
  public:
-  /// Without a tensor to hold there is no buffer.
+  /// Creates no buffer if there is no tensor to hold.
   TensorStore(PlanBuilder& builder, const schedule::Setting& setting, const schedule::Store& kind);
 
   bool empty() const { return buffer_ < 0; }
   bool has(int t) const { return !empty() && ranges_[static_cast<std::size_t>(t)].buffer >= 0; }
   bool sharded() const { return kind_.parts; }
   schedule::Place place() const { return kind_.place; }
-  /// All that it holds of the tensor, padding included.
+  /// Returns everything that it holds of the tensor, including padding.
   const Range& all(int t) const { return ranges_[static_cast<std::size_t>(t)]; }
 
  private:
   schedule::Store kind_;
   BufferId buffer_ = -1;
-  std::vector<Range> ranges_;  ///< by tensor
+  std::vector<Range> ranges_;  ///< for each tensor
 };
 
-/// Where parameters, gradients and the optimizer's state live from step to step: schedule::Stores with their buffers.
+/// Where parameters, gradients and the optimizer's state are stored between steps: schedule::Stores with their buffers.
 struct ZeroState {
   ZeroState(PlanBuilder& builder, const schedule::Setting& setting);
 
   const schedule::Setting& setting;
   TensorStore parameters, parameter_shards, gradients, host_gradients, masters;
   std::vector<TensorStore> moments;
-  BufferId control = -1;  ///< ControlElements; -1 where neither clipping nor loss scaling needs them
+  BufferId control = -1;  ///< ControlElements; -1 if there is neither clipping nor loss scaling
 
   const TensorStore& home(int t) const { return parameters.has(t) ? parameters : parameter_shards; }
-  /// Reduced gradients, until the optimizer reads them.
+  /// Returns the store of reduced gradients until the optimizer reads them.
   const TensorStore& reduced_gradients() const { return host_gradients.empty() ? gradients : host_gradients; }
-  /// This rank's part, of 1/N, of a whole tensor; and what its optimizer updates of it.
+  /// Return this rank's 1/N of a whole tensor, and the part that its optimizer updates.
   Range own_part(const Range& whole) const;
   Range updated_part(const Range& whole) const;
-  /// The same of a tensor in a store: all of it where the store holds parts.
+  /// The same for a tensor in a store; if the store holds parts, this is everything in it.
   Range own_part(const TensorStore& store, int t) const;
   Range updated_part(const TensorStore& store, int t) const;
-  /// Of the parameters, and of the masters.
+  /// Returns the ranges of the parameters, and those of the masters.
   std::vector<TensorHome> homes() const;
   std::vector<TensorHome> copies() const;
 
@@ -63,9 +63,9 @@ class ParameterOperations final : public schedule::GatheringSink {
   void gather(std::span<const schedule::GatheredItem* const> items) override;
   void let_go(const schedule::GatheredItem& item) override;
 
-  /// The current use reads these.
+  /// The current use reads these items.
   void use(std::span<const schedule::GatheredItem> items);
-  /// Where tensor `t` is to be read, within the current use.
+  /// Returns where to read tensor `t` within the current use.
   Operand parameter(int t) const;
 
  private:
@@ -74,8 +74,8 @@ class ParameterOperations final : public schedule::GatheringSink {
   PlanBuilder& builder_;
   const ZeroState& state_;
   const schedule::ParameterTable& table_;
-  std::vector<BufferId> buffer_;  ///< by slot; -1: nothing is there
-  std::vector<Range> current_;    ///< by tensor: where it is in the current use
+  std::vector<BufferId> buffer_;  ///< for each slot; -1: empty
+  std::vector<Range> current_;    ///< for each tensor: where it is in the current use
   std::vector<int> used_;         ///< tensors of the current use
   schedule::Window<OpId> under_way_;
 };
@@ -88,13 +88,13 @@ class GradientOperations final : public schedule::ReductionSink {
   void reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) override;
   void end_micro_step() override;
 
-  /// Where the gradient of `t` is to be written, or added to where it is not the first one.
+  /// Returns where to write the gradient of `t` or, if it is not the first one, where to add it.
   Operand gradient(int t, bool is_first);
 
  private:
   struct Piece {
     int tensor;
-    Range whole;  ///< its gradient, with padding
+    Range whole;  ///< its gradient, including padding
   };
 
   bool is_transient() const { return state_.setting.policy.shards_gradients; }
@@ -109,9 +109,9 @@ class GradientOperations final : public schedule::ReductionSink {
   const schedule::ZeroPolicy& policy_;
   const schedule::ParameterTable& table_;
   schedule::Window<OpId> under_way_;
-  std::vector<BufferId> buffer_;  ///< by tensor: of a transient gradient in this micro-step
-  std::vector<BufferId> packed_;  ///< buffers of packed buckets; -1: not yet
-  std::vector<Piece> open_;       ///< what is in the packed bucket that is being filled
+  std::vector<BufferId> buffer_;  ///< for each tensor: its transient gradient in this micro-step
+  std::vector<BufferId> packed_;  ///< buffers of packed buckets; -1: not allocated yet
+  std::vector<Piece> open_;       ///< contents of the packed bucket that is being filled
 };
 
 /// The update of the parameters.
@@ -136,34 +136,34 @@ class UpdateOperations final : public schedule::UpdateSink {
   BufferId control_ = -1;  ///< where the optimizer reads it
 };
 
-/// ZeRO in a plan: the only part of it that knows where parameters, gradients and the optimizer's state live, and when
-/// they travel (schedule::Walk decides). The model asks where a tensor is.
+/// ZeRO in a plan. Only this part knows where parameters, gradients and the optimizer's state are stored, and when they
+/// travel (schedule::Walk decides). The model asks it for the location of a tensor.
 class ZeroOperations {
  public:
   ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting, const schedule::ParameterTable& table);
   ZeroOperations(const ZeroOperations&) = delete;
   ZeroOperations& operator=(const ZeroOperations&) = delete;
 
-  /// Forward, backward, and the reductions of a micro-step.
+  /// Adds forward, backward, and the reductions of a micro-step.
   void micro_step(schedule::PartSink& model) { walk_.micro_step(model); }
-  /// Updates the parameters (and gathers them again where every rank holds them).
+  /// Updates the parameters, and gathers them again if every rank holds them whole.
   void update();
 
-  // For the operations of a part:
-  /// Its parameters are there.
+  // Used by the operations of a part:
+  /// Makes the part's parameters available.
   void begin_use() { parameters_.use(walk_.gathering().current()); }
   Operand parameter(int t) const { return parameters_.parameter(t); }
-  /// Where the gradient of `t` is to be written (kWrite), or added to if it was written before (kReadWrite).
+  /// Returns where to write the gradient of `t` (kWrite), or where to add to it if it was written before (kReadWrite).
   Operand gradient(int t) { return gradients_.gradient(t, walk_.reduction().begin(t)); }
-  /// The gradient of `t` is complete in this micro-step: its bucket travels once it is full.
+  /// The gradient of `t` is complete in this micro-step: its bucket is sent once it is full.
   void gradient_done(int t) { walk_.reduction().done(t); }
 
-  /// The buffer of ControlElements, -1 where neither clipping nor loss scaling needs one.
+  /// Returns the buffer of ControlElements, or -1 if there is neither clipping nor loss scaling.
   BufferId control() const { return state_.control; }
-  /// Where the parameters live from step to step, and further ranges that start with their values.
+  /// Return where the parameters are stored between steps, and further ranges that start with their values.
   std::vector<TensorHome> homes() const { return state_.homes(); }
   std::vector<TensorHome> copies() const { return state_.copies(); }
-  /// What may be under way at once.
+  /// Returns the limits on what may be in flight.
   Windows windows() const;
   bool sharded_parameters() const { return walk_.gathering().active(); }
 

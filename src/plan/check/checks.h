@@ -5,7 +5,7 @@
 
 namespace krigtune::plan {
 
-/// Collects what one check finds; the first few, for one mistake shows in many places.
+/// Collects the findings of one check, but only the first few, because one mistake shows in many places.
 class Findings {
  public:
   Findings(const StepPlan& plan, const char* check, PlanFindings& lines) : plan_(plan), check_(check), lines_(lines) {}

@@ -10,24 +10,24 @@
 
 namespace krigtune::plan {
 
-/// Executes a plan's steps with symbols on all ranks of the job, in the order of issue, and finds what is wrong with
-/// what they read, and with what the optimizer makes of it.
+/// Executes a plan's steps with symbols on all ranks of the job, in the order of issue. It finds errors in the values
+/// that operations read and in the optimizer's results.
 class SymbolicRun {
  public:
   SymbolicRun(const StepPlan& plan, Findings& findings);
 
   void step();
-  /// To be called behind the last step.
+  /// Call after the last step.
   void check_uses();
 
  private:
   struct Place {
     std::int64_t world, data, tensor;  ///< rank of the job, and in each group
   };
-  /// A tensor's values and their derivative on one rank.
+  /// The values of a tensor and their derivative on one rank.
   struct Parameter {
     std::size_t tensor;
-    std::uint64_t name;  ///< the same for tensor ranks that hold the same values
+    std::uint64_t name;  ///< equal for tensor ranks that hold the same values
     Symbols value, derivative;
   };
 
@@ -70,17 +70,20 @@ class SymbolicRun {
   Findings& findings_;
   std::int64_t steps_ = 0;
   std::vector<Place> world_;
-  std::vector<std::vector<Symbols>> memory_;  ///< by rank and buffer
-  std::vector<bool> is_used_;                 ///< by operation
+  std::vector<std::vector<Symbols>> memory_;  ///< for each rank and buffer
+  std::vector<bool> is_used_;                 ///< for each operation
   std::unordered_set<std::uint64_t> reported_;
   Derivatives derivatives_;
-  bool knows_parameters_ = false;                                            ///< with their derivatives, in this step
-  std::vector<Parameter> parameters_;                                        ///< of this step, each name once
-  std::unordered_map<std::uint64_t, std::size_t> by_value_, by_derivative_;  ///< by a symbol's b: which parameter
-  std::unordered_set<std::uint64_t> stale_;                                  ///< b of values of earlier steps
-  std::unordered_set<std::uint64_t> controls_;                               ///< made in this step
-  Symbols control_;                                                          ///< before this step
-  /// Of each data rank in the micro-step that it is in: tokens and targets; of each tensor rank, its part of the loss.
+  /// Including their derivatives, in this step.
+  bool knows_parameters_ = false;
+  /// Parameters of this step, each name once.
+  std::vector<Parameter> parameters_;
+  /// From the `b` of a symbol to its parameter.
+  std::unordered_map<std::uint64_t, std::size_t> by_value_, by_derivative_;
+  std::unordered_set<std::uint64_t> stale_;     ///< `b` of the values of earlier steps
+  std::unordered_set<std::uint64_t> controls_;  ///< written in this step
+  Symbols control_;                             ///< value before this step
+  /// For each data rank in its current micro-step: tokens and targets. For each tensor rank: its part of the loss.
   std::vector<std::array<Symbols, 2>> batch_;
   std::vector<std::vector<Symbols>> logits_, exponentials_, tops_, sums_, at_target_;
 };
