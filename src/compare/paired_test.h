@@ -10,7 +10,7 @@ namespace krigtune::compare {
 /// Wilcoxon's signed-rank test: returns the probability of a difference at least as clear as this one, in either
 /// direction, if there were none. Differences of 0 are ignored; the result is 1 if no others remain.
 double signed_rank_p_value(const std::vector<double>& differences);
-/// The sign test: likewise, from how often either came first.
+/// The sign test: returns the same probability from how often each of the two came first.
 double sign_test_p_value(int wins, int losses);
 
 struct RatioInterval {

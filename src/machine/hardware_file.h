@@ -44,8 +44,9 @@ nlohmann::ordered_json cluster_using(const MeasuredHardware& hardware, const wor
 /// them.
 std::optional<std::string> network_id_of(const std::filesystem::path& root);
 
-/// The cluster that plan would be told of these ranks: their GPU of the table with its usual links and, between nodes,
-/// `network`. Empty for CPU ranks, a GPU that the table has not, or nodes without a known network.
+/// Returns the cluster that a user of plan would state for these ranks: their GPU of the table with its usual links
+/// and, between nodes, `network`. Empty for CPU ranks, for a GPU that is not in the table, and for several nodes
+/// without a known network.
 std::optional<workload::ClusterSpec> usual_cluster(const workload::MeasuredRates& rates,
                                                    const std::optional<std::string>& network);
 

@@ -12,23 +12,23 @@
 // Flags and launcher options within the words of a command.
 namespace krigtune::jobs {
 
-/// Where a flag stands: "--flag", "--flag value", "--flag=value".
+/// The position of a flag: "--flag", "--flag value", "--flag=value".
 struct FlagAt {
   std::size_t word = 0;
-  std::optional<std::size_t> value_word;  ///< the next word, or the same one behind its '='; empty: there is no value
+  std::optional<std::size_t> value_word;  ///< the next word, or the same one after its '='; empty if there is no value
   bool is_joined = false;
 };
 
-/// Every place of `flag` among the words [begin, end). Dashes and underscores within are the same. The next word is its
-/// value unless it begins a flag itself.
+/// Returns every position of `flag` among the words [begin, end). Dashes and underscores inside a flag are equivalent.
+/// The next word is the value unless it begins with a flag itself.
 std::vector<FlagAt> occurrences(const std::vector<std::string>& words, std::size_t begin, std::size_t end,
                                 std::string_view flag);
 
-/// The value there; it must have one.
+/// Returns the value at a position, which must have one.
 std::string value_at(const std::vector<std::string>& words, const FlagAt& at);
 
-/// A launcher's own options: the words [begin, end). Of names that mean the same the last one counts, as in argparse
-/// and srun. `words` must outlive it.
+/// A launcher's own options, in the words [begin, end). If equivalent names occur several times, the last one counts,
+/// as in argparse and srun. `words` must outlive it.
 struct LauncherOptions {
   const std::vector<std::string>& words;
   std::size_t begin;
@@ -36,14 +36,14 @@ struct LauncherOptions {
 
   std::optional<std::string> text(std::initializer_list<const char*> names) const;
   bool has(std::initializer_list<const char*> names) const;
-  /// A whole number from 1 on, "-n4" too. Empty: absent, or something else.
+  /// Returns an integer >= 1, also from "-n4". Empty if absent or anything else.
   std::optional<std::int64_t> count(std::initializer_list<const char*> names) const;
 
  private:
   std::string short_form(std::string_view name) const;  ///< "-n4": a dash, one letter, the value
 };
 
-/// Empty: no whole number from 1 on ("auto", "gpu", "1:4").
+/// Returns an integer >= 1; empty for other texts ("auto", "gpu", "1:4").
 std::optional<std::int64_t> count_in(std::string_view text);
 
 struct RankCount {
@@ -51,7 +51,7 @@ struct RankCount {
   std::optional<std::int64_t> nodes;
 };
 
-/// What a launcher's own options, the words [begin, end), say of ranks and nodes.
+/// Returns the ranks and nodes that a launcher's own options, the words [begin, end), state.
 RankCount ranks_of(Launcher launcher, const std::vector<std::string>& words, std::size_t begin, std::size_t end);
 
 }  // namespace krigtune::jobs

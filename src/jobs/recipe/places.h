@@ -7,7 +7,7 @@
 #include "jobs/command/words.h"
 #include "jobs/recipe/recipe_job.h"
 
-// Where values stand among the words of a command.
+// The places of values among the words of a command.
 namespace krigtune::jobs {
 
 /// Words [begin, end).
@@ -15,12 +15,12 @@ struct Region {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
-/// Words behind the script, or the options of the launcher that starts the ranks (empty without one).
+/// Returns the words after the script, or the options of the launcher that starts the ranks (empty without one).
 Region region_of(const Command& command, bool of_launcher);
-/// Where a word may be added to the launcher's options: behind "torchrun" or "accelerate launch".
+/// Returns where a word can be added to the launcher's options: after "torchrun" or "accelerate launch".
 std::size_t launcher_insertion(const Command& command);
 
-/// A word key=value. Empty: it is none. Hydra's + before the key is left out.
+/// Parses a word key=value; empty if it is not one. `key` does not include Hydra's "+".
 struct OverrideWord {
   std::string key;
   std::string value;
@@ -28,35 +28,35 @@ struct OverrideWord {
 };
 std::optional<OverrideWord> override_in(const std::string& word);
 
-/// Words that one flag of a list of words stands for: {"--recompute", "full"}.
+/// A flag with its value, from a list of words: {"--recompute", "full"}.
 struct FlagWords {
   std::string flag;
   std::optional<std::string> value;  ///< empty: a switch
 };
 std::vector<FlagWords> flags_in(const std::vector<std::string>& words);
-/// The flags that a place's words speak of, each once.
+/// Returns the flags that a place's words contain, each once.
 std::vector<std::string> flags_of(const Place& place);
 
-/// Whether two words mean the same: upper and lower case, and the ways of writing yes and no.
+/// Returns whether two words are equivalent, ignoring case and treating the spellings of yes and no as equal.
 bool same_word(const std::string& a, const std::string& b);
 
-/// What a place says.
+/// The value found at a place.
 struct Reading {
-  std::optional<space::Value> value;  ///< empty: nothing, or nothing that is known
-  bool is_said = false;               ///< by the command itself, not by a default
-  bool is_unknown = false;            ///< it says something that the recipe does not know
+  std::optional<space::Value> value;  ///< empty: no value, or an unknown one
+  bool is_said = false;               ///< stated by the command itself and not by a default
+  bool is_unknown = false;            ///< the command states something that the recipe does not know
 };
 /// Throws UserError for a flag without a value.
 Reading read_place(const Place& place, const RecipeJob& job);
-/// The first place that applies to the command. nullptr: none does.
+/// Returns the first place that applies to the command, or nullptr.
 const Place* place_of(const RecipeValue& value, const RecipeJob& job);
 
-/// The placeholder or text that says `value` there, without the map of values: "{micro_batch}",
+/// Returns the placeholder or text that writes `value` there, apart from the map of values: "{micro_batch}",
 /// "{reduce_bucket_size/262144:.0f}".
 std::string placeholder_of(const std::string& parameter, const Place& place);
-/// The text that says `value`. Empty: the place cannot say it.
+/// Returns the text that writes `value`; empty if the place cannot express it.
 std::optional<std::string> text_of(const space::Value& value, const Place& place);
-/// The words by which a flag, an override or a tail says a text: {"--mbs", "4"}, {"train.mbs=4"}.
+/// Returns the words by which a flag, an override or a tail states a text: {"--mbs", "4"}, {"train.mbs=4"}.
 std::vector<std::string> words_for(const Place& place, const std::string& text);
 
 }  // namespace krigtune::jobs

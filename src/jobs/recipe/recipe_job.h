@@ -11,62 +11,64 @@
 #include "jobs/recipe/config_values.h"
 #include "jobs/recipe/recipe.h"
 
-// A command seen through its recipe.
+// A command interpreted by its recipe.
 namespace krigtune::jobs {
 
-/// What is typed, and what surrounds it.
+/// The typed command and its surroundings.
 struct JobInputs {
   std::vector<std::string> argv;
-  std::filesystem::path directory;                               ///< that the command's paths are relative to
-  std::function<std::string(const std::string&)> variable = {};  ///< of the environment; "": not set; empty: none is
-  std::optional<std::int64_t> ranks = std::nullopt;  ///< where the command does not say them: whoever knows does
+  std::filesystem::path directory;  ///< base of the command's relative paths
+  /// Environment variable; "" if not set; null: no variable is set.
+  std::function<std::string(const std::string&)> variable = {};
+  std::optional<std::int64_t> ranks = std::nullopt;  ///< used if the command does not state them
 };
 
 /// A file that the command names.
 struct JobFile {
   std::string name;          ///< in the recipe
-  std::string path;          ///< as the command names it; "": the word holds the JSON itself
-  std::size_t word = 0;      ///< the word that names it, alone or behind '='
-  bool is_joined = false;    ///< behind '='
+  std::string path;          ///< as in the command; "": the word contains the JSON itself
+  std::size_t word = 0;      ///< the word that names it, alone or after '='
+  bool is_joined = false;    ///< after '='
   ConfigValues values = {};  ///< its scalars by dotted key
 };
 
 struct RecipeJob {
-  Command command;  ///< `script` is the last word of the program: "sft" of "trl sft"
+  Command command;  ///< `script` is the last word of the program: "sft" in "trl sft"
   std::vector<JobFile> files;
   JobInputs inputs;
   std::optional<std::int64_t> ranks;
 
-  const JobFile* file(const std::string& name) const;  ///< nullptr: the command names none
+  const JobFile* file(const std::string& name) const;  ///< nullptr if the command names none
 };
 
-/// Reads the command and the files that the recipe says it names. Throws UserError: no words, a file that cannot be
-/// read or is no YAML, TOML or JSON, a command that names the recipe's script nowhere.
+/// Reads the command and the files that it names according to the recipe. Throws UserError for an empty command, a file
+/// that cannot be read or parsed, and a command that does not contain the recipe's script.
 RecipeJob read_job(const Recipe& recipe, JobInputs inputs);
 
-/// Whether the pattern is true of the command.
+/// Returns whether the pattern matches the command.
 bool applies(const CommandPattern& pattern, const RecipeJob& job);
 
-/// What the command says now.
+/// The present values of the command.
 struct OwnValues {
-  space::Configuration configuration;  ///< each parameter that the recipe knows and the command (or a default) says
-  std::optional<std::int64_t> train_batch_size;  ///< sequences of a step; empty: not known
-  std::int64_t context_parallel = 1;             ///< ranks that share a sequence beside those of tensor_parallel
-  std::vector<std::string> unknown;  ///< parameters whose words are none that the recipe knows: they stay as they are
+  space::Configuration configuration;  ///< every parameter that the recipe knows and the command (or a default) states
+  std::optional<std::int64_t> train_batch_size;  ///< sequences per step; empty if unknown
+  /// Ranks that share a sequence in addition to those of tensor_parallel.
+  std::int64_t context_parallel = 1;
+  std::vector<std::string> unknown;  ///< parameters with words that the recipe does not know; they are not changed
   std::vector<std::string> remarks;  ///< sentences
 };
 
-/// Throws UserError for a flag without its value and a number that is none.
+/// Throws UserError for a flag without a value and for an invalid number.
 OwnValues own_values(const Recipe& recipe, const RecipeJob& job);
 
-/// What a value is, by the first place that applies to the command. Empty: not said, and there is no default.
+/// Returns a value from the first place that applies to the command. Empty if it is not stated and has no default.
 std::optional<space::Value> read_value(const RecipeValue& value, const RecipeJob& job);
-/// The place that a value is written to: the first that applies to the command. nullptr: it can only be read there, or
-/// the command does not name the file.
+/// Returns the place where a value is written: the first that applies to the command. nullptr if that place is
+/// read-only, or if the command does not name the file.
 const Place* written_place(const RecipeValue& value, const RecipeJob& job);
 
-/// The session's "workload": model, precision, framework and, where known, train_batch_size. Null: the command does not
-/// say the sizes, or the framework has no models; `why` then says which is missing. Paths in it are absolute.
+/// Returns the session's "workload": model, precision, framework and, if known, train_batch_size. Null if the command
+/// does not state the sizes or the framework has no models; `why` then says what is missing. Paths are absolute.
 Json model_facts(const Recipe& recipe, const RecipeJob& job, std::string* why = nullptr);
 
 }  // namespace krigtune::jobs

@@ -5,7 +5,7 @@
 
 namespace krigtune::jobs {
 
-/// A recipe for people, in Markdown: what `krigtune recipes NAME` prints, and docs/jobs/NAME.md.
+/// Formats a recipe in Markdown: the output of `krigtune recipes NAME`, and docs/jobs/NAME.md.
 std::string recipe_page(const Recipe& recipe);
 
 }  // namespace krigtune::jobs

@@ -8,19 +8,19 @@
 
 namespace krigtune::jobs {
 
-/// What a command says at one of its places.
+/// The value at one place of a command.
 struct SaidPlace {
   std::string place;  ///< "--mbs", "train.lr", "$BATCH", "conf.yaml: train.lr"
-  std::string text;   ///< "": it is there, without a value
+  std::string text;   ///< "": present without a value
   friend bool operator==(const SaidPlace&, const SaidPlace&) = default;
 };
 
-/// Flags, override words, variables and the values of its files, in the order of the command. Of a place that is there
-/// twice the last one counts. `switches`: flags that take no value.
+/// Returns flags, override words, variables and the values of its files, in the order of the command. If a place occurs
+/// twice, the last one counts. `switches`: flags without a value.
 std::vector<SaidPlace> said_places(const TrainingCommand& command, const std::vector<std::string>& switches);
 
-/// changes.md: what is different in the user's command and files, and what each change is worth. Empty where the runner
-/// is no command, or there is no best.
+/// Returns changes.md: the differences in the user's command and files, and what each change is worth. Empty if the
+/// runner is not a command, or if there is no best configuration.
 std::optional<std::string> changes_of_job(const report::RunView& run);
 
 }  // namespace krigtune::jobs

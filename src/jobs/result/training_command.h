@@ -10,29 +10,30 @@
 
 namespace krigtune::jobs {
 
-/// The user's command with a configuration in it. With a recipe it trains: nothing of what trials are run without is
-/// missing, and nothing that ends them is in it. Without one it is what a trial runs.
+/// The user's command with a configuration. With a recipe it trains: it has everything that trials omit, and nothing
+/// that ends a trial early. Without a recipe it is the command of a trial.
 struct TrainingCommand {
   std::vector<std::string> argv;
   trial::Environment environment;                          ///< added to ours
-  std::vector<std::pair<std::string, std::string>> files;  ///< names in `directory`, and what they say
+  std::vector<std::pair<std::string, std::string>> files;  ///< names in `directory` and their contents
 };
 
-/// Where the command and its files are to be.
+/// Where the command and its files are placed.
 struct TrainingPlace {
   std::filesystem::path directory;  ///< absolute
-  std::filesystem::path config;     ///< of the configuration as JSON, and of the result, for commands that name them
+  /// Path of the configuration as JSON, for commands that name it; `result` likewise for the result.
+  std::filesystem::path config;
   std::filesystem::path result;
   int trial = 0;
 };
 
-/// Of a session whose runner is a command. Throws UserError for a configuration that has no command, and where the
-/// recipe or a file that it changes is gone.
+/// Requires a session whose runner is a command. Throws UserError for a configuration without a command, and if the
+/// recipe or a file that it changes no longer exists.
 TrainingCommand training_command(const session::Session& session, const space::Configuration& configuration,
                                  const TrainingPlace& place);
 
-/// What it is compared with: the user's own words. Without a recipe training_command() of `baseline`; with one the
-/// files are those that the command of `best` changes, as they are.
+/// Returns the command to compare with: the user's own words. Without a recipe this is training_command() of
+/// `baseline`; with one, the files are those that the command of `best` changes, unchanged.
 TrainingCommand own_command(const session::Session& session, const space::Configuration& baseline,
                             const space::Configuration& best, const TrainingPlace& place);
 

@@ -11,7 +11,7 @@
 
 namespace krigtune::jobs {
 
-// Any training job as a session to tune: the user's command, unchanged, and what of it may vary.
+// Turns any training job into a session: the user's unchanged command, and the parts of it that vary.
 //
 //   JobRequest request;
 //   request.command = {"python", "train.py", "--mbs", "4"};
@@ -21,53 +21,56 @@ namespace krigtune::jobs {
 //   const JobSession made = session_of_job(request);
 
 struct JobRequest {
-  std::vector<std::string> command;        ///< as it is typed in a shell; words NAME=value may stand before the program
-  std::vector<std::string> vary;           ///< NAME=FLAG:VALUES each: vary.h
-  std::optional<std::string> metric;       ///< a regular expression with one group, the number
-  bool minimize = false;                   ///< of the metric
-  bool last_line = false;                  ///< the metric's last line counts, and trials run to their end
-  std::string recipe;                      ///< name or path; "": the one that knows the command, if any does
-  std::filesystem::path session;           ///< the user's own: what the command does not say is taken from it; "": none
-  std::filesystem::path directory;         ///< that the command's paths are relative to; absolute
-  std::string typed_as = "krigtune tune";  ///< for lines to copy
-  /// Of the environment; empty: not set.
+  std::vector<std::string> command;   ///< as typed in a shell; words NAME=value may precede the program
+  std::vector<std::string> vary;      ///< NAME=FLAG:VALUES each: vary.h
+  std::optional<std::string> metric;  ///< a regular expression with one group, the number
+  bool minimize = false;              ///< the metric is minimised
+  bool last_line = false;             ///< the last line with the metric counts, and trials run to their end
+  std::string recipe;                 ///< name or path; "": the one that matches the command, if any
+  /// The user's own session, from which everything is taken that the command does not state; "": none.
+  std::filesystem::path session;
+  std::filesystem::path directory;         ///< base of the command's relative paths; absolute
+  std::string typed_as = "krigtune tune";  ///< prefix of lines to copy
+  /// Returns an environment variable; empty if not set.
   std::function<std::optional<std::string>(const std::string& name)> variable = [](const std::string&) {
     return std::optional<std::string>();
   };
-  /// Asks this node for its GPUs. Called at most once.
+  /// Returns the GPUs of this node. Called at most once.
   std::function<workload::NodeGpus()> find_gpus = [] { return workload::NodeGpus{}; };
 };
 
-/// As it is written, before it is read.
+/// A session that is written but not yet read.
 struct WrittenSession {
   Json json;                          ///< for read_session()
-  std::vector<std::string> remarks;   ///< one line each, for the user: what was assumed or left out
-  std::vector<std::string> notes;     ///< likewise: what there is to know of such jobs, whatever the command says
-  std::optional<std::int64_t> ranks;  ///< that a launcher of the command says or finds around it
+  std::vector<std::string> remarks;   ///< one line each, for the user: assumptions and omissions
+  std::vector<std::string> notes;     ///< one line each: general advice about such jobs, regardless of the command
+  std::optional<std::int64_t> ranks;  ///< stated by a launcher of the command or found in its surroundings
 };
 
 struct JobSession {
   Json json;                 ///< as written_session() made it
-  session::Session session;  ///< read of it; its file is the script, or the user's session
+  session::Session session;  ///< read from it; its file is the script, or the user's session
   std::vector<std::string> remarks;
   std::vector<std::string> notes;
 };
 
-/// The session of the user's job.
-/// - Baseline: what the command says itself; it need not be among the values to try.
-/// - Space: what `vary` says, and of a job that a recipe knows what that one varies for this model and cluster.
-/// - The sequences of a step are kept where micro_batch and gradient_accumulation_steps both vary and the command says
-///   both.
-/// - Objective: the metric, under the name "value"; without one what the recipe reads.
-/// Throws UserError, one line with what to add: neither recipe nor `vary` (it names the flags that look like known
-/// parameters), no metric, an option that is not understood (vary.h, varied_command.h); and as read_session() does.
+/// Makes the session of the user's job.
+/// - Baseline: the command's own values, which need not be among the values to try.
+/// - Space: what `vary` states and, if a recipe knows the job, what the recipe varies for this model and cluster.
+/// - The sequences per step stay constant if micro_batch and gradient_accumulation_steps both vary and the command
+/// states both.
+/// - Objective: the metric, under the name "value"; without one, what the recipe reads.
+///
+/// Throws a one-line UserError that says what to add if there is neither a recipe nor `vary` (it names flags that
+/// resemble known parameters), if there is no metric, or if an option is invalid (vary.h, varied_command.h); also
+/// throws like read_session().
 WrittenSession written_session(const JobRequest& request);
-/// The same, read. Throws UserError too where the user's session is of other ranks than the command starts.
+/// The same, read. Also throws UserError if the user's session has other ranks than the command starts.
 JobSession session_of_job(const JobRequest& request);
 
-/// What stands for the job's file: the script as the command names it; of a module the last part.
+/// Returns the path that represents the job: the script as named in the command; for a module, its last part.
 std::filesystem::path job_file(const std::vector<std::string>& command);
-/// The name of the job for people and directories: that without directory and suffix.
+/// Returns the job's name for people and directories: that path without directory and suffix.
 std::string job_name(const std::vector<std::string>& command);
 
 }  // namespace krigtune::jobs
