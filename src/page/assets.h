@@ -2,7 +2,7 @@
 
 namespace krigtune::page {
 
-/// style.css and script.js, compiled in: assets.cpp.in.
+/// The compiled-in contents of style.css and script.js: assets.cpp.in.
 extern const char* const kStyle;
 extern const char* const kScript;
 

@@ -4,27 +4,27 @@
 
 namespace krigtune::page {
 
-/// A part of a page with a heading of its own.
+/// A part of a page with its own heading.
 struct Section {
-  std::string id;     ///< of its link: letters and digits
+  std::string id;     ///< anchor for links: letters and digits
   std::string title;  ///< text
   std::string html;
 };
 
-/// A picture with what it says. All but the title are markup.
+/// A picture with its explanation. Everything except the title is markup.
 struct Figure {
   std::string title;  ///< text
   std::string picture;
-  std::string says;              ///< below it; "": nothing
-  std::string table;             ///< the numbers behind it, folded; "": none
-  std::string every_trial = {};  ///< a table with a row for each trial, folded; "": none
+  std::string says;              ///< explanation below it; "": none
+  std::string table;             ///< collapsed table with the numbers behind it; "": none
+  std::string every_trial = {};  ///< collapsed table with a row for each trial; "": none
 };
 std::string figure(const Figure& figure);
-/// Figures side by side where there is room; "" where none has markup.
+/// Puts figures side by side if there is room; "" if none has markup.
 std::string figures(const std::vector<std::string>& figures);
 
-/// One self-contained HTML file: no network, no font, its style and script in it. It can be read without the script,
-/// printed, on a phone, in dark mode, by a screen reader. Sections without markup are left out.
+/// One self-contained HTML file with its style and script, without network access or fonts. It is readable without the
+/// script, in print, on a phone, in dark mode and with a screen reader. Sections without markup are left out.
 struct Document {
   std::string title;   ///< text
   std::string header;  ///< markup below the title

@@ -8,15 +8,16 @@
 
 namespace krigtune::report {
 
-/// "12 % faster (4.1 % to 21 %)", "1.8 times faster (1.6 to 2.0)", "no clear effect (-2.0 % to 3.1 %)": the 95 %
-/// interval in brackets. "better" and "worse" where the objective is no speed.
+/// Returns "12 % faster (4.1 % to 21 %)", "1.8 times faster (1.6 to 2.0)" or "no clear effect (-2.0 % to 3.1 %)", with
+/// the 95 % interval in brackets; "better" and "worse" if the objective is not a speed.
 std::string gain_sentence(const session::Objective& objective, const search::Gain& gain);
-/// What is known of the change alone: its gain, or why there is none.
+/// Returns the gain of a single change, or why it is unknown.
 std::string change_sentence(const session::Objective& objective, const search::Change& change);
 
-/// "zero_stage 2 -> 3: 12 % faster (4.1 % to 21 %)", a line for each change; then, of several, "all together: ...".
+/// Returns "zero_stage 2 -> 3: 12 % faster (4.1 % to 21 %)", a line for each change; for several changes also "all
+/// together: ...".
 std::vector<std::string> change_lines(const session::Objective& objective, const search::Changes& changes);
-/// The same for programs: an object, or null where nothing is changed.
+/// The same for programs: an object, or null if nothing changed.
 nlohmann::ordered_json changes_json(const search::Changes& changes);
 
 }  // namespace krigtune::report

@@ -8,21 +8,22 @@
 
 namespace krigtune::report {
 
-/// A row for each parameter: its indices with their intervals.
+/// Returns a row for each parameter: its indices with their intervals.
 Table importance_table(const insight::Importance& importance);
 
-/// A row for each pair of parameters: its interaction with its interval.
+/// Returns a row for each pair of parameters: its interaction with its interval.
 Table pairs_table(const insight::Importance& importance);
-/// Whether an interaction is large enough to be shown: two per cent of the differences, and surely above nothing.
+/// Returns whether an interaction is large enough to be shown: at least two per cent of the differences, and certainly
+/// above zero.
 bool is_told(const insight::PairImportance& pair);
-/// Which parameters depend on each other's values, in one sentence. "": no pairs were looked at.
+/// Returns one sentence on the parameters whose effects depend on each other; "" if no pairs were examined.
 std::string pair_sentence(const insight::Importance& importance);
 
-/// The two or three effects that matter in words: "micro_batch=4 instead of 16: 1.8 times slower (1.6 to 2.0)". Then
-/// what has no clear effect, with the values that were compared.
+/// Returns the two or three most important effects in words: "micro_batch=4 instead of 16: 1.8 times slower (1.6 to
+/// 2.0)"; then the parameters without a clear effect, with the values that were compared.
 std::vector<std::string> effect_sentences(const session::Session& session, const insight::Importance& importance);
 
-/// "over all 420 configurations that may fit", or how they were sampled and how exact that is.
+/// Returns "over all 420 configurations that may fit", or how they were sampled and how accurate that is.
 std::string importance_note(const insight::Importance& importance);
 
 }  // namespace krigtune::report

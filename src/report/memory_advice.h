@@ -5,9 +5,9 @@
 
 namespace krigtune::report {
 
-/// What to do where too little fits in memory, in the session's own names: "let the space hold a lower micro_batch or
-/// tensor_parallel, or use more GPUs". Only what the session does not have already. A higher limit is advised where it
-/// is the user's own number, not what a named GPU has.
+/// Returns advice for a session in which too little fits in memory, in its own names: "let the space hold a lower
+/// micro_batch or tensor_parallel, or use more GPUs". It does not mention what the session already has. A higher limit
+/// is suggested only if the limit is the user's own number and not that of a named GPU.
 std::string memory_advice(const session::Session& session);
 
 }  // namespace krigtune::report

@@ -7,10 +7,10 @@
 
 namespace krigtune::report {
 
-/// "the remaining gain is at most 0.8 % (95 % confidence)".
+/// Returns "the remaining gain is at most 0.8 % (95 % confidence)".
 std::string bound_text(const journal::Outlook& outlook);
 
-/// What was expected when the last trial was asked that had an outlook.
+/// Returns the outlook of the last trial that has one.
 std::optional<journal::Outlook> last_outlook(const search::History& history);
 
 }  // namespace krigtune::report

@@ -5,16 +5,16 @@
 
 namespace krigtune::report {
 
-/// An axis from `min` to `max`, which lie apart; both positive where it is logarithmic.
+/// An axis from `min` to `max`, which must differ; both must be positive on a logarithmic axis.
 struct PlotAxis {
   std::string title;
   double min = 0.0;
   double max = 1.0;
   bool logarithmic = false;
-  std::function<std::string(double)> label = {};  ///< of a tick; empty: the number
+  std::function<std::string(double)> label = {};  ///< text of a tick; empty: the number
 };
 
-/// A line over ascending x, and what lies between `low` and `high` shaded.
+/// A line over ascending x, with the area between `low` and `high` shaded.
 struct PlotCurve {
   std::string name;       ///< in the legend
   std::vector<double> x;  ///< as many as y
@@ -24,24 +24,24 @@ struct PlotCurve {
 };
 
 struct Plot {
-  std::string title;        ///< of one line: some 80 characters
-  std::string description;  ///< for who cannot see it
+  std::string title;        ///< one line of about 80 characters
+  std::string description;  ///< for readers who cannot see the plot
   PlotAxis x;
   PlotAxis y;
   std::vector<std::string> notes = {};  ///< short lines below the legend
   std::vector<PlotCurve> curves;        ///< the first is drawn last and thickest
-  bool steps = false;                   ///< a value holds until the next one's x
-  std::vector<double> marked_y = {};    ///< levels that matter: dashed lines
+  bool steps = false;                   ///< step function: a value is valid until the next x
+  std::vector<double> marked_y = {};    ///< reference levels, drawn as dashed lines
 };
 
-/// Positions of an axis' ticks, ascending: 1, 2 and 5 times powers of ten, `most` at most (at least 3).
+/// Returns the positions of an axis' ticks, ascending: 1, 2 and 5 times powers of ten, at most `most` (>= 3).
 std::vector<double> axis_ticks(const PlotAxis& axis, int most);
 
-/// Where on the axis a value lies, from 0 to 1; outside it its end.
+/// Returns the position of a value on the axis, from 0 to 1; values outside are moved to the nearest end.
 double axis_share(const PlotAxis& axis, double value);
 
-/// The drawing as one SVG element: no script, no font, nothing fetched; colours follow the reader's light or dark
-/// scheme, lines differ in their dashes too. What lies outside the axes is drawn at their ends.
+/// Returns the plot as one SVG element without scripts, fonts or external resources. Its colours follow the reader's
+/// light or dark scheme, and lines also differ in their dashes. Points outside the axes are drawn at the nearest end.
 std::string plot_svg(const Plot& plot);
 
 }  // namespace krigtune::report

@@ -7,14 +7,14 @@
 
 namespace krigtune::report {
 
-/// What result files are made of: a run directory as it stands. `session` and `history` must outlive it.
+/// The input of all result files: the present state of a run directory. `session` and `history` must outlive it.
 struct RunView {
   const session::Session& session;
   const search::History& history;
-  std::string name;  ///< of the session, for people
+  std::string name;  ///< name of the session, for people
   run::LoopOptions options;
   std::filesystem::path directory;
-  std::filesystem::path bench;  ///< krigtune-bench, as a command should name it
+  std::filesystem::path bench;  ///< krigtune-bench, as commands should refer to it
   std::optional<search::Recommendation> best;
 };
 

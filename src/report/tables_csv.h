@@ -10,17 +10,18 @@
 
 namespace krigtune::report {
 
-// CSV files with fixed headers, line by line: a whole space need not stand in memory as rows.
-// `columns` are those of the space.
+// CSV files with fixed headers, written line by line, so that a whole space need not be in memory as rows. `columns`
+// are those of the space.
 
-/// predictions.csv, whose ranks are known once the last row is.
+/// predictions.csv; the ranks are known only after the last row.
 class PredictionsCsv {
  public:
   PredictionsCsv(std::vector<std::string> columns, bool maximize);
   void add(const insight::PredictionRow& row);
   std::size_t rows() const { return lines_.size(); }
-  /// Numbers have six significant digits. `median` is the same as `mean`, which stays for one version; `rank` is 1
-  /// where the median is the best, and empty where nothing is predicted or memory rules the configuration out.
+  /// Returns the file; numbers have six significant digits. `median` and `mean` are equal; `mean` is kept for one more
+  /// version. `rank` is 1 for the best median, and empty if nothing is predicted or if memory rules the configuration
+  /// out.
   std::string text() const;
 
  private:
@@ -30,12 +31,12 @@ class PredictionsCsv {
   std::vector<std::pair<double, std::size_t>> ranked_;  // median, index of the line
 };
 
-/// The file of `plan --csv`. What is not predicted is empty.
+/// The file of `plan --csv`. Values that are not predicted are empty.
 std::string plan_header(const std::vector<std::string>& columns);
 std::string plan_line(const space::Configuration& configuration, const forecast::Forecast& forecast,
                       const std::vector<std::string>& columns);
 
-/// comparison.csv, comparison_summary.csv and comparison_pairs.csv, whole.
+/// Return the whole files comparison.csv, comparison_summary.csv and comparison_pairs.csv.
 std::string comparison_csv(const compare::Comparison& comparison);
 std::string comparison_summary_csv(const compare::Comparison& comparison);
 std::string comparison_pairs_csv(const compare::Comparison& comparison);

@@ -11,12 +11,12 @@ struct ClassCount {
   int count = 0;
   int first = 0;  ///< its first trial
 };
-/// Closed trials that count by what became of them: ok first, then the others, the most frequent first.
+/// Counts the closed trials by their result: ok first, then the others by decreasing frequency.
 std::vector<ClassCount> counts_by_class(const search::History& history);
-/// "9 ok, 2 oom, 1 failed (crash)"; "none" where there is none.
+/// Returns "9 ok, 2 oom, 1 failed (crash)", or "none".
 std::string text_of(const std::vector<ClassCount>& counts);
 
-/// What a failed trial said at last: one line. Empty: it did not fail, said nothing, or was ended by the user.
+/// Returns the last line of a failed trial's output. Empty if it did not fail, has no output, or was ended by the user.
 std::string last_line_of(const journal::Trial& trial);
 
 }  // namespace krigtune::report

@@ -7,35 +7,35 @@
 
 namespace krigtune::report {
 
-/// Texts of `name=value` one after the other, as many as fit into so many columns, "+2" for those that do not. Of a
-/// first one that does not fit, the name is shortened before the value.
+/// Joins as many texts `name=value` as fit into `columns`, and adds "+2" for two that do not fit. If the first one does
+/// not fit, its name is shortened before its value.
 std::string fitted(const std::vector<std::string>& items, int columns);
 
-/// What of a configuration differs from another one, "micro_batch=4": what follows from other parameters is left out.
+/// Returns how a configuration differs from another one, "micro_batch=4", without values that follow from other
+/// parameters.
 std::vector<std::string> differences(const session::Session& session, const space::Configuration& configuration,
                                      const space::Configuration& from);
 
-/// "280.7 ±2.1 samples/s": a measured value with half of its 95 % interval where it has one, else
-/// what became of the trial: "oom", "failed (timeout)", "<= 50 samples/s".
+/// Returns a measured value with half of its 95 % interval, if it has one: "280.7 ±2.1 samples/s". For other trials it
+/// returns the result: "oom", "failed (timeout)", "<= 50 samples/s".
 std::string measured_text(const session::Session& session, const journal::Trial& trial);
 
-/// A line for each closed trial, of at most so many columns, for tune and watch alike:
+/// Formats a line of at most `columns` columns for each closed trial, for both tune and watch:
 ///
 ///   trial             throughput    gain     memory  differs from the best (*) in
 ///       0         35.7 samples/s   1.00x   12.3 MiB  baseline
 ///       1*  280.7 ±2.1 samples/s   7.86x   13.1 MiB  zero_stage=1 micro_batch=4
 ///       2                    OOM                     micro_batch=8
 ///
-/// The number is the journal's; gains are over the reference trial; ^ marks a measurement above that of the best, which
-/// the model does not believe. The session must outlive it.
+/// The number is that of the journal, and gains are relative to the reference trial. ^ marks a measurement above that
+/// of the best configuration which the model considers luck. The session must outlive it.
 class TrialLines {
  public:
   TrialLines(const session::Session& session, int columns) : session_(session), columns_(columns) {}
 
-  /// The titles, with what holds for all lines.
+  /// Returns the titles, and remarks that apply to all lines.
   std::vector<std::string> header() const;
-  /// `best`: the recommendation that knows of the trial; `before`: the one before it, which a new best is compared
-  /// with.
+  /// `best`: the recommendation after this trial; `before`: the previous one, with which a new best is compared.
   std::string line(const journal::Trial& trial, const search::History& history,
                    const std::optional<search::Recommendation>& best,
                    const std::optional<search::Recommendation>& before) const;
@@ -50,12 +50,12 @@ class TrialLines {
   int columns_;
 };
 
-/// The trial with the best single measurement, on the scale of the latest run; empty while none is ok. It need not be
-/// the recommended one: of many measurements the largest one is large by luck as well.
+/// Returns the trial with the best single measurement, on the scale of the latest run; empty while no trial has
+/// succeeded. It need not be the recommended one, because the largest of many measurements is partly luck.
 std::optional<journal::Trial> raw_best_trial(const session::Objective& objective, const search::History& history);
 
-/// "the largest measured value is that of trial 7, 290 samples/s; ...": where it is of another configuration than the
-/// recommended one. "": it is the same.
+/// Returns "the largest measured value is that of trial 7, 290 samples/s; ..." if that trial has another configuration
+/// than the recommended one; otherwise "".
 std::string raw_best_sentence(const session::Session& session, const search::History& history,
                               const search::Recommendation& best);
 

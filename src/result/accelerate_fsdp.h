@@ -14,22 +14,23 @@
 //   0            NO_SHARD                          no FSDP: DistributedDataParallel (MULTI_GPU)
 namespace krigtune::result {
 
-/// What of a training an accelerate file says.
+/// The part of a training job that an accelerate file describes.
 struct AccelerateJob {
   space::Configuration configuration;  ///< by well-known names
   std::string precision;               ///< "bf16", "fp16", "no"; "": the script chooses
   workload::ClusterSpec cluster;
-  bool is_fsdp = false;  ///< what was tuned trained with FSDP
+  bool is_fsdp = false;  ///< the tuned job trained with FSDP
 };
 
-/// Version 1 or 2. Without a sharded stage version 2 is DistributedDataParallel.
+/// Writes version 1 or 2. Without a sharded stage, version 2 is DistributedDataParallel.
 std::string fsdp_config_text(const AccelerateJob& job, int version);
-/// What the file of that version, of that name, cannot say.
+/// Returns the settings that the file of that version and name cannot express.
 std::vector<Omission> fsdp_omissions(const AccelerateJob& job, int version, const std::string& file);
 
 // Parts of every accelerate file:
 
-/// Comments: the batch is the script's where accelerate builds it from a DataLoader, so the script must say the same.
+/// Returns comments about the batch: if accelerate builds it from a DataLoader the script decides, so it must use the
+/// same one.
 std::string batch_comments(const space::Configuration& configuration);
 /// Machines and processes.
 std::string launch_lines(const workload::ClusterSpec& cluster);

@@ -9,14 +9,15 @@
 
 namespace krigtune::result {
 
-/// The recommendation in the directory's best.json, so that whoever reads it names the same best configuration as tune
-/// and tell without fitting a model. Of `changes` it holds nothing. Empty where there is no such file, or one that this
-/// history does not explain.
+/// Returns the recommendation in the directory's best.json, so that every reader names the same best configuration as
+/// tune and tell without fitting a model. `changes` is empty. Empty if there is no such file, or if it does not match
+/// this history.
 std::optional<search::Recommendation> recorded_best(const std::filesystem::path& directory,
                                                     const search::History& history);
 
-/// The best of a directory that others write to: what they recorded; where nothing is recorded although a trial is ok
-/// (the journal was copied alone, other programs told it), a fit of its own for every new closed trial.
+/// Returns the best configuration of a directory that other processes write to: the recorded one. If nothing is
+/// recorded although a trial succeeded (the journal alone was copied, or another program told the result), it fits a
+/// model after every new closed trial.
 class BestReader {
  public:
   BestReader(std::filesystem::path directory, run::RunRecord record)

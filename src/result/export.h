@@ -14,19 +14,19 @@
 //   }
 namespace krigtune::result {
 
-/// A file of another tool's.
+/// A file of another tool.
 struct ExportedFile {
-  std::string name;  ///< relative to the folder of the export; it may name folders below it
+  std::string name;  ///< relative to the folder of the export; may contain subfolders
   std::string text;
-  std::string use;  ///< one line: what to do with it; "": it belongs to a file that says so
+  std::string use;  ///< one line: how to use it; "": another file's line covers it
 };
 
-/// A setting of the configuration that a file has no words for. Whoever uses the file must know.
+/// A setting of the configuration that a file cannot express; the user of the file must know it.
 struct Omission {
   std::string file;     ///< "ds_config.json"
   std::string setting;  ///< the parameter's name
   space::Value value;
-  std::string why;  ///< a clause, with what to do where that is known
+  std::string why;  ///< a clause, with the remedy if known
 };
 
 struct Export {
@@ -34,22 +34,22 @@ struct Export {
   std::vector<Omission> omissions = {};
 };
 
-/// What a run can be written as: one file of code and one line in the registry.
+/// A format in which a run can be written: one source file and one line in the registry.
 struct ExportFormat {
   const char* name;
   const char* summary;  ///< one line
-  bool of_trials;       ///< it needs no run.best
-  /// Of run.best, or of all trials. `directory`: where the files will lie, absolute. Throws UserError where the run has
-  /// no such thing.
+  bool of_trials;       ///< it exports trials and does not need run.best
+  /// Exports run.best or all trials. `directory`: absolute path of the files. Throws UserError if the run does not have
+  /// them.
   Export (*make)(const report::RunView& run, const std::filesystem::path& directory);
 };
 
 std::vector<ExportFormat> export_formats();
-/// Throws UserError with what there is, and for a format that cannot be written with the reason and what to use
-/// instead; `where` says where the name stood.
+/// Throws UserError with the available formats; for a format that cannot be written, with the reason and what to use
+/// instead. `where` says where the name was given.
 ExportFormat export_format_from(const std::string& name, const std::string& where);
 
-// One exporter a file; export.cpp is their registry.
+// One exporter per source file; export.cpp is their registry.
 Export export_deepspeed(const report::RunView& run, const std::filesystem::path& directory);
 Export export_accelerate(const report::RunView& run, const std::filesystem::path& directory);
 Export export_torchtitan(const report::RunView& run, const std::filesystem::path& directory);
@@ -63,23 +63,23 @@ Export export_json(const report::RunView& run, const std::filesystem::path& dire
 
 inline constexpr const char* kDsConfigFile = "ds_config.json";
 
-/// run.best as DeepSpeed reads it. Throws UserError: the session says nothing of a training.
+/// Returns run.best in DeepSpeed's format. Throws UserError if the session describes no training job.
 Json exported_ds_config(const report::RunView& run);
 
-/// Whether run.best is what the model recommends. A trial that was asked for by its number has no posterior.
+/// Returns whether run.best is the model's recommendation. A trial requested by its number has no posterior.
 bool is_recommended(const report::RunView& run);
 
-/// A parameter of recipes: ranks that share a sequence, beside those of tensor_parallel.
+/// A parameter of recipes: ranks that share a sequence, in addition to those of tensor_parallel.
 inline constexpr const char* kContextParallel = "context_parallel";
 
-/// Ranks with a micro-batch of their own, of so many in all; 1 where these do not split so.
+/// Returns how many of `ranks` ranks have their own micro-batch; 1 if they cannot be divided this way.
 std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks);
 
-/// Whether it changes nothing beside the other settings, as the well-known parameters say.
+/// Returns whether the parameter has no effect with the other settings, according to the well-known parameters.
 bool has_no_effect(const space::Configuration& configuration, const std::string& parameter);
-/// Whether a training that is not told the setting does the same: it asks for nothing (no offload, one pipeline stage,
-/// nothing recomputed), or has no effect beside the others. Then it is no omission. False for parameters that nobody
-/// but the user knows.
+/// Returns whether a training job behaves the same without the setting, because it turns a feature off (no offload, one
+/// pipeline stage, no recomputation) or has no effect with the others. Then leaving it out is not an omission. False
+/// for the user's own parameters.
 bool asks_for_nothing(const space::Configuration& configuration, const std::string& parameter);
 
 }  // namespace krigtune::result

@@ -7,13 +7,13 @@
 
 namespace krigtune::result {
 
-/// Why no trial is ok, for people.
+/// Why no trial has succeeded, for people.
 struct FailureStory {
   std::string reasons;                      ///< "12 oom, 1 failed (crash)", or "none was run"
   std::optional<int> first = std::nullopt;  ///< the first trial that failed
-  std::filesystem::path log = {};           ///< of that one; empty: it left none
-  std::string said = {};                    ///< its last lines; "": nothing
-  std::string to_try = {};                  ///< about the most frequent failure; "": there is no advice
+  std::filesystem::path log = {};           ///< log of that trial; empty if it has none
+  std::string said = {};                    ///< its last lines; "" if none
+  std::string to_try = {};                  ///< advice about the most frequent failure; "" if none
 };
 FailureStory failure_story(const report::RunView& run);
 

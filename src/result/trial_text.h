@@ -6,9 +6,9 @@
 
 namespace krigtune::result {
 
-/// The trial table for people on a terminal of so many columns: columns that say the same in every row become a line
-/// above it, status and reason go (the value says them), and where the parameters do not fit side by side one column
-/// says what differs from the recommended configuration, which is then above the table in full.
+/// Formats the trial table for a terminal with `columns` columns. Columns that are equal in every row become a line
+/// above it. Status and reason are left out, because the value shows them. If the parameters do not fit side by side,
+/// one column has the differences from the recommended configuration, which is then shown in full above the table.
 std::string trial_text(const report::RunView& run, report::Table table, int columns);
 
 }  // namespace krigtune::result

@@ -10,19 +10,18 @@
 
 namespace krigtune::result {
 
-/// trials.csv while a session runs. A trial that is closed is one row appended, so that what is written does not grow
-/// with what was tried; the whole file is written anew, rows by number, where a trial has a metric that no column is
-/// there for, where somebody else has changed the file, and when the caller wants it:
-///
+/// Writes trials.csv during a session. A closed trial appends one row, so the amount written does not grow with the
+/// number of trials. The whole file is rewritten, sorted by trial number, if a trial has a metric without a column, if
+/// another process has changed the file, and on request:
 ///   TrialsCsvFile file;
 ///   file.write(run, true);   // the session begins
 ///   file.write(run, false);  // a trial was closed: its row
 class TrialsCsvFile {
  public:
-  /// Makes the file have a row for each closed trial. `run` is of one directory always. Throws EnvironmentError when
-  /// the disk refuses.
+  /// Ensures that the file has a row for each closed trial. `run` must always refer to the same directory. Throws
+  /// EnvironmentError if the file cannot be written.
   void write(const report::RunView& run, bool whole);
-  int rewritten() const { return rewritten_; }  ///< how often it was written anew
+  int rewritten() const { return rewritten_; }  ///< how often it was rewritten
 
  private:
   std::vector<const journal::Trial*> new_trials(const search::History& history) const;
@@ -30,9 +29,9 @@ class TrialsCsvFile {
   bool is_as_left(const std::filesystem::path& path) const;
   void remember(const std::filesystem::path& path, const search::History& history);
 
-  std::vector<bool> is_written_;  ///< by place in the history
+  std::vector<bool> is_written_;  ///< by index in the history
   std::set<std::string> metrics_;
-  std::optional<std::uintmax_t> bytes_;  ///< of the file as it was left; empty: never written
+  std::optional<std::uintmax_t> bytes_;  ///< size of the file after the last write; empty: never written
   int rewritten_ = 0;
 };
 

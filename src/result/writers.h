@@ -8,16 +8,16 @@
 
 namespace krigtune::result {
 
-// One writer a file; result_files.cpp is their registry.
+// One writer per source file; result_files.cpp is their registry.
 std::optional<std::string> trials_csv(const report::RunView& run);
 std::optional<std::string> best_json(const report::RunView& run);
 std::optional<std::string> ds_config_optimal(const report::RunView& run);
-/// The same beside the command of the run: none for a command whose recipe is another framework's.
+/// The same beside the command of the run; empty for a command whose recipe belongs to another framework.
 std::optional<std::string> ds_config_beside_command(const report::RunView& run);
 std::optional<std::string> config_optimal(const report::RunView& run);
 std::optional<std::string> cmd_optimal(const report::RunView& run);
-/// Writes the files that the command of cmd_optimal reads, from templates and changed configuration files, beside it.
-/// Returns their names.
+/// Writes the files that the command of cmd_optimal reads, made from templates and changed configuration files, beside
+/// it. Returns their names.
 std::vector<std::string> write_optimal_job_files(const report::RunView& run);
 
 inline constexpr const char* kConfigFile = "config_optimal.json";

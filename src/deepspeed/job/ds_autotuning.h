@@ -7,10 +7,12 @@
 #include <vector>
 
 // The section "autotuning" of the user's ds_config.json, key by key as DeepSpeed 0.19.6 reads it
-// (deepspeed/autotuning/constants.py and config.py; defaults are its own, where its README differs too).
+// (deepspeed/autotuning/constants.py and config.py). The defaults are DeepSpeed's; where its README and code differ,
+// the code counts.
 namespace krigtune::deepspeed {
 
-/// throughput; latency, which DeepSpeed maximises and krigtune minimises; FLOPS_per_gpu ("flops" and "FLOPS" mean it).
+/// The metric: throughput; latency, which DeepSpeed maximises and krigtune minimises; FLOPS_per_gpu (also "flops",
+/// "FLOPS").
 enum class DsMetric { kThroughput, kLatency, kFlops };
 enum class DsTunerType { kGridSearch, kRandom, kModelBased };
 const char* to_string(DsMetric metric);    ///< throughput, latency, FLOPS_per_gpu
@@ -32,7 +34,7 @@ struct DsBatchLimits {
   std::int64_t micro_batches = 3;                    ///< num_tuning_micro_batch_sizes
 };
 
-/// The user's own knowledge of the model; a number that is missing is measured or read elsewhere.
+/// The user's own information about the model; missing numbers are measured or read elsewhere.
 struct DsModelInfo {
   std::optional<std::int64_t> num_params;
   std::optional<std::int64_t> hidden_size;
@@ -40,7 +42,7 @@ struct DsModelInfo {
   std::optional<double> activation_mem_per_gpu;  ///< bytes, at a micro-batch of 1
 };
 
-/// Optimizer steps, counted from 0: a run measures first..last and does last + 1 of them.
+/// Optimizer steps, counted from 0: a run measures first..last and executes last + 1 of them.
 struct DsProfileWindow {
   std::int64_t first = 3;  ///< start_profile_step
   std::int64_t last = 5;   ///< end_profile_step
@@ -56,14 +58,14 @@ struct DsAutotuning {
   std::int64_t mp_size = 1;                                       ///< model-parallel ranks of a replica
   std::vector<std::pair<std::string, std::string>> arg_mappings;  ///< key of ds_config.json, flag; as written, trimmed
   std::string results_dir;                                        ///< "": DeepSpeed's autotuning_results
-  /// One line for each key that was set and is read without effect, and for what is done otherwise than there:
+  /// One line for each key that was set but has no effect, and for each difference from DeepSpeed's behaviour:
   /// exps_dir, overwrite, metric_path, model_info_path, min_train_batch_size, ...
   std::vector<std::string> remarks;
 };
 
-/// `config`: the whole file. No section: the defaults. Throws UserError with the JSON pointer: an unknown key with the
-/// nearest one, a metric that is part of a step only, end_profile_step before start_profile_step, limits that
-/// contradict each other, values of the wrong kind.
+/// Reads the section from the whole file `config`; without it, returns the defaults. Throws UserError with the JSON
+/// pointer for an unknown key (with the nearest one), a metric that covers only a part of a step, end_profile_step
+/// before start_profile_step, contradictory limits, and values of the wrong kind.
 DsAutotuning read_ds_autotuning(const nlohmann::ordered_json& config, const std::string& source);
 
 }  // namespace krigtune::deepspeed

@@ -14,54 +14,56 @@
 namespace krigtune::deepspeed {
 
 // The user's ds_config.json: what it fixes, what it leaves open, and the same file with a configuration written into
-// it. Which parameter stands under which key says space/well_known.h alone. `source` names the file in errors.
+// it. space/well_known.h defines the key of each parameter. `source` names the file in errors.
 
-/// The file as DeepSpeed and the Hugging Face Trainer both read it, keys in the user's order. Throws UserError for what
-/// is no strict JSON (comments and trailing commas, which DeepSpeed alone takes), a key that stands twice, another root
-/// than an object, and a "zero_optimization" that is none.
+/// Reads the file as both DeepSpeed and the Hugging Face Trainer do, with keys in the user's order. Throws UserError
+/// for invalid strict JSON (comments and trailing commas are accepted by DeepSpeed only), a duplicate key, and a root
+/// or a "zero_optimization" that is not an object.
 nlohmann::ordered_json load_ds_config(const std::filesystem::path& file);
 nlohmann::ordered_json read_ds_config(std::string_view text, const std::string& source);
 
-/// What the file says of a key that can be tuned.
+/// How the file sets a tunable key.
 enum class DsSetting {
   kFixed,  ///< one value
-  kAuto,   ///< "auto": whoever reads the file chooses; DeepSpeed itself does not know the word
-  kList,   ///< values to choose from, as DeepSpeed's autotuner writes them; "all" of zero_optimization.stage too
+  kAuto,   ///< "auto": the reader of the file chooses; DeepSpeed itself does not know the word
+  kList,   ///< values to choose from, as for DeepSpeed's autotuner; also "all" for zero_optimization.stage
 };
 
 struct DsTunable {
-  /// A well-known parameter's, or of a key that krigtune does not know its path: "zero_optimization.sub_group_size".
+  /// A well-known parameter's name or, for a key that krigtune does not know, its path:
+  /// "zero_optimization.sub_group_size".
   std::string name;
-  std::string pointer;  ///< JSON pointer of the key as the user spells it
+  std::string pointer;  ///< JSON pointer of the key in the user's spelling
   DsSetting setting = DsSetting::kFixed;
-  std::vector<space::Value> values;  ///< kFixed: one; kList: distinct, in the user's order; kAuto: none
+  std::vector<space::Value> values;  ///< kFixed: one; kList: distinct, in the user's order; kAuto: empty
 };
 
-/// Every well-known knob that the file has, in the file's order, and every other list in it, but for those that are
-/// lists by nature: all of "optimizer", "scheduler" and "autotuning" (DeepSpeed leaves the first alone), and those of
-/// elasticity, curricula, compression, sparse attention, module names. A key whose value is null counts as absent.
-/// Throws UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside lists,
-/// cpu_offload and cpu_offload_param (old names), and "train_batch_size" as a list: it is what stays.
+/// Returns every well-known knob in the file, in the file's order, and every other list in it, except keys whose value
+/// is always a list: everything in "optimizer", "scheduler" and "autotuning" (DeepSpeed does not tune the first), and
+/// lists of elasticity, curricula, compression, sparse attention and module names. A key with the value null counts as
+/// absent. Throws UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside
+/// lists, cpu_offload and cpu_offload_param (obsolete names), and "train_batch_size" as a list, because it must stay
+/// constant.
 std::vector<DsTunable> tunables_of(const nlohmann::ordered_json& config, const std::string& source);
 
-/// Sequences of an optimizer step over all ranks, where the file says or implies it (micro-batch and accumulation as
-/// numbers, the latter 1 when absent). Empty: "auto", lists, or nothing. Throws where the three contradict each other.
-/// `ranks`: all ranks of the job. DeepSpeed without an mpu counts tensor-parallel ones as if each had a batch of its
-/// own (deepspeedai/DeepSpeed#7298); here they count once, so the result is the file's number /
+/// Returns the sequences of an optimizer step over all ranks if the file states or implies them (micro-batch and
+/// accumulation as numbers, the latter 1 if absent). Empty for "auto", lists, or missing keys. Throws UserError if the
+/// three contradict each other. `ranks`: all ranks of the job. DeepSpeed without an mpu counts tensor-parallel ranks as
+/// if each had its own batch (deepspeedai/DeepSpeed#7298); here they count once, so the result is the file's number /
 /// tensor_parallel.autotp_size.
 std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& config, std::int64_t ranks,
                                                 const std::string& source);
 
-/// The configuration with micro_batch and gradient_accumulation_steps as with_values() writes them. What is missing
-/// follows from the other one and the train_batch_size that the file names (tensor-parallel ranks counted once), else
-/// it is the file's own value, else 1 for the accumulation. What is "auto" in the file and missing in the configuration
-/// stays missing. Throws UserError where the batch cannot be divided.
+/// Returns the configuration with micro_batch and gradient_accumulation_steps as with_values() writes them. A missing
+/// one follows from the other and the file's train_batch_size (tensor-parallel ranks counted once); otherwise it is the
+/// file's own value, and otherwise 1 for the accumulation. A value that is "auto" in the file and missing in the
+/// configuration stays missing. Throws UserError if the batch cannot be divided.
 space::Configuration with_batch(const nlohmann::ordered_json& user, const space::Configuration& configuration,
                                 std::int64_t ranks, const std::string& source);
 
 enum class DsUse {
-  kTrial,   ///< train_batch_size is left out: DeepSpeed derives it, however it counts ranks
-  kResult,  ///< train_batch_size is what micro-batch, accumulation and ranks make it
+  kTrial,   ///< train_batch_size is omitted: DeepSpeed derives it, however it counts ranks
+  kResult,  ///< train_batch_size follows from micro-batch, accumulation and ranks
 };
 
 /// The user's file with the configuration written into it:
@@ -81,25 +83,25 @@ enum class DsUse {
 nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const space::Configuration& configuration,
                                    DsUse use, std::int64_t ranks, const std::string& source);
 
-/// As it is written to disk: indented by two, with a line break at the end.
+/// Formats the file for the disk: indented by two, with a final line break.
 std::string ds_config_text(const nlohmann::ordered_json& config);
 
-/// As a word of a command: the compact text in base64 of the URL alphabet. deepspeed.initialize and the Hugging Face
-/// Trainer take it in place of a path (0.7.6 on).
+/// Formats the file as a word of a command: compact text in URL-safe base64. deepspeed.initialize and the Hugging Face
+/// Trainer accept it instead of a path (since 0.7.6).
 std::string ds_config_base64(const nlohmann::ordered_json& config);
 
-// What else the parts of ds_config.cpp and ds_command.cpp ask of the file's knobs.
+// Functions on the file's knobs that ds_config.cpp and ds_command.cpp share:
 
-/// How a key of ds_config.json is spelt where there are two names for it; the table's own first.
+/// Returns the spellings of a key in ds_config.json if it has two names; the table's own name is first.
 std::vector<std::string> spellings_of(const space::WellKnownParameter& knob);
 
-/// The one of that name; nullptr: the file does not have it.
+/// Returns the tunable of that name, or nullptr if the file does not have it.
 const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std::string& name);
 
-/// The number that the file gives a knob: fixed, or the first of a list. Empty: "auto" or absent.
+/// Returns the number that the file gives a knob: fixed, or the first of a list. Empty if "auto" or absent.
 std::optional<std::int64_t> number_in_file(const std::vector<DsTunable>& tunables, const std::string& name);
 
-/// train_batch_size where it is a number. Throws UserError for a list and for what is neither number nor "auto".
+/// Returns train_batch_size if it is a number. Throws UserError for a list and for anything except a number or "auto".
 std::optional<std::int64_t> written_train_batch_size(const Json& config, const std::string& source);
 
 }  // namespace krigtune::deepspeed

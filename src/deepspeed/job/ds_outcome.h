@@ -9,76 +9,78 @@
 
 namespace krigtune::deepspeed {
 
-// What a failed DeepSpeed job's words mean.
+// Interpretation of the output of a failed DeepSpeed job.
 
-/// Of the launcher itself, or of the set-up of the process group (torch.distributed, DeepSpeed's init_distributed).
+/// Returns whether the exception comes from the launcher, or from the set-up of the process group (torch.distributed,
+/// DeepSpeed's init_distributed).
 bool is_of_the_launcher(const trial::PythonException& cause);
 
-/// NCCL could not connect the ranks: its own complaint before the first step.
+/// Returns whether NCCL could not connect the ranks: its own error before the first step.
 bool is_of_the_network(const trial::PythonException& cause, std::int64_t steps);
 
-/// The script opens its configuration by itself, and it was given as base64.
+/// Returns whether the script opened its configuration itself although it was given as base64.
 bool opens_base64(const trial::PythonException& cause);
 
-/// DeepSpeed's refusal of its configuration: pydantic's, its own types, assertions and the like that it raises itself
-/// before the first step (after one they are bugs); a Hugging Face Trainer's of contradicting values; JSON that is
-/// none.
+/// Returns whether DeepSpeed refused its configuration: exceptions of pydantic, of DeepSpeed's own types, assertions
+/// and similar ones that it raises before the first step (later ones are bugs); contradictory values in a Hugging Face
+/// Trainer; invalid JSON.
 bool is_a_refusal(const trial::PythonException& cause, std::int64_t steps);
 
-/// What was refused, in a line: pydantic's and the Trainer's reasons stand below the exception.
+/// Returns what was refused, in one line; the reasons of pydantic and the Trainer follow the exception.
 std::string refusal_text(const trial::PythonException& cause);
 
-/// Host memory ran out, not a device's.
+/// Returns whether host memory ran out rather than a device's.
 bool is_of_host_memory(const std::string& line);
 
-/// The first line that a launcher, a shell, ssh, Python or argparse says of a job that it cannot start; "": there is
+/// Returns the first line in which a launcher, a shell, ssh, Python or argparse says that it cannot start a job; "" if
 /// none.
 std::string find_launcher_line(const std::string& text);
 
-/// The port that was taken already.
+/// Returns the port that was already in use.
 std::optional<std::string> port_in_use(const std::string& line);
 
-/// A rank's line without the launcher's label and blanks.
+/// Returns a rank's line without the launcher's label and without blanks.
 std::string without_label(const std::string& line);
 
-/// What can become of a trial of a DeepSpeed job.
+/// The classes of results of a DeepSpeed trial.
 enum class DsClass { kSuccess, kTooShort, kOutOfMemory, kInvalid, kHang, kKilled, kLauncher, kCrash };
 /// success, too short, out of memory, invalid configuration, hang, killed, launcher trouble, crash
 const char* to_string(DsClass what);
 
-/// What a trial of a DeepSpeed job left behind, once it was there at all.
+/// What a trial of a DeepSpeed job left behind, if it was started at all.
 struct DsEnd {
-  int exit_code = 0;           ///< of the launcher, as shells say it: 128 + signal where one ended it
-  bool timed_out = false;      ///< krigtune ended it for its time,
-  bool hung = false;           ///< or for its silence
-  double wall_s = 0.0;         ///< then: after so long
-  std::int64_t steps = 0;      ///< optimizer steps that were timed, warm-up included
-  std::int64_t steps_due = 1;  ///< and that a measurement takes
+  int exit_code = 0;           ///< exit code of the launcher as in shells: 128 + signal if a signal ended it
+  bool timed_out = false;      ///< krigtune ended it at its time limit
+  bool hung = false;           ///< krigtune ended it because it was silent
+  double wall_s = 0.0;         ///< seconds until then
+  std::int64_t steps = 0;      ///< timed optimizer steps, including warm-up
+  std::int64_t steps_due = 1;  ///< steps that a measurement needs
   std::string standard_output = {};
   std::string standard_error = {};
-  /// Processes that the kernel's OOM killer has ended on this node meanwhile; empty: it does not say.
+  /// Processes that the kernel's OOM killer ended on this node during the trial; empty if unknown.
   std::optional<std::int64_t> oom_kills = std::nullopt;
 };
 
 struct DsVerdict {
   DsClass what = DsClass::kCrash;
-  std::string sentence;            ///< one line: what happened and, where there is one, the fix
-  std::optional<Bytes> requested;  ///< out of memory: the allocation that failed, where that was said
+  std::string sentence;            ///< one line: what happened and, if possible, the fix
+  std::optional<Bytes> requested;  ///< out of memory: size of the failed allocation, if stated
 };
 
-/// The first that holds (details and their sources: ds_outcome.cpp):
-///   all steps due were timed, and the exit code is 0: success;
-///   the exception that ended the first failing rank is for want of memory, of the launcher or the network's set-up, or
-///   DeepSpeed's refusal of its configuration: out of memory, launcher trouble, invalid configuration;
-///   all steps due were timed: success, whatever the exit code is (ranks may abort at exit);
-///   memory ran out according to any line, or the kernel's OOM killer ended a rank: out of memory;
-///   krigtune ended it for its time or silence: hang; exit code 0: too short;
-///   SIGKILL from anybody else, also as launchers tell it (247, 137, "exitcode: -9"): killed;
-///   the launcher's own complaints: launcher trouble; else crash.
-/// A line that merely says "error" means nothing.
+/// Returns the first class that applies (details and their sources: ds_outcome.cpp):
+/// - success, if all due steps were timed and the exit code is 0;
+/// - out of memory, launcher trouble or invalid configuration, by the exception that ended the first failing rank: lack
+/// of memory, set-up of launcher or network, or DeepSpeed's refusal of its configuration;
+/// - success, if all due steps were timed, whatever the exit code is (ranks may abort at exit);
+/// - out of memory, if any line says so, or if the kernel's OOM killer ended a rank;
+/// - hang, if krigtune ended it at its time limit or for silence; too short, if the exit code is 0;
+/// - killed, if anybody else sent SIGKILL, also as launchers report it (247, 137, "exitcode: -9");
+/// - launcher trouble, if the launcher complains; otherwise crash.
+///
+/// A line that merely contains "error" is ignored.
 DsVerdict judge(const DsEnd& end);
 
-/// The outcome of a trial that was not measured. `verdict`: of `end`, and no success.
+/// Returns the outcome of a trial that was not measured. `verdict` is that of `end`, and not a success.
 trial::Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end);
 
 }  // namespace krigtune::deepspeed

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-// What differs between DeepSpeed's versions and matters to a trial, in one table (ds_versions.cpp, with its sources).
+// The differences between DeepSpeed's versions that affect a trial, in one table (ds_versions.cpp, with its sources).
 namespace krigtune::deepspeed {
 
 struct DsVersion {
@@ -15,8 +15,8 @@ struct DsVersion {
 };
 std::string to_string(const DsVersion& version);  ///< "0.19.8"
 
-/// The version in what `python -c "import deepspeed; print(deepspeed.__version__)"` prints: of the last line that
-/// begins with one ("0.14.4+cu121", warnings before it or not). Empty: none.
+/// Parses the output of `python -c "import deepspeed; print(deepspeed.__version__)"`: the last line that begins with a
+/// version ("0.14.4+cu121"); warnings before it are ignored. Empty if there is none.
 std::optional<DsVersion> version_of(std::string_view text);
 
 enum class DsFeature {
@@ -24,28 +24,29 @@ enum class DsFeature {
   kOnlyStageZeroByDefault,  ///< the stock autotuner tries stage 0 alone unless told otherwise
   kShortMetricKeys,         ///< metrics.json says fwd, bwd, step, not forward, backward, step
   kLatencyOfWholeStep,      ///< metrics.json: latency times accumulation steps
-  kAllgatherBucketDead,     ///< allgather_bucket_size changes nothing (with torch 1.13 or newer)
+  kAllgatherBucketDead,     ///< allgather_bucket_size has no effect (with torch 1.13 or newer)
   kFullModeBroken,          ///< the stock autotuner dies with "fast": false
   kTensorParallelTraining,  ///< AutoTP trains
   kQuietTimerLines,         ///< the line "time (ms) | fwd: ..." is below the log level
-  kTimerLinesPrinted,       ///< that line is printed whatever the log level, behind "[Rank 0] "
+  kTimerLinesPrinted,       ///< that line is printed at any log level, after "[Rank 0] "
   kTensorParallelPresets,   ///< tensor_parallel.preset_model and partition_config
   kLogLevelKey,             ///< "log_level" in ds_config.json: with "info" memory lines are shown
   kTensorParallelAtStage3,  ///< AutoTP with ZeRO stage 3
-  kOffloadPinnedByDefault,  ///< offload blocks pin their memory unless told otherwise
+  kOffloadPinnedByDefault,  ///< offload blocks pin their memory by default
 };
 
-/// Whether that version has it.
+/// Returns whether that version has the feature.
 bool has(const DsVersion& version, DsFeature feature);
 
 enum class DsSupport {
-  kRun,      ///< krigtune's protocol was run on it
-  kByTable,  ///< known by its source and the table only
+  kRun,      ///< krigtune's protocol was tested on it
+  kByTable,  ///< known only from its source and the table
   kTooOld,   ///< before 0.9.3
 };
 DsSupport support_of(const DsVersion& version);
 
-/// One line for the user, or "" where there is nothing to say: known by its source only, or too old and what to do.
+/// Returns one line for the user, or "" if there is nothing to say: the version is known only from its source, or it is
+/// too old and what to do.
 std::string version_remark(const DsVersion& version);
 
 }  // namespace krigtune::deepspeed

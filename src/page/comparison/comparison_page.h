@@ -8,18 +8,18 @@
 
 namespace krigtune::page {
 
-/// What a page of a comparison is made of.
+/// The input of a comparison's page.
 struct ComparisonSource {
   const compare::Comparison& comparison;
-  std::string name;              ///< of the session
-  std::string note;              ///< of an emulated network; "": none
+  std::string name;              ///< name of the session
+  std::string note;              ///< label of an emulated network; "": none
   int budget = 0;                ///< trials of a run
   const report::Table& summary;  ///< a row for each strategy
-  std::string made;              ///< when, for people
+  std::string made;              ///< time of creation, for people
 };
 
-/// The strategies side by side: regret curves with quartile bands, the summary, and paired tests in words. One
-/// self-contained file.
+/// Returns one self-contained file with the strategies side by side: regret curves with quartile bands, the summary,
+/// and paired tests in words.
 std::string comparison_page(const ComparisonSource& source);
 
 }  // namespace krigtune::page

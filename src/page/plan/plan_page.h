@@ -6,18 +6,18 @@
 
 namespace krigtune::page {
 
-/// What a page of a plan is made of: what was looked at, and what follows.
+/// The input of a plan's page.
 struct PlanSource {
   const session::Session& session;
   const forecast::PlanStudy& study;
   const forecast::PlanAnswers& answers;
   const std::vector<forecast::Candidate>& looked_at;
   std::string name;
-  std::string made;  ///< when, for people
+  std::string made;  ///< time of creation, for people
 };
 
-/// Before anything runs: what fits, a map of the memory over ZeRO stage and micro-batch, the Pareto front of memory and
-/// speed, where memory goes. One self-contained file.
+/// Returns one self-contained file about a session before any trial runs: what fits, a map of the memory over ZeRO
+/// stage and micro-batch, the Pareto front of memory and speed, and where memory goes.
 std::string plan_page(const PlanSource& source);
 
 }  // namespace krigtune::page

@@ -5,7 +5,7 @@
 
 namespace krigtune::page {
 
-/// report.html of a run directory as it stands: one self-contained file.
+/// Returns report.html for the present state of a run directory: one self-contained file.
 std::string report_page(const ReportSource& source);
 
 }  // namespace krigtune::page

@@ -17,18 +17,19 @@
 
 namespace krigtune::page {
 
-/// What a report is made of. What it refers to must outlive it.
+/// The input of a report. Everything that it refers to must outlive it.
 struct ReportSource {
   const report::RunView& run;
   const search::Candidates& candidates;
   const session::MemoryFilter& filter;
-  std::string state;                     ///< why it ended, or that it runs: a sentence without its full stop
-  std::string made;                      ///< when the page is made, for people
-  std::filesystem::path place;           ///< the directory where the page lies: links are relative to it
-  report::ComparedCurves compared = {};  ///< of the same session; without curves where there are none
+  /// Why the session ended, or that it is running: a sentence without its full stop.
+  std::string state;
+  std::string made;                      ///< time of creation, for people
+  std::filesystem::path place;           ///< directory of the page; links are relative to it
+  report::ComparedCurves compared = {};  ///< of the same session; has no curves if there is no comparison
 };
 
-/// What several sections ask, worked out once.
+/// Facts that several sections need, computed once.
 class RunFacts {
  public:
   explicit RunFacts(const ReportSource& source);
@@ -37,29 +38,30 @@ class RunFacts {
   const report::RunView& run() const { return source_.run; }
   const session::Session& session() const { return source_.run.session; }
   const session::Objective& objective() const { return session().objective; }
-  /// nullptr: no trial is ok.
+  /// Returns nullptr if no trial has succeeded.
   const search::Recommendation* best() const { return run().best ? &*run().best : nullptr; }
 
   const std::vector<const journal::Trial*>& closed() const { return closed_; }
-  /// nullptr: no trial is ok.
+  /// Returns nullptr if no trial has succeeded.
   const journal::Trial* reference() const { return reference_; }
-  /// Of an ok trial, on the scale of the latest run.
+  /// Returns the value of a successful trial, on the scale of the latest run.
   std::optional<double> value_of(const journal::Trial& trial) const { return effects_.value_of(trial); }
 
   const forecast::Forecaster& forecaster() const { return forecaster_; }
-  /// nullptr: no trial is ok, or there are too many for a fit.
+  /// Returns nullptr if no trial has succeeded, or if there are too many for a fit.
   const insight::Predictor* predictor() const { return predictor_.get(); }
   const std::optional<insight::Importance>& importance() const { return importance_; }
 
   std::string value_text(double value) const;  ///< with its unit
   std::string value_title() const;             ///< of an axis: "throughput (samples/s)"
   double shown(double value) const;            ///< in the unit of value_title()
-  /// Whether the table of trials has it: the last ones, the recommended one and the one that gains are relative to.
+  /// Returns whether the table of trials contains it: the last ones, the recommended one and the reference of gains.
   bool is_listed(const journal::Trial& trial) const;
-  /// Of which the page has the command, the memory by term and the time by part, too: fewer, since these take room.
+  /// Returns whether the page also shows its command, memory by term and time by part; these take space, so there are
+  /// fewer such trials.
   bool is_detailed(const journal::Trial& trial) const;
-  std::string link_of(const journal::Trial& trial) const;  ///< to its row; "": it has none
-  /// "trial 7: zero_stage=3 micro_batch=4": of an ok one with its value, of others with what became of them.
+  std::string link_of(const journal::Trial& trial) const;  ///< link to its row; "" if it has none
+  /// Returns "trial 7: zero_stage=3 micro_batch=4", with the value of a successful trial or the result of another one.
   std::string tip_of(const journal::Trial& trial) const;
 
  private:
@@ -71,7 +73,7 @@ class RunFacts {
   const journal::Trial* reference_ = nullptr;
   forecast::Forecaster forecaster_;
   std::unique_ptr<search::TrialModel> model_;
-  std::unique_ptr<insight::Predictor> predictor_;  ///< of it
+  std::unique_ptr<insight::Predictor> predictor_;  ///< for model_
   std::optional<insight::Importance> importance_;
 };
 

@@ -4,23 +4,23 @@
 
 #include "page/report/run_facts.h"
 
-// The parts of a session's report, each in a file of its own; report_page.cpp is their registry. Each returns markup,
-// or "" where there is nothing to show.
+// The sections of a session's report, one per source file; report_page.cpp is their registry. Each returns markup, or
+// "" if there is nothing to show.
 namespace krigtune::page {
 
-std::string answer(const RunFacts& facts);    ///< what to use, how much better it is, why to believe it
+std::string answer(const RunFacts& facts);    ///< what to use, how much better it is, and the evidence
 std::string progress(const RunFacts& facts);  ///< a figure: every trial, and the best so far
 std::string fit(const RunFacts& facts);       ///< a figure: predicted against measured
 std::string effects(const RunFacts& facts);   ///< which parameters matter, and slices around the best
-/// Figures of the pairs of parameters that depend on each other; there must be an importance.
+/// Figures of the pairs of parameters that depend on each other; requires an importance.
 std::vector<std::string> pair_figures(const RunFacts& facts);
-std::string pair_numbers(const insight::Importance& importance);  ///< a table of all pairs; "": there are none
+std::string pair_numbers(const insight::Importance& importance);  ///< a table of all pairs; "" if there are none
 std::string all_at_once(const RunFacts& facts);                   ///< parallel coordinates
 std::string memory(const RunFacts& facts);                        ///< planned by term and measured, against the limit
 std::string step_time(const RunFacts& facts);                     ///< where the time of a step goes
 std::string batch(const RunFacts& facts);                         ///< throughput over the batch
 std::string timeline(const RunFacts& facts);                      ///< a figure: which trial ran where and when
-std::string trials(const RunFacts& facts);                        ///< all of them, with their commands and files
-std::string limits(const RunFacts& facts);  ///< what was assumed, and what these figures do not say
+std::string trials(const RunFacts& facts);                        ///< all trials, with their commands and files
+std::string limits(const RunFacts& facts);                        ///< assumptions, and what the figures do not show
 
 }  // namespace krigtune::page

@@ -9,25 +9,25 @@
 
 namespace krigtune::page {
 
-/// What a bar shows of one trial: its parts, and what was measured of their sum.
+/// One trial's bar: its parts, and the measured total.
 struct TrialBar {
   std::vector<BarPart> parts;
   std::optional<double> mark = std::nullopt;
 };
 
-/// A figure of bars of some trials, and the same numbers of every other trial in a table that folds out. With the
-/// script any of them is drawn as well.
+/// A figure with bars of some trials, and a collapsed table with the same numbers of all others. With the script, any
+/// of them can be drawn as well.
 struct TrialBars {
-  Bars drawing;       ///< its bars and its axis' length are filled here
-  std::string id;     ///< of the table of every trial
-  std::string whole;  ///< a column: the sum of the parts, "planned"
+  Bars drawing;       ///< its bars and the length of its axis are filled in here
+  std::string id;     ///< id of the table of all trials
+  std::string whole;  ///< title of the column with the sum of the parts: "planned"
   std::string unit;   ///< of all numbers: "MiB"
   std::vector<ChosenTrial> chosen;
-  std::function<std::optional<TrialBar>(const journal::Trial&)> bar_of;  ///< empty: nothing is known of the trial
+  std::function<std::optional<TrialBar>(const journal::Trial&)> bar_of;  ///< empty: nothing is known about the trial
   std::string says;
-  std::string numbers;  ///< the table of the chosen ones; "": none
+  std::string numbers;  ///< the table of the chosen trials; "": none
 };
-/// "" where nothing is known of the chosen ones.
+/// Returns "" if nothing is known about the chosen trials.
 std::string trial_bars_figure(const RunFacts& facts, TrialBars bars);
 
 }  // namespace krigtune::page
