@@ -13,6 +13,7 @@ namespace krigtune::result {
 /// Writes trials.csv during a session. A closed trial appends one row, so the amount written does not grow with the
 /// number of trials. The whole file is rewritten, sorted by trial number, if a trial has a metric without a column, if
 /// another process has changed the file, and on request:
+///
 ///   TrialsCsvFile file;
 ///   file.write(run, true);   // the session begins
 ///   file.write(run, false);  // a trial was closed: its row

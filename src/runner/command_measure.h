@@ -8,33 +8,33 @@
 #include "trial/process.h"
 #include "trial/trial_files.h"
 
-// A command trial whose output is the measurement: the session's "measure".
+// A command trial that is measured by its output: the session's "measure".
 namespace krigtune::runner {
 
-/// What the job is, for measurements: sequences of a step and tokens of a sequence, where they are known.
+/// Returns the facts that measurements need: sequences per step and tokens per sequence, if known.
 trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Configuration& configuration);
 
-/// The spec with placeholders filled in, in paths and in what checks must equal.
+/// Fills in the placeholders of the spec, in paths and in the expected values of checks.
 trial::MeasureSpec filled_in(const trial::MeasureSpec& spec, const space::Space& space,
                              const space::Configuration& configuration, const trial::TrialFiles& files);
 
-/// Throws UserError at the key of `block` whose placeholders are none.
+/// Throws UserError at the key of `block` that has invalid placeholders.
 void refuse_wrong_placeholders(const trial::MeasureSpec& spec, const space::Space& space, const JsonObject& block);
 
-/// Throws UserError where the objective neither is measured nor follows from what is.
+/// Throws UserError if the objective is neither measured nor follows from the measurements.
 void refuse_unmeasured(const CommandJob& job);
 
-/// Reads along while the trial runs. What it was made with must outlive it.
+/// Measures while the trial runs. The constructor's arguments must outlive it.
 class CommandMeasure {
  public:
   CommandMeasure(const CommandJob& job, const space::Configuration& configuration, const trial::TrialFiles& files,
                  const trial::ProcessSpec& process);
 
-  /// Ends the process once enough is read, or it has lost against the rival, or something is wrong; what is read is a
-  /// sign of life.
+  /// Ends the process if enough was read, if it has lost against the rival, or if something is wrong. Everything that
+  /// is read counts as a sign of life.
   void watch(trial::ProcessSpec& process, const std::optional<trial::Rival>& rival);
 
-  /// Once the process has ended: the rest is read, measured.json written.
+  /// Call after the process has ended: reads the rest and writes measured.json.
   void finish(CommandEnd& end);
 
  private:

@@ -11,13 +11,13 @@
 
 namespace krigtune::runner {
 
-/// A column of a measured table: its name, and what turns its numbers into ours.
+/// A column of a measured table: its name, and the factor to our units.
 struct TableColumn {
   std::string name;
-  double times = 1.0;  ///< "bucket_mb" holds reduce_bucket_size / 1e6: times 1e6
+  double times = 1.0;  ///< for example times = 1e6 if "bucket_mb" contains reduce_bucket_size / 1e6
 };
 
-/// A measured table that answers trials.
+/// A measured table that replaces trials.
 struct ReplaySpec {
   static trial::RunnerEntry<ReplaySpec> entry();
 
@@ -27,28 +27,29 @@ struct ReplaySpec {
   TableColumn value;
   std::vector<std::pair<std::string, TableColumn>> metrics;  ///< further results: metric, column
   std::string status_column;                                 ///< empty: every row is ok
-  std::string reason_column;                                 ///< of failures; empty: none
+  std::string reason_column;                                 ///< reason of a failure; empty: none
   enum class Repeats { kBest, kMedian, kCycle } repeats = Repeats::kBest;
 };
 
-/// A measured table that answers trials: one configuration, one outcome (or several, in turn).
+/// A measured table that answers trials: one outcome for each configuration, or several in rotation.
 class ReplayTable {
  public:
-  /// Reads the rows that `spec.where` picks. Only `parameters` are matched, compared as numbers where both are.
-  /// `metric`: the name under which the value is reported. `maximize`: which repeat is the best. Throws UserError.
+  /// Reads the rows that `spec.where` selects. Only `parameters` are matched, as numbers if both are numbers. `metric`:
+  /// the name of the value in outcomes. `maximize`: which repeat is best. Throws UserError.
   ReplayTable(const ReplaySpec& spec, const std::vector<std::string>& parameters, const std::string& metric,
               bool maximize);
   ~ReplayTable();
 
   bool contains(const space::Configuration& configuration) const;
-  /// The `measurement`-th (from 0) measurement of the configuration, which must be contained.
+  /// Returns measurement number `measurement` (from 0) of the configuration, which the table must contain.
   trial::Outcome look_up(const space::Configuration& configuration, int measurement) const;
-  /// How many measurements of it differ: its ok rows with cycle, else 1; 0 when not contained.
+  /// Returns the number of different measurements: its ok rows with cycle, otherwise 1; 0 if not contained.
   int measurements(const space::Configuration& configuration) const;
-  /// What the configuration achieves, repeats merged (cycle: their median). Empty when none is ok, or not contained.
+  /// Returns the configuration's value with repeats merged (cycle: their median). Empty if not contained, or if no row
+  /// is ok.
   std::optional<double> value_of(const space::Configuration& configuration) const;
-  /// The best value over the configurations of the space, repeats merged (cycle: their median). Empty when none is ok.
-  /// `worth`: what a value is worth there; empty: itself.
+  /// Returns the best value over the configurations of the space, with repeats merged (cycle: their median). Empty if
+  /// no row is ok. `worth` converts a value to its worth; empty: the value itself.
   using Worth = std::function<double(const space::Configuration& configuration, double value)>;
   std::optional<double> optimum(const space::Space& space, const Worth& worth = {}) const;
   std::size_t size() const;  ///< configurations
@@ -58,22 +59,22 @@ class ReplayTable {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Looks trials up. `table` must outlive it.
+/// Answers trials from the table. `table` must outlive it.
 std::unique_ptr<trial::Runner> make_replay_runner(const ReplayTable& table);
 
-/// 12 significant digits: 0.07 * 1e6 is 70000.00000000001.
+/// Rounds to 12 significant digits: 0.07 * 1e6 is 70000.00000000001.
 double rounded(double number);
 
-/// One spelling for 4, 4.0 and "4", or for true, True and 1.
+/// Returns the same spelling for 4, 4.0 and "4", and for true, True and 1.
 std::string spelling_of_field(const std::string& field);
 
-/// Turns configurations and rows into keys: the values of the parameters, each in one spelling; a parameter that is
-/// absent is an empty field. Where a column holds other units, values are compared in 12 digits.
+/// Converts configurations and rows to keys: the values of the parameters in normalised spelling; an absent parameter
+/// is an empty field. If a column has other units, values are compared in 12 digits.
 class ReplayKeys {
  public:
   ReplayKeys(const ReplaySpec& spec, const std::vector<std::string>& parameters);
   std::string of(const space::Configuration& configuration) const;
-  /// Of fields as the table has them; `fields` then holds what they mean in units of the space.
+  /// Converts the fields of a row; `fields` then contains the values in units of the space.
   std::string of(std::vector<std::string>& fields) const;
 
  private:

@@ -14,14 +14,14 @@ struct EventScalar {
   double value = 0.0;
 };
 
-/// CRC-32C (Castagnoli, reflected 0x82F63B78), as iSCSI's and TFRecord's.
+/// CRC-32C (Castagnoli, reflected 0x82F63B78), as in iSCSI and TFRecord.
 std::uint32_t crc32c(std::string_view bytes);
-/// As TFRecord stores it.
+/// Returns the checksum in the masked form that TFRecord stores.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
-/// Bytes of a TensorBoard event file, in any portions, become its scalars. A torn record waits for the rest; one whose
-/// checksum is wrong is passed over, and with a wrong length nothing more is read, since nobody knows where the next
-/// begins. Records above 1 MiB (pictures, graphs) are passed over without being held.
+/// Reads the scalars of a TensorBoard event file from bytes in arbitrary portions. A truncated record waits for its
+/// remainder, and a record with a wrong checksum is skipped. After a wrong length nothing more is read, because the
+/// start of the next record is unknown. Records above 1 MiB (pictures, graphs) are skipped without being stored.
 class EventReader {
  public:
   using Visit = std::function<void(const EventScalar& scalar)>;

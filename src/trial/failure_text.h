@@ -12,47 +12,47 @@ namespace krigtune::trial {
 
 std::vector<std::string> lines_of(const std::string& text);
 
-/// What a launcher puts before a rank's line: "[rank3]:", "[1,3]<stderr>:", "3: ".
+/// A launcher's prefix of a rank's line: "[rank3]:", "[1,3]<stderr>:", "3: ".
 struct RankLabel {
   int rank;
   std::size_t length;  ///< the line itself begins there
 };
 std::optional<RankLabel> rank_label(std::string_view line);
 
-/// A line as a terminal would leave it: of a progress bar the last state, no escape sequences; '?' for what is no
-/// UTF-8.
+/// Returns a line as a terminal would show it: the last state of a progress bar, no escape sequences, and '?' for
+/// invalid UTF-8.
 std::string printable(const std::string& line);
 
-/// The number of the rank that failed first, as launchers name it (torchrun's "Root Cause", mpirun's and srun's
-/// reports). Empty: nobody says.
+/// Returns the number of the rank that failed first according to a launcher (torchrun's "Root Cause", reports of mpirun
+/// and srun). Empty if unknown.
 std::optional<int> first_failing_rank(const std::string& text);
 
-/// What to show of a failed program's output: the last lines of the first failing rank where output is labelled with
-/// ranks, else the last lines of stderr, of stdout where that is empty. Launchers' own reports and traces are left out
-/// while anything else is there. Control characters are dropped, and what is no UTF-8 becomes '?'.
+/// Returns the relevant output of a failed program: the last lines of the first failing rank if output is labelled with
+/// ranks; otherwise the last lines of stderr, or of stdout if stderr is empty. Reports and traces of launchers are left
+/// out unless there is nothing else. Control characters are removed, and invalid UTF-8 becomes '?'.
 std::string failure_text(const std::string& standard_output, const std::string& standard_error);
 
-/// What a program said when memory ran out.
+/// A program's message that memory ran out.
 struct MemoryComplaint {
   std::string line;
-  std::optional<Bytes> requested;  ///< the allocation that failed, where the line tells it
+  std::optional<Bytes> requested;  ///< size of the failed allocation, if stated
 };
 
-/// A pattern of the user's (ECMAScript, without back-references), made so that matching takes polynomial time and no
-/// deep recursion, whatever the output is. Throws std::regex_error.
+/// Compiles a user's pattern (ECMAScript, without back-references) so that matching takes polynomial time and no deep
+/// recursion for any output. Throws std::regex_error.
 std::regex compile_pattern(const std::string& pattern);
 
-/// The first line that is known to mean that memory ran out, or that one of `patterns` is found in. Lines are looked at
-/// one by one, and not beyond their first 1000 characters.
+/// Returns the first line that is known to mean that memory ran out, or that matches one of `patterns`. Only the first
+/// 1000 characters of each line are examined.
 std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns);
 
-/// Likewise, but what launchers say of a rank that got SIGKILL is none: they do not know who sent it.
+/// Does the same, but ignores launchers' reports that a rank got SIGKILL, because they do not know who sent it.
 std::optional<MemoryComplaint> find_memory_words(const std::string& text);
 
-/// A launcher says that a rank got SIGKILL, or the exit code of one that did.
+/// Returns whether a launcher reports that a rank got SIGKILL, or the exit code of such a rank.
 bool tells_of_a_kill(const std::string& text);
 
-/// The size behind "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
+/// Returns the size after "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
 std::optional<Bytes> requested_in(const std::string& line);
 
 }  // namespace krigtune::trial

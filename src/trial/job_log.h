@@ -8,18 +8,18 @@
 #include <string_view>
 #include <vector>
 
-// Reading what a job prints while it prints it, in bounded memory: 1 GB without a line break, progress bars, colours,
-// UTF-16.
+// Reads a job's output while the job runs, in bounded memory, including 1 GB without a line break, progress bars,
+// colours and UTF-16.
 namespace krigtune::trial {
 
-/// A line is cut behind so many bytes: libstdc++'s regular expressions go deep into the stack with each character.
+/// A line is cut after this many bytes, because libstdc++'s regular expressions recurse for each character.
 inline constexpr std::size_t kMostLineBytes = 8192;
-/// Of a line that is no text for regular expressions: a JSON object, a row of a table.
+/// The limit for lines that no regular expression reads: a JSON object, a row of a table.
 inline constexpr std::size_t kMostRecordBytes = std::size_t{1} << 20;
 
-/// Bytes in any portions become lines: they end at \n and at \r (a progress bar's states are lines), escape sequences
-/// of terminals and zero bytes are left out, text that begins with the byte order mark of UTF-16 is turned into UTF-8.
-/// Empty lines are none.
+/// Splits bytes in arbitrary portions into lines. Lines end at \n and at \r (a progress bar's states are lines).
+/// Terminal escape sequences and zero bytes are removed, and text that begins with the byte order mark of UTF-16 is
+/// converted to UTF-8. Empty lines are skipped.
 ///
 ///   LineSplitter splitter;
 ///   splitter.add(bytes, [&](const std::string& line) { ... });   // as bytes come
@@ -31,7 +31,7 @@ class LineSplitter {
   explicit LineSplitter(std::size_t most_line_bytes = kMostLineBytes) : most_(most_line_bytes) {}
   void add(std::string_view bytes, const Visit& visit);
   void finish(const Visit& visit);
-  /// Bytes that are held for the line that has not ended.
+  /// Returns the bytes stored for the incomplete line.
   std::size_t held() const { return line_.capacity(); }
 
  private:
@@ -56,23 +56,24 @@ class LineSplitter {
   std::string line_;
 };
 
-/// A file that somebody appends to, replaces or begins anew.
+/// A file that another process appends to, replaces or restarts.
 class GrowingFile {
  public:
   enum class Change { kNone, kGrown, kReplaced };
 
-  /// What is in the file now is old: only what comes behind is read, unless the file is replaced.
+  /// Treats the present contents as old: only later bytes are read, unless the file is replaced.
   static GrowingFile behind_its_end(const std::filesystem::path& path);
   explicit GrowingFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// Whether there is something new. kReplaced: the rest of the old file is gone, reading begins anew.
+  /// Returns whether there is something new. kReplaced: the rest of the old file is lost, and reading starts again.
   Change look();
-  /// The next piece, valid until the next call; empty: that is all for now. Only regular files are read.
+  /// Returns the next piece, valid until the next call; empty if there is no more at present. Only regular files are
+  /// read.
   std::string_view next();
 
   const std::filesystem::path& path() const { return path_; }
   std::uint64_t position() const { return position_; }
-  /// When it was last written as of `look`, in seconds since 1970.
+  /// Returns the time of the last write, as of `look`, in seconds since 1970.
   double written_s() const { return written_s_; }
 
  private:
@@ -85,11 +86,11 @@ class GrowingFile {
   std::string known_;  // the last bytes before position_, until the file has grown
 };
 
-/// The regular files that the path names now; '*' within a folder's or file's name stands for anything. Sorted.
+/// Returns the regular files that the path matches now, sorted; '*' in the name of a folder or file matches any text.
 std::vector<std::filesystem::path> files_of_pattern(const std::filesystem::path& pattern);
 
-/// A number as jobs print it: "5444.9", "7,282", "1.825991E+00", "8.79K" (K, M, B, G, T by 1000), "nan", "inf". Empty:
-/// it is none.
+/// Parses a printed number: "5444.9", "7,282", "1.825991E+00", "8.79K" (K, M, B, G, T by 1000), "nan", "inf". Empty if
+/// it is not a number.
 std::optional<double> printed_number(std::string_view text);
 
 }  // namespace krigtune::trial

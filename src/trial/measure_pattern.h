@@ -8,29 +8,29 @@
 
 namespace krigtune::trial {
 
-/// Text that each match of a regular expression (ECMAScript) holds: its longest run of plain characters outside groups
-/// and alternatives. Empty: there is none that is sure. Lines without it need no regular expression.
+/// Returns text that every match of a regular expression (ECMAScript) must contain: its longest run of plain characters
+/// outside groups and alternatives. Empty if no text is certain. Lines without it need not be matched.
 std::string certain_text(const std::string& pattern);
-/// The plain words of a regular expression in lower case, those within groups too.
+/// Returns the plain words of a regular expression in lower case, including those inside groups.
 std::vector<std::string> words_of_pattern(const std::string& pattern);
 
-/// A regular expression with a group that holds a value, looked for in the lines of a job.
+/// A regular expression with a group for a value, searched in the lines of a job.
 class MeasurePattern {
  public:
   /// Throws std::regex_error.
   explicit MeasurePattern(const std::string& pattern);
 
   struct Found {
-    std::size_t begin = 0;  ///< of the match in the line
+    std::size_t begin = 0;  ///< start of the match in the line
     std::size_t length = 0;
-    std::size_t value_begin = 0;  ///< of the group, or of the match where there is no group
+    std::size_t value_begin = 0;  ///< start of the group, or of the match if there is no group
     std::string value;
   };
-  /// The first match. `line`: as LineSplitter gives it, cut.
+  /// Returns the first match. `line`: as from LineSplitter, cut.
   std::optional<Found> find(const std::string& line) const;
   unsigned groups() const { return static_cast<unsigned>(regex_.mark_count()); }
 
-  /// How much of the pattern's words the line has, in characters; a line with digits is a little closer.
+  /// Returns how many characters of the pattern's words occur in the line; digits make a line slightly closer.
   std::size_t closeness(const std::string& line) const;
 
  private:
@@ -39,13 +39,13 @@ class MeasurePattern {
   std::vector<std::string> words_;
 };
 
-/// The lines that look most like what a pattern was written for, where it matched none.
+/// The lines that most resemble a pattern that matched none of them.
 class ClosestLines {
  public:
   static constexpr std::size_t kShown = 3;
 
   void add(const MeasurePattern& pattern, const std::string& line);
-  /// The closest first; none that has nothing in common with the pattern.
+  /// Returns the closest lines first; none without any similarity to the pattern.
   std::vector<std::string> lines() const;
 
  private:

@@ -11,14 +11,14 @@
 
 namespace krigtune::trial {
 
-/// Where a job's output goes.
+/// The locations of a job's output.
 struct JobOutputs {
   std::filesystem::path standard_output;
   std::filesystem::path standard_error;
-  std::filesystem::path working_directory;  ///< what paths of the spec are relative to
+  std::filesystem::path working_directory;  ///< base of the spec's relative paths
 };
 
-/// Reads a running job's output and files, only what is new each time, and measures.
+/// Reads the new parts of a running job's output and files, and measures.
 ///
 ///   MeasureReader reader(spec, facts, outputs);     // before the job starts: what is in its files now is old
 ///   process.enough = [&] { return reader.look() && is_enough(reader.measurement()); };
@@ -26,19 +26,20 @@ struct JobOutputs {
 ///   reader.finish();
 class MeasureReader {
  public:
-  /// Placeholders of the spec are filled in. stdout and stderr are read from their beginning.
+  /// The spec's placeholders must be filled in. stdout and stderr are read from their beginning.
   MeasureReader(MeasureSpec spec, MeasureFacts facts, JobOutputs outputs);
   ~MeasureReader();
   MeasureReader(const MeasureReader&) = delete;
   MeasureReader& operator=(const MeasureReader&) = delete;
 
-  /// True: something was read. Called some twenty times a second, so it reads 32 MiB of a file at most.
+  /// Returns whether something was read. It is called about twenty times a second, so it reads at most 32 MiB of a
+  /// file.
   bool look();
-  /// All that is left, the last lines too: once the job has ended.
+  /// Reads the rest, including incomplete last lines; call it when the job has ended.
   void finish();
 
   const Measurement& measurement() const { return measurement_; }
-  /// Bytes so far: a sign of life.
+  /// Returns the number of bytes so far: a sign of life.
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:
@@ -57,11 +58,11 @@ class MeasureReader {
   std::int64_t looks_ = 0;
 };
 
-/// Which metrics of the spec may be in a file: those that are read from `from`; "stdout" and "stderr" take what is read
-/// from "output".
+/// Returns the metrics of the spec that may be in a file: those that are read from `from`; "stdout" and "stderr"
+/// include metrics that are read from "output".
 std::vector<std::size_t> metrics_from(const MeasureSpec& spec, const std::string& from);
 
-/// A whole file at once, as if all metrics came from it. `visit` sees each line with what was found in it.
+/// Measures a whole file as if all metrics came from it. `visit` receives each line with its matches.
 void measure_file(Measurement& measurement, const std::filesystem::path& file,
                   const std::function<void(const std::string& line, const std::vector<LineMatch>& found)>& visit);
 

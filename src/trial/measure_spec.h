@@ -17,42 +17,43 @@ enum class MeasureHow {
 };
 enum class MeasureScope { kJob, kGpu };
 enum class MeasureKind {
-  kLine,        ///< each value is a step's
-  kCumulative,  ///< a sum so far: differences are the steps'
+  kLine,        ///< each value belongs to one step
+  kCumulative,  ///< a running sum: its differences belong to the steps
   kFinal,       ///< the last value counts
 };
 
-// Names that krigtune knows; others are the user's own.
+// Names that krigtune knows; all others are the user's own.
 inline constexpr const char* kStepTime = "step_time_s";
 inline constexpr const char* kTokensRate = "tokens_per_s";
 inline constexpr const char* kSamplesRate = "samples_per_s";
-inline constexpr const char* kTokens = "tokens";    ///< of one step
-inline constexpr const char* kSamples = "samples";  ///< likewise
+inline constexpr const char* kTokens = "tokens";    ///< per step
+inline constexpr const char* kSamples = "samples";  ///< per step
 inline constexpr const char* kFlopsRate = "flops_per_s";
 inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kIteration = "iteration";
 inline constexpr const char* kPeakMemory = "peak_memory_bytes";
 
-/// One number that a job prints.
+/// A number in a job's output.
 struct Measure {
   std::string name;
   MeasureHow how = MeasureHow::kRegex;
   std::string pattern;  ///< the regular expression, key, column or tag
-  double times = 1.0;   ///< printed value to the unit of the name
+  double times = 1.0;   ///< factor from the printed value to the unit of the name
   MeasureScope per = MeasureScope::kJob;
   std::string from =
       "output";  ///< "output" (stdout and stderr), "stdout", "stderr", or a path with placeholders and '*'
   MeasureKind kind = MeasureKind::kLine;
 };
 
-/// A printed value that must be the intended one: frameworks are known to train something else with exit code 0.
+/// A printed value that must be the intended one, because frameworks may train something else and still exit with code
+/// 0.
 struct PrintedCheck {
   std::string regex;
   std::string equals;  ///< with placeholders
   std::string what;    ///< "data-parallel ranks"; may be empty
 };
 
-/// What of a job's output is a measurement. Empty `metrics`: nothing.
+/// What to measure in a job's output; nothing if `metrics` is empty.
 struct MeasureSpec {
   std::vector<Measure> metrics;
   std::vector<PrintedCheck> checks;
@@ -63,14 +64,14 @@ struct MeasureSpec {
   const Measure* find(const std::string& name) const;
 };
 
-/// The unit of a name that krigtune knows: "s", "tokens/s"; "" for others.
+/// Returns the unit of a name that krigtune knows: "s", "tokens/s"; "" for others.
 std::string unit_of_measure(const std::string& name);
 std::string word_of(MeasureHow how);  ///< "regex", as in the session
 bool is_path(const std::string& from);
 
 // The keys "measure", "checks", "warmup_steps" and "measure_steps". Readers throw UserError with the JSON pointer.
 
-/// The object at `key`: name of the metric, how it is found.
+/// Reads the object at `key`: each metric's name, and how it is found.
 std::vector<Measure> read_measures(JsonObject& block, const std::string& key);
 std::vector<PrintedCheck> read_checks(JsonObject& block, const std::string& key);
 Json measures_json(const std::vector<Measure>& measures);
@@ -79,10 +80,10 @@ Json measures_schema();
 Json checks_schema();
 Codec<std::int64_t> warmup_steps_codec();
 Codec<std::int64_t> measure_steps_codec();
-/// A measure from a command line: NAME=REGEX. Throws UserError that begins with `named`.
+/// Parses a measure from the command line: NAME=REGEX. Throws UserError that begins with `named`.
 Measure measure_from_text(const std::string& text, const std::string& named);
 
-/// The four keys of a block whose values hold a MeasureSpec.
+/// Adds the four keys of a MeasureSpec to a block.
 template <class T>
 void add_measure_keys(Block<T>& block, MeasureSpec T::*member) {
   block.custom(

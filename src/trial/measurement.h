@@ -12,67 +12,67 @@
 #include "trial/measure_spec.h"
 #include "trial/step_series.h"
 
-// From lines to numbers: which line belongs to which step, and what the steps tell.
+// Converts lines to numbers: assigns lines to steps, and summarises the steps.
 namespace krigtune::trial {
 
-/// What is known of the job besides its output.
+/// Facts about the job in addition to its output.
 struct MeasureFacts {
   double ranks = 1.0;
-  std::optional<double> samples_per_step;  ///< of all ranks, where the configuration tells
-  double tokens_per_sample = 0.0;          ///< 0: not known
-  /// Lines may begin with "3: ", srun's label. Others are recognised anyway.
+  std::optional<double> samples_per_step;  ///< over all ranks, if the configuration determines them
+  double tokens_per_sample = 0.0;          ///< 0: unknown
+  /// Lines may begin with "3: ", srun's label. Other labels are always recognised.
   bool has_plain_labels = false;
 };
 
-/// What one metric, or one that follows from others, comes to.
+/// The value of a metric, measured or derived.
 struct MeasuredValue {
   double value = 0.0;
-  double sem = 0.0;        ///< standard error within the run; 0: not known
-  std::int64_t steps = 0;  ///< behind the warm-up, that it is made of
+  double sem = 0.0;        ///< standard error within the run; 0: unknown
+  std::int64_t steps = 0;  ///< number of steps after the warm-up that it is based on
   std::optional<StepDrift> drift;
 };
 
-/// A line's number.
+/// A number found in a line.
 struct LineMatch {
   std::size_t metric = 0;  ///< index in the spec's metrics, then in its checks
   bool is_check = false;
   MeasurePattern::Found found;
-  std::optional<double> value;  ///< empty: it is no number
+  std::optional<double> value;  ///< empty: not a number
 };
 
-/// The numbers of one job. Lines come from streams (a file, an output) that each count for themselves.
+/// The measurements of one job. Each stream (a file, an output) counts its own steps.
 class Measurement {
  public:
-  /// Placeholders are filled in: `equals` of a check is what must be printed.
+  /// Placeholders must be filled in: `equals` of a check is the expected text.
   Measurement(MeasureSpec spec, MeasureFacts facts);
 
-  /// A line as LineSplitter gives it; `metrics`: which of them may be in this stream. Checks are looked for if
-  /// `checks`.
+  /// Takes a line from LineSplitter. `metrics`: those that may be in this stream. `checks`: whether to test checks.
   std::vector<LineMatch> take_line(int stream, const std::string& line, const std::vector<std::size_t>& metrics,
                                    bool checks);
-  /// A row of the stream's CSV file: its header comes first.
+  /// Takes a row of the stream's CSV file; its header must come first.
   void take_csv_header(int stream, const std::string& line);
   void take_event(int stream, const EventScalar& event, const std::vector<std::size_t>& metrics);
-  /// The lines of the stream that came since the last call were written by then: needed for `wall`.
+  /// The stream's lines since the last call were written by `written_s`; needed for `wall`.
   void end_of_look(int stream, double written_s);
-  /// The stream's file was begun anew.
+  /// The stream's file was started again.
   void forget(int stream);
 
   const MeasureSpec& spec() const { return spec_; }
-  /// Empty: nothing is wrong. Else the sentence, with the line.
+  /// Returns what is wrong, with the line; empty if nothing is.
   const std::string& fault() const { return fault_; }
   const std::string& failed_check() const { return failed_check_; }
 
-  /// Of a metric by its own name ("tokens_per_s", "loss") or as users call an objective ("throughput"). Empty: nothing
-  /// behind the warm-up.
+  /// Returns the value of a metric by its own name ("tokens_per_s", "loss") or by the name of an objective
+  /// ("throughput"). Empty if there are no steps after the warm-up.
   std::optional<MeasuredValue> value_of(const std::string& name) const;
-  /// Steps of it so far, those of the warm-up too. Empty: it has none, only the end of the job tells it.
+  /// Returns its number of steps so far, including warm-up. Empty if it has no steps and is known only at the end of
+  /// the job.
   std::optional<std::int64_t> steps_of(const std::string& name) const;
-  /// Whether its value is made of steps, behind a warm-up: no last value and no peak.
+  /// Returns whether its value is based on steps after a warm-up, rather than on a last value or a peak.
   bool counts_steps(const std::string& name) const;
-  /// Whether the spec and the facts can tell it at all.
+  /// Returns whether the spec and the facts can determine it at all.
   bool can_tell(const std::string& name) const;
-  /// All that there is, by name: measured, and what follows.
+  /// Returns all values by name, measured and derived.
   std::map<std::string, double> values() const;
   std::optional<double> peak_memory() const;
 
@@ -80,20 +80,20 @@ class Measurement {
   double last(std::size_t metric) const { return metrics_[metric].last; }
   std::vector<double> step_values(std::size_t metric) const { return metrics_[metric].series.values(); }
   std::vector<std::string> closest(std::size_t metric) const { return metrics_[metric].closest.lines(); }
-  /// Why `name` has no value: metrics that never matched, with the lines that looked closest.
+  /// Returns why `name` has no value: metrics that never matched, with the most similar lines.
   std::string why_nothing(const std::string& name) const;
-  /// What the user should look at: a drift, a check that never matched.
+  /// Returns warnings for the user: a drift, a check that never matched.
   std::vector<std::string> warnings(const std::string& name) const;
 
  private:
-  // What a stream's rank is at.
+  // The current step of a stream's rank.
   struct Place {
     bool counts = false;  // an iteration was seen
     StepKey step;
     double first = 0.0;
     double greatest = 0.0;
   };
-  // What one metric had last, of a stream's rank.
+  // The last state of one metric for a stream's rank.
   struct Before {
     std::int64_t count = 0;
     std::optional<double> value;

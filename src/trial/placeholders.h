@@ -12,7 +12,7 @@
 
 namespace krigtune::trial {
 
-/// What may stand in braces, and what kind of value it has.
+/// A name that may be used in braces, and the kind of its value.
 struct KnownName {
   std::string name;
   space::Kind kind = space::Kind::kAny;
@@ -26,23 +26,23 @@ using KnownNames = std::vector<KnownName>;
 ///   Python)
 ///   {{ and }}                        braces
 ///
-/// A single brace that encloses neither name nor expression stands for itself, so that JSON and awk programs need
-/// nothing: what is in it begins or ends with a blank, uses no name, or is no expression and uses no known name. "}}"
-/// is two braces where the first of them closes a single one.
+/// A single brace that encloses neither a name nor an expression is literal, so that JSON and awk programs work
+/// unchanged: its contents begin or end with a blank, contain no name, or are not an expression and contain no known
+/// name. "}}" means two braces if the first of them closes a single one.
 class PlaceholderText {
  public:
   PlaceholderText() = default;
-  /// Throws UserError with the place and the fix: a name that is not known, an expression that is none although it has
-  /// a known name, a format that its value cannot have.
+  /// Throws UserError with the place and the fix for an unknown name, an invalid expression that contains a known name,
+  /// and a format that its value cannot have.
   PlaceholderText(const std::string& text, const KnownNames& known);
 
   const std::string& text() const { return text_; }
-  std::vector<std::string> names() const;  ///< that it uses, each once
+  std::vector<std::string> names() const;  ///< the names that it uses, each once
   bool is_plain() const;                   ///< it has no placeholder
-  /// The only placeholder, where there is nothing else: the kind of the value. Else kAny.
+  /// Returns the kind of the value if the text is a single placeholder; otherwise kAny.
   space::Kind kind() const;
 
-  /// Throws UserError where an expression is undefined (a division by zero) or a format does not fit its value.
+  /// Throws UserError if an expression is undefined (division by zero) or a format does not fit its value.
   std::string filled(const space::Expression::Lookup& values) const;
 
  private:
@@ -58,17 +58,17 @@ class PlaceholderText {
   std::vector<std::variant<std::string, Placeholder>> parts_;
 };
 
-/// What of a trial itself may stand in braces.
+/// The names of the trial itself that may be used in braces.
 struct TrialNames {
   std::string dir = {};
   std::string config = {};
   std::string result = {};
   std::int64_t trial = 0;  ///< its number
-  std::int64_t port = 0;   ///< free for TCP when the trial began
-  std::int64_t slot = 0;   ///< of trials at the same time
-  std::string gpus = {};   ///< as gpu_list writes them; "": all of the machine's, or known to a scheduler alone
+  std::int64_t port = 0;   ///< a TCP port that was free when the trial began
+  std::int64_t slot = 0;   ///< distinguishes concurrent trials
+  std::string gpus = {};   ///< as from gpu_list; "": all GPUs of the machine, or known only to a scheduler
 };
-/// "2,3", as CUDA_VISIBLE_DEVICES takes them.
+/// Returns "2,3", the form of CUDA_VISIBLE_DEVICES.
 std::string gpu_list(const std::vector<int>& gpus);
 
 bool is_name_of_trial(std::string_view name);  ///< one of these
@@ -84,18 +84,18 @@ class JobNames {
   explicit JobNames(const space::Space& space);  ///< copies what it needs
 
   const KnownNames& known() const { return known_; }
-  /// A parameter that does not exist in the configuration stands for its default, else for its first value.
+  /// A parameter that does not exist in the configuration has its default or, failing that, its first value.
   NamedValues values(const space::Configuration& configuration, const TrialNames& trial) const;
 
  private:
-  std::vector<space::Parameter> parameters_;  ///< what is fixed among them
+  std::vector<space::Parameter> parameters_;  ///< including fixed ones
   space::Configuration fixed_;
   bool well_known_;
   space::Vocabulary vocabulary_;
   KnownNames known_;
 };
 
-/// A TCP port of this machine that nobody uses now. Throws EnvironmentError where there is none.
+/// Returns a TCP port of this machine that is unused now. Throws EnvironmentError if there is none.
 std::int64_t free_port();
 
 }  // namespace krigtune::trial

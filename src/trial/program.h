@@ -10,34 +10,34 @@
 
 namespace krigtune::trial {
 
-// What runners of the user's programs share.
+// Shared by the runners of users' programs.
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// Python writes each line at once, unless the user has said what it should do: lines are signs of life and
+/// Makes Python write each line immediately, unless the user has decided otherwise: lines are signs of life and
 /// measurements.
 void unbuffer_python(Environment& environment);
 
-/// PATH as `added` leaves it to a program.
+/// Returns the PATH of a program with the environment `added`.
 std::string search_path(const Environment& added);
 
-/// Throws EnvironmentError where there is no such program: a path, relative to `working_directory`, or a name on the
-/// PATH that `environment` (added to ours) leaves it.
+/// Throws EnvironmentError if the program does not exist: a path, relative to `working_directory`, or a name on the
+/// PATH that results from `environment` (added to ours).
 void refuse_missing_program(const std::string& name, const std::filesystem::path& working_directory,
                             const Environment& environment);
 
-/// Throws UserError where an interpreter or a launcher on this machine (python, bash, torchrun, deepspeed, accelerate)
-/// is to run a script that is not there, seen from `working_directory`. A word with placeholders is not judged.
+/// Throws UserError if an interpreter or a launcher on this machine (python, bash, torchrun, deepspeed, accelerate)
+/// would run a script that does not exist, seen from `working_directory`. Words with placeholders are not checked.
 void refuse_missing_script(const std::vector<std::string>& argv, const std::filesystem::path& working_directory);
 
-/// "oom_kill 3" of /proc/vmstat (Linux 4.13 on).
+/// Reads "oom_kill 3" from the text of /proc/vmstat (Linux 4.13 on).
 std::optional<std::int64_t> oom_kills_in(const std::string& vmstat);
 /// oom_kills_in of this machine now.
 std::optional<std::int64_t> oom_kills_now();
 
 // Keys of a session's block that say how a program is run. They throw UserError with the JSON pointer.
 
-/// "argv": at least a program; `example` is what to write.
+/// "argv": at least a program; `example` is shown in the error.
 Codec<std::vector<std::string>> command_words(const std::string& example);
 /// Seconds after which something is ended.
 Codec<double> time_limit();
@@ -49,10 +49,10 @@ std::filesystem::path read_working_directory(JsonObject& block, const std::files
 /// "env".
 Environment read_environment(JsonObject& block);
 Json environment_json(const Environment& environment);
-/// Text that the operating system takes: it ends at the first zero byte.
+/// Throws UserError for a zero byte, because the operating system ends a text there.
 void refuse_zero_byte(const JsonObject& block, const std::string& key, const std::string& text);
 
-/// "cwd" and "env" of any such settings.
+/// Adds "cwd" and "env" of any such settings.
 template <class Spec>
 void add_surroundings(Block<Spec>& block, const std::filesystem::path& base_dir) {
   block.custom(

@@ -11,13 +11,14 @@ struct PythonException {
   std::string message;             ///< the rest of the line
   std::vector<std::string> more;   ///< lines that follow it
   std::vector<std::string> files;  ///< of the frames, outermost first
-  std::optional<int> rank;         ///< whom the launcher says it to be of
+  std::optional<int> rank;         ///< the rank that it belongs to according to the launcher
 
   std::string line() const { return message.empty() ? type : type + ": " + message; }
 };
 
-/// The exception that the job failed of: of the rank that failed first where a launcher names it, else the first that
-/// is no consequence of another rank's end. Of a chain ("During handling of ...") the last. Empty: there is none.
+/// Returns the exception that made the job fail: that of the first failing rank if a launcher names it, otherwise the
+/// first that is not a consequence of another rank's end. In a chain ("During handling of ...") it is the last one.
+/// Empty if there is none.
 std::optional<PythonException> cause_of_failure(const std::string& text);
 
 }  // namespace krigtune::trial

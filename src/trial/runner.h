@@ -24,13 +24,13 @@ class ReplayTable;
 
 namespace krigtune::trial {
 
-/// What surrounds one trial.
+/// The surroundings of one trial.
 struct RunContext {
-  std::filesystem::path dir;   ///< of the trial; it exists, and a runner without files leaves it empty
-  std::optional<Rival> rival;  ///< then it may be ended, as Bounded, once it is surely worse
+  std::filesystem::path dir;   ///< directory of the trial; it exists, and a runner without files leaves it empty
+  std::optional<Rival> rival;  ///< if set, the trial may be ended as Bounded once it is certainly worse
   Place& place;                ///< where its programs run
-  /// The trial's program was started by an earlier process and may have left its results already: nothing in `dir` is
-  /// removed or written anew, and `place` waits for the program that runs (TrialTask::adopted).
+  /// An earlier process started the trial's program, which may already have left results: nothing in `dir` is removed
+  /// or rewritten, and `place` waits for the running program (TrialTask::adopted).
   bool adopted = false;
 };
 
@@ -38,8 +38,8 @@ struct RunContext {
 class Runner {
  public:
   virtual ~Runner() = default;
-  /// A trial that fails is an Outcome, no exception. One whose place was lost (ProcessResult::lost) is Failed with the
-  /// reason kLost and the place's words: it is run again and not held against the configuration.
+  /// A failed trial is an Outcome and not an exception. If its place was lost (ProcessResult::lost), it is Failed with
+  /// the reason kLost and the place's words; it is run again and does not count against the configuration.
   virtual Outcome run(const space::Configuration& configuration, const RunContext& context) = 0;
   /// The same on this machine.
   Outcome run(const space::Configuration& configuration, const std::filesystem::path& dir,
@@ -49,45 +49,44 @@ class Runner {
   }
 };
 
-/// Makes a runner of its own for each who runs trials at the same time. May be called from several threads.
+/// Makes one runner for each concurrent user. May be called from several threads.
 using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
 
-/// What a runner means for the rest of krigtune. Who must know more of one asks for its settings.
+/// The properties of a runner for the rest of krigtune; code that needs more uses its settings.
 struct RunnerTraits {
   const char* name = "";  ///< "kind" in the session
-  /// A trial is a program on this machine: it takes time, keeps to a limit, leaves files, and is as fast as the
-  /// machine.
+  /// A trial is a program on this machine: it takes time, obeys a limit, writes files, and is as fast as the machine.
   bool runs_programs = false;
-  /// It trains by krigtune's own step, so that what the models do not know is refused; a program of the user's may know
-  /// more than they do.
+  /// It trains with krigtune's own step, so settings that the models do not know are refused; a user's program may
+  /// support more than the models.
   bool only_what_is_modelled = false;
-  bool has_our_fields = false;   ///< its results name metrics as krigtune-bench's do; else as the session does
-  bool has_our_units = true;     ///< false: the unit of a value is known to its source alone
-  bool takes_all_ranks = false;  ///< each trial launches all ranks of the cluster, whatever part of the machine it has
-  /// What to do about a trial whose result was bad; {} is the field that was wanted.
+  bool has_our_fields = false;   ///< its results name metrics like krigtune-bench; otherwise like the session
+  bool has_our_units = true;     ///< false: only the source knows the unit of a value
+  bool takes_all_ranks = false;  ///< each trial starts all ranks of the cluster, whatever part of the machine it has
+  /// Advice after a bad result; {} is replaced by the required field.
   const char* after_bad_result = "the result needs a number named '{}'";
 };
 
-/// What runners need besides their settings. What it points to must outlive the runner.
+/// What runners need in addition to their settings. Everything that it points to must outlive the runner.
 struct RunnerJob {
   const std::optional<workload::Workload>& workload;
   const workload::ClusterSpec& cluster;
   const workload::MemorySpec& memory;
   const space::Space& space;
-  std::shared_ptr<const runner::ReplayTable> table;  ///< of the runner replay
-  std::string field;                        ///< of the result: the number that is wanted, with its standard error
+  std::shared_ptr<const runner::ReplayTable> table;  ///< for the runner replay
+  std::string field;                                 ///< the required number of the result, with its standard error
   std::filesystem::path program;            ///< krigtune itself; krigtune-bench is looked for beside it and on PATH
   const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted
   const Clock& clock;
 };
-/// A runner as sessions know it: one for each alternative of RunnerSpec, written beside its code.
+/// A runner from the session's point of view: one for each alternative of RunnerSpec, defined beside its code.
 template <class Spec>
 struct RunnerEntry {
   RunnerTraits traits;
-  /// Its keys in the session's block "runner", but for "kind"; relative paths are relative to `base_dir`.
+  /// Its keys in the session's block "runner", except "kind"; relative paths are relative to `base_dir`.
   Block<Spec> (*block)(const std::filesystem::path& base_dir);
   std::unique_ptr<Runner> (*make)(const Spec& spec, const RunnerJob& job);
-  /// Throws UserError at a key of `block` where the settings do not fit the session's space; nullptr: they always do.
+  /// Throws UserError at a key of `block` if the settings do not fit the session's space; nullptr: they always do.
   void (*check)(const Spec& spec, const space::Space& space, const std::optional<space::Configuration>& baseline,
                 const JsonObject& block) = nullptr;
 };

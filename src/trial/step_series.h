@@ -6,25 +6,26 @@
 #include <utility>
 #include <vector>
 
-// What the steps of a job tell: one value a step, those behind the warm-up make the estimate. Every runner that
+// Statistics of a job's steps: one value per step, and an estimate from those after the warm-up. Every runner that
 // measures step by step uses this.
 namespace krigtune::trial {
 
-/// Of at least one value: the one in the middle, or the mean of the two in the middle.
+/// Returns the median of at least one value; for an even number, the mean of the middle two.
 double middle(std::vector<double> values);
 
-/// Standard error of the median of independent values, from their absolute deviations. See step_series.cpp.
+/// Returns the standard error of the median of independent values, from their absolute deviations. See step_series.cpp.
 double robust_standard_error_of_median(const std::vector<double>& values, double median);
 
-/// By how much more the median of successive values varies because they resemble one another: 1 or more, a factor of
-/// the standard error.
+/// Returns the factor, at least 1, by which correlation between successive values increases the standard error of the
+/// median.
 double autocorrelation_factor(const std::vector<double>& values, double median);
 
-/// How the steps change from the first to the last third of them. Empty: fewer than 6 steps.
+/// The change from the first to the last third of the steps. drift_of returns nothing for fewer than 6 steps.
 struct StepDrift {
   double relative = 0.0;        ///< 0.1: the last third is 10 % larger
   double standard_error = 0.0;  ///< of `relative`
-  /// More than chance, and more than is worth mentioning: the warm-up has not ended, or something gets slower.
+  /// Returns whether it is larger than chance and worth mentioning: the warm-up has not ended, or something is getting
+  /// slower.
   bool is_clear() const;
 };
 std::optional<StepDrift> drift_of(const std::vector<double>& values);
@@ -32,26 +33,26 @@ std::optional<StepDrift> drift_of(const std::vector<double>& values);
 struct StepEstimate {
   double value = 0.0;  ///< median
   double mean = 0.0;
-  double independent_sem = 0.0;  ///< standard error of the median as if the steps knew nothing of one another
-  double sem = 0.0;              ///< likewise, with their autocorrelation
+  double independent_sem = 0.0;  ///< standard error of the median if the steps were independent
+  double sem = 0.0;              ///< standard error with their autocorrelation
   std::int64_t steps = 0;
   std::optional<StepDrift> drift;
 };
-/// Of all but the first `warmup` values. Empty: there are no others.
+/// Estimates from all but the first `warmup` values. Empty if there are no others.
 std::optional<StepEstimate> estimate_steps(const std::vector<double>& values, std::int64_t warmup);
 
-/// Which step a value is of. Jobs that count anew (each epoch from 0) begin a new lap.
+/// The step of a value. Jobs that restart their count (each epoch from 0) begin a new lap.
 struct StepKey {
   std::int64_t lap = 0;
   double iteration = 0.0;
   auto operator<=>(const StepKey&) const = default;
 };
 
-/// The values of one metric by step. Each rank counts once a step: its first value; the step's is the mean of its
-/// ranks'.
+/// The values of one metric by step. Only the first value of each rank counts, and a step's value is the mean over its
+/// ranks.
 class StepSeries {
  public:
-  /// False: the rank has a value of this step already.
+  /// Returns false if the rank already has a value for this step.
   bool add(int rank, StepKey step, double value);
   std::int64_t count() const { return static_cast<std::int64_t>(steps_.size()); }
   std::vector<double> values() const;  ///< in the order of the steps

@@ -10,10 +10,10 @@
 
 namespace krigtune::trial {
 
-/// Whether a program makes progress: its files grow, or its signs of life change (ProcessSpec::no_progress_s).
+/// Detects whether a program makes progress: its files grow, or its signs of life change (ProcessSpec::no_progress_s).
 class Watchdog {
  public:
-  /// `begin_s`: when the program started, by the clock that expired() is asked with.
+  /// `begin_s`: start time of the program, by the same clock as the argument of expired().
   Watchdog(const ProcessSpec& spec, double begin_s) : limit_s_(spec.no_progress_s), last_change_s_(begin_s) {
     files_ = spec.progress_files;
     files_.push_back(spec.stdout_file);
@@ -21,7 +21,8 @@ class Watchdog {
     signs_of_life_ = spec.signs_of_life;
   }
 
-  /// True once nothing has changed for no_progress_s. Looks once a second at most: a shared file system may be slow.
+  /// Returns true if nothing has changed for no_progress_s. Looks at most once a second, because a shared file system
+  /// may be slow.
   bool expired(double now_s);
 
  private:

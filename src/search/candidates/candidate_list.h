@@ -9,15 +9,15 @@
 
 namespace krigtune::search {
 
-// How lists of candidates come about.
+// How lists of candidates are built.
 
-/// Collects configurations that may be asked, each once.
+/// Collects configurations that may be tried, each once.
 class ListBuilder {
  public:
-  /// `candidates` answers for keys, memory and encodings; it must outlive this.
+  /// `candidates` provides keys, memory and encodings; it must outlive this object.
   explicit ListBuilder(const Candidates& candidates) : candidates_(candidates) {}
 
-  /// Leaves out what is there already and what is too large.
+  /// Adds a configuration unless it is already present or too large.
   void add(space::Configuration configuration);
   std::size_t size() const { return list_.size(); }
   void sort();  ///< in lattice order
@@ -25,23 +25,23 @@ class ListBuilder {
 
  private:
   const Candidates& candidates_;
-  CandidateList list_;                ///< its index holds what was left out, too, until finish()
-  std::vector<std::size_t*> places_;  ///< where the index has the place of each configuration
+  CandidateList list_;                ///< until finish(), its index also contains the configurations that were left out
+  std::vector<std::size_t*> places_;  ///< for each configuration, where the index stores its position
 };
 
-/// As Space::for_each would visit them; real values ascend.
+/// Sorts in the order of Space::for_each, with ascending continuous values.
 void sort_in_lattice_order(const space::Space& space, std::vector<space::Configuration>& configurations);
 
-/// Keys of what was asked and counts.
+/// Returns the keys of the configurations that were asked in trials that count.
 std::unordered_set<std::string> asked_keys(const Candidates& candidates, const History& history);
 
-// Candidates of a space that cannot be listed.
+// Candidates of a space that cannot be listed:
 
-/// Samples of the whole space, and what lies near the best trials of the history; in lattice order.
+/// Returns samples of the whole space and configurations near the best trials of the history, in lattice order.
 CandidateList make_pool(const Candidates& candidates, const session::Objective& objective, const History& history,
                         std::uint64_t seed);
 
-/// The number that lies a fraction of the way between two numbers of a real range, on its scale.
+/// Returns the number at a fraction of the way between two numbers of a continuous parameter, on its scale.
 double between(const space::Parameter& parameter, double from, double to, double fraction);
 
 }  // namespace krigtune::search

@@ -10,84 +10,87 @@
 
 namespace krigtune::search {
 
-/// How many times better one configuration is than another, by the surrogate: the median and its 95 % interval.
+/// How many times better one configuration is than another according to the surrogate: median and 95 % interval.
 struct Gain {
   double factor = 1.0;  ///< below 1: worse
   double lower_95 = 1.0, upper_95 = 1.0;
   bool clear() const { return lower_95 > 1.0 || upper_95 < 1.0; }
 };
 
-/// One parameter that two configurations do not agree about.
+/// A parameter in which two configurations differ.
 struct Change {
-  /// What taking back this change alone leads to.
+  /// The result of reverting only this change:
   enum class Alone {
-    kPossible,      ///< a configuration of which the surrogate knows something
-    kFollows,       ///< nothing: it follows from other parameters (gradient accumulation at a kept batch)
-    kNeedsAnother,  ///< no configuration: it has a meaning only with another of the changes
-    kTooLarge,      ///< one that does not fit into memory
+    kPossible,      ///< a configuration that the surrogate can judge
+    kFollows,       ///< no change: the value follows from other parameters (gradient accumulation with a fixed batch)
+    kNeedsAnother,  ///< not a configuration: the value requires another of the changes
+    kTooLarge,      ///< a configuration that does not fit into memory
   };
   std::string parameter;
   std::optional<space::Value> before;  ///< empty: it did not exist
-  std::optional<space::Value> after;   ///< empty: it does not exist any more
+  std::optional<space::Value> after;   ///< empty: it no longer exists
   Alone alone = Alone::kPossible;
-  std::optional<Gain> gain;  ///< of the later configuration over itself with this change taken back; kPossible only
+  std::optional<Gain> gain;  ///< kPossible only: gain of the later configuration over itself with this change reverted
 };
 
-/// What lies between two configurations. Gains of single changes need not multiply to that of all together: parameters
-/// work on each other.
+/// The differences between two configurations. The gains of single changes need not multiply to the total gain, because
+/// parameters interact.
 struct Changes {
-  std::vector<Change> each;      ///< in the order of the later configuration, then what it lacks
+  std::vector<Change> each;      ///< in the order of the later configuration, then parameters that it lacks
   std::optional<Gain> together;  ///< of the later configuration over the earlier one
 };
 
-/// The configuration to train with: the largest posterior mean among those measured ok, with its evidence.
+/// The configuration to train with: the largest posterior mean among the successfully measured ones, with its evidence.
 struct Recommendation {
-  int trial = 0;  ///< its best ok trial
+  int trial = 0;  ///< its best successful trial
   space::Configuration configuration;
-  double value = 0.0;           ///< mean of its ok measurements, in the objective's units
-  int measurements = 1;         ///< how many these are
-  double value_sem = 0.0;       ///< standard error of the mean: by their scatter, of a single one as stated; 0: unknown
-  double posterior_mean = 0.0;  ///< posterior median, likewise
-  double lower_95 = 0.0;        ///< of what it achieves, likewise
+  double value = 0.0;    ///< mean of its successful measurements, in the objective's units
+  int measurements = 1;  ///< number of these measurements
+  /// Standard error of the mean, from the scatter or, for a single one, as stated; 0: unknown.
+  double value_sem = 0.0;
+  double posterior_mean = 0.0;  ///< posterior median, in the objective's units
+  double lower_95 = 0.0;        ///< 95 % interval of its true value, in the objective's units
   double upper_95 = 0.0;
-  int reference_trial = 0;  ///< what gains are relative to: trial 0, or the first ok trial where trial 0 is not ok
+  int reference_trial = 0;  ///< reference of the gain: trial 0 or, if that did not succeed, the first successful trial
   double reference_value = 0.0;
-  double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse when minimised
-  /// From the session's baseline, or where it has none the reference trial's configuration.
+  double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse if minimised
+  /// From the session's baseline or, if it has none, from the reference trial's configuration.
   Changes changes;
 };
 
-/// Empty while no trial is ok. Of the fitted model of that history (fitted_model), or by a fit of its own.
+/// Empty while no trial has succeeded. Uses the fitted model of that history (fitted_model), or fits its own.
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, const TrialModel& fitted);
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, std::uint64_t seed);
 
-/// A configuration that was measured ok, all its measurements together.
+/// A successfully measured configuration with all its measurements.
 struct MeasuredMean {
-  double value = 0.0;  ///< their mean
+  double value = 0.0;  ///< mean of the measurements
   int measurements = 0;
-  std::size_t best = 0;  ///< index into the history: the best of them
+  std::size_t best = 0;  ///< index of the best of them in the history
   bool operator==(const MeasuredMean&) const = default;
 };
-/// In the order of their first measurements.
+/// Returns them in the order of their first measurements.
 std::vector<MeasuredMean> measured_means(const session::Objective& objective, const History& history);
 
-/// For progress: the best mean of a configuration so far, and the trial that gains are relative to. Empty while none is
-/// ok.
+/// Return, for progress reports, the best mean of a configuration so far and the reference trial of gains. Empty while
+/// no trial has succeeded.
 std::optional<double> best_value(const session::Objective& objective, const History& history);
 std::optional<journal::Trial> reference_trial(const session::Objective& objective, const History& history);
-/// Closed trials since that best value last rose by more than 1 %: what "patience" counts. 0 before the first ok trial.
+/// Returns the number of closed trials since the best value last rose by more than 1 %, for "patience"; 0 before the
+/// first success.
 int trials_without_gain(const session::Objective& objective, const History& history);
-/// How many times `value` is better than `reference`.
+/// Returns how many times `value` is better than `reference`.
 double gain_over(const session::Objective& objective, double value, double reference);
 
-/// Gains of the first configuration over each of the others, by the fitted model. Empty where a measured value is not
-/// positive: nothing is so many times better then.
+/// Returns the gains of the first configuration over each of the others by the fitted model. Empty if a measured value
+/// is not positive, because ratios are then meaningless.
 std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
                                     const std::vector<space::Configuration>& configurations);
 
-/// The changes from one configuration to the other. Of the fitted model; `history`: what it was fitted to.
+/// Returns the changes from one configuration to the other, by the fitted model; `history`: the history that it was
+/// fitted to.
 Changes changes_between(const TrialModel& model, const Candidates& candidates, const History& history,
                         const space::Configuration& before, const space::Configuration& after);
 

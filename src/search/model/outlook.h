@@ -8,7 +8,7 @@
 
 namespace krigtune::search {
 
-/// What the model says of all candidates, as the strategy had it when it chose. All must outlive the call.
+/// The model's predictions for all candidates when the strategy chose. All references must outlive the call.
 struct ScoredCandidates {
   const CandidateList& list;
   const surrogate::Prediction& prediction;  ///< latent
@@ -18,43 +18,43 @@ struct ScoredCandidates {
   const std::vector<bool>& wanted;          ///< what the strategy would ask
 };
 
-/// What is left to gain over what the best measured one achieves: by a trial that is wanted, and the bound over all.
-/// `model` is fitted; the confidence of the bound is the budget's. Configurations asked before are not part of what is
-/// left.
+/// Returns the remaining gain over the best measured configuration: the expected gain of a wanted trial, and a bound
+/// over all candidates at the budget's confidence. `model` must be fitted. Configurations that were asked before are
+/// not included.
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
                             const ScoredCandidates& scored);
 
-/// Of one candidate: how its latent value differs from the incumbent's, and its chance of succeeding.
+/// A candidate: the difference of its latent value from the incumbent's, and its probability of success.
 struct Challenger {
   double mean = 0.0;
   double stddev = 0.0;
   double probability = 1.0;
 };
 
-/// The smallest d >= 0 with weight * sum of P(success and difference > d) <= 1 - confidence: by Boole's inequality no
-/// challenger is better by more than d, at that confidence. `weight`: how many configurations each stands for.
+/// Returns the smallest d >= 0 with weight * sum of P(success and difference > d) <= 1 - confidence. By Boole's
+/// inequality, at that confidence no challenger is better by more than d. `weight`: number of configurations that each
+/// challenger represents.
 double largest_difference(const std::vector<Challenger>& challengers, double weight, double confidence);
 
-/// E[max_i (means_i + slopes_i Z)] - max_i means_i, Z standard normal: what choosing the best after one more
-/// measurement gains over choosing it now.
+/// Returns E[max_i (means_i + slopes_i Z)] - max_i means_i with Z standard normal: the gain of choosing the best after
+/// one more measurement instead of now.
 double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::VectorXd& slopes);
 
-/// What one more measurement gains for the recommendation, of something measured before or of something new: the
-/// knowledge gradient, in latent units (a gain of 0.01 is 1 % where values are logarithms).
+/// The gain of one more measurement for the recommendation, of a measured or a new configuration: the knowledge
+/// gradient, in latent units (0.01 is 1 % if values are logarithms).
 class RepeatGain {
  public:
-  /// `model`: fitted, pending trials believed; where it is exact, nothing may be believed afterwards. The arguments
-  /// must outlive it.
+  /// `model`: fitted, with pending trials believed. The arguments must outlive it.
   RepeatGain(const session::Session& session, const Candidates& candidates, const History& history,
              const TrialModel& model);
 
   struct Repeat {
-    Eigen::Index row = 0;   ///< of the measured configurations
-    std::size_t trial = 0;  ///< index into the history: the first ok trial of its configuration
+    Eigen::Index row = 0;   ///< index among the measured configurations
+    std::size_t trial = 0;  ///< index into the history: the first successful trial of its configuration
     double gain = 0.0;
-    double mean = 0.0;  ///< of what it achieves, latent
+    double mean = 0.0;  ///< latent posterior mean of its true value
   };
-  /// The repeat that gains the most. Empty: nothing may be measured again with another result.
+  /// Returns the repeat with the largest gain. Empty if no repetition can give a different result.
   std::optional<Repeat> best() const;
   /// It is pending by now, if it is one of the measured: not to be asked again.
   void leave_out(const space::Configuration& configuration);

@@ -4,20 +4,20 @@
 
 namespace krigtune::search {
 
-/// What a trial takes, learned from the seconds of those that ran.
+/// The duration of a trial, learned from the seconds of those that ran.
 class TrialCost {
  public:
   /// `model`: fitted. The arguments must outlive it.
   TrialCost(const Candidates& candidates, const History& history, const TrialModel& model);
 
-  /// False: trials take about the same, or too little to count.
+  /// Returns false if trials take about the same time, or too little to matter.
   bool differs() const { return differs_; }
-  /// log E[seconds], one a point; 0 everywhere where trials do not differ. `latent`: the objective's posterior means
-  /// there.
+  /// Returns log E[seconds], one per point; 0 everywhere if durations do not differ. `latent`: the objective's
+  /// posterior means at the points.
   Eigen::VectorXd log_seconds(const surrogate::Points& points, const Eigen::VectorXd& latent) const;
-  /// Of a trial like most so far; 0 where trials do not differ.
+  /// Returns the log seconds of a typical trial; 0 if durations do not differ.
   double log_typical_seconds() const { return offset_; }
-  /// What a trial at `a` takes, in trials at `b`; one point each.
+  /// Returns the duration of a trial at `a` divided by that of a trial at `b`; each is one point.
   double ratio(const surrogate::Points& a, const surrogate::Points& b, const TrialModel& model) const;
 
  private:

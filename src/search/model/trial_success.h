@@ -10,16 +10,16 @@
 
 namespace krigtune::search {
 
-/// How much memory is left, as planned and as the trials of a history correct it: log(usable / peak), in stddevs of
-/// what is then known of the peak's logarithm. As planned where plans are exact.
+/// The memory margin, log(usable / peak), as planned and as corrected by a history's trials, in units of the remaining
+/// stddev of the peak's logarithm. If plans are exact, it is the planned margin.
 class MemoryMargins {
  public:
   /// `candidates` must outlive it.
   MemoryMargins(const Candidates& candidates, const History& history);
 
-  /// One a configuration; 0 without a plan.
+  /// Returns one margin per configuration; 0 without a plan.
   Eigen::VectorXd at(const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
-  /// What peaks taught; empty before any trial told something.
+  /// Returns the correction learned from peaks; empty before any trial contributed.
   const std::optional<cost::MemoryShape>& shape() const { return shape_; }
 
  private:
@@ -28,18 +28,19 @@ class MemoryMargins {
   std::optional<cost::MemoryShape> shape_;
 };
 
-/// Of all that TrialSuccess learns from: what is pending is no part of it. Equal numbers mean the same TrialSuccess.
+/// Returns a hash of everything that TrialSuccess learns from, which excludes pending trials. Equal hashes mean equal
+/// TrialSuccess.
 std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History& history);
 
-/// What the trials of a history say of failing: how probable it is that a trial succeeds.
+/// The probability that a trial succeeds, learned from the trials of a history.
 class TrialSuccess {
  public:
   /// The arguments must outlive it.
   TrialSuccess(const Candidates& candidates, const History& history);
 
-  /// A trial ended as it was not foreseen: failing is possible.
+  /// Returns whether a trial failed unexpectedly, so that failures are possible.
   bool has_failures() const { return has_failures_; }
-  /// Probability that a trial succeeds. `memory`: one a point.
+  /// Returns the probability that a trial succeeds. `memory`: one per point.
   Eigen::VectorXd probability(const surrogate::Points& points,
                               const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;
 
@@ -54,8 +55,8 @@ class TrialSuccess {
   bool has_failures_ = false;
   std::optional<double> memory_wall_;  ///< bytes; see trial_success.cpp
   bool wall_is_sharp_ = false;         ///< nothing larger has run
-  Eigen::VectorXd slopes_;             ///< of the prior mean, one a leading ordered column: the rules of thumb
-  MemoryMargins margins_;              ///< not where plans are exact
+  Eigen::VectorXd slopes_;             ///< slopes of the prior mean, one per leading ordered column: the rules of thumb
+  MemoryMargins margins_;              ///< unused if plans are exact
   surrogate::SuccessModel model_;
 };
 

@@ -6,15 +6,15 @@
 
 namespace krigtune::search {
 
-// Boosted trees that learn an order.
+// Boosted trees that learn a ranking:
 
 /// Scores whose order follows labels: gradient-boosted trees of depth three with a pairwise logistic loss.
 class RankTrees {
  public:
-  /// One row of `features` a sample; larger labels are better. Deterministic.
+  /// `features` has one row per sample; larger labels are better. Deterministic.
   RankTrees(const Eigen::MatrixXd& features, const Eigen::VectorXd& labels);
 
-  /// Larger is better; equal everywhere while nothing was learned.
+  /// Larger is better; all equal while nothing was learned.
   Eigen::VectorXd scores(const Eigen::MatrixXd& features) const;
 
  private:
@@ -42,11 +42,11 @@ class RankTrees {
 struct SpaceTunerOptions {
   session::StagewiseOptions stagewise;
   std::uint64_t seed = 1;
-  std::uint64_t stream = 0;  ///< of random numbers: one a tuning space
+  std::uint64_t stream = 0;  ///< stream of random numbers: one per tuning space
 };
 
-/// Searches the space by what `answers` knows. Empty: something is open. Else the best value that was found, if any
-/// configuration ran.
+/// Searches the space with the results in `answers`. Empty while a result is missing. Otherwise returns the best value
+/// found, or nothing inside if no configuration ran.
 std::optional<std::optional<double>> tune_space(const TuningSpace& space, const space::Space& parameters,
                                                 const session::Objective& objective, const SpaceTunerOptions& options,
                                                 Answers& answers);

@@ -12,25 +12,25 @@
 
 namespace krigtune::search {
 
-// What a history knows of configurations.
+// The results of configurations in a history:
 
-/// A closed trial. A trial that was ended early ran: its bound stands for its value.
+/// A closed trial. A trial that was ended early counts as run, with its bound as its value.
 struct Tried {
   bool ran = false;
-  double value = 0.0;  ///< of the objective, where it ran
+  double value = 0.0;  ///< of the objective, if it ran
 };
 
-/// Answers the questions of an algorithm from a history, and keeps those that it cannot answer.
+/// Looks up the configurations that an algorithm requests, and remembers those without a result.
 class Answers {
  public:
   /// The arguments must outlive it. Of several trials of a configuration the best counts.
   Answers(const Candidates& candidates, const session::Objective& objective, const History& history);
 
-  /// Empty: it was not tried, or is pending.
+  /// Returns the result; empty if the configuration was not tried or is pending.
   std::optional<Tried> operator()(const space::Configuration& configuration);
-  /// The first of those that were wanted and neither tried nor pending.
+  /// Returns the first requested configuration that was neither tried nor is pending.
   const std::optional<space::Configuration>& question() const { return question_; }
-  /// Whether any that was wanted is pending.
+  /// Returns whether any requested configuration is pending.
   bool waits() const { return waits_; }
 
  private:
@@ -40,12 +40,12 @@ class Answers {
   bool waits_ = false;
 };
 
-/// How much better `to` is than `from`, as a fraction of `from`: negative where it is worse.
+/// Returns how much better `to` is than `from`, as a fraction of `from`; negative if worse.
 double gain(const session::Objective& objective, double from, double to);
 
-// A space as DeepSpeed's autotuner sees it.
+// A space as DeepSpeed's autotuner sees it:
 
-/// How ranks are split, which DeepSpeed's autotuner does not vary. Ordered by ranks per replica, tensor before
+/// A division of the ranks, which DeepSpeed's autotuner does not vary. Ordered by ranks per replica, tensor before
 /// pipeline.
 struct Layout {
   std::int64_t model_ranks = 1;  ///< tensor times pipeline
@@ -53,7 +53,7 @@ struct Layout {
   auto operator<=>(const Layout&) const = default;
 };
 
-/// What differs in none of the three but in the other parameters.
+/// A group of configurations that differ only in the other parameters.
 struct StageCell {
   Layout layout;
   std::int64_t stage = 0;
@@ -61,21 +61,21 @@ struct StageCell {
   auto operator<=>(const StageCell&) const = default;
 };
 
-/// The configuration that stands for a cell while stages and micro-batches are searched.
+/// The configuration that represents a cell while stages and micro-batches are searched.
 struct Representative {
   space::Configuration configuration;
   std::int64_t gas = 1;          ///< gradient accumulation steps
-  bool is_likely_to_fit = true;  ///< with at least even odds, or nothing is known
+  bool is_likely_to_fit = true;  ///< with at least even odds, or unknown
 };
 
 /// Configurations of a tuning space, in lattice order.
 struct TuningSpace {
   std::vector<const space::Configuration*> configurations;
-  std::vector<space::Configuration> drawn;  ///< owned here where the candidates have no list
+  std::vector<space::Configuration> drawn;  ///< owned here if the candidates have no list
 };
 
-/// The candidates sorted into cells. A parameter that the space lacks, or that has other values than integers, is as
-/// if it had one value; where it does not exist in a configuration it is stage 0, micro-batch 1, one rank.
+/// The candidates sorted into cells. A parameter that the space lacks, or whose values are not integers, counts as
+/// having a single value. In a configuration where it does not exist it counts as stage 0, micro-batch 1, or one rank.
 class StageCells {
  public:
   /// `session` and `candidates` must outlive it.
@@ -85,18 +85,18 @@ class StageCells {
   std::vector<std::int64_t> stages(const Layout& layout) const;                             ///< ascending
   std::vector<std::int64_t> micro_batches(const Layout& layout, std::int64_t stage) const;  ///< ascending
 
-  /// Of a cell that has candidates: the most gradient accumulation steps up to `gas` (the fewest where all are more),
-  /// and of those what differs in fewest parameters from the user's configuration (without one: from what is
-  /// nearest to DeepSpeed's defaults, else from the first values).
+  /// Returns the representative of a cell with candidates: the one with the most gradient accumulation steps up to
+  /// `gas` (or the fewest, if all have more). Among these it differs in the fewest parameters from the user's
+  /// configuration or, without one, from DeepSpeed's defaults or else the first values.
   const Representative& representative(const StageCell& cell, std::int64_t gas) const;
-  /// What may be asked in the cells, each with the gradient accumulation steps beside it.
+  /// Returns the configurations that may be tried in the cells, each with the gradient accumulation steps beside it.
   TuningSpace tuning_space(const std::vector<std::pair<StageCell, std::int64_t>>& cells) const;
 
-  /// The user's micro-batch; empty: none is given.
+  /// Returns the user's micro-batch; empty if not given.
   std::optional<std::int64_t> user_micro_batch() const { return user_micro_batch_; }
-  /// The user's gradient accumulation steps, else the fewest.
+  /// Returns the user's gradient accumulation steps, or else the fewest.
   std::int64_t user_gas() const { return user_gas_; }
-  /// Sequences per rank and optimizer step where the session keeps the batch.
+  /// Returns the sequences per rank and optimizer step if the session fixes the batch.
   std::optional<std::int64_t> batch_per_rank(const Layout& layout) const;
 
  private:
@@ -115,7 +115,7 @@ class StageCells {
 
   const Candidates& candidates_;
   space::Configuration user_;          ///< a value for each parameter; need not be a candidate
-  std::vector<std::string> integers_;  ///< of the parameters above those that are
+  std::vector<std::string> integers_;  ///< those of the parameters above that are integers
   std::optional<std::int64_t> user_micro_batch_;
   std::int64_t user_gas_ = 1;
   std::map<StageCell, Members> cells_;

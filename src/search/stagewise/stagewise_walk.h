@@ -2,10 +2,10 @@
 #include "search/stagewise/space_tuner.h"
 #include "search/stagewise/stage_cells.h"
 
-// DeepSpeed's autotuner, walked along a history.
+// DeepSpeed's autotuner, replayed along a history.
 namespace krigtune::search {
 
-/// What does not change on the way. All must outlive who uses it.
+/// The constant inputs. All references must outlive their users.
 struct StagewiseProblem {
   const StageCells& cells;
   const space::Space& space;
@@ -14,7 +14,7 @@ struct StagewiseProblem {
   std::uint64_t seed = 1;
 };
 
-/// What a stage leaves to the next one.
+/// The result of a stage for the next one.
 struct StageResult {
   std::int64_t max_micro_batch = 0;  ///< 0: nothing ran, or it cannot win
   double value = 0.0;                ///< the best of the stage
@@ -27,7 +27,7 @@ class StageWalk {
   StageWalk(const StagewiseProblem& problem, const Layout& layout, std::int64_t stage, const StageResult* previous,
             Answers& answers);
 
-  /// Empty: a question is open. Then it is with `answers`, or waits there.
+  /// Empty while a result is missing; `answers` then has the question, or waits for a pending trial.
   std::optional<StageResult> tune();
 
  private:
@@ -53,11 +53,11 @@ class StageWalk {
   const StageResult* previous_;
   Answers& answers_;
   std::vector<std::int64_t> values_;  ///< micro-batches that may be asked, ascending
-  std::int64_t batch_ = 0;            ///< sequences per rank and optimizer step, once it is known
+  std::int64_t batch_ = 0;            ///< sequences per rank and optimizer step, once known
   std::optional<double> best_;
 };
 
-/// All stages of a layout, in order. False: a question is open.
+/// Walks all stages of a layout, in order. Returns false while a result is missing.
 bool walk_layout(const StagewiseProblem& problem, const Layout& layout, Answers& answers);
 
 }  // namespace krigtune::search

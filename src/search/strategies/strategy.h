@@ -12,35 +12,35 @@
 
 namespace krigtune::search {
 
-/// Why a strategy asks nothing.
+/// Why a strategy proposes nothing.
 enum class Idle {
   kAllTried,  ///< every configuration was asked
-  kThrough,   ///< what is left it does not want
-  kWaits,     ///< what comes next depends on trials that are pending
+  kThrough,   ///< it does not want any of the remaining ones
+  kWaits,     ///< the next proposal depends on pending trials
 };
 
 /// Proposes what to try next.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A pure function of the history and of what the strategy was made with. Never a configuration that is pending or
-  /// was closed, but for one that was measured and is asked again on purpose, to settle which is the best:
-  /// Proposal::repeat_of says so. Empty: why_idle() says why.
+  /// A pure function of the history and of the constructor's arguments. It never proposes a pending or closed
+  /// configuration, with one exception: a measured configuration may be repeated to decide which one is best, and
+  /// Proposal::repeat_of then says so. Empty: why_idle() has the reason.
   virtual std::optional<journal::Proposal> ask(const History& history) const = 0;
   /// Call only after `ask` returned nothing for this history.
   virtual Idle why_idle(const History& /*history*/) const { return Idle::kAllTried; }
-  /// One line for people on what it leaves out; empty: nothing.
+  /// Returns one line for people about what it leaves out; empty if nothing.
   virtual std::string left_out(const History& /*history*/) const { return ""; }
 };
 
 struct StrategyOptions {
   std::uint64_t seed = 1;
-  int trials = 30;                       ///< the budget: `grid` chooses its sub-grid by it
-  bool repeats = true;                   ///< `bayes` measures configurations again where their order is within noise
-  Eigen::Index most_exact = kMostExact;  ///< `bayes`: of TrialModel; more than there are trials: exact always
+  int trials = 30;                       ///< the budget; `grid` uses it to choose its sub-grid
+  bool repeats = true;                   ///< `bayes` repeats measurements of configurations whose order is within noise
+  Eigen::Index most_exact = kMostExact;  ///< for TrialModel of `bayes`; if there are fewer trials, the model is exact
 };
 
-// One maker a strategy. `session` and `candidates` must outlive what it makes.
+// One maker per strategy. `session` and `candidates` must outlive the result.
 std::unique_ptr<Strategy> make_bayes(const session::Session& session, const Candidates& candidates,
                                      const StrategyOptions&);
 std::unique_ptr<Strategy> make_random(const session::Session& session, const Candidates& candidates,
@@ -52,13 +52,13 @@ std::unique_ptr<Strategy> make_stagewise(const session::Session& session, const 
 
 enum class StrategyKind { kBayes, kRandom, kGrid, kStagewise };
 
-/// The registry: a strategy is its maker, its enumerator and its row here. Sessions, the command line, `compare` and
-/// the journal know it by its name.
+/// The registry: a strategy consists of its maker, its enumerator and its row here. Sessions, the command line,
+/// `compare` and the journal use its name.
 struct RegisteredStrategy {
   StrategyKind kind;
   const char* name;
   std::unique_ptr<Strategy> (*make)(const session::Session&, const Candidates&, const StrategyOptions&);
-  /// False when every seed asks the same: such a strategy is compared with one run.
+  /// False if every seed gives the same proposals; such a strategy is compared with a single run.
   bool (*depends_on_seed)(const session::Session&);
 };
 inline constexpr std::array kStrategies = {
@@ -74,7 +74,7 @@ inline constexpr std::array kStrategies = {
 };
 
 const char* to_string(StrategyKind kind);
-/// Throws UserError with the nearest name; `where` says where the word stood.
+/// Throws UserError with the nearest name; `where` says where the word was given.
 StrategyKind strategy_kind_from(const std::string& word, const std::string& where);
 std::vector<StrategyKind> all_strategies();
 std::vector<std::string> strategy_names();
@@ -83,15 +83,15 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const session::Sessio
                                         const Candidates& candidates, const StrategyOptions& options);
 bool depends_on_seed(StrategyKind kind, const session::Session& session);
 
-// What strategies share.
+// Shared by the strategies:
 
-/// One flag a candidate of the list: it may still be asked.
+/// Returns one flag per candidate of the list: whether it may still be asked.
 std::vector<bool> unseen(const Candidates& candidates, const CandidateList& list, const History& history);
 
-/// The candidate as a proposal, with what the plan knows of it.
+/// Makes a proposal of the candidate, with the plan's information about it.
 journal::Proposal propose(const CandidateList& list, std::size_t index, StrategyKind kind);
 journal::Proposal propose(const space::Configuration& configuration, StrategyKind kind);
-/// One drawn at random that was not asked; empty: none was found.
+/// Proposes a random configuration that was not asked; empty if none was found.
 std::optional<journal::Proposal> propose_drawn(const Candidates& candidates, const History& history, Rng& rng,
                                                StrategyKind kind);
 

@@ -8,26 +8,26 @@
 
 namespace krigtune::search {
 
-/// Everything that was asked so far, in order: closed and pending trials. Trials that do not count are as if never
-/// asked.
+/// Everything that was asked so far, in order: closed and pending trials. Trials that do not count are treated as if
+/// never asked.
 using History = std::vector<journal::Trial>;
 
-/// Closed as `failed`, reason `interrupted`.
+/// Returns whether the trial was closed as `failed` with the reason `interrupted`.
 bool is_interrupted(const journal::Trial& trial);
-/// False for `failed` trials whose reason is not the configuration's: interrupted, environment. They taught nothing,
-/// count in no budget, and their configuration may be asked again. False too for what waits in Optuna's queue, and for
-/// records that cannot be used.
+/// Returns whether a trial counts. `failed` trials whose reason is not the configuration (interrupted, environment) do
+/// not: they teach nothing, use no budget, and their configuration may be asked again. Trials waiting in Optuna's queue
+/// and unusable records do not count either.
 bool counts(const journal::Trial& trial);
-/// Closed, and it counts.
+/// Returns whether the trial is closed and counts.
 bool is_closed(const journal::Trial& trial);
-/// The trial of that number; nullptr: there is none.
+/// Returns the trial of that number, or nullptr.
 const journal::Trial* find_trial(const History& history, std::int64_t number);
-/// Trials that count, pending ones included: the number that random streams are drawn by.
+/// Returns the number of trials that count, including pending ones; random streams use it.
 int counted_trials(const History& history);
-/// Of those the closed ones, without what is measured again because trials run beside each other (kTogetherStrategy,
-/// kAloneStrategy): what the budget of trials is of.
+/// Returns the number of closed trials that count against the budget: without configurations that are measured again
+/// because trials run in parallel (kTogetherStrategy, kAloneStrategy).
 int closed_trials(const History& history);
-/// The objective's value of an ok trial.
+/// Returns the objective's value of a successful trial.
 std::optional<double> value_of(const journal::Trial& trial, const session::Objective& objective);
 
 // Who proposed a trial (Proposal::strategy), where it was no strategy.
