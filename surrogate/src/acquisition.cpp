@@ -20,14 +20,15 @@ namespace {
 
 using Eigen::VectorXd;
 
-// A stddev of 0 has no logarithm. So small that it is nothing in any unit of the values, and u^2 is still a number.
+// The logarithm of a stddev of 0 does not exist. This variance is negligible in any unit of the values, and u^2 stays
+// finite.
 constexpr double kMinVariance = 1e-200;
 
 double stddev_of(double variance) { return std::sqrt(std::max(variance, kMinVariance)); }
 
 Eigen::ArrayXd stddev_of(const VectorXd& variance) { return variance.array().max(kMinVariance).sqrt(); }
 
-/// d / d s^2 from d / ds; nothing changes where the variance is held at its least.
+/// Converts d / ds to d / d s^2; 0 if the variance is held at its minimum.
 double by_variance(double by_stddev, double variance) {
   return variance > kMinVariance ? 0.5 * by_stddev / std::sqrt(variance) : 0.0;
 }
@@ -136,7 +137,7 @@ VectorXd Score::values(const Points& points) const {
   Prediction prediction;
   const Model* predicted = nullptr;
   for (const ScoreTerm& term : terms_) {
-    // Terms of one model come one after the other, as a rule.
+    // Usually the terms of one model follow each other, so its prediction is reused.
     if (term.model.get() != predicted) prediction = term.model->predict(points);
     predicted = term.model.get();
     sum += term.weight * term.acquisition->values(prediction);

@@ -21,8 +21,8 @@ constexpr double kLastJitter = 2e-4;
 
 }  // namespace
 
-/// In the memory of `covariance`: a large one costs as much to bring into memory as some of the arithmetic. What a
-/// failed attempt leaves of the lower triangle is restored from the upper one.
+/// Works in the memory of `covariance`, because bringing a second large matrix into memory costs as much as some of the
+/// arithmetic. After a failed attempt the lower triangle is restored from the upper one.
 std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance, double unit) {
   if (!std::isfinite(unit)) return std::nullopt;
   const Eigen::VectorXd diagonal = covariance.diagonal();
@@ -58,7 +58,8 @@ std::optional<Eigen::MatrixXd> extend_cholesky(const Eigen::MatrixXd& lower, con
   const Eigen::Index n = lower.rows();
   const Eigen::Index m = block.rows();
   const Eigen::MatrixXd below = lower.triangularView<Eigen::Lower>().solve(cross).transpose();
-  // The complement of a point that is already there is all rounding: its own diagonal is no unit for the jitter.
+  // If the new point repeats an old one, the complement consists of rounding errors, so its own diagonal cannot scale
+  // the jitter.
   const auto corner = cholesky_with_jitter(block - below * below.transpose(), block.diagonal().mean());
   if (!corner) return std::nullopt;
   Eigen::MatrixXd extended(n + m, n + m);

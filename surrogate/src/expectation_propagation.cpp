@@ -36,13 +36,13 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int kMostSweeps = 100;
-// Of the change of a marginal's mean in its stddevs, and of its variance, relative, in one sweep. Where the noise is
-// small beside the prior's stddev, rounding alone changes them by more.
+// Largest change in one sweep of a marginal's mean (in its stddevs) and of its variance (relative). If the noise is
+// small compared with the prior's stddev, rounding alone causes larger changes.
 constexpr double kTolerance = 1e-10;
 constexpr double kRounding = 1e-6;
 constexpr double kLeastStep = 0.1;
-// A site that knows less than this share of what its cavity and noise leave open is kept at it: an infinite variance is
-// no observation.
+// The smallest share of the variance left by cavity and noise that a site may remove; less would be an infinite
+// variance, which is not an observation.
 constexpr double kLeastInformation = 1e-13;
 
 struct Cavity {
@@ -50,7 +50,7 @@ struct Cavity {
   double variance;
 };
 
-/// What a true site says, as a Gaussian of the moments that it leaves.
+/// The Gaussian site that, times the cavity, has the moments of the true site times the cavity.
 struct MatchedSite {
   double value;     ///< nu / tau
   double variance;  ///< 1 / tau - v^2

@@ -29,7 +29,7 @@ using Eigen::VectorXd;
 
 constexpr Index kFantasyBlock = 256;  // candidates: as in gaussian_process.cpp
 
-/// log of the mean of exp over each row; what is left of `rows` are the weights p.
+/// Returns the log of the mean of exp over each row, and replaces `rows` by the weights p.
 VectorXd log_mean_exp(MatrixXd& rows) {
   const VectorXd largest = rows.rowwise().maxCoeff();
   rows = (rows.colwise() - largest).array().exp();
@@ -49,7 +49,7 @@ class FantasyImprovement final : public ScoreFunction {
   MatrixXd explained(const Points& points) const;
   /// mean_j at the points, given V^T: m x N.
   MatrixXd means(const Points& points, const MatrixXd& v) const {
-    // The entries of w that stand for the pending points are 0 in a process that believes them.
+    // A process that believes the pending points has 0 in their entries of w.
     const VectorXd believed = process_.prior_mean(points) + v * process_.whitened();
     return (v.rightCols(draws_.rows()) * draws_).colwise() + believed;
   }

@@ -89,7 +89,7 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
   values_ = values.mean;
   noise_ = values.variance;
   MatrixXd covariance = prior_covariance(points_, points_);
-  // Of the function alone: an observation of enormous noise is no reason for an enormous jitter.
+  // The unit is that of the function alone: an observation with enormous noise does not justify an enormous jitter.
   const double unit = covariance.diagonal().mean();
   covariance.diagonal() += noise_;
   auto factor = cholesky_with_jitter(std::move(covariance), unit);
@@ -100,7 +100,7 @@ void GaussianProcess::condition(const Observations& observations, const VectorXd
   whitened_ = lower_.triangularView<Eigen::Lower>().solve(values_ - prior_mean(points_));
 }
 
-/// Rows at the end, with `noise` as their noise; `whitened_` is left to the caller.
+/// Appends rows with the noise variances `noise`; the caller updates `whitened_`.
 void GaussianProcess::add_rows(const Points& points, const VectorXd& noise) {
   const MatrixXd cross = prior_covariance(points_, points);
   MatrixXd block = prior_covariance(points, points);
@@ -126,8 +126,9 @@ void GaussianProcess::append(const Observations& more) {
   extend(whitened_, lower_.bottomRightCorner(more.size(), more.size()).triangularView<Eigen::Lower>().solve(residual));
 }
 
-// With variance v before, a measurement of noise r leaves v r / (v + r). One that comes with probability p alone leaves
-// p v r / (v + r) + (1 - p) v, as a measurement of noise (r + (1 - p) v) / p does.
+// With variance v before, a measurement with noise variance r leaves v r / (v + r). If it succeeds only with
+// probability p, the expectation is p v r / (v + r) + (1 - p) v, which is what a measurement with noise (r + (1 - p) v)
+// / p leaves.
 void GaussianProcess::believe(const Points& pending, const VectorXd& success) {
   if (pending.size() == 0) return;
   assert(observed() > 0 && (success.size() == 0 || success.size() == pending.size()));

@@ -203,7 +203,7 @@ double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, V
   return log_likelihood;
 }
 
-/// The prior is that of log s, theta holds log s^2.
+/// The prior is for log s, but theta contains log s^2.
 HyperparameterPosterior::Entry HyperparameterPosterior::entry(Index i) const {
   const HyperparameterPriors& priors = structure_.priors;
   const auto of = [](const LogNormalPrior& prior, const Interval& interval, double power) {
@@ -283,7 +283,7 @@ class SliceSampler {
   const VectorXd& theta() const { return theta_; }
 
  private:
-  // Outside the box and where the covariance cannot be factorised, nothing has any density.
+  // The density is 0 outside the box and wherever the covariance cannot be factorised.
   double density_at(Index i, double value) {
     if (value < lower_[i] || value > upper_[i]) return -HUGE_VAL;
     VectorXd moved = theta_;

@@ -19,7 +19,7 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-/// Everything that tells two points apart.
+/// Returns everything that distinguishes two points.
 std::vector<double> key_of(const Points& points, Index row) {
   std::vector<double> key;
   for (Index i = 0; i < points.ordered.cols(); ++i) key.push_back(points.ordered(row, i));

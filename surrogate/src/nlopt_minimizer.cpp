@@ -1,6 +1,6 @@
-// The only file that knows NLopt. Its C interface has result codes in place of exceptions; its failures and rounding
-// troubles are ordinary events here (see its issues on "roundoff limited" L-BFGS): whatever it returns, the best point
-// that was evaluated stands.
+// The only file that uses NLopt. Its C interface returns result codes instead of throwing. Failures and rounding
+// problems are normal here (see its issues on "roundoff limited" L-BFGS): whatever the code is, the result is the best
+// point that was evaluated.
 #include "nlopt_minimizer.h"
 
 #include <nlopt.h>
@@ -62,7 +62,7 @@ nlopt_result run(nlopt_algorithm algorithm, Search& search, VectorXd x, const Mi
   nlopt_set_lower_bounds(opt.get(), search.lower.data());
   nlopt_set_upper_bounds(opt.get(), search.upper.data());
   nlopt_set_ftol_rel(opt.get(), limits.ftol_rel);
-  // The relative test alone does not end where f is about zero.
+  // The relative test alone does not stop the search if f is close to zero.
   nlopt_set_ftol_abs(opt.get(), 1e-2 * limits.ftol_rel);
   nlopt_set_maxeval(opt.get(), limits.evaluations);
   double value = 0.0;

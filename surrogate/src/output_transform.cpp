@@ -29,13 +29,14 @@ namespace {
 using Eigen::VectorXd;
 using Knots = std::vector<double>;
 
-/// An increasing piecewise linear map through (from, to): beyond the last knot the identity, below the first with the
-/// mean slope between first and last. The end's own slope would hang on the gap between the two worst values.
+/// An increasing piecewise linear map through (from, to). It is the identity above the last knot. Below the first one
+/// it has the mean slope between first and last, because the slope of the end piece would depend only on the gap
+/// between the two worst values.
 class Broken {
  public:
   Broken(const Knots& from, const Knots& to) : from_(from), to_(to) {}
 
-  /// Of the piece that ends at knot i; i = size: of the last ray.
+  /// Returns the slope of the piece that ends at knot i; i = size means the last ray.
   double slope(std::size_t i) const {
     if (i == from_.size() || from_.size() == 1) return 1.0;
     if (i == 0) return (to_.back() - to_.front()) / (from_.back() - from_.front());
@@ -60,14 +61,14 @@ double median_of_sorted(const Knots& sorted) {
   return n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + 0.5 * (sorted[n / 2] - sorted[n / 2 - 1]);
 }
 
-/// Stddev of the Gaussian whose upper half the values from the median on are; from the distances below where these are
-/// (nearly) all equal.
+/// Returns the stddev of a Gaussian whose upper half is formed by the values from the median on; if these are (nearly)
+/// all equal, uses the distances below the median.
 double spread(const Knots& sorted, double median) {
   const auto from = std::ranges::lower_bound(sorted, median);
   const Knots below(sorted.begin(), from);
   const Eigen::Map<const VectorXd> above(&*from, std::distance(from, sorted.end()));
   const double upper = (above.array() - median).matrix().stableNorm() / std::sqrt(static_cast<double>(above.size()));
-  // Knots lie as close as a thousandth of it and must be told apart beside the median.
+  // Knots may be a thousandth of this apart and must remain distinct next to the median.
   constexpr double kResolved = 1e-9;
   if (upper > kResolved * std::max(std::abs(median), std::abs(sorted.back())) || below.empty()) return upper;
   constexpr double kMedianOfHalfNormal = 0.67448975019608171;

@@ -45,7 +45,7 @@ void validate(const Observations& observations, const Bounds& bounds) {
     throw UserError("bounds: points, features and bounds must be finite");
 }
 
-/// log p(values | theta), every repetition counted.
+/// Returns log p(values | theta), with every repetition counted.
 double log_evidence_of_values(const GaussianProcess& process, const Observations& observations) {
   const double noise = process.noise_stddev();
   return process.log_marginal_likelihood() + MergedObservations(observations).at(noise * noise).log_spread;
@@ -108,7 +108,7 @@ SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions 
   options_.validate();
 }
 
-/// The latent process before any outcome, for points like these; noise of variance 1.
+/// Sets the latent process before any outcome, for points like these; the noise has variance 1.
 void SuccessModel::assume_prior(const Points& points) {
   const Index d = points.ordered.cols();
   const bool has_trend = options_.slope_stddev > 0.0 && d > 0;

@@ -154,7 +154,7 @@ KernelPointer make_sum(std::vector<KernelPointer> parts) { return std::make_shar
 
 KernelPointer make_product(std::vector<KernelPointer> parts) { return std::make_shared<Product>(std::move(parts)); }
 
-// A kernel that sees some of the points' columns: every other kernel may take all that it is given for its own.
+// A kernel that sees only some of the points' columns, so that all other kernels can use every column that they get.
 namespace {
 
 using Eigen::Index;
@@ -180,7 +180,7 @@ class OnColumns final : public Kernel {
                                     static_cast<Index>(columns_.categories.size()));
   }
 
-  /// A kernel tells by the address that both its arguments are one.
+  /// A kernel recognises equal arguments by their address.
   MatrixXd gram(const Points& x, const Points& y, const VectorXd& theta) const override {
     const Points own = pick(x);
     return &x == &y ? kernel_->gram(own, own, theta) : kernel_->gram(own, pick(y), theta);
@@ -216,20 +216,20 @@ KernelPointer make_on_columns(Columns columns, KernelPointer kernel) {
   return std::make_shared<OnColumns>(std::move(columns), std::move(kernel));
 }
 
-// The main effects of a mixed space and what all columns do together:
+// The main effects of a mixed space plus the joint effect of all columns:
 //
 //   k(x, y) = k_o(x, y) + sum_j k_j(x, y) + k_all(x, y)
 //
-// k_o is a Matern 5/2 of the ordered columns, k_j one of category j alone, k_all one of all columns. A kernel over the
-// joint distance alone calls two points unrelated once their categories differ, so that every combination of categories
-// learns from nothing. Here a trial teaches what its ordered columns and each of its categories do wherever else they
-// occur, and k_all is what is left (sums of effects: Duvenaud, Nickisch & Rasmussen 2011, "Additive Gaussian
+// k_o is a Matern 5/2 of the ordered columns, k_j one of category j alone, and k_all one of all columns. With a kernel
+// over the joint distance alone, points with different categories are unrelated, and every combination of categories
+// must be learned separately. Here a trial also informs about all points that share its ordered columns or one of its
+// categories, and k_all models the remainder (sums of effects: Duvenaud, Nickisch & Rasmussen 2011, "Additive Gaussian
 // processes"; a sum and a product for mixed spaces: Ru et al. 2020, "Bayesian optimisation over multiple continuous and
 // categorical inputs").
 //
 //   theta = [that of k_o, those of k_j, that of k_all], each as in stationary.cpp
 //
-// Where there is no category, or where one category is all there is, k_all is the whole kernel.
+// Without categories, or with one category and nothing else, k_all is the whole kernel.
 namespace {
 
 using Eigen::Index;

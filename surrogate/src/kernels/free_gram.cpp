@@ -1,4 +1,4 @@
-// The covariance of the q levels of one column as a free matrix, for a factor of a few values that are ordered and yet
+// The covariance of the q levels of one column as a free matrix, for a factor with few values that are ordered but
 // differ in kind:
 //
 //   k(x, y) = G[a, b],  a and b the levels of x and y,   G = F F^T,  F lower triangular with F_aa = exp(theta_aa) > 0

@@ -92,7 +92,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Loops run down the rows in whole groups. With fewer than these it is cheaper to turn the matrix (measured).
+// Loops process whole groups of rows. With fewer rows than this, transposing the matrix is cheaper (measured).
 constexpr Index kFewRows = 8;
 
 double signal_variance(const VectorXd& theta) { return std::exp(theta[theta.size() - 1]); }
@@ -128,7 +128,7 @@ class Stationary final : public Kernel {
     return VectorXd::Constant(x.size(), signal_variance(theta));
   }
 
-  /// dK is symmetric: its lower triangle meets the weights of both.
+  /// dK is symmetric, so its lower triangle is combined with the weights of both triangles.
   VectorXd weighted_gradient(const Points& x, const VectorXd& theta, const MatrixXd& weights) const override {
     assert(weights.rows() == x.size() && weights.cols() == x.size());
     const ScaledPoints points(x, theta);

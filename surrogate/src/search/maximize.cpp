@@ -14,9 +14,9 @@
 namespace krigtune::surrogate {
 
 // Alternating ascent in a mixed space (as in Optuna's GPSampler and BoTorch's optimize_acqf_mixed_alternating):
-// gradient ascent on the continuous columns, then the best of all points that differ in one other column; where no
-// single column helps, the best of those that differ in two, where not all is allowed: that may tie columns to each
-// other.
+// gradient ascent on the continuous columns, then a move to the best point that differs in one other column. If no
+// single column helps and some points are not allowed, it tries points that differ in two columns, because what is
+// allowed may tie columns to each other.
 
 namespace {
 
@@ -24,9 +24,9 @@ using Eigen::Index;
 using Eigen::VectorXd;
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-// Less is no reason for another round: scores are logarithms, or of the size of the values.
+// A smaller gain does not justify another round: scores are logarithms, or of the size of the values.
 constexpr double kStepTolerance = 1e-8;
-// Columns of at most so many values are tried at every one.
+// Columns with at most this many values are tried at every value.
 constexpr Index kFewValues = 16;
 constexpr std::size_t kMostPairs = 512;
 // Neighbours of the best point from which the continuous columns are climbed once more.
@@ -84,7 +84,7 @@ Maximum LocalSearch::polish(Maximum best) {
   return best;
 }
 
-/// Goes to the best of the proposed points if it is better, and says whether that is a gain.
+/// Moves to the best of the proposed points if it is better, and returns whether that is a gain.
 bool LocalSearch::take_best(const Points& proposed, Maximum& place) const {
   const Points points = finished(space_, proposed);
   const VectorXd values = scores(points);
@@ -100,7 +100,8 @@ void LocalSearch::ascend(Maximum& place) {
   if (space_.add_features || !ascend_by_gradient(place)) ascend_by_random_steps(place);
 }
 
-/// False where more is to be done without gradients: it could not start, or met what is not allowed.
+/// Returns false if the ascent must continue without gradients, because it could not start or ran into points that are
+/// not allowed.
 bool LocalSearch::ascend_by_gradient(Maximum& place) const {
   if (!std::isfinite(place.score)) return false;
   const auto count = static_cast<Index>(continuous_.size());
@@ -209,7 +210,7 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-/// Starts are at least so far apart in one column: more of one peak climb to the same top.
+/// Starts differ by at least this much in one column, because starts on the same peak climb to the same top.
 constexpr double kApart = 0.1;
 
 bool is_near(const Points& points, Index i, Index j) {
@@ -217,7 +218,7 @@ bool is_near(const Points& points, Index i, Index j) {
          points.categories.row(i) == points.categories.row(j);
 }
 
-/// Rows of the best points that are not near a better one.
+/// Returns the rows of the best points that are not close to a better one.
 std::vector<Index> best_rows(const Points& points, const VectorXd& scores, Index count) {
   std::vector<Index> order(static_cast<std::size_t>(points.size()));
   std::iota(order.begin(), order.end(), Index{0});

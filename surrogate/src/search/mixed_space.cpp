@@ -12,12 +12,12 @@ namespace {
 
 using Eigen::Index;
 
-// Where less than a 64th of the space is allowed, fewer points than asked for are found.
+// If less than a 64th of the space is allowed, sample() may return fewer points than requested.
 constexpr Index kTries = 64;
 
 Index size_of(const auto& container) { return static_cast<Index>(container.size()); }
 
-/// The `part`-th of the way through `count` indices, 0 <= part < 1.
+/// Returns the index at fraction `part` of `count` indices, 0 <= part < 1.
 Index index_at(double part, Index count) {
   return std::min(static_cast<Index>(part * static_cast<double>(count)), count - 1);
 }
@@ -129,8 +129,8 @@ std::optional<Points> enumerated(const MixedSpace& space, Index limit) {
 }
 
 Points scattered_around(const MixedSpace& space, const Points& centre, Index count, Rng& rng) {
-  // The improvement to be had near the incumbent is as narrow as the model has become sure of the rest: from a fifth of
-  // the cube down to a thousandth.
+  // Near the incumbent the region of improvement becomes narrower as the model becomes more certain, so the scales
+  // range from a fifth of the cube down to a thousandth.
   constexpr double kWidest = 0.2;
   constexpr double kDecades = 2.3;
   constexpr double kOtherCategory = 0.1;

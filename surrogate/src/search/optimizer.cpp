@@ -14,9 +14,9 @@ namespace {
 
 using Eigen::Index;
 
-// Streams of the generator: one for the initial design, then one for every point asked.
+// Streams of the generator: one for the initial design, then one for every proposed point.
 constexpr std::uint64_t kDesignStream = 0;
-// Ascent starts around so many of the best points: the second best is often the foot of a better peak.
+// Ascent starts around this many of the best points, because the second best is often at the foot of a better peak.
 constexpr std::size_t kHints = 3;
 
 void require(bool holds, const char* what) {
@@ -28,12 +28,12 @@ void require(bool holds, const char* what) {
 SurrogateOptions surrogate_for_unknown_functions() {
   SurrogateOptions options;
   options.kernel.kind = KernelKind::kMainEffects;  // what a category does in one place it mostly does in others
-  // A few very bad points must not set the scale on which the good ones are told apart.
+  // A few very bad points must not determine the scale on which good points are distinguished.
   options.transform = OutputTransform::Kind::kRankRobust;
   // Half of the cube, give or take a factor of three: shorter is found soon enough where there are ripples.
   options.priors.lengthscale = {std::log(0.5), 1.0};
-  // From a tenth of the spread and more down to exact values: the fit then goes to its lower bound of 1e-4, and
-  // improvements far below a thousandth of the spread are still told from noise.
+  // From a tenth of the spread or more down to exact values: the fit then reaches its lower bound of 1e-4, and
+  // improvements far below a thousandth of the spread are still distinguished from noise.
   options.priors.noise_stddev = {std::log(0.01), 3.0};
   return options;
 }
@@ -54,7 +54,7 @@ struct Optimizer::State {
   void check(const Evaluation& evaluation) const;
 };
 
-/// The space less what was told or asked. Borrows this object.
+/// Returns the space without the points that were told or asked. The result refers to this object.
 MixedSpace Optimizer::State::unseen() const {
   MixedSpace result = space;
   result.allowed = [this](const Points& points, Index row) {
@@ -142,10 +142,10 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-// Plain EI times P goes on failing for as long as the values promise a rise beyond the edge of a failing region: what
-// an improvement may be worth spans many decades, and P does not. So P counts as it is where it is at least two thirds
-// of the largest at a point told, and below that its shortfall counts a hundred times more: nearly forbidden, but with
-// a gradient that leads back.
+// Plain EI times P keeps failing as long as the values promise an improvement beyond the edge of a failing region,
+// because EI spans many decades and P does not. So P is used unchanged if it is at least two thirds of the largest one
+// at a point told. Below that, its shortfall counts a hundred times more: such points are almost forbidden, but the
+// gradient leads back.
 constexpr double kLeastPart = 2.0 / 3.0;
 constexpr double kCaution = 100.0;
 
@@ -193,7 +193,7 @@ std::shared_ptr<const Surrogate> fitted(const Observations& observations, Surrog
   return model;
 }
 
-/// Pending points at which every constraint's mean says that it holds.
+/// Returns the pending points at which the posterior mean of every constraint satisfies it.
 Points believed_feasible(const Points& pending, const std::vector<Constraint>& constraints) {
   Eigen::Array<bool, Eigen::Dynamic, 1> holds = Eigen::Array<bool, Eigen::Dynamic, 1>::Constant(pending.size(), true);
   for (const Constraint& constraint : constraints)
@@ -214,7 +214,8 @@ Score score_of(const History& history, const OptimizerOptions& options, Rng& rng
   std::vector<Constraint> constraints;
   for (Index k = 0; k < history.constraints(); ++k)
     constraints.push_back({fitted(history.constraint(k), of_constraints, history.pending, rng)});
-  // Beside constraints the best feasible value may lie anywhere among the values, in the half that would be warped too.
+  // With constraints the best feasible value may lie anywhere among the values, including the half that would be
+  // warped.
   if (!constraints.empty() && of_values.transform == OutputTransform::Kind::kRankRobust)
     of_values.transform = OutputTransform::Kind::kIdentity;
 

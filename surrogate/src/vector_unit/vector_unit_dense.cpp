@@ -160,7 +160,7 @@ void multiply_right(const View& b, const View& m) {
   multiply_right(b2, q.second);
 }
 
-/// B <- -M B, likewise.
+/// B <- -M B, M lower triangular with zeros above.
 void multiply_left_negated(const View& m, const View& b) {
   if (m.rows <= kBlock) {
     b.map() = -m.map() * b.map();
@@ -174,7 +174,7 @@ void multiply_left_negated(const View& m, const View& b) {
   multiply_left_negated(q.first, b1);
 }
 
-/// B <- M^T B, likewise.
+/// B <- M^T B, M lower triangular with zeros above.
 void multiply_left_transposed(const View& m, const View& b) {
   if (m.rows <= kBlock) {
     b.map() = m.map().transpose() * b.map();
