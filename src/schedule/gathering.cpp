@@ -49,14 +49,14 @@ void Gathering::add_items(std::span<const std::size_t> uses) {
       }
       continue;
     }
-    // Each of a micro-step's items is let go before the next micro-step's is gathered: they can share a slot.
+    // All items of a micro-step are released before those of the next one are gathered, so they can share slots.
     GatheredItem& item = items_.emplace_back(GatheredItem{of_unit, 0, items_.size()});
     for (const int t : of_unit) item.elems += setting_.tensors.padded(t);
   }
   first_item_.push_back(items_.size());
 }
 
-// Only within a micro-step: its end lets everything go.
+// Only within a micro-step, because its end releases everything.
 void Gathering::find_what_stays(std::span<const std::size_t> uses) {
   std::vector<std::int64_t> elems_before = {0};  // of the parameters that earlier uses traverse
   for (const std::size_t unit : uses) {

@@ -40,7 +40,7 @@ const space::Value& default_of(const char* name) {
   return known->default_value;
 }
 
-// Those of whose values the schedule makes at least so much.
+// Returns the parameters that the schedule models at least to this degree.
 std::vector<std::string> parameters_from(space::Modelling least) {
   std::vector<std::string> names;
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
@@ -54,7 +54,7 @@ const std::vector<std::string>& known_names() {
   return kNames;
 }
 
-// Reads one configuration; remembers the first thing in it that is not modelled.
+// Reads one configuration and remembers the first value that is not modelled.
 class KnobReader {
  public:
   KnobReader(const workload::Workload& workload, const workload::ClusterSpec& cluster,
@@ -102,7 +102,7 @@ class KnobReader {
            "fix its value");
   }
 
-  // `low` where the value is none.
+  // Returns `low` if the value is invalid.
   std::int64_t bounded(const char* name, std::int64_t low, std::int64_t high) {
     const std::optional<std::int64_t> value = space::integer_of(value_of(name));
     if (!value) refuse_kind(name, "an integer");
@@ -141,7 +141,7 @@ class KnobReader {
     refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
   }
 
-  // Sets everything of the ranks, and what they must divide.
+  // Sets all numbers of ranks and checks what they must divide.
   void read_ranks() {
     const workload::ModelSpec& model = workload_.model;
     knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks());
@@ -199,8 +199,8 @@ class KnobReader {
   std::optional<NotModelled> problem_;
 };
 
-// Beyond the first the plan's counts of bytes would leave 64 bits, beyond the second its list of operations would have
-// no end.
+// Beyond the first limit the plan's byte counts would exceed 64 bits; beyond the second its list of operations would be
+// far too long.
 void check_extent(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
   constexpr double kMostElems = 1e17;
   constexpr double kMostBlocks = 10'000;

@@ -83,7 +83,8 @@ std::size_t Reduction::packed_buckets_sent() const {
 
 namespace {
 
-// Those of the tensors whose parameters are whole on every rank, or the others; in `some` where they are not all alike.
+// Returns the tensors whose parameters are whole on every rank, or the others; uses `some` for storage if the tensors
+// are mixed.
 std::span<const int> those(const Setting& setting, std::span<const int> tensors, bool sharded, std::vector<int>& some) {
   some.clear();
   if (!setting.policy.shards_parameters) return sharded ? std::span<const int>() : tensors;
@@ -115,7 +116,7 @@ void gather(const Setting& setting, std::span<const int> tensors, UpdateSink& si
 void walk_update(const Setting& setting, UpdateSink& sink) {
   const ZeroPolicy& policy = setting.policy;
   if (policy.controls) sink.control();
-  // Where updates are gathered bucket by bucket, those are the gathering's buckets.
+  // If updates are gathered bucket by bucket, the update uses the gathering's buckets.
   const bool gathers_buckets = policy.shards_optimizer && !policy.gathers_updates_at_once;
   const std::int64_t most_elems =
       gathers_buckets ? setting.knobs.allgather_bucket_elems : setting.knobs.reduce_bucket_elems;

@@ -121,7 +121,7 @@ std::vector<Part> parts_of(const StageParts& stage, const Knobs& knobs) {
   for (std::int64_t group = (layers + size - 1) / size; group > 0; --group) {
     const std::int64_t begin = (group - 1) * size;
     const std::int64_t end = std::min(begin + size, layers);
-    // The last layer's parameters are still there from its second forward: they are one use.
+    // The last layer's parameters are still gathered from its recomputation, so both are one use.
     for (std::int64_t layer = begin; again && layer < end; ++layer) {
       add_block(Phase::kRecompute, layer).ends_use = layer + 1 < end;
     }

@@ -10,7 +10,7 @@ namespace {
 void reduce_as_canonical(ZeroPolicy& policy, const Knobs& knobs) {
   const bool overlap = knobs.overlap_comm;
   policy.reduction = knobs.zero_stage == 0 ? OpKind::kAllReduce : OpKind::kReduceScatter;
-  // Gradients that stay where they are may all travel at once; others are freed behind their reduction.
+  // Gradients that are reduced in place may all be in flight at once; others are freed after their reduction.
   policy.reductions_under_way = !overlap ? 0 : policy.shards_gradients ? 1 : ZeroPolicy::kNoLimit;
   policy.prefetches = overlap;
   policy.prefetches_one_at_least = overlap;

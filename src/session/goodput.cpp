@@ -22,7 +22,7 @@
 namespace krigtune::session {
 namespace {
 
-// Of a session whose objective is goodput.
+// Requires a session whose objective is goodput.
 double efficiency_of(const Session& session, const space::Configuration& configuration) {
   return statistical_efficiency(*session.objective.gradient_noise,
                                 static_cast<double>(global_batch(session, configuration)));
@@ -33,7 +33,7 @@ class GoodputRunner final : public trial::Runner {
   GoodputRunner(const Session& session, std::unique_ptr<trial::Runner> runner)
       : session_(session), runner_(std::move(runner)) {}
 
-  // A rival's goodput is the throughput that this configuration would need to match it.
+  // Converts a rival's goodput to the throughput that this configuration needs to match it.
   trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
     trial::RunContext in_throughput = context;
     if (in_throughput.rival) {
@@ -70,7 +70,7 @@ std::int64_t global_batch(const Session& session, const space::Configuration& co
   const std::optional<std::int64_t> dp =
       space::data_parallel_ranks(session.cluster.ranks(), configuration.integer(space::kTensorParallel, 1),
                                  configuration.integer(space::kPipelineParallel, 1));
-  // Spaces hold no configuration without whole replicas.
+  // A space has no configuration without whole replicas.
   return space::sequences_of_step(configuration.integer(space::kMicroBatch, 1), dp.value_or(1),
                                   configuration.integer(space::kAccumulation, 1));
 }

@@ -40,12 +40,12 @@ struct MemoryFilter::Impl {
     return known.emplace(key, std::move(computed)).first->second;
   }
 
-  // Of a configuration with parameters that the models do not know, the part that they do.
+  // Returns the part of a configuration that the models know.
   space::Configuration part_of(const space::Configuration& configuration) const {
     return has_own_names && !strict ? modelled_part(configuration) : configuration;
   }
 
-  // Every configuration of our own runners is modelled: theirs that is not is a mistake.
+  // Every configuration of our own runners is modelled, so one that is not is a mistake.
   std::optional<plan::MemoryVerdict> verdict(const space::Configuration& configuration) const {
     if (!model) return std::nullopt;
     std::optional<plan::MemoryVerdict> known =
@@ -85,7 +85,7 @@ bool MemoryFilter::knows_memory() const { return impl_->model.has_value(); }
 bool MemoryFilter::is_exact() const { return impl_->exact; }
 
 std::optional<plan::MemoryVerdict> MemoryFilter::check(const space::Configuration& configuration) const {
-  // Only where plans may be made it takes so long that it pays to remember.
+  // Remembering results only pays if plans may be made.
   if (!impl_->exact) return impl_->verdict(configuration);
   return impl_->remembered(configuration, impl_->checked,
                            [this](const space::Configuration& of) { return *impl_->verdict(of); });

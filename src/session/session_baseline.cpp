@@ -1,4 +1,4 @@
-// Configurations that the user gives: the baseline, and guesses. What they leave out is filled in.
+// Configurations given by the user: the baseline, and guesses. Missing values are filled in.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,13 +19,13 @@ space::Value default_value(const space::Parameter& parameter, bool well_known) {
   return parameter.continuous() ? space::Value(parameter.range->min) : parameter.values.front();
 }
 
-// The point that `given` means, its other parameters as in `base`, or at their defaults.
+// Returns the point that `given` means, with the other parameters from `base` or at their defaults.
 space::Configuration filled_in(const space::Space& space, const space::Configuration& given,
                                const space::Configuration& base) {
   space::Configuration point;
   for (const space::Parameter& parameter : space.parameters()) {
     const space::Value* value = given.find(parameter.name);
-    // With a batch size to keep, the accumulation follows from the micro-batch.
+    // If the batch size is fixed, the accumulation follows from the micro-batch.
     if (value == nullptr && parameter.name == space::kAccumulation && space.facts().train_batch_size) continue;
     if (value == nullptr) value = base.find(parameter.name);
     point.set(parameter.name, value != nullptr ? *value : default_value(parameter, space.facts().well_known));
@@ -50,7 +50,7 @@ void check_names(const space::Space& space, const space::Configuration& given, c
       block.fail(name, "is no parameter of the space", suggestion(name, columns));
     }
   }
-  // The surrogate's axes and the journal's distributions are of one kind.
+  // The surrogate's axes and the journal's distributions have a single kind.
   for (const space::Parameter& parameter : space.parameters()) {
     const space::Value* value = given.find(parameter.name);
     if (value == nullptr) continue;
@@ -62,7 +62,7 @@ void check_names(const space::Space& space, const space::Configuration& given, c
   }
 }
 
-// Derived values are not asked for, but where they are given they must be the derived ones.
+// Derived values are optional, but if given they must equal the derived ones.
 void check_derived(const space::Configuration& given, const space::Configuration& completed, const JsonObject& block) {
   const space::Value* stated = given.find(space::kAccumulation);
   const space::Value* derived = completed.find(space::kAccumulation);
@@ -73,14 +73,14 @@ void check_derived(const space::Configuration& given, const space::Configuration
       "leave it out");
 }
 
-// krigtune-bench executes less than is predicted.
+// krigtune-bench supports less than the models predict.
 void check_modelled(const Session& session, const workload::Workload& workload, const space::Configuration& point) {
   if (runner::is<runner::BenchSpec>(session.runner)) return schedule::check_knobs(workload, session.cluster, point);
   schedule::check_model(workload);
   schedule::read_knobs(workload, session.cluster, point);
 }
 
-// Whether the constraints hold at a point, which need not be of the lattice.
+// Returns whether a point, which need not be in the lattice, satisfies the constraints.
 bool keeps_constraints(const space::Space& space, const space::Configuration& point) {
   std::vector<space::Parameter> fixed = space.parameters();
   for (space::Parameter& parameter : fixed) {
@@ -92,8 +92,8 @@ bool keeps_constraints(const space::Space& space, const space::Configuration& po
   return !space::Space(fixed, space.facts(), space.constraints()).is_empty();
 }
 
-// Where a constraint holds the batch, as in a DeepSpeed job of unknown sizes, an accumulation that is left out follows
-// from it. Leaves the point as it is where none does.
+// If a constraint fixes the batch, as in a DeepSpeed job of unknown size, a missing accumulation follows from it.
+// Otherwise the point is not changed.
 void follow_the_batch(const space::Space& space, const space::Configuration& given, space::Configuration& point) {
   const space::Parameter* accumulation = space.find(space::kAccumulation);
   if (accumulation == nullptr || given.has(space::kAccumulation) || keeps_constraints(space, point)) return;
@@ -107,8 +107,8 @@ void follow_the_batch(const space::Space& space, const space::Configuration& giv
   }
 }
 
-// The configuration that `block`, an object of the user's, means in the session, with what it leaves out as in `base`
-// or at its default. It may lie outside the space.
+// Returns the configuration that `block`, a user's object, means in the session; missing values are those of `base` or
+// defaults. It may lie outside the space.
 space::Configuration completed(const Session& session, const JsonObject& block, const space::Configuration& base) {
   const space::Configuration given = space::configuration_from_json(block.value(), block.source(), block.pointer());
   check_names(session.space, given, block);
@@ -188,13 +188,13 @@ std::vector<std::string> unplanned_parameters(const space::Space& space) {
   return names;
 }
 
-// The well-known parameter of that other name, or the nearest name.
+// Returns the well-known parameter with that other name, or the nearest name.
 std::string hint_for(const std::string& name) {
   const std::string known(space::well_known_name(name));
   return known.empty() ? suggestion(name, schedule::planned_parameters()) : fmt::format("write '{}'", known);
 }
 
-// The only knob of which a value is refused because of another's.
+// The only knob with a value that may be refused because of another knob's value.
 void check_sequence_parallel(const Session& session, const workload::Workload& workload, const JsonObject& root) {
   const space::Parameter* sequence = session.space.find(space::kSequenceParallel);
   const space::Parameter* tensor = session.space.find(space::kTensorParallel);
@@ -215,7 +215,7 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
     root.fail("space/" + name, fmt::format("{} does not {} '{}'", who, well_known ? "execute" : "know", name),
               well_known ? "leave it out, or use a runner that does" : hint_for(name));
   }
-  // The batch is left open: each value by itself, the others at what cannot be the reason of a refusal.
+  // The batch is left open, so that each value is checked by itself while the others cannot cause a refusal.
   workload::Workload workload = *session.workload;
   workload.train_batch_size.reset();
   at_key(root, "workload", [&] { check_modelled(session, workload, {}); });

@@ -1,4 +1,4 @@
-// The blocks "budget", and of the strategies that bayes is compared with.
+// The block "budget", and the blocks of the strategies that bayes is compared with.
 #include "session/session_blocks.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ Block<Budget> budget_block() {
   block.key("run_gpu_hours", &Budget::run_gpu_hours, number_or_null(above(0)),
             "what you will train with the result, in hours times ranks: end once no trial is expected to save as much "
             "of it as it costs (default: no such rule)");
-  // Who says what will be trained has said what a gain is worth: the default guesses it.
+  // run_gpu_hours states what a gain is worth, which the default of least_gain only guesses.
   block.check([](JsonObject& object, Budget& budget) {
     if (budget.run_gpu_hours && !object.has("least_gain")) budget.least_gain = 0.0;
   });
@@ -154,7 +154,7 @@ Block<GradientNorm> norm_block() {
   return block;
 }
 
-// A number, or two measurements that it follows from.
+// Reads a number, or two measurements from which it follows.
 double read_noise_scale(JsonObject& block, const std::string& key) {
   const Json& json = block.require(key);
   if (json.is_number() && json.get<double>() > 0.0) return json.get<double>();
@@ -186,8 +186,8 @@ Block<WrittenObjective> objective_block() {
   return block;
 }
 
-// What a runner calls the metric. A program of the user's reports it under its name; in a replayed table it is only a
-// label.
+// Returns the runner's name of the metric. A user's program reports it under its own name; in a replayed table it is
+// only a label.
 std::string field_of(const trial::Metric& metric, const trial::RunnerTraits& runner) {
   return std::string(runner.has_our_fields ? metric.field : metric.name);
 }

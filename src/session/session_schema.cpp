@@ -1,4 +1,5 @@
-// The session file as a JSON Schema. Its blocks are those that their readers read; what has no fixed keys stands here.
+// The session file as a JSON Schema. The schemas of the blocks come from their readers; objects without fixed keys are
+// written here.
 #include "session/session_schema.h"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ Json session_schema() {
   return schema;
 }
 
-// docs/session.md: what people need to know of the session file. Its tables are the schema's.
+// docs/session.md: what users need to know about the session file. Its tables are made from the schema.
 namespace {
 
 constexpr const char* kIntroduction = R"(# The session file
@@ -109,7 +110,7 @@ Division by zero and comparing a text with a number evaluate to false.
 |---|---|
 )";
 
-// Where the keys of a block within a block are told.
+// Where the keys of a nested block are described.
 enum class Nested { kHere, kElsewhere };
 
 std::string code(const std::string& text) { return "`" + text + "`"; }

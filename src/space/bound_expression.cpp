@@ -1,6 +1,6 @@
-// Partial evaluation. The residue of an operation is that of its open operands, then what is known of the others (one
-// folded word for associative operations), then a mask of which is which: read from its end it can be taken apart
-// again, so two assignments have the same residue only if every later evaluation treats them alike.
+// Partial evaluation. The residue of an operation consists of the residues of its unbound operands, then what is known
+// about the others (one folded word for associative operations), then a mask that tells them apart. It can be decoded
+// from its end, so two assignments have the same residue only if every later evaluation treats them equally.
 #include "space/bound_expression.h"
 
 #include <algorithm>

@@ -47,7 +47,8 @@ double rank_position(const Parameter& parameter, double value) {
   const bool before = std::abs(value - number_at(parameter, 0)) < std::abs(value - number_at(parameter, last));
   const std::size_t i = before ? 0 : last - 1;
   const double at = fraction(number_at(parameter, i), number_at(parameter, i + 1), value);
-  // In a list without order a value may lie beyond all others and yet not beyond this end: it is put at the end.
+  // In a list without order a value may be larger than all others and yet not beyond this end; it is then placed at the
+  // end.
   const double beyond = before ? std::min(at, 0.0) : std::max(at, 1.0);
   return (static_cast<double>(i) + beyond) / static_cast<double>(last);
 }
@@ -56,7 +57,8 @@ double position_of_number(const Parameter& parameter, double value) {
   if (parameter.scale == Scale::kRank) return rank_position(parameter, value);
   const double low = number_at(parameter, 0);
   const double high = number_at(parameter, parameter.values.size() - 1);
-  // Nothing lies at or below 0 on this axis: one step below the lowest value, as far as the next one lies above it.
+  // This axis has no position for values <= 0: they are placed one step below the lowest value, as far as the next one
+  // is above it.
   if (parameter.scale == Scale::kLog && value <= 0.0)
     return -std::log(number_at(parameter, 1) / low) / std::log(high / low);
   return axis_position(parameter.scale, low, high, value);
@@ -174,7 +176,8 @@ Configuration Encoder::nearest_configuration(const EncodedPoint& point) const {
   return best;
 }
 
-// The best of some draws, then step by step to the nearest neighbour. The same draws each time: decoding is a function.
+// Takes the best of some draws, then moves step by step to the nearest neighbour. The draws are always the same, so
+// decoding is a function.
 Configuration Encoder::near_configuration(const EncodedPoint& point) const {
   constexpr int kDraws = 100;
   Rng rng(0, 0);

@@ -1,6 +1,6 @@
-// Evaluation of expressions. Truth is Kleene's: unknown && false is false, unknown || true is true, all else that needs
-// an unknown value is unknown. What is undefined (a division by zero, a text among numbers) is NaN, and no comparison
-// with it holds.
+// Evaluation of expressions. Truth is Kleene's: unknown && false is false, unknown || true is true, and everything else
+// that needs an unknown value is unknown. An undefined value (division by zero, text among numbers) is NaN, and every
+// comparison with NaN is false.
 #include "space/expression.h"
 
 #include <fmt/format.h>

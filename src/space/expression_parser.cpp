@@ -1,4 +1,5 @@
-// Precedence climbing (Richards 1979): one loop for all binary operators, one recursion for what binds tighter.
+// Precedence climbing (Richards 1979): one loop for all binary operators, one recursion for operators that bind
+// tighter.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,7 +16,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool goes_on_name(char c) { return begins_name(c) || is_digit(c) || c == '.'; }
 
-// Longer ones first: the first that fits is taken.
+// Longer symbols first: the first match is used.
 constexpr std::array<std::string_view, 17> kSymbols = {"==", "!=", "<=", ">=", "&&", "||", "<", ">", "+",
                                                        "-",  "*",  "/",  "%",  "!",  "(",  ")", ","};
 
@@ -23,7 +24,7 @@ struct Foreign {
   std::string_view written;
   std::string_view fix;
 };
-// What other languages write; longer ones first.
+// Symbols of other languages; longer ones first.
 constexpr std::array kForeignSymbols = {
     Foreign{"===", "write =="},
     Foreign{"!==", "write !="},
@@ -146,7 +147,7 @@ Token Tokens::symbol() const {
 
 namespace {
 
-// Far beyond what a person writes; the stack of a recursion over the tree stays below a megabyte.
+// Far longer than anything a person writes; the recursion over the tree needs less than a megabyte of stack.
 constexpr std::size_t kMostCharacters = 4000;
 constexpr int kDeepest = 100;
 
@@ -316,7 +317,7 @@ class Parser {
 
   Tokens tokens_;
   int depth_ = 0;
-  bool left_in_parentheses_ = false;  ///< whether the operand that was read last stood in parentheses
+  bool left_in_parentheses_ = false;  ///< the last operand was in parentheses
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ class Walk {
     return result.may_hold() || result.absent;
   }
 
-  // False where the walk is to end.
+  // Returns false if the walk must end.
   bool below(std::size_t depth) {
     if (depth == reading_.size()) return visit_(assignment_);
     const std::vector<double>& values = rules_.expressions.domains()[depth].values;

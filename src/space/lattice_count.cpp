@@ -1,7 +1,7 @@
-// Counting by dynamic programming over the parameters. Parameters are bound one after the other; the number of ways to
-// go on depends on the earlier ones only through what the open rules still need to know of them (their residue), so it
-// is computed once for each residue: the sum over the next parameter's values. Where no rule is open the residue is
-// empty, and counts multiply. A point is drawn by descending with these counts.
+// Counting by dynamic programming over the parameters, which are bound one after the other. The number of ways to
+// continue depends on the earlier parameters only through the residue, the information about them that the open rules
+// still need. So it is computed once for each residue, as the sum over the next parameter's values. If no rule is open,
+// the residue is empty and counts multiply. A point is drawn by descending with these counts.
 //
 // The order of the parameters is greedy: next comes the one that leaves the fewest combinations of bound parameters
 // which open rules read (the frontier, as in variable elimination: Dechter 1999, "Bucket elimination").
@@ -21,16 +21,16 @@
 
 namespace krigtune::space {
 
-// From parameters, facts and constraints to rules. A parameter p is read as
+// Converts parameters, facts and constraints to rules. A parameter p is read as
 //
-//   exists(p) ? stands_for(p) : absent        exists(p) = its "when" holds
-//   stands_for(p) = no_effect(p) ? first : (p holds all parameters ? smallest that does : p)
+//   exists(p) ? stands_for(p) : absent        exists(p) = its "when" is true
+//   stands_for(p) = no_effect(p) ? first : (p covers all parameters ? smallest that does : p)
 //
-// and stands_for(p) = p where only representatives are looked at: then a rule of its own says so.
+// If only representatives are considered, a rule requires stands_for(p) = p.
 
 namespace {
 
-// An error that says already which condition it is about.
+// An error that already names its condition.
 class LocatedError : public UserError {
  public:
   using UserError::UserError;
@@ -273,7 +273,7 @@ namespace {
 
 // Memory for about a gigabyte of residues; what lies beyond is counted anew each time.
 constexpr std::size_t kMostRemembered = 4'000'000;
-// A second or two. Who ties two parameters of a million values together by x + y < 90 would wait for days.
+// One or two seconds. Counting two parameters with a million values each, tied by x + y < 90, would take days.
 constexpr std::size_t kMostVisits = 5'000'000;
 
 bool reads(const std::vector<std::size_t>& variables, std::size_t variable) {
@@ -304,8 +304,8 @@ LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count) : 
   by_rejection_ = is_rejection_cheaper();
 }
 
-// A point drawn from the whole lattice costs a look at each rule, and is rejected so often as the counts say; a descent
-// costs a look at each value of each parameter. Both are exact.
+// A draw from the whole lattice costs one check of each rule and is rejected as often as the counts say; a descent
+// costs one check of each value of each parameter. Both are exact.
 bool LatticeCount::is_rejection_cheaper() const {
   if (total_ <= 0) return false;
   Count points = 1;

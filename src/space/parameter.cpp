@@ -20,7 +20,7 @@
 namespace krigtune::space {
 namespace {
 
-// A list is looked through value by value; a longer one says no more than a range with steps.
+// Longer lists are refused, because every value is examined and a range with steps serves as well.
 constexpr std::size_t kMostListed = 20'000;
 constexpr std::size_t kMostParameters = 300;  // no model learns from the trials of a session what so many do
 
@@ -112,7 +112,7 @@ void read_object_list(JsonObject& object, Parameter& parameter) {
   }
 }
 
-// A longer list can neither be enumerated nor drawn from with any profit: a coarser grid says the same.
+// A longer list can be neither enumerated nor sampled usefully; a coarser grid is equivalent in practice.
 constexpr std::int64_t kMaxValues = 1'000'000;
 
 struct WrittenRange {
@@ -166,7 +166,7 @@ std::vector<Value> powers_of_two(const WrittenRange& range) {
   return values;
 }
 
-// An integer with all its digits; 4e18 is one, too.
+// Converts a number to an integer with all its digits, even 4e18.
 void make_whole(JsonObject& object, const char* key, Value& end) {
   const double number = as_number(end);
   if (number != std::trunc(number)) {
@@ -291,7 +291,7 @@ bool is_every_integer(const Parameter& parameter) {
 }  // namespace
 
 int Parameter::index_of(const Value& value) const {
-  // Long lists of numbers are ranges, which ascend. Where this one does not, what is found is right all the same.
+  // Long lists of numbers are usually ascending ranges. If this one is not ascending, the result is still correct.
   constexpr std::size_t kLong = 32;
   if (values.size() > kLong && is_number(value) && is_number(values.front())) {
     const auto at = std::lower_bound(values.begin(), values.end(), value,

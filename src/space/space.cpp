@@ -16,7 +16,7 @@
 namespace krigtune::space {
 namespace {
 
-// The names that decide what is possible must hold integers, or no rule could be applied to them.
+// The names that decide what is possible must have integer values; otherwise no rule could be applied to them.
 void check_well_known(const Parameter& parameter) {
   const WellKnownParameter* known = find_well_known(parameter.name);
   if (known == nullptr || !std::holds_alternative<std::int64_t>(known->default_value)) return;
@@ -43,7 +43,7 @@ void check_parameter(const Parameter& parameter, const JobFacts& facts) {
   }
 }
 
-// Each parameter after those that its existence and effect depend on, so that these are settled.
+// Processes each parameter after those that its existence and effect depend on.
 void drop_and_canonicalise(Configuration& configuration, const std::vector<Parameter>& parameters,
                            const JobFacts& facts, const Lattice& lattice) {
   const Vocabulary& vocabulary = lattice.vocabulary();
@@ -174,7 +174,7 @@ Count lattice_points(const std::vector<Parameter>& parameters) {
   return points;
 }
 
-// The configuration of one assignment after the other: only what differs is written anew.
+// Builds the configurations of successive assignments; only differences are rewritten.
 class Shown {
  public:
   Shown(const std::vector<Parameter>& parameters, const Lattice& lattice) : parameters_(parameters), lattice_(lattice) {
@@ -300,7 +300,7 @@ Configuration Space::sample(Rng& rng) const {
 }
 
 std::optional<Configuration> Space::draw(Rng& rng) const {
-  // Rejection is uniform whatever it rejects; where little is left of a list, counting costs less than drawing on.
+  // Rejection is always uniform. If few points of a list remain, counting is cheaper than drawing further.
   constexpr int kDraws = 1000;
   constexpr int kDrawsOfReals = 100'000;
   const LatticeCount& points = lattice_->count();
@@ -327,12 +327,12 @@ std::optional<Configuration> Space::draw(Rng& rng) const {
 
 namespace {
 
-// What a parameter has when a step elsewhere makes it exist.
+// Returns the initial value of a parameter that comes into existence by a step of another one.
 Value entry_value(const Parameter& parameter) {
   return parameter.continuous() ? number_value(real_at(parameter, 0.5)) : parameter.values.front();
 }
 
-// A tenth of the axis up or down, as far as the range goes.
+// Moves by a tenth of the axis, but not beyond the range.
 Value moved_real(const Parameter& parameter, const Value& value, int direction) {
   constexpr double kStep = 0.1;
   const RealRange& range = *parameter.range;
@@ -341,7 +341,7 @@ Value moved_real(const Parameter& parameter, const Value& value, int direction) 
       real_at(parameter, axis_position(parameter.scale, range.min, range.max, inside) + direction * kStep));
 }
 
-// Drops what does not exist any more, adds what now does, and puts all in the order of the session.
+// Removes parameters that no longer exist, adds those that now do, and restores the order of the session.
 Configuration existing(const Configuration& moved, const std::vector<Parameter>& parameters, const Lattice& lattice) {
   Configuration present = moved;
   for (const std::size_t i : lattice.all().by_need) {
@@ -383,7 +383,7 @@ std::vector<Configuration> Space::neighbours(const Configuration& configuration)
       for (const Value& other : parameter.values) try_value(parameter, other);
       continue;
     }
-    // One step is the way to the next value that makes another configuration: holes and dead values are leapt over.
+    // A step goes to the next value that makes a different configuration, skipping gaps and values without effect.
     for (const int direction : {-1, 1}) {
       for (int i = index + direction; i >= 0 && i < count; i += direction) {
         if (try_value(parameter, parameter.values[static_cast<std::size_t>(i)])) break;
@@ -405,7 +405,7 @@ std::optional<Configuration> Space::moved_to(const Configuration& configuration,
 }
 
 Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
-  // Where both factors are tuned, one step of one alone would always break the identity: the other one follows.
+  // If both factors are tuned, a step of only one would always violate the identity, so the other one follows.
   const std::string follower = moved_name == kAccumulation ? kMicroBatch : kAccumulation;
   const auto parameter =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });

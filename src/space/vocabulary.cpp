@@ -82,7 +82,7 @@ void Vocabulary::fail_unknown(const Expression::Node& name) const {
   fail_at(name.at, fmt::format("unknown name '{}'", name.text), suggestion(name.text, names()));
 }
 
-// The identities of space/well_known.h in real numbers: a condition may ask what does not divide.
+// The identities of space/well_known.h in real numbers, because a condition may involve ranks that do not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
   const double ways = number_or(configuration, kTensorParallel, 1.0) * number_or(configuration, kPipelineParallel, 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
@@ -123,8 +123,8 @@ std::optional<bool> Vocabulary::holds(const Expression& condition, const Configu
   });
 }
 
-// A configuration that differs from another one only in a knob that means nothing there would be measured twice. Where
-// a knob means nothing says its row in well_known.cpp.
+// Two configurations that differ only in a knob without effect must not both be measured. Each knob's row in
+// well_known.cpp says when it has no effect.
 namespace {
 
 using Conditions = std::map<std::string_view, Expression>;
@@ -140,13 +140,13 @@ const Conditions& conditions_by_name() {
   return kConditions;
 }
 
-// DeepSpeed has more knobs of stage 3 than the table has rows, and names them all alike.
+// DeepSpeed has more stage-3 knobs than the table has rows; all their names have the same prefix.
 const Expression* condition_of_family(std::string_view knob) {
   static const Expression kBelowStage3 = Expression::parse("zero_stage < 3");
   return knob.rfind("stage3_", 0) == 0 ? &kBelowStage3 : nullptr;
 }
 
-// Never a smaller bucket than `value`.
+// Never returns a smaller bucket than `value`.
 Value held_value(const Parameter& bucket, double elems, const Value& value) {
   if (bucket.range) return bucket.range->max < elems ? value : number_value(std::max(elems, bucket.range->min));
   const int smallest = smallest_that_holds(bucket, elems);

@@ -1,4 +1,5 @@
-// The user's own devices and links. An entry begins as the one that it is "like", or as the built-in one of its name.
+// The user's own devices and links. An entry starts from the one that it is "like", or from the built-in one of the
+// same name.
 #include "workload/hardware.h"
 
 #include <fmt/format.h>
@@ -58,9 +59,9 @@ constexpr std::array kDeviceLines = {
     DeviceLine{"mi300x-192gb", 191.5, 163.4, 1307.4, 1307.4, 5300.0, 0.45, 13.0, 0.85, 50.0, "xgmi-mi300x"},
 };
 
-// FlashAttention-2, forward and backward: up to 187 TFLOP/s on an A100 with a causal mask, 335 on an H100 (Dao 2023,
-// figures 5 and 7), whose tensor cores it does not feed asynchronously. Behind Hopper as on it; others by their
-// products.
+// FlashAttention-2, forward and backward: up to 187 TFLOP/s on an A100 with a causal mask and 335 on an H100 (Dao 2023,
+// figures 5 and 7), whose tensor cores it does not use asynchronously. Later devices than Hopper are treated like it;
+// others follow their matrix products.
 double attention_fraction(const DeviceLine& line) {
   if (line.id.starts_with("a100")) return 0.58;
   if (line.id.starts_with("h") || line.id.starts_with("b")) return 0.335;
@@ -314,7 +315,7 @@ void put(std::vector<Item>& items, const Item& item) {
   }
 }
 
-// What the entry begins as; `known`: among these.
+// Returns the starting point of an entry; `known`: the candidates.
 template <class Item>
 Item beginning(JsonObject& object, const char* what, const std::string& id, const std::vector<Item>& known) {
   Item item;
@@ -399,7 +400,7 @@ Link read_link(JsonObject& object, const std::string& id, const Hardware& known)
   return link;
 }
 
-// Entries may be like earlier ones of the same file.
+// Entries may be "like" earlier ones of the same file.
 void for_each_entry(JsonObject& root, const char* key,
                     const std::function<void(JsonObject&, const std::string&)>& read_entry) {
   if (!root.has(key)) return static_cast<void>(root.find(key));

@@ -21,7 +21,7 @@ constexpr std::array<const char*, kOpClassCount> kClassWords = {"product",   "at
                                                                 "optimizer", "copy",      "host"};
 constexpr std::array<const char*, kExchangeKindCount> kExchangeWords = {"all_reduce", "reduce_scatter", "all_gather"};
 
-// "model name : AMD EPYC": proc_cpuinfo(5). Empty where the kernel says none.
+// Reads "model name : AMD EPYC": proc_cpuinfo(5). Empty if the kernel does not say.
 std::string processor_name() {
   const std::string text = read_text("/proc/cpuinfo");
   const std::size_t key = text.find("model name");
@@ -37,7 +37,7 @@ std::int64_t usable_cores() {
   return std::max<std::int64_t>(1, CPU_COUNT(&set));
 }
 
-// Rates without bound are left out.
+// Infinite rates are left out.
 Json to_json(const ClassRate& rate) {
   Json json = {{"launch_s", rate.launch_s}};
   if (std::isfinite(rate.flops_per_s)) json["flops_per_s"] = rate.flops_per_s;

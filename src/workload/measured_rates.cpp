@@ -58,7 +58,7 @@ Block<MeasuredCollective> collective_block() {
   block.key("nodes", &MeasuredCollective::nodes, count, "of one group").required();
   block.key("bytes", &MeasuredCollective::bytes, count, "the whole range").required();
   block.key("seconds", &MeasuredCollective::seconds, number(at_least(kLeastSeconds)), "mean over ranks").required();
-  // They follow from the others: written for people and other programs.
+  // Derived from the other fields; written only for people and other programs.
   const auto derived = [&block](const char* name, double (MeasuredCollective::*of)() const) {
     block.custom(
         name, schema::number(), "follows from the others",

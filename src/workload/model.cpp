@@ -38,7 +38,7 @@ ModelSpec hf_model(JsonObject& object, const Json& config, const std::filesystem
   return read_hf_config(load_json(file), file.string(), "", overrides);
 }
 
-// What a published model gives; sizes beside it override it.
+// Reads a published model; sizes beside its name override it.
 ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_dir) {
   const Json* config = object.find("hf_config");
   const std::string preset = object.text("preset", "");
@@ -58,7 +58,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
   }
 }
 
-// A size must be said, here or by a published model, or follow from another one.
+// A size must be stated here or by a published model, or follow from another one.
 Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_t ModelSpec::*size, double largest,
                            const char* meaning) {
   return block.key(key, size, integer(from_to(1, largest)), meaning)

@@ -1,7 +1,7 @@
 // Pattern search (Hooke and Jeeves 1961) in the logarithms of launch time and rates: each is multiplied and divided by
-// a step that shrinks, as long as that helps. Few numbers, a cheap objective, no derivatives: the mean of absolute
-// errors has kinks. The start is what the samples say one by one: the shortest is all launch, the median rate is the
-// rate.
+// a step that shrinks, as long as the objective improves. There are few numbers, the objective is cheap, and it has no
+// derivatives, because the mean of absolute errors has kinks. The search starts with the shortest sample as launch time
+// and the median of the samples' rates.
 #include "workload/rate_fit.h"
 
 #include <algorithm>

@@ -84,7 +84,7 @@ void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& clust
   }
 }
 
-// A node's links unless stated are those that its GPUs usually come with; between nodes none is usual.
+// By default a node has the usual links of its GPUs; there is no default between nodes.
 void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
   const auto where = [&](const char* key) { return object.source() + ": " + object.pointer(key); };
   std::vector<std::string> ids = hardware.device_ids();
