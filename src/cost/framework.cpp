@@ -1,4 +1,4 @@
-// Numbers without a source of their own are experiments/data/README.md's.
+// Numbers without their own source come from experiments/data/README.md.
 #include "cost/framework.h"
 
 #include <fmt/format.h>
@@ -11,17 +11,17 @@
 namespace krigtune::cost {
 namespace {
 
-// PyTorch without compilation: kernels are not fused, and an operation of the plan is several of them, each called from
-// Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
+// PyTorch without compilation: kernels are not fused, and one operation of the plan is several kernels, each called
+// from Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
 constexpr double kEagerBytes = 2.8;
 constexpr double kEagerIssueS = 80e-6;
 
-// A logit of 2 bytes is copied to fp32 (2 + 4 bytes), its log-softmax taken (4 + 4), differentiated (4 + 4) and rounded
-// (4 + 2), where the plan's kernel reads and writes it once (2 + 2).
+// A logit of 2 bytes is copied to fp32 (2 + 4 bytes), its log-softmax is computed (4 + 4), differentiated (4 + 4) and
+// rounded (4 + 2). The plan's kernel reads and writes it once (2 + 2).
 constexpr double kEagerLossBytes = 28.0 / 4.0;
 
-// What jobs of Megatron and of those after it set: --sequence-parallel wherever layers are split (Korthikanti et al.
-// 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
+// The usual settings of Megatron and of frameworks modelled after it: --sequence-parallel whenever layers are split
+// (Korthikanti et al. 2022; tp_mode REDUCE_SCATTER in nanotron's examples) and --use-distributed-optimizer.
 space::Configuration tensor_parallel_habits() {
   return {{space::kSequenceParallel, true}, {space::kZeroStage, std::int64_t{1}}};
 }
@@ -102,7 +102,7 @@ FrameworkTraits nanotron() {
       .optimizer_factor = kEagerBytes,
       .loss_factor = kEagerLossBytes,
       .issue_s = kEagerIssueS,
-      // Fitted on ultrascale_dev.csv, with an all-gather and a reduce-scatter in the place of an all-reduce (sequence
+      // Fitted on ultrascale_dev.csv, with an all-gather and a reduce-scatter instead of an all-reduce (sequence
       // parallelism).
       .internode_issue_s = 1e-3,
       .pipelined_issue_s = 0.3e-3,

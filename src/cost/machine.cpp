@@ -2,7 +2,7 @@
 // products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest, as
 // many times as many where the framework does not fuse its kernels.
 //
-// A collective takes what NCCL's model of a ring says (plan/collective_time.h), and what a program sees beyond it.
+// The time of a collective is that of NCCL's model of a ring (plan/collective_time.h) plus a program's overhead.
 #include "cost/machine.h"
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 namespace krigtune::cost {
 namespace {
 
-// Median of measured less modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
-// microseconds; for larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
+// Median of measured minus modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
+// microseconds. For larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
 constexpr double kCollectiveOverheadS = 30e-6;
 
-// Eager attention: scores are written, their softmax reads and writes them, and its product with the values reads them,
-// where the plan counts them once; and its products do not leave out what the causal mask hides.
+// Eager attention writes the scores, its softmax reads and writes them, and the product with the values reads them,
+// while the plan counts them once. Its products also compute what the causal mask hides.
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
 
 constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 
-// What the processors of a node read and write while they update offloaded parameters, all ranks together: 5 to 10
-// parameters a nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
+// The rate at which all processors of a node together read and write while they update offloaded parameters: 5 to 10
+// parameters per nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
 constexpr double kHostBytesPerS = 200e9;
 
 workload::ClassRates device_rates(const workload::Workload& workload, const workload::DeviceSpec& device,
@@ -53,7 +53,7 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
   };
   rate(workload::OpClass::kMemory) = by_bytes(traits.elementwise_factor);
   rate(workload::OpClass::kOptimizer) = by_bytes(traits.optimizer_factor);
-  // A copy reads and writes every byte that travels once.
+  // A copy reads and writes every transferred byte once.
   rate(workload::OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
   return rates;
 }
@@ -143,9 +143,9 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   return kernel_time_s(machine, plan::class_of(operation), operation.flops, bytes);
 }
 
-// CPU ranks. What they compute, copy and reduce takes time of cores that all their threads share, so a collective has
-// two parts: what the emulated network takes, while its thread sleeps, and the core time of moving the data through
-// this machine's memory. It ends when both have passed.
+// CPU ranks. Computing, copying and reducing takes time of cores that all threads share. So a collective has two parts:
+// the emulated network's time, in which its thread sleeps, and the core time of moving the data through this machine's
+// memory. It ends when both are over.
 namespace {
 
 workload::ClassRate slower(workload::ClassRate rate, double factor) {

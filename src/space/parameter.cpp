@@ -22,7 +22,7 @@ namespace {
 
 // Longer lists are refused, because every value is examined and a range with steps serves as well.
 constexpr std::size_t kMostListed = 20'000;
-constexpr std::size_t kMostParameters = 300;  // no model learns from the trials of a session what so many do
+constexpr std::size_t kMostParameters = 300;  // the trials of a session are too few to learn about more parameters
 
 // Text, booleans and numbers do not mix: there is no order between them.
 std::size_t kind_of(const Value& value) { return is_number(value) ? std::variant_npos : value.index(); }

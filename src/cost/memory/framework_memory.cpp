@@ -1,5 +1,5 @@
-// Frameworks by the plan's own account of activations, gathered parameters and gradients on their way, with their
-// states, buffers and logits in place of krigtune-bench's:
+// Memory of frameworks: the plan's account of activations, gathered parameters and gradients on their way, but with the
+// framework's own states, buffers and logits:
 //
 //   needed = context + fragmentation * max over the moments of a step (states + activations + logits + transients)
 //
@@ -46,7 +46,7 @@ struct Stage {
   std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once
 };
 
-// The first and the last stage: the one that keeps most micro-batches, and the one with the head.
+// Returns the first and the last stage: the one that keeps the most micro-batches, and the one with the head.
 std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workload& workload,
                              const schedule::Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
@@ -56,7 +56,8 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
   if (workload.framework == workload::Framework::kNanotron) {
-    // Dealt out by parameters, the head as so many layers (PipelineBlock cost in nanotron/models/llama.py).
+    // Distributed by parameters, with the head as an equivalent number of layers (PipelineBlock cost in
+    // nanotron/models/llama.py).
     std::int64_t layer_elems = 0;
     for (const schedule::UnitTensor& tensor : profile.model.tensors) {
       if (tensor.unit == schedule::Unit::kBlock) layer_elems += tensor.elems;
@@ -69,7 +70,7 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
   return {{{first, true, false}, in_flight}, {{last, false, true}, 1}};
 }
 
-// Whose schedule of gathering and reducing comes closest.
+// Returns the setting of the closest schedule of gathering and reducing.
 schedule::Setting setting_of(const workload::Workload& workload, const schedule::Knobs& knobs,
                              const schedule::StageTensors& tensors) {
   const FrameworkTraits& traits = traits_of(workload.framework);
@@ -150,7 +151,8 @@ MomentBytes states_of(const schedule::StageTensors& model, const workload::Workl
   return {};
 }
 
-// Of the step itself, beside the states: DeepSpeed's averaged gradients, flattened, and cast to fp32.
+// Returns the bytes of the step itself in addition to the states: DeepSpeed's averaged gradients, flattened, and cast
+// to fp32.
 std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Workload& workload,
                         const schedule::Knobs& knobs) {
   if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
@@ -162,7 +164,7 @@ std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Wor
   return rounded(knobs.zero_stage == 3 ? 4.0 * std::min(own, kSubGroupElems) : 8.0 * own);
 }
 
-// One 16-bit buffer for each distinct shape of a linear layer, of Transformer Engine's fused weight gradients.
+// One 16-bit buffer for each distinct shape of a linear layer, for Transformer Engine's fused weight gradients.
 std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::Workload& workload, bool has_head) {
   if (workload.framework != workload::Framework::kMegatron) return 0;
   std::set<std::int64_t> sizes;

@@ -58,14 +58,14 @@ MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const 
 
 namespace {
 
-// As expected, and on the heavy side.
+// The expected profile and the conservative one.
 struct Profiles {
   MemoryProfile expected, conservative;
 };
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
-// Where layers are split, tokens may be split too or not: the moments know both.
+// If layers are split, tokens may or may not be split too; the moments include both cases.
 std::optional<schedule::Knobs> with_other_split(const workload::Workload& workload, const schedule::Knobs& knobs) {
   if (knobs.tensor_ranks == 1 || workload.model.seq_len % knobs.tensor_ranks != 0) return std::nullopt;
   schedule::Knobs other = knobs;
@@ -114,7 +114,7 @@ struct MemoryModel::Impl {
   MemoryAssumptions assumptions(const schedule::Knobs& knobs, MemoryOutlook outlook) const {
     if (!traits.exact_memory) {
       MemoryAssumptions assumed = assumptions_of(traits, knobs, outlook, calibration);
-      // Where no GPU is named the ranks may be CPUs, which have no context.
+      // If no GPU is named the ranks may be CPUs, which have no context.
       if (!cluster.device && outlook != MemoryOutlook::kConservative)
         assumed.context_bytes = calibration.overhead_bytes;
       return assumed;
@@ -160,7 +160,7 @@ MemoryEstimate MemoryModel::Impl::exact(const schedule::Knobs& knobs) const {
   return estimate;
 }
 
-// Of the plan with `steps` micro-steps. Further ones use the same buffers, and a number each for their losses.
+// Plans `steps` micro-steps. Further ones use the same buffers and one more number each for their losses.
 Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, const schedule::Knobs& knobs,
                                  std::int64_t steps) const {
   space::Configuration shorter = configuration;
@@ -182,8 +182,8 @@ Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, cons
   return {bytes + losses};
 }
 
-// By the distinct micro-steps, whose layout may be a little better or worse than that of all: more so where buffers are
-// in use from one to the next. Where that decides, by all.
+// Plans the distinct micro-steps. Their layout may be slightly better or worse than that of all, in particular if
+// buffers are in use across micro-steps. If that decides, all micro-steps are planned.
 Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, const schedule::Knobs& knobs,
                                  Bytes usable) const {
   const std::int64_t distinct = distinct_micro_steps(schedule::make_policy(workload, knobs), knobs);
@@ -199,8 +199,8 @@ Bytes MemoryModel::Impl::planned(const space::Configuration& configuration, cons
 plan::MemoryVerdict MemoryModel::Impl::exact_verdict_of(const space::Configuration& configuration,
                                                         const schedule::Knobs& knobs, const MemoryEstimate& needed,
                                                         Bytes usable, Bytes host_usable) const {
-  // What the plan's arena may be, over what is expected (tests/cost/memory_model_test.cpp). Where parameters come from
-  // the host, whether a copy is over depends on other copies: the estimate does not follow all of that.
+  // Bounds of the plan's arena relative to the estimate (tests/cost/memory_model_test.cpp). If parameters come from the
+  // host, the end of a copy depends on other copies, which the estimate does not follow completely.
   const double least = knobs.offload_parameters ? 0.7 : 0.92;
   const double most = knobs.offload_parameters ? 1.3 : 1.12;
   const auto expected = static_cast<double>(needed.expected.count);
@@ -241,7 +241,8 @@ MemoryEstimate MemoryModel::Impl::of_framework(const schedule::Knobs& knobs) con
   return estimate;
 }
 
-// Terms too: they add up to what is expected. A factor says what is expected; what cannot fit, physics does.
+// Scales the terms too, because they add up to the expected value. The factor changes what is expected, but not the
+// physical lower bound.
 void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
   const auto times = [factor](std::int64_t bytes) {
     return static_cast<std::int64_t>(std::llround(factor * static_cast<double>(bytes)));
@@ -260,7 +261,7 @@ void MemoryModel::Impl::scale(MemoryEstimate& estimate, double factor) {
   estimate.conservative = std::max(Bytes{times(estimate.conservative.count)}, estimate.expected);
 }
 
-// What was measured bounds what is assumed.
+// Measurements limit what is assumed.
 void MemoryModel::Impl::tighten(MemoryEstimate& estimate) {
   constexpr double kDeviations = 3.0;
   const auto expected = static_cast<double>(estimate.expected.count);
@@ -332,7 +333,7 @@ std::optional<plan::MemoryVerdict> MemoryModel::verdict_if_modelled(const space:
   return impl_->verdict(configuration, std::get<schedule::Knobs>(knobs), usable, host_usable);
 }
 
-// The moments of a step by what frameworks keep more or less of: the terms of a plan, put together.
+// Returns the moments of a step by the parts that frameworks keep more or less of; each part combines terms of a plan.
 
 std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
                                         const MemoryAssumptions& assumed) {

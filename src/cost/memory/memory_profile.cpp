@@ -1,5 +1,5 @@
-// A plan of two layers, or of two groups of two, on one data-parallel rank with one sequence holds everything that
-// repeats itself: what part p of a micro-step has in use at its operation i, of a model of n layers, is
+// A plan of two layers, or of two groups of two, on one data-parallel rank with one sequence contains everything that
+// repeats. In a model of n layers, the memory of part p of a micro-step at its operation i is
 //
 //   embedding_kept + (groups before) group_kept + (layers of its group computed again before) layer_kept + moments[i]
 //
@@ -59,7 +59,7 @@ StateBytes state_bytes(const schedule::Setting& setting) {
   if (policy.shard_place == schedule::Place::kHost && !offloads && rounds)
     states.rounded_bytes = homes.sharded_elems / n * type;
   if (offloads) {
-    // Whoever is late on the host holds all that has come, or all that has been rounded and not yet been sent.
+    // A late rank's host has received everything, or has rounded everything and sent nothing.
     const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
     const std::int64_t all = homes.whole_elems + homes.sharded_elems;
     const std::int64_t sent =
@@ -141,12 +141,12 @@ class ProfileReader {
     return at < behind_blocks ? embedding + (at - embedding) % block : embedding + block + at - behind_blocks;
   }
 
-  // What selective checkpointing computes again is a part of the backward pass.
+  // The recomputation of selective checkpointing is a part of the backward pass.
   schedule::Phase phase_of(const plan::Operation& operation) const {
     return operation.phase == schedule::Phase::kRecompute && !groups_ ? schedule::Phase::kBackward : operation.phase;
   }
 
-  // Embedding and head belong to no layer: the embedding comes before all blocks, and behind them.
+  // Embedding and head belong to no layer: the embedding comes before all blocks, and again after them.
   static Unit unit_of(const plan::Operation& operation, bool blocks_seen, bool backward_seen) {
     if (operation.layer >= 0) return Unit::kBlock;
     const bool before_blocks = operation.phase == schedule::Phase::kForward && !blocks_seen;
@@ -187,7 +187,7 @@ class ProfileReader {
                          [&](const PlannedPart& p) { return p.unit == unit && p.phase == phase && p.layer == layer; });
   }
 
-  // Of buffers that operation `from`, or one before it, touched first, and `to`, or one behind it, last.
+  // Returns the buffers whose first access is at or before operation `from` and whose last access is at or after `to`.
   MomentBytes live_at(std::size_t from, std::size_t to) const {
     MomentBytes bytes;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
@@ -200,7 +200,7 @@ class ProfileReader {
     return bytes;
   }
 
-  // What earlier parts have left.
+  // Returns the memory that earlier parts have left.
   MomentBytes at_start(const PlannedPart& part) const {
     return live_at(part.operations.front() - 1, part.operations.front());
   }
@@ -248,7 +248,7 @@ class ProfileReader {
       to.events.push_back({at, tensor, Kind::kFirstGradient});
     }
     if (term == schedule::Term::kGradients) last[{tensor, Kind::kLastGradient}] = at;
-    // With sharded parameters backward of the embedding holds its unit too.
+    // With sharded parameters, backward of the embedding also keeps its unit gathered.
     const bool is_embedding = model_.tensors[static_cast<std::size_t>(tensor)].unit == Unit::kEmbedding;
     if (term == schedule::Term::kParameters || (is_embedding && in_embed_backward))
       last[{tensor, Kind::kLastRead}] = at;

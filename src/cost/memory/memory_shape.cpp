@@ -1,5 +1,5 @@
-// Memory that learns its shape. A peak is the largest sum of bytes over the moments m of a step that may be it, and
-// each part k of it has a factor that all configurations of a job share:
+// A model of memory that learns its shape. A peak is the largest sum of bytes over the candidate moments m of a step,
+// and each part k has a factor that all configurations of a job share:
 //
 //   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) c D_m(x) ] + e,     c = 1 / (1 +
 //   exp(-f_split))
@@ -14,11 +14,11 @@
 //   0.4 (experiments/data: 1 to 1.6 and 6 to 14 bytes a logit between frameworks that are known), buffers and overhead
 //   0.5, all 0.08
 //
-// Student's t for the factors lets a peak that is off by 3 or 8 be what it is, information; for the peaks, it lets one
-// that nothing explains (another rank's) count little. Trials whose peak is not told are bounds: Phi of the distance to
-// what was usable, in tau. The factors are the most probable ones, by damped Gauss-Newton steps in which t's enter with
-// their weights (nu + 1) / (nu + r^2) (iteratively reweighted least squares, Lange, Little and Taylor 1989); their
-// covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens are tried as a start.
+// Student's t for the factors accepts a peak that is off by a factor of 3 or 8 as information. For the peaks it reduces
+// the weight of an unexplained one (another rank's). Trials without a reported peak are bounds: Phi of the distance to
+// the usable memory, in tau. The factors are the most probable ones, by damped Gauss-Newton steps in which t's enter
+// with their weights (nu + 1) / (nu + r^2) (iteratively reweighted least squares, Lange, Little and Taylor 1989); their
+// covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens serve as starting points.
 #include "cost/memory/memory_shape.h"
 
 #include <Eigen/Dense>
@@ -83,7 +83,7 @@ Sum peak_of(const std::vector<plan::MemoryParts>& moments, const Factors& factor
   return peak;
 }
 
-// Of -log Phi(z): its first derivative, negated, and its second one. Mills' ratio, by its expansion far out.
+// The first derivative of -log Phi(z), negated, and the second one. Uses the expansion of Mills' ratio for distant z.
 struct Tail {
   double loss, slope, curvature;
 };
@@ -194,7 +194,7 @@ Fit fit_of(std::span<const MemoryEvidence> evidence, double own_stddev) {
   return other.loss < as_planned.loss ? other : as_planned;
 }
 
-// What peaks lie off the fitted ones; the framework's spread counts as much as three of them.
+// Returns the deviation of peaks from the fitted ones; the framework's spread counts as three of them.
 double own_stddev_of(const Factors& factors, std::span<const MemoryEvidence> evidence, double before) {
   constexpr double kWeightOfPrior = 3.0;
   double sum = kWeightOfPrior * before * before;

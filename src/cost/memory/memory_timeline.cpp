@@ -90,7 +90,7 @@ void ReductionMemory::send_packed(const schedule::Reduction& by, std::span<const
   for (const int t : tensors) held_bytes += policy_.keeps_packed_buckets ? transient_bytes(t) : 0;
   Packed& packed = packed_[by.open_bucket()];
   packed.entry = entered_.size();
-  // Not filled again in this micro-step: whoever waits for this reduction frees the bucket.
+  // The bucket is not filled again in this micro-step, so whatever waits for this reduction frees it.
   const bool is_last = ++sends_ + packed_.size() > packed_sends_;
   if (is_last && std::exchange(packed.here, false)) held_bytes += bucket_bytes_;
   enter(held_bytes);
@@ -114,7 +114,7 @@ void ReductionMemory::end_micro_step() {
   sends_ = 0;
 }
 
-// Whoever waits for its last reduction frees it.
+// Whatever waits for the bucket's last reduction frees it.
 void ReductionMemory::release_packed() {
   for (Packed& packed : packed_) {
     if (!packed.here) continue;
@@ -191,7 +191,7 @@ class Timeline final : public schedule::PartSink {
   }
 
  private:
-  // Where nothing is gathered or on its way, every micro-step is like the first one.
+  // If nothing is gathered or in flight, every micro-step equals the first one.
   StepPeak run_quietly() {
     parts_ = schedule::parts_of(setting_.tensors.parts(), setting_.knobs);
     for (const Part& part : parts_) {
@@ -201,14 +201,14 @@ class Timeline final : public schedule::PartSink {
     return result();
   }
 
-  // Whether any bytes come or go within this micro-step.
+  // Returns whether the number of bytes changes within this micro-step.
   bool acts() const {
     const schedule::ZeroPolicy& policy = setting_.policy;
     const bool packs_now = policy.packs && !policy.reduces_behind_backward && walk_->reduction().reduces_now();
     return policy.shards_gradients || policy.grows_gradients || packs_now;
   }
 
-  // What is gathered may be there before anybody has waited for the last reduction; the embedding's comes behind the
+  // Gathered parameters may arrive before anything has waited for the last reduction; the embedding's arrive after the
   // batch.
   void note_gathered(const Part& part) {
     reduction_.release(gathered_.reductions_over(walk_->gathering().current()));
@@ -232,7 +232,7 @@ class Timeline final : public schedule::PartSink {
     if (event.kind == TensorEvent::Kind::kLastRead) {
       if (part.ends_use) last_read(part, event.tensor, --reads_left == 0);
     } else if (event.kind == TensorEvent::Kind::kLastGradient) {
-      // The gradient of a tied table is complete with the embedding's, where that is in this stage.
+      // If the embedding is in this stage, the gradient of a tied table is complete with the embedding's.
       const bool is_head_of_tied = part.unit == Unit::kHead && event.tensor == 0 && setting_.tensors.tied();
       if (is_head_of_tied && !setting_.tensors.copies_table()) return;
       walk_->reduction().done(setting_.tensors.index(event.tensor, part.layer));
@@ -251,7 +251,7 @@ class Timeline final : public schedule::PartSink {
     return of_block[part.in_group == 0 ? 0 : 1];
   }
 
-  // What earlier parts keep: groups, and layers of the part's own group that were computed again.
+  // What earlier parts keep: groups, and recomputed layers of the part's own group.
   std::int64_t groups_before(const Part& part) const { return part.unit == Unit::kHead ? groups_ : part.group; }
   static std::int64_t layers_before(const Part& part) {
     return part.phase == schedule::Phase::kForward ? 0 : part.in_group;
@@ -313,8 +313,8 @@ class Timeline final : public schedule::PartSink {
 
 }  // namespace
 
-// What a micro-step leaves under way is waited for in the next one, where DeepSpeed's stage 3 lets two reductions
-// travel, and each of them may be all of a micro-step's gradients, in the one after that.
+// The next micro-step waits for what a micro-step leaves in flight. DeepSpeed's stage 3 allows two reductions in
+// flight, each of which may contain all gradients of a micro-step, so there it is the one after that.
 std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const schedule::Knobs& knobs) {
   const bool two_travel = policy.keeps_packed_buckets && policy.reductions_under_way == 2;
   return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);

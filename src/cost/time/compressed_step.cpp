@@ -1,8 +1,8 @@
-// The schedule, walked with whole blocks in place of operations wherever nothing on other streams meets them.
+// Walks the schedule with whole blocks instead of operations as long as no other stream interacts with them.
 //
-// Micro-steps that communicate nothing over the data ranks are one segment, however many. The others are alike from the
-// second one on: with k of them few are executed, and the second one's time, measured between the ends of the first and
-// the second, counts for those that are left out.
+// Any number of micro-steps without communication over the data ranks form one segment. The others are equal from the
+// second one on: only a few of the k are executed, and the time between the ends of the first and the second is used
+// for those that are left out.
 #include "cost/time/compressed_step.h"
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace {
 using schedule::Part;
 using schedule::Unit;
 
-// On CPU ranks a collective of the tensor group leaves cores to others: it is no part of a segment.
+// On CPU ranks a collective of the tensor group leaves cores to other work, so it is not part of a segment.
 bool fuses_collectives(const StepSetting& setting) {
   return setting.knobs.tensor_ranks == 1 || setting.machine.cores == std::numeric_limits<double>::infinity();
 }
 
-// All micro-steps but the last communicate nothing over the data ranks.
+// Returns whether all micro-steps except the last communicate nothing over the data ranks.
 bool is_quiet(const StepSetting& setting) {
   return !setting.policy.shards_gradients && !setting.policy.shards_parameters && fuses_collectives(setting);
 }
 
-// Three, where the last one is not like those before it: it gathers nothing ahead, or reduces alone.
+// Three if the last one differs from those before it, because it gathers nothing ahead, or is the only one to reduce.
 std::int64_t executed_micro_steps(const StepSetting& setting) {
   const schedule::ZeroPolicy& policy = setting.policy;
   if (is_quiet(setting)) return 1;
@@ -171,7 +171,7 @@ class Step final : public schedule::PartSink {
     }
     if (!reduces) return;
     for (const int t : operation.ends) gradient_done(tensors.index(t, layer));
-    // Where the embedding is in another stage, the head's gradient of a tied table is complete with it.
+    // If the embedding is in another stage, the head's gradient of a tied table is complete with it.
     if (tensors.copies_table() && operation.ends.empty()) {
       for (const int t : operation.begins) gradient_done(tensors.index(t, layer));
     }
@@ -224,8 +224,8 @@ class Step final : public schedule::PartSink {
     return backward_s / (backward_s + work_s(PassKind::kForward));
   }
 
-  // What streams do beside the compute stream may take longer than the first micro-steps show: it piles up until
-  // windows, or the end of the step, wait for it.
+  // Work of other streams may take longer than the first micro-steps show: it accumulates until windows, or the end of
+  // the step, wait for it.
   void add_backlog(CompressedTimes& times, double more) const {
     const Recorder::Work& from = recorder_.work_at_marks()[0];
     const Recorder::Work& to = recorder_.work_at_marks()[1];

@@ -1,8 +1,8 @@
-// 1F1B (Narayanan et al. 2019, "PipeDream"; 2021, section 2.2): stage i of p begins with p - i - 1 forwards, then does
-// one forward and one backward in turn, then the backwards that are left. A task starts when its stage is free and what
-// it needs has arrived; it sends what it made, forward's to the next stage, backward's to the one before. With stages
-// that are alike (t = forward + backward) and nothing to send, T = (k + p - 1) t. Beyond 2 p micro-steps every further
-// p take as long as those before.
+// 1F1B (Narayanan et al. 2019, "PipeDream"; 2021, section 2.2): stage i of p begins with p - i - 1 forwards, then
+// alternates one forward and one backward, then executes the remaining backwards. A task starts when its stage is free
+// and its input has arrived; then it sends its result, forward's to the next stage and backward's to the previous one.
+// With equal stages (t = forward + backward) and nothing to send, T = (k + p - 1) t. Beyond 2 p micro-steps, every
+// further p take as long as the p before.
 #include "cost/time/pipeline.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Pipeline {
     return {turn % 2 == 1, turn % 2 == 1 ? turn / 2 : warm_up + turn / 2};
   }
 
-  // False: what it needs is not known yet.
+  // Returns false if the task's input is not known yet.
   bool do_next(std::size_t stage) {
     const auto [backward, m] = task(stage);
     const bool is_first = stage == 0;

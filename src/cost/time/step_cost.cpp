@@ -1,5 +1,6 @@
-// A step of the model is the step of each of its pipeline stages (one: all of it), and 1F1B between them. What depends
-// on few knobs (the template of a block, the tensors of a stage) is made once.
+// A step of the model consists of the steps of its pipeline stages (with one stage, of the whole model) and 1F1B
+// between them. Everything that depends on few knobs (the template of a block, the tensors of a stage) is computed
+// once.
 #include "cost/time/step_cost.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// One block stands for all: a plan of one layer, two micro-steps (the second one's backward adds to gradients, which
-// reads more) and one data rank at ZeRO stage 0 holds every kernel and every collective of the tensor group that a step
-// of any depth and any stage has. What the stages add is ZeRO's own.
+// One block represents all. The template comes from a plan of one layer, two micro-steps (the second one's backward
+// adds to gradients, which reads more) and one data rank at ZeRO stage 0. It contains every kernel and every collective
+// of the tensor group in a step of any depth and stage. The stages only add ZeRO's own operations.
 #include "cost/time/step_template.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ class TemplateReader {
     return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }
 
-  // Of a layer's second forward: nothing behind its activation is kept for the backward pass.
+  // During recomputation of a layer, nothing after its activation is kept for the backward pass.
   bool is_not_needed(const plan::Operation& operation) {
     if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
     if (is_activated_again_) return true;
@@ -125,7 +125,7 @@ class TemplateReader {
     return false;
   }
 
-  // What selective checkpointing computes again is a part of the backward pass.
+  // The recomputation of selective checkpointing is a part of the backward pass.
   PassKind kind_of(const plan::Operation& operation) const {
     if (operation.phase == schedule::Phase::kForward) return PassKind::kForward;
     if (operation.phase == schedule::Phase::kRecompute && knobs_.checkpointing == schedule::Checkpointing::kFull) {

@@ -1,9 +1,9 @@
 // A discrete-event execution of one rank's streams. Between two events every running operation progresses at a constant
-// rate: what computes at its share of the cores (a GPU's streams share none), kernels of the compute stream slower
-// while a collective moves data. The collectives of a lane have one link, which carries them one after the other in the
-// order in which they came to it; krigtune-bench's emulated link is one lane for all groups. The links of a real
-// machine are one lane for the data group, one for the tensor group: within a node they share the same wires, across
-// nodes they have wires of their own.
+// rate: computing operations at their share of the cores (a GPU's streams share none), and kernels of the compute
+// stream more slowly while a collective moves data. The collectives of a lane share one link, which serves them one
+// after the other in the order of their arrival; krigtune-bench's emulated link is one lane for all groups. The links
+// of a real machine are one lane for the data group and one for the tensor group: within a node both use the same
+// wires, across nodes they have their own.
 #include "cost/time/virtual_clock.h"
 
 #include <algorithm>
@@ -128,7 +128,7 @@ std::vector<plan::MemoryPoint> memory_over_time(const plan::StepPlan& plan,
       changes.push_back({uses[b].to_s, place, -buffer.bytes()});
     }
   }
-  // What ends at a moment ends before what begins then.
+  // Operations that end at a moment end before those that begin then.
   std::sort(changes.begin(), changes.end(),
             [](const Change& a, const Change& b) { return std::pair(a.at_s, a.bytes) < std::pair(b.at_s, b.bytes); });
   return summed(start, changes);

@@ -66,7 +66,7 @@ ReductionTime::ReductionTime(CostContext& step)
       reduced_(static_cast<std::size_t>(step.setting.tensors.count())),
       under_way_(step.setting.policy.reductions_under_way) {}
 
-// Padding travels with its tensor: it is zeroed.
+// Padding is sent with its tensor, so it is zeroed.
 void ReductionTime::begin(int t) {
   if (!step_.setting.policy.shards_gradients) return;
   const std::int64_t padding = step_.setting.tensors.padded(t) - step_.setting.tensors.elems(t);
@@ -77,7 +77,7 @@ void ReductionTime::begin(int t) {
   step_.recorder.append_kernel(seconds);
 }
 
-// What is reduced behind backward, where it is, can be on its way before the copies of others are done.
+// A gradient that is reduced in place after backward can be sent before the copies of others are done.
 void ReductionTime::complete(int t) {
   if (!step_.setting.goes_alone(t)) return;
   written_[static_cast<std::size_t>(t)] = step_.recorder.flush();
@@ -108,7 +108,7 @@ void ReductionTime::pack_beside(double seconds) {
   ++packs_.count;
 }
 
-// As two: what can be done before the last gradient is complete, and the rest.
+// Records two operations: what can be done before the last gradient is complete, and the rest.
 void ReductionTime::flush_packs() {
   if (packs_.count == 0) return;
   Recorder& to = step_.recorder;
@@ -159,7 +159,7 @@ void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> t
   if (kept.stream == schedule::Stream::kCopy) packed_free_ = kept.count;
 }
 
-// Takes what this rank's optimizer needs to where it stays until the update: what the next one waits for.
+// Moves the part that this rank's optimizer needs to its place until the update, which the next reduction waits for.
 Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<const int> tensors,
                                      std::int64_t padded_elems, bool moves, std::int32_t reduced) {
   const schedule::Setting& setting = step_.setting;
@@ -204,7 +204,7 @@ Recorder::Behind ReductionTime::reduced(int t) const {
 
 // --- update
 
-// What the stream that updates computes next.
+// Adds the next computation of the stream that updates.
 void UpdateTime::compute(workload::OpClass on_device, double flops, double bytes) {
   const double seconds = kernel_time_s(step_.machine, on_host() ? workload::OpClass::kHost : on_device, flops, bytes);
   if (on_host()) {
@@ -272,13 +272,13 @@ void UpdateTime::update(std::span<const int> bucket) {
           elems * (state_bytes + static_cast<double>(setting.type_bytes())));
 }
 
-// Behind which what was updated is there.
+// Returns the operations after which the updated values are available.
 Recorder::Behind UpdateTime::done() const {
   if (on_host()) return {schedule::Stream::kHost, step_.recorder.count(schedule::Stream::kHost)};
   return {schedule::Stream::kCompute, step_.recorder.flush()};
 }
 
-// What travels is rounded first.
+// Values are rounded before they are sent.
 void UpdateTime::deliver(schedule::Place to, std::span<const int> mastered) {
   const schedule::Setting& setting = step_.setting;
   const auto count = static_cast<double>(setting.updated_elems(padded_elems(setting, mastered)));
