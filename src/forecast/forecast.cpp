@@ -12,7 +12,7 @@
 namespace krigtune::forecast {
 namespace {
 
-// Why nobody can say how fast the session's machine is, or "".
+// Returns why the speed of the session's machine is unknown, or "".
 std::string unknown_speed(const session::Session& session) {
   if (!session.workload) return "no workload is given";
   if (runner::is<runner::ReplaySpec>(session.runner) && !session::unplanned_parameters(session.space).empty()) {

@@ -8,9 +8,9 @@
 //                                              batch of M0 over the squared gradient = phi / M0); for Adam sqrt(r), as
 //                                              Pollux (Qiao et al. 2021) has it
 //
-// r is the gain of a step: r small steps make the progress of one large one, so all steps become 1 / r times as many.
-// r goes to k where phi >> M (the rules above) and to 1 + phi / M0 where M >> phi: no batch allows more. Warm-up is as
-// many samples as before, so 1 / k times as many steps.
+// r is the gain of a step: r small steps make the progress of one large one, so the total number of steps is multiplied
+// by 1 / r. r approaches k for phi >> M (the rules above) and 1 + phi / M0 for M >> phi, the maximum for any batch.
+// Warm-up uses as many samples as before, hence 1 / k times as many steps.
 #include "forecast/learning_rate.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Configurations are looked at in blocks: the members of a block at the same time, their results one after another.
+// Configurations are examined in blocks: those of a block in parallel, and their results one after the other.
 #include "forecast/plan_study.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Ca
   }
 }
 
-/// The candidates of the largest scores, the earlier of equals first.
+/// The candidates with the largest scores; among equal ones the earlier one is first.
 class BestFew {
  public:
   explicit BestFew(const Forecaster& forecaster) : forecaster_(forecaster) {}
@@ -76,7 +76,7 @@ class BestFew {
     if (best_.size() > kKept) best_.pop_back();
   }
 
-  /// Those that are no better than a better one with one parameter changed are counted there.
+  /// A candidate that differs from a better one in one parameter and is about as good is only counted there.
   std::vector<Candidate> take() const {
     std::vector<std::pair<double, Candidate>> shown;
     for (const std::pair<double, Candidate>& next : best_) {
@@ -96,7 +96,7 @@ class BestFew {
   }
 
  private:
-  // Names whose values are not the same.
+  // Returns the number of names whose values differ.
   static int differences(const space::Configuration& a, const space::Configuration& b) {
     int count = 0;
     for (const auto& [name, value] : a) {

@@ -24,8 +24,8 @@ std::vector<plan::TracedProcess> stage_rows(const cost::PipelineStep& step) {
   return rows;
 }
 
-// Behind the last task of each stage: its gradients that are not reduced yet, and the optimizer; behind those of all
-// stages what is once a step.
+// After the last task of each stage: its remaining gradient reductions and the optimizer; after those of all stages,
+// the overhead once per step.
 void add_ends(const cost::PipelineStep& step, std::vector<plan::TracedSpan>& spans) {
   std::vector<double> ends_s(step.stages.size(), 0.0);
   for (const cost::StageTask& task : step.tasks) ends_s[task.stage] = std::max(ends_s[task.stage], task.end_s);

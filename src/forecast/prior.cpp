@@ -19,11 +19,11 @@ namespace {
 
 constexpr int kTypicalSamples = 100;
 constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
-// A clock that is wrong in scale (all of it by the same power) is rarer than one that is wrong here and there.
+// A clock whose scale is wrong (everything by the same power) is rarer than one with individual errors.
 constexpr Prior::Coefficient kPhysicsCoefficient{1.0, 0.2};
 
-// Links that take so many times as long as is believed: congested, or fewer than was thought; or better ones. Networks
-// fall short of their data sheets by a factor of two every day (experiments/data/interconnects.csv), by four seldom.
+// Links that take this many times as long as assumed, because they are congested or fewer; or better links. Networks
+// often miss their data sheets by a factor of two (experiments/data/interconnects.csv), rarely by four.
 struct OtherLinks {
   double times;
   double probability;
@@ -80,7 +80,7 @@ class PhysicsPrior final : public Prior {
     return std::log(samples / cost->step_time_s * (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
   }
 
-  // The median of a sample; empty where nothing of it is predicted.
+  // Returns the median of a sample; empty if nothing in it is predicted.
   std::optional<double> typical() const {
     std::vector<double> values;
     Rng rng(0, 0);
@@ -108,7 +108,7 @@ std::shared_ptr<const Prior> make_physics_prior(const session::Session& session,
   return make_rules_of_thumb(session);
 }
 
-// Rules of thumb, for sessions whose times nobody predicts but whose parameters have their usual names:
+// Rules of thumb, for sessions without predicted times but with the usual parameter names:
 //
 //   log speed = -0.2 log2(tensor_parallel * pipeline_parallel) + 0.05 log2(micro_batch) - 0.1 log2(traffic / 2)
 //               + 0.03 log2(reduce_bucket_size) - what is computed twice or moved to the host + constant,  times 1 +-
@@ -153,7 +153,7 @@ double traffic(const space::Configuration& configuration) {
   return stage >= 1.0 ? 3.0 : 2.0;
 }
 
-// Under the parameter's own name alone: other names of it have words of their own ("true" for full).
+// Only for the parameter's own name, because its other names have other words ("true" for full).
 const std::vector<space::WordCost>& words_of(std::string_view name) {
   static const std::vector<space::WordCost> kNone;
   const space::WellKnownParameter* known = space::find_well_known(name);

@@ -19,7 +19,7 @@ std::int64_t sequences_of(const schedule::Knobs& knobs) {
   return knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
 }
 
-// What the objective's value says of the time of a step.
+// Returns the step time that follows from the objective's value.
 std::optional<double> step_time_of_objective(const session::Session& session, const trial::Measured& measured,
                                              double sequences) {
   const trial::Metric* metric = trial::find_metric(session.objective.metric);

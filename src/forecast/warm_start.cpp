@@ -1,25 +1,26 @@
-// An earlier run as a prior of this one. With y_i its values, x_i its configurations, g the log of what physics
-// predicted of them (its own physics; where it has none, this session's),
+// Uses an earlier run as a prior of this one. Its values are y_i and its configurations x_i; g is the log of what
+// physics predicted for them (the run's own physics or, if it has none, this session's):
 //
 //   r_i = log y_i - g(x_i)            (y_i^-1 where it is minimised; r_i = log y_i without physics)
 //   r ~ GP(a, s^2 Matern52) + noise   over the parameters that both have and that varied there
 //   prior(x) = t (E[r(x) | r_1, ..., r_n] - median r)
 //
-// So it is the residual that carries over, what physics does not know, and not the machine. The posterior mean shrinks
-// itself: far from the run's data it is the run's typical value, and says nothing. How much of it holds here the
-// trials say: its coefficient in the surrogate's mean is b ~ Normal(c, 0.5^2), c = 1 / (1 + number of runs), integrated
-// out: a run that knows nothing of this job loses its say, and one that says the contrary of what is true may even get
-// a negative one. (Golovin et al. 2017, "Google Vizier", section 3.3, stack regressors on residuals likewise.)
+// So the residual, the part that physics does not know, carries over, but not the machine. The posterior mean limits
+// itself: far from the run's data it is the run's typical value and adds no information. Trials determine how much of
+// it is true here: its coefficient in the surrogate's mean is b ~ Normal(c, 0.5^2), c = 1 / (1 + number of runs),
+// integrated out. So an unrelated run loses its influence, and a run that contradicts the data may even get a negative
+// coefficient. (Golovin et al. 2017, "Google Vizier", section 3.3, also stack regressors on residuals.)
 //
-// t says how far the run is to be believed before there are trials, by itself:
+// t is the confidence in the run before there are trials:
 //
 //   t = clamp(2 rho, 0, 1) * max(0, 1 - sum (r_i - r_-i)^2 / sum (r_i - mean r)^2)
 //
-// rho: the correlation of log y_i with g(x_i) (without physics the factor is 1): who contradicts physics altogether has
-// other things in the table than this objective. r_-i: the process's prediction of r_i from all others (leave-one-out):
-// who cannot predict its own trials predicts no others. Below 0.1 the run is left out. On the seven 1B spaces of
-// experiments/data/ultrascale_dev.csv, each warm-started from its neighbours in the number of GPUs, values that were
-// shuffled or inverted beforehand so cost nothing with physics (without t: 1 to 2 trials).
+// rho is the correlation of log y_i with g(x_i) (without physics the factor is 1): a run that contradicts physics
+// completely has something other than this objective in its table. r_-i is the process's prediction of r_i from all
+// others (leave-one-out): a run that cannot predict its own trials does not predict others. Below 0.1 the run is left
+// out. On the seven 1B spaces of experiments/data/ultrascale_dev.csv, each warm-started from its neighbours in the
+// number of GPUs, values that were shuffled or inverted beforehand cost nothing with physics (without t: 1 to 2
+// trials).
 #include "forecast/warm_start.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ void add_values(space::Parameter& parameter, const std::vector<space::Value>& mo
             [](const space::Value& a, const space::Value& b) { return space::as_number(a) < space::as_number(b); });
 }
 
-// What varied in the run, over the values of both: other parameters it says nothing of.
+// Returns the parameters that varied in the run, with the values of both; the run has no information about others.
 std::vector<space::Parameter> shared(const space::Space& space, const EarlierRun& run) {
   std::vector<space::Parameter> parameters;
   for (const space::Parameter& parameter : space.parameters()) {
@@ -85,7 +86,7 @@ space::Space space_of(std::vector<space::Parameter> parameters) {
   return {std::move(parameters), plain};
 }
 
-// The best of a long run and, of the others, every so many-th by rank.
+// Returns the best trials of a long run and, among the others, a regular selection by rank.
 std::vector<EarlierTrial> telling_trials(const EarlierRun& run) {
   std::vector<EarlierTrial> trials = run.trials;
   if (trials.size() <= kMostTrials) return trials;
@@ -99,7 +100,7 @@ std::vector<EarlierTrial> telling_trials(const EarlierRun& run) {
   return chosen;
 }
 
-// Logarithms where all values have one, else relative to what is typical.
+// Uses logarithms if all values have one, otherwise values relative to a typical one.
 Eigen::VectorXd latent_values(const EarlierRun& run, const std::vector<EarlierTrial>& trials) {
   std::vector<double> sizes;
   for (const EarlierTrial& trial : trials) sizes.push_back(std::abs(trial.value));
@@ -120,7 +121,7 @@ std::vector<space::Configuration> configurations_of(const std::vector<EarlierTri
   return configurations;
 }
 
-// The run's own predictions, or where it has none `physics`.
+// Returns the run's own predictions or, if it has none, those of `physics`.
 Eigen::VectorXd predictions(const std::vector<EarlierTrial>& trials, const Prior& physics) {
   Eigen::VectorXd values = physics.log_values(configurations_of(trials));
   for (std::size_t i = 0; i < trials.size(); ++i) {

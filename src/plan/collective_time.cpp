@@ -32,7 +32,7 @@ constexpr std::array kProtocols = {Protocol{6.6, {0.6, 1.0, 2.7}, 1.0, 0.5},    
                                    Protocol{14.0, {1.9, 2.5, 4.0}, 1.0, 0.92},  // LL128
                                    Protocol{8.4, {3.4, 5.7, 14.0}, 2.0, 1.0}};  // Simple
 
-// What flags beside every word leave of the bandwidth: the values for Hopper.
+// Upper limit of the bandwidth fraction with a flag beside every word: the values for Hopper.
 double most_with_ll(std::int64_t nodes) {
   if (nodes == 1) return 141e9;
   return nodes == 2 ? 45e9 : 35e9;
@@ -41,7 +41,7 @@ double most_with_ll(std::int64_t nodes) {
 double ring_bytes_per_s(const workload::NodeNetwork& network, const GroupSpan& span) {
   if (span.nodes == 1) return network.intra.bytes_per_s;
   const double cards = network.inter.bytes_per_s * static_cast<double>(span.ranks_per_node);
-  // A ring of one rank a node uses no links within nodes.
+  // A ring with one rank per node uses no links within nodes.
   return span.ranks_per_node == 1 ? cards : std::min(network.intra.bytes_per_s, cards);
 }
 

@@ -1,11 +1,12 @@
 // Happens-before by vector clocks (Mattern 1989) over stream order and waits.
 //
-// Which bytes are in use together: a moment of an execution is a set C of operations that are done, closed under
-// happens-before, and operations that run, all of whose predecessors are in C. A buffer is in use if an access to it is
-// done or runs and not all are done. Two buffers of which one ends before the other are never in use together, so the
-// bytes in use at any such moment are a lower bound of every layout. The moments looked at: operation i has just been
-// issued; what was issued on eager streams runs or is done, and what is not needed for that is not done. Lazy streams
-// run only what others wait for. Eager gathers show prefetched parameters, lazy reductions the buckets that pile up.
+// Which bytes are in use together: a moment of an execution is a set C of finished operations, closed under
+// happens-before, and a set of running operations, all of whose predecessors are in C. A buffer is in use if an access
+// to it is finished or running and not all are finished. Two buffers of which one ends before the other are never in
+// use together, so the bytes in use at any such moment are a lower bound of every layout. The moments considered:
+// operation i has just been issued, operations issued on eager streams run or are finished, and nothing else is
+// finished unless it is required. Lazy streams run only what others wait for. Eager gathers reveal prefetched
+// parameters, and lazy reductions reveal buckets that accumulate.
 #include "plan/lifetimes.h"
 
 #include <algorithm>
@@ -153,7 +154,7 @@ LivePeak live_peak(const StepPlan& plan, const Lifetimes& lives, schedule::Place
   for (std::size_t s = 0; s < lives.streams.size(); ++s) used |= lives.streams[s].empty() ? 0U : 1U << s;
   const auto counts = [&](std::size_t b) { return plan.buffers[b].place == place && lives.buffers[b].first >= 0; };
   for (unsigned lazy = 0; lazy < 1U << schedule::kStreamCount; ++lazy) {
-    // Computation is eager, and so are gathers: who is late there holds nothing that he would not hold otherwise.
+    // Computation and gathers are eager, because delaying them never keeps more bytes in use.
     if ((lazy & ~used) != 0 || (lazy & 3U) != 0) continue;
     const Moments moments(plan, lives, lazy);
     std::vector<std::int64_t> steps(plan.operations.size() + 1, 0);

@@ -15,14 +15,14 @@
 
 namespace krigtune::plan {
 
-// Greedy (as in Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference", 5.2): one buffer
-// after the other, each at the lowest offset where it meets no buffer that may be in use at the same time. "At the same
-// time" is decided by happens-before over stream order and waits, not by the order of issue: what runs asynchronously
-// keeps its bytes until somebody has waited for it.
+// Greedy (as in Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference", 5.2): the buffers
+// are placed one after the other, each at the lowest offset without conflict with a buffer that may be in use at the
+// same time. This is decided by happens-before over stream order and waits, not by the order of issue: an asynchronous
+// operation keeps its bytes until something has waited for it.
 //
-// Micro-steps repeat each other: the same buffer of all micro-steps gets one offset where each ends before the next
-// begins, which makes the work that of one micro-step. The largest buffer goes first; other orders are tried only where
-// the result is more than kGoodEnough above the lower bound (lifetimes.cpp).
+// Micro-steps repeat each other. The same buffer of all micro-steps gets one offset if each ends before the next
+// begins, which reduces the work to that of one micro-step. The largest buffer is placed first; other orders are tried
+// only if the result is more than kGoodEnough above the lower bound (lifetimes.cpp).
 
 namespace {
 
@@ -51,8 +51,9 @@ struct Placement {
   std::int64_t end_bytes = 0;
 };
 
-// Placed chains, neighbours in the order of their offsets. Most of a model's buffers are kept from forward to backward,
-// or for a moment only: of those a new chain meets all or none, which a block knows without looking at each.
+// A block of placed chains that are neighbours in the order of their offsets. Most buffers of a model exist from
+// forward to backward or only for a moment. So a new chain conflicts with all or none of a block, which can be decided
+// without examining each one.
 class Block {
  public:
   Block(const std::vector<Chain>& chains, const Placement& placement) : chains_(&chains), placement_(&placement) {}

@@ -1,8 +1,10 @@
-// What each kind of operation is: one block a kind, which is all that krigtune is told of it beside its kernels.
+// The properties of each kind of operation, one block for each kind. Apart from its kernels, krigtune needs nothing
+// else.
 //
-// FLOPs of elementwise kernels: operations per element as the kernels count them; they are bound by memory, not by
-// these. A product: 2 m n k. Attention, causal and exact: row i meets i + 1 keys, so Q K^T and P V cost
-// 4 * batch * hidden * seq (seq + 1) / 2 forward, and with the recomputed Q K^T five products backward instead of two.
+// FLOPs of elementwise kernels are operations per element as the kernels count them; their speed is limited by memory
+// and not by FLOPs. A product: 2 m n k. Attention, causal and exact: row i attends to i + 1 keys, so Q K^T and P V cost
+// 4 * batch * hidden * seq (seq + 1) / 2 forward; backward there are five products, including the recomputed Q K^T,
+// instead of two.
 //
 // Names follow the equations at the top of the host's kernels. Matrices are row-major.
 #include "plan/op_traits.h"
@@ -69,7 +71,7 @@ constexpr OperandTraits look_up(OperandTraits operand) {
   return operand;
 }
 
-// --- FLOPs that are no count of the first operand's elements
+// --- FLOPs that are not proportional to the first operand's elements
 double of_rows_inner(const Operation& operation) {
   return static_cast<double>(operation.shape.rows) * static_cast<double>(operation.shape.inner);
 }
@@ -119,8 +121,8 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops_per_elem = 1,
     },
     {
-        // A table split over the tensor group holds tokens [rank * outer, ...); others give 0. outer = rows of the
-        // table.
+        // A table that is split over the tensor group contains tokens [rank * outer, ...); other tokens give 0. outer =
+        // rows of the table.
         .kind = schedule::OpKind::kEmbeddingForward,
         .name = "embedding_forward",
         .operands = {in("tokens", rows), look_up(in("table", outer_inner)), set("x", rows_inner)},
@@ -135,7 +137,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kEmbeddingForward,
     },
     {
-        // x += positions. Where rows < batch * seq, tensor rank r holds the tokens [r * rows, ...).
+        // x += positions. If rows < batch * seq, tensor rank r has the tokens [r * rows, ...).
         .kind = schedule::OpKind::kPositionsForward,
         .name = "positions_forward",
         .operands = {sum("x", rows_inner), in("positions", seq_inner)},
@@ -287,7 +289,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kSwigluForward,
     },
     {
-        // Rows as in positions_forward; site tells the dropouts of a layer apart.
+        // Rows as in positions_forward; site distinguishes the dropouts of a layer.
         .kind = schedule::OpKind::kDropoutForward,
         .name = "dropout_forward",
         .operands = {in_place("x", rows_inner), set("mask", rows_inner)},
@@ -329,7 +331,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops_per_elem = 1,
     },
     {
-        // exponentials = exp(logits - top); at_target: logits - top, 0 where another rank holds the target.
+        // exponentials = exp(logits - top); at_target: logits - top, or 0 if another rank has the target.
         .kind = schedule::OpKind::kVocabSumExp,
         .name = "vocab_sum_exp",
         .operands = {becomes("exponentials", "logits", rows_outer), in("targets", rows), in("top", rows),
@@ -514,7 +516,7 @@ double flops(const Operation& operation, const OpTraits& traits) {
   return traits.flops_per_elem * static_cast<double>(counted_elems(operation, traits));
 }
 
-// Look-ups touch one row of the table a token, not the table; what is only held is not touched.
+// Look-ups access one row of the table per token and not the whole table; a kHeld operand is not accessed.
 std::int64_t touched_elems(const Operation& operation, const OpTraits& traits, std::size_t i) {
   if (i < traits.operands.size()) {
     if (traits.operands[i].role == Role::kHeld) return 0;

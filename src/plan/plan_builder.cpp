@@ -9,7 +9,7 @@
 namespace krigtune::plan {
 namespace {
 
-// Cuts the segment that holds elements on both sides of `at`.
+// Splits the segment with elements on both sides of `at`.
 template <class Segments>
 void cut(Segments& segments, std::int64_t at) {
   auto behind = segments.lower_bound(at);
@@ -102,7 +102,7 @@ void PlanBuilder::hold_compute_for(OpId op) {
   if (op >= 0) held_for_.push_back(op);
 }
 
-// Later operations of a stream imply earlier ones, and so do the waits of those: only what is new is written down.
+// Later operations of a stream imply earlier ones, and so do their waits, so only new waits are recorded.
 void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other) const {
   if (other < 0) return;
   const auto at = static_cast<std::size_t>(other);
@@ -113,7 +113,7 @@ void PlanBuilder::wait_for(Operation& operation, VectorClock& clock, OpId other)
   clock[stream] = positions_[at];
 }
 
-// Plans are the same for all ranks, so a shard stands for every rank's shard.
+// Plans are the same for all ranks, so a shard represents every rank's shard.
 std::pair<std::int64_t, std::int64_t> PlanBuilder::elems_of_all_ranks(const Operation& operation,
                                                                       const Range& range) const {
   const std::int64_t last = range.begin_elems + range.rank_stride_elems * (plan_.group_ranks(operation.group) - 1);
@@ -142,7 +142,7 @@ void PlanBuilder::order_by_data(Operation& operation, VectorClock& clock) const 
   for (const OpId other : latest) wait_for(operation, clock, other);
 }
 
-// Whoever comes after a write is ordered behind it, and with it behind all that it has covered.
+// An operation after a write is ordered after it, and thus also after all accesses that the write was ordered after.
 void PlanBuilder::remember(const Operation& operation, OpId id) {
   for (const Operand& operand : operation.operands) {
     Segments& segments = touched_[static_cast<std::size_t>(operand.range.buffer)];

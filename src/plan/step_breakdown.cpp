@@ -1,8 +1,8 @@
-// The time of a step is cut at every moment at which something begins or ends. A piece in which a kernel of the compute
-// stream runs belongs to that kernel's phase. A piece in which none runs is a gap, and belongs to what held the kernels
-// up, in this order: collectives that move data (in equal parts, if there are several), copies and the host likewise,
-// collectives that wait for other ranks, nothing. The gaps behind the last kernel count as well: nothing waits for an
-// all-gather at the end of a step but the step.
+// The time of a step is cut whenever something begins or ends. A piece in which a kernel of the compute stream runs
+// belongs to that kernel's phase. Any other piece is a gap and belongs to the activity that delayed the kernels. The
+// order of precedence is: collectives that move data (in equal parts if there are several), copies and host work (also
+// in equal parts), collectives that wait for other ranks, nothing. Gaps after the last kernel count too, because the
+// end of the step waits for an all-gather at its end.
 #include "plan/step_breakdown.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Tensor parallelism as Megatron's (Shoeybi et al. 2019), a rank holds 1/t of the heads and of the MLP's columns:
+// Tensor parallelism as in Megatron (Shoeybi et al. 2019): a rank has 1/t of the heads and of the MLP's columns.
 //
 //   column-parallel:  Y_r = X W_r^T         backward:  dX = sum_r dY_r W_r    (all-reduce)
 //   row-parallel:     Y = sum_r X_r W_r^T   (all-reduce; then the bias)        dX_r = dY W_r
 //
-// Sequence parallelism (Korthikanti et al. 2022): norms, dropouts and residuals on 1/t of the tokens. Each all-reduce
-// becomes a reduce-scatter, and an all-gather stands before each column-parallel product, in backward before each
-// row-parallel one; only a rank's part of a column-parallel input is kept, and gathered again for the weight's
+// Sequence parallelism (Korthikanti et al. 2022): norms, dropouts and residuals use 1/t of the tokens. Each all-reduce
+// becomes a reduce-scatter, and there is an all-gather before each column-parallel product and, in backward, before
+// each row-parallel one. Only a rank's part of a column-parallel input is kept; it is gathered again for the weight's
 // gradient.
 #include "plan/step_operations.h"
 

@@ -4,9 +4,9 @@
 #include <utility>
 namespace krigtune::plan {
 
-// What selective checkpointing computes again: with eager attention the attention core, whose 5 a s^2 b bytes cost few
-// FLOPs (Korthikanti et al. 2022, section 5); with flash attention, which keeps no such thing, the outputs of the norms
-// and of the MLP's activation (as llm.c's recompute = 2).
+// What selective checkpointing recomputes: with eager attention, the attention core, whose 5 a s^2 b bytes cost few
+// FLOPs (Korthikanti et al. 2022, section 5). Flash attention does not keep these bytes, so there it recomputes the
+// outputs of the norms and of the MLP's activation (as llm.c's recompute = 2).
 
 LayerTerms kept_layer(schedule::Checkpointing checkpointing, workload::Attention attention) {
   assert(checkpointing != schedule::Checkpointing::kFull);
@@ -40,8 +40,8 @@ void layer_backward(StepOperations& to, const schedule::BlockTensors& block, Lay
   attention_backward(to, block, kept.attention, terms, residual_gradient);
 }
 
-// The loss over a vocabulary that is split over the tensor ranks (Shoeybi et al. 2019, section 3): of the logits, which
-// are large, nothing is communicated; of each row its maximum m, its sum and the target's logit are.
+// The loss over a vocabulary that is split over the tensor ranks (Shoeybi et al. 2019, section 3). The logits are large
+// and are not communicated; only the maximum m, the sum and the target's logit of each row are.
 //
 //   m = max_j l_j (all-reduce);  s = sum_j exp(l_j - m),  a = l_target - m (all-reduce);  loss = log s - a
 //   dl_j = exp(l_j - m) / s - [j = target]
@@ -85,7 +85,7 @@ void VocabularyPart::head(BufferId input) {
   stats_ = to_.norm_stats("final norm stats", schedule::Term::kActivations);
   to_.norm_forward(input, table_.final_norm, normed, stats_);
   logits_ = to_.all("logits", schedule::Term::kLogits, n.vocab);
-  // Backward comes next: what was gathered is used again.
+  // Backward comes next and uses the gathered tokens again.
   normed_ = to_.column_forward(normed, {table_.head, schedule::kNoTensor}, logits_, n.vocab);
   loss(logits_);
 }
@@ -288,7 +288,7 @@ void activate(StepOperations& to, const MlpBuffers& buffers) {
          {reads(buffers.up, n.rows * n.up), writes(buffers.activated, n.rows * n.ffn)});
 }
 
-// GELU's gradient takes the place of its output's; SwiGLU's is wider.
+// GELU's gradient overwrites that of its output; SwiGLU's is wider.
 BufferId activation_backward(StepOperations& to, const MlpBuffers& kept, BufferId dactivated) {
   const StepSizes& n = to.sizes();
   const Shape shape{.rows = n.rows, .inner = n.ffn};
@@ -347,9 +347,9 @@ void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBu
   to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
 }
 
-// Full checkpointing (Chen et al. 2016, "Training deep nets with sublinear memory cost"): of each group of layers only
-// the input is kept. Before a group's backward its forward is added once more: the same operations on the same values,
-// so that all sums and masks are the same to the bit.
+// Full checkpointing (Chen et al. 2016, "Training deep nets with sublinear memory cost") keeps only the input of each
+// group of layers. Before a group's backward its forward is added again: the same operations on the same values, so all
+// sums and masks are bitwise equal.
 
 using schedule::Part;
 using schedule::Unit;

@@ -1,8 +1,8 @@
-// What schedule::Walk decides, as operations on buffers.
+// Converts the decisions of schedule::Walk to operations on buffers.
 //
-// The squared norm of all gradients is the sum over ranks of the squares of the part that each rank owns, tensor by
-// tensor, in every stage: so it is the same number to the last bit wherever gradients live. What every one of t
-// tensor-parallel ranks holds counts 1/t (Shoeybi et al. 2019, as in Megatron's clip_grads.py).
+// The squared norm of all gradients is the sum over ranks of the squares of each rank's own part, tensor by tensor, in
+// every stage. So it is bitwise the same number regardless of where gradients are stored. Values that all t
+// tensor-parallel ranks have count 1/t (Shoeybi et al. 2019, as in Megatron's clip_grads.py).
 #include "plan/zero_operations.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ BufferId& ParameterOperations::buffer_of(const schedule::GatheredItem& item) {
   return buffer_[item.slot];
 }
 
-// What is let go behind the use before this one may give its bytes to what is gathered now.
+// Parameters released after the previous use may give their bytes to those gathered now.
 void ParameterOperations::gather(std::span<const schedule::GatheredItem* const> items) {
   const schedule::Setting& setting = state_.setting;
   const bool fetches_from_host = state_.parameter_shards.place() == schedule::Place::kHost;
@@ -185,8 +185,8 @@ Operand GradientOperations::gradient(int t, bool is_first) {
   return operand;
 }
 
-// Padding travels with its tensor: it must be zero, not what the bytes held before. (Persistent buffers start as
-// zeros.)
+// Padding is sent with its tensor, so it must be zero instead of the previous contents of the bytes. (Persistent
+// buffers start as zeros.)
 void GradientOperations::zero_padding(const Range& gradient, std::int64_t elems) {
   if (gradient.elems == elems) return;
   const Range padding{gradient.buffer, gradient.begin_elems + elems, gradient.elems - elems, 0};
@@ -235,7 +235,7 @@ void GradientOperations::sum_over_tensor_ranks(const std::vector<Piece>& pieces)
   builder_.add_tensor_group(schedule::OpKind::kAllReduce, schedule::Stream::kReduce, {}, std::move(wholes));
 }
 
-// Takes what this rank's optimizer needs to where it stays until the update; -1: it is there.
+// Moves the part that this rank's optimizer needs to its place until the update; returns -1 if it is already there.
 OpId GradientOperations::keep(const std::vector<Piece>& pieces, bool adds) {
   const TensorStore& kept = state_.reduced_gradients();
   std::vector<Operand> moves;
@@ -340,7 +340,7 @@ void UpdateOperations::deliver(schedule::Place to, std::span<const int> mastered
                std::move(pairs));
 }
 
-// What travels is rounded first: half the bytes.
+// Values are rounded before they are sent, which halves the bytes.
 std::vector<Operand> UpdateOperations::round(std::vector<Operand> pairs) {
   const schedule::Place place = policy_.optimizer_place;
   std::int64_t elems = 0;
@@ -386,7 +386,8 @@ void ZeroOperations::update() {
   schedule::walk_update(setting_, operations);
 }
 
-// Of gathered parameters the current use's unit, and what is ahead of it: at least one unit where there is prefetching.
+// The limit for gathered parameters: the current use's unit and those gathered ahead, at least one unit with
+// prefetching.
 Windows ZeroOperations::windows() const {
   const schedule::ZeroPolicy& policy = setting_.policy;
   const auto limit = [](std::size_t width) {

@@ -1,7 +1,8 @@
-// Happens-before by vector clocks, written again: this must not err where the builder and the planner do.
+// Happens-before by vector clocks, implemented a second time, so that errors of the builder and the planner are not
+// repeated here.
 //
-// Within a buffer every two accesses to the same elements are ordered if one of them writes. Two buffers that share
-// bytes: all accesses to one come before all accesses to the other, so neither finds what the other left in between.
+// Within a buffer, every two accesses to the same elements must be ordered if one of them writes. If two buffers share
+// bytes, all accesses to one must come before all accesses to the other, so that neither reads the other's contents.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -122,7 +123,7 @@ class OrderCheck {
     }
   }
 
-  // No more than `most` collectives of the stream that computing has not waited for when it goes on.
+  // Checks that at most `most` collectives of the stream are still in flight when computing continues.
   void check_windows(std::int64_t most, schedule::Stream stream, const char* what) {
     if (most < 0) return;
     std::vector<std::size_t> issued;
@@ -141,7 +142,7 @@ class OrderCheck {
     }
   }
 
-  // Gathered parameters that may be there when an operation of the compute stream runs.
+  // Checks how many gathered parameters may exist when an operation of the compute stream runs.
   void check_gathered() {
     std::map<std::size_t, std::int64_t> live;
     std::vector<std::vector<std::size_t>> first_used_by(plan_.operations.size());

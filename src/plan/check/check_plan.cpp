@@ -89,8 +89,8 @@ PlanFindings findings_of(const std::vector<PlanCheckResult>& results) {
 
 PlanFindings check_plan(const StepPlan& plan) { return findings_of(run_plan_checks(plan)); }
 
-// Every wait and every predecessor in a stream comes earlier in the order of issue, which is the same on all ranks: so
-// the operations of all ranks, a collective counted as one, have an order in which each can run when its turn comes.
+// Every wait and every predecessor in a stream comes earlier in the order of issue, which is the same on all ranks. So
+// the operations of all ranks, with a collective counted as one, can run in that order without deadlock.
 namespace {
 
 class Structure {
@@ -187,7 +187,7 @@ PlanFindings check_structure(const StepPlan& plan) {
   return lines;
 }
 
-// What each kind takes, operand by operand: access, size and place.
+// Checks the requirements of each kind, operand by operand: access, size and place.
 namespace {
 
 class Operands {
@@ -250,9 +250,9 @@ class Operands {
 
 void check_operands(const StepPlan& plan, PlanFindings& lines) { Operands(plan, lines).run(); }
 
-// Plans are the same for all ranks and each stream has a communicator of its own for each group, so every communicator
-// sees the same sequence on all ranks. What remains to be checked: each collective for itself, and the bytes. (Whole
-// shards: the structure, above.)
+// Plans are the same for all ranks, and each stream has its own communicator for each group, so every communicator has
+// the same sequence on all ranks. Each collective and the bytes remain to be checked. (Whole shards are part of the
+// structure, above.)
 //
 //   one rank of N sends (N - 1) / N of the whole in a reduce-scatter or an all-gather, twice that in an all-reduce
 //
@@ -334,7 +334,7 @@ class Collectives {
     std::int64_t reduced = 0, gathered = 0;
   };
 
-  // Gradients have the type of the parameters that are computed with.
+  // Gradients have the type of the parameters used in the computation.
   Expected wire_bytes_expected() const {
     if (plan_.parameters.empty()) return {};
     const std::int64_t size = schedule::size_bytes(buffer_of(plan_, plan_.parameters.front().range).type);
@@ -357,8 +357,8 @@ class Collectives {
 
 void check_collectives(const StepPlan& plan, PlanFindings& lines) { Collectives(plan, lines).run(); }
 
-// Two steps: the first begins with the initial values, the second with what the first has left behind. So what a step
-// needs of an earlier one and does not get, shows, and so does what it should not take over.
+// Executes two steps: the first starts with the initial values, the second with the results of the first. This reveals
+// values that a step needs from an earlier one but does not get, and values that it must not take over.
 
 void check_data_flow(const StepPlan& plan, PlanFindings& lines) {
   Findings findings(plan, "data flow", lines);

@@ -1,4 +1,4 @@
-// The optimizer's part of the symbolic run: whose values, gradients and moments an update brings together.
+// The optimizer's part of the symbolic run: which values, gradients and moments an update combines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Symbols SymbolicRun::moment_of(const Parameter& parameter, std::size_t which, st
   return {elems, mixed(mixed(mixed(kMomentSeed, parameter.name), which), unsigned_of(version))};
 }
 
-// By when an optimizer operation runs, all forward passes of the step have run.
+// When an optimizer operation runs, all forward passes of the step have been executed.
 void SymbolicRun::know_parameters() {
   if (knows_parameters_) return;
   knows_parameters_ = true;
@@ -91,7 +91,7 @@ void SymbolicRun::add_norm(std::size_t i, const Place& place) {
       sum += sum_of(Symbols(of->value.elems(), mixed(kNormSeed, of->name)), begin, piece.elems());
     }
   }
-  // What t tensor ranks share counts 1/t on each: t times that, to stay with integers.
+  // A value that t tensor ranks share counts 1/t on each; multiplying by t keeps the numbers integers.
   const double times = operation.scale * static_cast<double>(plan_.tensor_ranks);
   Symbols counted = Symbols::number(sum * unsigned_of(std::llround(times)));
   if (operation.operands[0].access == Access::kReadWrite) counted.add(look(i, 0, place));
@@ -102,7 +102,7 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
   know_parameters();
   std::uint64_t expected = 0;
   for (const Parameter& of : parameters_) {
-    // What does not depend on the loss counts nothing.
+    // Parameters that do not influence the loss do not count.
     if (of.derivative.is_zero()) continue;
     expected += sum_of(Symbols(of.value.elems(), mixed(kNormSeed, of.name)), 0, of.value.elems());
   }

@@ -15,7 +15,8 @@ bool reads_operand(Role role, Access access) {
   return role == Role::kInput || role == Role::kInPlace || (role != Role::kHeld && access == Access::kReadWrite);
 }
 
-// Whether each tensor rank gets another result from the same inputs: of another part of a table, or of other tokens.
+// Returns whether each tensor rank gets a different result from the same inputs, because it uses another part of a
+// table or other tokens.
 bool depends_on_rank(const OpTraits& traits, const Shape& shape) {
   return traits.looks_up() || (traits.places_rows && shape.rows < shape.batch * shape.seq);
 }
@@ -228,8 +229,8 @@ void SymbolicRun::pairwise(std::size_t i, const Place& place) {
   }
 }
 
-// What an operation depends on beside its inputs: dropout on the place in the job's stream of sequences, positions on
-// which of the batch's tokens this rank holds, look-ups on which of the table's.
+// Further dependencies of an operation in addition to its inputs: dropout depends on the position in the job's stream
+// of sequences, positions depend on which tokens of the batch this rank holds, and look-ups on its part of the table.
 std::uint64_t SymbolicRun::place_of(std::size_t i, const Place& place) const {
   const Operation& operation = plan_.operations[i];
   const OpTraits& traits = traits_of(operation.kind);
@@ -356,7 +357,7 @@ void SymbolicRun::check_split_loss(std::size_t i, const Place& place) {
 void SymbolicRun::check_uses() {
   for (const Place& place : world_) {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      // Gradients are there for the optimizer, all else that is kept for whoever comes after the step.
+      // Gradients are used by the optimizer; everything else that persists is used by the next step.
       if (!plan_.buffers[b].persistent || plan_.buffers[b].term == schedule::Term::kGradients) continue;
       for (const Piece& piece : memory(place, static_cast<BufferId>(b)).pieces()) {
         if (piece.writer >= 0) is_used_[static_cast<std::size_t>(piece.writer)] = true;
@@ -371,7 +372,7 @@ void SymbolicRun::check_uses() {
   }
   for (std::size_t i = 0; i < is_used_.size(); ++i) {
     const Operation& operation = plan_.operations[i];
-    // Layers are computed again to their end, as frameworks do, though their last output is not needed.
+    // Recomputation runs to the end of a layer, as in frameworks, although the layer's last output is not needed.
     const bool is_end = operation.phase == schedule::Phase::kRecompute &&
                         last_use[static_cast<std::size_t>(operation.operands.front().range.buffer)] == i;
     if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");

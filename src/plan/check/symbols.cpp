@@ -85,7 +85,7 @@ Symbols Symbols::part(std::int64_t begin, std::int64_t elems) const {
   return result;
 }
 
-// The index of the piece that begins at `at`, made so if need be.
+// Returns the index of the piece that begins at `at`, splitting a piece if necessary.
 std::size_t Symbols::cut(std::int64_t at) {
   const auto found = std::lower_bound(pieces_.begin(), pieces_.end(), at,
                                       [](const Piece& piece, std::int64_t place) { return piece.end <= place; });
@@ -248,7 +248,7 @@ void Derivatives::through(const Entry& entry, const Executed& rank) {
   const OpTraits& traits = traits_of(forward.kind);
   if (traits.is_loss) return add(rank.before[0], rank.after[0]);
   for (const Backward& backward : backward_of(forward.kind)) {
-    // What the forward operation was not given, its backward operations are not given either.
+    // Optional operands that the forward operation lacks are also missing in its backward operations.
     const auto is_there = [&](const Source& source) { return source.operand < forward.operands.size(); };
     std::vector<std::uint64_t> inputs;
     for (const Source& source : backward.operands) {
@@ -268,7 +268,7 @@ void Derivatives::through(const Entry& entry, const Executed& rank) {
   for (std::size_t k = 0; k < traits.passes_on; ++k) add(rank.before[k], of(rank.after[0]));
 }
 
-// Of the sum of all ranks' parts, each part's derivative is the sum's.
+// The derivative with respect to each part of a sum over ranks is that of the sum.
 void Derivatives::through_collective(const Entry& entry) {
   const std::vector<Executed>& ranks = entry.ranks;
   const schedule::OpKind kind = entry.operation->kind;
