@@ -43,7 +43,7 @@ std::vector<ComparedTrial> compared_trials(const ComparedJob& job, const search:
   return rows;
 }
 
-// The budget of trials alone ends a run.
+// Only the budget of trials ends a run.
 session::Session without_stop_rules(const ComparedJob& job) {
   session::Session session = job.session;
   session.budget = session::Budget{};
@@ -126,7 +126,8 @@ std::vector<run::LoopOptions> runs_of(const session::Session& session, const Com
   return keys;
 }
 
-// Seed by seed, so that a comparison that is cut short has pairs to show, and what drifts on a machine drifts for all.
+// Sorts seed by seed, so that an interrupted comparison has complete pairs, and drifts of the machine affect all
+// strategies.
 std::vector<std::size_t> order_of(const std::vector<run::LoopOptions>& keys) {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -135,7 +136,7 @@ std::vector<std::size_t> order_of(const std::vector<run::LoopOptions>& keys) {
   return order;
 }
 
-/// Runs jobs [0, count) on so many threads until `stop`; the first exception stops all and is thrown here.
+/// Runs jobs [0, count) on `threads` threads until `stop`; the first exception stops all of them and is thrown here.
 void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const std::function<void(std::size_t)>& job) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;  // of failure
@@ -158,7 +159,7 @@ void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const s
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Counts, and passes on to all runs that somebody wants to stop.
+/// Counts finished runs, and forwards a request to stop to all runs.
 class RunsDone {
  public:
   RunsDone(std::size_t runs, const CompareProgress& hear, const std::atomic<bool>* stop) : hear_(hear), wanted_(stop) {

@@ -1,8 +1,9 @@
 // The statistics of a comparison. A run is a stretch of rows of one strategy and seed.
 //
-// Where measurements are noisy the largest value that a run saw flatters it. So a run is judged by the configuration
-// that it would name: the one with the best mean of its own measurements so far. And that configuration by its worth:
-// what the replayed table says of it, else the mean of its measurements in all runs. Without noise both are the value.
+// If measurements are noisy, the largest value of a run is too optimistic. So a run is judged by the configuration that
+// it would name, the one with the best mean of its own measurements so far, and that configuration by its worth: its
+// value in the replayed table, otherwise the mean of its measurements in all runs. Without noise both are equal to the
+// value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,12 +40,12 @@ Iterator end_of_run(Iterator first, Iterator last) {
   return std::find_if(first, last, [&](const ComparedTrial& row) { return !same_run(row, *first); });
 }
 
-// Rows that name no configuration are each one of their own.
+// Rows without a configuration key are treated as distinct configurations.
 std::string key_of(const ComparedTrial& row, std::size_t index) {
   return row.configuration.empty() ? fmt::format("#{}", index) : row.configuration;
 }
 
-// Of the table where that is known, else over all runs.
+// Uses the table's value if known, otherwise the mean over all runs.
 void fill_worth(Comparison& comparison) {
   std::map<std::string, RunningMean> means;
   for (std::size_t i = 0; i < comparison.trials.size(); ++i) {
@@ -66,7 +67,7 @@ std::optional<double> best_worth(const std::vector<ComparedTrial>& rows, const s
   return best;
 }
 
-/// The configuration that a run holds to be the best.
+/// The configuration that a run considers best.
 class Incumbent {
  public:
   explicit Incumbent(const session::Objective& objective) : objective_(objective) {}
@@ -106,7 +107,7 @@ void fill_regret(Row first, Row last, const session::Objective& objective, std::
   }
 }
 
-// The first row that is that good; `last` when none is.
+// Returns the first row with at most this regret, or `last`.
 ConstRow first_within(ConstRow first, ConstRow last, double within) {
   // Rounding of 1 - best / optimum must not count against a value that is at the edge.
   constexpr double kRounding = 1e-12;

@@ -72,7 +72,7 @@ double normal_p_value(const std::vector<std::int64_t>& ranks, std::int64_t obser
   return std::erfc(std::abs(z) / std::sqrt(2.0));
 }
 
-// The numbers of both, seed by seed; a strategy that ran once is repeated.
+// The numbers of both, seed by seed; the single run of a strategy is repeated.
 struct Pairs {
   std::vector<double> first, other;
   Pairing pairing = Pairing::kSeeds;

@@ -15,9 +15,9 @@
 // the micro-batch. sobol_indices.cpp has the estimators, and that of interactions: exact where the configurations are
 // listed and 20000 or fewer (interactions by 2000 rectangles drawn of them), else sampled.
 //
-// The surrogate's own doubt: 200 draws of the function from its posterior (hyperparameters fixed), the indices of each;
-// 95 % of them are within the interval, which is widened to hold the value of the mean: draws wiggle where data are
-// few, and the mean does not.
+// The surrogate's own uncertainty: 200 functions are drawn from its posterior (hyperparameters fixed), and the indices
+// of each are computed. The interval contains 95 % of them and is widened to include the value of the mean, because
+// draws fluctuate where data are few and the mean does not.
 //
 // Effects: f(best) - f(best with another value), as in search/model/best.cpp.
 #include "insight/importance.h"
@@ -141,14 +141,14 @@ class ImportanceStudy {
       return design_.population > 1;
     }
     if (!draw()) return false;
-    // Whether krigtune-bench's plan fits takes milliseconds to find out.
+    // Checking whether krigtune-bench's plan fits takes milliseconds.
     const SampleSize size = candidates_.filter().is_exact() ? SampleSize{500, 100} : SampleSize{};
     design_ = sampled_design(
         space_, [this] { return draw().value(); }, [this](const space::Configuration& c) { return belongs(c); }, size);
     return true;
   }
 
-  // Empty: `where` leaves next to nothing.
+  // Empty if `where` accepts almost nothing.
   std::optional<space::Configuration> draw() {
     for (int i = 0; i < kMostRefused; ++i) {
       std::optional<space::Configuration> drawn =
@@ -159,7 +159,7 @@ class ImportanceStudy {
     return std::nullopt;
   }
 
-  // Those of the parameters that matter most: of thirty parameters there would be 435.
+  // Adds only pairs of the most important parameters, because thirty parameters would have 435 pairs.
   void add_largest_pairs() {
     const SobolIndices indices = sobol_indices(design_, model_.predict(candidates_.encode(design_.points)).mean);
     std::vector<std::size_t> order(design_.axes.size());
@@ -213,7 +213,7 @@ class ImportanceStudy {
                      [](const auto& a, const auto& b) { return a.total.value > b.total.value; });
   }
 
-  // The recommendation; in a slice without it what the model holds to be the best.
+  // Returns the recommendation or, in a slice without it, the configuration with the best prediction.
   space::Configuration best(const Eigen::VectorXd& mean) const {
     const auto recommended = search::recommend(session_, candidates_, history_, model_);
     if (recommended && belongs(recommended->configuration)) return recommended->configuration;
@@ -233,7 +233,7 @@ class ImportanceStudy {
     });
   }
 
-  // Its own value, or those of parameters that are tied: "4 and 4".
+  // Returns its own value, or those of tied parameters: "4 and 4".
   static space::Value value_on(const SobolAxis& axis, const space::Configuration& configuration) {
     if (axis.names.size() == 1) return *configuration.find(axis.names.front());
     std::vector<std::string> texts;
@@ -241,7 +241,7 @@ class ImportanceStudy {
     return join(texts, " and ");
   }
 
-  // Of the clear effects the largest; where none is clear the largest of all.
+  // Returns the largest clear effect or, if none is clear, the largest of all.
   std::optional<Effect> effect_of(const SobolAxis& axis, const space::Configuration& best) const {
     for (const std::string& name : axis.names) {
       if (best.find(name) == nullptr) return std::nullopt;

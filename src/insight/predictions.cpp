@@ -118,7 +118,7 @@ std::vector<PredictionRow> Predictor::operator()(const std::vector<space::Config
 
 namespace {
 
-// Which of `count` rows are wanted: all, or a sample without replacement (Knuth's selection sampling).
+// Selects the wanted ones of `count` rows: all, or a sample without replacement (Knuth's selection sampling).
 class Selection {
  public:
   Selection(std::int64_t count, const PredictOptions& options)
@@ -137,7 +137,7 @@ class Selection {
   Rng rng_;
 };
 
-// Empty: too many to walk through, or not to be listed at all.
+// Empty if there are too many to walk through, or if they cannot be listed.
 std::optional<std::int64_t> matching_count(const space::Space& space, const space::Space::Predicate& where) {
   if (!space.listable()) return std::nullopt;
   std::int64_t walked = 0;
@@ -149,7 +149,7 @@ std::optional<std::int64_t> matching_count(const space::Space& space, const spac
   return walked <= kMostWalkedToCount ? std::optional(count) : std::nullopt;
 }
 
-// Without replacement, in lattice order; fewer where so many are hardly to be found.
+// Draws without replacement, in lattice order; returns fewer if that many are hard to find.
 std::vector<space::Configuration> drawn(const search::Candidates& candidates, const PredictOptions& options) {
   if (*options.sample > kMostRows) {
     throw UserError(fmt::format("a sample of {} is more than {}", *options.sample, kMostRows), "ask for fewer");

@@ -9,8 +9,8 @@
 // of T_i V is without bias, constraints or not. Of a real range, and of a list of more than twelve, nine values evenly
 // spaced stand for the row. From S_i V the sampling variance of the means of g at each v is taken off.
 //
-// Both sums are over the same points, so by Cauchy and Schwarz 0 <= S_i <= T_i holds for every sample, too: noise of
-// drawing cannot turn them round.
+// Both sums use the same points, so by Cauchy and Schwarz 0 <= S_i <= T_i is true for every sample, and sampling noise
+// cannot reverse the order.
 //
 // The interaction of i and j is taken on rectangles, four configurations (x_i or x_i', x_j or x_j') that agree in all
 // else, as the mean of (f - f(x_i') - f(x_j') + f(x_i', x_j'))^2 / 4 / V (Fruth, Roustant & Kuhnt 2014, Journal of
@@ -86,7 +86,7 @@ double variance_of(const PointSet& set, const Eigen::VectorXd& values) {
   return sum / static_cast<double>(set.size());
 }
 
-// Of the values of one parameter: sums over the points that have it, with w and g as above.
+// Sums over the points with one value of a parameter, with w and g as above.
 struct LevelSums {
   double weight = 0.0, weight_squared = 0.0;
   double effect = 0.0;          // w g
@@ -103,7 +103,8 @@ struct LevelSums {
     ++points;
   }
   double explained() const { return effect * effect / weight; }
-  // Of the mean of g at this value, times the weight: what `explained` holds by chance, where rows are drawn.
+  // The variance of the mean of g at this value, times the weight: what `explained` contains by chance if rows are
+  // drawn.
   double by_chance() const {
     if (points < 2) return 0.0;
     const double mean = effect / weight;
@@ -276,14 +277,14 @@ class AxisMaker {
   SobolAxis axis_;
 };
 
-// Whether any configuration has a neighbour on this axis.
+// Returns whether any configuration has a neighbour on this axis.
 bool varies(const SobolAxis& axis) {
   return std::any_of(axis.rows.begin(), axis.rows.end(), [](const PointSet& row) { return row.size() > 1; });
 }
 
 using MakeAxis = std::function<SobolAxis(const Names&)>;
 
-// Groups of names of which some two change together.
+// Groups names of which two change together.
 std::vector<Names> grouped(const Names& names, const MakeAxis& make_axis) {
   std::vector<Names> groups;
   for (const std::string& name : names) {
@@ -307,7 +308,7 @@ std::vector<Names> grouped(const Names& names, const MakeAxis& make_axis) {
   return groups;
 }
 
-// An axis for each parameter, but one for those that never change alone and do change together.
+// Makes one axis for each parameter, and a common one for parameters that only change together.
 std::vector<SobolAxis> axes_of(const Names& names, const MakeAxis& make_axis) {
   std::vector<SobolAxis> axes;
   Names tied;
@@ -372,7 +373,7 @@ SobolDesign sampled_design(const space::Space& space, const std::function<space:
 
 namespace {
 
-// Where each point lies on an axis: its row and its place there.
+// The position of each point on an axis: its row and its index there.
 struct RowPlace {
   int row = -1;
   int place = 0;
