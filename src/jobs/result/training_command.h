@@ -21,7 +21,7 @@ struct TrainingCommand {
 /// Where the command and its files are placed.
 struct TrainingPlace {
   std::filesystem::path directory;  ///< absolute
-  /// Path of the configuration as JSON, for commands that name it; `result` likewise for the result.
+  /// Path of the configuration as JSON, for commands that name it; `result` is the path of the result.
   std::filesystem::path config;
   std::filesystem::path result;
   int trial = 0;
