@@ -37,8 +37,8 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 BAD_INPUT, OUT_OF_MEMORY, NOT_FINITE, NO_DEVICE = 2, 11, 14, 77
 
 
-def refuse(what, mend):
-    print(f"torch_reference: {what}; {mend}", file=sys.stderr)
+def refuse(what, fix):
+    print(f"torch_reference: {what}; {fix}", file=sys.stderr)
     sys.exit(BAD_INPUT)
 
 

@@ -62,7 +62,7 @@ CsvTable parse_csv(std::string_view text, const std::string& source) {
       if (fields.size() != table.header.size()) {
         throw UserError(
             fmt::format("{}:{}: {} fields where the header has {}", source, line, fields.size(), table.header.size()),
-            "mend the row");
+            "fix the row");
       }
       table.rows.push_back(std::move(fields));
       table.lines.push_back(line);

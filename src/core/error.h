@@ -3,10 +3,10 @@
 #include <string>
 namespace krigtune {
 
-/// The user's input is wrong: one line that says what, where and the mend. The programs print it and exit with 2.
+/// The user's input is wrong: one line that says what, where and the fix. The programs print it and exit with 2.
 class UserError : public std::runtime_error {
  public:
-  /// `what`: what is wrong and where; `hint`: how to mend it (may be empty).
+  /// `what`: what is wrong and where; `hint`: how to fix it (may be empty).
   explicit UserError(const std::string& what, const std::string& hint = "");
 };
 

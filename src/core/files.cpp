@@ -277,7 +277,7 @@ void make_writable_directory(const std::filesystem::path& path) {
   }
   if (!error && ::access(path.c_str(), W_OK | X_OK) == 0 && std::filesystem::is_directory(path)) return;
   throw UserError(fmt::format("cannot write into the directory '{}'", path.string()),
-                  "choose another one with --out, or mend its permissions");
+                  "choose another one with --out, or fix its permissions");
 }
 
 std::filesystem::path cache_directory() {

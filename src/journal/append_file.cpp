@@ -69,7 +69,7 @@ int open_journal(const std::filesystem::path& path) {
   if (file < 0) {
     const std::string what = fmt::format("cannot open '{}' for writing: {}", path.string(), std::strerror(errno));
     if (is_shortage(errno)) throw EnvironmentError(what, "free some space, or close some files");
-    throw UserError(what, "choose another directory with --out, or mend its permissions");
+    throw UserError(what, "choose another directory with --out, or fix its permissions");
   }
   struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -301,7 +301,7 @@ const char* to_string(EndReason reason) {
     case EndReason::kPatience:
       return "no improvement of more than 1 % for as long as the session's patience lasts";
     case EndReason::kSure:
-      return "nothing left is likely to be better by much";
+      return "no configuration left is likely to be clearly better";
     case EndReason::kLittleToGain:
       return "little is left to gain";
     case EndReason::kNotWorthIt:
@@ -309,7 +309,7 @@ const char* to_string(EndReason reason) {
     case EndReason::kExhausted:
       return "every configuration was tried";
     case EndReason::kThrough:
-      return "the strategy is through";
+      return "the strategy has nothing left to propose";
     case EndReason::kWaits:
       return "what comes next depends on trials that wait for krigtune tell";
     case EndReason::kNothingFits:

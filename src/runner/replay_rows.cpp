@@ -165,7 +165,7 @@ class RowReader {
 
   double value(std::size_t row) const {
     const auto number = number_in(source_.field(row, columns_.value.column), columns_.value.times);
-    if (!number) source_.refuse(row, columns_.value.column, "mend it, or name a status column that marks failures");
+    if (!number) source_.refuse(row, columns_.value.column, "fix it, or name a status column that marks failures");
     return *number;
   }
 
@@ -177,7 +177,7 @@ class RowReader {
       const std::string word = lower_case(field);
       if (word.empty() || word == "nan" || word == "none" || word == "null" || word == "na") continue;
       const auto number = number_in(field, column.times);
-      if (!number) source_.refuse(row, column.column, "mend it, or leave the field empty");
+      if (!number) source_.refuse(row, column.column, "fix it, or leave the field empty");
       found[column.metric] = *number;
     }
     return found;

@@ -58,7 +58,7 @@ TEST_F(Precedence, NamesTheVariableInErrors) {
   expect_refused({{"KRIGTUNE_STRATEGY", "bayse"}}, "tune",
                  "KRIGTUNE_STRATEGY: unknown strategy 'bayse'; did you mean 'bayes'?");
   expect_refused({{"KRIGTUNE_STRATEGIES", "grid,grid"}}, "compare",
-                 "KRIGTUNE_STRATEGIES: 'grid' stands there twice; name each once");
+                 "KRIGTUNE_STRATEGIES: 'grid' is listed twice; name each once");
   expect_refused({{"KRIGTUNE_LOG_FILE", "/nowhere/log"}}, "plan",
                  "KRIGTUNE_LOG_FILE: cannot write '/nowhere/log'; choose another file");
 }

@@ -85,7 +85,7 @@ TEST(Usage, SaysWhatAValueMustBe) {
   expect_refused({"tune", session, "--hours", "nan"}, "--hours: 'nan' is not accepted");
   expect_refused({"tune", session, "--strategy", "bayse"}, "did you mean 'bayes'?");
   expect_refused({"compare", session, "--strategies", "bayes,,grid"}, "--strategies: an empty name");
-  expect_refused({"compare", session, "--strategies", "grid,grid"}, "'grid' stands there twice");
+  expect_refused({"compare", session, "--strategies", "grid,grid"}, "'grid' is listed twice");
   expect_refused({"tune", session, "-q", "-v"}, "-q and -v exclude each other");
   expect_refused({"tune", session, "--log-file", "/nowhere/log"}, "--log-file: cannot write '/nowhere/log'");
 }
@@ -103,8 +103,8 @@ TEST(Usage, RefusesABadSessionInOneLineAndWritesNothing) {
 
 TEST(Usage, RefusesADirectoryThatHoldsNoRun) {
   const TemporaryDirectory directory;
-  expect_refused({"results", directory.path().string()}, "holds no run");
-  expect_refused({"predict", directory.path().string()}, "holds no run");
+  expect_refused({"results", directory.path().string()}, "is not a run directory");
+  expect_refused({"predict", directory.path().string()}, "is not a run directory");
 }
 
 TEST(Usage, SaysWhichPathCannotBeUsed) {

@@ -29,7 +29,7 @@ TEST(Csv, SkipsAByteOrderMark) {
 
 TEST(Csv, NamesTheLineOfABadRow) {
   const auto error_of = [](const char* text) { return user_error_of([&] { parse_csv(text, "t.csv"); }); };
-  EXPECT_EQ(error_of("a,b\n\"x\ny\",2\n1,2,3\n"), "t.csv:4: 3 fields where the header has 2; mend the row");
+  EXPECT_EQ(error_of("a,b\n\"x\ny\",2\n1,2,3\n"), "t.csv:4: 3 fields where the header has 2; fix the row");
   EXPECT_EQ(error_of("a,b\n1,\"2\n"), "t.csv:2: a quoted field does not end; close the quote");
   EXPECT_EQ(error_of(""), "t.csv: the table is empty; give it a header and rows");
 }

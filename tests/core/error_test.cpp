@@ -9,7 +9,7 @@ std::string line_of(const std::string& what, const std::string& hint = "") {
 }
 
 TEST(UserError, SaysWhatIsWrongAndThenTheMend) {
-  EXPECT_EQ(line_of("it is wrong", "mend it"), "it is wrong; mend it");
+  EXPECT_EQ(line_of("it is wrong", "fix it"), "it is wrong; fix it");
   EXPECT_EQ(line_of("it is wrong"), "it is wrong");
 }
 

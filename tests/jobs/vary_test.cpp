@@ -79,7 +79,7 @@ TEST(VaryTexts, ThatAreWrongSayWhatToWrite) {
       {"x=a.yaml#:1,2", "'a.yaml#' is no key of a file"},
       {"x=--mbs:", "VALUES are missing; write 1,2,4"},
       {"x=--mbs:1,,2", "an empty value in '1,,2'"},
-      {"x=--mbs:1,2,2.0", "2 stands twice in the list"},
+      {"x=--mbs:1,2,2.0", "duplicate value 2"},
       {"x=--mbs:8..1", "'8..1' is empty"},
       {"x=--mbs:1..1", "'1..1' is empty"},
       {"x=--mbs:1..b", "'1..b' is no range of numbers"},

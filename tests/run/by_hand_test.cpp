@@ -87,7 +87,7 @@ TEST_F(ByHand, AsksAgainWhatWasToldInterrupted) {
 }
 
 TEST_F(ByHand, RefusesToTellWhatCannotBeTold) {
-  EXPECT_NE(refusal(0, measured(session_, 1.0)).find("holds no run"), std::string::npos);
+  EXPECT_NE(refusal(0, measured(session_, 1.0)).find("is not a run directory"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(directory()));
   ask(2);
   EXPECT_NE(refusal(2, measured(session_, 1.0)).find("there is no trial 2; the last one is trial 1"),

@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"values": [1], "when": "a +"})", "s.json: /space/p/when: at character 4: a name, a number"},
         Refusal{R"({"values": [1], "wen": "a"})", "s.json: /space/p/wen: unknown key; did you mean 'when'?"},
         Refusal{"[]", "s.json: /space/p: the list is empty"},
-        Refusal{"[1, 2, 1.0]", "s.json: /space/p/2: 1 stands twice"},
+        Refusal{"[1, 2, 1.0]", "s.json: /space/p/2: duplicate value 1"},
         Refusal{R"([1, "cpu"])", "s.json: /space/p/1: \"cpu\" is of another kind"},
         Refusal{"[true, 1]", "s.json: /space/p/1: 1 is of another kind"},
         Refusal{"[1, null]", "s.json: /space/p/1: a number, a string"},

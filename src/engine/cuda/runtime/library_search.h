@@ -36,7 +36,7 @@ FoundLibrary find_library(const std::string& what, const std::vector<std::string
 /// In the places of this process's environment.
 FoundLibrary find_library(const std::string& what, const std::vector<std::string>& names);
 
-/// What mends a library that is missing.
+/// What fixes a library that is missing.
 inline constexpr const char* kLibraryHint =
     "install it (pip install nvidia-cublas nvidia-nccl-cu13), or name its folder in KRIGTUNE_CUDA_LIBRARIES";
 
