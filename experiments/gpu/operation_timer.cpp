@@ -51,7 +51,7 @@ OperationTimer::OperationTimer(const plan::StepPlan& plan, const Effort& effort)
   KRIGTUNE_CHECK_CUDA(cudaMemset(step_.get(), 0, sizeof(std::int64_t)));
   for (std::size_t arena = 0; arena < kArenas; ++arena) {
     arenas_.push_back(std::make_unique<DeviceMemory>(plan));
-    operations_.push_back(bind_operations(plan, *arenas_.back(), {}, context_));
+    operations_.push_back(bind_operations(plan, *arenas_.back(), {}, context_, 1));
   }
 }
 
