@@ -39,7 +39,11 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       best = candidate;
     }
   }
-  return best;
+  if (!best.empty() || word.empty()) return best;
+  const auto alike = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& candidate) {
+    return !candidate.empty() && (candidate.starts_with(word) || word.starts_with(candidate));
+  });
+  return alike == candidates.end() ? "" : *alike;
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {

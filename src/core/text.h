@@ -6,8 +6,9 @@
 
 namespace krigtune {
 
-/// The nearest candidate by Damerau-Levenshtein distance, or "" where none is within a third of the word's length. One
-/// edit is always near enough; two edits of a word of three letters are another word ("xml" is not "md").
+/// The nearest candidate by Damerau-Levenshtein distance within a third of the word's length; one edit is always near
+/// enough, two edits of a word of three letters make another word ("xml" is not "md"). Where none is that near, the
+/// first candidate that begins as the word does, or as which the word begins ("micro" of "micro_batch"). Else "".
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "did you mean 'x'?" when there is a near one, else "known: a, b, c".

@@ -54,12 +54,19 @@ std::string RunnerPool::begin(PooledTrial trial) {
     slot = std::prev(slots_.end());
     slot->runner = make_runner_();
   }
-  slot->place = executor_.place({trial.trial.number, trial.directory, trial.needs, trial.adopted});
-  slot->trial = std::move(trial);
+  const int number = trial.trial.number;
   const auto index = static_cast<std::size_t>(slot - slots_.begin());
-  std::string where = slot->place->where();
-  slot->thread = std::thread([this, &slot = *slot, index] { work(slot, index); });
-  return where;
+  try {
+    slot->place = executor_.place({number, trial.directory, trial.needs, trial.adopted});
+    slot->trial = std::move(trial);
+    std::string where = slot->place->where();
+    slot->thread = std::thread([this, &slot = *slot, index] { work(slot, index); });
+    return where;
+  } catch (...) {  // no place, or no thread: it does not run, and nobody may wait for its end
+    slot->place.reset();
+    forget(number);
+    throw;
+  }
 }
 
 // The oldest first; one that has no room holds back the others.

@@ -145,7 +145,7 @@ TEST_F(CommandSessionTest, RefusesASecondTuneOnTheSameDirectory) {
     const Said said = tune(more);
     EXPECT_EQ(said.code, 2);
     EXPECT_EQ(lines_in(said.err), 1U) << said.err;
-    expect_said(said, "another krigtune tune is at work there");
+    expect_said(said, "another krigtune tune is running there");
     EXPECT_FALSE(std::filesystem::exists(run_directory() + ".1")) << "it is not moved from under its feet";
   }
 }
@@ -171,7 +171,7 @@ TEST_F(CommandSessionTest, ExplainsWhatRunsOutOfMemory) {
   EXPECT_EQ(said.code, 1);
   expect_said(said, "no trial is ok: 4 oom\n");
   expect_said(said, "said:\nCUDA out of memory\n");
-  expect_said(said, "to try: let the space hold configurations that need less memory\n");
+  expect_said(said, "to try: let the space contain configurations that need less memory\n");
 }
 
 TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {

@@ -13,7 +13,9 @@ class Init : public testing::Test {
   std::string written() const {
     const Said said = run_krigtune({"init", file_});
     EXPECT_EQ(said.code, 0) << said.err;
-    EXPECT_EQ(said.out, file_ + ": written; next: krigtune plan " + file_ + "\n");
+    EXPECT_EQ(said.out, file_ + ": written; next: krigtune plan " + file_ +
+                            "\nit trains a small model of krigtune's own; to tune a command of yours: krigtune init -- "
+                            "COMMAND...\n");
     return read_text(file_);
   }
 

@@ -16,6 +16,9 @@ TEST(NearestName, FindsMisspellings) {
   EXPECT_EQ(nearest_name("x", {}), "");
   EXPECT_EQ(nearest_name("fp61", {"bf16", "fp16", "fp32"}), "fp16");
   EXPECT_EQ(nearest_name("fp8", {"bf16", "fp16", "fp32"}), "") << "two edits of three letters are another word";
+  EXPECT_EQ(nearest_name("okay", {"oom", "ok"}), "ok");
+  EXPECT_EQ(nearest_name("micro", {"macro_batch", "micro_batch"}), "micro_batch");
+  EXPECT_EQ(nearest_name("", {"a", "bcd"}), "a");
   EXPECT_EQ(nearest_name("xml", {"table", "md", "csv", "json"}), "");
 }
 

@@ -237,7 +237,7 @@ TEST_F(Traces, WhatIsNoTraceIsSaid) {
   EXPECT_EQ(trouble("no JSON at all"),
             "trace.json: it is no JSON from byte 2; a trace is a JSON file with \"traceEvents\"");
   EXPECT_EQ(trouble("{\"a\": 1}"),
-            "trace.json: it holds no \"traceEvents\"; a trace is what torch.profiler's export_chrome_trace or "
+            "trace.json: it has no \"traceEvents\"; a trace is what torch.profiler's export_chrome_trace or "
             "krigtune-bench --trace writes");
   EXPECT_EQ(trouble("{\"traceEvents\": []}"),
             "trace.json: none of its events takes time (\"ph\": \"X\"); profile at least one whole step");

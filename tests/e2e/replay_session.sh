@@ -32,7 +32,7 @@ header+=',metric_latency'
 
 "$krigtune" predict "$work/first" >"$work/predict.out" || fail "predict"
 header='tensor_parallel,pipeline_parallel,micro_batch,mean,stddev,lower_95,upper_95,expected_improvement'
-header+=',log_expected_improvement,probability_feasible,predicted_memory_bytes,memory_feasible,observed,status'
+header+=',log_expected_improvement,probability_feasible,predicted_memory_bytes,memory_feasible,observed,status,median,rank'
 [ "$(head -1 "$work/first/predictions.csv")" = "$header" ] || fail "header of predictions.csv"
 # The size of the space, counted in the table itself: n_gpus, global_batch, micro_batch, hidden, layers, tp, pp.
 rows=$(awk -F, '$2 == 8 && $3 == 16 && $5 == 2048 && $7 == 24 { print $4, $9, $11 }' "$table" | sort -u | wc -l)

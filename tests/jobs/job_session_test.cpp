@@ -106,7 +106,7 @@ TEST_F(JobSession, SaysWhatToAdd) {
             "t: no recipe knows this job; say what may vary: krigtune tune --vary lr=--lr:3e-05..3e-03:log --metric "
             "'loss ([0-9.]+)' -- python t.py --lr 3e-4");
   EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}),
-            "t: which printed number counts is not known; add --metric with what stands before it: krigtune tune "
+            "t: which printed number counts is not known; add --metric with the text before it: krigtune tune "
             "--vary x=--x:1,2 --metric 'tokens/s ([0-9.]+)' -- python t.py");
   const std::vector<std::pair<const char*, const char*>> metrics = {
       {"tokens/s", "--metric 'tokens/s': has no group for the number; put it in brackets: 'tokens/s ([0-9.]+)'"},

@@ -196,7 +196,7 @@ TEST_F(JournalFile, AnotherMetricOrDirectionIsRefusedAndNothingIsWritten) {
 TEST_F(JournalFile, AnotherStudyIsRefused) {
   dir_.write("journal.log", R"({"op_code":0,"worker_id":"w","study_name":"mine","directions":[2]})"
                             "\n");
-  EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 1: holds the study 'mine'"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { open(); }).find("journal.log: line 1: has the study 'mine'"), std::string::npos);
 }
 
 TEST_F(JournalFile, AFileThatIsNoJournalIsLeftAlone) {

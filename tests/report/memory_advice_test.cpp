@@ -20,7 +20,7 @@ constexpr const char* kGpus = R"({"gpus_per_node": 8, "gpu": "a100-80gb"})";
 
 TEST(MemoryAdvice, NamesWhatTheSpaceCouldHoldAndNoLimitThatAGpuDoesNotHave) {
   EXPECT_EQ(report::memory_advice(session_of(kGpus, R"({"zero_stage": [0, 1], "micro_batch": [4, 8]})")),
-            "let the space hold a lower micro_batch, a higher zero_stage, tensor_parallel, activation_checkpointing or "
+            "let the space contain a lower micro_batch, a higher zero_stage, tensor_parallel, activation_checkpointing or "
             "offload_optimizer, or use more GPUs");
 }
 
@@ -28,14 +28,14 @@ TEST(MemoryAdvice, LeavesOutWhatIsThereAlready) {
   const std::string all = R"({"zero_stage": [0, 3], "micro_batch": [1, 2], "tensor_parallel": [1, 2],
                               "activation_checkpointing": ["none", "full"], "offload_optimizer": ["none", "cpu"]})";
   EXPECT_EQ(report::memory_advice(session_of(kGpus, all)),
-            "let the space hold configurations that need less memory, or use more GPUs");
+            "let the space contain configurations that need less memory, or use more GPUs");
 }
 
 TEST(MemoryAdvice, RaisesALimitThatIsTheUsersOwn) {
   const session::Session local = session_of(R"({"gpus_per_node": 2, "gpu": "local"})", R"({"micro_batch": [1, 2]})",
                                             R"({"limit_gib": 100})", "bench");
   EXPECT_EQ(report::memory_advice(local),
-            "let the space hold tensor_parallel, activation_checkpointing or offload_optimizer, or raise the memory "
+            "let the space contain tensor_parallel, activation_checkpointing or offload_optimizer, or raise the memory "
             "limit (/memory/limit_gib)");
 }
 

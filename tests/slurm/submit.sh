@@ -97,7 +97,7 @@ cp "$work/first.out" "$work/saved.out"
 rc=0
 "$krigtune" tune "$work/first.json" --out "$work/first" --strategy random --seed 4 >"$work/refused.out" 2>"$work/refused.err" || rc=$?
 [ $rc -eq 2 ] || fail "the second tuner of a directory: exit code $rc"
-grep -q 'another krigtune tune is at work there' "$work/refused.err" || fail "the second tuner was not told why"
+grep -q 'another krigtune tune is running there' "$work/refused.err" || fail "the second tuner was not told why"
 first=$tuner
 start_tune "$work/second.json" "$work/second"
 wait_tune

@@ -350,7 +350,7 @@ TEST(MeasureSpec, NamesWhatIsWrongWithIt) {
             std::string::npos);
   EXPECT_NE(error(R"~({"loss": {"regex": "(loss) ([0-9]+)"}})~").find("has 2 groups where one was expected"),
             std::string::npos);
-  EXPECT_NE(error(R"~({"loss": {"regex": "l (.)", "key": "loss"}})~").find("/key: stands beside 'regex'"),
+  EXPECT_NE(error(R"~({"loss": {"regex": "l (.)", "key": "loss"}})~").find("/key: cannot be combined with 'regex'"),
             std::string::npos);
   EXPECT_NE(error(R"~({"loss": {}})~").find("does not say how the number is found"), std::string::npos);
   EXPECT_NE(error(R"~({"loss": {"key": "loss"}})~").find("/from: 'key' needs a file"), std::string::npos);
