@@ -28,8 +28,9 @@ constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strat
 Json load_record(const std::filesystem::path& directory) {
   const std::filesystem::path file = session_path(directory);
   if (!std::filesystem::exists(file)) {
-    throw UserError(fmt::format("{}: is not a run directory (there is no {})", directory.string(), file.filename().string()),
-                    "name a directory that krigtune tune made");
+    throw UserError(
+        fmt::format("{}: is not a run directory (there is no {})", directory.string(), file.filename().string()),
+        "name a directory that krigtune tune made");
   }
   return load_json(file);
 }

@@ -101,8 +101,9 @@ TEST_F(BenchSessionTest, AdvisesToOffloadWhereMemoryRunsOut) {
   write_bench("echo '{\"status\": \"oom\", \"reason\": \"memory\"}'; exit 11\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 1) << said.err;
-  EXPECT_NE(said.err.find("to try: let the space contain tensor_parallel, activation_checkpointing or offload_optimizer"),
-            std::string::npos)
+  EXPECT_NE(
+      said.err.find("to try: let the space contain tensor_parallel, activation_checkpointing or offload_optimizer"),
+      std::string::npos)
       << said.err;
 }
 

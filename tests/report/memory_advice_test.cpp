@@ -19,9 +19,10 @@ session::Session session_of(const std::string& cluster, const std::string& space
 constexpr const char* kGpus = R"({"gpus_per_node": 8, "gpu": "a100-80gb"})";
 
 TEST(MemoryAdvice, NamesWhatTheSpaceCouldHoldAndNoLimitThatAGpuDoesNotHave) {
-  EXPECT_EQ(report::memory_advice(session_of(kGpus, R"({"zero_stage": [0, 1], "micro_batch": [4, 8]})")),
-            "let the space contain a lower micro_batch, a higher zero_stage, tensor_parallel, activation_checkpointing or "
-            "offload_optimizer, or use more GPUs");
+  EXPECT_EQ(
+      report::memory_advice(session_of(kGpus, R"({"zero_stage": [0, 1], "micro_batch": [4, 8]})")),
+      "let the space contain a lower micro_batch, a higher zero_stage, tensor_parallel, activation_checkpointing or "
+      "offload_optimizer, or use more GPUs");
 }
 
 TEST(MemoryAdvice, LeavesOutWhatIsThereAlready) {
