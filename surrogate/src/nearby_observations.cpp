@@ -114,6 +114,24 @@ NearbyObservations::Neighbourhood NearbyObservations::neighbourhood(const Gaussi
   return result;
 }
 
+namespace {
+
+/// What the process says of a block of points without their nearby observations.
+struct Alone {
+  MatrixXd whitened;  // M x block: L^-1 k(X, x)
+  VectorXd mean;
+  VectorXd variance;  // may be below 0 by rounding
+};
+
+Alone alone(const GaussianProcess& process, const Points& block) {
+  MatrixXd v = process.prior_covariance(block, process.points());
+  solve_rows(process.lower(), v);
+  return {v.transpose(), process.prior_mean(block) + v * process.whitened(),
+          process.prior_variance(block) - v.rowwise().squaredNorm()};
+}
+
+}  // namespace
+
 Prediction NearbyObservations::predict(const GaussianProcess& process, const Points& points) const {
   assert(process.points().size() == whitened_.rows());
   Prediction prediction{VectorXd(points.size()), VectorXd(points.size())};
@@ -121,12 +139,8 @@ Prediction NearbyObservations::predict(const GaussianProcess& process, const Poi
   for (Index first = 0; first < points.size(); first += kPointsAtOnce) {
     const Index count = std::min(kPointsAtOnce, points.size() - first);
     const Points block = points.slice(first, count);
-    MatrixXd v = process.prior_covariance(block, process.points());
-    solve_rows(process.lower(), v);
-    const MatrixXd whitened = v.transpose();  // M x block
+    const auto [whitened, mean, variance] = alone(process, block);
     const MatrixXd covariances = process.kernel()->gram(points_, block, theta);
-    const VectorXd mean = process.prior_mean(block) + v * process.whitened();
-    const VectorXd variance = process.prior_variance(block) - v.rowwise().squaredNorm();
     for (Index i = 0; i < count; ++i) {
       const Neighbourhood near = neighbourhood(process, block.slice(i, 1), covariances.col(i), whitened.col(i));
       prediction.mean[first + i] = mean[i] + near.cross.dot(near.residuals);
@@ -147,11 +161,10 @@ KeptPredictions::KeptPredictions(const GaussianProcess& process, const NearbyObs
   for (Index first = 0; first < points.size(); first += kPointsAtOnce) {
     const Index count = std::min(kPointsAtOnce, points.size() - first);
     const Points block = points.slice(first, count);
-    MatrixXd v = process.prior_covariance(block, process.points());
-    solve_rows(process.lower(), v);
-    whitened_.middleCols(first, count) = v.transpose();
-    coarse_.mean.segment(first, count) = process.prior_mean(block) + v * process.whitened();
-    coarse_.variance.segment(first, count) = (process.prior_variance(block) - v.rowwise().squaredNorm()).cwiseMax(0.0);
+    const auto [whitened, mean, variance] = alone(process, block);
+    whitened_.middleCols(first, count) = whitened;
+    coarse_.mean.segment(first, count) = mean;
+    coarse_.variance.segment(first, count) = variance.cwiseMax(0.0);
     const MatrixXd covariances = process.kernel()->gram(observations.points_, block, theta);
     for (Index i = 0; i < count; ++i) choose(process, observations, first + i, covariances.col(i));
   }
