@@ -15,34 +15,27 @@ struct BlasLibrary {
   BlasFunctions functions{};
 };
 
-template <class Function>
-void bind_blas(FoundLibrary& found, const char* name, Function*& function) {
-  function = engine::find<Function>(found.library, name);
-  if (function == nullptr && found.missing.empty()) {
-    found.missing = "cuBLASLt at " + found.path + " has no " + name + ": 12 or newer is needed";
-  }
-}
-
 BlasLibrary open_blas() {
   BlasLibrary blas{find_library("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}), {}};
   FoundLibrary& found = blas.found;
   if (!found.library) return blas;
   BlasFunctions& f = blas.functions;
-  bind_blas(found, "cublasLtGetVersion", f.get_version);
-  bind_blas(found, "cublasLtGetStatusName", f.get_status_name);
-  bind_blas(found, "cublasLtCreate", f.create);
-  bind_blas(found, "cublasLtDestroy", f.destroy);
-  bind_blas(found, "cublasLtMatmul", f.matmul);
-  bind_blas(found, "cublasLtMatmulAlgoCheck", f.algo_check);
-  bind_blas(found, "cublasLtMatmulAlgoGetHeuristic", f.get_heuristic);
-  bind_blas(found, "cublasLtMatmulDescCreate", f.desc_create);
-  bind_blas(found, "cublasLtMatmulDescDestroy", f.desc_destroy);
-  bind_blas(found, "cublasLtMatmulDescSetAttribute", f.desc_set_attribute);
-  bind_blas(found, "cublasLtMatrixLayoutCreate", f.layout_create);
-  bind_blas(found, "cublasLtMatrixLayoutDestroy", f.layout_destroy);
-  bind_blas(found, "cublasLtMatmulPreferenceCreate", f.preference_create);
-  bind_blas(found, "cublasLtMatmulPreferenceDestroy", f.preference_destroy);
-  bind_blas(found, "cublasLtMatmulPreferenceSetAttribute", f.preference_set_attribute);
+  const FunctionBinder bind{found, "cuBLASLt", "12"};
+  bind("cublasLtGetVersion", f.get_version);
+  bind("cublasLtGetStatusName", f.get_status_name);
+  bind("cublasLtCreate", f.create);
+  bind("cublasLtDestroy", f.destroy);
+  bind("cublasLtMatmul", f.matmul);
+  bind("cublasLtMatmulAlgoCheck", f.algo_check);
+  bind("cublasLtMatmulAlgoGetHeuristic", f.get_heuristic);
+  bind("cublasLtMatmulDescCreate", f.desc_create);
+  bind("cublasLtMatmulDescDestroy", f.desc_destroy);
+  bind("cublasLtMatmulDescSetAttribute", f.desc_set_attribute);
+  bind("cublasLtMatrixLayoutCreate", f.layout_create);
+  bind("cublasLtMatrixLayoutDestroy", f.layout_destroy);
+  bind("cublasLtMatmulPreferenceCreate", f.preference_create);
+  bind("cublasLtMatmulPreferenceDestroy", f.preference_destroy);
+  bind("cublasLtMatmulPreferenceSetAttribute", f.preference_set_attribute);
   return blas;
 }
 

@@ -36,6 +36,21 @@ FoundLibrary find_library(const std::string& what, const std::vector<std::string
 /// In the places of this process's environment.
 FoundLibrary find_library(const std::string& what, const std::vector<std::string>& names);
 
+/// Finds the functions of an opened library. The first one that it lacks makes it missing.
+struct FunctionBinder {
+  FoundLibrary& found;
+  std::string what;    ///< the library's name, for people
+  std::string needed;  ///< the oldest version that has all functions
+
+  template <class Function>
+  void operator()(const char* name, Function*& function) const {
+    function = engine::find<Function>(found.library, name);
+    if (function == nullptr && found.missing.empty()) {
+      found.missing = what + " at " + found.path + " has no " + name + ": " + needed + " or newer is needed";
+    }
+  }
+};
+
 /// What fixes a library that is missing.
 inline constexpr const char* kLibraryHint =
     "install it (pip install nvidia-cublas nvidia-nccl-cu13), or name its folder in KRIGTUNE_CUDA_LIBRARIES";

@@ -13,30 +13,23 @@ struct NcclLibrary {
   NcclFunctions functions{};
 };
 
-template <class Function>
-void bind_nccl(FoundLibrary& found, const char* name, Function*& function) {
-  function = engine::find<Function>(found.library, name);
-  if (function == nullptr && found.missing.empty()) {
-    found.missing = "NCCL at " + found.path + " has no " + name + ": 2.14 or newer is needed";
-  }
-}
-
 NcclLibrary open_nccl() {
   NcclLibrary nccl{find_library("NCCL", {"libnccl.so.2"}), {}};
   FoundLibrary& found = nccl.found;
   if (!found.library) return nccl;
   NcclFunctions& f = nccl.functions;
-  bind_nccl(found, "ncclGetVersion", f.get_version);
-  bind_nccl(found, "ncclGetErrorString", f.get_error_string);
-  bind_nccl(found, "ncclGetUniqueId", f.get_unique_id);
-  bind_nccl(found, "ncclCommInitRankConfig", f.comm_init_rank_config);
-  bind_nccl(found, "ncclCommGetAsyncError", f.comm_get_async_error);
-  bind_nccl(found, "ncclCommAbort", f.comm_abort);
-  bind_nccl(found, "ncclGroupStart", f.group_start);
-  bind_nccl(found, "ncclGroupEnd", f.group_end);
-  bind_nccl(found, "ncclAllReduce", f.all_reduce);
-  bind_nccl(found, "ncclReduceScatter", f.reduce_scatter);
-  bind_nccl(found, "ncclAllGather", f.all_gather);
+  const FunctionBinder bind{found, "NCCL", "2.14"};
+  bind("ncclGetVersion", f.get_version);
+  bind("ncclGetErrorString", f.get_error_string);
+  bind("ncclGetUniqueId", f.get_unique_id);
+  bind("ncclCommInitRankConfig", f.comm_init_rank_config);
+  bind("ncclCommGetAsyncError", f.comm_get_async_error);
+  bind("ncclCommAbort", f.comm_abort);
+  bind("ncclGroupStart", f.group_start);
+  bind("ncclGroupEnd", f.group_end);
+  bind("ncclAllReduce", f.all_reduce);
+  bind("ncclReduceScatter", f.reduce_scatter);
+  bind("ncclAllGather", f.all_gather);
   return nccl;
 }
 
