@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "trial/trial_files.h"
 
@@ -227,8 +228,9 @@ std::string job_script(const JobFiles& files, const trial::ProcessSpec& spec, co
 }
 
 std::string write_trouble(const std::filesystem::path& directory) {
-  const std::filesystem::path probe = directory / fmt::format(".krigtune-probe-{}", ::getpid());
-  const int file = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  constexpr std::size_t kNameBytes = 8;
+  const std::filesystem::path probe = directory / (".krigtune-probe-" + random_hex(kNameBytes));
+  const int file = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return std::strerror(errno);
   std::string trouble;
   // Quotas are noticed when bytes reach the server.

@@ -5,14 +5,13 @@
 #include "executor/job_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/hash.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "executor/slurm_text.h"
 #include "trial/trial_files.h"
@@ -32,15 +31,6 @@ std::int64_t number_of_job(const std::string& id) {
     number = 10 * number + (c - '0');
   }
   return number;
-}
-
-// Two tries never have the same: time, process and name are in it.
-std::string token_of(const Clock& clock, const std::string& name) {
-  Fnv1a64 hash;
-  const std::int64_t parts[] = {clock.unix_us(), ::getpid(), static_cast<std::int64_t>(clock.now_s() * 1e9)};
-  hash.add(parts, sizeof parts);
-  hash.add(name.data(), name.size());
-  return hash.hex();
 }
 
 // Of several jobs of a trial's name the last one.
@@ -126,7 +116,7 @@ bool JobRun::submit() {
   if (read_submitted(files_)) room_.system->cancel_named(name_);
   remove_job_files(files_);
   const std::vector<std::string> launcher = room_.system->launcher(spec_.argv, task_.needs);
-  token_ = token_of(clock_, name_);
+  token_ = new_token();
   write_private(files_.script(), job_script(files_, spec_, launcher, token_, port_));
   write_submitted(files_, {name_, "", token_});
   const double begun_s = clock_.now_s();

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <regex>
 
 #include "core/block.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/pattern.h"
 #include "core/text.h"
 #include "executor/batch_executor.h"
 #include "executor/gpu_count.h"
@@ -35,8 +35,8 @@ Block<TemplateSpec> states_block() {
 
 void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& pattern, bool wants_group) {
   try {
-    const std::regex regex(pattern);
-    if (wants_group && regex.mark_count() != 1)
+    const Pattern compiled(pattern);
+    if (wants_group && compiled.groups() != 1)
       object.fail(key, "a regular expression with one group was expected",
                   "write for example \"job_state = (\\\\S+)\"");
   } catch (const std::regex_error& error) {
@@ -46,9 +46,9 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
 
 // The group of the first place that fits; "" where none does.
 std::string first_group(const std::string& text, const std::string& pattern) {
-  std::smatch found;
-  if (!std::regex_search(text, found, std::regex(pattern))) return "";
-  return found[1].str();
+  SearchLimit limit;
+  const auto found = Pattern(pattern).search(text, limit);
+  return found ? found->value : "";
 }
 
 class TemplateSystem final : public BatchSystem {
@@ -82,7 +82,7 @@ class TemplateSystem final : public BatchSystem {
     for (const Asked& one : asked) {
       if (one.id.empty() && !finds_by_name_) continue;
       const ToolEnd end = ask(spec_.status, {{"id", one.id}, {"name", one.name}});
-      const bool is_gone = std::regex_search(end.out + end.err, std::regex(spec_.gone));
+      const bool is_gone = Pattern(spec_.gone).matches(end.out + end.err);
       if (is_gone) continue;
       if (!end.ok()) return std::nullopt;
       const std::string word = first_group(end.out, spec_.state);
@@ -99,7 +99,7 @@ class TemplateSystem final : public BatchSystem {
   std::optional<JobState> forgotten(const std::string& /*id*/) override { return std::nullopt; }
   bool cancel(const std::string& id) override {
     const ToolEnd end = ask(spec_.cancel, {{"id", id}, {"name", name_of(id)}});
-    return end.ok() || std::regex_search(end.out + end.err, std::regex(spec_.gone));
+    return end.ok() || Pattern(spec_.gone).matches(end.out + end.err);
   }
   bool take_back(const std::string& id) override { return cancel(id); }
   void cancel_named(const std::string& name) override {

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "core/error.h"
@@ -30,9 +32,9 @@ FileIdentity identity_of(const struct stat& info) {
           static_cast<std::size_t>(info.st_size)};
 }
 
-std::string read_rest(const std::filesystem::path& path, int file, std::size_t offset) {
+std::string read_rest(const std::filesystem::path& path, int file, std::size_t offset, std::size_t most_bytes) {
   const std::size_t size = size_of(file);
-  std::string text(size > offset ? size - offset : 0, '\0');
+  std::string text(size > offset ? std::min(size - offset, most_bytes) : 0, '\0');
   std::size_t got = 0;
   while (got < text.size()) {
     const ssize_t n = ::pread(file, text.data() + got, text.size() - got, static_cast<off_t>(offset + got));
@@ -109,13 +111,15 @@ FileIdentity ReadOnlyFile::identity() const {
   return identity_of(info);
 }
 
-std::string ReadOnlyFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset); }
+std::string ReadOnlyFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset, SIZE_MAX); }
 
 AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)), file_(open_journal(path_)) {}
 
 AppendFile::~AppendFile() { ::close(file_); }
 
-std::string AppendFile::read_from(std::size_t offset) const { return read_rest(path_, file_, offset); }
+std::string AppendFile::read_from(std::size_t offset, std::size_t most_bytes) const {
+  return read_rest(path_, file_, offset, most_bytes);
+}
 
 bool AppendFile::is_in_place() const { return leads_to(path_, file_); }
 

@@ -57,8 +57,8 @@ class AppendFile {
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return file_; }
-  /// From that byte to the end.
-  std::string read_from(std::size_t offset) const;
+  /// From that byte to the end, or so many bytes.
+  std::string read_from(std::size_t offset, std::size_t most_bytes = SIZE_MAX) const;
   /// Whether the path still leads to this file: another program may have removed it, or put another in its place.
   bool is_in_place() const;
   std::size_t size_bytes() const;

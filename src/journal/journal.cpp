@@ -109,7 +109,7 @@ struct Journal::Impl {
   // A file that does not even begin like a journal is somebody's, and not ours to cut.
   void refuse_other_files() const {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // an editor may have put it there
-    std::string begin = file.read_from(0).substr(0, kByteOrderMark.size() + 1);
+    std::string begin = file.read_from(0, kByteOrderMark.size() + 1);
     if (begin.starts_with(kByteOrderMark)) begin.erase(0, kByteOrderMark.size());
     if (begin.empty() || begin.front() == '{') return;
     throw UserError(fmt::format("{}: line 1: not a JSON object", file.path().string()),

@@ -11,6 +11,7 @@
 #include "core/block.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/pattern.h"
 #include "core/text.h"
 #include "runner/command_measure.h"
 #include "runner/command_outcome.h"
@@ -58,7 +59,7 @@ class CommandRunner final : public trial::Runner {
       trial::refuse_missing_program(name, job_.spec.working_directory, job_.spec.environment);
     trial::refuse_missing_script(job_.spec.argv, job_.spec.working_directory);
     if (!job_.spec.measure.metrics.empty()) refuse_unmeasured(job_);
-    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.push_back(trial::compile_pattern(pattern));
+    for (const std::string& pattern : job_.spec.oom_patterns) patterns_.emplace_back(pattern);
   }
 
   trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& context) override {
@@ -149,7 +150,7 @@ class CommandRunner final : public trial::Runner {
   CommandJob job_;
   JobCommand command_;
   const Clock& clock_;
-  std::vector<std::regex> patterns_;
+  std::vector<Pattern> patterns_;
 };
 
 }  // namespace
@@ -183,7 +184,7 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
     if (pattern.size() > kLongestPattern) block.fail(key, "is too long", "give 500 characters at most");
     if (pattern.empty()) block.fail(key, "is empty and would match every line", "remove it");
     try {
-      trial::compile_pattern(pattern);
+      static_cast<void>(Pattern(pattern));
     } catch (const std::regex_error&) {
       block.fail(key, fmt::format("'{}' is no regular expression", pattern),
                  "write one as in JavaScript, without back-references");

@@ -14,7 +14,7 @@ namespace {
 
 class Ending {
  public:
-  Ending(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns)
+  Ending(const CommandEnd& end, const CommandJob& job, const std::vector<Pattern>& patterns)
       : end_(end), process_(end.process), job_(job), patterns_(patterns) {}
 
   trial::Outcome outcome() const {
@@ -107,12 +107,12 @@ class Ending {
   const CommandEnd& end_;
   const trial::ProcessResult& process_;
   const CommandJob& job_;
-  const std::vector<std::regex>& patterns_;
+  const std::vector<Pattern>& patterns_;
 };
 
 }  // namespace
 
-trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns) {
+trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<Pattern>& patterns) {
   return Ending(end, job, patterns).outcome();
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <regex>
 #include <string>
 #include <vector>
 
+#include "core/pattern.h"
 #include "runner/command.h"
 #include "runner/command_result.h"
 #include "trial/outcome.h"
@@ -42,6 +42,6 @@ struct CommandEnd {
 /// A SIGKILL that krigtune did not send (also reported as exit code 137 = 128 + 9 by shells and 247 = -9 by DeepSpeed's
 /// launcher) is attributed to the OOM killer if its count in /proc/vmstat has risen or the kernel does not count.
 /// `patterns`: those of the spec.
-trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<std::regex>& patterns);
+trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<Pattern>& patterns);
 
 }  // namespace krigtune::runner

@@ -303,15 +303,6 @@ std::optional<Bytes> size_at(std::string_view text) {
 
 }  // namespace
 
-std::regex compile_pattern(const std::string& pattern) {
-#ifdef __GLIBCXX__
-  // libstdc++ otherwise backtracks: "(x+)+y" would take a line of x for ever, by recursion.
-  return std::regex(pattern, std::regex_constants::ECMAScript | std::regex_constants::__polynomial);
-#else
-  return std::regex(pattern);
-#endif
-}
-
 std::optional<Bytes> requested_in(const std::string& line) {
   for (const std::string_view word : {"allocate", "allocating"}) {
     for (std::size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
@@ -322,9 +313,10 @@ std::optional<Bytes> requested_in(const std::string& line) {
   return std::nullopt;
 }
 
-std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns) {
+std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<Pattern>& patterns) {
+  SearchLimit limit;
   const auto line = first_line(text, [&](const std::string& candidate) {
-    const auto matches = [&](const std::regex& pattern) { return std::regex_search(candidate, pattern); };
+    const auto matches = [&](const Pattern& pattern) { return pattern.search(candidate, limit).has_value(); };
     return is_memory_sign(candidate) || holds_one(candidate, kKillSigns) ||
            std::any_of(patterns.begin(), patterns.end(), matches);
   });

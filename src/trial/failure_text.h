@@ -1,11 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/pattern.h"
 #include "core/units.h"
 
 namespace krigtune::trial {
@@ -38,13 +38,9 @@ struct MemoryComplaint {
   std::optional<Bytes> requested;  ///< size of the failed allocation, if stated
 };
 
-/// Compiles a user's pattern (ECMAScript, without back-references) so that matching takes polynomial time and no deep
-/// recursion for any output. Throws std::regex_error.
-std::regex compile_pattern(const std::string& pattern);
-
 /// Returns the first line that is known to mean that memory ran out, or that matches one of `patterns`. Only the first
 /// 1000 characters of each line are examined.
-std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<std::regex>& patterns);
+std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<Pattern>& patterns);
 
 /// Does the same, but ignores launchers' reports that a rank got SIGKILL, because they do not know who sent it.
 std::optional<MemoryComplaint> find_memory_words(const std::string& text);

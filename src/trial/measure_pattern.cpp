@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "trial/failure_text.h"
 
 namespace krigtune::trial {
 namespace {
@@ -130,15 +129,11 @@ std::vector<std::string> words_of_pattern(const std::string& pattern) {
 }
 
 MeasurePattern::MeasurePattern(const std::string& pattern)
-    : regex_(compile_pattern(pattern)), certain_(certain_text(pattern)), words_(words_of_pattern(pattern)) {}
+    : pattern_(pattern), certain_(certain_text(pattern)), words_(words_of_pattern(pattern)) {}
 
-std::optional<MeasurePattern::Found> MeasurePattern::find(const std::string& line) const {
+std::optional<MeasurePattern::Found> MeasurePattern::find(const std::string& line) {
   if (line.find(certain_) == std::string::npos) return std::nullopt;
-  std::smatch match;
-  if (!std::regex_search(line, match, regex_)) return std::nullopt;
-  const std::size_t group = match.size() > 1 && match[1].matched ? 1 : 0;
-  return Found{static_cast<std::size_t>(match.position(0)), static_cast<std::size_t>(match.length(0)),
-               static_cast<std::size_t>(match.position(group)), match.str(group)};
+  return pattern_.search(line, limit_);
 }
 
 std::size_t MeasurePattern::closeness(const std::string& line) const {

@@ -1,10 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/pattern.h"
 
 namespace krigtune::trial {
 
@@ -20,21 +21,19 @@ class MeasurePattern {
   /// Throws std::regex_error.
   explicit MeasurePattern(const std::string& pattern);
 
-  struct Found {
-    std::size_t begin = 0;  ///< start of the match in the line
-    std::size_t length = 0;
-    std::size_t value_begin = 0;  ///< start of the group, or of the match if there is no group
-    std::string value;
-  };
+  using Found = Pattern::Match;
   /// Returns the first match. `line`: as from LineSplitter, cut.
-  std::optional<Found> find(const std::string& line) const;
-  unsigned groups() const { return static_cast<unsigned>(regex_.mark_count()); }
+  std::optional<Found> find(const std::string& line);
+  unsigned groups() const { return pattern_.groups(); }
+  /// Returns how many lines were not searched to their end, because that took too long.
+  int lines_given_up() const { return limit_.given_up; }
 
   /// Returns how many characters of the pattern's words occur in the line; digits make a line slightly closer.
   std::size_t closeness(const std::string& line) const;
 
  private:
-  std::regex regex_;
+  Pattern pattern_;
+  SearchLimit limit_;
   std::string certain_;
   std::vector<std::string> words_;
 };

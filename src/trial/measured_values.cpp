@@ -30,6 +30,11 @@ double middle_behind(const std::vector<double>& values, std::int64_t warmup) {
   return middle({values.begin() + skip, values.end()});
 }
 
+std::string took_too_long(const MeasurePattern& pattern) {
+  return fmt::format("{} lines were skipped because searching them takes too long; write a simpler expression",
+                     pattern.lines_given_up());
+}
+
 }  // namespace
 
 const Measurement::Metric* Measurement::metric(const std::string& name) const {
@@ -191,6 +196,9 @@ std::string Measurement::never_matched(std::size_t metric) const {
   const Measure& measure = spec_.metrics[metric];
   std::string text = fmt::format("nothing in the output is '{}': {} '{}' never matched", measure.name,
                                  word_of(measure.how), measure.pattern);
+  if (const auto& pattern = metrics_[metric].pattern; pattern && pattern->lines_given_up() > 0) {
+    text += "; " + took_too_long(*pattern);
+  }
   if (is_path(measure.from)) text += fmt::format(" in {}", measure.from);
   const std::vector<std::string> near = closest(metric);
   if (!near.empty()) text += "; the lines that looked closest:\n  " + join(near, "\n  ");
@@ -227,6 +235,11 @@ std::vector<std::string> Measurement::warnings(const std::string& objective) con
     if (metrics_[i].matches > 0) continue;
     warnings.push_back(fmt::format("'{}' is not measured: {} '{}' never matched", spec_.metrics[i].name,
                                    word_of(spec_.metrics[i].how), spec_.metrics[i].pattern));
+  }
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const auto& pattern = metrics_[i].pattern;
+    if (!pattern || pattern->lines_given_up() == 0 || metrics_[i].matches == 0) continue;
+    warnings.push_back(fmt::format("'{}': {}", spec_.metrics[i].pattern, took_too_long(*pattern)));
   }
   for (std::size_t i = 0; i < checks_.size(); ++i) {
     if (checked_[i]) continue;

@@ -55,6 +55,9 @@ std::optional<std::map<std::string, double>> ProgressLines::next(const std::stri
     }
   }
   torn_.erase(0, begin);
+  // A line without end: its rest, up to the next line, is no JSON and is ignored.
+  constexpr std::size_t kMostTornBytes = 64 << 10;
+  if (torn_.size() > kMostTornBytes) torn_ = "a line that is too long";
   return last;
 }
 

@@ -163,7 +163,7 @@ class CommandOutcome : public ::testing::Test {
 
   runner::CommandJob job_;
   runner::CommandEnd end_;
-  std::vector<std::regex> patterns_;
+  std::vector<Pattern> patterns_;
 };
 
 TEST_F(CommandOutcome, ExitCodeZeroAndAGoodResultIsMeasuredWhateverWasPrinted) {

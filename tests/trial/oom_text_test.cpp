@@ -66,15 +66,14 @@ TEST(OomText, TheRequestIsReadWithItsUnit) {
 }
 
 TEST(OomText, PatternsOfTheUserAreAdded) {
-  const std::vector<std::regex> patterns = {trial::compile_pattern("arena [0-9]+ exhausted|^no room$")};
+  const std::vector<Pattern> patterns = {Pattern("arena [0-9]+ exhausted|^no room$")};
   EXPECT_TRUE(trial::find_memory_complaint("x\narena 12 exhausted\n", patterns).has_value());
   EXPECT_TRUE(trial::find_memory_complaint("x\nno room", patterns).has_value());
   EXPECT_FALSE(trial::find_memory_complaint("x\nthere is no room here", patterns).has_value());
 }
 
 TEST(OomText, ALineWithoutEndIsNoDanger) {
-  const std::vector<std::regex> patterns = {trial::compile_pattern("(x|xx)+y$"),
-                                            trial::compile_pattern("(.*) (.*)never")};
+  const std::vector<Pattern> patterns = {Pattern("(x|xx)+y$"), Pattern("(.*) (.*)never")};
   EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, ' '), patterns).has_value());
   EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, '\0'), patterns).has_value());
   EXPECT_FALSE(trial::find_memory_complaint(std::string(1 << 20, 'x'), patterns).has_value());

@@ -11,6 +11,7 @@
 #include "core/block.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/pattern.h"
 #include "core/text.h"
 #include "jobs/recipe/shipped_recipes.h"
 #include "space/expression.h"
@@ -265,9 +266,9 @@ void check_regex(const JsonObject& object, const std::string& key, bool with_gro
   const Json& json = object.value().at(key);
   if (!json.is_string()) object.fail(key, "must be a text", "write a regular expression");
   try {
-    const std::regex regex(json.get<std::string>(), std::regex::ECMAScript);
-    if (with_group && regex.mark_count() != 1) {
-      object.fail(key, fmt::format("has {} groups, not one", regex.mark_count()),
+    const Pattern pattern(json.get<std::string>());
+    if (with_group && pattern.groups() != 1) {
+      object.fail(key, fmt::format("has {} groups, not one", pattern.groups()),
                   "put ( ) around the number, and (?: ) around everything else");
     }
   } catch (const std::regex_error& error) {

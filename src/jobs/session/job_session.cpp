@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/pattern.h"
 #include "core/processor.h"
 #include "core/text.h"
 #include "jobs/command/ranks.h"
@@ -32,7 +33,7 @@ void check_metric(const std::string& regex) {
   if (regex.empty()) refuse("is empty", "write the text before the number, as 'tokens/s ([0-9.]+)'");
   if (regex.size() > kLongest) refuse("is too long", "give 500 characters at most");
   try {
-    const std::size_t groups = trial::compile_pattern(regex).mark_count();
+    const std::size_t groups = Pattern(regex).groups();
     if (groups == 0) refuse("has no group for the number", fmt::format("put it in brackets: '{} ([0-9.]+)'", regex));
     if (groups > 1) refuse(fmt::format("has {} groups", groups), "keep the number's; of the others make (?:...)");
   } catch (const std::regex_error&) {
