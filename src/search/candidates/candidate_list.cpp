@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-// Of each configuration its place on every axis of the lattice, one row after the other.
+// The positions of each configuration on all axes of the lattice, one row after the other.
 std::vector<double> lattice_positions(const space::Space& space,
                                       const std::vector<space::Configuration>& configurations) {
   std::vector<double> positions;
@@ -32,7 +32,7 @@ std::vector<double> lattice_positions(const space::Space& space,
   return positions;
 }
 
-// Numbers of the configurations in the order in which Space::for_each would visit them; real values ascend.
+// The indices of the configurations in the order in which Space::for_each would visit them. Continuous values ascend.
 std::vector<std::size_t> lattice_order(const space::Space& space,
                                        const std::vector<space::Configuration>& configurations) {
   const std::vector<double> positions = lattice_positions(space, configurations);
@@ -94,24 +94,24 @@ std::unordered_set<std::string> asked_keys(const Candidates& candidates, const H
   return keys;
 }
 
-// A pool stands for a space that cannot be listed. Its samples show where on the whole to look; what lies near the best
-// trials lets the search end: neighbours (steps of one parameter), and for real ranges the same configuration moved a
-// small part of the way towards samples, at lengths from a third of an axis down to a thousandth. Once a model can
-// score the pool, a climb moves its best members in the same way: samples alone leave the maximum of a score over six
-// real axes a tenth of an axis away.
+// A pool replaces the list of a space that cannot be listed. Its random samples show which part of the space is worth a
+// closer look, and the points near the best trials let the search converge: neighbours (one parameter changed by one
+// step) and, for continuous ranges, the same configuration moved a small part of the way towards random samples, from a
+// third of an axis down to a thousandth. When a model can score the pool, a climb moves its best members in the same
+// way, because samples alone miss the maximum of a score over six continuous axes by a tenth of an axis.
 namespace {
 
-constexpr int kPoolSamples = 4'000;     // to make one takes some five microseconds, to score it less
+constexpr int kPoolSamples = 4'000;     // drawing one takes about five microseconds, scoring it less
 constexpr int kPlannedSamples = 2'000;  // planning one takes up to milliseconds
 constexpr int kMostDrawsPerSample = 10;
-constexpr int kLeastShare = 20;  // draw on while less than one in so many fits
+constexpr int kLeastShare = 20;  // drawing continues while fewer than one in this number fit
 constexpr std::size_t kBestTrials = 5;
 constexpr std::array<double, 6> kLengths{0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
 constexpr int kMovesPerLength = 20;
-// Streams of random numbers that no trial draws from.
+// Streams of random numbers that no trial uses.
 constexpr std::uint64_t kPoolStreams = std::uint64_t{1} << 62;
 
-// The best few of those measured, each configuration once; the earlier of equals first.
+// The best few measured configurations, each once. Of equal ones the earlier comes first.
 std::vector<space::Configuration> best_of(const Candidates& candidates, const session::Objective& objective,
                                           const History& history) {
   const RunEffects effects(objective, history);
@@ -139,7 +139,7 @@ void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
   }
 }
 
-// The point with its real values moved towards those of a sample.
+// Moves the continuous values of the point towards those of a sample.
 std::optional<space::Configuration> moved(const space::Space& space, const space::Configuration& point, double fraction,
                                           Rng& rng) {
   const space::Configuration sample = space.sample(rng);

@@ -13,16 +13,17 @@
 
 namespace krigtune::search {
 
-// The micro-steps between two updates, log2 of gradient_accumulation_steps, where they are derived from the batch: how
-// well a pipeline fills and how often collectives run depends on them, and they are a product of four parameters. With
-// no workload nothing is derived; where the names say so, log2(tensor_parallel * pipeline_parallel), the ranks that
-// share one copy of the model, stands for the number of its copies.
+// How well a pipeline fills and how often collectives run depends on the micro-steps between two updates. Where these
+// are derived from the batch, they depend on four parameters together, so log2 of gradient_accumulation_steps is a
+// column of its own. Without a workload nothing is derived. If the names of the parameters allow it,
+// log2(tensor_parallel * pipeline_parallel), the ranks that share one copy of the model, then represents the number of
+// copies.
 
 namespace {
 
 constexpr std::int64_t kMostWalked = 10'000;
 constexpr int kSamples = 2'000;
-constexpr double kMiddle = 0.5;  // where a parameter does not exist, as in the Encoder
+constexpr double kMiddle = 0.5;  // for a parameter that does not exist, as in the Encoder
 
 bool is_derived(const space::Space& space, const std::string& name) {
   const std::vector<std::string> columns = space.columns();
@@ -91,15 +92,15 @@ Eigen::MatrixXd DerivedColumns::encode(const std::vector<space::Configuration>& 
 
 namespace {
 
-// Acquisition is evaluated on every candidate: beyond this a suggestion would take seconds.
+// Acquisition is evaluated on every candidate, so a longer list would make a suggestion take seconds.
 constexpr std::int64_t kMostListed = 100'000;
-// Closed forms take some ten microseconds; where they do not decide, krigtune-bench's plan takes milliseconds: a minute
-// or two at most.
+// Closed forms take about ten microseconds each. Where they do not decide, krigtune-bench's plan takes milliseconds, in
+// all a minute or two at most.
 constexpr std::int64_t kMostPredicted = 500'000;
 constexpr std::int64_t kMostPlanned = 50'000;
-// Step times take some fifty microseconds: a few seconds.
+// A step time takes about fifty microseconds, so all of them take a few seconds.
 constexpr std::int64_t kMostTimed = 100'000;
-// Alternatives take as long again, each.
+// Each alternative takes as long again.
 constexpr std::int64_t kMostDoubted = 20'000;
 constexpr int kDraws = 100'000;
 constexpr int kPlannedDraws = 5'000;
@@ -110,13 +111,13 @@ std::int64_t most_listed(const session::MemoryFilter& filter, bool has_priors) {
   return filter.knows_memory() ? kMostPredicted : kMostListed;
 }
 
-// Numbers stand as their bytes, 4 and 4.0 the same: to write them out took half of the time of a pool. The first
-// character says what follows, so that no two configurations share a key.
+// Numbers are stored as their bytes, with 4 and 4.0 the same, because formatting them took half of the time that a pool
+// needs. The first character gives the kind of what follows, so no two configurations share a key.
 void append_to_key(const space::Value* value, std::string& key) {
   if (value == nullptr) {
     key += '-';
   } else if (space::is_number(*value)) {
-    const double number = space::as_number(*value) + 0.0;  // -0 and 0 are one value
+    const double number = space::as_number(*value) + 0.0;  // makes -0 and 0 the same value
     const auto bytes = std::bit_cast<std::array<char, sizeof(double)>>(number);
     key += '#';
     key.append(bytes.data(), bytes.size());
@@ -194,7 +195,8 @@ std::optional<plan::MemoryVerdict> Candidates::memory_of(const space::Configurat
   return known ? all_->memory[*known] : filter_.check(configuration);
 }
 
-// What is in the list is not forecast again: a question on a hundred trials would wait for hundreds of step times.
+// Configurations in the list are not forecast again; otherwise a suggestion after a hundred trials would wait for
+// hundreds of step times.
 surrogate::Points Candidates::encode(const std::vector<space::Configuration>& configurations) const {
   if (!listed()) return encode_anew(configurations);
   std::vector<space::Configuration> others;
@@ -245,11 +247,11 @@ surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration
   return points;
 }
 
-// By column, so that neither the order of names nor further names matter.
+// The key is built column by column, so it does not depend on the order of the names or on further names.
 std::string Candidates::key(const space::Configuration& configuration) const {
   std::string key;
   key.reserve(columns_.size() * (1 + sizeof(double)));
-  // Most configurations have the columns in this order; else they are looked for.
+  // Most configurations have the columns in this order, so a search by name is rarely needed.
   auto next = configuration.begin();
   for (const std::string& column : columns_) {
     const bool is_next = next != configuration.end() && next->first == column;

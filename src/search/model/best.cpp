@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kWorthwhileGain = 1.01;  // of the rule "patience"
 
-// The mean of each configuration's measurements, trial by trial, on the scale of the latest run.
+// The running mean of each configuration's measurements, on the scale of the latest run.
 class RunningMeans {
  public:
   explicit RunningMeans(const RunEffects& effects) : effects_(effects) {}
@@ -30,7 +30,7 @@ class RunningMeans {
     mean.value += (value - mean.value) / mean.measurements;
     if (objective.better(value, *effects_.value_of(history[mean.best]))) mean.best = index;
     if (best_ && *best_ == its->second && !is_new) {
-      find_best(objective);  // it may have become worse
+      find_best(objective);  // the mean may have become worse
     } else if (!best_ || objective.better(mean.value, means_[*best_].value)) {
       best_ = its->second;
     }
@@ -47,7 +47,7 @@ class RunningMeans {
 
   const RunEffects& effects_;
   std::vector<MeasuredMean> means_;
-  std::optional<std::size_t> best_;  ///< among them
+  std::optional<std::size_t> best_;  ///< index into means_
   std::unordered_map<std::string, std::size_t> entry_;
 };
 
@@ -72,7 +72,7 @@ std::optional<double> best_value(const session::Objective& objective, const Hist
 }
 
 std::optional<journal::Trial> reference_trial(const session::Objective& objective, const History& history) {
-  // An interrupted baseline is asked again, under another number.
+  // An interrupted baseline is asked again under another number.
   std::optional<journal::Trial> first_ok;
   for (const journal::Trial& trial : history) {
     if (!value_of(trial, objective)) continue;
@@ -107,7 +107,7 @@ double gain_over(const session::Objective& objective, double value, double refer
 
 namespace {
 
-// Mean of the measurements, and its standard error: by their scatter, but for a single one, which states its own.
+// Fills in the mean of the measurements and its standard error, from their scatter or, for a single one, as it states.
 void fill_evidence(const session::Objective& objective, const History& history, const std::vector<std::size_t>& trials,
                    const RunEffects& effects, Recommendation& best) {
   const auto count = static_cast<double>(trials.size());
@@ -166,13 +166,14 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   return best;
 }
 
-// What each of several changes is worth: the later configuration x against x with one change taken back, x_i. With f
-// the surrogate's latent function (the logarithm of the objective), m its posterior mean and C its covariance,
+// How much each of several changes contributes: compares the later configuration x with x_i, which is x with one change
+// reverted. With f the surrogate's latent function (the logarithm of the objective), m its posterior mean and C its
+// covariance,
 //
 //   f(x) - f(x_i) ~ N(m(x) - m(x_i),  C(x, x) + C(x_i, x_i) - 2 C(x, x_i))
 //
-// and exp of it is how many times better x is. The covariance between the two counts: what is not known of both alike
-// is no doubt about their ratio.
+// and exp of it is how many times better x is. The covariance between the two matters: uncertainty that they share does
+// not make their ratio uncertain.
 namespace {
 
 std::optional<space::Value> value_in(const space::Configuration& configuration, const std::string& name) {
@@ -200,8 +201,8 @@ std::vector<Change> listed_changes(const space::Space& space, const space::Confi
   return changes;
 }
 
-// `after` with these changes taken back; what then has no meaning any more goes, what then exists has its earlier
-// value. The earlier values need not be of the space. Empty: there is no such configuration.
+// Returns `after` with these changes reverted. Parameters that no longer have a meaning are removed, and those that now
+// exist get their earlier value. The earlier values need not be in the space. Empty if there is no such configuration.
 std::optional<space::Configuration> taken_back(const space::Space& space, const std::vector<const Change*>& changes,
                                                const space::Configuration& before, const space::Configuration& after) {
   space::Configuration moved = after;
@@ -220,8 +221,8 @@ std::optional<space::Configuration> taken_back(const space::Space& space, const 
   return is_back ? std::optional(moved) : std::nullopt;
 }
 
-// `change` taken back; where a constraint then needs another one to follow (the accumulation of a kept batch), with the
-// first of the later ones that does, which is marked.
+// Returns `after` with `change` reverted. If a constraint then requires another change (gradient accumulation with a
+// fixed batch), the first of the other changes that satisfies it is reverted too and marked.
 std::optional<space::Configuration> taken_back(const space::Space& space, const Change& change,
                                                std::vector<Change>& all, const space::Configuration& before,
                                                const space::Configuration& after) {
@@ -253,7 +254,7 @@ std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& c
                                     const std::vector<space::Configuration>& configurations) {
   if (!model.scale().logarithmic()) return {};
   const surrogate::Points points = candidates.encode(configurations);
-  const Eigen::VectorXd mean = model.predict_coarsely(points).mean;  // of the process, as its covariance is
+  const Eigen::VectorXd mean = model.predict_coarsely(points).mean;  // of the process, like the covariance
   const Eigen::MatrixXd covariance = model.process().posterior_covariance(model.known_points(points));
   const double unit = model.latent_unit() * model.latent_unit();
   std::vector<Gain> gains;

@@ -3,19 +3,20 @@
 //   y(x) = o + a + sum_k b_k g_k(x) + r(x) + noise,   o the median of y - sum_k centre_k g_k
 //   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with a lengthscale a column)
 //
-// What is not known of the effects of runs (run_effects.cpp) is a term F z with z ~ Normal(0, I) more.
+// The part of run effects that is unknown (run_effects.cpp) adds a term F z with z ~ Normal(0, I).
 //
-// Hyperparameters: maximum a posteriori under log-normal priors in nats: residuals of half a nat, because values of few
-// trials do not tell a physics that is right from one that happens to be. Without priors the same, with lengthscales of
-// about the whole range: two values that happen to be alike must not make a trial that was ended far below them
-// impossible. Each category then has an effect of its own, beside what it does together with all columns. Only where
-// values have no logarithm y is standardised.
+// The hyperparameters are maximum a posteriori estimates under log-normal priors in nats. With priors g_k, residuals of
+// half a nat are expected, because the values of a few trials cannot distinguish physics that is right from physics
+// that happens to fit. Without priors the lengthscales are expected to be about the whole range: two values that happen
+// to be alike must not make it impossible that another trial was ended far below them. Each category then has an effect
+// of its own in addition to its joint effect with all columns. y is standardised only if values have no logarithm.
 //
-// Outliers: a configuration far slower than all others say (a retransmitting link, an allocator at its limit) bends
-// everything around it. With at least three observations, at the priors' medians of the hyperparameters (a fit would
-// explain it away), one whose leave-one-out error is below -4 stddev and more than 0.7 nats (twice as slow) gets the
-// square of that error as noise; the worst first, a fifth of them at most. Only "far too slow" is doubted: what is fast
-// was fast. Only where values are logarithms, else nobody knows what is far.
+// Outliers: one configuration that is far slower than the others suggest (a link that retransmits, an allocator at its
+// limit) would distort the model around it. So with at least three observations the leave-one-out errors are computed,
+// at the medians of the hyperparameters' priors because a fit would explain the outlier away. An observation with an
+// error below -4 stddev that is also more than 0.7 nats (twice as slow) gets the square of that error as noise; the
+// worst comes first, and at most a fifth of all are treated so. Only slow values are doubted, because a fast one was
+// really fast. This applies only to logarithms, because otherwise there is no scale for "far too slow".
 #include "search/model/objective_model.h"
 
 #include <algorithm>
@@ -28,14 +29,15 @@
 
 namespace krigtune::search {
 
-// A cost model whose links are wrong by a factor is wrong in a way that no smooth residual follows. So a prior comes
-// with alternatives, hypotheses h of probabilities p_h, and the trials y choose among them (Bayesian model averaging:
+// A cost model whose links are wrong by a factor is wrong in a way that no smooth residual follows. So a prior has
+// alternatives, hypotheses h with probabilities p_h, and the trials y choose among them (Bayesian model averaging:
 // Hoeting et al. 1999, equations 1 to 3):
 //
 //   w_h = p_h p(y | h) / sum_k p_k p(y | k),   g(x) = sum_h w_h g_h(x)
 //
 // p(y | h) is the marginal likelihood of the surrogate with g_h as its prior. Averaging g instead of mixing the
-// posteriors leaves out how far the hypotheses disagree: after three to five trials one of them has nearly all weight.
+// posteriors ignores how far the hypotheses disagree, but after three to five trials one of them has nearly all the
+// weight.
 
 BeliefWeights::BeliefWeights(const std::vector<forecast::Belief>& beliefs) {
   auto next = static_cast<Eigen::Index>(beliefs.size());
@@ -87,7 +89,7 @@ constexpr double kOutlierNats = -0.7;
 constexpr Eigen::Index kFewestForOutliers = 3;
 constexpr Eigen::Index kObservationsPerOutlier = 5;
 
-// Of values that have no logarithm.
+// For values that have no logarithm.
 surrogate::SurrogateOptions standardised_options() {
   surrogate::SurrogateOptions options;
   options.priors.signal_stddev = {0.0, 0.7};
@@ -95,7 +97,8 @@ surrogate::SurrogateOptions standardised_options() {
   return options;
 }
 
-// Three constants of the search recipe, fitted on the tuning tables of experiments/data by trials to the best.
+// Three constants of the search recipe. They were fitted on the tuning tables of experiments/data to minimise the
+// number of trials until the best configuration.
 surrogate::SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev) {
   surrogate::SurrogateOptions options;
   options.standardise = false;
@@ -106,8 +109,8 @@ surrogate::SurrogateOptions residual_options(const Eigen::VectorXd& centre, cons
   return options;
 }
 
-// A list of a few values cannot show the ripples that an axis of real numbers may have: there lengthscales are expected
-// as in surrogate_for_unknown_functions(), and less noise, which would hide them.
+// A list of a few values cannot show the ripples that a continuous axis may have. So continuous axes get the
+// lengthscales of surrogate_for_unknown_functions() and less noise, because noise would hide the ripples.
 void expect_anything(bool has_reals, surrogate::SurrogateOptions& options) {
   options.kernel.kind = surrogate::KernelKind::kMainEffects;
   options.priors.lengthscale = {0.0, 0.7};
@@ -116,7 +119,7 @@ void expect_anything(bool has_reals, surrogate::SurrogateOptions& options) {
   options.priors.noise_stddev = {std::log(0.01), 1.0};
 }
 
-// The columns of runs are the last coefficients, and standard normal.
+// The columns of runs have the last coefficients, which are standard normal.
 surrogate::SurrogateOptions options_for(const std::vector<forecast::Belief>& beliefs, bool logarithmic,
                                         Eigen::Index run_columns, bool has_reals) {
   Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
@@ -139,7 +142,7 @@ surrogate::Points with_runs(surrogate::Points points, const Eigen::MatrixXd& run
   return points;
 }
 
-/// The hyperparameters at the medians of their priors.
+/// Returns the hyperparameters at the medians of their priors.
 Eigen::VectorXd prior_theta(const surrogate::Kernel& kernel, const surrogate::HyperparameterPriors& priors,
                             const surrogate::Points& points) {
   return surrogate::uniform_theta(kernel, points, std::exp(priors.lengthscale.log_median),
@@ -180,7 +183,7 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const surrogate::Observations&
   for (Eigen::Index found = 0; found < most; ++found) {
     surrogate::GaussianProcess process(kernel, options_.mean);
     process.condition({residuals.points, residuals.values, residuals.variance + noise}, theta);
-    if (process.observed() != residuals.size()) break;  // two configurations that the columns cannot tell apart
+    if (process.observed() != residuals.size()) break;  // the columns cannot distinguish two configurations
     const surrogate::LeaveOneOut others = process.leave_one_out();
     double worst = kOutlierDeviations;
     Eigen::Index outlier = -1;
@@ -200,7 +203,7 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const surrogate::Observations&
 
 ObjectiveModel::Residuals ObjectiveModel::residuals_of(const surrogate::Observations& mixed) const {
   Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
-  result.shifts.tail(run_columns_).setZero();  // 0 is the latest run
+  result.shifts.tail(run_columns_).setZero();  // run effects are relative to the latest run, which has zeros
   result.observations.points.features.rowwise() -= result.shifts;
   if (options_.standardise) return result;
   const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
@@ -210,9 +213,8 @@ ObjectiveModel::Residuals ObjectiveModel::residuals_of(const surrogate::Observat
   return result;
 }
 
-// Lengthscales and noise at the medians of their priors (a fit would explain what the prior gets wrong), s integrated
-// out by Gauss and Hermite's five points: a prior that leaves little is as much more probable as its residuals are
-// small.
+// Lengthscales and noise are the medians of their priors, because a fit would explain what the prior gets wrong. s is
+// integrated out with five Gauss-Hermite points. So a prior is more probable the smaller its residuals are.
 double ObjectiveModel::log_evidence(const surrogate::Observations& mixed) const {
   struct Node {
     double deviations;
@@ -258,7 +260,7 @@ void ObjectiveModel::condition(const surrogate::Observations& latent, const Eige
   surrogate_.condition(learn_residuals(latent, runs), theta);
 }
 
-// What is far too slow for what the others say is doubted here by the same measure, against predictions of the
+// Values that are far too slow are treated as outliers by the same rule, measured against the predictions of the
 // process.
 void ObjectiveModel::add_nearby(const surrogate::Observations& latent, const Eigen::MatrixXd& runs) {
   constexpr Eigen::Index kNeighbours = 16;
@@ -277,7 +279,8 @@ void ObjectiveModel::add_nearby(const surrogate::Observations& latent, const Eig
   surrogate_.append_nearby(residuals, kNeighbours);
 }
 
-// Beside a process each is believed at what it and its neighbours say, pending ones among these: as fantasies are.
+// With nearby observations, each pending point is believed at its prediction from the process and its neighbours, which
+// include the pending points before it.
 void ObjectiveModel::believe(const surrogate::Points& pending, const Eigen::VectorXd& success) {
   const surrogate::Points points = centred(pending);
   if (!surrogate_.has_nearby()) return surrogate_.believe(points, success);
@@ -286,7 +289,7 @@ void ObjectiveModel::believe(const surrogate::Points& pending, const Eigen::Vect
   for (Eigen::Index row = 0; row < points.size(); ++row) {
     const surrogate::Points one = points.slice(row, 1);
     const surrogate::Prediction believed = surrogate_.predict(one);
-    Eigen::VectorXd noise;  // as GaussianProcess::believe has it
+    Eigen::VectorXd noise;  // the same noise as in GaussianProcess::believe
     if (success.size() > 0) {
       const double odds = (1.0 - success(row)) / success(row);
       noise = odds * (believed.variance.array().max(0.0) + measured);
@@ -320,22 +323,23 @@ surrogate::Prediction ObjectiveModel::predict_coarsely(const surrogate::Points& 
   return prediction;
 }
 
-// A trial that was ended early is a censored observation: its noisy value is at most b. With the posterior of the
-// function at its point Normal(m, v) and noise of variance s^2, the likelihood is Phi((b - f) / s), and with
+// A trial that was ended early is a censored observation: its noisy value is at most b. If the posterior of the
+// function at its point is Normal(m, v) and the noise has variance s^2, then the likelihood is Phi((b - f) / s), and
+// with
 //
 //   z = (b - m) / sqrt(v + s^2),   h = phi(z) / Phi(z)
 //   mean     m - v h / sqrt(v + s^2)
 //   variance v - v^2 h (z + h) / (v + s^2)
 //
 // are the moments of the function given the bound (Rasmussen & Williams 2006, equations 3.82 to 3.85, mirrored). The
-// Gaussian observation that leaves exactly these moments takes the bound's place: assumed-density filtering, one pass
-// of the expectation propagation of surrogate/success_model.h, which would also go over the others again. Bounds lie
-// far below the best, so that second thoughts on them change nothing that is asked.
+// bound is replaced by the Gaussian observation that gives exactly these moments. This is assumed-density filtering:
+// one pass of the expectation propagation of surrogate/success_model.h, which would also revise the other bounds.
+// Bounds are far below the best value, so revising them would not change any suggestion.
 namespace {
 
 struct Substitute {
   double value = 0.0;
-  double variance = 0.0;  ///< of the observation, all noise in it
+  double variance = 0.0;  ///< of the observation, including all noise
 };
 
 double log_normal_density(double z) {
@@ -343,7 +347,7 @@ double log_normal_density(double z) {
   return -0.5 * z * z - kLogSqrtTwoPi;
 }
 
-// Empty: nothing is learned, the function was believed to be lower anyway.
+// Empty if nothing is learned because the function was believed to be lower anyway.
 std::optional<Substitute> substitute_for(double mean, double variance, double noise_variance, double bound) {
   const double total = variance + noise_variance;
   if (!(variance > 0.0)) return std::nullopt;
@@ -368,7 +372,7 @@ void condition_on_upper_bounds(surrogate::Surrogate& surrogate, const surrogate:
     const surrogate::Prediction prediction = surrogate.predict(point);
     const auto instead = substitute_for(prediction.mean(0), prediction.variance(0), noise_variance, bounds(row));
     if (!instead) continue;
-    // The surrogate adds its own noise to what is stated; a bound never says more than a noisy value would.
+    // The surrogate adds its own noise to the stated one. A bound never says more than a noisy value would.
     surrogate::Observations observation{
         point, Eigen::VectorXd::Constant(1, instead->value),
         Eigen::VectorXd::Constant(1, std::max(instead->variance - noise_variance, 0.0))};

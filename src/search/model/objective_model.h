@@ -9,21 +9,21 @@
 
 namespace krigtune::search {
 
-/// How probable each prior and its alternatives are, and what follows for the prior's values.
+/// The probability of each prior and of its alternatives, and the averaged values that follow.
 class BeliefWeights {
  public:
-  /// The points' features: all priors, then all alternatives.
+  /// The features of points are all priors, then all alternatives.
   explicit BeliefWeights(const std::vector<forecast::Belief>& beliefs);
 
   /// Weighs each prior against its alternatives by the log evidence of observations whose features are the priors'
-  /// values, the other priors as they are.
+  /// values. The other priors stay as they are.
   void learn(const surrogate::Observations& latent,
              const std::function<double(const surrogate::Observations&)>& log_evidence);
-  /// The same points with one feature a prior: its values, averaged over what may be true in its place.
+  /// Returns the points with one feature per prior: its values averaged over its hypotheses.
   surrogate::Points mixed(const surrogate::Points& points) const;
 
  private:
-  // Of one prior: columns and probabilities, itself first.
+  // The columns and probabilities of one prior and its alternatives; the prior is first.
   struct Hypotheses {
     std::vector<Eigen::Index> columns;
     Eigen::VectorXd before;
@@ -32,58 +32,60 @@ class BeliefWeights {
   std::vector<Hypotheses> priors_;
 };
 
-/// Tells a fitted surrogate of trials that were ended early: at each point the noisy value is at most the bound (latent
-/// units, larger better). Hyperparameters stay as they were learned from what was measured.
+/// Tells a fitted surrogate about trials that were ended early: at each point the noisy value is at most the bound
+/// (latent units, larger is better). The hyperparameters learned from measured values do not change.
 void condition_on_upper_bounds(surrogate::Surrogate& surrogate, const surrogate::Points& points,
                                const Eigen::VectorXd& bounds);
 
-/// What is believed of the objective's latent values (ObjectiveScale), larger is better: the priors' sum and a Gaussian
-/// process over what they leave. Points carry the priors' values as their features.
+/// The model of the objective's latent values (ObjectiveScale; larger is better): the sum of the priors and a Gaussian
+/// process for the residuals. The features of points are the priors' values.
 class ObjectiveModel {
  public:
-  /// The points' features are theirs, in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
-  /// `run_columns`: of the matrices `runs` below, which say by a row a point how much of its value is the clock's
-  /// (RunEffects::uncertainty). Predictions are of the latest run, which has zeros there. `has_reals`: the space has
-  /// axes of real numbers.
+  /// The features of points are in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
+  /// `run_columns`: columns of the matrices `runs` below, which have one row per point: how its value depends on the
+  /// effects of runs (RunEffects::uncertainty). Predictions are for the latest run, whose row is zero. `has_reals`: the
+  /// space has continuous axes.
   ObjectiveModel(const std::vector<forecast::Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0,
                  bool has_reals = false);
 
-  /// What the priors alone say, up to a constant; 0 where there is none.
+  /// Returns the values of the priors alone, up to a constant; 0 if there are none.
   Eigen::VectorXd prior_values(const surrogate::Points& points) const;
   /// Learns from at least one value. `start`: theta() of an earlier fit.
   void fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
            const Eigen::MatrixXd& runs = {});
-  /// The same with hyperparameters that are known: theta() of an earlier fit.
+  /// Does the same with known hyperparameters: theta() of an earlier fit.
   void condition(const surrogate::Observations& latent, const Eigen::VectorXd& theta, const Eigen::MatrixXd& runs = {});
-  /// After fit or condition; so are the others. More values, which only predictions near them learn of; after the
-  /// bounds, before pending points.
+  /// The functions from here on require fit or condition. add_nearby adds values that only affect predictions near
+  /// them; call it after the bounds and before pending points.
   void add_nearby(const surrogate::Observations& latent, const Eigen::MatrixXd& runs = {});
-  /// Conditions on points at their posterior mean, as far as each is likely to have one; `success` empty: all are.
+  /// Conditions on points at their posterior mean, weighted by their probability of success; `success` empty: all
+  /// succeed.
   void believe(const surrogate::Points& pending, const Eigen::VectorXd& success);
-  /// Of trials that were ended early: latent values are at most the bounds.
+  /// Conditions on trials that were ended early: their latent values are at most the bounds.
   void bound_from_above(const surrogate::Points& points, const Eigen::VectorXd& bounds, const Eigen::MatrixXd& runs);
-  /// Of the noise-free function.
+  /// Predicts the noise-free function.
   surrogate::Prediction predict(const surrogate::Points& points) const;
-  /// The same without what was added nearby: wider, and cheaper.
+  /// Does the same without the nearby observations: wider and cheaper.
   surrogate::Prediction predict_coarsely(const surrogate::Points& points) const;
   bool has_nearby() const { return surrogate_.has_nearby(); }
-  /// Keeps predictions of candidates, which then cost little when more is believed; after add_nearby.
+  /// Keeps predictions of the candidates, so that they are cheap to update when more is believed. Call after
+  /// add_nearby.
   void keep(const surrogate::Points& candidates) { surrogate_.keep(centred(candidates)); }
   surrogate::Prediction kept() const;
   const Eigen::VectorXd& theta() const { return surrogate_.theta(); }
   const surrogate::KernelSpec& kernel() const { return options_.kernel; }
-  /// What predictions are made of: offset() plus what surrogate() says of the points centred().
+  /// Predictions are offset() plus what surrogate() predicts for the centred() points.
   const surrogate::Surrogate& surrogate() const { return surrogate_; }
   surrogate::Points centred(const surrogate::Points& points) const;
   double offset() const { return offset_; }
 
  private:
   struct Residuals {
-    surrogate::Observations observations;  ///< what the priors leave
-    Eigen::RowVectorXd shifts;             ///< of the priors' values
-    double offset = 0.0;                   ///< of the values
+    surrogate::Observations observations;  ///< residuals of the priors
+    Eigen::RowVectorXd shifts;             ///< subtracted from the priors' values
+    double offset = 0.0;                   ///< subtracted from the values
   };
-  /// Weighs the priors and learns shifts and offset; what the priors leave.
+  /// Weighs the priors, learns shifts and offset, and returns the residuals.
   surrogate::Observations learn_residuals(const surrogate::Observations& latent, const Eigen::MatrixXd& runs);
   Residuals residuals_of(const surrogate::Observations& mixed) const;
   double log_evidence(const surrogate::Observations& mixed) const;
@@ -92,9 +94,9 @@ class ObjectiveModel {
   Eigen::Index run_columns_;
   surrogate::SurrogateOptions options_;
   BeliefWeights weights_;
-  Eigen::VectorXd prior_centres_;    ///< of the coefficients of the priors, one each
-  Eigen::RowVectorXd prior_shifts_;  ///< of the priors' values: their means over the observations
-  double offset_ = 0.0;              ///< of latent values over the priors: their median
+  Eigen::VectorXd prior_centres_;    ///< of the priors' coefficients, one each
+  Eigen::RowVectorXd prior_shifts_;  ///< means of the priors' values over the observations
+  double offset_ = 0.0;              ///< median of the latent values minus the priors
   surrogate::Surrogate surrogate_;
 };
 

@@ -1,24 +1,25 @@
-// How much better than the incumbent may anything that was not asked still be? Makarova et al. (2022, "Automatic
-// termination for hyperparameter optimization") bound the regret by max UCB - LCB with a width sqrt(beta) that pays for
-// the union over all |X| configurations as if each were the most dangerous one: on spaces of a few hundred points it is
-// some five standard deviations, and no session would ever end by it. The union over the true space can be summed
-// instead. With D_x ~ Normal(mean_x - mean_best, k^2 (var_x + var_best)) the difference of latent values and P_x the
-// probability that a trial of x succeeds, Boole's inequality gives
+// How much better than the incumbent may any configuration still be that was not asked? Makarova et al. (2022,
+// "Automatic termination for hyperparameter optimization") bound the regret by max UCB - LCB. Their width sqrt(beta)
+// pays for the union over all |X| configurations as if each were the most dangerous one: on spaces of a few hundred
+// points it is about five standard deviations, so no session would ever end by it. The union over the actual space can
+// be summed instead. With D_x ~ Normal(mean_x - mean_best, k^2 (var_x + var_best)) the difference of latent values and
+// P_x the probability that a trial of x succeeds, Boole's inequality gives
 //
 //   P(some x is better by more than d) <= sum_x P_x P(D_x > d)
 //
-// and the bound is the d at which the sum is 1 - confidence. It falls monotonically in d, so there is one root:
-// Alefeld, Potra and Shi 1995, "Algorithm 748: enclosing zeros of continuous functions". Far-off configurations add
-// nothing, near rivals count in full, and a space of ten times as many points has a sum that much larger.
+// and the bound is the d at which the sum is 1 - confidence. The sum falls monotonically in d, so there is one root,
+// found by Alefeld, Potra and Shi 1995, "Algorithm 748: enclosing zeros of continuous functions". Configurations far
+// below add nothing, near rivals count in full, and a space of ten times as many points has a sum ten times as large.
 //
-// var_x is that of what x achieves, what is peculiar to it included (trial_model.cpp), var_best likewise. The two
-// are taken as independent (variances add up), which is wide. k makes up for what is narrow, as hyperparameters are
-// taken as known and the process as true: the session's own predictions say how much (trial_model.cpp).
+// var_x is the variance of what x achieves, including what is specific to x (trial_model.cpp); so is var_best. The two
+// are treated as independent (the variances add up), which makes the bound wide. k corrects what makes it narrow:
+// hyperparameters are taken as known and the process as true. The errors of the session's own predictions determine k
+// (trial_model.cpp).
 //
-// The expected gain is the largest that any one trial promises: P_x E[max(f_x - mean_best, 0)], with f_x as wide as
-// above, over the trial's cost in typical ones. To look further than one trial ahead adds nothing as long as trials are
-// independent: k of them together gain at most the sum of their gains, so where each is worth less than it costs, all
-// are.
+// The expected gain is the largest gain that any one trial promises: P_x E[max(f_x - mean_best, 0)], with f_x as wide
+// as above, divided by the trial's cost in units of a typical trial. Looking further than one trial ahead adds nothing
+// as long as trials are independent: k trials together gain at most the sum of their gains, so if each is worth less
+// than it costs, all are.
 #include "search/model/outlook.h"
 
 #include <algorithm>
@@ -35,8 +36,8 @@
 namespace krigtune::search {
 namespace {
 
-constexpr double kMostConfigurations = 1e6;  // of a space that is sampled: beyond, neighbours are alike
-constexpr double kFarBelow = 5.0;            // standard deviations: no gain to speak of
+constexpr double kMostConfigurations = 1e6;  // of a sampled space; in larger spaces neighbours are alike
+constexpr double kFarBelow = 5.0;            // standard deviations at which a gain is negligible
 
 double chance_above(const Challenger& one, double difference) {
   return 0.5 * std::erfc((difference - one.mean) / (one.stddev * std::numbers::sqrt2));
@@ -50,7 +51,7 @@ double chance_above(const std::vector<Challenger>& challengers, double differenc
   return sum;
 }
 
-// Those that matter at d = 0 and beyond: the others together have less than a thousandth of the chance.
+// The candidates that matter for d >= 0. Together the others have less than a thousandth of the probability.
 std::vector<Challenger> dangerous(const std::vector<Challenger>& challengers, double chance) {
   const double least = 1e-3 * chance / static_cast<double>(std::max<std::size_t>(challengers.size(), 1));
   std::vector<Challenger> result;
@@ -60,7 +61,7 @@ std::vector<Challenger> dangerous(const std::vector<Challenger>& challengers, do
   return result;
 }
 
-// The bound of a space that cannot be listed is that of a sample, each member of which stands for many.
+// The bound of a space that cannot be listed uses a sample, each member of which represents many configurations.
 double weight_of(const Candidates& candidates, std::size_t scored) {
   if (candidates.listed() || scored == 0) return 1.0;
   const space::Space& space = candidates.space();
@@ -68,13 +69,14 @@ double weight_of(const Candidates& candidates, std::size_t scored) {
   return std::max(1.0, std::min(count, kMostConfigurations) / static_cast<double>(scored));
 }
 
-// A difference of latent values as a fraction of the best value.
+// Returns a difference of latent values as a fraction of the best value.
 double as_fraction(const ObjectiveScale& scale, double difference, double incumbent) {
   if (scale.logarithmic()) return std::expm1(difference);
   return difference / std::max(std::abs(incumbent), std::numeric_limits<double>::min());
 }
 
-// Of a trial whose latent value is Normal(mean, stddev^2), as a fraction of the best value.
+// Returns the expected improvement of a trial with latent value Normal(mean, stddev^2), as a fraction of the best
+// value.
 double expected_improvement(const ObjectiveScale& scale, double mean, double stddev, double incumbent) {
   if (mean + kFarBelow * stddev < incumbent) return 0.0;
   const double best = std::max(std::abs(scale.from_latent(incumbent)), std::numeric_limits<double>::min());
@@ -87,7 +89,7 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
   const double chance = (1.0 - confidence) / weight;
   const std::vector<Challenger> left = dangerous(challengers, chance);
   if (chance_above(left, 0.0) <= chance) return 0.0;
-  // The logarithm is nearly a parabola: a root is found within ten looks at all of them.
+  // The logarithm is nearly a parabola, so about ten evaluations over all candidates find the root.
   const auto excess = [&](double difference) {
     return std::log(std::max(chance_above(left, difference), std::numeric_limits<double>::min()) / chance);
   };
@@ -136,22 +138,22 @@ journal::Outlook outlook_of(const TrialModel& model, const session::Session& ses
   return outlook;
 }
 
-// The knowledge gradient over what has been measured (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy
-// for correlated normal beliefs"; the recommendation is the largest posterior mean among the measured). With posterior
-// means m and covariance C of the noise-free values, one more measurement of x with noise variance s^2 will change the
-// means to
+// The knowledge gradient over the measured configurations (Frazier, Powell & Dayanik 2009, "The knowledge-gradient
+// policy for correlated normal beliefs"; the recommendation is the largest posterior mean among the measured). With
+// posterior means m and covariance C of the noise-free values, one more measurement of x with noise variance s^2
+// changes the means to
 //
 //   m + b Z,   b_j = C(j, x) / sqrt(C(x, x) + s^2),   Z ~ N(0, 1)
 //   gain(x) = E[max_j (m_j + b_j Z)] - max_j m_j,     j over the measured, and x where it is new
 //
-// The maximum is piecewise linear in Z: of the lines, by ascending slope, those that are the largest somewhere change
-// places at c_1 < c_2 < ..., and the gain is sum_k (b_(k+1) - b_k) h(-|c_k|) with h(u) = phi(u) + u Phi(u).
+// The maximum is piecewise linear in Z. Sorted by ascending slope, the lines that are the largest somewhere take over
+// from each other at c_1 < c_2 < ..., and the gain is sum_k (b_(k+1) - b_k) h(-|c_k|) with h(u) = phi(u) + u Phi(u).
 //
-// Whether to measure the leader or its rival again, or something new, is then one question in one currency. A repeat is
-// asked only where its result can differ: the trials state a spread, and a replayed table has rows left.
+// So the choice between measuring the leader again, its rival again, or something new compares gains in the same unit.
+// A repeat is proposed only if its result can differ: trials state a spread, or a replayed table has further rows.
 namespace {
 
-/// One flag a measured configuration: it may be measured again, with another result.
+/// Returns one flag per measured configuration: whether measuring it again can give a different result.
 std::vector<bool> repeatable(const session::Session& session, const Candidates& candidates, const History& history,
                              const MeasuredConfigurations& measured) {
   std::unordered_map<std::string, int> closed;
@@ -183,7 +185,7 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
   });
   struct Piece {
     Eigen::Index line;
-    double from;  // the Z at which it takes over
+    double from;  // the Z at which it becomes the largest
   };
   std::vector<Piece> largest;
   for (const Eigen::Index line : order) {
@@ -195,7 +197,7 @@ double expected_gain_of_choice(const Eigen::VectorXd& means, const Eigen::Vector
         from = (means(last.line) - means(line)) / steeper;
         if (from > last.from) break;
       }
-      largest.pop_back();  // nowhere the largest
+      largest.pop_back();  // it is nowhere the largest
       from = -std::numeric_limits<double>::infinity();
     }
     largest.push_back({line, from});

@@ -56,9 +56,9 @@ class RepeatGain {
   };
   /// Returns the repeat with the largest gain. Empty if no repetition can give a different result.
   std::optional<Repeat> best() const;
-  /// It is pending by now, if it is one of the measured: not to be asked again.
+  /// Excludes a configuration that is now pending from the repeats, if it is one of the measured ones.
   void leave_out(const space::Configuration& configuration);
-  /// Of a configuration that was not measured yet; one point.
+  /// Returns the gain of measuring a configuration that was not measured yet; `candidate` is one point.
   double of_new(const surrogate::Points& candidate) const;
 
  private:
@@ -66,9 +66,9 @@ class RepeatGain {
   const TrialModel& model_;
   bool exact_;
   const AchievedValues& achieved_;
-  std::unordered_map<std::string, std::size_t> rows_;  ///< of the measured configurations, by Candidates::key
-  std::vector<bool> repeatable_;                       ///< one a measured configuration
-  mutable std::vector<std::optional<double>> gains_;   ///< likewise; empty: not asked for yet
+  std::unordered_map<std::string, std::size_t> rows_;  ///< index of the measured configurations, by Candidates::key
+  std::vector<bool> repeatable_;                       ///< one per measured configuration
+  mutable std::vector<std::optional<double>> gains_;   ///< one per measured configuration; empty: not computed yet
 };
 
 }  // namespace krigtune::search

@@ -1,7 +1,8 @@
-// A quarter of the rows for the best, for the question is asked there; a quarter around the best of all, where the next
-// gain is looked for; half for the rest of the space, so that no part of it is unknown to the model. Gonzalez 1985
-// ("Clustering to minimize the maximum intercluster distance") shows that taking the farthest point each time leaves no
-// point more than twice as far from those taken as the best choice of as many would.
+// A quarter of the rows goes to the best values, because the next trial will be near them; a quarter to the
+// surroundings of the best one, where the next gain is likely; and half to the rest of the space, so that the model
+// knows every part of it. Gonzalez 1985 ("Clustering to minimize the maximum intercluster distance") shows that with
+// the farthest point taken each time, every point is at most twice as far from those taken as under the best choice of
+// the same number.
 #include "search/model/relevant_trials.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace krigtune::search {
 namespace {
 
-constexpr Eigen::Index kShareOfTheBest = 4;  // one in so many, and as many again around the best of all
+constexpr Eigen::Index kShareOfTheBest = 4;  // one row in four for the best values, one in four around the best one
 
 class RowChoice {
  public:
@@ -25,9 +26,9 @@ class RowChoice {
     taken_[static_cast<std::size_t>(row)] = true;
     ++count_;
     distance_ = distance_.cwiseMin(squared_distances(points_, points_, row));
-    distance_(row) = -1.0;  // also where another row is the same point
+    distance_(row) = -1.0;  // also if another row is the same point
   }
-  /// The first `count` rows of the smallest keys that are not taken yet; the earlier of equals first.
+  /// Takes the first `count` rows with the smallest keys that are not taken yet. Of equal keys the earlier comes first.
   void take_smallest(const Eigen::VectorXd& keys, Eigen::Index count) {
     std::vector<Eigen::Index> order(taken_.size());
     std::iota(order.begin(), order.end(), Eigen::Index{0});
@@ -57,7 +58,7 @@ class RowChoice {
  private:
   const surrogate::Points& points_;
   std::vector<bool> taken_;
-  Eigen::VectorXd distance_;  ///< squared, to the nearest that is taken
+  Eigen::VectorXd distance_;  ///< squared, to the nearest row that is taken
   Eigen::Index count_ = 0;
 };
 

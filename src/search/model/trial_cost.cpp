@@ -1,16 +1,18 @@
-// Expected improvement per second of trial (Snoek, Larochelle & Adams 2012, section 3.2): where trials differ in what
-// they take, a(x) - log E[s(x)] instead of a(x). Log seconds are a Gaussian process,
+// Expected improvement per second of trial (Snoek, Larochelle & Adams 2012, section 3.2): if trials differ in duration,
+// a(x) - log E[s(x)] replaces a(x). Log seconds are a Gaussian process,
 //
 //   log s(x) = a + b m(x) + GP(0.5^2, Matern 5/2, l = 0.7) + N(0, 0.1^2),   a ~ N(median, 1),   b ~ N(0, 1)
 //   log E[s] = mean + variance / 2
 //
-// with m the posterior mean of the objective's latent value: trials of so many steps take as long as a step (b = -1 for
-// a throughput), trials of so many seconds all the same (b = 0). Hyperparameters are fixed: there are few trials, and a
-// trial's length is smooth. Lengths of trials that failed are left out, since failing soon is no saving: to count it
-// would cancel the probability of success: E[gain] P / (P s). A time-out has taken its time and is in.
+// with m the posterior mean of the objective's latent value. Trials with a fixed number of steps take as long as their
+// steps (b = -1 for a throughput); trials with a fixed number of seconds all take the same (b = 0). The hyperparameters
+// are fixed, because there are few trials and their duration is smooth. Failed trials are excluded, because failing
+// early saves nothing: counting it would cancel the probability of success, E[gain] P / (P s). A trial that timed out
+// has used its time and is included.
 //
-// Seconds below 1 count as 1: what is looked up or simulated takes none, and the rule must not feed on the noise of a
-// clock. Below a spread of a third (standard deviation of log s) trials take about the same, and all is left as it is.
+// Seconds below 1 count as 1, because looking up or simulating a result takes no time and the rule must not react to
+// the noise of a clock. If the standard deviation of log s is below a third, trials take about the same time and a(x)
+// is not changed.
 #include "search/model/trial_cost.h"
 
 #include <algorithm>

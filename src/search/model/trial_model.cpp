@@ -10,25 +10,25 @@
 
 namespace krigtune::search {
 
-// A smooth surrogate explains what it cannot follow as noise. Of two kinds: errors of measurement, which another
-// measurement would not repeat, and what is peculiar to a configuration (a kernel that suits just this size), which it
-// would. With y the observed values, g the smooth function,
+// A smooth surrogate explains what it cannot follow as noise. There are two kinds: errors of measurement, which another
+// measurement would not repeat, and effects that are specific to a configuration (a kernel that suits just this size),
+// which it would. With y the observed values and g the smooth function,
 //
 //   y_c = f_c + e_c,   f_c = g(x_c) + d_c,   e_c ~ N(0, V_c),   d_c ~ N(0, D_c)
 //
-// the surrogate's process observes y with noise V + D. Let K_y be the covariance of y, alpha = K_y^-1 (y - m):
+// the surrogate's process observes y with noise V + D. With K_y the covariance of y and alpha = K_y^-1 (y - m),
 //
 //   E[f | y]   = y - V alpha
 //   Cov[f | y] = V - V K_y^-1 V
 //   Cov[f, g(x) | y] = V K_y^-1 k(X, x)
 //
-// and where the effects of runs (run_effects.cpp) are not known, F z with z ~ N(0, I) is part of e: V + F F^T is in V's
-// place. (Condition e on y and take it from y; Rasmussen & Williams 2006, equations 2.23-2.24.) Exact values, V = 0,
-// are what is achieved; D = 0 is the surrogate's own posterior.
+// If the effects of runs (run_effects.cpp) are not known, F z with z ~ N(0, I) is part of e, and V + F F^T replaces V.
+// (The derivation conditions e on y and subtracts it from y; Rasmussen & Williams 2006, equations 2.23-2.24.) If V = 0,
+// the observed values are exactly what is achieved; if D = 0, the result is the surrogate's own posterior.
 
 namespace {
 
-// Repeated points are one row of the process.
+// Repeated points share one row of the process.
 Eigen::Index row_of(const surrogate::GaussianProcess& process, const surrogate::Points& points, Eigen::Index i) {
   const surrogate::Points& rows = process.points();
   for (Eigen::Index row = i < process.observed() ? i : 0; row >= 0; --row) {
@@ -71,9 +71,9 @@ Eigen::VectorXd AchievedValues::covariance_with(const surrogate::Points& point) 
   return square * (measurement_ * solve(process, k).col(0)(rows_));
 }
 
-// Trials of one configuration are one observation: the plain mean of their latent values, each brought to the scale of
-// the latest run (run_effects.cpp). What runs differ by outweighs
-// what each states of itself (objective_scale.cpp), so that weights by stated errors would be weights by chance.
+// Trials of one configuration become one observation: the plain mean of their latent values, each converted to the
+// scale of the latest run (run_effects.cpp). The differences between runs outweigh the errors that the trials state
+// (objective_scale.cpp), so weights by stated errors would be random.
 namespace {
 
 struct Sums {
@@ -149,17 +149,17 @@ bool values_are_exact(const session::Session& session) {
          std::get<runner::ReplaySpec>(session.runner).repeats != runner::ReplaySpec::Repeats::kCycle;
 }
 
-// Beyond kMostExact the candidates are first predicted by the process alone, and only those of the largest expected
-// improvement (EI) learn what their neighbours say. With B what the process knows and N the neighbours
+// Beyond kMostExact the candidates are first predicted by the process alone, and only those with the largest expected
+// improvement (EI) are predicted with their neighbours. With B the knowledge of the process and N the neighbours
 //
 //   EI given B = E[EI given B and N | B]       (the tower rule: each is the mean of max(f - best, 0))
 //   P(EI given B and N >= c) <= EI given B / c (Markov's inequality)
 //
-// so what is passed over would hardly have come to the top.
+// so the skipped candidates are unlikely to be the best.
 namespace {
 
 constexpr Eigen::Index kMostRefined = 2048;
-constexpr int kStaleShare = 20;  // hyperparameters are fitted anew when trials have become a twentieth more
+constexpr int kStaleShare = 20;  // hyperparameters are fitted again after one twentieth more trials
 constexpr Eigen::Index kMostBounds = 128;
 
 bool has_unforeseen_failure(const History& history) {
@@ -280,7 +280,7 @@ void TrialModel::learn_from_bounded() {
   const Eigen::Map<const Eigen::VectorXd> all(bounds.data(), static_cast<Eigen::Index>(bounds.size()));
   const surrogate::Points points = candidates_.encode(configurations);
   if (all.size() <= kMostBounds) return values_.bound_from_above(points, all, runs);
-  // Many: those near the best of them, and what fills the gaps.
+  // With many bounds, the model uses the largest ones, those near the largest, and some that fill the gaps.
   const std::vector<Eigen::Index> rows = relevant_rows(points, all, kMostBounds);
   values_.bound_from_above(points.rows(rows), all(rows), runs(rows, Eigen::all));
 }
@@ -308,7 +308,7 @@ void TrialModel::believe_pending() {
 }
 
 void TrialModel::believe(const std::vector<space::Configuration>& pending) {
-  constexpr double kLeast = 0.01;  // whoever asked it hoped for a value
+  constexpr double kLeast = 0.01;  // whoever proposed it expected a value
   if (pending.empty()) return;
   std::vector<std::optional<plan::MemoryVerdict>> memory;
   for (const space::Configuration& configuration : pending) {
@@ -325,28 +325,28 @@ std::vector<double> TrialModel::hyperparameters() const {
   return {fitted.begin(), fitted.end()};
 }
 
-// A surrogate with hyperparameters fitted to ten trials is surer than it should be, and real clusters have rows that
-// are 2 to 30 times slower than their neighbours for reasons that nobody models. Each trial tests a prediction that was
-// made before it was run (the prequential principle: Dawid 1984, "Statistical theory: the prequential approach"), so
-// the session itself says how wide its intervals must be. With z_i the error of trial i's prediction in the surrogate's
-// standard deviations,
+// A surrogate with hyperparameters fitted to ten trials is more certain than it should be, and real clusters have
+// configurations that are 2 to 30 times slower than their neighbours for reasons that no model covers. Each trial tests
+// a prediction made before it ran (the prequential principle: Dawid 1984, "Statistical theory: the prequential
+// approach"), so the session itself shows how wide its intervals must be. With z_i the error of trial i's prediction in
+// the surrogate's standard deviations,
 //
 //   z_i ~ Student t with nu = 4 degrees of freedom and scale s,   s^2 starts as if kPriorTrials trials had said s = 1
 //   s^2 = (kPriorTrials + sum_i w_i z_i^2) / (kPriorTrials + n),   w_i = (nu + 1) / (nu + z_i^2 / s^2)
 //
-// (the EM algorithm for t errors: Lange, Little & Taylor 1989, "Robust statistical modeling using the t distribution"),
-// and the factor makes a normal interval of 90 % as wide as that of s t, but never narrower than the surrogate says:
-// three trials near their predictions are no reason to be surer. Errors beyond 6 count as 6: one link that retransmits
-// widens intervals, and does not end all knowledge.
+// (the EM algorithm for t errors: Lange, Little & Taylor 1989, "Robust statistical modeling using the t distribution").
+// The factor makes a normal interval of 90 % as wide as that of s t, but never narrower than the surrogate's own: three
+// trials near their predictions are no reason for more certainty. Errors beyond 6 count as 6, so one link that
+// retransmits widens the intervals but does not make them useless.
 namespace {
 
 constexpr double kDegrees = 4.0;                 // nu
-constexpr double kPriorTrials = 3.0;             // that the prior is worth
+constexpr double kPriorTrials = 3.0;             // weight of the prior, in trials
 constexpr double kLargestError = 6.0;            // z
 constexpr double kWidthRatio = 2.1318 / 1.6449;  // 95 % points of t with 4 degrees of freedom and of the normal
 constexpr int kMostSteps = 50;
 
-// Errors in standard deviations that nobody had widened.
+// Prediction errors in units of the standard deviation before widening.
 std::vector<double> prediction_errors(const session::Objective& objective, const ObjectiveScale& scale,
                                       const History& history) {
   std::vector<double> errors;

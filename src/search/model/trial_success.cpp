@@ -4,28 +4,29 @@
 //   f(x) = m(x) + c + d h(x) + w (x - 1/2) + g(x)
 //   c ~ Normal(0, 0.6^2),  d ~ Normal(0, (0.25 / 0.15)^2),  w_i ~ Normal(0, 1.2^2),  g ~ GP(0, 1.2^2 Matern52, l = 0.5)
 //
-// m is what memory says beforehand. Where it is not known, m = 1.17 (88 %) with the slopes of the rules of thumb
-// (forecast/prior.cpp) where parameters have their usual names. For other programs than ours
+// m is the prediction from memory. If that is unknown, m = 1.17 (88 %) with the slopes of the rules of thumb
+// (forecast/prior.cpp) for parameters that have their usual names. For programs other than krigtune-bench
 //
 //   m(x) = min(margin(x), 1.76)     margin: MemoryMargins                         (1.76: 96 %; other things fail too)
 //
-// and h = 1 where m is below 1.76: d is the error that all planned peaks share, a quarter of a nat, in stddevs of 0.15;
-// one failure where memory was tight makes all who are as tight less probable. Failing is mostly a matter of direction
-// (more of this, less of that): w says so after two failures.
+// and h = 1 where m is below 1.76. d is the error that all planned peaks share: a quarter of a nat, in units of the
+// stddev of 0.15. One failure where memory was tight makes all configurations that are as tight less probable. Failures
+// are mostly a matter of direction (more of one parameter, less of another), which w learns from two failures.
 //
-// Memory's margin is the mean of one latent for all failures, not a factor of its own: programs seldom say why they
-// failed (the tables of experiments/data never do), and a failure of unknown cause is then shared out by how probable
-// each cause was. Trials out of memory are failures of that latent as well: with planned peaks a third too low that
+// The memory margin is the mean of one latent for all failures, not a factor of its own. Programs seldom say why they
+// failed (the tables of experiments/data never do), so a failure of unknown cause is attributed to each cause by its
+// probability. Trials out of memory are failures of that latent as well: if planned peaks are a third too low, this
 // saves 3 failures of the first 20 on the simulated clusters (docs/search.md).
 //
-// With the bench runner's plan, exact to the byte, what does not fit was never a candidate and m = 1.65 (95 %): other
-// things fail. If memory runs out all the same, the device has less than was said: the smallest planned peak that
-// failed bounds it from above (a censored observation of the wall), the largest that ran bounds it from below, and
+// The bench runner's plan is exact to the byte, so configurations that do not fit are never candidates, and m = 1.65
+// (95 %) because other things fail. If a trial runs out of memory all the same, the device has less than was stated:
+// the smallest planned peak that failed bounds it from above (a censored observation of the wall), the largest that ran
+// bounds it from below, and
 //
 //   m(x) = min(log(wall / memory(x)) / 0.15, 1.65)  below it: a normal error of 15 % of log memory,
 //   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
 //
-// unless something larger did run: then the planned peak is not what decides, and the first line holds everywhere.
+// unless something larger did run: then the planned peak does not decide, and the first line applies everywhere.
 #include "search/model/trial_success.h"
 
 #include <algorithm>
@@ -39,10 +40,10 @@
 
 namespace krigtune::search {
 
-// Plans of other programs than ours err, and by factors that all configurations share (cost/memory/memory_shape.h). A
-// measured peak is one observation of them; a trial that ran without telling its peak says that it needed no more than
-// there is, one that ran out of memory that it needed more. What failed for an unknown reason says nothing here: it is
-// shared out among the reasons by TrialSuccess.
+// The plans of other programs have errors, with factors that all configurations share (cost/memory/memory_shape.h). A
+// measured peak is one observation of these factors; a trial that ran without reporting its peak shows that it needed
+// no more than the available memory, and one that ran out of memory that it needed more. A failure for an unknown
+// reason is not used here: TrialSuccess attributes it to the possible reasons.
 
 namespace {
 
@@ -81,7 +82,7 @@ MemoryMargins::MemoryMargins(const Candidates& candidates, const History& histor
 
 double MemoryMargins::at(const plan::MemoryVerdict& memory) const {
   constexpr double kLeastProbability = 1e-9;
-  // Models that state no spread say yes or no.
+  // Models that state no spread answer only yes or no.
   if (!memory.spread)
     return surrogate::probit(std::clamp(memory.probability_fits, kLeastProbability, 1.0 - kLeastProbability));
   if (!shape_ || memory.spread->moments.empty()) return memory.spread->margin;
@@ -115,7 +116,7 @@ surrogate::SuccessOptions success_options() {
   return options;
 }
 
-// One slope a column.
+// Returns one slope per column.
 Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
   Eigen::VectorXd slopes = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(names.size()));
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -172,9 +173,9 @@ Eigen::MatrixXd TrialSuccess::prior(const surrogate::Points& points,
   return prior;
 }
 
-// Of many trials those that stand for all: the last quarter of what may be learned from, which lie where the search is,
-// and as many failures as successes that fill the gaps between each other. Expectation propagation takes time as the
-// cube of its sites.
+// Selects representative trials of many: the last quarter of the allowed number, which are near the current search, and
+// as many failures as successes that fill the gaps among their kind. Expectation propagation takes time cubic in the
+// number of its sites.
 namespace {
 
 std::vector<Eigen::Index> telling_rows(const surrogate::Points& points, const std::vector<bool>& succeeded) {
@@ -193,7 +194,7 @@ std::vector<Eigen::Index> telling_rows(const surrogate::Points& points, const st
       chosen.push_back(from[static_cast<std::size_t>(row)]);
     }
   };
-  // Where there are few of one kind, more of the other.
+  // If there are few of one kind, there is room for more of the other.
   const Eigen::Index left = kMostExact - kLast;
   const auto of_failed = static_cast<Eigen::Index>(failed.size());
   const auto of_ran = static_cast<Eigen::Index>(ran.size());
@@ -208,7 +209,7 @@ std::vector<Eigen::Index> telling_rows(const surrogate::Points& points, const st
 
 std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History& history) {
   std::size_t fingerprint = 0;
-  const auto add = [&](std::size_t word) {  // as Boost's hash_combine
+  const auto add = [&](std::size_t word) {  // like Boost's hash_combine
     fingerprint ^= word + 0x9e3779b97f4a7c15U + (fingerprint << 12U) + (fingerprint >> 4U);
   };
   for (const journal::Trial& trial : history) {

@@ -1,14 +1,16 @@
-// gridsearch takes the configurations in order, random in an order drawn once, model_based the first one, one drawn,
-// and from then on what boosted trees (space_tuner.h), fitted to all that was tried, rank highest; one time in five one
-// drawn instead. All end after so many trials, or when so many in a row, the best one counted, have brought nothing.
+// gridsearch takes the configurations in order, and random in an order drawn once. model_based takes the first
+// configuration, then one drawn, and from then on the one that boosted trees (space_tuner.h), fitted to all tried ones,
+// rank highest; one time in five it takes a drawn one instead. All end after a maximum number of trials, or when a
+// number of trials in a row, counting the best one, brought no gain.
 //
-// What DeepSpeed (0.19) does, and what is done here:
-// - the grid's order comes from a set of texts, another in every process: here the order of the session
-// - model_based marks its first two points as visited before it runs them, so that neither is measured and a space of
-//   two is never looked at: here both are measured
-// - its random exploration draws and throws away what it drew: here it is taken
-// - text values are no features, constants are: here each parameter is one, text by its place in the list
-// - a failure without "error" in its output ends the tuner: here it is a failure like another
+// Differences from DeepSpeed (0.19):
+// - its grid takes its order from a set of strings, which differs in every process; here it is the order of the session
+// - its model_based marks its first two points as visited before it runs them, so neither is measured and a space of
+// two
+//   is never searched; here both are measured
+// - its random exploration draws a configuration and discards it; here it is used
+// - its model has constants as features but no text values; here each parameter is a feature, text by its list position
+// - there a failure without "error" in its output ends the tuner; here it is a failure like any other
 #include "search/stagewise/space_tuner.h"
 
 #include <algorithm>
@@ -16,20 +18,20 @@
 #include <numeric>
 namespace krigtune::search {
 
-// What XGBoost's objective rank:pairwise does (Chen and Guestrin 2016; Burges 2010 for the loss), in small: every pair
+// A small version of XGBoost's objective rank:pairwise (Chen and Guestrin 2016; Burges 2010 for the loss). Every pair
 // of samples with different labels costs
 //
 //   log(1 + exp(s_j - s_i))      where i is the better one
 //
-// with p = 1 / (1 + exp(s_i - s_j)): its slopes by s_i and s_j are -p and p, its curvature by either p (1 - p). A tree
-// is grown greedily on the sums G of slopes and H of curvatures of a node's rows:
+// where p = 1 / (1 + exp(s_i - s_j)). Its slopes by s_i and s_j are -p and p, its curvature by either is p (1 - p). A
+// tree is grown greedily on the sums G of slopes and H of curvatures of a node's rows:
 //
 //   gain of a split = ((G_l^2 / (H_l + lambda) + G_r^2 / (H_r + lambda) - G^2 / (H + lambda)) / 2 - gamma
 //   value of a leaf = -eta G / (H + lambda)
 //
 // with the settings of DeepSpeed's cost model (autotuning/tuner/cost_model.py): depth 3, eta 0.3, lambda 1, gamma 1e-4,
-// least curvature of a leaf 1, 10 rounds. XGBoost draws the pairs, here all count; like XGBoost, curvatures are
-// doubled.
+// least curvature of a leaf 1, 10 rounds. XGBoost draws pairs, while here all pairs count. Curvatures are doubled, as
+// in XGBoost.
 
 namespace {
 
@@ -63,7 +65,7 @@ struct RankTrees::Slopes {
 };
 
 struct RankTrees::Split {
-  Eigen::Index feature = -1;  ///< -1: none gains
+  Eigen::Index feature = -1;  ///< -1: no split gains
   double threshold = 0.0;
   double gain = 0.0;
 };
@@ -161,7 +163,7 @@ namespace {
 constexpr double kExploration = 0.2;
 constexpr std::uint64_t kStreamsPerSpace = std::uint64_t{1} << 32;
 
-/// What is known of a tuner's trials.
+/// The results of a tuner's trials so far.
 struct Tally {
   std::optional<double> best;
   std::size_t best_at = 0;
@@ -182,7 +184,8 @@ std::optional<std::optional<double>> best_in_order(const TuningSpace& space, con
                                                    const session::StagewiseOptions& options, Answers& answers) {
   Tally progress;
   bool is_open = false;
-  // Whatever is open, a better one can only lengthen the search: what follows within its present length is asked too.
+  // Whatever the pending results are, a better one can only lengthen the search, so everything within its present
+  // length is asked too.
   for (std::size_t at = 0; at < order.size() && !progress.ends(at, options); ++at) {
     const std::optional<Tried> tried = answers(*space.configurations[order[at]]);
     if (tried) progress.tell(*tried, at, objective);
@@ -255,7 +258,7 @@ class ModelBased {
     });
   }
 
-  // Only the order of labels matters: what failed is worst.
+  // Only the order of labels matters, and failures are the worst.
   RankTrees fitted() const {
     double worst = 0.0;
     for (const auto& [index, tried] : tried_) {

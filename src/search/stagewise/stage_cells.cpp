@@ -58,14 +58,14 @@ namespace {
 constexpr std::array<const char*, 5> kNames{space::kZeroStage, space::kMicroBatch, space::kTensorParallel,
                                             space::kPipelineParallel, space::kAccumulation};
 
-// Where the candidates have no list, a cell stands for so many configurations.
+// If the candidates have no list, this number of drawn configurations represents a cell.
 constexpr std::size_t kDrawn = 64;
 constexpr int kMostDraws = 640;
 
 bool is_integer(const space::Value& value) { return std::holds_alternative<std::int64_t>(value); }
 
-// What a user who says nothing has: of numbers the one nearest to DeepSpeed's default, else that default where it is a
-// value, else the first one.
+// The value of a user who does not set the parameter: for numbers the one nearest to DeepSpeed's default, otherwise
+// that default if it is a value, or else the first value.
 space::Value value_of_the_silent(const space::Parameter& parameter) {
   if (parameter.continuous()) return space::number_value(parameter.range->min);
   const std::vector<space::Value>& values = parameter.values;
@@ -82,7 +82,7 @@ space::Value value_of_the_silent(const space::Parameter& parameter) {
                            [&](const space::Value& x, const space::Value& y) { return distance(x) < distance(y); });
 }
 
-// The session's baseline as far as it lies in the space.
+// The session's baseline, as far as it is in the space.
 space::Configuration user_configuration(const session::Session& session) {
   space::Configuration user;
   for (const space::Parameter& parameter : session.space.parameters()) {
@@ -182,7 +182,8 @@ void StageCells::add_listed() {
   }
 }
 
-// Every combination of the five, each by what the user has of the rest, else by what may be asked of draws.
+// Adds every combination of the five parameters, represented by the user's values of the others or, if that may not be
+// asked, by a draw.
 void StageCells::add_drawn() {
   std::vector<space::Configuration> corners{user_};
   for (const space::Parameter& parameter : candidates_.space().parameters()) {
@@ -214,7 +215,7 @@ void StageCells::offer(Members& members, const space::Configuration& configurati
   members.by_gas[gas] = {configuration, gas, !memory || memory->probability_fits >= 0.5};
 }
 
-// The same ones each time.
+// Draws the same configurations each time.
 std::vector<space::Configuration> StageCells::draw(const StageCell& cell) const {
   std::vector<space::Configuration> result;
   std::unordered_set<std::string> seen;
@@ -236,7 +237,7 @@ std::vector<space::Configuration> StageCells::draw(const StageCell& cell) const 
       if (name == space::kTensorParallel) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
       if (name == space::kPipelineParallel) drawn.set(name, cell.layout.pipeline);
     }
-    for (const space::Parameter& parameter : candidates_.space().parameters()) {  // what now exists
+    for (const space::Parameter& parameter : candidates_.space().parameters()) {  // parameters that now exist
       if (!drawn.has(parameter.name)) drawn.set(parameter.name, *user_.find(parameter.name));
     }
     if (candidates_.space().complete(drawn) != space::Exclusion::kNone || !candidates_.contains(drawn)) continue;

@@ -89,7 +89,8 @@ class StageCells {
   /// `gas` (or the fewest, if all have more). Among these it differs in the fewest parameters from the user's
   /// configuration or, without one, from DeepSpeed's defaults or else the first values.
   const Representative& representative(const StageCell& cell, std::int64_t gas) const;
-  /// Returns the configurations that may be tried in the cells, each with the gradient accumulation steps beside it.
+  /// Returns the configurations that may be tried in the cells; each cell is given with its gradient accumulation
+  /// steps.
   TuningSpace tuning_space(const std::vector<std::pair<StageCell, std::int64_t>>& cells) const;
 
   /// Returns the user's micro-batch; empty if not given.

@@ -9,21 +9,24 @@
 //   largest downward: from the largest in strides of a third of what is left, while each gains more than the plateau
 //   then, unless the best so far is better, the other parameters within these micro-batches (space_tuner.h)
 //
-// A micro-batch that the space does not have is the next smaller one that it has.
+// A micro-batch that the space lacks is replaced by the next smaller one that it has.
 //
-// What DeepSpeed does, and what is done here:
-// - the downward search reads the metric of another experiment: here its own
-// - a stage replaces the one before, and has its space tuned, when its micro-batch is larger: here when its metric is
-//   better; stage 0 has no space to tune there, here the session's
-// - latency is maximised: here what the session says; one optimizer step is timed: here what the runner measures
-// - global batches of different size are compared: here the session's batch is kept
-// - the user's ZeRO settings are dropped, dead knobs are tuned: here the baseline's values stay, and a knob without
-//   effect has one value
-// - bf16 counts as fp32 and model ranks twice: here the session's memory model ("deepspeed-autotuner" to have theirs)
-// - a profile run tells parameters and activations: here the model in "workload" does; without it m is the largest one
-// - a stage in which all ran out of memory, and every stage with "fast": false, ends it in an exception: here neither
-// - tensor and pipeline ranks are given: here each layout is walked on its own, the fewest ranks per replica first
-// Kept: one measurement decides, micro-batches below half of the largest are not looked at, the probes around m.
+// Differences from DeepSpeed:
+// - its downward search reads the metric of another experiment; here it reads its own
+// - a stage replaces the one before, and has its space tuned, if its micro-batch is larger; here if its metric is
+// better.
+//   Stage 0 has no space to tune there; here it has the session's
+// - it maximises latency; here the session says what is better. It times one optimizer step; here the runner measures
+// - it compares global batches of different sizes; here the session's batch is kept
+// - it drops the user's ZeRO settings and tunes settings that have no effect; here the baseline's values stay, and a
+//   parameter without effect has one value
+// - it counts bf16 as fp32 and model ranks twice; here the session's memory model counts ("deepspeed-autotuner" is
+// theirs)
+// - it learns parameters and activations from a profiling run; here from "workload". Without that, m is the largest one
+// - a stage in which all trials ran out of memory, and every stage with "fast": false, ends in an exception; not here
+// - tensor and pipeline ranks are given; here each layout is walked on its own, fewest ranks per replica first
+// Kept as they are: one measurement decides, micro-batches below half of the largest are not tried, and m is probed
+// nearby.
 #include "search/stagewise/stagewise_walk.h"
 
 #include <algorithm>
@@ -73,7 +76,7 @@ void StageWalk::learn(double value) {
   if (!best_ || problem_.objective.better(value, *best_)) best_ = value;
 }
 
-// At least the smallest: what surely does not fit is no candidate.
+// At least the smallest, because a micro-batch that surely does not fit is no candidate.
 std::int64_t StageWalk::calculated_max() const {
   const auto fits = [&](std::int64_t micro_batch) {
     return problem_.cells.representative({layout_, stage_, micro_batch}, problem_.cells.user_gas()).is_likely_to_fit;
@@ -82,13 +85,13 @@ std::int64_t StageWalk::calculated_max() const {
   return found == values_.rend() ? values_.front() : *found;
 }
 
-// 0: all are larger.
+// Returns 0 if all are larger.
 std::int64_t StageWalk::at_most(std::int64_t micro_batch) const {
   const auto beyond = std::upper_bound(values_.begin(), values_.end(), micro_batch);
   return beyond == values_.begin() ? 0 : *std::prev(beyond);
 }
 
-// 0: none.
+// Returns 0 if none runs.
 std::optional<std::int64_t> StageWalk::smallest_that_runs() {
   const std::int64_t gas = problem_.cells.user_gas();
   const std::int64_t wanted =
@@ -160,7 +163,7 @@ std::vector<std::int64_t> StageWalk::tuning_list(const Range& range) const {
   return list;
 }
 
-// None depends on another.
+// The trials of the list are independent, so all are asked at once.
 bool StageWalk::run_list(const std::vector<std::int64_t>& list) {
   bool all_known = true;
   for (const std::int64_t micro_batch : list) {
@@ -170,7 +173,7 @@ bool StageWalk::run_list(const std::vector<std::int64_t>& list) {
   return all_known;
 }
 
-// Near the largest, memory is so short that a smaller one may be faster.
+// Near the largest micro-batch memory is so short that a smaller one may be faster.
 bool StageWalk::refine(std::vector<std::int64_t>& list, const Range& range) {
   const std::int64_t max = list.back();
   const std::int64_t from = list.size() > 1 ? list[list.size() - 2] + 1 : range.min;
@@ -197,7 +200,7 @@ bool StageWalk::tune_others(const std::vector<std::int64_t>& list) {
     cells.push_back({{layout_, stage_, micro_batch}, batch_ / micro_batch});
   }
   const TuningSpace space = problem_.cells.tuning_space(cells);
-  if (space.configurations.size() <= list.size()) return true;  // nothing else varies
+  if (space.configurations.size() <= list.size()) return true;  // no other parameter varies
   SpaceTunerOptions options{problem_.options, problem_.seed, 0};
   options.stream = static_cast<std::uint64_t>((layout_.model_ranks << 20) + (layout_.pipeline << 8) + stage_);
   const auto found = tune_space(space, problem_.space, problem_.objective, options, answers_);

@@ -6,17 +6,17 @@
 //   once something failed, or where it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
 //
-// Where P begins with planned memory, plans may be wrong for all of a job: P_safe is the largest P among what promises
-// something, P EI >= 0.3 %, and half of it is enough. So what is safe holds back what is risky only as long as it
-// promises something itself. Where P is learned from failures alone (or plans are exact) they have said it: P_safe is
-// the largest P of all that is left, and it takes two thirds of it.
+// If P starts from planned memory, the plans may be wrong for all configurations of a job. Then P_safe is the largest P
+// among the candidates that promise something (P EI >= 0.3 %), and half of it is enough: safe candidates hold back
+// risky ones only as long as they promise something themselves. If P is learned from failures alone (or plans are
+// exact), it is reliable: P_safe is the largest P of all remaining candidates, and two thirds of it are required.
 //
-// The values' model is search/model/objective_model.cpp, P's search/model/trial_success.cpp; docs/search.md tells it
-// all. The floor of 1 % gain keeps a search that has found its optimum from running into risky corners for the sake of
-// improvements that do not matter; plain log EI + log P does exactly that.
+// search/model/objective_model.cpp models the values and search/model/trial_success.cpp models P; docs/search.md
+// explains both. The floor of 1 % gain keeps a search that has found its optimum from trying risky corners for
+// improvements that do not matter, as plain log EI + log P would.
 //
-// Where trials differ in what they take, a(x) is per second of trial (search/model/trial_cost.cpp). Where measurements
-// are noisy the best of what was measured is asked again, or its rival, once that is expected to gain more for the
+// If trials differ in duration, a(x) is per second of trial (search/model/trial_cost.cpp). If measurements are noisy,
+// the best measured configuration or its rival is measured again as soon as that is expected to gain more for the
 // recommendation than the new candidate (search/model/outlook.cpp).
 #include <algorithm>
 #include <cmath>
@@ -40,14 +40,15 @@
 
 namespace krigtune::search {
 
-// The first trials of a search that nothing is known for.
+// The first trials of a search without prior knowledge.
 
-/// The allowed candidate of the largest score; among equals one drawn by `rng`. There must be one.
+/// Returns the allowed candidate with the largest score; `rng` decides among equals. There must be one.
 std::size_t largest_or_draw(const Eigen::VectorXd& scores, const std::vector<bool>& allowed, Rng& rng);
 
-/// The candidate (a row of `points`) farthest from everything asked, in the encoded space, a differing category as far
-/// as a whole axis; the first one: nearest to the middle. Among a random half of those allowed: the design depends on
-/// the seed, and no single far corner is in all of them. At least one must be allowed.
+/// Returns the candidate (a row of `points`) that is farthest from everything asked in the encoded space, where a
+/// differing category counts as a whole axis; the first one is the nearest to the middle. Only a random half of the
+/// allowed ones is considered, so that the design depends on the seed and no single far corner is in every design. At
+/// least one must be allowed.
 std::size_t farthest_candidate(const Candidates& candidates, const History& history, const surrogate::Points& points,
                                const std::vector<bool>& allowed, Rng& rng);
 
@@ -61,7 +62,7 @@ int most_frequent(const Eigen::VectorXi& values) {
   return static_cast<int>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
-// The middle of the candidates, column by column; need not be one of them.
+// Returns the middle of the candidates, column by column; it need not be one of them.
 surrogate::Points middle_of(const surrogate::Points& points) {
   surrogate::Points middle = surrogate::Points::zero(1, points.ordered.cols(), points.categories.cols());
   for (Eigen::Index column = 0; column < points.ordered.cols(); ++column) {
@@ -74,7 +75,7 @@ surrogate::Points middle_of(const surrogate::Points& points) {
   return middle;
 }
 
-// At least one of those allowed; there must be one.
+// Returns at least one of the allowed ones; there must be one.
 std::vector<bool> random_half(const std::vector<bool>& allowed, Rng& rng) {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < allowed.size(); ++i) {
@@ -120,13 +121,13 @@ std::size_t farthest_candidate(const Candidates& candidates, const History& hist
 namespace {
 
 constexpr int kSpreadTrials = 3;
-constexpr double kTie = 1e-9;  // in log units: the lower configuration wins
+constexpr double kTie = 1e-9;  // in log units; below it the earlier candidate is chosen
 constexpr double kLeastShareOfPlanned = 0.5;
 constexpr double kLeastShareOfLearned = 2.0 / 3.0;
 constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
-constexpr double kLeastRepeatGain = 0.001;  // less is not worth a trial
+constexpr double kLeastRepeatGain = 0.001;  // a smaller gain is not worth a trial
 
 double log_add_exp(double a, double b) {
   const double larger = std::max(a, b);
@@ -150,7 +151,7 @@ bool same_outcome(const trial::Outcome& a, const trial::Outcome& b) {
   return one.metrics == other.metrics && one.value_sem == other.value_sem && one.peak_memory == other.peak_memory;
 }
 
-// In all that a model learns from.
+// Compares everything that a model learns from.
 bool is_as_before(const journal::Trial& before, const journal::Trial& now) {
   return before.outcome.has_value() == now.outcome.has_value() && before.wall_s == now.wall_s &&
          counts(before) == counts(now) && before.proposal.run == now.proposal.run &&
@@ -159,7 +160,7 @@ bool is_as_before(const journal::Trial& before, const journal::Trial& now) {
          (!now.outcome || same_outcome(*before.outcome, *now.outcome));
 }
 
-// Whether `now` is `before` with trials begun since, none closed.
+// Returns whether `now` is `before` plus trials that began since, with none closed.
 bool only_begun_since(const History& before, const History& now) {
   if (now.size() < before.size()) return false;
   for (std::size_t i = 0; i < now.size(); ++i) {
@@ -182,7 +183,7 @@ class BayesStrategy final : public Strategy {
   std::optional<journal::Proposal> ask(const History& history) const override {
     if (const Kept* kept = kept_for(history)) return answer_of(*kept);
     TrialModel model(objective_, candidates_, history, most_exact_);
-    // Of several questions on the same closed trials the success model is made once.
+    // Several suggestions for the same closed trials share one success model.
     const std::size_t outcomes = fingerprint_of_outcomes(candidates_, history);
     if (outcomes == outcomes_) model.use(success_);
     std::optional<journal::Proposal> proposal = ask_of(model, history);
@@ -215,20 +216,20 @@ class BayesStrategy final : public Strategy {
     return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
   }
 
-  using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, a fraction
+  using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, as a fraction
 
-  /// What an answer is chosen by.
+  /// The inputs of a choice.
   struct Scores {
     const History& history;
     const TrialModel& model;
     const CandidateList& list;
-    const std::vector<bool>& open;  ///< one a candidate: it was not asked
+    const std::vector<bool>& open;  ///< one per candidate: whether it was not asked yet
     const surrogate::Prediction& prediction;
     const Eigen::VectorXd& probability;
     const TrialCost& cost;
   };
 
-  // The largest score by what the trials say. One at least must be open.
+  // Returns the candidate with the largest score by the model. At least one must be open.
   journal::Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list,
                               const std::vector<bool>& open, Rng& rng) const {
     model.fit(rng, true);
@@ -242,14 +243,14 @@ class BayesStrategy final : public Strategy {
     return or_repeat(std::move(proposal), scores, RepeatGain(session_, candidates_, history, model));
   }
 
-  // Beyond what a process can know, all that follows from the closed trials is kept for the questions that come while
-  // others are pending: each of these then costs what believing one trial does. The pool of a space that is not listed
-  // is that of the closed trials, too.
+  // With more measurements than the process can know, everything that follows from the closed trials is kept for the
+  // suggestions made while others are pending, so each of them costs only believing one more trial. A space without a
+  // list also keeps its pool of the closed trials.
   struct Kept {
     Kept(const BayesStrategy& strategy, const History& the_history)
         : history(the_history), model(strategy.objective_, strategy.candidates_, history, strategy.most_exact_) {}
 
-    History history;  ///< the last question's
+    History history;  ///< of the last suggestion
     TrialModel model;
     std::shared_ptr<const CandidateList> list;
     std::vector<bool> open;
@@ -258,7 +259,7 @@ class BayesStrategy final : public Strategy {
     std::optional<RepeatGain> gain;
   };
 
-  // nullptr: the process knows all there is, and is asked anew each time.
+  // nullptr: the process knows all trials, and the model is made again each time.
   const Kept* kept_for(const History& history) const {
     if (closed_trials(history) <= most_exact_) {
       kept_.reset();
@@ -312,13 +313,13 @@ class BayesStrategy final : public Strategy {
     return kept.gain ? or_repeat(std::move(proposal), scores, *kept.gain) : proposal;
   }
 
-  // Of success; ones where nothing says that a trial may fail.
+  // Probabilities of success; ones if there is no sign that a trial may fail.
   static Eigen::VectorXd probability_of(const TrialModel& model, const CandidateList& list) {
     if (!model.has_failures() && !has_uncertain(list)) return Eigen::VectorXd::Ones(list.points.size());
     return model.probability(list.points, list.memory);
   }
 
-  // The proposal, or what was measured before where that gains more for the recommendation.
+  // Returns the proposal, or a repeated measurement if that gains more for the recommendation.
   journal::Proposal or_repeat(journal::Proposal proposal, const Scores& scores, const RepeatGain& repeats) const {
     const auto chosen = static_cast<Eigen::Index>(scores.list.index.at(candidates_.key(proposal.configuration)));
     const auto gain_of_new = [&](const RepeatGain::Repeat& repeat) {
@@ -334,7 +335,7 @@ class BayesStrategy final : public Strategy {
     return std::move(again);
   }
 
-  // Where nothing new is left.
+  // For the case that no new candidate is open.
   std::optional<journal::Proposal> repeat_only(const TrialModel& model, const History& history,
                                                const RepeatGain& repeats) const {
     std::optional<Repeated> last = repeat(model, history, repeats, [](const auto&) { return 0.0; });
@@ -343,7 +344,7 @@ class BayesStrategy final : public Strategy {
 
   bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
 
-  // Of those allowed, what is to hold back others that are less likely to run: see the top.
+  // Returns the allowed candidates that may hold back riskier ones (see the top).
   std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
                               const Eigen::VectorXd& probability, double unit) const {
     if (!has_plans()) return allowed;
@@ -355,7 +356,7 @@ class BayesStrategy final : public Strategy {
     return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
   }
 
-  // What is far less likely to run than the likeliest of `safe`, which are some of those allowed.
+  // Drops candidates that are far less likely to run than the likeliest of `safe`, a subset of the allowed ones.
   void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
                      const std::vector<bool>& safe) const {
     const double share = has_plans() ? kLeastShareOfPlanned : kLeastShareOfLearned;
@@ -368,7 +369,8 @@ class BayesStrategy final : public Strategy {
     }
   }
 
-  // What was measured and is worth measuring again, if that gains more than something new and enough at all.
+  // Returns the measured configuration that is most worth repeating, if that gains more than a new one and enough at
+  // all.
   std::optional<Repeated> repeat(const TrialModel& model, const History& history, const RepeatGain& repeats,
                                  const std::function<double(const RepeatGain::Repeat&)>& gain_of_new) const {
     const std::optional<RepeatGain::Repeat> repeat = repeats.best();
@@ -382,7 +384,8 @@ class BayesStrategy final : public Strategy {
     return Repeated(std::move(proposal), repeat->gain / unit_of(model));
   }
 
-  // What a trial will measure: what is peculiar to its configuration, and the noise of one measurement, are in it.
+  // Predicts what a trial will measure, including what is specific to its configuration and the noise of one
+  // measurement.
   void predict_value(const TrialModel& model, double mean, double variance, journal::Proposal& proposal) const {
     const double noise = model.measured().one_more.mean();
     const double own = model.own_variance(values_are_exact(session_));
@@ -392,7 +395,7 @@ class BayesStrategy final : public Strategy {
         model.scale().half_width(mean, model.widening() * std::sqrt(std::max(variance, 0.0) + own + noise));
   }
 
-  // A gain of 1 % is 0.01 of a logarithm; of plain values, a hundredth of the incumbent.
+  // Returns the latent unit of a gain of 100 %: 1 for logarithms, the incumbent for plain values.
   static double unit_of(const TrialModel& model) {
     return model.scale().logarithmic() ? 1.0 : std::max(std::abs(model.incumbent()), 1e-12);
   }
@@ -426,7 +429,7 @@ class BayesStrategy final : public Strategy {
     proposal.hyperparameters = model.hyperparameters();
     proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
-    // Failures that taught P keep the search away from the unlikely ones: those are no reason to go on.
+    // Failures that taught P keep the search away from unlikely candidates, so these are no reason to continue.
     proposal.outlook = outlook_of(model, session_, candidates_,
                                   {list, prediction, probability, log_cost, open, has_plans() ? open : allowed});
     return proposal;
@@ -439,10 +442,10 @@ class BayesStrategy final : public Strategy {
   bool repeats_;
   Eigen::Index most_exact_;
   int spread_until_;
-  // The last question's: what is remembered changes no answer.
+  // Kept from the last suggestion; it changes no answer.
   mutable std::size_t outcomes_ = 0;
-  mutable std::shared_ptr<const TrialSuccess> success_;  ///< of those; nullptr: not made
-  mutable std::unique_ptr<Kept> kept_;                   ///< nullptr: of no question yet
+  mutable std::shared_ptr<const TrialSuccess> success_;  ///< for outcomes_; nullptr: not made
+  mutable std::unique_ptr<Kept> kept_;                   ///< nullptr: nothing is kept
 };
 
 }  // namespace

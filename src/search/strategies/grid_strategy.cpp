@@ -1,7 +1,7 @@
-// A grid that fits the budget: a few evenly spaced values of each parameter, both ends among them. One value more is
-// given to the parameter that has fewest, in the session's order, for as long as the grid's configurations are no more
-// than the budget: the result is a sub-grid to which no parameter could add a value. What pruning
-// skips is passed over as if it had been asked.
+// A grid that fits the budget has a few evenly spaced values of each parameter, including both ends. The parameter with
+// the fewest values gets one more, in the session's order, as long as the grid has no more configurations than the
+// budget. The result is a sub-grid to which no parameter can add a value. Configurations that pruning skips count as if
+// they had been asked.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace krigtune::search {
 
 // What a grid need not run.
 
-/// Judges configurations by what a history holds. The candidates' space must outlive it.
+/// Judges configurations by the results in a history. The candidates' space must outlive it.
 class GridPruning {
  public:
   enum class Verdict { kRun, kTooLarge, kCannotWin };
@@ -43,24 +43,24 @@ class GridPruning {
   std::vector<const space::Configuration*> ran_;
 };
 
-/// "12 of 40 configurations skipped: 10 need more memory than ..."; empty: none.
+/// Returns, for example, "12 of 40 configurations skipped: 10 need more memory than ..."; empty if there are none.
 std::string pruned_text(const Candidates& candidates, const GridPruning& pruning, const History& history);
 
-// Two rules.
+// There are two rules.
 //
-// Memory: what ran out of memory tells of all that needs at least as much: a larger or equal micro-batch, no smaller
-// buckets, no more recomputation, the same ZeRO stage, or 0 in place of 1, or 2 in place of 3, and all else equal.
-// Stages 0 and 1 need not hold more than 2 and 3, which in every micro-step have a bucket beside the gradients that
-// they accumulate. For the same reason 2 and 3 without accumulation are not compared with more micro-steps. What is
-// offloaded must be equal: host memory may have been what was short. Tensor and pipeline ranks too: they change what is
-// kept and for how long. Peaks measured by others and the plan's own follow this order but for a per cent
-// (tests/search/baselines_test.cpp). A failure of another kind tells nothing.
+// Memory: a configuration that ran out of memory excludes all that need at least as much: a larger or equal
+// micro-batch, no smaller buckets, no more recomputation, the same ZeRO stage, or 0 instead of 1, or 2 instead of 3,
+// and all else equal. Stages 0 and 1 need not use more than 2 and 3, which in every micro-step have a bucket beside the
+// gradients that they accumulate. For the same reason 2 and 3 without accumulation are not compared with more
+// micro-steps. Offloading must be equal, because host memory may have been short. Tensor and pipeline ranks must be
+// equal too, because they change what is kept and for how long. Peaks measured by others and the plan's own peaks
+// follow this order within one per cent (tests/search/baselines_test.cpp). A failure of another kind excludes nothing.
 //
-// Stages: stage 2 and 3 are left out where a lower stage ran with all else equal. They compute the same and send at
-// least as much (stage 2 reduces in every micro-step, stage 3 gathers parameters besides; Rajbhandari et al. 2020,
-// section 7); what they save is memory, which pays only by a larger micro-batch or less recomputation, and these are
-// still run. Stage 1 is not left out: it sends as much as stage 0, and its optimizer step is shared. Only where the
-// objective is speed.
+// Stages: stages 2 and 3 are skipped if a lower stage ran with all else equal. They compute the same and send at least
+// as much (stage 2 reduces in every micro-step, stage 3 also gathers parameters; Rajbhandari et al. 2020, section 7).
+// They save memory, which pays only by a larger micro-batch or less recomputation, and these are still run. Stage 1 is
+// not skipped: it sends as much as stage 0, and its optimizer step is shared. The rule applies only if the objective is
+// speed.
 namespace {
 
 enum class Demand { kEqual, kGrows, kStates, kActivations };
@@ -82,7 +82,7 @@ Demand demand_of(const space::Parameter& parameter) {
   return found == kDemands.end() ? Demand::kEqual : found->second;
 }
 
-// full 0, selective 1, none 2; others are only equal to themselves.
+// The order is full 0, selective 1, none 2; other values are equal only to themselves.
 int kept_activations(const space::Value& value) {
   constexpr std::array<std::string_view, 3> kWords{"full", "selective", "none"};
   const auto* word = std::get_if<std::string>(&value);
@@ -142,7 +142,7 @@ GridPruning::Verdict GridPruning::operator()(const space::Configuration& configu
   return std::any_of(ran_.begin(), ran_.end(), is_above) ? Verdict::kCannotWin : Verdict::kRun;
 }
 
-// What exists in one of the two only has no effect in the other.
+// A parameter that exists in only one of the two has no effect in the other.
 bool GridPruning::needs_at_least(const space::Configuration& configuration, const space::Configuration& other) const {
   if (shares_gradients(configuration) && accumulates(other) && !accumulates(configuration)) return false;
   for (const space::Parameter& parameter : space_.parameters()) {
@@ -169,7 +169,7 @@ bool GridPruning::only_stage_differs(const space::Configuration& configuration,
   return true;
 }
 
-// The kept batch sets it.
+// A fixed batch determines the accumulation.
 bool GridPruning::is_derived(const space::Parameter& parameter) const {
   return parameter.name == space::kAccumulation && space_.facts().accumulation_follows();
 }
@@ -195,10 +195,10 @@ std::string pruned_text(const Candidates& candidates, const GridPruning& pruning
 
 namespace {
 
-// Points of sub-grids that are looked at in all: where hardly any is a configuration, the grid grows no further.
+// The number of sub-grid points that are visited in total. If hardly any is a configuration, the grid stops growing.
 constexpr std::size_t kMostVisited = 1'000'000;
 
-// `count` of the positions 0 ... size - 1, evenly; a single one is the middle.
+// Returns `count` of the positions 0 ... size - 1, evenly spaced; a single one is the middle.
 std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
   if (count == 1) return {(size - 1) / 2};
   std::vector<std::size_t> positions;
@@ -208,7 +208,7 @@ std::vector<std::size_t> even_positions(std::size_t size, std::size_t count) {
   return positions;
 }
 
-// The same of the parameter's values; a real range's ends are exact.
+// Does the same for the parameter's values. The ends of a continuous range are exact.
 std::vector<space::Value> even_values(const space::Parameter& parameter, std::size_t count) {
   std::vector<space::Value> values;
   if (!parameter.continuous()) {
@@ -225,12 +225,12 @@ std::vector<space::Value> even_values(const space::Parameter& parameter, std::si
   return values;
 }
 
-// Candidates that the sub-grid's points mean, each once; points that are no candidates are left out.
+// The candidates at the points of a sub-grid, each once. Points that are no candidates are left out.
 class SubGrid {
  public:
   explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}
 
-  /// Stops beyond `most`.
+  /// Stops when there are more than `most`.
   std::vector<space::Configuration> members(const std::vector<std::size_t>& counts, std::size_t most) {
     found_.clear();
     keys_.clear();
@@ -272,7 +272,7 @@ std::size_t product_of(const std::vector<std::size_t>& counts) {
   return product;
 }
 
-// In lattice order.
+// The result is in lattice order.
 std::vector<space::Configuration> largest_within(const Candidates& candidates, std::size_t budget) {
   SubGrid grid(candidates);
   const std::vector<space::Parameter>& parameters = candidates.space().parameters();
@@ -301,7 +301,7 @@ std::vector<space::Configuration> largest_within(const Candidates& candidates, s
   return members;
 }
 
-/// What all grids share: what they skip.
+/// The part that all grids share: what they skip.
 class Grid : public Strategy {
  public:
   Grid(const session::Session& session, const Candidates& candidates)
@@ -324,8 +324,8 @@ class Grid : public Strategy {
   session::GridOptions options_;
 };
 
-/// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and when that is used up the other
-/// candidates, shuffled too; or the full factorial as the session writes it.
+/// Walks an order that is fixed from the start: the sub-grid, shuffled by the seed, and then the other candidates,
+/// shuffled too; or the full factorial in the session's order.
 class ListedGrid final : public Grid {
  public:
   ListedGrid(const session::Session& session, const Candidates& candidates, std::vector<std::size_t> order)
@@ -346,7 +346,7 @@ class ListedGrid final : public Grid {
   std::vector<std::size_t> order_;
 };
 
-/// The same over a space without a list: after the sub-grid, configurations drawn at random.
+/// The same for a space without a list: after the sub-grid, configurations are drawn at random.
 class DrawnGrid final : public Grid {
  public:
   DrawnGrid(const session::Session& session, const Candidates& candidates, std::vector<space::Configuration> order,

@@ -4,7 +4,7 @@
 namespace krigtune::search {
 namespace {
 
-/// Uniform over what was not asked yet.
+/// Draws uniformly from the configurations that were not asked yet.
 class RandomStrategy final : public Strategy {
  public:
   RandomStrategy(const Candidates& candidates, std::uint64_t seed) : candidates_(candidates), seed_(seed) {}

@@ -9,7 +9,7 @@
 namespace krigtune::search {
 namespace {
 
-/// Walks DeepSpeed's algorithm anew for each question, answered by the history as far as that goes.
+/// Walks DeepSpeed's algorithm again for each suggestion, with answers from the history as far as it goes.
 class StagewiseStrategy final : public Strategy {
  public:
   StagewiseStrategy(const session::Session& session, const Candidates& candidates, std::uint64_t seed)
@@ -37,7 +37,7 @@ class StagewiseStrategy final : public Strategy {
   }
 
  private:
-  // Layouts do not depend on each other: while one waits, the next one is walked.
+  // Layouts are independent, so while one waits, the next one is walked.
   Answers walk(const History& history) const {
     Answers answers(candidates_, objective_, history);
     const StagewiseProblem problem{cells_, candidates_.space(), objective_, options_, seed_};
@@ -48,7 +48,7 @@ class StagewiseStrategy final : public Strategy {
     return answers;
   }
 
-  // Candidates that were not asked; where there is no list, some always are.
+  // Returns the number of candidates that were not asked. Without a list there are always some.
   std::ptrdiff_t left(const History& history) const {
     if (!candidates_.listed()) return 1;
     const std::vector<bool> open = unseen(candidates_, *candidates_.to_score(history, 0), history);

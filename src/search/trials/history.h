@@ -30,12 +30,12 @@ int closed_trials(const History& history);
 /// Returns the objective's value of a successful trial.
 std::optional<double> value_of(const journal::Trial& trial, const session::Objective& objective);
 
-// Who proposed a trial (Proposal::strategy), where it was no strategy.
-inline constexpr const char* kBaselineStrategy = "baseline";  ///< Proposal::strategy of the session's baseline
-inline constexpr const char* kTryStrategy = "try";            ///< of the user's guesses
-inline constexpr const char* kAgainStrategy = "again";        ///< of the leader, measured again first in a new run
+// Values of Proposal::strategy for trials that no strategy proposed.
+inline constexpr const char* kBaselineStrategy = "baseline";  ///< the session's baseline
+inline constexpr const char* kTryStrategy = "try";            ///< the user's guesses
+inline constexpr const char* kAgainStrategy = "again";        ///< the leader, measured again at the start of a new run
 
-inline constexpr const char* kTogetherStrategy = "together";  ///< of the baseline, in all places at once
-inline constexpr const char* kAloneStrategy = "alone";        ///< of one of the best, measured with nothing beside it
+inline constexpr const char* kTogetherStrategy = "together";  ///< the baseline, in all slots at once
+inline constexpr const char* kAloneStrategy = "alone";        ///< one of the best, measured with nothing beside it
 
 }  // namespace krigtune::search

@@ -1,11 +1,12 @@
-// Expected improvement of a log-normal value. With h ~ N(delta, s^2) the latent's gain over the incumbent y*, d =
-// delta/s:
+// Expected improvement of a log-normal value. With h ~ N(delta, s^2) the latent's gain over the incumbent y*, and d =
+// delta / s:
 //
 //   maximised:  E[(e^h - 1)+]  = e^(delta + s^2/2) Phi(d + s) - Phi(d)
 //   minimised:  E[(1 - e^-h)+] = Phi(d) - e^(-delta + s^2/2) Phi(d - s)
 //
-// (integrals of the normal density; both times y*). They are taken as exp(b) expm1(a - b) of the logarithms a, b of the
-// two terms; where a - b has no digits left, e^h - 1 = h to first order gives s (phi(d) + d Phi(d)).
+// (integrals of the normal density; both are multiplied by y*). They are computed as exp(b) expm1(a - b) from the
+// logarithms a and b of the two terms. Where a - b has no digits left, e^h - 1 = h to first order gives s (phi(d) + d
+// Phi(d)).
 #include "search/trials/objective_scale.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@
 namespace krigtune::search {
 namespace {
 
-constexpr double kLeastDifference = 1e-6;  // below, the first-order form is the more exact one
+constexpr double kLeastDifference = 1e-6;  // below it the first-order form is more exact
 
 double log_relative_improvement(double delta, double stddev, bool maximize) {
   const double d = delta / stddev;
@@ -30,7 +31,7 @@ double log_relative_improvement(double delta, double stddev, bool maximize) {
   const double b =
       maximize ? surrogate::log_normal_cdf(d) : -delta + half_variance + surrogate::log_normal_cdf(d - stddev);
   if (a - b < kLeastDifference) return std::log(stddev) + surrogate::log_h(d);
-  // exp(x) - 1 overflows for a certain and enormous gain, where it is exp(x).
+  // exp(x) - 1 overflows for a certain and enormous gain, where it equals exp(x).
   constexpr double kLarge = 40.0;
   return a - b > kLarge ? a : b + std::log(std::expm1(a - b));
 }
@@ -69,16 +70,15 @@ double ObjectiveScale::latent_stddev(double value, double half_width) const {
 }
 
 double ObjectiveScale::log_expected_improvement(double mean, double stddev, double best) const {
-  const double floored = std::max(stddev, 1e-6);  // as log_expected_improvement of the surrogate
+  const double floored = std::max(stddev, 1e-6);  // the same floor as in the surrogate's log_expected_improvement
   const double delta = mean - best;
   if (!logarithmic_) return std::log(floored) + surrogate::log_h(delta / floored);
   return std::log(from_latent(best)) + log_relative_improvement(delta, floored, maximize_);
 }
 
-// A run of a trial sees the noise from step to step, and its standard error sem_w shrinks with the steps. What differs
-// from run to run (where threads and memory land, clocks, neighbours) it cannot see: the same configuration started
-// again gives another value, further away than sem_w says. With v the value,
-//
+// A single run of a trial sees the noise from step to step, and its standard error sem_w shrinks with the number of
+// steps. It cannot see what differs between runs (memory and thread placement, clocks, neighbours): the same
+// configuration started again gives a value that is further away than sem_w says. With v the value,
 //   sem^2 = sem_w^2 + (f v)^2
 //
 // f^2 is the variance between runs in the analysis of variance of one random factor (Searle, Casella and McCulloch
@@ -86,11 +86,10 @@ double ObjectiveScale::log_expected_improvement(double mean, double stddev, doub
 //
 //   f^2 = max(0, sum_c sum_i (v_ci - m_c)^2 / m_c^2 / d - mean(sem_ci^2 / m_c^2)),     d = sum_c (n_c - 1)
 //
-// Few repeats say little about a variance: the default joins in with the weight of three degrees of freedom,
-// (3 f_0^2 + d f^2) / (3 + d). The default is what most of the
-// configurations of experiments/repeatability are apart on two cores (3 %; pooled 3.7 % beyond what runs state). It is
-// meant to be low: what is stated here the surrogate takes for granted, and it learns further noise, common to all
-// trials, by itself.
+// Few repeats say little about a variance, so the default f_0 is included with the weight of three degrees of freedom,
+// (3 f_0^2 + d f^2) / (3 + d). The default of 3 % is the variation of most configurations of experiments/repeatability
+// on two cores (pooled 3.7 % beyond what runs state). It is meant to be low, because the surrogate takes stated noise
+// as given and learns further noise, common to all trials, by itself.
 namespace {
 
 constexpr double kWeightOfDefault = 3.0;  // degrees of freedom
@@ -108,7 +107,7 @@ std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session:
     const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
     const std::optional<double> value = value_of(trial, objective);
     if (measured == nullptr || !(measured->value_sem > 0.0) || !value || !std::isfinite(*value)) continue;
-    // Of one clock: what days differ by is no noise (run_effects.cpp).
+    // Only within one run: differences between days are not noise (run_effects.cpp).
     runs[fmt::format("{} {}", trial.proposal.run, trial.proposal.configuration.text())].push_back(
         {*value, measured->value_sem});
   }
@@ -120,7 +119,7 @@ std::map<std::string, std::vector<Repeats>> runs_by_configuration(const session:
 TrialNoise::TrialNoise(const session::Objective& objective, const History& history) {
   double degrees = 0.0;
   double squares = 0.0;
-  double within = 0.0;  // weighted like the squares: by degrees of freedom
+  double within = 0.0;  // weighted by degrees of freedom, like the squares
   for (const auto& [key, runs] : runs_by_configuration(objective, history)) {
     const auto count = static_cast<double>(runs.size());
     double mean = 0.0;

@@ -1,26 +1,28 @@
-// A machine is not the same every day: another allocation, another neighbour, and all steps take longer by one factor.
-// With f_c what configuration c achieves in the first run, r the run of trial t, and y in nats, larger better,
+// A machine is not the same every day: with another allocation or another neighbour, all steps take longer by one
+// factor. With f_c what configuration c achieves in the first run, r the run of trial t, and y in nats (larger is
+// better),
 //
 //   y_t = f_c + u_r + e_t,   u_0 = 0,   u_r ~ Normal(0, s_u^2),   e_t ~ Normal(0, v_t),   s_u = 0.7
 //
-// a random effect of the run. s_u makes a factor of two either way one standard deviation. Sinha et al. 2022 ("Not all
-// GPUs are created equal") find single GPUs of one cluster up to 1.5 times slower than their median, a shared link or
-// processor halves what is left, and more than 1.4 standard deviations are a factor of 2.7. What one measurement says
-// outweighs such a prior: the estimate of a factor of 1.8 by one repeat is less than 1 % off for its sake.
+// where u is a random effect of the run. s_u makes a factor of two either way one standard deviation. Sinha et al. 2022
+// ("Not all GPUs are created equal") find single GPUs of one cluster up to 1.5 times slower than their median, a shared
+// link or processor halves the remaining speed, and 1.4 standard deviations are a factor of 2.7. One measurement
+// outweighs such a prior: a single repeat estimates a factor of 1.8 with an error of less than 1 % from the prior.
 //
-// What several trials of c say of f_c they say by their mean, and of the u by their differences, which know nothing of
-// f_c (independent of the mean where the v_t are alike). So there are two stages, and together they are exact. Here:
-// f_c has a flat prior, which leaves the differences. With w_t = 1 / v_t and x_t the run's unit vector (0 in the first
-// run)
+// Several trials of c inform f_c by their mean, and u by their differences, which do not depend on f_c (and are
+// independent of the mean if the v_t are alike). So there are two stages, which together are exact. The first stage is
+// here: f_c has a flat prior, so only the differences remain. With w_t = 1 / v_t and x_t the run's unit vector (0 in
+// the first run)
 //
 //   C^-1 = I / s_u^2 + sum_c (sum_t w_t x_t x_t^T - z_c z_c^T / W_c)        z_c = sum_t w_t x_t,  W_c = sum_t w_t
 //   E[u] = C sum_c (sum_t w_t x_t y_t - z_c sum_t w_t y_t / W_c)
 //
-// (Rasmussen & Williams 2006, section 2.7, of a flat prior.) The second stage is the surrogate's: the means, brought to
-// the scale of one run by E[u], have C as further coefficients of its mean function (objective_model.cpp).
+// (Rasmussen & Williams 2006, section 2.7, on a flat prior.) The second stage is the surrogate: the means are converted
+// to the scale of one run by E[u], and C is the covariance of further coefficients of its mean function
+// (objective_model.cpp).
 //
-// v_t = (sem / value)^2 + 0.03^2: what a trial states, and what the same configuration started again differs by
-// (objective_scale.cpp), the default of it, for its estimate wants values on one scale.
+// v_t = (sem / value)^2 + 0.03^2 is what a trial states plus the variation between runs (objective_scale.cpp). The
+// default of the latter is used, because its estimate would need values on one scale.
 #include "search/trials/run_effects.h"
 
 #include <fmt/format.h>
@@ -38,13 +40,13 @@ namespace {
 constexpr double kEffectStddev = 0.7;
 
 struct Measurement {
-  Eigen::Index column;  ///< of the run; -1: the first one
+  Eigen::Index column;  ///< of the run; -1: the first run
   double latent;
   double weight;
 };
 using Measurements = std::map<std::string, std::vector<Measurement>>;  // by configuration
 
-/// C^-1 and what C is multiplied by, above.
+/// C^-1, and the vector that C is multiplied by (see above).
 struct Evidence {
   explicit Evidence(Eigen::Index runs)
       : precision(Eigen::MatrixXd::Identity(runs, runs) / (kEffectStddev * kEffectStddev)),
@@ -75,7 +77,7 @@ bool is_measured(const journal::Trial& trial, const session::Objective& objectiv
   return value && counts(trial) && std::isfinite(*value);
 }
 
-// All values positive.
+// All values must be positive.
 Measurements measurements_of(const session::Objective& objective, const History& history, const ObjectiveScale& scale,
                              const std::map<int, Eigen::Index>& columns) {
   Measurements measurements;
