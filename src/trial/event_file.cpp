@@ -1,9 +1,11 @@
-// TensorBoard's event files, without TensorFlow. A file is a row of records (tensorflow/core/lib/io/record_writer.h):
+// TensorBoard's event files, read without TensorFlow. A file is a sequence of records
+// (tensorflow/core/lib/io/record_writer.h):
 //
 //   uint64 length | uint32 masked CRC-32C of the length | data | uint32 masked CRC-32C of the data      (little endian)
 //   masked(crc) = ((crc >> 15) | (crc << 17)) + 0xa282ead8
 //
-// Each is an Event in protobuf's wire format (tensorflow/core/util/event.proto, framework/summary.proto, tensor.proto):
+// Each record is an Event in protobuf's wire format (tensorflow/core/util/event.proto, framework/summary.proto,
+// tensor.proto):
 //
 //   Event    1 wall_time: double   2 step: int64   5 summary: Summary
 //   Summary  1 value: repeated     Value  1 tag   2 simple_value: float   8 tensor: TensorProto
@@ -44,14 +46,14 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// One field of a message.
+// A field of a message.
 struct Field {
   std::uint64_t number = 0;
-  std::uint64_t integer = 0;    // of a varint or a fixed width
-  std::string_view bytes = {};  // of a length-delimited one
+  std::uint64_t integer = 0;    // value of a varint or a fixed-width field
+  std::string_view bytes = {};  // value of a length-delimited field
 };
 
-// Takes fields off a message until it ends or is none.
+// Reads fields until the message ends or is malformed.
 class Message {
  public:
   explicit Message(std::string_view bytes) : bytes_(bytes) {}
@@ -113,7 +115,7 @@ class Message {
 double float_of(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
 double double_of(std::uint64_t bits) { return std::bit_cast<double>(bits); }
 
-// Of a scalar: the first number.
+// Returns the first number, which is the value of a scalar.
 std::optional<double> number_of_tensor(std::string_view bytes) {
   std::uint64_t type = 0;
   std::string_view content, floats, doubles;
@@ -191,7 +193,7 @@ void EventReader::add(std::string_view bytes, const Visit& visit) {
   }
 }
 
-// False: it waits for more, or there is nothing more to be had.
+// Returns false if the next record is incomplete, or if nothing more can be read.
 bool EventReader::read_record(const Visit& visit) {
   if (held_.size() < kHeadBytes) return false;
   const std::string_view head(held_);

@@ -102,7 +102,7 @@ std::string printable(const std::string& line) {
 
 namespace {
 
-// The launcher's words about a failure, or the trace of its own end.
+// Returns whether the line is the launcher's message about a failure, or part of the launcher's own trace.
 bool is_of_the_launcher(const std::string& line) {
   constexpr std::array kMarks = {"torch.distributed.elastic", "torch/distributed/elastic", "torch/distributed/run.py",
                                  "torch/distributed/launcher", "bin/torchrun"};
@@ -110,7 +110,7 @@ bool is_of_the_launcher(const std::string& line) {
                      [&](const char* mark) { return line.find(mark) != std::string::npos; });
 }
 
-// Up to where torchrun begins to tell that a worker has failed; all lines where it does not.
+// Returns the lines before torchrun's report of a failed worker; all lines if there is no report.
 std::vector<std::string> before_the_report(std::vector<std::string> lines) {
   const auto begin = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
     return is_of_the_launcher(line) &&
@@ -133,7 +133,7 @@ std::vector<std::string> lines_of_rank(const std::vector<std::string>& lines, in
   return picked;
 }
 
-// Without a launcher's report: the first labelled rank that raises something.
+// Returns the first labelled rank that raises something, for output without a launcher's report.
 std::optional<int> first_raising_rank(const std::vector<std::string>& lines) {
   constexpr std::array kMarks = {"Traceback (most recent call last)", "Error: ", "terminate called", "Assertion"};
   for (const std::string& line : lines) {
@@ -194,16 +194,16 @@ constexpr std::size_t kLineLength = 1000;
 
 struct Sign {
   std::string_view text;
-  std::string_view also = "";  // must be in the same line
+  std::string_view also = "";  // must occur in the same line
 };
 
-// Each with who prints it.
+// Each sign is followed by the program that prints it.
 constexpr std::array kSigns = {
     // PyTorch, c10/core/DeviceCachingAllocator and python exceptions: torch.cuda.OutOfMemoryError (1.13 to 2.4),
     // torch.OutOfMemoryError (2.5 on), torch.xpu too.
     Sign{"OutOfMemoryError"},
     Sign{"CUDA out of memory"},                      // PyTorch, c10/cuda/CUDACachingAllocator.cpp
-    Sign{"HIP out of memory"},                       // the same file, hipified for ROCm
+    Sign{"HIP out of memory"},                       // the same file, converted for ROCm
     Sign{"XPU out of memory"},                       // PyTorch, c10/xpu/XPUCachingAllocator.cpp
     Sign{"MPS backend out of memory"},               // PyTorch, aten/src/ATen/mps/MPSAllocator.mm
     Sign{"CUDA error: out of memory"},               // PyTorch, C10_CUDA_CHECK of cudaErrorMemoryAllocation
@@ -237,7 +237,7 @@ constexpr std::array kSigns = {
     Sign{"OpenBLAS error", "emory allocation"},      // OpenBLAS, driver/others/memory.c
 };
 
-// A rank got SIGKILL. Programs whose OOM killer cannot be asked are taken to have met it.
+// A rank got SIGKILL. Where the OOM killer cannot be asked, it is assumed to be the cause.
 constexpr std::array kKillSigns = {
     Sign{"exits with return code = -9"},   // DeepSpeed's launcher: a rank got SIGKILL that it did not send
     Sign{"exits with return code = 247"},  // the same, as an unsigned exit code
@@ -254,13 +254,13 @@ bool holds_one(std::string_view line, const Signs& signs) {
 }
 
 bool is_memory_sign(std::string_view line) {
-  // PyTorch says this after a collective has timed out, too: the size that it asks for is garbage.
+  // PyTorch also prints this after a collective has timed out; the size in the message is then garbage.
   // https://github.com/NVIDIA/nccl/issues/1284
   if (line.find("more than 1EB") != std::string_view::npos) return false;
   return holds_one(line, kSigns);
 }
 
-// The first line for which `holds`, of each its beginning.
+// Returns the beginning of the first line for which `holds` returns true.
 template <class Holds>
 std::optional<std::string> first_line(const std::string& text, const Holds& holds) {
   for (std::size_t begin = 0; begin < text.size();) {
@@ -296,7 +296,7 @@ std::optional<Bytes> size_at(std::string_view text) {
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::optional<double> unit = unit_bytes(text);
-  constexpr double kMost = 1e18;  // an exabyte: no such memory
+  constexpr double kMost = 1e18;  // an exabyte; larger sizes are no real memory
   if (!unit || !(number * *unit >= 0.0 && number * *unit < kMost)) return std::nullopt;
   return Bytes{std::llround(number * *unit)};
 }

@@ -1,7 +1,7 @@
-// No process of a trial may outlive it or krigtune, whichever way they end. A process that was killed with SIGKILL
-// cleans up nothing, so somebody else must: the guard, which is forked before the program and is its parent. As a
-// subreaper (prctl(2)) it becomes the parent of every descendant whose own parent has died, also of those that called
-// setsid. So: kill the children, reap them, look which children there are now, until there are none.
+// No process of a trial may outlive the trial or krigtune, whatever ends them. A process that is killed with SIGKILL
+// cleans up nothing, so another one must: the guard, which is forked before the program and is its parent. As a
+// subreaper (prctl(2)) it becomes the parent of every descendant whose own parent has died, including those that called
+// setsid. So it kills and reaps its children, and looks for new ones, until there are none.
 #include "trial/guard.h"
 
 #include <dirent.h>
@@ -23,9 +23,9 @@
 namespace krigtune::trial {
 namespace {
 
-constexpr int kSocket = 3;  // where the guard keeps its only descriptor of use
+constexpr int kSocket = 3;  // where the guard keeps the only descriptor that it uses
 constexpr long kRescanNs = 10'000'000;
-constexpr int kVainRescans = 500;  // then what is left cannot be found or is not ours to kill (a setuid program)
+constexpr int kVainRescans = 500;  // afterwards the remaining ones cannot be found or killed (a setuid program)
 
 struct End {
   int status = 0;
@@ -46,7 +46,7 @@ sigset_t all_signals() {
   return all;
 }
 
-// While it waits.
+// The signals that are blocked while the guard waits.
 sigset_t all_but_children() {
   sigset_t set = all_signals();
   ::sigdelset(&set, SIGCHLD);
@@ -62,8 +62,8 @@ void report(int socket, GuardReport::Kind kind, int value, std::int64_t peak_rss
 [[noreturn]] void become_program(const GuardTask& task, pid_t guard) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != guard) ::_exit(127);  // it died before the line above
-  // Blocked until here: what came meanwhile reaches the program.
+  if (::getppid() != guard) ::_exit(127);  // it died before the prctl above
+  // Signals were blocked until here, so those that arrived meanwhile reach the program.
   for (int signal = 1; signal < NSIG; ++signal) handle(signal, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
@@ -76,13 +76,13 @@ void report(int socket, GuardReport::Kind kind, int value, std::int64_t peak_rss
     report(task.socket, GuardReport::Kind::kNoDirectory, errno);
     ::_exit(127);
   }
-  environ = const_cast<char**>(task.environment);  // execvp then searches the PATH that the program will see
+  environ = const_cast<char**>(task.environment);  // makes execvp search the PATH that the program will see
   ::execvp(task.argv[0], task.argv);
   report(task.socket, GuardReport::Kind::kNotStarted, errno);
   ::_exit(127);
 }
 
-// Whatever krigtune had open (the run directory's lock, a pipe to a pager) must not stay open because of the guard.
+// The guard must not keep open what krigtune had open (the run directory's lock, a pipe to a pager).
 void keep_only_the_socket(const GuardTask& task) {
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(task.in, standard);
   ::dup2(task.socket, kSocket);
@@ -94,7 +94,7 @@ void add_peak(const rusage& usage, End& end) {
   end.peak_rss_bytes = std::max(end.peak_rss_bytes, usage.ru_maxrss * kKib);
 }
 
-// Reaps orphans, but not the program: until then its process id, which names the group, cannot be given to anybody.
+// Reaps orphans, but not the program: its process id names the group and must not be reused yet.
 bool has_ended(pid_t program, End& end) {
   for (;;) {
     siginfo_t info{};
@@ -106,7 +106,7 @@ bool has_ended(pid_t program, End& end) {
   }
 }
 
-// Until the program has ended or is to be killed.
+// Waits until the program has ended or must be killed.
 void obey(pid_t program, End& end) {
   const sigset_t waiting = all_but_children();
   while (!has_ended(program, end)) {
@@ -126,7 +126,7 @@ pid_t number_of(const char* name) {
   return *name == '\0' ? number : 0;
 }
 
-// From /proc/<pid>/stat: "pid (name) state parent ...", where the name may hold anything.
+// Reads /proc/<pid>/stat: "pid (name) state parent ...". The name may contain any characters.
 pid_t parent_of(int proc, const char* pid) {
   char path[32] = {};
   std::size_t length = 0;
@@ -145,8 +145,8 @@ pid_t parent_of(int proc, const char* pid) {
   return parent;
 }
 
-// False when there is none that it could send SIGKILL to. (/proc/<pid>/task/<tid>/children would do with one file, but
-// kernels may be built without it.)
+// Returns false if there is no child that it could send SIGKILL to. (One file, /proc/<pid>/task/<tid>/children, would
+// be enough, but kernels may be built without it.)
 bool kill_children() {
   const pid_t self = ::getpid();
   const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -165,7 +165,7 @@ bool kill_children() {
   return any;
 }
 
-// Returns when there is no descendant left.
+// Returns when no descendant is left.
 void end_all(pid_t program, End& end) {
   const sigset_t waiting = all_but_children();
   ::kill(-program, SIGKILL);
@@ -188,10 +188,10 @@ void end_all(pid_t program, End& end) {
 
 void run_guard(const GuardTask& task) {
   ::prctl(PR_SET_NAME, "trial-guard");
-  ::setsid();  // a terminal's Ctrl-C reaches neither it nor the program
+  ::setsid();  // so a terminal's Ctrl-C reaches neither the guard nor the program
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // A batch system signals all processes of a job at once: the guard must be the last to go, so all stays blocked. It
-  // hears of a child's end only while it waits, so that none is missed.
+  // A batch system signals all processes of a job at once. The guard must be the last to end, so it blocks all signals.
+  // It receives SIGCHLD only while it waits, so it misses none.
   const sigset_t all = all_signals();
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   handle(SIGCHLD, wake_up);
@@ -202,7 +202,7 @@ void run_guard(const GuardTask& task) {
     report(task.socket, GuardReport::Kind::kNotStarted, errno);
     ::_exit(1);
   }
-  ::setpgid(program, program);  // here too: whoever of the two is first, the group exists before anybody signals it
+  ::setpgid(program, program);  // in both processes, so that the group exists before anyone signals it
   keep_only_the_socket(task);
   report(kSocket, GuardReport::Kind::kStarted, program);
   End end;

@@ -166,7 +166,7 @@ bool look_at(const std::filesystem::path& path, struct stat& state) {
   return ::stat(path.c_str(), &state) == 0 && S_ISREG(state.st_mode);
 }
 
-// Up to 256 bytes before the position.
+// Returns up to 256 bytes before the position.
 std::string bytes_before(const std::filesystem::path& path, std::uint64_t position) {
   constexpr std::uint64_t kMost = 256;
   std::string bytes(static_cast<std::size_t>(std::min(kMost, position)), '\0');
@@ -198,7 +198,7 @@ GrowingFile::Change GrowingFile::look() {
   if (!look_at(path_, state)) return Change::kNone;
   const auto size = static_cast<std::uint64_t>(state.st_size);
   bool is_another = position_ > 0 && (state.st_ino != inode_ || size < position_);
-  if (!known_.empty() && size > position_) {  // file systems give a number again
+  if (!known_.empty() && size > position_) {  // file systems reuse inode numbers
     is_another = is_another || bytes_before(path_, position_) != known_;
     known_.clear();
   }
@@ -228,7 +228,7 @@ std::string_view GrowingFile::next() {
 
 namespace {
 
-// A star takes as little as it can, and more once what is behind it does not fit.
+// A star first matches as little as possible, and more whenever the rest does not match.
 bool matches(std::string_view name, std::string_view pattern) {
   std::size_t at = 0, in_pattern = 0, star = std::string_view::npos, taken = 0;
   while (at < name.size()) {
@@ -248,7 +248,7 @@ bool matches(std::string_view name, std::string_view pattern) {
   return pattern.substr(in_pattern).find_first_not_of('*') == std::string_view::npos;
 }
 
-// The entries of `folders` that the part of a path names.
+// Returns the entries of `folders` whose names match one part of a path.
 std::vector<std::filesystem::path> entries_named(const std::vector<std::filesystem::path>& folders,
                                                  const std::string& part) {
   constexpr std::size_t kMost = 256;
@@ -279,7 +279,8 @@ std::vector<std::filesystem::path> files_of_pattern(const std::filesystem::path&
 
 namespace {
 
-// "7,282" and "1,234,567.8": groups of three digits behind each comma. Other commas end a number.
+// Removes the commas of "7,282" and "1,234,567.8", which are followed by groups of three digits. Other commas end a
+// number.
 std::optional<std::string> without_thousands(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size(); ++at) {

@@ -1,6 +1,7 @@
-// Regular expressions over millions of lines: libstdc++'s polynomial matcher takes some 100 ns a character and state, a
-// search for plain text a thousandth of that. So each pattern knows a piece of text that all its matches have, and a
-// line without it is not looked at further. The same words tell which lines came close when none matched.
+// Regular expressions must be searched in millions of lines. libstdc++'s polynomial matcher takes about 100 ns per
+// character and state, and a search for plain text a thousandth of that. So each pattern knows a text that all its
+// matches contain, and lines without it are skipped. The pattern's words also show which lines came closest if none
+// matched.
 #include "trial/measure_pattern.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ bool is_letter_or_digit(char c) {
          (static_cast<unsigned char>(c) & 0x80U) != 0;
 }
 
-// Goes through a regular expression and collects its runs of plain characters.
+// Parses a regular expression and collects its runs of plain characters.
 class PlainRuns {
  public:
   explicit PlainRuns(const std::string& pattern) : pattern_(pattern) {
@@ -26,8 +27,8 @@ class PlainRuns {
     end_run();
   }
 
-  bool alternatives = false;              // outside groups: no run is sure
-  std::vector<std::string> outside = {};  // of groups
+  bool alternatives = false;              // outside groups, so no run is certain
+  std::vector<std::string> outside = {};  // outside groups
   std::vector<std::string> everywhere = {};
 
  private:
@@ -54,7 +55,7 @@ class PlainRuns {
       case '*':
       case '?':
       case '{':
-        if (!run_.empty()) run_.pop_back();  // it need not be there
+        if (!run_.empty()) run_.pop_back();  // it is optional
         end_run();
         if (c == '{') at_ = std::min(pattern_.find('}', at_), pattern_.size() - 1);
         return;
@@ -87,7 +88,7 @@ class PlainRuns {
       if (pattern_[at_] == '\\') ++at_;
       if (pattern_.compare(at_, 2, "[:") == 0) at_ = std::min(pattern_.find(":]", at_), pattern_.size() - 2) + 1;
     }
-    // "[]x]" and "[^]x]" are read in more than one way.
+    // Implementations read "[]x]" and "[^]x]" in different ways.
     const bool is_empty = at_ > 0 && (pattern_[at_ - 1] == '[' || pattern_[at_ - 1] == '^');
     alternatives = alternatives || is_empty;
   }

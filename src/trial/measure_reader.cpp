@@ -10,7 +10,7 @@ namespace krigtune::trial {
 namespace {
 
 constexpr std::size_t kMostOfALook = std::size_t{32} << 20;
-constexpr std::int64_t kLooksBetweenSearches = 20;  // for files of a pattern: about once a second
+constexpr std::int64_t kLooksBetweenSearches = 20;  // for patterns of files: about one second
 
 bool has(const MeasureSpec& spec, const std::vector<std::size_t>& metrics, MeasureHow how) {
   return std::any_of(metrics.begin(), metrics.end(),
@@ -34,15 +34,15 @@ std::string first_line_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-// Files of one `from`.
+// The files of one value of `from`.
 struct MeasureReader::Source {
   std::string from;
-  std::filesystem::path path;  // with '*', absolute
+  std::filesystem::path path;  // absolute, may contain '*'
   std::vector<std::size_t> metrics;
   bool checks = false;
 };
 
-// One file.
+// A single file.
 class MeasureReader::Stream {
  public:
   Stream(int number, const Source& source, GrowingFile file, const MeasureSpec& spec)
@@ -56,7 +56,7 @@ class MeasureReader::Stream {
         splitter_(most_line_),
         waits_for_header_(is_table_) {}
 
-  /// The header of a table that was there before.
+  /// Takes the header of a table that existed before the job.
   void take_header(Measurement& measurement) {
     if (!is_table_ || file_.position() == 0) return;
     measurement.take_csv_header(number_, first_line_of(file_.path()));

@@ -1,4 +1,4 @@
-// The session's words for what a job prints. Everything that can be wrong with them is found while they are read.
+// Reads the session's keys for what a job prints, and finds all their errors while reading.
 #include "trial/measure_spec.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace krigtune::trial {
 namespace {
 
-// libstdc++ compiles by recursion: a pattern of this length is no danger to the stack.
+// libstdc++ compiles patterns recursively; one of this length cannot overflow the stack.
 constexpr std::size_t kLongestMeasurePattern = 500;
 
 constexpr EnumWords<MeasureHow, 5> kHowWords = {{{"regex", MeasureHow::kRegex},
@@ -31,7 +31,7 @@ struct UnitWord {
   std::string_view name;
   double factor;
 };
-// Sizes as PyTorch and nvidia-smi mean them: GiB is 2^30, GB is 10^9.
+// Sizes have the meanings of PyTorch and nvidia-smi: GiB is 2^30, GB is 10^9.
 constexpr std::array<UnitWord, 14> kUnits = {{{"s", 1.0},
                                               {"ms", 1e-3},
                                               {"us", 1e-6},
@@ -69,7 +69,7 @@ constexpr const char* kMeaningOfHow[] = {"a regular expression (ECMAScript) with
 
 bool is_regular(MeasureHow how) { return how == MeasureHow::kRegex || how == MeasureHow::kWall; }
 
-// Why the pattern cannot be used, and what to do; empty: it can.
+// Why the pattern cannot be used, and the fix; empty if it can be used.
 struct PatternTrouble {
   std::string what;
   std::string hint;
@@ -279,7 +279,7 @@ Json checks_schema() { return schema::list(check_block().schema()); }
 namespace {
 
 constexpr double kMostMeasuredSteps = 1e5;
-constexpr double kLeastMeasuredSteps = 3.0;  // a standard error of fewer is a guess
+constexpr double kLeastMeasuredSteps = 3.0;  // a standard error of fewer steps is a guess
 
 }  // namespace
 

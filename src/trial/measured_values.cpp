@@ -1,4 +1,4 @@
-// What the steps of a Measurement come to: values of metrics, what follows from them, and what to say where there are
+// Summarises the steps of a Measurement: the values of metrics, what follows from them, and what to say if there are
 // none.
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace krigtune::trial {
 namespace {
 
-// As the objective is called: "throughput" is measured as "samples_per_s".
+// Returns the measured name of an objective: "throughput" is measured as "samples_per_s".
 std::string measured_name(const std::string& name) {
   const trial::Metric* known = find_metric(name);
   return known == nullptr ? name : std::string(known->field);
@@ -70,7 +70,7 @@ std::optional<double> Measurement::typical_amount(const std::string& amount) con
   return *samples * facts_.tokens_per_sample;
 }
 
-// amount / by, step by step. A step whose amount was not printed has the usual one.
+// Returns amount / by for each step. A step whose amount was not printed gets the typical one.
 std::optional<Measurement::Steps> Measurement::divided(const std::string& amount, const std::string& by) const {
   std::optional<Steps> steps = measured_steps(by);
   if (!steps || !has_amount(amount)) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<Measurement::Steps> Measurement::steps(const std::string& name) co
     } else if (name == known.rate) {
       if (auto steps = divided(known.amount, kStepTime)) return steps;
       if (!has_amount(known.amount)) continue;
-      // Of the other rate: its step time, then this one's amount.
+      // Compute the step time from the other rate, then use this one's amount.
       auto times = this->steps(kStepTime);
       const std::optional<double> typical = typical_amount(known.amount);
       if (!times) continue;
@@ -114,7 +114,7 @@ std::optional<MeasuredValue> Measurement::reduced(const std::string& name) const
   return MeasuredValue{is_last && name != kPeakMemory ? found->last : found->greatest, 0.0, 1, std::nullopt};
 }
 
-// What only the end of the job tells, and what follows from it.
+// Returns values that are known only at the end of the job, and those that follow from them.
 std::optional<double> Measurement::final_of(const std::string& name) const {
   const Metric* found = metric(name);
   if (found != nullptr && spec_.find(name)->kind == MeasureKind::kFinal && found->matches > 0) return found->last;
@@ -151,7 +151,7 @@ std::optional<std::int64_t> Measurement::steps_of(const std::string& objective) 
   const std::string name = measured_name(objective);
   const Measure* measure = spec_.find(name);
   if (measure != nullptr && measure->kind == MeasureKind::kFinal) return std::nullopt;
-  if (name == kPeakMemory) {  // any step counts
+  if (name == kPeakMemory) {  // the steps of any metric count
     for (const char* other : {kStepTime, kTokensRate, kSamplesRate, kIteration}) {
       if (const auto found = measured_steps(other)) return static_cast<std::int64_t>(found->size());
     }

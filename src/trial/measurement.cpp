@@ -1,9 +1,10 @@
-// A line belongs to the step whose iteration its rank printed last, in the same stream; where no iteration is measured,
-// the n-th value of a rank is of its n-th step. A rank's first value of a step counts. What is derived:
+// A line belongs to the step whose iteration its rank printed last in the same stream. If no iteration is measured, the
+// n-th value of a rank belongs to its n-th step. Only a rank's first value of a step counts. Derived values are
 //
-//   step time = samples / (samples/s) = tokens / (tokens/s),   samples/s = samples / step time,   tokens/s likewise
+//   step time = samples / (samples/s) = tokens / (tokens/s)
+//   samples/s = samples / step time,   tokens/s = tokens / step time
 //
-// with the samples of a step from the output, else from the configuration, and tokens = samples * sequence length.
+// with the samples of a step from the output or else from the configuration, and tokens = samples * sequence length.
 #include "trial/measurement.h"
 
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ constexpr std::size_t kMostQuoted = 300;
 
 std::string quoted(const std::string& line) { return printable(line).substr(0, kMostQuoted); }
 
-// Python's json writes NaN and Infinity, which are no JSON.
+// Python's json writes NaN and Infinity, which are not valid JSON.
 std::string with_odd_numbers_as_texts(const std::string& text) {
   std::string fixed;
   bool in_text = false;
@@ -48,7 +49,7 @@ Json object_of(const std::string& line) {
   return json.is_object() ? json : Json(nullptr);
 }
 
-// The key as it is, else by its dots.
+// Looks up the whole key or, failing that, its dotted parts.
 const Json* at_key(const Json& object, const std::string& key) {
   if (!object.is_object()) return nullptr;
   const auto whole = object.find(key);
@@ -91,7 +92,7 @@ bool must_be_positive(const std::string& name) { return !unit_of_measure(name).e
 
 }  // namespace
 
-// A line, parsed once for all metrics that want it so.
+// A line, parsed only once for all metrics that need it parsed.
 struct Measurement::Record {
   explicit Record(const std::string& text, const std::vector<std::string>* columns) : line(text), header(columns) {}
   const Json& object() {
@@ -136,7 +137,7 @@ std::vector<LineMatch> Measurement::take_line(int stream, const std::string& lin
   if (!found.empty()) {
     const auto is_iteration = [&](std::size_t metric) { return spec_.metrics[metric].name == kIteration; };
     const Where where{stream, rank_of(stream, line), std::any_of(metrics.begin(), metrics.end(), is_iteration)};
-    // The iteration first: the rest of the line belongs to it.
+    // The iteration comes first, because the rest of the line belongs to it.
     std::stable_partition(found.begin(), found.end(),
                           [&](const LineMatch& match) { return is_iteration(match.metric); });
     for (const LineMatch& match : found) {
@@ -264,8 +265,8 @@ void Measurement::take_value(std::size_t metric, const Where& where, double prin
   }
 }
 
-// Unlabelled ranks print the same iterations a little apart; who falls back to where it began, by more than that, has
-// begun a new epoch.
+// Ranks without labels print the same iterations at slightly different times. A new epoch begins only when the
+// iteration falls back to where it started, by at least kApart.
 void Measurement::take_iteration(const Where& where, double iteration) {
   constexpr double kApart = 3.0;
   Place& place = places_[{where.stream, where.rank}];
@@ -281,7 +282,7 @@ void Measurement::take_iteration(const Where& where, double iteration) {
   place.greatest = std::max(place.greatest, iteration);
 }
 
-// Empty: no step has begun.
+// Empty if no step has begun.
 std::optional<StepKey> Measurement::step_of(std::size_t metric, const Where& where) {
   if (!where.has_iteration) {
     Before& before = before_[{metric, where.stream, where.rank}];
@@ -305,12 +306,12 @@ void Measurement::take_step(std::size_t metric, const Where& where, double value
   const std::optional<double> last = std::exchange(before.value, value);
   const StepKey from = std::exchange(before.step, step);
   const double difference = last ? value - *last : 0.0;
-  if (!(difference > 0.0)) return;  // the first one, a repetition, or it began anew
+  if (!(difference > 0.0)) return;  // the first value, a repetition, or a restart
   const double apart = from.lap == step.lap ? step.iteration - from.iteration : 1.0;
   state.series.add(where.rank, step, difference / (where.has_iteration ? std::max(apart, 1.0) : 1.0));
 }
 
-// Lines that come within one look are taken to have come evenly.
+// Lines that arrive within one look are assumed to have arrived at even intervals.
 void Measurement::end_of_look(int stream, double written_s) {
   const std::vector<Arrival> arrivals = std::exchange(arrivals_[stream], {});
   std::map<std::pair<std::size_t, int>, std::vector<StepKey>> by_rank;
@@ -324,7 +325,7 @@ void Measurement::end_of_look(int stream, double written_s) {
     const bool has_iteration = places_.contains({stream, rank});
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const bool is_last = i + 1 == steps.size();
-      if (!last && !is_last) continue;  // nobody knows when it came
+      if (!last && !is_last) continue;  // its arrival time is unknown
       const double share = static_cast<double>(i + 1) / static_cast<double>(steps.size());
       const double arrived_s = last ? *last + share * (written_s - *last) : written_s;
       take_step(metric, {stream, rank, has_iteration}, arrived_s, steps[i]);

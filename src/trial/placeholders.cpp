@@ -1,5 +1,5 @@
-// Placeholders: which braces are some, and what they become. Braces of JSON, awk and shells surround other things than
-// an expression over known names, so that they are told apart by what they enclose.
+// Decides which braces are placeholders, and replaces these. Braces of JSON, awk and shells enclose something other
+// than an expression over known names, so their contents distinguish them.
 #include "trial/placeholders.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ std::vector<std::string> names_of(const KnownNames& known) {
   return names;
 }
 
-// The nearest of them; all where they are few.
+// Suggests the nearest names, or all if there are few.
 std::string mend_of(std::string_view name, const KnownNames& known) {
   constexpr std::size_t kFew = 12;
   const std::vector<std::string> names = names_of(known);
@@ -42,13 +42,13 @@ const KnownName* find_name(const KnownNames& known, std::string_view name) {
   return found == known.end() ? nullptr : &*found;
 }
 
-// The end of a quoted text that begins at `at`; at + 1 where it does not end.
+// Returns the end of a quoted text that begins at `at`, or at + 1 if it is not closed.
 std::size_t end_of_quotes(std::string_view text, std::size_t at) {
   const std::size_t close = text.find(text[at], at + 1);
   return close == std::string_view::npos ? at + 1 : close + 1;
 }
 
-// What is between braces, cut at the first ':' that is in no quotes.
+// The text between braces, cut at the first ':' outside quotes.
 struct Content {
   std::string_view expression;
   std::string_view format;
@@ -68,7 +68,7 @@ Content content_of(std::string_view text) {
   return {text, {}, false};
 }
 
-// Whether a known name is in it, outside quotes.
+// Returns whether the text contains a known name outside quotes.
 bool has_known_name(std::string_view text, const KnownNames& known) {
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '\'' || text[at] == '"') {
@@ -100,7 +100,7 @@ bool is_plain_name(std::string_view text) {
   return begins_placeholder_name(text.front()) && std::all_of(text.begin(), text.end(), goes_on_placeholder_name);
 }
 
-// "line 3: " of a file; a word of a command is short enough to be looked through.
+// Returns "line 3: " for a file; a word of a command is short enough without it.
 std::string line_of(std::string_view text, std::size_t at) {
   if (text.find('\n') == std::string_view::npos) return "";
   return fmt::format("line {}: ", 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
@@ -118,7 +118,7 @@ bool is_real_format(const std::string& format) {
   return !format.empty() && std::string_view("eEfFgG").find(format.back()) != std::string_view::npos;
 }
 
-// Throws fmt::format_error, or returns nothing where a whole number is asked for that there is not.
+// Throws fmt::format_error. Returns nothing if the format needs an integer and the value is none.
 std::optional<std::string> formatted_value(const std::string& format, const space::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return formatted_as(format, *text);
   if (const auto* truth = std::get_if<bool>(&value)) return formatted_as(format, *truth);
@@ -146,7 +146,7 @@ space::Value example_of(space::Kind kind) {
   return std::int64_t{1};
 }
 
-// fmt's braces within a format would ask for arguments; widths beyond any use would fill the memory.
+// Braces of fmt within a format would request arguments, and enormous widths would fill the memory.
 bool is_harmless_format(std::string_view format) {
   constexpr std::size_t kLongest = 12;
   int digits = 0;
@@ -160,7 +160,7 @@ bool is_harmless_format(std::string_view format) {
 
 }  // namespace
 
-/// Cuts a text into what stands for itself and placeholders.
+/// Splits a text into literal parts and placeholders.
 class PlaceholderText::Parser {
  public:
   Parser(const std::string& text, const KnownNames& known, PlaceholderText& to) : text_(text), known_(known), to_(to) {}
@@ -193,7 +193,7 @@ class PlaceholderText::Parser {
     }
   }
 
-  // "}}" closes "{{" or stands for a brace; it is two where a single brace is open.
+  // "}}" closes "{{" or means a single literal brace; if a single brace is open, the two braces are literal.
   void close() {
     const bool closes_single = !opened_.empty() && !opened_.back();
     const std::size_t length = is_double() && !closes_single ? 2 : 1;
@@ -364,7 +364,7 @@ std::string gpu_list(const std::vector<int>& gpus) {
 
 bool is_name_of_trial(std::string_view name) { return values_of_trial({}).contains(name); }
 
-// The trial's own names come first, so that a parameter that is called as one of them changes no command.
+// The trial's own names come first, so a parameter with the same name does not change any command.
 JobNames::JobNames(const space::Space& space)
     : parameters_(with_fixed(space)),
       fixed_(space.facts().fixed),

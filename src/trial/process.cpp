@@ -1,5 +1,5 @@
-// krigtune's side of a running program: a guard process (guard.h) starts and ends it, this side keeps the clock. It
-// waits in slices, so that the clock that was passed in decides about time limits.
+// krigtune's side of a running program: a guard process (guard.h) starts and ends the program, and this side measures
+// the time. It waits in short intervals, so that the injected clock decides about time limits.
 #include "trial/process.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 namespace krigtune::trial {
 namespace {
 
-constexpr double kSliceS = 0.05;  // how soon a stop request or a moved clock is noticed
+constexpr double kSliceS = 0.05;  // the delay until a stop request or a moved clock is noticed
 
 [[noreturn]] void fail(const std::string& what, const std::string& hint) {
   throw EnvironmentError(what + ": " + std::strerror(errno), hint);
@@ -30,7 +30,7 @@ constexpr double kSliceS = 0.05;  // how soon a stop request or a moved clock is
 
 class Descriptor {
  public:
-  // Never 0, 1 or 2, also where krigtune was started with those closed: the program gets its own there.
+  // Never uses 0, 1 or 2, even if krigtune was started with those closed, because the program needs its own there.
   explicit Descriptor(int number) : number_(number) {
     if (number > STDERR_FILENO || number < 0) return;
     number_ = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -80,7 +80,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// A program under a guard. The end of this object is the end of the program.
+/// A program under a guard. The destructor ends the program.
 class GuardedProgram {
  public:
   explicit GuardedProgram(const ProcessSpec& spec) : GuardedProgram(spec, connected_pair()) {}
@@ -94,7 +94,7 @@ class GuardedProgram {
 
   void order(GuardOrder what) const { ::send(socket_.get(), &what, sizeof what, MSG_NOSIGNAL); }
 
-  /// Waits so many seconds at most for the next report.
+  /// Waits at most `seconds` for the next report.
   std::optional<GuardReport> wait(double seconds) {
     pollfd event{socket_.get(), POLLIN, 0};
     if (::poll(&event, 1, static_cast<int>(std::clamp(seconds, 0.001, kSliceS) * 1e3)) <= 0) return std::nullopt;
@@ -129,7 +129,7 @@ class GuardedProgram {
     if (guard_ < 0) fail("fork", "end other programs");
   }
 
-  // Somebody killed the guard. The program goes with it (its parent-death signal); the rest of its group is ended here.
+  // Something killed the guard. Its parent-death signal ends the program, and this call ends the rest of the group.
   GuardReport died() const {
     if (program_ > 0) ::kill(-program_, SIGKILL);
     return {GuardReport::Kind::kEnded, SIGKILL, 0};
@@ -158,7 +158,7 @@ void note(const GuardReport& report, ProcessResult& result) {
   }
 }
 
-// Until the program has ended (true) or `enough` says that it should.
+// Returns true when the program has ended, or false when `enough` says that it should end.
 template <class Enough>
 bool wait_until(GuardedProgram& program, double deadline_s, const Enough& enough, const Clock& clock,
                 ProcessResult& result) {

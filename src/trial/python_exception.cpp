@@ -1,4 +1,4 @@
-// Traces of Python in the output of a job whose ranks write side by side.
+// Finds Python traces in the output of a job whose ranks write at the same time.
 #include "trial/python_exception.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Line {
   std::size_t number;
 };
 
-// pdsh writes "worker-0: " before each line: what stands so before a trace.
+// pdsh prefixes each line with "worker-0: ", so the prefix of a trace's first line is a host.
 std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
   std::set<std::string> hosts;
   for (const std::string& line : lines) {
@@ -34,9 +34,9 @@ std::set<std::string> hosts_in(const std::vector<std::string>& lines) {
   return hosts;
 }
 
-using RankSource = std::pair<std::string, int>;  // host, rank; "" and -1: nobody says
+using RankSource = std::pair<std::string, int>;  // host and rank; "" and -1: unknown
 
-// The lines of each source in their order, without the labels.
+// Returns the lines of each source in order, without their labels.
 std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
   const std::vector<std::string> lines = lines_of(text);
   const std::set<std::string> hosts = hosts_in(lines);
@@ -60,7 +60,8 @@ bool is_chained(const std::string& line) {
          line.rfind("The above exception was the direct cause", 0) == 0;
 }
 
-// "torch.OutOfMemoryError: CUDA out of memory." or "KeyboardInterrupt"; not a line of somebody else in between.
+// Parses "torch.OutOfMemoryError: CUDA out of memory." or "KeyboardInterrupt"; returns false for another process's
+// line.
 bool set_type(const std::string& line, PythonException& exception) {
   const std::size_t colon = line.find(": ");
   std::string type = line.substr(0, colon);
@@ -87,10 +88,10 @@ std::string file_of(const std::string& frame) {
 
 struct Found {
   PythonException exception;
-  std::size_t number;  ///< of the line where its trace begins
+  std::size_t number;  ///< the line where its trace begins
 };
 
-// The trace whose first line is lines[at]; `at` then is behind it. False: it is torn.
+// Reads the trace whose first line is lines[at] and moves `at` behind it. Returns false if the trace is incomplete.
 bool read_trace(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
   for (++at; at < lines.size(); ++at) {
     const std::string& line = lines[at].text;
@@ -125,7 +126,7 @@ void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found
   }
 }
 
-// What ranks and launchers say when another one has gone.
+// Returns whether ranks or launchers raise it because another rank has failed.
 bool is_consequence(const PythonException& exception) {
   constexpr std::array<std::string_view, 7> kTypes = {
       "ChildFailedError", "SignalException", "KeyboardInterrupt", "CalledProcessError",

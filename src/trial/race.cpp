@@ -1,16 +1,18 @@
-// Racing (Maron and Moore 1994, "Hoeffding races"; Birattari et al. 2002, F-race) against the best so far. With v the
-// provisional value, larger better, s its standard error, r the rival's value and s_r that of a comparison of one run
-// with it (noise from run to run included), all positive, a trial is ended once
+// Racing (Maron and Moore 1994, "Hoeffding races"; Birattari et al. 2002, F-race) compares a running trial with the
+// best so far. With v the provisional value (larger is better), s its standard error, r the rival's value and s_r its
+// standard error when a single run is compared with it (including noise between runs), all positive, a trial is ended
+// once
 //
 //   log(r / v) > drift + z sqrt((s / v)^2 + (s_r / r)^2),   drift = 0.05, z = 3
 //
-// and is then no better than v exp(drift + z sqrt(...)) < r. Smaller better: r and v change places. `drift` allows for
-// warm-up that has not ended when the measurement begins. With normal errors one look ends a trial that is as good as
-// the rival with probability Phi(-3) = 0.13 % even without `drift`; a run has many looks, but they share their steps
-// and the run's own luck, which is most of the error. tests/trial/race_test.cpp counts: of trials as good as the
-// rival, with autocorrelated steps and runs 3 % apart, fewer than one in a thousand is ended.
+// because it is then no better than v exp(drift + z sqrt(...)) < r. If smaller is better, r and v are exchanged.
+// `drift` allows for a warm-up that has not ended when the measurement begins. With normal errors and even without
+// `drift`, one look ends a trial that is as good as the rival with probability Phi(-3) = 0.13 %. A run has many looks,
+// but they share their steps and the deviation of the whole run, which is most of the error. tests/trial/race_test.cpp
+// counts: of trials as good as the rival, with autocorrelated steps and 3 % variation between runs, fewer than one in a
+// thousand is ended.
 //
-// Values that are not positive on both sides are never raced: what is far is not known.
+// Values that are not positive on both sides are never raced, because there is no scale for a relative difference.
 #include "trial/race.h"
 
 #include <algorithm>

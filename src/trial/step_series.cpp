@@ -1,21 +1,21 @@
-// How fast a trial was. With t_i the values of the n steps behind the warm-up, the estimate is
+// Estimates the speed of a trial. With t_i the values of the n steps after the warm-up, the estimate is
 //
 //   t = median(t_i),   s = 1.4826 b_n median(|t_i - t|),   standard error = sqrt(pi / (2 n)) s
 //
-// 1.4826 = 1 / Phi^-1(3/4) makes the median deviation a standard deviation of normal errors, b_n is its correction in
-// small samples (Croux and Rousseeuw 1992, "Time-efficient algorithms for two highly robust estimators of scale",
-// COMPSTAT), and sqrt(pi / 2) is the price of the median (Kenney and Keeping 1962). A step that met a checkpoint, a
-// garbage collection or a neighbour moves neither.
+// 1.4826 = 1 / Phi^-1(3/4) turns the median deviation into a standard deviation of normal errors, b_n is its
+// small-sample correction (Croux and Rousseeuw 1992, "Time-efficient algorithms for two highly robust estimators of
+// scale", COMPSTAT), and sqrt(pi / 2) is the loss of efficiency of the median (Kenney and Keeping 1962). A step with a
+// checkpoint, a garbage collection or a disturbance changes neither estimate.
 //
-// Steps that resemble one another make that error too small. The variance of the median of a stationary series is that
-// of independent values times 1 + 2 sum_k c_k, with c_k the correlation of sign(t_i - t) and sign(t_(i+k) - t) (Sen
-// 1968, "Asymptotic normality of sample quantiles for m-dependent processes"). For normal errors c_k = (2 / pi)
-// asin(r_k) (Sheppard 1899); with r_k = r^k, as in an autoregression of first order,
+// Correlated steps make that error too small. The variance of the median of a stationary series is that of independent
+// values times 1 + 2 sum_k c_k, with c_k the correlation of sign(t_i - t) and sign(t_(i+k) - t) (Sen 1968, "Asymptotic
+// normality of sample quantiles for m-dependent processes"). For normal errors c_k = (2 / pi) asin(r_k) (Sheppard
+// 1899); with r_k = r^k, as in a first-order autoregression,
 //
 //   factor^2 = 1 + (4 / pi) sum_k asin(r^k)
 //
-// r is the correlation of neighbours, of deviations cut at 3 s so that one outlier does not make it. Negative ones are
-// taken for none. Noise from run to run is the tuner's to learn.
+// r is the correlation of neighbours, computed from deviations limited to 3 s so that one outlier does not determine
+// it. Negative correlations count as zero. The tuner learns the noise between runs.
 #include "trial/step_series.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace krigtune::trial {
 namespace {
 
 constexpr double kToStddev = 1.4826;
-constexpr double kNoticeable = 0.05;  // of the value: what a race allows for as well
+constexpr double kNoticeable = 0.05;  // relative; a race allows for as much
 constexpr double kDriftErrors = 3.0;
 
 double small_sample_factor(std::size_t n) {
@@ -70,7 +70,7 @@ double robust_standard_error_of_median(const std::vector<double>& values, double
 }
 
 double autocorrelation_factor(const std::vector<double>& values, double median) {
-  constexpr std::size_t kLeast = 8;  // of fewer the correlation is a guess
+  constexpr std::size_t kLeast = 8;  // with fewer values the correlation is a guess
   constexpr double kNegligible = 1e-4;
   if (values.size() < kLeast) return 1.0;
   const double correlation = neighbours_correlation(values, median);

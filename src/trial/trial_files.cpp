@@ -58,7 +58,7 @@ void write_exit(const TrialFiles& files, const ProcessResult& result, const std:
 
 namespace {
 
-// A file that is not there says nothing; one that the machine does not let us read may say that the trial is ok.
+// A missing file says nothing. A file that this machine cannot read now could show that the trial succeeded.
 void refuse_unreadable(const RegularFile& file, const std::filesystem::path& path) {
   if (!is_shortage(file.error())) return;
   throw EnvironmentError(fmt::format("cannot read '{}': {}", path.string(), std::strerror(file.error())),
@@ -86,7 +86,9 @@ std::string last_lines(std::string text) {
   constexpr std::size_t kBytes = 8192;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.size() > kBytes) text.erase(0, text.size() - kBytes);
-  const auto is_inner_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };  // of UTF-8
+  const auto is_inner_byte = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+  };  // inside a UTF-8 sequence
   text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_inner_byte));
   std::size_t begin = text.size();
   for (std::size_t lines = 0; lines < kLines && begin != std::string::npos && begin > 0; ++lines) {

@@ -24,26 +24,25 @@ struct TrialFiles {
   std::filesystem::path standard_error() const { return dir / "stderr.log"; }
 };
 
-/// config.json, cmd.txt and env.txt, and where `spec` sends its output. Of the environment only what can change a
-/// measurement, because run directories are passed on and a whole environment holds people's tokens; never
-/// kTokenVariable.
-/// Of an adopted trial they are there, and only `spec` is set.
+/// Writes config.json, cmd.txt and env.txt, and sets where `spec` sends its output. env.txt contains only variables
+/// that can change a measurement, because run directories are passed on and a whole environment contains people's
+/// tokens; it never contains kTokenVariable. For an adopted trial the files exist, and only `spec` is set.
 void write_inputs(const TrialFiles& files, const Json& config, ProcessSpec& spec, bool adopted = false);
 
-/// exit.json, where it can be written. `where`: as its place says it; "": not said.
+/// Writes exit.json if possible. `where`: the location from its place; "": left out.
 void write_exit(const TrialFiles& files, const ProcessResult& result, const std::string& where = "");
 
-/// The last or the first `bytes` of the file; "" where it is not there or is no file. Throws EnvironmentError where the
-/// machine does not let it be read: what became of the trial is then not known.
+/// Return the first or the last `bytes` of the file; "" if it does not exist or is not a regular file. Throw
+/// EnvironmentError if the machine prevents reading, because the trial's outcome is then unknown.
 std::string read_head(const std::filesystem::path& file, std::size_t bytes);
 std::string read_tail(const std::filesystem::path& file, std::size_t bytes);
-/// What is read at most of a file that a job writes: some hundred thousand lines.
+/// The most that is read of a file that a job writes: some hundred thousand lines.
 inline constexpr std::size_t kMostJobFileBytes = std::size_t{1} << 22;
 
-/// The last 20 lines, and no more than 8 KiB of them: one endless line must not fill the journal.
+/// Returns the last 20 lines, but at most 8 KiB, because one endless line must not fill the journal.
 std::string last_lines(std::string text);
 
-/// A directory that goes with its owner.
+/// A directory that is removed with its owner.
 class ScratchDirectory {
  public:
   ScratchDirectory() {
