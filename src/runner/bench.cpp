@@ -1,6 +1,7 @@
-// A bench trial: krigtune-bench in processes of its own, everything it was given and said kept in the trial's
-// directory. It ends itself when no step comes (--hang-s); should even that fail, its heartbeats stop growing, and all
-// its processes are ended from here. So it is when its signs of life show that it is surely worse than the best so far.
+// A bench trial runs krigtune-bench in processes of its own and keeps its inputs and output in the trial's directory.
+// If no step completes for --hang-s, krigtune-bench ends itself; if even that fails, its heartbeats stop growing, and
+// this code ends all its processes. It also ends them when the heartbeats show that the trial is certainly worse than
+// the best so far.
 #include "runner/bench.h"
 
 #include <fmt/format.h>
@@ -24,10 +25,10 @@ namespace {
 
 constexpr const char* kStepTime = "step_time_s";
 
-// All of them are so many per step time.
+// All of these are an amount divided by the step time.
 constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
 
-// What the document says of itself and of what was asked: no results.
+// Fields that describe the document or repeat its inputs, so they are no results.
 constexpr std::array kEchoed = {"schema_version", "seed", "configuration", "workload", "cluster"};
 
 bool is_rate(const std::string& field) { return std::find(kPerStep.begin(), kPerStep.end(), field) != kPerStep.end(); }
@@ -51,7 +52,7 @@ trial::Failed failed(trial::FailureReason reason, const BenchEnd& end, const std
   return {reason, end.process.exit_code, lines + end.last_lines};
 }
 
-// What is wrong with the numbers, or "".
+// Returns what is wrong with the numbers, or "".
 std::string complaint(const std::map<std::string, double>& metrics, const std::string& metric_field) {
   for (const std::string& name : {metric_field, std::string("step_time_s")}) {
     const auto found = metrics.find(name);
@@ -103,13 +104,13 @@ std::string signal_message(int number) {
   return text;
 }
 
-// Of a program that came to an end by itself.
+// The outcome of a program that ended by itself.
 trial::Outcome outcome_of_exit(const BenchEnd& end, const std::string& metric_field) {
   switch (end.process.exit_code) {
     case BenchExit::kOk:
       return measured_from_document(end, metric_field);
-    // Under a limit of its own it is not what the session predicted: that believed that it fits, and learns how much
-    // was asked for.
+    // If the trial had a memory limit of its own, the session did not predict this: it expected the configuration to
+    // fit, and now learns how much it needs.
     case BenchExit::kPredictedOutOfMemory:
       return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), end.limit_is_the_sessions};
     case BenchExit::kOutOfMemory:
@@ -125,7 +126,7 @@ trial::Outcome outcome_of_exit(const BenchEnd& end, const std::string& metric_fi
       return failed(trial::FailureReason::kEnvironment, end);
     case BenchExit::kCommunication:
     default:
-      // mpirun passes on what ended one of its processes.
+      // mpirun passes on the signal that ended one of its processes.
       return failed(trial::FailureReason::kCrash, end,
                     end.process.exit_code > 128 ? signal_message(end.process.exit_code - 128) : "");
   }
@@ -165,7 +166,7 @@ trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_fiel
   if (process.stopped) return failed(trial::FailureReason::kInterrupted, end);
   if (!process.lost.empty()) return failed(trial::FailureReason::kLost, end, process.lost);
   if (process.out_of_memory) return trial::OutOfMemory{bytes_field(end.document, "planned_peak_bytes"), false};
-  // Unless it had come to its own end in the meantime.
+  // A trial that was cut short is bounded, unless it had already ended by itself.
   if (process.cut_short && end.bound && process.exit_code != BenchExit::kOk) return trial::Bounded{*end.bound};
   if (process.timed_out) {
     return failed(trial::FailureReason::kTimeout, end, fmt::format("ended after {:.1f} s", process.wall_s));
@@ -182,7 +183,7 @@ trial::Outcome bench_outcome(const BenchEnd& end, const std::string& metric_fiel
 namespace {
 
 constexpr EnumWords<Launcher, 2> kLauncherWords = {{{"threads", Launcher::kThreads}, {"mpirun", Launcher::kMpirun}}};
-constexpr double kSlack = 1.5;  // krigtune-bench is to notice first: it can say more
+constexpr double kSlack = 1.5;  // krigtune-bench should notice first, because it can report more
 constexpr std::size_t kHeartbeatBytes = 512;
 
 constexpr const char* kBenchProgram = "krigtune-bench";
@@ -223,7 +224,7 @@ class BenchRunner final : public trial::Runner {
   }
 
  private:
-  // Sets the bound once it is.
+  // Sets the bound as soon as the trial has lost.
   bool is_lost(const trial::Rival& rival, trial::ProgressLines& progress, std::map<std::string, double>& provisional,
                BenchEnd& end) const {
     const auto line = progress.next("step_time_s");
@@ -235,7 +236,7 @@ class BenchRunner final : public trial::Runner {
     return end.bound.has_value();
   }
 
-  // What was known when it was ended.
+  // Returns the values that were known when the trial was ended.
   static Json bounded_document(const std::map<std::string, double>& provisional) {
     Json document = {{"schema_version", 1}, {"status", "bounded"}, {"reason", "surely worse than the best"}};
     for (const auto& [name, value] : provisional) document[name] = json_number(value);
@@ -258,7 +259,7 @@ class BenchRunner final : public trial::Runner {
     if (bench.memory_limit_gib) {
       spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
     }
-    // What joins the ranks of this trial, and keeps strangers out.
+    // The token connects the ranks of this trial and keeps other processes out.
     spec.environment.emplace_back(kTokenVariable, new_token());
     trial::write_inputs(files, config, spec, adopted);
     spec.timeout_s = bench.timeout_s;
@@ -278,12 +279,12 @@ class BenchRunner final : public trial::Runner {
     return text.substr(begin, end + 1 - begin);
   }
 
-  // Open MPI is told by variables, so that mpirun of another MPI understands the command as well.
+  // Variables configure Open MPI, so the command also works with the mpirun of another MPI.
   void launch_by_mpirun(trial::ProcessSpec& spec) const {
     spec.argv = {"mpirun", "-np", std::to_string(job_.cluster.ranks())};
-    spec.environment = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // ranks may be more than cores
-                        {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank is several threads
-                        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},                 // in a container there is nobody else
+    spec.environment = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // there may be more ranks than cores
+                        {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank has several threads
+                        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},                 // in a container root is the only user
                         {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   }
 
@@ -291,7 +292,7 @@ class BenchRunner final : public trial::Runner {
   const Clock& clock_;
 };
 
-// Long timeouts allow for long steps.
+// A long timeout suggests long steps.
 double hang_s_of(const BenchSpec& bench) {
   constexpr double kLeastHangS = 60.0;
   constexpr double kStepsInATimeout = 5.0;

@@ -1,4 +1,4 @@
-// A command trial: the user's program in a process of its own, everything it was given and said kept in the trial's
+// A command trial runs the user's program in a process of its own and keeps its inputs and output in the trial's
 // directory.
 #include "runner/command.h"
 
@@ -33,10 +33,10 @@ std::int64_t trial_number(const std::filesystem::path& dir) {
 
 namespace {
 
-constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for what went wrong
+constexpr std::size_t kCommandTailBytes = 1 << 20;  // of stdout and of stderr, searched for the cause of a failure
 constexpr std::size_t kLargestResult = 1 << 20;
 
-// Programs write anything there, or a pipe, or a link to a device.
+// Programs may write anything there, even a pipe or a link to a device.
 void read_result(const std::filesystem::path& file, CommandEnd& end) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) {
@@ -70,7 +70,7 @@ class CommandRunner final : public trial::Runner {
     try {
       spec = prepare(configuration, files, context);
       if (!job_.spec.measure.metrics.empty()) measure.emplace(job_, configuration, files, spec).watch(spec, rival);
-    } catch (const UserError& error) {  // a value that has no words, or an expression that is undefined
+    } catch (const UserError& error) {  // a value without words, or an undefined expression
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
     const std::optional<std::int64_t> kills_before = trial::oom_kills_now();
@@ -99,7 +99,7 @@ class CommandRunner final : public trial::Runner {
   }
 
  private:
-  // Programs that say how they are doing may be ended early.
+  // A program that reports its progress may be ended early.
   static std::filesystem::path progress_file(const trial::TrialFiles& files) {
     return files.result().string() + ".progress";
   }
@@ -112,7 +112,7 @@ class CommandRunner final : public trial::Runner {
                                    rival);
   }
 
-  // {port} is the place's, or else one that is free now.
+  // {port} is the port of the place or, without one, a port that is free now.
   trial::TrialNames names_of(const trial::TrialFiles& files, const trial::Place& place) const {
     const trial::PlaceFacts facts = place.facts();
     const bool needs_port = facts.port == 0 && command_.uses("port");
@@ -130,7 +130,7 @@ class CommandRunner final : public trial::Runner {
     const JobCommand::Start start = command_.start(configuration, names_of(files, context.place));
     if (!context.adopted) {
       std::error_code ignored;
-      std::filesystem::remove_all(files.result(), ignored);  // of an earlier run of the same trial
+      std::filesystem::remove_all(files.result(), ignored);  // from an earlier run of the same trial
       std::filesystem::remove_all(progress_file(files), ignored);
       write_job_files(start, files.dir);
     }
@@ -157,7 +157,7 @@ class CommandRunner final : public trial::Runner {
 
 namespace {
 
-// libstdc++ compiles by recursion: a pattern of this length is no danger to the stack.
+// libstdc++ compiles patterns recursively; one of this length cannot overflow the stack.
 constexpr std::size_t kLongestPattern = 500;
 
 std::string indexed(const std::string& key, std::size_t index) { return fmt::format("{}/{}", key, index); }

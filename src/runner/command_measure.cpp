@@ -26,7 +26,7 @@ double seq_len_of(const space::JobFacts& facts) {
   return 0.0;
 }
 
-// What the numbers were rounded to when they were printed: the largest power of ten that they are all multiples of.
+// Returns the precision of printed numbers: the largest power of ten of which they are all multiples.
 double resolution_of(const std::vector<double>& values) {
   constexpr int kMostDigits = 12;
   double unit = 1.0;
@@ -40,7 +40,7 @@ double resolution_of(const std::vector<double>& values) {
   return 0.0;
 }
 
-// For the comparison of the best trial's with the baseline's, from the first step on.
+// Stores the losses from the first step on, so that the best trial can be compared with the baseline.
 void add_losses(const trial::Measurement& read, Json& json) {
   const std::vector<trial::Measure>& metrics = read.spec().metrics;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
@@ -55,7 +55,7 @@ bool labels_plainly(const std::vector<std::string>& argv) {
                      [](const std::string& word) { return std::filesystem::path(word).filename() == "srun"; });
 }
 
-// Without a workload nobody has said how many ranks there are: the batch is taken only where the objective needs it.
+// Without a workload the number of ranks is unknown, so the batch is only used if the objective needs it.
 trial::MeasureFacts facts_of(const CommandJob& job, const space::Configuration& configuration,
                              const std::vector<std::string>& argv) {
   trial::MeasureFacts facts = measure_facts(job.space.facts(), configuration);
@@ -116,7 +116,7 @@ void refuse_wrong_placeholders(const trial::MeasureSpec& spec, const space::Spac
 
 void refuse_unmeasured(const CommandJob& job) {
   trial::MeasureFacts facts = measure_facts(job.space.facts(), {});
-  if (!facts.samples_per_step) facts.samples_per_step = 1.0;  // of a configuration
+  if (!facts.samples_per_step) facts.samples_per_step = 1.0;  // a configuration will determine it
   if (trial::Measurement(job.spec.measure, facts).can_tell(job.metric)) return;
   throw UserError(
       fmt::format("/runner/measure: nothing tells the objective '{}'", job.metric),
@@ -129,7 +129,7 @@ CommandMeasure::CommandMeasure(const CommandJob& job, const space::Configuration
       files_(files),
       reader_(filled_in(job.spec.measure, job.space, configuration, files), facts_of(job, configuration, process.argv),
               {files.standard_output(), files.standard_error(), process.working_directory}) {
-  std::error_code ignored;  // an earlier run of the same trial left them, and theirs are not this one's lines
+  std::error_code ignored;  // files of an earlier run of the same trial must not be read as this one's
   for (const auto& old : {files.standard_output(), files.standard_error(), files.dir / "measured.json"}) {
     std::filesystem::remove(old, ignored);
   }

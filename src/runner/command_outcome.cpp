@@ -57,7 +57,7 @@ class Ending {
     return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
   }
 
-  // What the program itself calls a failure.
+  // The outcome if the program itself reports a failure.
   trial::Outcome named(const trial::Outcome& outcome) const {
     if (const auto* failure = std::get_if<trial::Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
     const auto complaint = memory_complaint();
@@ -66,7 +66,7 @@ class Ending {
 
   trial::Outcome measured(const trial::Outcome& outcome) const {
     trial::Measured with_rss = std::get<trial::Measured>(outcome);
-    if (process_.peak_rss_bytes > 0)  // elsewhere nobody counts it
+    if (process_.peak_rss_bytes > 0)  // not counted on other machines
       with_rss.metrics.emplace("peak_rss_bytes", static_cast<double>(process_.peak_rss_bytes));
     return with_rss;
   }

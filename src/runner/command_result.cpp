@@ -1,4 +1,4 @@
-// The result file of a command trial. It comes from anybody's program: whatever is wrong with it is an outcome.
+// The result file of a command trial. Any program may have written it, so every error in it is an outcome.
 #include "runner/command_result.h"
 
 #include <fmt/format.h>
@@ -15,18 +15,18 @@
 namespace krigtune::runner {
 namespace {
 
-// With sorted keys: in a file of a million bytes, nlohmann's ordered objects search for each key among all before it.
+// With sorted keys, because nlohmann's ordered objects compare each key with all before it, too slow for a megabyte.
 using Result = nlohmann::json;
 
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.csv
 
-// What the result says of itself: no columns.
+// Fields that describe the result, so they are no columns.
 constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
 
 trial::Failed bad(const std::string& what) { return {trial::FailureReason::kBadResult, 0, "the result " + what}; }
 
-// The library's message without its "[json.exception...] " prefix.
+// Returns the library's message without its "[json.exception...] " prefix.
 std::string parse_error(const std::string& text, const nlohmann::json::exception& error) {
   const std::string message = error.what();
   const std::size_t begin = message.find("] ");
@@ -49,7 +49,7 @@ bool flatten_result(const Result& object, const std::string& prefix, int depth,
   return true;
 }
 
-// A number of 0 or more, absent, or a complaint.
+// Reads a number of at least 0 that may be absent; otherwise sets the complaint.
 std::optional<double> not_negative(const Result& result, const char* name, std::string& complaint) {
   const auto found = result.find(name);
   if (found == result.end() || found->is_null()) return std::nullopt;
@@ -98,7 +98,7 @@ trial::Outcome read_measured(const Result& result, const std::string& metric) {
   return measured;
 }
 
-// A program does not know what an interrupted or a lost trial means to us: it would be asked or run again.
+// A program must not report an interrupted or a lost trial, because krigtune would run such a trial again.
 trial::Failed read_failed(const std::string& reason) {
   const trial::FailureReason word = trial::failure_reason_from(reason);
   const bool ours = reason == trial::to_string(word) && word != trial::FailureReason::kInterrupted &&

@@ -1,6 +1,7 @@
-// A value is replaced in the text, not in what was read of it: a library that writes a document anew loses comments,
-// order or quotes. The library says where the value stands; once it is replaced, the new text is read again and must be
-// the old document but for that value, so that no mistake about a format's finer points can reach a job.
+// A value is replaced in the text and not in the parsed document, because a library that writes the document again
+// loses comments, order or quotes. The library gives the position of the value. After the replacement the new text is
+// parsed, and it must equal the old document except for that value, so a mistake about a detail of the format cannot
+// reach a job.
 #include "runner/in_place_edit.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ TextFormat text_format(FileFormat format) {
   }
 }
 
-// Calls `visit(name, rest)` for each way to cut the first name off a key: names may have dots.
+// Calls `visit(name, rest)` for each way to split a first name off a key, because names may contain dots.
 template <class Visit>
 bool for_each_cut(const std::string& key, const Visit& visit) {
   for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) {
@@ -35,7 +36,7 @@ bool for_each_cut(const std::string& key, const Visit& visit) {
   return visit(key, std::string());
 }
 
-// The nodes from the root's child to the one that the key names; empty: there is none.
+// Returns the nodes from the root's child to the one that the key names; empty if it is missing.
 std::vector<const TextNode*> nodes_on(const TextNode& root, const std::string& key) {
   std::vector<const TextNode*> nodes;
   for_each_cut(key, [&](const std::string& name, const std::string& rest) {
@@ -51,7 +52,7 @@ std::vector<const TextNode*> nodes_on(const TextNode& root, const std::string& k
   return nodes;
 }
 
-// How far a key leads: the last table or list, the names that lead to it, and those that are missing below it.
+// How far a key can be followed: the last table or list, the names that lead to it, and the names missing below it.
 struct Missing {
   const TextNode* table;
   std::vector<std::string> path;
@@ -108,7 +109,7 @@ void refuse_duplicates(const TextNode& root, const std::vector<const TextNode*>&
   }
 }
 
-// Whether the documents differ at `replaced` alone, where there is `is` now, and where that one's aliases stand.
+// Returns whether the documents differ only at `replaced`, which is `is` now, and at the aliases of its anchor.
 bool same_nodes(const TextNode& old, const TextNode& now, const TextNode* replaced, TextNode::Is is) {
   const bool is_replaced =
       replaced != nullptr &&
@@ -125,7 +126,7 @@ bool same_nodes(const TextNode& old, const TextNode& now, const TextNode* replac
   return true;
 }
 
-// The node that `nodes` lead to in the document as it is now.
+// Returns the node with the same names in the new document, or nullptr.
 const TextNode* same_place(const TextNode& now, const std::vector<std::string>& names) {
   const TextNode* node = &now;
   for (const std::string& name : names) {
@@ -176,7 +177,7 @@ std::string replaced_value(const TextFormat& format, const std::string& document
   return changed;
 }
 
-// The tables that were made for the names are gone with them.
+// Removes the added value together with the tables that were created for its names.
 void erase_added(TextNode& table, const std::vector<std::string>& path, const std::vector<std::string>& added) {
   TextNode* node = &table;
   for (const std::string& name : path) {

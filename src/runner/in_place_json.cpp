@@ -1,5 +1,5 @@
-// JSON with the bytes of its values. nlohmann's reader tells none, so that a second one walks over what it has found to
-// be right; "//" comments and a comma at the end are allowed, as in sessions.
+// JSON with the byte positions of its values. nlohmann's parser does not provide positions, so a second pass walks over
+// text that it has accepted. "//" comments and a trailing comma are allowed, as in sessions.
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -128,7 +128,7 @@ std::vector<std::string> added_json(const std::string& document, const TextNode&
   const std::string member = nested_json(missing, written);
   if (table.is != TextNode::Is::kTable) return {};
   if (table.children.empty()) return {with_text_at(document, table.begin + 1, table.begin + 1, member)};
-  // As the last one is: on a line of its own, or on the same.
+  // The new member is separated like the last one: on a line of its own or on the same line.
   const TextNode& last = table.children.back();
   const std::size_t blanks = document.find_last_not_of(" \t\r\n", last.name_begin - 1) + 1;
   const std::string separator = document.substr(blanks, last.name_begin - blanks);

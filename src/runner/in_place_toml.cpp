@@ -1,4 +1,4 @@
-// TOML with the bytes of its values: toml++ tells line and column, in characters.
+// TOML with the byte positions of its values; toml++ provides lines and columns, in characters.
 #define TOML_HEADER_ONLY 1
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -116,7 +116,7 @@ std::string written_toml(const std::string& document, const NewValue& value, con
     const bool was_literal = was_text && document[old->begin] == '\'';
     return was_literal && is_literal_text(value.text) ? fmt::format("'{}'", value.text) : basic_text(value.text);
   }
-  // To a strict reader 1 is no 1.0.
+  // A strict parser does not accept 1 for 1.0.
   const bool was_real = old != nullptr && old->kind == "floating-point";
   const bool is_whole = reads_as_number(value.text) && value.text.find_first_of(".eEnN") == std::string::npos;
   return was_real && is_whole ? value.text + ".0" : value.text;
@@ -142,8 +142,8 @@ std::string with_line_after(const std::string& document, std::size_t at, const s
   return with_text_at(document, line_end + 1, line_end + 1, line + end);
 }
 
-// Within a table that stands under its header, at its end; behind the header; before all others; in a section of its
-// own.
+// Tries these places: at the end of a table that has a header, after the header, in a section of its own, and before
+// everything else.
 std::vector<std::string> added_toml(const std::string& document, const TextNode& table,
                                     const std::vector<std::string>& path, const std::vector<std::string>& missing,
                                     const std::string& written) {
@@ -158,7 +158,7 @@ std::vector<std::string> added_toml(const std::string& document, const TextNode&
     const bool stands_here = child.is != TextNode::Is::kTable || child.is_inline;
     if (stands_here && child.end != kNowhere) last = last == kNowhere ? child.end : std::max(last, child.end);
   }
-  // Of the names that lead here, some may be the header's, the others dotted in front of each value.
+  // Some of the names that lead here may be in the header, and the others in dotted keys.
   for (std::size_t dots = 0; dots <= path.size(); ++dots) {
     std::vector<std::string> names(path.end() - static_cast<std::ptrdiff_t>(dots), path.end());
     names.insert(names.end(), missing.begin(), missing.end());

@@ -1,5 +1,5 @@
-// YAML with the bytes of its values. yaml-cpp tells where a node begins, with its anchor and tag; where it ends, where
-// an empty value would stand, and where an alias stands follows from the text around it.
+// YAML with the byte positions of its values. yaml-cpp provides where a node begins, including its anchor and tag. Its
+// end, the place of an empty value, and the place of an alias follow from the surrounding text.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -13,13 +13,13 @@ namespace krigtune::runner {
 namespace {
 
 constexpr int kDeepestYaml = 100;
-constexpr std::size_t kMostYamlNodes = 100000;  // aliases of aliases grow without end
+constexpr std::size_t kMostYamlNodes = 100000;  // aliases of aliases can grow without limit
 
 bool is_yaml_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_yaml_end(char c) { return c == '\r' || c == '\n'; }
 bool is_yaml_space(char c) { return is_yaml_blank(c) || is_yaml_end(c); }
 
-// The end of what stands in a node, as far as it is known.
+// Returns the end of a node's contents, as far as it is known.
 std::size_t last_byte(const TextNode& node) {
   if (node.children.empty() || node.is_inline || node.is_alias) return node.end;
   return last_byte(node.children.back());
@@ -44,7 +44,7 @@ class YamlWalk {
     return place;
   }
 
-  // Behind "&anchor" and "!tag".
+  // Returns the position after "&anchor" and "!tag".
   std::size_t behind_properties(std::size_t place) const {
     while (at(place) == '&' || at(place) == '!') {
       while (place < text_.size() && !is_yaml_space(text_[place])) ++place;
@@ -69,7 +69,7 @@ class YamlWalk {
     return kNowhere;
   }
 
-  // Behind the ':' of the key that begins there; kNowhere: it is no simple key.
+  // Returns the position after the ':' of the key that begins there; kNowhere if it is not a simple key.
   std::size_t behind_colon(std::size_t key) const {
     std::size_t place = behind_properties(key);
     if (at(place) == '"' || at(place) == '\'') {
@@ -127,7 +127,7 @@ class YamlWalk {
     }
   }
 
-  // An alias, or nothing, stands there instead of the value that was read.
+  // Records that the document has an alias, or nothing, at the place of the value.
   void place_behind(std::size_t colon, const YAML::Node& value, TextNode& child) const {
     const std::size_t first = behind_properties(behind_blanks(colon));
     const bool is_null = child.kind == "null" && value.IsNull();
@@ -185,7 +185,7 @@ class YamlWalk {
     }
   }
 
-  // "|" and what follows it, as deep as its first line.
+  // "|" and the lines after it that are indented at least as deep as the first of them.
   std::size_t end_of_block(std::size_t begin) const {
     std::size_t end = std::min(text_.find('\n', begin), text_.size());
     std::size_t depth = kNowhere;
@@ -201,7 +201,7 @@ class YamlWalk {
     return end > begin && at(end - 1) == '\r' ? end - 1 : end;
   }
 
-  // Lines of a plain text are joined by blanks.
+  // Line breaks inside a plain text count as blanks.
   std::size_t end_of_plain(std::size_t begin, const std::string& text) const {
     std::size_t place = begin;
     for (std::size_t i = 0; i < text.size();) {
@@ -240,7 +240,7 @@ TextNode read_yaml(const std::string& document) {
   }
 }
 
-// A plain word that every reader of YAML takes for a text: YAML 1.1 has many words for true, and 1:30 is a number.
+// Returns whether every YAML reader takes a plain word as text. YAML 1.1 has many words for true, and 1:30 is a number.
 bool is_plain_yaml_text(const std::string& text) {
   static constexpr const char* kWords[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
   const auto is_letter = [](char c) {
@@ -259,13 +259,13 @@ bool is_plain_yaml_text(const std::string& text) {
 std::string quoted_yaml(const std::string& text, char quote) {
   const bool is_printable =
       std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
-  if (quote == '"' || !is_printable) return Json(text).dump();  // YAML reads JSON's texts
+  if (quote == '"' || !is_printable) return Json(text).dump();  // JSON strings are valid YAML
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
   return quoted + "'";
 }
 
-// PyYAML takes 1e-05 for a text: it wants the point, and the sign.
+// PyYAML reads 1e-05 as text; it requires the point and the sign.
 std::string yaml_number(const std::string& text) {
   const std::size_t exponent = text.find_first_of("eE");
   if (exponent == std::string::npos) return text;
@@ -275,7 +275,7 @@ std::string yaml_number(const std::string& text) {
 }
 
 std::string written_yaml(const std::string& document, const NewValue& value, const TextNode* old) {
-  // Where nothing stood, a blank has to.
+  // Where the value was empty, a blank must be added.
   const bool needs_blank =
       old != nullptr && old->begin == old->end && old->begin > 0 && document[old->begin - 1] == ':';
   const std::string blank = needs_blank ? " " : "";
@@ -289,7 +289,7 @@ std::string written_yaml(const std::string& document, const NewValue& value, con
 
 std::string yaml_name(const std::string& name) { return is_plain_yaml_text(name) ? name : quoted_yaml(name, '"'); }
 
-// "a:", and in it "b: 1": lines that are `depth` deep, the first one without its blanks.
+// Returns "a:" with "b: 1" nested in it, as lines indented by `depth`; the first one is not indented.
 std::string nested_yaml(const std::vector<std::string>& names, const std::string& written, std::size_t depth,
                         const std::string& end) {
   std::string text;
@@ -314,7 +314,7 @@ std::size_t column_of(const std::string& document, std::size_t place) {
   return line == std::string::npos || place == 0 ? place : place - line - 1;
 }
 
-// Lines behind the one of `place`, or at the end.
+// Inserts lines after the line of `place`, or at the end.
 std::string with_lines_after(const std::string& document, std::size_t place, const std::string& lines) {
   const std::string end = end_of_line_of(document);
   const std::size_t line_end = place >= document.size() ? std::string::npos : document.find('\n', place);
@@ -347,7 +347,7 @@ std::vector<std::string> added_yaml(const std::string& document, const TextNode&
   const std::string end = end_of_line_of(document);
   if (path.empty()) return {with_lines_after(document, document.size(), nested_yaml(missing, written, 0, end))};
   if (table.name_begin == kNowhere || table.begin == kNowhere) return {};
-  // A key without a value.
+  // The key had no value.
   const std::size_t depth = column_of(document, table.name_begin) + 2;
   const std::string lines = std::string(depth, ' ') + nested_yaml(missing, written, depth, end);
   return {with_lines_after(document, table.begin, lines),

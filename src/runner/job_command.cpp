@@ -1,5 +1,5 @@
-// From a configuration to the user's command: placeholders in argv, in the environment and in files, words for the
-// values of a parameter, values of configuration files replaced in place.
+// Turns a configuration into the user's command: placeholders in argv, in the environment and in files are filled in,
+// values of a parameter become words, and values in configuration files are replaced in place.
 #include "runner/job_command.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,8 @@ bool is_value(const std::string& text, const space::Value& value) {
   return space::to_string(value) == text || space::same_value(space::value_from_text(text), value);
 }
 
-// A single placeholder of a text is a text also where it reads as a number; all else is what it reads as.
+// A text that is a single placeholder of kind text stays text even if it looks like a number. Everything else has the
+// type that its text suggests.
 NewValue new_value(const Placeholders& value, const std::string& filled) {
   return {filled, value.kind() == space::Kind::kText};
 }
@@ -64,7 +65,7 @@ struct JobCommand::Parts {
     throw UserError(fmt::format("/runner/{}: {}", key, what), hint);
   }
 
-  // What `compute` complains of, at its key.
+  // Rethrows the errors of `compute` with their key.
   template <class Compute>
   auto at(const std::string& key, const std::string& prefix, Compute compute) const {
     try {
@@ -82,7 +83,7 @@ struct JobCommand::Parts {
     return at(key, "", [&] { return text.filled(trial::lookup_in(values)); });
   }
 
-  /// The values of some configuration, to try things with.
+  /// The values of an arbitrary configuration, for checks.
   trial::NamedValues example() const { return names.values({}, {}); }
 
   std::vector<std::string> filled_argv(const trial::NamedValues& values,
@@ -190,7 +191,7 @@ SetDocument JobCommand::Parts::document_of(const JobSetFile& entry) const {
   return document;
 }
 
-// Whether all its keys are there does not depend on their values.
+// Whether all keys of the file exist does not depend on their values, so it can be checked now.
 void JobCommand::Parts::check_document(const SetDocument& document) const {
   std::string text = document.text;
   for (const SetValue& value : document.values) {
@@ -256,7 +257,7 @@ std::vector<std::string> JobCommand::Parts::used_names() const {
   return used;
 }
 
-// The whole configuration, as the file that each trial's directory has.
+// Returns whether the job reads the whole configuration from the config.json of each trial's directory.
 bool JobCommand::Parts::hands_over_config() const {
   const auto names_file = [](const Placeholders& text) {
     return is_one_of("config", text.names()) || text.text().find("{dir}/config.json") != std::string::npos;

@@ -1,4 +1,4 @@
-// The keys of a session from which a configuration becomes a command with its files: read, checked, written.
+// The session keys that turn a configuration into a command with its files: they are read, checked and written here.
 #include "runner/job_files.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uintmax_t kLargestJobFile = std::uintmax_t{1} << 22;
 
-// Names of a trial's directory and of a run directory that krigtune writes itself.
+// Files that krigtune itself writes into a trial's directory or a run directory.
 constexpr const char* kOwnFiles[] = {"config.json",
                                      "result.json",
                                      "cmd.txt",
@@ -87,7 +87,7 @@ Json flags_json(const CommandSpec& spec) {
   return flags;
 }
 
-// What the file says; what it said when the run began, where the session knows that.
+// Reads the file, or takes its contents at the start of the run if the session has them.
 void read_contents(JsonObject& block, const std::string& key, const std::filesystem::path& file, CommandSpec& spec) {
   const Json* known = block.find("files");
   if (known != nullptr && known->is_object() && known->contains(file.string()) &&
@@ -100,7 +100,7 @@ void read_contents(JsonObject& block, const std::string& key, const std::filesys
     if (std::filesystem::is_regular_file(file, error) && std::filesystem::file_size(file, error) > kLargestJobFile)
       throw UserError(fmt::format("'{}' is larger than 4 MiB", file.string()), "name a smaller file");
     std::string text = read_text(file);
-    static_cast<void>(Json(text).dump());  // session.json has to hold it
+    static_cast<void>(Json(text).dump());  // throws if session.json cannot contain it
     spec.job.contents[file.string()] = std::move(text);
   } catch (const UserError& error) {
     block.fail(key, error.what(), "");
@@ -113,7 +113,7 @@ std::filesystem::path job_file(const std::filesystem::path& base_dir, const std:
   return std::filesystem::absolute(base_dir / name).lexically_normal();
 }
 
-// A place within the directory that takes nobody else's.
+// Checks that a name is inside the directory and not used by anything else.
 void check_job_file_name(const JsonObject& block, const std::string& key, const std::string& name,
                          const CommandSpec& spec) {
   const std::filesystem::path path = std::filesystem::path(name).lexically_normal();

@@ -33,7 +33,7 @@ std::optional<workload::MeasuredMachine> cached(const std::filesystem::path& fil
     const workload::MeasuredMachine machine = workload::read_measured_machine(load_json(file), file.string(), "");
     if (machine.key == key) return machine;
   } catch (const UserError&) {
-    // Written by another version, or half a file: it is written anew.
+    // Another version wrote it, or it is incomplete; it will be written again.
     return std::nullopt;
   }
   return std::nullopt;

@@ -1,10 +1,10 @@
-// A measured table in place of a machine. Several rows of one configuration are merged:
+// A measured table replaces a machine. Several rows of one configuration are merged:
 //
-//   best     the row with the best value, with all that it has
-//   median   of the value and of each metric by itself; with three rows or more, its standard error is the asymptotic
-//            one of the median of n normal values with the rows' standard deviation s, s sqrt(pi / 2) / sqrt(n) (Cramer
-//            1946, Mathematical Methods of Statistics, 28.5)
-//   cycle    the n-th measurement takes the n-th row
+//   best     the row with the best value, with all its metrics
+//   median   of the value and of each metric separately; with at least three rows, its standard error is the asymptotic
+//            standard error of the median of n normal values with the rows' standard deviation s, s sqrt(pi / 2) /
+//            sqrt(n) (Cramer 1946, Mathematical Methods of Statistics, 28.5)
+//   cycle    the n-th measurement uses the n-th row
 #include "runner/replay.h"
 
 #include <fmt/format.h>
@@ -86,7 +86,7 @@ trial::Measured measured_from_row(ReplayRow row, const std::string& metric) {
   return outcome;
 }
 
-/// Turns rows into configurations as the space writes them.
+/// Converts rows to configurations as the space represents them.
 class RowConfigurations {
  public:
   RowConfigurations(const space::Space& space, const std::vector<std::string>& parameters)
@@ -98,14 +98,14 @@ class RowConfigurations {
     }
   }
 
-  /// Nothing where it is none of the space's.
+  /// Empty if the row is not a configuration of the space.
   std::optional<space::Configuration> of(const ReplayGroup& group) const {
     space::Configuration configuration;
     for (const space::Parameter& parameter : space_.parameters()) {
       const auto at = std::find(parameters_.begin(), parameters_.end(), parameter.name);
       if (at == parameters_.end()) return std::nullopt;
       const std::string& field = group.fields[static_cast<std::size_t>(at - parameters_.begin())];
-      if (field.empty()) continue;  // it does not exist there
+      if (field.empty()) continue;  // the parameter does not exist in this configuration
       const std::optional<space::Value> value = value_of(parameter, field);
       if (!value) return std::nullopt;
       configuration.set(parameter.name, *value);
@@ -154,7 +154,7 @@ struct ReplayTable::Impl {
   ReplayKeys keys;
   ReplayGroups groups;
 
-  // Ok if any row is.
+  // The outcome is ok if any row is ok.
   trial::Outcome merged(const ReplayGroup& group, int measurement) const {
     if (group.rows.empty()) {
       if (group.bound) return *group.bound;
@@ -172,7 +172,7 @@ struct ReplayTable::Impl {
     return measured_from_row(group.rows[static_cast<std::size_t>(measurement) % group.rows.size()], metric);
   }
 
-  // One number for all rows of a configuration.
+  // Returns one number for all rows of a configuration.
   std::optional<double> merged_value(const ReplayGroup& group) const {
     if (group.rows.empty()) return std::nullopt;
     if (repeats == ReplaySpec::Repeats::kBest) return best_of(objective_values(group.rows), maximize);
@@ -218,7 +218,7 @@ std::optional<double> ReplayTable::value_of(const space::Configuration& configur
 std::optional<double> ReplayTable::optimum(const space::Space& space, const Worth& worth) const {
   const RowConfigurations configurations(space, impl_->parameters);
   std::vector<double> values;
-  // Over the rows: the space may be far larger, or continuous.
+  // Iterates over the rows, because the space may be far larger, or continuous.
   for (const auto& [key, group] : impl_->groups) {
     const std::optional<double> value = impl_->merged_value(group);
     if (!value) continue;
@@ -362,7 +362,7 @@ std::string spelling(const space::Value& value) {
   return text == nullptr ? number_text(space::as_number(value)) : *text;
 }
 
-// A field as other programs write it: Python's True and False are booleans too.
+// Parses a field as other programs write it: Python's True and False are booleans too.
 space::Value value_of_field(const std::string& field) {
   const bool boolean = field.size() >= 4 && field.size() <= 5 && (field[0] == 'T' || field[0] == 'F');
   const std::string word = boolean ? lower_case(field) : field;
@@ -376,7 +376,7 @@ std::string key_part(const space::Value& value, bool other_units) {
 
 }  // namespace
 
-// Not stod, which throws where a number is subnormal.
+// Does not use stod, which throws for subnormal numbers.
 double rounded(double number) { return std::strtod(fmt::format("{:.12g}", number).c_str(), nullptr); }
 
 std::string spelling_of_field(const std::string& field) { return spelling(value_of_field(field)); }

@@ -15,7 +15,7 @@
 namespace krigtune::runner {
 namespace {
 
-// A table with its name, for errors.
+// A table with its name for error messages.
 struct Source {
   std::string name;
   CsvTable table;
@@ -61,7 +61,7 @@ struct Wanted {
   std::string spelling;
 };
 
-/// The columns that the runner's block names, found.
+/// The positions of the columns that the runner's block names.
 struct Columns {
   std::vector<Wanted> where;
   std::vector<std::size_t> parameters;
@@ -108,7 +108,7 @@ Columns find_columns(const ReplaySpec& spec, const std::vector<std::string>& par
 
 enum class RowStatus { kOk, kOutOfMemory, kBounded, kFailed };
 
-// Words of other programs: exit codes, DeepSpeed's and Ray Tune's states, pandas dumps.
+// Recognises the words of other programs: exit codes, the states of DeepSpeed and Ray Tune, pandas dumps.
 RowStatus status_of(const std::string& field) {
   const std::string word = lower_case(field);
   for (const char* ok : {"ok", "success", "completed", "0"}) {
@@ -120,7 +120,7 @@ RowStatus status_of(const std::string& field) {
   return word == "bounded" ? RowStatus::kBounded : RowStatus::kFailed;
 }
 
-/// Sorts one row after another into the groups.
+/// Sorts the rows into groups.
 class RowReader {
  public:
   RowReader(const Source& source, const Columns& columns, bool maximize)
@@ -132,7 +132,7 @@ class RowReader {
     });
   }
 
-  // A trial that was interrupted, or that the machine could not run, tells nothing about its configuration.
+  // A trial that was interrupted, or that the machine could not run, says nothing about its configuration.
   bool is_result(std::size_t row) const {
     const std::string reason = reason_of(row);
     return reason != trial::to_string(trial::FailureReason::kInterrupted) &&
@@ -169,7 +169,7 @@ class RowReader {
     return *number;
   }
 
-  // A field without a number is a metric that the row does not have.
+  // If a field has no number, the row lacks that metric.
   std::map<std::string, double> metrics(std::size_t row) const {
     std::map<std::string, double> found;
     for (const NumberColumn& column : columns_.metrics) {

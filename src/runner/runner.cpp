@@ -1,4 +1,4 @@
-// The registry of runners: it goes over the alternatives of RunnerSpec, each of which has its entry.
+// The registry of runners: it iterates over the alternatives of RunnerSpec, each of which has an entry.
 #include "runner/runner.h"
 
 #include "core/error.h"

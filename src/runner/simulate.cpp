@@ -1,4 +1,4 @@
-// A machine that is not quite the one that was predicted. With z standard normal numbers drawn from the seed:
+// A machine that differs somewhat from the prediction. With z standard normal numbers drawn from the seed:
 //
 //   seconds of class c   = predicted * exp(e z_c)            products, memory, collectives, issuing, host
 //   step of x            = that step * exp(e / 2 r(x))       r: what no class explains, of unit variance
@@ -31,15 +31,15 @@
 namespace krigtune::runner {
 namespace {
 
-// Streams of the seed's random numbers.
+// The streams of the seed's random numbers.
 constexpr std::uint64_t kFactorStream = 0;
 constexpr std::uint64_t kSampleStream = 1;
 constexpr std::uint64_t kPlaneStream = 2;
-constexpr std::uint64_t kRippleStreams = 3;  // and on
+constexpr std::uint64_t kRippleStreams = 3;  // and all following streams
 
 constexpr int kRipples = 32;
-constexpr double kFrequency = 2.0;  // radians across an axis: half a wave or so
-constexpr int kSamples = 2000;      // that place the plane
+constexpr double kFrequency = 2.0;  // radians along an axis: about half a wave
+constexpr int kSamples = 2000;      // used to place the plane
 
 struct HiddenFactors {
   cost::TimeCalibration time;
@@ -73,7 +73,7 @@ class HiddenSlope {
   }
 
  private:
-  // Any number of categories: each has a stream of its own.
+  // Each category has a random stream of its own, so any number of categories is possible.
   double category(std::size_t column, int index) const {
     Fnv1a64 hash;
     for (const std::uint64_t part : {stream_, std::uint64_t{column}, static_cast<std::uint64_t>(index)}) {
@@ -109,7 +109,7 @@ class HiddenRipple {
   std::vector<double> phases_;
 };
 
-/// The part of the space that fails.
+/// The part of the space in which trials fail.
 class HiddenPlane {
  public:
   HiddenPlane(const SimulateSpec& spec, const space::Space& space, const space::Encoder& encoder)
@@ -152,7 +152,7 @@ class SimulateRunner final : public trial::Runner {
   }
 
  private:
-  // No time passes: one look, at all steps.
+  // A simulated trial takes no time, so it is judged once, with all its steps.
   static trial::Outcome raced(const trial::Outcome& outcome, const trial::Rival& rival) {
     constexpr std::int64_t kSteps = 100;
     const auto* measured = std::get_if<trial::Measured>(&outcome);
@@ -182,7 +182,7 @@ class SimulateRunner final : public trial::Runner {
     return measured(configuration, factor, straggling, memory.expected - Bytes{memory.overhead_bytes});
   }
 
-  // With a straggler the others wait for its kernels, which shows as exposed communication.
+  // The other ranks wait for the kernels of a straggler, and this time appears as exposed communication.
   trial::Measured measured(const space::Configuration& configuration, double factor, double straggling,
                            Bytes peak) const {
     const cost::StepCost cost = time_(configuration);
@@ -204,7 +204,7 @@ class SimulateRunner final : public trial::Runner {
     return result;
   }
 
-  // The order in which names were set does not matter.
+  // The key does not depend on the order in which the names were set.
   std::uint64_t key_of(const space::Configuration& configuration) const {
     std::map<std::string, std::string> sorted;
     for (const auto& [name, value] : configuration) sorted.emplace(name, space::to_string(value));
@@ -239,8 +239,8 @@ Block<SimulateSpec::Today> today_block() {
 }
 
 Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
-  const Codec<double> spread = number(from_to(0, 2));      // up to a factor of 7, one time in three
-  const Codec<double> fraction = number(from_to(0, 0.9));  // something must run
+  const Codec<double> spread = number(from_to(0, 2));      // a factor of more than 7 in one case of three
+  const Codec<double> fraction = number(from_to(0, 0.9));  // some configurations must run
   Block<SimulateSpec> stragglers("Slow ranks");
   stragglers.key("probability", &SimulateSpec::straggler_probability, fraction, "of a trial");
   stragglers.key("slowdown", &SimulateSpec::straggler_slowdown, number(from_to(1, 100)),
