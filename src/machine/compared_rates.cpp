@@ -15,7 +15,7 @@ namespace {
 constexpr double kGiga = 1e9;
 constexpr double kMicrosecondsPerS = 1e6;
 
-// Nothing where plan would predict no times.
+// Empty if plan would not predict times.
 std::optional<cost::Machine> expected_machine(const workload::ClusterSpec& cluster, workload::Precision precision) {
   if (cluster.device) {
     if (!(cost::peak_flops_per_s(*cluster.device, precision) > 0.0)) return std::nullopt;
@@ -27,8 +27,8 @@ std::optional<cost::Machine> expected_machine(const workload::ClusterSpec& clust
   return std::nullopt;
 }
 
-// Of CPU ranks only a network that is emulated. The rates of MeasuredMachine are not comparable: copies and exchanges
-// of a training step lie in the caches, and leave out until all ranks are there.
+// For CPU ranks only an emulated network can be compared. The rates of MeasuredMachine cannot: their copies and
+// exchanges are those of a training step, which stay in the caches and do not include waiting for all ranks.
 std::optional<cost::Machine> expected_network(const workload::ClusterSpec& cluster) {
   if (cluster.device) return expected_machine(cluster, workload::Precision::kFp32);
   if (!cluster.emulated_network) return std::nullopt;
@@ -63,7 +63,7 @@ class Comparison {
     for (const auto precision : {workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16}) {
       add_product(precision);
     }
-    // Memory's rate is that of whatever precision; the devices of the table all know fp32.
+    // The memory rate does not depend on the precision; all devices of the table support fp32.
     if (cluster_.device) {
       const auto machine = expected_machine(cluster_, workload::Precision::kFp32);
       for (const auto kind :
@@ -93,7 +93,7 @@ class Comparison {
     for (const workload::MeasuredProduct& one : rates_.products) {
       if (one.precision == precision && (largest == nullptr || one.flops() > largest->flops())) largest = &one;
     }
-    // A machine that was measured was so in one precision.
+    // A measured machine was measured in only one precision.
     if (cluster_.measured && cluster_.measured->key.precision != precision) return;
     const auto machine = expected_machine(cluster_, precision);
     if (largest == nullptr || !machine) return;
@@ -105,7 +105,7 @@ class Comparison {
               Slowness::kDevice});
   }
 
-  // Bytes read and written, as the models count them.
+  // Counts the bytes read and written, like the models.
   void add_copy(const cost::Machine& machine, workload::CopyKind kind) {
     const workload::MeasuredCopy* largest = nullptr;
     for (const workload::MeasuredCopy& one : rates_.copies) {

@@ -1,4 +1,4 @@
-// What slows jobs down and stands in the environment, in /proc and /sys, or is told by nvidia-smi. Sources:
+// Finds what slows jobs down in the environment, in /proc and /sys, and in the output of nvidia-smi. Sources:
 //
 //   NCCL_* variables        NCCL user guide, "Environment Variables"
 //   TORCH_*, CUDA_*         PyTorch documentation, "Distributed communication package"; CUDA programming guide
@@ -31,15 +31,15 @@ double number_of(const std::string& text) { return std::strtod(text.c_str(), nul
 
 bool has_infiniband(const MachineView& view) { return !view.entries("sys/class/infiniband").empty(); }
 
-// --- variables
+// Variables:
 
-/// A variable whose value can hurt.
+/// A variable whose value can slow jobs down.
 struct VariableRule {
   const char* name;
   bool (*hurts)(const std::string& value, const MachineView& view);
   const char* cost;
   Slowness explains;
-  Slowness also;  ///< the same once more: nothing else
+  Slowness also;  ///< a second one; equal to `explains` if there is none
 };
 
 bool is_on(const std::string& value, const MachineView& /*view*/) { return !value.empty() && value != "0"; }
@@ -118,12 +118,12 @@ std::vector<Finding> look_at_variables(const MachineView& view) {
   return findings;
 }
 
-// --- network
+// Network:
 
-/// An interface that is up, but for the machine's own.
+/// An interface that is up, other than loopback.
 struct Interface {
   std::string name;
-  double bits_per_s = 0.0;  ///< 0: it does not say
+  double bits_per_s = 0.0;  ///< 0: not stated
   int mtu = 0;
 };
 
@@ -140,7 +140,7 @@ std::vector<Interface> interfaces_of(const MachineView& view) {
   return all;
 }
 
-// "eth0,ens" are prefixes, "=eth0" whole names, "^docker" what is left out.
+// "eth0,ens" are prefixes, "=eth0" is a complete name, and "^docker" excludes.
 bool selects(const std::string& pattern, const std::string& name) {
   std::string list = pattern;
   const bool excludes = list.starts_with("^");
@@ -153,7 +153,7 @@ bool selects(const std::string& pattern, const std::string& name) {
   return found != excludes;
 }
 
-// What NCCL takes for its sockets: without the variable not lo and not docker's.
+// The interfaces that NCCL uses for its sockets; without the variable all except lo and docker's.
 std::vector<Finding> look_at_socket_interface(const MachineView& view) {
   const auto pattern = view.variable("NCCL_SOCKET_IFNAME");
   std::vector<Interface> all = interfaces_of(view);
@@ -198,7 +198,7 @@ std::vector<Finding> look_at_mtu(const MachineView& view) {
   return findings;
 }
 
-// --- GPUs
+// GPUs:
 
 std::vector<GpuState> gpus_of(const MachineView& view) {
   return parse_gpu_states(view.output(gpu_query()).value_or(""));
@@ -232,7 +232,7 @@ std::vector<Finding> look_at_clocks(const MachineView& view) {
   return findings;
 }
 
-// An idle GPU lowers the generation of its link to save power; its width stays.
+// An idle GPU lowers the generation of its link to save power, but keeps its width.
 std::vector<Finding> look_at_pcie(const MachineView& view) {
   constexpr std::uint64_t kIdle = 0x1;
   std::vector<Finding> findings;
@@ -293,8 +293,8 @@ std::vector<Finding> look_at_topology(const MachineView& view) {
   return {fine("GPUs of this node share PCIe switches or a host bridge")};
 }
 
-// A card reads GPU memory by nvidia_peermem, or by DMA-BUF with the open kernel modules (NCCL user guide, "GPU
-// Direct").
+// A network card reads GPU memory through nvidia_peermem, or through DMA-BUF with the open kernel modules (NCCL user
+// guide, "GPU Direct").
 std::vector<Finding> look_at_gpudirect(const MachineView& view) {
   if (!has_infiniband(view) || gpus_of(view).empty()) return {};
   std::istringstream modules(view.text("proc/modules"));
@@ -309,7 +309,7 @@ std::vector<Finding> look_at_gpudirect(const MachineView& view) {
       warning("nvidia_peermem is not loaded", "between nodes data goes through host memory; modprobe nvidia-peermem")};
 }
 
-// Versions that were reported to be slow, and by whom.
+// NCCL versions that were reported to be slow, with the report.
 std::vector<Finding> look_at_nccl_version(const MachineView& view) {
   struct SlowVersion {
     int first, last;  ///< 10000 major + 100 minor + patch
@@ -333,7 +333,7 @@ std::vector<Finding> look_at_nccl_version(const MachineView& view) {
   return {};
 }
 
-// --- the host
+// The host:
 
 std::vector<Finding> look_at_governor(const MachineView& view) {
   const std::filesystem::path folder = "sys/devices/system/cpu/cpu0/cpufreq";
@@ -341,7 +341,7 @@ std::vector<Finding> look_at_governor(const MachineView& view) {
   if (governor.empty())
     return {skipped("the kernel does not say: a virtual machine, or clocks that the firmware rules")};
   const std::string driver = view.line(folder / "scaling_driver");
-  // There "powersave" follows the load.
+  // With these drivers "powersave" adapts the clock to the load.
   const bool follows_load = driver == "intel_pstate" || driver == "amd-pstate-epp";
   if (governor != "powersave" || follows_load) return {fine(fmt::format("{} ({})", governor, driver))};
   return {warning(fmt::format("{} ({})", governor, driver),
@@ -355,7 +355,7 @@ int local_ranks(const MachineView& view) {
   return 1;
 }
 
-// "200000 100000" of cgroup v2: microseconds of cores that may be used in such a period; "max": no limit.
+// Reads "200000 100000" of cgroup v2: CPU microseconds per period of microseconds; "max" means no limit.
 double cores_of_the_group(const MachineView& view) {
   const std::string line = view.line("sys/fs/cgroup/cpu.max");
   const std::size_t blank = line.find(' ');

@@ -1,10 +1,10 @@
-// Rates that explain what was measured, by the same models that predict with them.
+// Finds the rates that explain the measurements in the same models that predict with them.
 //
 //   products   t = launch + (F + F_half) / rate:       rate and F_half fitted (workload/rate_fit.h), the launch as
 //   stated memory     bytes / (memory rate * fraction):       the largest copy, read and written links
-//   cost::collective_time_s of the cluster: the bandwidth, and between nodes the latency, that make the mean of
-//              |log(measured / modelled)| over all sizes and collectives least; found on a grid, which the kinks of the
-//              model (the fastest of three protocols) do not mislead
+//   cost::collective_time_s of the cluster: the bandwidth, and between nodes the latency, that minimise the
+//              mean of |log(measured / modelled)| over all sizes and collectives; found on a grid, which the kinks of
+//              the model (the fastest of three protocols) do not mislead
 #include "machine/hardware_file.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ workload::ClassRate product_rate(const workload::MeasuredRates& rates, workload:
   return workload::fit_rate(samples, workload::BoundBy::kFlops);
 }
 
-// Bytes that arrive a second, in the largest copy; 0 where none was measured.
+// Returns the bytes per second of the largest copy; 0 if none was measured.
 double copy_rate(const workload::MeasuredRates& rates, workload::CopyKind kind) {
   std::int64_t most_bytes = 0;
   double rate = 0.0;
@@ -49,7 +49,7 @@ double copy_rate(const workload::MeasuredRates& rates, workload::CopyKind kind) 
   return rate;
 }
 
-// A peak that was exceeded was no peak.
+// A rate above the stated peak replaces the peak.
 void set_fraction(double& peak, double& fraction, double reached) {
   peak = std::max(peak, reached);
   fraction = reached / peak;
@@ -60,7 +60,7 @@ void fit_products(const workload::MeasuredRates& rates, workload::Precision prec
   for (const auto each : {workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16}) {
     workload::ClassRate rate = product_rate(rates, each);
     if (!std::isfinite(rate.flops_per_s)) continue;
-    // What the table does not state is what was reached.
+    // If the table states no peak, the measured rate is the peak.
     if (!is_stated) peak_of(device, each) = rate.flops_per_s;
     if (each != precision) continue;
     set_fraction(peak_of(device, each), device.gemm_fraction, rate.flops_per_s);
@@ -78,7 +78,8 @@ workload::DeviceSpec fitted_device(const workload::MeasuredRates& rates, workloa
   }
   double host =
       std::min(copy_rate(rates, workload::CopyKind::kToDevice), copy_rate(rates, workload::CopyKind::kToHost));
-  if (!(host > 0.0) && !is_stated) host = copy_rate(rates, workload::CopyKind::kMemory);  // CPU ranks: the same memory
+  if (!(host > 0.0) && !is_stated)
+    host = copy_rate(rates, workload::CopyKind::kMemory);  // CPU ranks have only one memory
   if (host > 0.0) device.host_bytes_per_s = host;
   return device;
 }
@@ -94,10 +95,10 @@ workload::Link stated_link(const std::optional<workload::ClusterSpec>& cluster, 
   return {level->name, level->hop, level->latency_s, level->bytes_per_s, 1.0};
 }
 
-/// The collectives of one scope beside their model.
+/// The collectives of one scope, compared with their model.
 class LinkFit {
  public:
-  /// Of sizes from 1 / `least_part` of the largest one on.
+  /// Uses sizes of at least 1 / `least_part` of the largest one.
   LinkFit(const workload::MeasuredRates& rates, workload::RankScope scope, const cost::Machine& machine,
           std::int64_t least_part)
       : machine_(machine) {
@@ -112,7 +113,7 @@ class LinkFit {
 
   bool has_samples() const { return !samples_.empty(); }
 
-  /// Of `level` of the machine's network; the latency, too, where `with_latency`.
+  /// Fits `level` of the machine's network, including its latency if `with_latency`.
   FittedLink fit(workload::Link link, workload::NetworkLevel& level, bool with_latency) {
     double least = std::numeric_limits<double>::infinity();
     workload::NetworkLevel best = level;
@@ -177,7 +178,7 @@ MeasuredHardware fit_hardware(const workload::MeasuredRates& rates, const std::o
   const std::string prefix = on_gpus ? "measured" : "cpu";
   workload::Link intra = stated_link(cluster, network ? &network->intra : nullptr, prefix + "-node");
   workload::Link inter = stated_link(cluster, network ? &network->inter : nullptr, prefix + "-network");
-  // A network card that is named for the lack of any other is none.
+  // A network that was only named because none was known does not count as stated.
   if (inter.id == intra.id) inter = stated_link({}, nullptr, prefix + "-network");
   if (!is_stated && on_gpus) intra.hop = workload::Hop::kPci;
 
@@ -189,7 +190,7 @@ MeasuredHardware fit_hardware(const workload::MeasuredRates& rates, const std::o
   workload::Workload workload;
   workload.precision = precision;
   const cost::Machine machine = cost::make_machine(workload, fitted);
-  // The model has no latency of its own for links within a node: small messages would only move the bandwidth.
+  // The model has no separate latency for links within a node, so small messages would only distort the bandwidth.
   constexpr std::int64_t kLargeOnes = 64;
   constexpr std::int64_t kAllSizes = std::int64_t{1} << 40;
   if (LinkFit fit(rates, workload::RankScope::kNode, machine, kLargeOnes); fit.has_samples()) {
@@ -245,7 +246,7 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
   return all;
 }
 
-// The known link between nodes of this kind ("ib-", "eth-") whose line rate it is, within a tenth.
+// Returns the known link between nodes of this kind ("ib-", "eth-") with this line rate, within a tenth.
 std::optional<std::string> link_of_rate(double bits_per_s, const std::string& prefix) {
   constexpr double kTolerance = 0.1;
   constexpr double kBitsPerByte = 8.0;
@@ -260,14 +261,15 @@ double leading_number(const std::string& text) {
   try {
     return std::stod(text);
   } catch (const std::exception&) {
-    return 0.0;  // "", "-1" of an interface without a carrier, "Unknown!"
+    return 0.0;  // "", "-1" for an interface without a carrier, "Unknown!"
   }
 }
 
 }  // namespace
 
-// /sys/class/infiniband/<card>/ports/<n>/rate is "200 Gb/sec (4X HDR)", link_layer beside it "InfiniBand" or "Ethernet"
-// (RoCE); /sys/class/net/<interface>/speed is in Mbit/s (Documentation/ABI of the Linux kernel).
+// /sys/class/infiniband/<card>/ports/<n>/rate is "200 Gb/sec (4X HDR)", and link_layer in the same folder is
+// "InfiniBand" or "Ethernet" (RoCE). /sys/class/net/<interface>/speed is in Mbit/s (Documentation/ABI of the Linux
+// kernel).
 std::optional<std::string> network_id_of(const std::filesystem::path& root) {
   constexpr double kGigabit = 1e9;
   constexpr double kMegabit = 1e6;

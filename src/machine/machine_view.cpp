@@ -37,7 +37,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& argv, const
   return trial::read_head(spec.stdout_file, kMostBytes);
 }
 
-// ncclGetVersion of the library that programs would load.
+// Calls ncclGetVersion of the library that programs would load.
 std::optional<int> version_of_nccl() {
   void* library = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
@@ -76,7 +76,7 @@ MachineView this_machine(const Clock& clock) {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  // Several checks ask the same; some programs take seconds on a machine with many GPUs.
+  // Several checks need the same output, and some programs take seconds on a machine with many GPUs.
   const auto known = std::make_shared<std::map<std::vector<std::string>, std::optional<std::string>>>();
   view.output = [&clock, known](const std::vector<std::string>& argv) {
     const auto found = known->find(argv);
@@ -110,7 +110,7 @@ std::optional<int> whole_number(const std::string& text) {
   return value;
 }
 
-// "0x0000000000000004"
+// Parses "0x0000000000000004".
 std::optional<std::uint64_t> hexadecimal(const std::string& text) {
   if (!text.starts_with("0x")) return std::nullopt;
   std::uint64_t value = 0;
@@ -124,7 +124,7 @@ bool names_a_gpu(const std::string& word) {
          std::all_of(word.begin() + 3, word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Without the escapes by which nvidia-smi underlines the header.
+// Removes the escape sequences with which nvidia-smi underlines the header.
 std::vector<std::string> words_of(std::string line) {
   for (std::size_t at = 0; (at = line.find('\x1b', at)) != std::string::npos;) {
     const std::size_t end = line.find('m', at);
