@@ -1,5 +1,5 @@
-// Each limit is a share of the step time. Losses are what another configuration, or a machine as stated, would not
-// take; the work is what remains. With t the time of a sequence as learned:
+// Each limit has a share of the step time. A loss is time that another configuration, or a machine as stated, would not
+// take; the work is the rest. With t the predicted time of a sequence after learning:
 //
 //   communication by group   tensor and pipeline groups are always exposed; what else is exposed is of the data group
 //   host, small kernels      1 - t(machine that issues at once | whose kernels begin at full rate) / t
@@ -123,7 +123,7 @@ class Judge {
   std::vector<Verdict> verdicts_;
 };
 
-// --- memory that is missing
+// Missing memory:
 
 std::vector<Parameters> what_saves_memory() {
   return {{space::kMicroBatch},
@@ -138,7 +138,7 @@ std::vector<Parameters> what_saves_memory() {
 
 void Judge::look_for_missing_memory() {
   if (!ran_out_of_memory_ && present_.fits()) return;
-  if (seen_ != nullptr || !present_.memory) return;  // it ran
+  if (seen_ != nullptr || !present_.memory) return;  // it ran, or its memory is unknown
   const Bytes needed = present_.memory->predicted;
   const Bytes usable = *model_.session().usable_per_rank;
   Verdict& verdict =
@@ -148,7 +148,8 @@ void Judge::look_for_missing_memory() {
   verdict.sentence = fmt::format("{} {} a rank, of {} that it may use",
                                  ran_out_of_memory_ ? "it ran out of memory; the models expect" : "it needs",
                                  to_string(needed), to_string(usable));
-  // Whatever fits helps, slower as it may be. What ran out of memory against the models needs clearly less.
+  // Any change that fits helps, even if it is slower. If the trial ran out of memory although the models say that it
+  // fits, the change must need clearly less.
   const auto helps = [&](const Move& move) {
     constexpr double kClearlyLess = 0.9;
     return move.predicted.fits() && (!present_.fits() || static_cast<double>(move.predicted.memory->predicted.count) <=
@@ -169,7 +170,7 @@ void Judge::look_for_missing_memory() {
   }
 }
 
-// --- the machine: only what was measured says anything of it
+// The machine, about which only measurements say anything:
 
 double Judge::kernel_factor() const {
   const cost::TimeCalibration& factors = model_.factors();
@@ -238,7 +239,7 @@ void Judge::look_at_the_input() {
   put_first(verdict, std::move(advice));
 }
 
-// --- communication
+// Communication:
 
 void Judge::look_at_communication() {
   const double others_s = cost_.tensor_comm_s + cost_.pipeline_comm_s;
@@ -252,7 +253,7 @@ void Judge::look_at_communication() {
   verdict.advice = advice_from({{space::kPipelineParallel}, {space::kMicroBatch}, {space::kAccumulation}});
 }
 
-// What a change says of why data parallelism shows.
+// Returns why data-parallel communication is exposed, judging by the change that would help.
 Reason reason_of(const Advice& advice) {
   for (const Change& change : advice.changes) {
     if (change.parameter == space::kOverlap) return Reason::kNoOverlap;
@@ -276,8 +277,8 @@ bool is_mere_setting(const Advice& advice) {
          (reason == Reason::kNoOverlap || reason == Reason::kSmallBuckets || reason == Reason::kLargeBuckets);
 }
 
-// The reason is a setting, where one gives half of what the best change gives; else what that changes. Its advice comes
-// first.
+// The reason is a mere setting if changing it gains at least half of what the best change gains; otherwise it is what
+// the best change changes. The advice for the reason moves to the front.
 Reason settle_reason(std::vector<Advice>& advice) {
   constexpr double kHalf = 0.5;
   if (advice.empty()) return Reason::kBandwidth;
@@ -363,7 +364,7 @@ void Judge::look_at_tensor_communication() {
                                 {space::kTensorParallel, space::kPipelineParallel}});
 }
 
-// --- pipeline
+// The pipeline:
 
 void Judge::look_at_the_pipeline() {
   const double share = share_of(cost_.bubble_s);
@@ -386,7 +387,7 @@ void Judge::look_at_the_pipeline() {
                                 {space::kPipelineParallel, space::kCheckpointing}});
 }
 
-// --- the host, and kernels that are too small
+// The host, and kernels that are too small:
 
 void Judge::look_at_the_host() {
   const double issue = share_without([](cost::Machine& machine) {
@@ -425,13 +426,13 @@ void Judge::look_at_the_host() {
                                 {space::kZeroStage, space::kMicroBatch}});
 }
 
-// --- what is done without need
+// Recomputation and offload that are not needed:
 
 void Judge::look_for_needless(Limit limit, const std::vector<Parameters>& groups, double number,
                               const std::string& quantity, const std::string& what) {
   const std::vector<Advice> advice = advice_from(groups);
   if (advice.empty()) return;
-  // Its own share: of what leaves the micro-batch as it is, where that fits.
+  // The share is that of a change that leaves the micro-batch as it is, if there is one.
   const auto own = std::find_if(advice.begin(), advice.end(), [](const Advice& one) {
     return std::none_of(one.changes.begin(), one.changes.end(),
                         [](const Change& change) { return change.parameter == space::kMicroBatch; });
@@ -473,7 +474,7 @@ void Judge::look_at_what_is_needless() {
                     "moving and updating on the host, while no kernel runs,");
 }
 
-// --- a larger micro-batch
+// A larger micro-batch:
 
 void Judge::look_for_room() {
   double fitting = 1.0;
@@ -502,7 +503,7 @@ void Judge::look_for_room() {
                                 {space::kOffloadOptimizer, space::kMicroBatch}});
 }
 
-// --- the work itself
+// The work itself:
 
 void Judge::look_at_the_work() {
   const double bandwidth = share_of(cost_.memory_bound_s + cost_.optimizer_s);

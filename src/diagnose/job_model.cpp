@@ -1,15 +1,16 @@
-// Factors on the classes of a step's work, from measured steps. With t_i(theta) the predicted time of observation i,
+// Learns factors for the classes of a step's work from measured steps. With t_i(theta) the predicted time of
+// observation i,
 // theta = (c, d_products, d_memory, d_collectives, d_issue, d_host) and factor_k = exp(c + d_k):
 //
 //   minimise  sum_i (log(m_i / t_i(theta)) / e_i)^2 + sum_j (theta_j / prior_j)^2
 //
-// by Gauss-Newton steps, halved until the sum falls. A step whose exposed communication x was measured gives two
-// observations: m and what is left, m - x, each with its own prediction. That is what tells a slow network from slow
-// kernels, and one trial is enough for it. Priors are wide: what is diagnosed is a machine that is not as stated
-// (cost/time/calibrate_time.h, which the search uses, asks for the most probable machine instead).
+// by Gauss-Newton steps, which are halved until the sum falls. A step with measured exposed communication x gives two
+// observations, m and m - x, each with its own prediction. They distinguish a slow network from slow kernels, so one
+// trial is enough. The priors are wide, because the diagnosis looks for machines that are not as stated
+// (cost/time/calibrate_time.h, which the search uses, looks for the most probable machine instead).
 //
-// Communication that is predicted to be hidden has no slope, so the factor of collectives begins where a few values
-// of it fit best.
+// Communication that is predicted to be hidden has no slope, so the factor of collectives starts at the best of a few
+// values.
 #include "diagnose/job_model.h"
 
 #include <Eigen/Dense>
@@ -28,9 +29,9 @@ constexpr int kCollectives = 3;  // index in theta
 using Theta = Eigen::Matrix<double, kDim, 1>;
 
 constexpr std::array<double, kDim> kPriorStddev = {1.0, 0.4, 0.4, 1.0, 0.4, 0.4};
-constexpr double kCollectivesUnseen = 0.3;  // where no exposed communication was measured
+constexpr double kCollectivesUnseen = 0.3;  // if no exposed communication was measured
 constexpr double kErrorOfDiagnosed = 0.01;  // relative
-constexpr double kErrorOfOthers = 0.06;     // what no factors fix (calibrate_time.cpp)
+constexpr double kErrorOfOthers = 0.06;     // the error that no factors remove (calibrate_time.cpp)
 constexpr double kDifference = 1e-3;
 constexpr int kMostSteps = 10;
 constexpr int kMostHalvings = 8;
@@ -52,7 +53,7 @@ cost::TimeCalibration calibration_at(const Theta& theta) {
 
 double Observation::straggling_s() const {
   if (!median_rank_kernels_s || !slowest_rank_kernels_s) return 0.0;
-  constexpr double kSlow = 1.05;  // of a rank's kernels over the median rank's: less is noise
+  constexpr double kSlow = 1.05;  // ratio of a rank's kernels to the median rank's; less is noise
   const double longer_s = *slowest_rank_kernels_s - *median_rank_kernels_s;
   const bool one_is_slow = *slowest_rank_kernels_s > kSlow * *median_rank_kernels_s;
   return std::clamp(one_is_slow ? std::max(longer_s, waiting_s.value_or(0.0)) : longer_s, 0.0, step_time_s);
@@ -94,7 +95,7 @@ class FactorFit {
   FactorFit(const session::Session& session, std::vector<Target> targets, bool saw_communication)
       : session_(session), targets_(std::move(targets)) {
     for (int j = 0; j < kDim; ++j) weight_[j] = 1.0 / std::pow(kPriorStddev[static_cast<std::size_t>(j)], 2);
-    // An emulated link takes what it is told to take.
+    // An emulated link takes as long as it is told to.
     if (!saw_communication || session.cluster.emulated_network)
       weight_[kCollectives] = 1.0 / std::pow(kCollectivesUnseen, 2);
   }
@@ -142,7 +143,7 @@ class FactorFit {
     return best;
   }
 
-  // False where no step of this direction lowers the sum.
+  // Returns false if no step in this direction lowers the sum.
   bool descend(Theta& theta, Eigen::VectorXd& residuals, double& energy) const {
     Eigen::Matrix<double, Eigen::Dynamic, kDim> slopes(residuals.size(), kDim);
     for (int j = 0; j < kDim; ++j) {

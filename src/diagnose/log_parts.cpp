@@ -34,7 +34,7 @@ void PrintedBreakdown::take(const std::string& line) {
     const std::optional<double> value = trial::printed_number(trimmed(field.substr(colon + 1)));
     if (value && std::isfinite(*value) && *value >= 0.0) found[trimmed(field.substr(0, colon))] = *value;
   }
-  // Lines of micro-steps ("fwd_microstep") stand beside those of whole steps.
+  // Lines of micro-steps ("fwd_microstep") are mixed with those of whole steps.
   if (found.count("fwd") > 0 && found.count("bwd") > 0) add(found);
 }
 
@@ -50,12 +50,12 @@ double PrintedBreakdown::seconds(const std::string& name) const {
 
 namespace {
 
-constexpr double kLong = 1.5;  // medians from which on a step is a long one
+constexpr double kLong = 1.5;  // in medians: a step that takes longer is a long one
 constexpr std::size_t kFewestSteps = 3;
 
 struct LongSteps {
   std::vector<std::size_t> at;
-  double excess_s = 0.0;  ///< beyond the median, all together
+  double excess_s = 0.0;  ///< the sum of what exceeds the median
 };
 
 LongSteps long_steps(const std::vector<double>& seconds, double median) {
@@ -68,7 +68,7 @@ LongSteps long_steps(const std::vector<double>& seconds, double median) {
   return found;
 }
 
-// So many steps lie between two long ones, most of the time. Empty: there is no period.
+// Returns the usual number of steps between two long ones; empty if there is no period.
 std::optional<std::size_t> period_of(const std::vector<std::size_t>& at) {
   if (at.size() < 3) return std::nullopt;
   std::vector<std::size_t> distances;

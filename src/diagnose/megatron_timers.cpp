@@ -1,18 +1,18 @@
-// Which timer lies within which, by Megatron-LM's source (megatron/core/timers.py for the form; megatron/training/
-// training.py train_step and training_log, megatron/core/pipeline_parallel/{schedules,p2p_communication}.py,
-// megatron/core/distributed/finalize_model_grads.py and megatron/core/optimizer/distrib_optimizer.py for where they
-// start and stop):
+// Which timer contains which follows from Megatron-LM's source: megatron/core/timers.py for the format, and
+// megatron/training/training.py (train_step, training_log), megatron/core/pipeline_parallel/{schedules,
+// p2p_communication}.py, megatron/core/distributed/finalize_model_grads.py and
+// megatron/core/optimizer/distrib_optimizer.py for where they start and stop:
 //
 //   iteration
 //     forward-backward                        level 1
-//       forward-compute                       level 2; holds batch-generator
+//       forward-compute                       level 2; contains batch-generator
 //       backward-compute                      level 2
-//       forward-recv, forward-send, ...       level 2: between pipeline stages, waiting for them included
+//       forward-recv, forward-send, ...       level 2: between pipeline stages, including waiting for them
 //       all-grads-sync, embedding-grads-all-reduce, layernorm-grads-all-reduce
-//     optimizer                               level 1; holds params-all-gather
+//     optimizer                               level 1; contains params-all-gather
 //
-// Up to core 0.3 gradients were reduced behind forward-backward (grads-all-reduce, grads-reduce-scatter), and
-// params-all-gather was behind the optimizer. Times are divided by the iterations of a log interval.
+// Up to core 0.3 gradients were reduced after forward-backward (grads-all-reduce, grads-reduce-scatter), and
+// params-all-gather came after the optimizer. Times are divided by the number of iterations of a log interval.
 #include "diagnose/megatron_timers.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ bool is_timer_name(const std::string& name) {
   });
 }
 
-// The last word: launchers put "0: " or "[default0]:" before each line.
+// Returns the last word, because launchers put "0: " or "[default0]:" before each line.
 std::string last_word(const std::string& text) {
   const std::size_t blank = text.find_last_of(" \t");
   return blank == std::string::npos ? text : text.substr(blank + 1);
@@ -72,7 +72,7 @@ void MegatronTimers::take(const std::string& line) {
   least_[name].push_back(*least);
 }
 
-// --timing-log-option all: "  forward-backward:", then "     rank  0: 221.30" for each rank.
+// With --timing-log-option all there is "  forward-backward:", then "     rank  0: 221.30" for each rank.
 void MegatronTimers::take_all_ranks(const std::string& line) {
   const std::string text = trimmed(line);
   const std::size_t rank = text.find("rank ");
@@ -124,7 +124,7 @@ double sum_of_timers(const MegatronTimers& timers, const char* const (&names)[N]
   return sum;
 }
 
-// Takes parts out of a whole, as long as there is something left of it.
+// Takes parts out of a whole as long as some of it remains.
 class TimerShares {
  public:
   explicit TimerShares(double whole_s) : left_s_(whole_s) {}
@@ -145,7 +145,7 @@ void add_part(MeasuredParts& measured, const char* name, double seconds, Limit l
   if (seconds > 0.0) measured.parts.push_back({name, seconds, {}, limit, meaning});
 }
 
-// Level 2 tells the passes apart; below it what is left of forward-backward is the work.
+// Level 2 distinguishes the passes. At lower levels the rest of forward-backward counts as work.
 void add_passes(const MegatronTimers& timers, double reduction_s, double passes_s, MeasuredParts& measured) {
   TimerShares passes(passes_s);
   constexpr const char* kPassesWork = "the forward and the backward pass, the work itself";

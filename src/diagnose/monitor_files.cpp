@@ -1,7 +1,7 @@
-// DeepSpeed's monitor (deepspeed/monitor/csv_monitor.py; deepspeed/runtime/engine.py _write_monitor): with
-// "csv_monitor" and "wall_clock_breakdown" a folder has for each of five timers a file
-// "Train_Samples_elapsed_time_ms_forward.csv", whose header is "step,elapsed_time_ms_forward" and whose rows are
-// samples so far and milliseconds, one for each optimizer step. Files are appended to by every run.
+// DeepSpeed's monitor (deepspeed/monitor/csv_monitor.py; deepspeed/runtime/engine.py _write_monitor) writes, with
+// "csv_monitor" and "wall_clock_breakdown", a folder with one file for each of five timers, for example
+// "Train_Samples_elapsed_time_ms_forward.csv". Its header is "step,elapsed_time_ms_forward", and its rows are samples
+// so far and milliseconds, one row per optimizer step. Every run appends to the files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr const char* kTimerFile = "Train_Samples_elapsed_time_ms_";
 constexpr double kMonitorMilli = 1e-3;
-constexpr std::size_t kWarmUpRows = 5;  // ZeRO 3 prefetches from the third step on, allocators settle
+constexpr std::size_t kWarmUpRows = 5;  // ZeRO 3 prefetches from the third step on, and allocators settle
 
 struct MonitorTimer {
-  const char* file;     // behind kTimerFile
-  const char* printed;  // as wall_clock_breakdown prints it
+  const char* file;     // the part of the name after kTimerFile
+  const char* printed;  // the name that wall_clock_breakdown prints
 };
 constexpr MonitorTimer kMonitorTimers[] = {{"forward", "fwd"},
                                            {"backward", "bwd"},
@@ -33,7 +33,7 @@ std::filesystem::path file_of(const std::filesystem::path& folder, const char* t
   return folder / fmt::format("{}{}.csv", kTimerFile, timer);
 }
 
-// The folder of the files: "output_path/job_name".
+// Returns the folder of the files: "output_path/job_name".
 std::filesystem::path monitor_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_regular_file(path, error)) {
@@ -48,7 +48,7 @@ std::filesystem::path monitor_folder(const std::filesystem::path& path) {
   return {};
 }
 
-// One number a row; empty where there is no such file (bwd_inner in some versions).
+// Returns one number per row; empty if there is no such file (bwd_inner in some versions).
 std::vector<double> milliseconds_of(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return {};
@@ -76,7 +76,7 @@ std::optional<MonitorFiles> read_monitor(const std::filesystem::path& path) {
   for (const MonitorTimer& timer : kMonitorTimers) {
     std::vector<double> values = milliseconds_of(file_of(folder, timer.file));
     if (values.empty()) continue;
-    rows = std::min(rows, values.size());  // a job that was ended may have written some files only
+    rows = std::min(rows, values.size());  // a job that was ended may have written only some files
     columns[timer.printed] = std::move(values);
   }
   if (columns.count("fwd") == 0 || columns.count("bwd") == 0) {

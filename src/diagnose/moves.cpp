@@ -13,8 +13,8 @@
 namespace krigtune::diagnose {
 namespace {
 
-constexpr double kNearlyAlike = 0.01;      // of a speedup
-constexpr double kWorthTwoChanges = 0.03;  // what a second change must add
+constexpr double kNearlyAlike = 0.01;      // difference of two speedups
+constexpr double kWorthTwoChanges = 0.03;  // what a second change must add to the speedup
 constexpr std::size_t kMostMovesOfAGroup = 200;
 
 space::Value value_or_default(const space::Configuration& configuration, const std::string& name) {
@@ -42,7 +42,7 @@ std::vector<space::Value> others(const space::Value& present, std::vector<space:
   return all;
 }
 
-// By the distance of logarithms; words keep their order.
+// Sorts by the distance of logarithms; words keep their order.
 void sort_by_distance(const space::Value& present, std::vector<space::Value>& values) {
   if (!space::is_number(present)) return;
   const auto distance = [&](const space::Value& value) {
@@ -53,7 +53,7 @@ void sort_by_distance(const space::Value& present, std::vector<space::Value>& va
                    [&](const space::Value& a, const space::Value& b) { return distance(a) < distance(b); });
 }
 
-// 1, 2, 5 and their powers of ten.
+// Returns 1, 2 and 5 times powers of ten.
 std::vector<space::Value> bucket_sizes() {
   constexpr std::int64_t kSmallest = 100'000;
   constexpr std::int64_t kLargest = 1'000'000'000;
@@ -66,7 +66,7 @@ std::vector<space::Value> bucket_sizes() {
   return sizes;
 }
 
-// Values around the present one that somebody who tunes by hand would try.
+// Values around the present one that someone who tunes by hand would try.
 std::vector<space::Value> natural_values(const JobModel& model, const std::string& name, const space::Value& present) {
   const session::Session& session = model.session();
   const std::int64_t ranks = session.cluster.ranks();
@@ -85,10 +85,10 @@ std::vector<space::Value> natural_values(const JobModel& model, const std::strin
   if (name == space::kCheckpointing) return {"none", "selective", "full"};
   if (name == space::kOffloadOptimizer || name == space::kOffloadParam) return {"none", "cpu"};
   if (name == space::kOverlap || name == space::kSequenceParallel) return {true, false};
-  return bucket_sizes();  // of prefetching, too
+  return bucket_sizes();  // also for prefetching
 }
 
-// A mere setting comes before a change of how the job is split that gains up to a tenth more: it costs nothing.
+// A setting costs nothing, so it comes before a change of the job's split that gains up to a tenth more.
 double worth(const Move& move) {
   constexpr double kSetting = 1.1;
   const bool is_setting = std::all_of(move.changes.begin(), move.changes.end(), [](const Change& change) {
@@ -100,8 +100,8 @@ double worth(const Move& move) {
 
 }  // namespace
 
-// Whether the job can do otherwise. The session's space and its configuration say what it has; beside them all
-// frameworks have some parameters, and those with DeepSpeed's knobs these.
+// Returns whether the job can change the parameter. The session's space and the configuration show which parameters it
+// has; some others exist in all frameworks, or in those with DeepSpeed's settings.
 bool Moves::is_at_hand(const std::string& parameter) const {
   const session::Session& session = model_.session();
   if (session.space.find(parameter) != nullptr) return true;
@@ -196,7 +196,7 @@ std::vector<Move> Moves::best_of(const std::vector<Parameters>& groups) const {
   return best;
 }
 
-// What a move costs, by what the models say of both configurations.
+// The price of a move, by comparing the models of both configurations.
 namespace {
 
 constexpr double kNoticeable = 0.05;

@@ -13,7 +13,7 @@ std::optional<double> number(const trial::Measured& measured, const std::string&
   return found->second;
 }
 
-// A rate is turned into a time where the models know how many sequences a step has.
+// A rate becomes a time if the models know how many sequences a step has.
 std::optional<double> step_time_of(const session::Session& session, const space::Configuration& configuration,
                                    const trial::Measured& measured) {
   if (const auto seconds = number(measured, trial::kStepTime)) return seconds;

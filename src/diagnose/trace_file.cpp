@@ -1,6 +1,6 @@
-// Google's "Trace Event Format": an object with "traceEvents", or the array alone. Profilers write hundreds of
-// megabytes, so the text is parsed as it comes: of each event only what TraceEvent has is kept, and of the events only
-// those that take time.
+// Reads Google's "Trace Event Format": an object with "traceEvents", or just the array. Profilers write hundreds of
+// megabytes, so the text is parsed as a stream: only events that take time are kept, and of each only what TraceEvent
+// has.
 #include "diagnose/trace_file.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace krigtune::diagnose {
 namespace {
 
-/// Hears the file value by value.
+/// Receives the file value by value.
 class EventReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -83,8 +83,8 @@ class EventReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool in_arguments() const { return events_depth_ > 0 && depth_ == events_depth_ + 2; }
 
-  // The names are those of torch/csrc/distributed/c10d/ParamCommsUtils.hpp. A group has a number as its name and, from
-  // PyTorch 2.5 on, a description.
+  // The names are those of torch/csrc/distributed/c10d/ParamCommsUtils.hpp. The name of a group is a number; from
+  // PyTorch 2.5 on it also has a description.
   void take_argument(const std::string& value) {
     if (key_ == "Collective name") event_.collective = value;
     if (key_ == "Process Group Description" && !value.empty() && value != "undefined") event_.group = value;
@@ -117,7 +117,7 @@ class EventReader final : public nlohmann::json_sax<nlohmann::json> {
   std::string key_;
   std::string outer_key_;
   int depth_ = 0;
-  int events_depth_ = 0;  // of the array of events: 0 before it, kOver behind it
+  int events_depth_ = 0;  // depth of the array of events: 0 before it, kOver behind it
   std::size_t failed_at_ = 0;
   std::map<std::string, std::int64_t> processes_;
   std::map<std::pair<std::string, std::string>, std::int64_t> threads_;

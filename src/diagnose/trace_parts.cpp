@@ -1,5 +1,5 @@
-// A sweep over the beginnings and ends of intervals. Of every class it is known how many intervals are open, so that
-// each moment belongs to the first class that is open, and all moments of a class, hidden or not, are counted beside.
+// A sweep over the starts and ends of intervals. It knows how many intervals of each class are open, so it assigns each
+// moment to the first open class, and also counts all moments of a class, hidden or not.
 #include "diagnose/trace_parts.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ bool has_one_of(const std::string& text, std::initializer_list<const char*> part
                      [&](const char* part) { return text.find(part) != std::string::npos; });
 }
 
-// Names of kernels: cuBLAS and cuBLASLt (gemm, xmma, cublas, nvjet, s16816, splitKreduce), CUTLASS, Tensile of ROCm
-// (Cijk), Triton's templates of torch.compile (mm); FlashAttention, xFormers (fmha), cuDNN (sdpa).
+// The parts of kernel names belong to cuBLAS and cuBLASLt (gemm, xmma, cublas, nvjet, s16816, splitKreduce), CUTLASS,
+// ROCm's Tensile (Cijk), Triton's templates of torch.compile (mm), FlashAttention, xFormers (fmha) and cuDNN (sdpa).
 Work work_of_kernel(const std::string& name) {
   if (has_one_of(name, {"nccl", "rccl", "oneccl"})) return Work::kCollective;
   if (has_one_of(name, {"flash", "fmha", "attention", "sdpa"})) return Work::kAttention;
@@ -36,7 +36,7 @@ Work work_of_kernel(const std::string& name) {
   return Work::kMemory;
 }
 
-// Names of operators, for traces of CPU ranks.
+// The names of operators appear in traces of CPU ranks.
 Work work_of_operator(const std::string& name) {
   if (has_one_of(name, {"attention", "sdpa"})) return Work::kAttention;
   if (has_one_of(name, {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::matmul", "aten::linear",
@@ -46,12 +46,12 @@ Work work_of_operator(const std::string& name) {
   return Work::kMemory;
 }
 
-// c10d marks what a backend's threads do; the operators c10d::allreduce_ and so on only ask for it.
+// c10d marks the work of a backend's threads; operators like c10d::allreduce_ only request it.
 bool is_backend(const std::string& name) { return has_one_of(name, {"gloo:", "nccl:", "mpi:", "ucc:"}); }
 
 bool is_loader(const std::string& name) { return name.find("dataloader") != std::string::npos; }
 
-// Of krigtune-bench: the stream says most (plan/trace.cpp).
+// In krigtune-bench's traces the stream says most (plan/trace.cpp).
 Work work_of_operation(const TraceEvent& event) {
   const std::string name = event.name.substr(0, event.name.find(' '));
   if (event.category == "wait") return event.name.rfind("other ranks", 0) == 0 ? Work::kWait : Work::kNone;
@@ -62,7 +62,7 @@ Work work_of_operation(const TraceEvent& event) {
   return has_one_of(name, {"linear"}) ? Work::kProduct : Work::kMemory;
 }
 
-// Before PyTorch 1.12 categories were "Kernel", "Memcpy" and "Operator".
+// Before PyTorch 1.12 the categories were "Kernel", "Memcpy" and "Operator".
 std::string category_of(const TraceEvent& event) {
   const std::string category = lower_case(event.category);
   if (category == "memcpy" || category == "memset") return "gpu_" + category;
@@ -103,14 +103,14 @@ std::string collective_kind(const std::string& name) {
   return has_one_of(plain, {"send", "recv"}) ? "send_recv" : "collective";
 }
 
-// megatron/core/parallel_state.py (group_desc of create_group) and torch/distributed/device_mesh.py ("mesh_" and the
-// dimension's name, which torchtitan's are: pp, dp_replicate, dp_shard, cp, tp, ep). The group of all ranks,
-// "default_pg", may carry anything.
+// The descriptions come from megatron/core/parallel_state.py (group_desc of create_group) and
+// torch/distributed/device_mesh.py ("mesh_" and the dimension's name; torchtitan's are pp, dp_replicate, dp_shard, cp,
+// tp, ep). The group of all ranks, "default_pg", may carry any communication.
 CommunicationGroup group_of(const std::string& description) {
   const std::string name = lower_case(description);
   if (has_one_of(name, {"pipeline", "mesh_pp"})) return CommunicationGroup::kPipeline;
   if (has_one_of(name, {"expert_model", "expert_tensor", "mesh_ep"})) return CommunicationGroup::kExpert;
-  if (has_one_of(name, {"tensor_and", "model_and"})) return CommunicationGroup::kUnknown;  // of both
+  if (has_one_of(name, {"tensor_and", "model_and"})) return CommunicationGroup::kUnknown;  // a group of both kinds
   if (has_one_of(name, {"tensor_model", "mesh_tp", "tensor_parallel"})) return CommunicationGroup::kTensor;
   if (has_one_of(name, {"data_parallel", "mesh_dp", "mesh_fsdp", "mesh_hsdp", "mesh_ddp"})) {
     return CommunicationGroup::kData;
@@ -121,12 +121,12 @@ CommunicationGroup group_of(const std::string& description) {
 
 namespace {
 
-/// A class of the sweep: its place in the order, and what the report calls it.
+/// A class of the sweep: its position in the order, and its name in the report.
 struct Class {
   Work work;
-  std::string kind;                                         ///< of collectives
-  CommunicationGroup group = CommunicationGroup::kUnknown;  ///< of collectives
-  std::string group_name;                                   ///< "mesh_tp, 4 ranks"; "": not told
+  std::string kind;                                         ///< of collectives only
+  CommunicationGroup group = CommunicationGroup::kUnknown;  ///< of collectives only
+  std::string group_name;                                   ///< "mesh_tp, 4 ranks"; "": unknown
   friend auto operator<=>(const Class&, const Class&) = default;
 };
 
@@ -135,10 +135,10 @@ struct Interval {
   double start_us, end_us;
 };
 
-/// What the sweep finds of one class.
+/// The result of the sweep for one class.
 struct Swept {
-  double first_us = 0.0;  ///< moments at which it is the first that is open
-  double all_us = 0.0;    ///< moments at which it is open
+  double first_us = 0.0;  ///< time in which it is the first open class
+  double all_us = 0.0;    ///< time in which it is open
 };
 
 struct Sweep {
@@ -148,7 +148,7 @@ struct Sweep {
 
 bool is_kernel(Work work) { return work == Work::kProduct || work == Work::kAttention || work == Work::kMemory; }
 
-// Between `from` and `to`.
+// Sweeps the time between `from_us` and `to_us`.
 Sweep sweep(const std::vector<Interval>& intervals, double from_us, double to_us) {
   std::vector<std::pair<double, std::pair<Class, int>>> edges;
   for (const Interval& interval : intervals) {
@@ -193,7 +193,8 @@ Interval interval_of(const TraceEvent& event, Work work) {
   return {of, event.start_us, event.end_us()};
 }
 
-// Operators call each other: of each thread the innermost one at each moment, everything below the loader being its.
+// Operators call each other, so at each moment only the innermost one of a thread counts. Everything that the loader
+// calls counts as the loader.
 class InnermostOperators {
  public:
   void add(const TraceEvent& event, Work work) { threads_[event.thread].push_back(interval_of(event, work)); }
@@ -233,17 +234,17 @@ class InnermostOperators {
   std::map<std::int64_t, std::vector<Interval>> threads_;
 };
 
-/// What is measured of a trace before it becomes parts.
+/// The contents of a trace before they become parts.
 struct Timeline {
   std::string device;       ///< "the device", "rank 0"
-  bool has_kernels = true;  ///< of a GPU: what is idle waits for the host
+  bool has_kernels = true;  ///< the trace of a GPU, which when idle waits for the host
   std::vector<Interval> intervals;
-  std::vector<double> kernels_us;  ///< how long each kernel took
+  std::vector<double> kernels_us;  ///< durations of the kernels
 };
 
 constexpr const char* kStep = "ProfilerStep#";
 
-// Steps of torch.profiler's schedule; 1 where it had none.
+// Returns the number of steps of torch.profiler's schedule; 1 if it had none.
 double steps_of(const TraceFile& trace) {
   std::set<std::string> steps;
   for (const TraceEvent& event : trace.events) {
@@ -332,7 +333,7 @@ WorkWords words_of(Work work, const Timeline& timeline) {
                                : "nothing runs: the program between operations, or threads without a core"};
 }
 
-// What a group's communication limits.
+// Returns which limit a group's communication belongs to, and its description.
 WorkWords words_of(CommunicationGroup group) {
   switch (group) {
     case CommunicationGroup::kData:
@@ -375,7 +376,7 @@ MeasuredParts parts_of(const TraceFile& trace) {
   double from_us = std::numeric_limits<double>::infinity();
   double to_us = -from_us;
   for (const Interval& interval : timeline.intervals) {
-    if (timeline.has_kernels && interval.of.work == Work::kInput) continue;  // of the host's process
+    if (timeline.has_kernels && interval.of.work == Work::kInput) continue;  // it belongs to the host's process
     from_us = std::min(from_us, interval.start_us);
     to_us = std::max(to_us, interval.end_us);
   }

@@ -9,7 +9,7 @@
 namespace krigtune::diagnose {
 namespace {
 
-// zlib reads files that are not packed as they are.
+// zlib reads uncompressed files unchanged.
 class ZlibBytes final : public UnpackedBytes {
  public:
   explicit ZlibBytes(const std::filesystem::path& path) : file_(gzopen(path.c_str(), "rb"), gzclose) {
