@@ -1,5 +1,5 @@
-// Options are those of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun
-// and Open MPI's mpirun; whatever is not needed is neither read nor judged.
+// Knows the options of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun
+// and Open MPI's mpirun. Options that are not needed are ignored.
 #include "jobs/command/command.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct NamedLauncher {
   Launcher launcher;
 };
 
-// The first of each is what to_string says.
+// The first name of each launcher is the one that to_string returns.
 constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpeed},
                                   NamedLauncher{"torchrun", Launcher::kTorchrun},
                                   NamedLauncher{"accelerate", Launcher::kAccelerate},
@@ -30,7 +30,7 @@ constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpee
                                   NamedLauncher{"orterun", Launcher::kMpirun},
                                   NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
 
-// Behind "python -m".
+// Modules that follow "python -m".
 constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", Launcher::kTorchrun},
                                  NamedLauncher{"torch.distributed.launch", Launcher::kTorchrun},
                                  NamedLauncher{"deepspeed.launcher.runner", Launcher::kDeepSpeed},
@@ -64,7 +64,8 @@ struct Layout {
   bool has_script = false;
 };
 
-// Follows "python -m X" and "--module X": a launcher's module goes on, any other is the script.
+// Follows "python -m X" and "--module X": if X is a launcher's module, the search continues; any other module is the
+// script.
 class LayoutReader {
  public:
   explicit LayoutReader(const std::vector<std::string>& argv) : argv_(argv) {}
@@ -93,14 +94,14 @@ class LayoutReader {
     }
   }
 
-  // srun's -m deals out tasks.
+  // srun's -m distributes tasks, so it does not precede a module.
   bool takes_modules() const {
     if (layout_.stages.empty()) return false;
     const Launcher last = layout_.stages.back().launcher;
     return last != Launcher::kSrun && last != Launcher::kMpirun;
   }
 
-  // "conda run -n deepspeed python ...".
+  // The word is the name of an environment, as in "conda run -n deepspeed python ...".
   bool is_environment_name(std::size_t i) const { return i > 0 && (argv_[i - 1] == "-n" || argv_[i - 1] == "--name"); }
 
   void see_module(std::size_t i) {
@@ -127,7 +128,7 @@ const char* to_string(Launcher launcher) {
   return known->word.data();
 }
 
-// Under srun, torchrun counts for all nodes; an interpreter starts one rank and is passed over.
+// Under srun, torchrun counts its nodes too. An interpreter starts only one rank, so it is skipped.
 const Stage* rank_stage(const Command& command) {
   const auto& stages = command.stages;
   const bool is_alone = stages.size() == 1;

@@ -7,9 +7,8 @@
 
 // A training command as typed in a shell: which launchers start it, where the script is, how many ranks it states.
 //
-//   Command command = read_command({"srun", "-N", "2", "torchrun", "--nproc_per_node", "8", "train.py", "--lr",
-//   "1e-4"}); command.stages: srun, torchrun; command.script: the word train.py; command.ranks: 16 where torchrun says
-//   --nnodes 2
+//   Command command = read_command({"torchrun", "--nnodes", "2", "--nproc_per_node", "8", "train.py"});
+//   // command.stages: torchrun; command.script: position of train.py; command.ranks: 16
 namespace krigtune::jobs {
 
 enum class Launcher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython };

@@ -1,5 +1,5 @@
-// Ranks that a command leaves to files, variables and devices: deepspeed/launcher/runner.py (DeepSpeed 0.19),
-// torch/distributed/run.py, accelerate/commands/launch.py, srun(1), mpirun(1).
+// Finds ranks that a command leaves to files, variables and devices, as deepspeed/launcher/runner.py (DeepSpeed 0.19),
+// torch/distributed/run.py, accelerate/commands/launch.py, srun(1) and mpirun(1) do.
 #include "jobs/command/ranks.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@
 
 namespace krigtune::jobs {
 
-// As deepspeed/launcher/runner.py (fetch_hostfile, parse_resource_filter; DeepSpeed 0.19) and mpirun read them.
+// Reads hostfiles and filters like deepspeed/launcher/runner.py (fetch_hostfile, parse_resource_filter; DeepSpeed 0.19)
+// and mpirun.
 
 namespace {
 
@@ -39,7 +40,7 @@ std::optional<HostSlots> host_in(std::string_view line) {
   return count ? std::optional<HostSlots>({std::string(first), *count}) : std::nullopt;
 }
 
-// One of the hosts that a filter names.
+// A host that a filter names.
 struct Filter {
   std::string_view host;
   std::optional<std::int64_t> slots;  ///< empty: all
@@ -122,7 +123,7 @@ std::int64_t slots_of(const std::vector<HostSlots>& hosts) {
   return slots;
 }
 
-// "key: 8" or "key": 8 at any depth of a file that accelerate wrote; YAML and JSON alike.
+// Finds "key: 8" or "key": 8 at any depth of a file written by accelerate, whether YAML or JSON.
 Count count_of_key(const std::string& text, std::string_view key) {
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -168,13 +169,13 @@ class Ranks {
       case Launcher::kMpirun:
         return of_mpirun(options);
       case Launcher::kPython:
-        return;  // one, as the command says
+        return;  // one rank, as the command states
     }
   }
 
   Count variable(const char* name) const { return count_in(around_.variable(name)); }
 
-  // Outside of a job srun runs the ranks on nodes that it is given then.
+  // Outside of a job srun runs the ranks on nodes that are allocated only then.
   bool is_under_srun() const {
     const bool has_srun = std::any_of(command_.stages.begin(), command_.stages.end(),
                                       [](const Stage& stage) { return stage.launcher == Launcher::kSrun; });
@@ -205,7 +206,7 @@ class Ranks {
     found_.is_elsewhere = !std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return is_this_node(h.host); });
   }
 
-  // --num_gpus does not ask how many slots a host has.
+  // --num_gpus takes precedence over the slots of the hosts.
   void of_deepspeed(const LauncherOptions& options) {
     constexpr const char* kDefault = "/job/hostfile";
     const std::filesystem::path file = around_.directory / options.text({"--hostfile", "-H"}).value_or(kDefault);
@@ -251,7 +252,7 @@ class Ranks {
     return is_file(yaml) ? yaml : cache / "accelerate" / "default_config.json";
   }
 
-  // num_processes counts all machines' ranks.
+  // num_processes counts the ranks of all machines.
   void of_accelerate(const LauncherOptions& options) {
     const std::filesystem::path file = accelerate_config(options);
     const std::string text = is_file(file) ? read_text(file) : "";

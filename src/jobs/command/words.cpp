@@ -8,7 +8,7 @@ namespace {
 
 using CommandWords = std::vector<std::string>;
 
-// "--num-gpus" and "--num_gpus" are one: transformers, torchrun and accelerate take both.
+// "--num-gpus" and "--num_gpus" are equivalent: transformers, torchrun and accelerate accept both.
 std::string as_compared(std::string_view flag) {
   std::string text(flag);
   const std::size_t first = text.find_first_not_of('-');
@@ -16,7 +16,7 @@ std::string as_compared(std::string_view flag) {
   return text;
 }
 
-// A flag, and no negative number.
+// Returns whether the word begins a flag; negative numbers do not.
 bool begins_flag(std::string_view word) {
   const bool is_dashed = word.size() > 1 && word.front() == '-';
   return is_dashed && word.find_first_not_of("0123456789.e-") != std::string_view::npos;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> product(const std::optional<std::int64_t>& a, const 
   return a && b ? std::optional(*a * *b) : std::nullopt;
 }
 
-// "host:0,1@other:2": slots listed after each colon; a host without a list has as many as the hostfile says.
+// Parses "host:0,1@other:2", where slots are listed after each colon. A host without a list has the hostfile's slots.
 RankCount included(std::string_view text) {
   RankCount count{0, 0};
   while (!text.empty()) {

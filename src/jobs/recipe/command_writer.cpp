@@ -53,7 +53,7 @@ void CommandWriter::set_flag(const Texts& spellings, bool of_launcher, const std
   for (const std::string& flag : spellings) {
     auto places = occurrences(words_, region(of_launcher).begin, region(of_launcher).end, flag);
     is_there = is_there || !places.empty();
-    std::reverse(places.begin(), places.end());  // what is inserted moves only what lies behind it
+    std::reverse(places.begin(), places.end());  // from the end, because an insertion moves only what follows it
     for (const FlagAt& at : places) {
       if (!at.value_word) {
         insert(at.word + 1, value);

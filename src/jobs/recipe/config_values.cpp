@@ -1,4 +1,4 @@
-// YAML by yaml-cpp, TOML by toml++, JSON by nlohmann: flattened to scalars by dotted key.
+// Reads YAML with yaml-cpp, TOML with toml++ and JSON with nlohmann, and flattens them to scalars by dotted key.
 #include "jobs/recipe/config_values.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace krigtune::jobs {
 namespace {
 
-// Aliases of YAML may make a small file endless.
+// Aliases can make a small YAML file endless.
 constexpr std::size_t kMostValues = 100'000;
 constexpr int kMostDepth = 100;
 

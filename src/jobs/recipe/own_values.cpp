@@ -1,4 +1,4 @@
-// What a command says now: parameters, the batch, the model.
+// Reads the present values of a command: parameters, the batch, the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Count count_of(const space::Configuration& configuration, const char* name) {
   return count && *count >= 1 ? count : std::nullopt;
 }
 
-// A parameter that krigtune knows by name has a value of its kind.
+// A parameter that krigtune knows by name must have a value of its kind.
 void check_kind(const std::string& name, const space::Value& value) {
   const space::WellKnownParameter* known = space::find_well_known(name);
   if (known == nullptr || known->default_value.index() == value.index()) return;
@@ -51,7 +51,7 @@ void read_parameters_of(const Recipe& recipe, const RecipeJob& job, OwnValues& o
   }
 }
 
-// The batch identity over the ranks that do not share a sequence.
+// The batch identity, over the ranks that do not share a sequence.
 class Batch {
  public:
   Batch(const Recipe& recipe, const RecipeJob& job, OwnValues& own) : recipe_(recipe), job_(job), own_(own) {}
@@ -66,7 +66,7 @@ class Batch {
       return;
     }
     if (const auto said = read_value(recipe_.train_batch_size, job_)) own_.train_batch_size = space::integer_of(*said);
-    if (own_.train_batch_size && *own_.train_batch_size < 1) own_.train_batch_size.reset();  // torchtitan's -1
+    if (own_.train_batch_size && *own_.train_batch_size < 1) own_.train_batch_size.reset();  // torchtitan uses -1
     if (!own_.train_batch_size && micro_ && dp_) own_.train_batch_size = *micro_ * *dp_;
     derive_steps();
   }
@@ -96,7 +96,7 @@ class Batch {
   Count dp_;
 };
 
-// The directory of a model on the hub, where it has been downloaded: models--ORG--NAME/snapshots/HASH.
+// Returns the directory of a hub model that has been downloaded: models--ORG--NAME/snapshots/HASH.
 std::filesystem::path in_hub_cache(const std::string& name, const RecipeJob& job) {
   const auto variable = [&](const char* key) { return job.inputs.variable ? job.inputs.variable(key) : std::string(); };
   std::filesystem::path cache = variable("HF_HOME");
@@ -110,7 +110,8 @@ std::filesystem::path in_hub_cache(const std::string& name, const RecipeJob& job
   return {};
 }
 
-// The config.json of a model that is named by its directory, its file, or its name on the hub. Empty: it is not here.
+// Returns the config.json of a model named by its directory, its file, or its name on the hub. Empty if it is not on
+// this machine.
 std::filesystem::path hf_config_of(const std::string& name, const RecipeJob& job) {
   std::error_code error;
   std::filesystem::path path = (job.inputs.directory / name).lexically_normal();
@@ -119,7 +120,7 @@ std::filesystem::path hf_config_of(const std::string& name, const RecipeJob& job
   return std::filesystem::is_regular_file(path, error) ? path : std::filesystem::path();
 }
 
-// The block "model" of what the command says.
+// The model that the command states.
 class ModelFacts {
  public:
   ModelFacts(const Recipe& recipe, const RecipeJob& job) : recipe_(recipe), job_(job) {}

@@ -14,11 +14,11 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// What argparse's converters of booleans take for one (transformers, hf_argparser.string_to_bool).
+// The words that argparse's boolean converters accept (transformers, hf_argparser.string_to_bool).
 constexpr std::array<std::string_view, 5> kYesWords = {"true", "yes", "t", "y", "1"};
 constexpr std::array<std::string_view, 5> kNoWords = {"false", "no", "f", "n", "0"};
 
-// A bare flag says yes.
+// The value of a flag without one.
 const std::string kBare = "true";
 
 bool is_flag(const std::string& word) { return word.size() > 1 && word.front() == '-'; }
@@ -90,7 +90,7 @@ Reading read_tail(const Place& place, const RecipeJob& job) {
   return reading;
 }
 
-// What the command says of one flag.
+// The value that the command has for one flag.
 struct Present {
   bool is_there = false;
   std::optional<std::string> value;

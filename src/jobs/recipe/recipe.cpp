@@ -1,4 +1,4 @@
-// Reads recipes. Every key stands in a table (core/block.h), from which the schema and the documentation come as well.
+// Reads recipes. A table has every key (core/block.h), and the schema and the documentation come from the same table.
 #include "jobs/recipe/recipe.h"
 
 #include <fmt/format.h>
@@ -23,12 +23,12 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Sizes of a model that a command may say, as in workload/model, and what stands beside them in the workload.
+// Keys that a command may state: sizes of a model, as in workload/model, and what belongs to them in the workload.
 constexpr std::array<std::string_view, 16> kModelKeys = {
     "preset",  "hf_config", "layers",          "hidden",    "heads", "kv_heads",  "ffn_hidden", "vocab",
     "seq_len", "gated_mlp", "tied_embeddings", "positions", "norm",  "attention", "dropout",    "precision"};
 
-// A text, or a list of texts.
+// Accepts a text or a list of texts.
 Codec<Texts> text_or_texts() {
   return {schema::either({schema::text(), schema::list(schema::text())}),
           [](JsonObject& object, const std::string& key) {
@@ -53,7 +53,7 @@ Block<CommandPattern> pattern_block() {
   return block;
 }
 
-// A parameter's value stands as the key of a JSON object: "3", "full", "true".
+// A JSON object uses a parameter's value as its key: "3", "full", "true".
 template <class Said, class Read>
 auto read_map(JsonObject& object, const std::string& key, Read read) {
   std::vector<std::pair<space::Value, Said>> map;
@@ -114,7 +114,7 @@ void check_place(const JsonObject& object, const Place& place) {
   }
 }
 
-// Keys of a place; those of `Owner` where it is one itself.
+// The keys of a place.
 Block<Place> place_block() {
   Block<Place> block("One way in which a job is told a value");
   block.block("where", &Place::where, pattern_block());
@@ -211,7 +211,7 @@ std::vector<T> read_list(JsonObject& object, const std::string& key, const Block
   return list;
 }
 
-// A list whose elements may be a list of words alone.
+// Reads a list whose elements may be just a list of words.
 std::vector<RecipeWords> read_added(JsonObject& object) {
   Json json = Json::array();
   if (const Json* added = object.find("add")) json = *added;
@@ -241,7 +241,7 @@ TextPairs read_text_pairs(JsonObject& object, const std::string& key) {
   return pairs;
 }
 
-// A text, or {"value": text, "where": {...}}.
+// Reads a text, or {"value": text, "where": {...}}.
 std::vector<RecipeVariable> read_variables(JsonObject& object, const std::string& key) {
   Block<RecipeVariable> block("A variable of the environment");
   block.key("value", &RecipeVariable::value, text(), "its value").required();
@@ -261,7 +261,7 @@ std::vector<RecipeVariable> read_variables(JsonObject& object, const std::string
   return variables;
 }
 
-// What a regular expression of a measurement must be: it compiles, and has the one group that is the number.
+// Checks that a regular expression of a measurement compiles and has the one group that is the number.
 void check_regex(const JsonObject& object, const std::string& key, bool with_group) {
   const Json& json = object.value().at(key);
   if (!json.is_string()) object.fail(key, "must be a text", "write a regular expression");
@@ -317,7 +317,7 @@ void check_names(JsonObject& object, const Recipe& recipe) {
   }
 }
 
-// Keys are of the first file where no other is named.
+// A key without a file belongs to the recipe's first file.
 void set_file_of(const JsonObject& object, const Recipe& recipe, RecipeValue& value, const std::string& key) {
   for (Place& place : value.places) {
     if (place.key.empty()) continue;
@@ -419,7 +419,7 @@ Block<Recipe> recipe_block() {
   return block;
 }
 
-// What `json` does not say is `like`'s.
+// Takes from the recipe `like` what `json` does not state.
 Json completed(const Json& json, const std::string& source) {
   if (!json.is_object() || !json.contains("like")) return json;
   JsonObject object(json, source, "");
@@ -430,7 +430,7 @@ Json completed(const Json& json, const std::string& source) {
   Json whole = completed(parse_json(base->text, base->source), base->source);
   for (const auto& [key, value] : json.items()) {
     if (key == "measure" && value.is_object() && whole.contains(key)) {
-      whole[key].update(value);  // metric by metric
+      whole[key].update(value);  // metrics are merged one by one
     } else {
       whole[key] = value;
     }

@@ -1,4 +1,4 @@
-// Reads a command through a recipe: which words are its program, which files it names, which recipe knows it.
+// Interprets a command by a recipe: which words are its program, which files it names, which recipe matches it.
 #include "jobs/recipe/recipe_job.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// "pretrain_*.py": one star, any text.
+// Matches "pretrain_*.py"; one star stands for any text.
 bool fits(std::string_view pattern, std::string_view text) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text;
@@ -37,7 +37,7 @@ Texts split_at_blanks(const std::string& text) {
 
 std::string file_name_of(const std::string& word) { return std::filesystem::path(word).filename().string(); }
 
-// The last word of a program such as "trl sft". Empty: it is not there.
+// Returns the position of the last word of a program such as "trl sft"; empty if it does not occur.
 std::optional<std::size_t> find_program(const Texts& argv, const std::string& program) {
   const Texts words = split_at_blanks(program);
   for (std::size_t i = 0; !words.empty() && i + words.size() <= argv.size(); ++i) {
@@ -54,7 +54,7 @@ bool is_module(const Command& command) {
   return before == "-m" || before == "--module";
 }
 
-// "--flag" or "--flag value".
+// `wanted` is "--flag" or "--flag value".
 bool has_flag(const Command& command, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
   const auto places = occurrences(command.argv, 0, command.argv.size(), words.front());
@@ -69,7 +69,7 @@ bool is_bare(const Command& command, const std::string& flag) {
   return !places.empty() && !places.back().value_word;
 }
 
-// "key" or "key value".
+// `wanted` is "key" or "key value".
 bool has_key(const RecipeJob& job, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
   return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
@@ -101,7 +101,7 @@ bool starts_program_of(const CommandPattern& pattern, const Command& command) {
          any_or_none(pattern.programs, [&](const auto& one) { return find_program(command.argv, one).has_value(); });
 }
 
-// The word that names a file of the recipe.
+// Finds the word that names a file of the recipe.
 std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& command) {
   const Region region = region_of(command, file.of_launcher);
   const auto has_suffix = [&](const std::string& word) {
@@ -109,7 +109,7 @@ std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& comm
   };
   std::optional<JobFile> found;
   for (const std::string& flag : file.flags) {
-    const std::size_t begin = flag.front() == '-' ? region.begin : 0;  // CONFIG_FILE=x.toml stands before the script
+    const std::size_t begin = flag.front() == '-' ? region.begin : 0;  // CONFIG_FILE=x.toml comes before the script
     for (const FlagAt& at : occurrences(command.argv, begin, region.end, flag)) {
       if (!at.value_word) continue;
       const std::string path = value_at(command.argv, at);
@@ -126,7 +126,7 @@ std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& comm
 }
 
 void read_file_values(JobFile& file, const std::filesystem::path& directory) {
-  if (!file.path.empty() && file.path.front() == '{') {  // transformers take JSON in the place of a file
+  if (!file.path.empty() && file.path.front() == '{') {  // transformers accept JSON instead of a file
     file.values = config_values_of(file.path, ".json", "the command's " + file.name);
     file.path.clear();
     return;

@@ -11,7 +11,7 @@ using Texts = std::vector<std::string>;
 
 std::string code(const std::string& text) { return fmt::format("`{}`", text); }
 
-// Within a table a bar ends the cell.
+// Escapes bars, which would end a table cell.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped.append(c == '|' ? "\\|" : std::string(1, c));
@@ -24,7 +24,7 @@ Texts codes(const Texts& texts) {
   return quoted;
 }
 
-// "with `--fsdp` and without `--use_cpu`".
+// Returns, for example, "with `--fsdp` and without `--use_cpu`".
 std::string conditions_of(const CommandPattern& pattern) {
   Texts parts;
   const auto add = [&](const char* before, const Texts& texts, const char* between) {
@@ -43,7 +43,7 @@ std::string conditions_of(const CommandPattern& pattern) {
   return join(parts, ", ");
 }
 
-// "`0`: nothing, `1`: `--use-distributed-optimizer`".
+// Returns, for example, "`0`: nothing, `1`: `--use-distributed-optimizer`".
 std::string words_text(const Place& place) {
   Texts parts;
   for (const auto& [value, words] : place.words) {

@@ -1,5 +1,5 @@
-// A trial's command is the user's with placeholders where the varied values stand; the command that trains has the
-// values themselves. Both are written by the same places.
+// The command of a trial is the user's command with placeholders for the values that vary; the command that trains has
+// the values themselves. Both are written through the same places.
 #include "jobs/recipe/rewriting.h"
 
 #include <fmt/format.h>
@@ -17,10 +17,10 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Steps beyond those that are measured: differences need one more, and a trial that ends itself is ended late.
+// Steps in addition to the measured ones: differences need one more, and a trial that ends itself may be late.
 constexpr std::int64_t kSpareSteps = 2;
 
-// The values of a parameter are yes and no, in some order.
+// Returns whether the place expresses the parameter's values by true and false.
 bool is_yes_or_no(const Place& place) {
   return !place.values.empty() && std::all_of(place.values.begin(), place.values.end(), [](const auto& entry) {
     return entry.second == "true" || entry.second == "false";
@@ -37,7 +37,7 @@ std::string as_operand(const space::Value& value) {
   return std::holds_alternative<std::string>(value) ? fmt::format("'{}'", text) : text;
 }
 
-// "{zero_stage == 3}": an expression that is true where the job is told true.
+// Returns "{zero_stage == 3}": an expression that is true for the values that the place expresses by true.
 std::string yes_or_no(const std::string& parameter, const Place& place) {
   Texts conditions;
   for (const auto& [value, text] : place.values) {
@@ -46,7 +46,7 @@ std::string yes_or_no(const std::string& parameter, const Place& place) {
   return fmt::format("{{{}}}", join(conditions, " || "));
 }
 
-// What a place is told of a parameter that varies, where a text with a placeholder can say it.
+// Returns the text with a placeholder for a parameter that varies; empty if no such text can express it.
 std::optional<std::string> varying_text(const std::string& parameter, const Place& place) {
   if (says_itself(place)) return placeholder_of(parameter, place);
   if (is_yes_or_no(place)) return yes_or_no(parameter, place);
@@ -56,7 +56,7 @@ std::optional<std::string> varying_text(const std::string& parameter, const Plac
 using KeyTexts = std::vector<std::pair<std::string, std::string>>;
 using FileKeys = std::map<std::string, KeyTexts>;  // by the file's name in the recipe
 
-// Writes a text where the place stands: in the command's words, or in a file that they name. False: in the environment.
+// Writes the text into the command's words or into a file that they name. Returns false for a place in the environment.
 bool say_in_command(const Place& place, const std::string& text, CommandWriter& words, FileKeys& keys) {
   if (!place.flags.empty()) {
     words.set_flag(place.flags, place.of_launcher, text);
@@ -72,7 +72,7 @@ bool say_in_command(const Place& place, const std::string& text, CommandWriter& 
   return true;
 }
 
-// Puts a value into JSON that stands in the command itself.
+// Returns a value in JSON that is a word of the command, and creates missing keys.
 Json& at_key(Json& json, const std::string& dotted) {
   Json* at = &json;
   std::size_t begin = 0;
@@ -83,7 +83,7 @@ Json& at_key(Json& json, const std::string& dotted) {
   return (*at)[dotted.substr(begin)];
 }
 
-// JSON text in which placeholders stand without quotes, and all other braces are doubled.
+// Returns JSON text with placeholders without quotes and with all other braces doubled.
 std::string json_with_placeholders(Json json, const KeyTexts& keys) {
   const auto mark = [](std::size_t i) { return fmt::format("@@{}@@", i); };
   for (std::size_t i = 0; i < keys.size(); ++i) at_key(json, keys[i].first) = mark(i);
@@ -122,7 +122,7 @@ const Place& place_that_says(const Recipe& recipe, const RecipeJob& job, const s
   return *place;
 }
 
-// The runner's block of a session.
+// Writes the runner's block of a session.
 class TrialWriter {
  public:
   TrialWriter(const Recipe& recipe, const RecipeJob& job, const Texts& varied)
@@ -197,7 +197,7 @@ class TrialWriter {
     if (!say_in_command(place, text, words_, keys_)) env_[place.env] = text;
   }
 
-  // The words of the value that the command has now are the user's own.
+  // For the value that the command has now, the user's own words are used.
   void vary_words(const std::string& name, const Place& place) {
     Texts own_words;
     for (const std::string& flag : flags_of(place)) {
@@ -218,14 +218,14 @@ class TrialWriter {
     flags_of_launcher_ = flags_of_launcher_ || place.of_launcher;
   }
 
-  // A key of a file or a variable takes a text with placeholders, and no expression gives any of several words.
+  // A key of a file or a variable takes a text with placeholders, and no expression yields one of several words.
   [[noreturn]] static void refuse_words(const std::string& name, const Place& place) {
     throw UserError(fmt::format("{} cannot vary: {} takes words that no expression gives", name,
                                 place.env.empty() ? "the key " + place.key : "the variable " + place.env),
                     "leave it out of what varies");
   }
 
-  // Micro-batch and parallelism vary, the batch stays.
+  // Keeps the batch while micro-batch or parallelism vary.
   void keep_batch() {
     const bool splits = varies(space::kTensorParallel) || varies(space::kPipelineParallel);
     const bool moves = varies(space::kMicroBatch) || splits;
@@ -266,7 +266,7 @@ class TrialWriter {
     }
   }
 
-  // A batch that stays is a number: a session without a workload has no name for it.
+  // A fixed batch is written as a number, because a session without a workload has no name for it.
   Json kept_checks() const {
     const std::string batch = "{train_batch_size}";
     Json kept = Json::array();
@@ -314,7 +314,7 @@ class TrialWriter {
   Texts remarks_;
 };
 
-// The command that trains.
+// Writes the command that trains.
 class OptimalWriter {
  public:
   OptimalWriter(const Recipe& recipe, const RecipeJob& job, const space::Configuration& configuration)
@@ -351,7 +351,8 @@ class OptimalWriter {
     return is_written_here(name) && (own == nullptr || !space::same_value(*own, value));
   }
 
-  // The command does not say it, and what holds then depends on the rest of the command: that may change.
+  // Returns whether a parameter that the command does not state may change when the rest of the command changes,
+  // because its default depends on it.
   bool may_move(const std::string& name) const {
     if (!is_written_here(name)) return false;
     const RecipeValue& value = *recipe_.find(name);
@@ -404,7 +405,7 @@ class OptimalWriter {
     say(*place, std::to_string(*dp));
   }
 
-  // Sequences of a step by the configuration, where the command does not say the same by itself.
+  // Writes the sequences per step of the configuration, unless the command already gives the same number.
   void write_batch() {
     const Place* place = written_place(recipe_.train_batch_size, job_);
     if (place == nullptr) return;

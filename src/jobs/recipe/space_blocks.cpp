@@ -1,4 +1,4 @@
-// What a session says of a job's parameters.
+// Writes the parts of a session that concern a job's parameters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// What the recipe tries, else what every session would.
+// Returns the values that the recipe tries or, failing that, the usual ones.
 Json range_of(const RecipeValue& value, const Recipe& recipe) {
   if (!value.vary.is_null()) return value.vary;
   const space::WellKnownParameter* known = space::find_well_known(value.name);
@@ -26,14 +26,14 @@ Json range_of(const RecipeValue& value, const Recipe& recipe) {
                   fmt::format("say them: --vary '{}=1,2,4'", value.name));
 }
 
-// Whether a place has a text or words for the value.
+// Returns whether the place can express the value by a text or by words.
 bool can_say(const Place& place, const space::Value& value) {
   if (place.words.empty()) return text_of(value, place).has_value();
   return std::any_of(place.words.begin(), place.words.end(),
                      [&](const auto& entry) { return space::same_value(entry.first, value); });
 }
 
-// A list without what the place cannot say, and with the command's own value; other ranges as they are.
+// Removes from a list the values that the place cannot express, and adds the command's own value. Other ranges stay.
 Json with_own(Json range, const Place& place, const space::Value* own) {
   Json* list = range.is_array() ? &range : range.is_object() && range.contains("values") ? &range["values"] : nullptr;
   if (list == nullptr) return range;
@@ -55,7 +55,7 @@ Json with_own(Json range, const Place& place, const space::Value* own) {
   return range;
 }
 
-// "{name}" becomes the command's own value. Empty: it says none.
+// Replaces "{name}" by the command's own value. Empty if the command does not state it.
 std::optional<std::string> filled_in(std::string constraint, const space::Configuration& own) {
   for (std::size_t open = constraint.find('{'); open != std::string::npos; open = constraint.find('{')) {
     const std::size_t close = constraint.find('}', open);
@@ -69,7 +69,7 @@ std::optional<std::string> filled_in(std::string constraint, const space::Config
   return constraint;
 }
 
-// Facts that every session has; the others are the model's.
+// Facts that every session has; all others depend on the model.
 bool is_job_fact(const std::string& name) {
   constexpr std::array<std::string_view, 4> kJobFacts = {"dp", "ranks", "nodes", "gpus_per_node"};
   return is_one_of(name, kJobFacts);

@@ -1,5 +1,5 @@
-// changes.md. Which parameter a place belongs to is found by taking back one parameter at a time and looking which
-// places change with it.
+// Writes changes.md. To find the parameter that a place belongs to, it reverts one parameter at a time and looks which
+// places change.
 #include "jobs/result/changes.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ const SaidPlace* find_place(const std::vector<SaidPlace>& places, const std::str
   return found == places.end() ? nullptr : &*found;
 }
 
-// As the trial that the gains are relative to had it.
+// Returns the configuration of the trial to which the gains refer.
 std::optional<space::Configuration> before_of(const report::RunView& run) {
   if (run.session.baseline) return run.session.baseline;
   const journal::Trial* reference = search::find_trial(run.history, run.best->reference_trial);
@@ -80,7 +80,7 @@ class JobChanges {
     return said_places(training_command(run_.session, configuration, place()), switches_);
   }
 
-  // Of several the one that changes the least else.
+  // If several changes affect a place, it belongs to the one with the fewest other effects.
   void find_owners() {
     std::map<std::string, std::size_t> fewest;
     for (const search::Change& change : run_.best->changes.each) {
@@ -108,7 +108,7 @@ class JobChanges {
           if (differs && !is_one_of(said.place, changed)) changed.push_back(said.place);
         }
       }
-    } catch (const UserError&) {  // such a command cannot be: its places belong to other changes too
+    } catch (const UserError&) {  // there is no such command, because its places depend on other changes too
       return {};
     }
     return changed;
@@ -121,12 +121,12 @@ class JobChanges {
 
   report::ChangedPlace row(const std::string& name, const SaidPlace* was, const SaidPlace* now) const {
     const auto owner = owners_.find(name);
-    const std::string parameter = owner == owners_.end() ? "" : owner->second;  // none: trial 0 had it
+    const std::string parameter = owner == owners_.end() ? "" : owner->second;  // empty if trial 0 had the same value
     return {fmt::format("`{}`", name), cell(was), now == nullptr ? "left out" : cell(now),
             report::gain_of_parameter(run_.session.objective, *run_.best, parameter)};
   }
 
-  // Of a command that reads its configuration from a file.
+  // For a command that reads its configuration from a file.
   std::vector<report::ChangedPlace> rows_of_parameters() const {
     std::vector<report::ChangedPlace> rows;
     for (const search::Change& change : run_.best->changes.each) {
@@ -186,7 +186,7 @@ std::optional<std::string> changes_of_job(const report::RunView& run) {
   if (!advice.empty()) page.notes.push_back(join(advice, "\n"));
   try {
     page.changes = JobChanges(run, *before).rows();
-  } catch (const UserError& error) {  // a file of the user's that is gone: the trials are worth the page anyway
+  } catch (const UserError& error) {  // if a file of the user is gone, the page is still worth writing
     page.warnings.emplace_back(error.what());
   }
   return report::changes_page(page, run.session.objective, *run.best);

@@ -12,7 +12,7 @@
 namespace krigtune::jobs {
 namespace {
 
-constexpr std::int64_t kUsualPort = 29500;  // torchrun's own: which one is free then, nobody knows
+constexpr std::int64_t kUsualPort = 29500;  // torchrun's default, because nobody knows which port will be free
 
 runner::JobCommand::Start started(const runner::CommandSpec& spec, const session::Session& session,
                                   const space::Configuration& configuration, const TrainingPlace& place) {
@@ -24,7 +24,7 @@ runner::JobCommand::Start started(const runner::CommandSpec& spec, const session
                              .port = kUsualPort});
 }
 
-// The user's own words, with the values of what the recipe does not know.
+// The user's own words, with values for the parameters that the recipe does not know.
 runner::CommandSpec without_recipe(const runner::CommandSpec& spec, const Recipe& recipe) {
   runner::CommandSpec own = spec;
   own.argv = spec.users_command;
@@ -44,7 +44,7 @@ std::string changed_file(const std::filesystem::path& file,
   return text;
 }
 
-// The recipe names the copies of files in {dir}.
+// The recipe names the copies of files in {dir}; replaces that by the real directory.
 void put_in_place(std::string& word, const std::filesystem::path& directory) {
   constexpr std::string_view kDir = "{dir}/";
   const std::size_t at = word.find(kDir);
@@ -59,7 +59,7 @@ std::string variable_of(const trial::Environment& assigned, const std::string& n
   return value == nullptr ? "" : value;
 }
 
-// The user's words with their assignments apart.
+// The user's words, with leading assignments separated.
 TrainingCommand users_words(const runner::CommandSpec& spec, const Recipe& recipe, const session::Session& session,
                             const space::Configuration& configuration, const TrainingPlace& place) {
   TrainingCommand made;
@@ -73,8 +73,8 @@ TrainingCommand users_words(const runner::CommandSpec& spec, const Recipe& recip
   return made;
 }
 
-// Of the configurations that mean the same the one with the most of the command's own values: what has no effect is
-// left as its user wrote it.
+// Of all equivalent configurations returns the one with the most of the command's own values, so settings without
+// effect stay as the user wrote them.
 space::Configuration nearest_to_own(const session::Session& session, const OwnValues& own,
                                     space::Configuration configuration) {
   space::Configuration meant = configuration;

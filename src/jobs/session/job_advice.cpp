@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kExampleMetric = "tokens/s ([0-9.]+)";
 
-// "--micro-batch-size" and "model.Micro_Batch_Size" as the table writes them.
+// Spells "--micro-batch-size" and "model.Micro_Batch_Size" like the table of parameters.
 std::string as_in_table(std::string name) {
   const std::size_t first = name.find_first_not_of("-+");
   name = first == std::string::npos ? "" : lower_case(name.substr(first));
@@ -26,7 +26,7 @@ std::string as_in_table(std::string name) {
   return name;
 }
 
-// A word of the command that has a value, as an option's FLAG.
+// A word of the command that has a value, in the FLAG syntax of --vary.
 struct ValueWord {
   std::string flag;
   std::string value;  ///< "": a switch
@@ -48,7 +48,7 @@ std::optional<ValueWord> value_word(const std::vector<std::string>& command, std
   return ValueWord{word, has_value ? command[i + 1] : ""};
 }
 
-// Powers of two around a count, 0 to 3 for a stage.
+// Returns powers of two around a count, or 0 to 3 for a stage.
 std::string values_around(const std::string& parameter, const std::string& own) {
   const space::WellKnownParameter* known = space::find_well_known(parameter);
   if (own.empty() || space::value_from_text(own).index() == space::Value(false).index()) return "true,false";
@@ -61,7 +61,7 @@ std::string values_around(const std::string& parameter, const std::string& own) 
 
 bool is_number_text(const std::string& text) { return space::is_number(space::value_from_text(text)); }
 
-// A flag with a number, where none has a known name.
+// Returns an option for any flag with a number, for commands without known names.
 std::string any_option(const std::vector<std::string>& command) {
   for (std::size_t i = script_word(command) + 1; i < command.size(); ++i) {
     const std::optional<ValueWord> word = value_word(command, i);

@@ -22,9 +22,9 @@
 namespace krigtune::jobs {
 namespace {
 
-constexpr const char* kValue = "value";  // the metric's name in the session
+constexpr const char* kValue = "value";  // name of the metric in the session
 
-// The option --metric: one number to read.
+// Checks the option --metric, which must have one group: the number.
 void check_metric(const std::string& regex) {
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     throw UserError(fmt::format("--metric '{}': {}", regex, what), hint);
@@ -41,9 +41,9 @@ void check_metric(const std::string& regex) {
   }
 }
 
-/// What is known of the job beside its session.
+/// What is known about the job in addition to its session.
 struct Machine {
-  std::optional<std::int64_t> ranks;  ///< empty: neither the command nor this node says
+  std::optional<std::int64_t> ranks;  ///< empty if neither the command nor this node determines them
   std::int64_t nodes = 1;
   Json cluster;
   std::optional<double> rank_gib;  ///< memory of a rank's device
@@ -62,7 +62,7 @@ class SessionMaker {
     if (!request_.metric && request_.minimize) refuse_alone("--minimize");
     if (!request_.metric && request_.last_line) refuse_alone("--last-line");
     if (!request_.session.empty()) json_ = load_json(request_.session);
-    if (!json_.is_object()) json_ = Json::object();  // read_session says what is wrong with it
+    if (!json_.is_object()) json_ = Json::object();  // read_session reports what is wrong with it
     words_.assign(request_.command.begin() + static_cast<std::ptrdiff_t>(leading_assignments(request_.command)),
                   request_.command.end());
   }
@@ -92,7 +92,7 @@ class SessionMaker {
 
   bool session_varies() const { return json_.contains("space"); }
 
-  // Both options say all that a recipe would: it is left out unless it is named.
+  // With both options a recipe is not needed, so it is only used if it is named.
   void find_recipe_of_job() {
     if (!request_.recipe.empty()) {
       named_recipe_ = find_recipe(request_.recipe);
@@ -141,7 +141,7 @@ class SessionMaker {
     if (id && machine_.nodes == 1) machine_.cluster["gpu"] = *id;
   }
 
-  // The session's own, if it says one.
+  // The session's own cluster, if it states one.
   workload::ClusterSpec cluster() const {
     if (!json_.contains("cluster")) return workload::read_cluster(machine_.cluster, "this node", "");
     return workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster",
@@ -173,7 +173,7 @@ class SessionMaker {
     return names;
   }
 
-  // What a user's session says of its runner besides the command: time limits, measurements.
+  // The user's settings of the runner other than the command: time limits, measurements.
   Json runner_of_session() const {
     Json block = {{"kind", "command"}};
     if (!json_.contains("runner") || !json_["runner"].is_object() || json_["runner"].value("kind", "") != "command")
@@ -217,7 +217,7 @@ class SessionMaker {
            count(varied.own, name).has_value();
   }
 
-  // Where the batch can vary, what is learned in a step would vary with it.
+  // Keeps the batch constant, because training would otherwise learn something else in each step.
   void keep_batch(const VariedCommand& varied) {
     const bool has_micro = varied.own.has(space::kMicroBatch);
     const bool has_steps = varied.own.has(space::kAccumulation);
@@ -294,7 +294,7 @@ class SessionMaker {
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
   }
 
-  // The parameters that the recipe writes; json_["space"] gets their values.
+  // Returns the parameters that the recipe writes, and puts their values into json_["space"].
   std::vector<std::string> space_of_recipe(const RecipeJob& job, const OwnValues& own) {
     std::vector<std::string> varied;
     if (session_varies() || !varied_.empty()) {
@@ -346,7 +346,7 @@ class SessionMaker {
     }
   }
 
-  // What the recipe does not know of --vary is written into the words that it made.
+  // Parameters of --vary that the recipe does not know are replaced in the words that it has written.
   void write_recipe_runner(RunnerBlock runner, const std::vector<std::string>& written) {
     std::vector<Vary> others;
     for (const Vary& one : varied_) {
@@ -354,7 +354,7 @@ class SessionMaker {
     }
     const auto program =
         request_.command.begin() + static_cast<std::ptrdiff_t>(request_.command.size() - words_.size());
-    std::vector<std::string> words(request_.command.begin(), program);  // NAME=value
+    std::vector<std::string> words(request_.command.begin(), program);  // words NAME=value
     for (const Json& word : runner.block["argv"]) words.push_back(word.get<std::string>());
     const VariedCommand varied = vary_command(words, others, around(), {{}, true});
     Json block = runner_of_session();
@@ -389,7 +389,7 @@ class SessionMaker {
   }
 
   const JobRequest& request_;
-  std::vector<std::string> words_;  ///< of the command, from the program on
+  std::vector<std::string> words_;  ///< the command from the program on
   std::vector<Vary> varied_;
   std::optional<Recipe> named_recipe_;
   const Recipe* recipe_ = nullptr;

@@ -1,5 +1,5 @@
-// The batch identity is that of space/well_known.h: a micro-batch is a divisor of batch / dp for one of the dp that the
-// parallelisms leave.
+// Uses the batch identity of space/well_known.h: a micro-batch divides batch / dp for one of the values of dp that the
+// parallelisms allow.
 #include "jobs/session/job_space.h"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ class SpaceFitter {
     return std::max<std::int64_t>(1, count.value_or(1));
   }
 
-  // Of a parameter that is not searched its own value.
+  // A parameter that is not searched has only its own value.
   Counts counts(const char* name) const {
     if (!made_.space.contains(name)) return {own(name)};
     Counts values;
@@ -125,7 +125,7 @@ class SpaceFitter {
     made_.constraints.push_back(kept_batch(batch));
   }
 
-  // What has one value, the command's own, need not be searched. The accumulation stays beside the micro-batch.
+  // Parameters whose only value is the command's own need not be searched. The accumulation stays with the micro-batch.
   void drop_settled() {
     std::vector<std::string> names;
     for (const auto& [name, values] : made_.space.items()) {
@@ -138,7 +138,7 @@ class SpaceFitter {
 
   const JobSize& size_;
   JobSpace made_;
-  Counts replicas_;  ///< data-parallel ranks that the parallelisms leave
+  Counts replicas_;  ///< possible numbers of data-parallel ranks
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ bool is_assignment(const std::string& word) {
 
 bool begins_with(const std::string& word, std::string_view start) { return word.rfind(start, 0) == 0; }
 
-// How scripts write yes and no; the first pair is what values of the session print as.
+// The words of scripts for yes and no. The session's values are printed as the first pair.
 struct YesNo {
   std::string_view yes;
   std::string_view no;
@@ -49,7 +49,7 @@ bool are_switch_values(const Json& values) {
          std::all_of(values.begin(), values.end(), [](const Json& value) { return value.is_boolean(); });
 }
 
-// Of an own value only the kind must be that of the values.
+// An own value must only have the same kind as the values to try.
 bool are_texts(const Json& values) { return values.is_array() && values.front().is_string(); }
 
 [[noreturn]] void refuse_vary(const Vary& vary, const std::string& what, const std::string& hint) {
@@ -104,7 +104,7 @@ class Varying {
     return is_one_of(name, kOfTrials) || is_one_of(name, braces_.names);
   }
 
-  // Braces of the user's words are theirs: JSON, awk, shells.
+  // Braces in the user's words are literal: JSON, awk, shells.
   std::string escaped(const std::string& word) const {
     std::string text;
     for (std::size_t at = 0; at < word.size(); ++at) {
@@ -147,7 +147,7 @@ class Varying {
 
   void say_absent(const Vary& vary, const std::string& where) {
     const Json& values = vary.values;
-    if (values.is_null()) return;  // the session's baseline says it
+    if (values.is_null()) return;  // the session's baseline has the value
     made_.absent.push_back(vary.name);
     const Json first = values.is_array() ? values.front() : values.at("min");
     made_.own.set(vary.name, space::value_from_json(first, vary.text));
@@ -156,7 +156,7 @@ class Varying {
         vary.place.text(), space::to_string(*made_.own.find(vary.name))));
   }
 
-  // Behind the script, or where the flag is a launcher's, before it.
+  // Looks after the script and, if the flag is a launcher's, before it.
   std::vector<FlagAt> places_of(const std::string& flag) const {
     auto places = occurrences(words_, script_ + 1, words_.size(), flag);
     if (places.empty()) places = occurrences(words_, 0, script_, flag);
@@ -189,7 +189,7 @@ class Varying {
     say_absent(vary, "the command");
   }
 
-  // "-b4": a dash, one letter, a number.
+  // Handles "-b4": a dash, one letter, a number.
   bool vary_short_form(const Vary& vary) {
     const std::string& flag = vary.place.name;
     if (flag.size() != 2) return false;
@@ -202,7 +202,7 @@ class Varying {
     return false;
   }
 
-  // "--no-compile" says the opposite of "--compile", as argparse's BooleanOptionalAction writes it.
+  // "--no-compile" is the opposite of "--compile", as with argparse's BooleanOptionalAction.
   void vary_switch(const Vary& vary, const std::vector<FlagAt>& places) {
     const std::string& flag = vary.place.name;
     const std::size_t dashes = flag.find_first_not_of('-');
@@ -224,7 +224,7 @@ class Varying {
     made_.own.set(vary.name, !places.empty() && !is_off);
   }
 
-  // Appended to it, the flag would be the shell's.
+  // A flag that is appended to a shell line would become an option of the shell.
   void refuse_shell_line(const Vary& vary, const std::string& wanted) const {
     for (const std::string& word : words_) {
       if (word.find(' ') == std::string::npos || word.find(wanted) == std::string::npos) continue;
@@ -263,7 +263,7 @@ class Varying {
     say_absent(vary, "neither the command nor the environment");
   }
 
-  // "env MBS=4 bash run.sh"
+  // Handles "env MBS=4 bash run.sh".
   bool vary_word_of_env(const Vary& vary) {
     const bool is_env = !words_.empty() && std::filesystem::path(words_.front()).filename() == "env";
     for (std::size_t i = 1; is_env && i < words_.size() && (is_assignment(words_[i]) || begins_with(words_[i], "-"));
@@ -293,11 +293,11 @@ class Varying {
   }
 
   struct NamedFile {
-    std::string written;  ///< in the command
+    std::string written;  ///< as in the command
     std::filesystem::path path;
   };
 
-  // The word that names the file, or what is behind its '='.
+  // Returns the word that names the file, or its part after '='.
   static std::string file_in(const std::string& word) {
     const std::size_t equals = word.find('=');
     return equals == std::string::npos ? word : word.substr(equals + 1);
@@ -345,12 +345,12 @@ class Varying {
 
   const CommandSurroundings& around_;
   Braces braces_;
-  Words words_;             ///< the user's, from the program on
-  std::size_t script_ = 0;  ///< among them
+  Words words_;             ///< the user's words from the program on
+  std::size_t script_ = 0;  ///< position in words_
   VariedCommand made_;
   std::vector<NamedFile> files_;
-  std::set<std::size_t> taken_away_;  ///< words of switches
-  std::size_t flags_at_ = SIZE_MAX;   ///< where the first of them was
+  std::set<std::size_t> taken_away_;  ///< positions of the switches that {flags} replaces
+  std::size_t flags_at_ = SIZE_MAX;   ///< position of the first of them
 };
 
 void refuse_two_alike(const std::vector<Vary>& varied) {

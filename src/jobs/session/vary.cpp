@@ -28,7 +28,7 @@ bool is_parameter_name(const std::string& text) {
          std::all_of(text.begin(), text.end(), is_name_character);
 }
 
-// What a placeholder in braces already means.
+// Returns whether a placeholder of this name already has a meaning.
 bool is_taken(const std::string& name) {
   constexpr std::string_view kOfTrials[] = {"port", "dir",   "trial", "config", "result",
                                             "slot", "flags", "true",  "false"};
@@ -37,7 +37,7 @@ bool is_taken(const std::string& name) {
          std::any_of(facts.begin(), facts.end(), [&](const space::KnownFact& fact) { return name == fact.name; });
 }
 
-// "--micro-batch-size" gives micro_batch_size, and that micro_batch.
+// "--micro-batch-size" becomes micro_batch_size, which becomes micro_batch.
 std::string name_of_flag(std::string flag) {
   if (const std::size_t hash = flag.find('#'); hash != std::string::npos) flag = flag.substr(hash + 1);
   if (const std::size_t dot = flag.rfind('.'); dot != std::string::npos) flag = flag.substr(dot + 1);
@@ -133,7 +133,7 @@ Vary read_vary(const std::string& text) {
   Vary vary{text, text.substr(0, equals), {}, nullptr};
   check_name(text, vary.name);
   const std::string rest = text.substr(equals + 1);
-  // A file may have a colon in its name, a key has none.
+  // A file name may contain a colon, a key may not.
   const std::size_t from = rest.find('#') == std::string::npos ? 0 : rest.find('#');
   const std::size_t colon = rest.find(':', from);
   vary.place = read_place(text, rest.substr(0, colon));
@@ -141,7 +141,7 @@ Vary read_vary(const std::string& text) {
   return vary;
 }
 
-// VALUES.
+// Values:
 namespace {
 
 constexpr const char* kValueForms = "write 1,2,4 or a,b,c or 1..8 or 1..64:log2 or 1e-5..1e-2:log";
@@ -217,7 +217,7 @@ Json range_of(const std::string& text, std::size_t dots, const std::string& wher
   return integers(min->number, max->number, scale);
 }
 
-// The session's reader has the last word, with the option's text in the place of file and pointer.
+// The session's reader checks the values, and its errors name the option instead of file and pointer.
 void check_values(const Json& values, const std::string& where) {
   const std::string pointer = "/x";
   try {
