@@ -1,6 +1,6 @@
-// A trial of a DeepSpeed job: the user's command with the trial's own ds_config.json. Steps are read while they come
-// in: for the end of a trial that has lost, for the watchdog, and because the time at which a row was written is the
-// only trace of what the engine does not count.
+// A trial of a DeepSpeed job runs the user's command with the trial's own ds_config.json. Its steps are read as they
+// appear: to end a trial that has lost, for the watchdog, and because the time at which a row was written is the only
+// trace of time that the engine does not count.
 #include "deepspeed/job/deepspeed_runner.h"
 
 #include <fmt/format.h>
@@ -30,14 +30,14 @@ namespace {
 
 constexpr const char* kDeviceMemoryUsed = "device_memory_used_bytes";
 
-// What is given to a trial.
+// The input of a trial.
 struct Prepared {
   DsTrialFiles files;
   Json ds_config;
   trial::ProcessSpec process;
 };
 
-// By the delta method; a rate has the relative error of its time.
+// The standard error by the delta method: a rate has the relative error of its time.
 double sem_of(double value, const DsEstimate& found) { return value * found.step_time_sem_s / found.step_time_s; }
 
 class DeepSpeedRunner final : public trial::Runner {
@@ -58,7 +58,7 @@ class DeepSpeedRunner final : public trial::Runner {
     Prepared trial{DsTrialFiles(context.dir), {}, {}};
     try {
       prepare(configuration, context, trial);
-    } catch (const UserError& error) {  // of this configuration: the next one may do
+    } catch (const UserError& error) {  // only this configuration is refused; the next one may work
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
     TrialSteps steps(trial.files, trial.ds_config, job_);
@@ -84,7 +84,7 @@ class DeepSpeedRunner final : public trial::Runner {
   }
 
  private:
-  // What an earlier run of the same trial has left: DeepSpeed appends.
+  // Removes the files of an earlier run of the same trial, because DeepSpeed appends to them.
   static void remove_old(const DsTrialFiles& files) {
     std::error_code ignored;
     for (const auto& old : {files.monitor(), files.metrics(), trial::TrialFiles(files.dir).result()})
@@ -141,10 +141,10 @@ class DeepSpeedRunner final : public trial::Runner {
     return trial::bound_of_a_loser({value->second, sem_of(value->second, *found), found->steps}, rival);
   }
 
-  // What was seen while the trial ran.
+  // Observations while the trial ran.
   struct Seen {
-    std::optional<double> bound;         ///< it has lost
-    std::optional<Bytes> device_memory;  ///< that it has taken of a GPU
+    std::optional<double> bound;         ///< set if the trial has lost
+    std::optional<Bytes> device_memory;  ///< increase on a GPU
   };
 
   trial::Outcome finish(const trial::ProcessResult& process, const DsEnd& end, const TrialSteps& steps,
@@ -186,7 +186,7 @@ class DeepSpeedRunner final : public trial::Runner {
     return outcome;
   }
 
-  // Progress bars go to stderr, and what the script does not print some engines write.
+  // Progress bars go to stderr, and some engines write losses that the script does not print.
   DsLosses losses_of(const DsEnd& end, const DsTrialFiles& files) const {
     const trial::TrialFiles plain(files.dir);
     DsLosses losses;
@@ -213,10 +213,10 @@ class DeepSpeedRunner final : public trial::Runner {
     outcome.value_sem = sem_of(value->second, *found);
     outcome.peak_memory = peak_memory_in(end.standard_output + end.standard_error);
     if (!outcome.peak_memory && seen.device_memory) {
-      // No peak of tensors, so nothing that plans of memory can be held against.
+      // This is not the peak of the tensors, so memory plans cannot be compared with it.
       outcome.metrics.emplace(kDeviceMemoryUsed, static_cast<double>(seen.device_memory->count));
     }
-    if (process.peak_rss_bytes > 0)  // elsewhere nobody counts it
+    if (process.peak_rss_bytes > 0)  // not counted on other machines
       outcome.metrics.emplace("peak_rss_bytes", static_cast<double>(process.peak_rss_bytes));
     return outcome;
   }
@@ -237,7 +237,7 @@ std::unique_ptr<trial::Runner> make_deepspeed_runner(DeepSpeedJob job, const Clo
 
 std::vector<Bytes> used_memory_in(const std::string& output) {
   constexpr std::int64_t kMiB = 1 << 20;
-  constexpr std::int64_t kMostMiB = 1 << 30;  // a pebibyte: no such memory
+  constexpr std::int64_t kMostMiB = 1 << 30;  // a pebibyte; larger numbers are no real memory
   std::vector<Bytes> used;
   for (std::string_view rest = output; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -281,7 +281,7 @@ std::optional<Bytes> DeviceMemory::growth() const {
   return most.count > 0 ? std::optional(most) : std::nullopt;
 }
 
-// Nothing where it cannot be asked: no such program, no driver, no answer in time.
+// Empty if nvidia-smi or the driver is missing, or if there is no answer in time.
 std::vector<Bytes> DeviceMemory::now() const {
   constexpr double kPatienceS = 5.0;
   constexpr std::size_t kMost = 1 << 16;
@@ -299,12 +299,12 @@ std::vector<Bytes> DeviceMemory::now() const {
   return result.start_error.empty() && result.exit_code == 0 ? used_memory_in(output) : std::vector<Bytes>();
 }
 
-// The session's block of the runner "deepspeed".
+// The session's block of the runner "deepspeed":
 namespace {
 
 constexpr EnumWords<DsConfigAs, 2> kConfigAsWords = {{{"path", DsConfigAs::kPath}, {"base64", DsConfigAs::kBase64}}};
 
-// The file that the command names, as it sees it, unless the session names another.
+// Returns the file that the command names, relative to the command's directory, unless the session names another one.
 std::filesystem::path config_path(const JsonObject& block, const DeepSpeedSpec& spec,
                                   const std::filesystem::path& base_dir) {
   const std::string own = spec.ds_config.string();
@@ -332,7 +332,7 @@ void read_mappings(JsonObject& block, DeepSpeedSpec& spec) {
 
 Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
   constexpr double kMostSteps = 1e5;
-  constexpr double kLeastMeasured = 3.0;  // a standard error of fewer is a guess
+  constexpr double kLeastMeasured = 3.0;  // a standard error of fewer steps is a guess
   Block<DeepSpeedSpec> block("A DeepSpeed job of yours, one launch a trial, with a ds_config.json of its own");
   block
       .key("argv", &DeepSpeedSpec::argv,

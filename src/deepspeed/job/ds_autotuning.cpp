@@ -17,14 +17,14 @@ struct NamedMetric {
   DsMetric metric;
 };
 
-// The first of each is what to_string says. The last two are DeepSpeed's README's names, which its own code, looking
-// for a key of metrics.json, dies of.
+// The first name of each metric is the one that to_string returns. DeepSpeed's README uses the last two, but
+// DeepSpeed's code looks them up in metrics.json and fails.
 constexpr std::array kDsMetrics = {NamedMetric{"throughput", DsMetric::kThroughput},
                                    NamedMetric{"latency", DsMetric::kLatency},
                                    NamedMetric{"FLOPS_per_gpu", DsMetric::kFlops},
                                    NamedMetric{"flops", DsMetric::kFlops}, NamedMetric{"FLOPS", DsMetric::kFlops}};
 
-// Metrics of DeepSpeed's that time a part of a step: the best of a part may be the worst of the whole.
+// DeepSpeed's metrics for a part of a step: the best part may belong to the worst step.
 constexpr std::array<std::string_view, 5> kPartsOfAStep = {"forward", "backward", "fwd", "bwd", "step"};
 
 struct NamedTuner {
@@ -35,7 +35,7 @@ constexpr std::array kTuners = {NamedTuner{"gridsearch", DsTunerType::kGridSearc
                                 NamedTuner{"random", DsTunerType::kRandom},
                                 NamedTuner{"model_based", DsTunerType::kModelBased}};
 
-// Keys that are taken and change nothing here, and why.
+// Keys that are accepted but have no effect here, with the reason.
 struct Idle {
   const char* key;
   const char* why;
@@ -48,7 +48,7 @@ constexpr std::array kIdle = {
     Idle{"min_train_batch_size", "DeepSpeed reads it and never uses it"},
 };
 
-// Names of the README that the code never read.
+// Names in the README that the code never read.
 struct Renamed {
   const char* wrong;
   const char* right;
@@ -116,7 +116,7 @@ DsProfileWindow read_window(JsonObject& block) {
   window.is_given = block.has("start_profile_step") || block.has("end_profile_step");
   window.first = integer_from(block, "start_profile_step", window.first, 0);
   window.last = integer_from(block, "end_profile_step", std::max(window.last, window.first), 0);
-  if (window.last < window.first) {  // DeepSpeed's profiler dies of it: AttributeError 'flops'
+  if (window.last < window.first) {  // DeepSpeed's profiler fails: AttributeError 'flops'
     block.fail("end_profile_step", fmt::format("{} is before start_profile_step, {}", window.last, window.first),
                "profile at least one step");
   }
@@ -127,7 +127,7 @@ DsModelInfo read_model_info(JsonObject& block) {
   DsModelInfo model;
   if (block.find("model_info") == nullptr) return model;
   JsonObject info = block.object("model_info");
-  info.find("profile");  // the run that measures them is krigtune's own decision
+  info.find("profile");  // krigtune itself decides whether to measure them in a run
   model.num_params = optional_count(info, "num_params");
   info.find("trainable_num_params");
   model.hidden_size = optional_count(info, "hidden_size");
@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, std::string>> read_arg_mappings(JsonObject& b
   const JsonObject object = block.object("arg_mappings");
   for (const auto& [key, value] : object.value().items()) {
     if (!value.is_string()) object.fail(key, "the name of a flag was expected", "write \"--flag\"");
-    // The README's own example has a blank behind a key.
+    // The README's own example has a blank after a key.
     mappings.emplace_back(trimmed(key), trimmed(value.get<std::string>()));
     if (mappings.back().second.rfind('-', 0) != 0) {
       object.fail(key, fmt::format("'{}' is no flag", mappings.back().second), "begin it with --");
@@ -191,7 +191,7 @@ DsAutotuning read_ds_autotuning(const Json& config, const std::string& source) {
   if (file.find("autotuning") == nullptr) return autotuning;
   JsonObject block = file.object("autotuning");
   refuse_renamed(block);
-  block.boolean("enabled", false);  // DeepSpeed's --autotuning sets it in each experiment: what the file says is idle
+  block.boolean("enabled", false);  // ignored: DeepSpeed's --autotuning sets it in each experiment
   autotuning.metric = read_metric(block);
   autotuning.tuner = read_tuner(block);
   autotuning.batch = read_batch(block);

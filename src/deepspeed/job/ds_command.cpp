@@ -1,5 +1,5 @@
 // Reads the user's command. Options are those of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run,
-// accelerate launch, srun and Open MPI's mpirun; whatever is not needed is neither read nor judged.
+// accelerate launch, srun and Open MPI's mpirun; options that are not needed are ignored.
 #include "deepspeed/job/ds_command.h"
 
 #include <fmt/format.h>
@@ -27,8 +27,8 @@ using jobs::value_at;
 
 namespace {
 
-// Flags that transformers' TrainingArguments have and few others do; with `--deepspeed FILE`, which DeepSpeed's own
-// arguments do not have, they tell a script of the Trainer.
+// Flags of transformers' TrainingArguments that few other programs have. Together with `--deepspeed FILE`, which
+// DeepSpeed's own arguments do not have, they reveal a script of the Trainer.
 constexpr std::array<std::string_view, 5> kTrainerFlags = {
     "--per_device_train_batch_size", "--per_device_eval_batch_size", "--gradient_accumulation_steps", "--do_train",
     "--output_dir"};
@@ -40,7 +40,7 @@ struct Named {
 };
 
 bool looks_like_text(const std::string& value) {
-  // '{"', "{ " and "{\n" in base64 begin so.
+  // '{"', "{ " and "{\n" in base64 begin with these letters.
   const bool is_base64 = value.find_first_of("./") == std::string::npos && value.size() > 40 &&
                          (value.rfind("eyJ", 0) == 0 || value.rfind("eyA", 0) == 0 || value.rfind("ewog", 0) == 0);
   return is_base64 || value.find('{') != std::string::npos;
@@ -63,7 +63,7 @@ void find_config(DsCommand& command) {
   const std::vector<std::string>& argv = command.argv;
   std::vector<Named> named = values_of(argv, command.script + 1, argv.size(), "--deepspeed_config");
   std::vector<Named> short_form = values_of(argv, command.script + 1, argv.size(), "--deepspeed");
-  if (!named.empty()) {  // beside it `--deepspeed` is a switch, and the word behind it the script's own
+  if (!named.empty()) {  // `--deepspeed` is then a switch, and the next word belongs to the script
     std::erase_if(short_form, [](const Named& n) { return std::filesystem::path(n.value).extension() != ".json"; });
   }
   const bool is_short = named.empty() && !short_form.empty();
@@ -110,21 +110,22 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   return command;
 }
 
-// Flags of the training script that must say what ds_config.json says. The Hugging Face Trainer refuses a run whose
-// TrainingArguments and configuration differ (transformers, integrations/deepspeed.py, trainer_config_process).
+// Flags of the training script that must agree with ds_config.json. The Hugging Face Trainer refuses to run if its
+// TrainingArguments differ from the configuration (transformers, integrations/deepspeed.py, trainer_config_process).
 namespace {
 
-// What argparse's converters of booleans take for one (transformers, hf_argparser.string_to_bool).
+// The words that argparse's boolean converters accept (transformers, hf_argparser.string_to_bool).
 constexpr std::array<std::string_view, 5> kYes = {"true", "yes", "t", "y", "1"};
 constexpr std::array<std::string_view, 5> kNo = {"false", "no", "f", "n", "0"};
 
-// "/zero_optimization/stage" and "zero_optimization.stage" as one.
+// Makes "/zero_optimization/stage" and "zero_optimization.stage" equal.
 std::string dotted(std::string key) {
   std::replace(key.begin(), key.end(), '/', '.');
   return key.rfind('.', 0) == 0 ? key.substr(1) : key;
 }
 
-// The parameter that a key of arg_mappings means: a name, a path, or the last part of one where it is the only such.
+// Returns the parameter that a key of arg_mappings means: by its name, its path, or the last part of a path if that is
+// unique.
 std::string parameter_of(const std::string& key) {
   if (space::find_well_known(key) != nullptr) return key;
   const std::string path = dotted(key);
@@ -138,7 +139,7 @@ std::string parameter_of(const std::string& key) {
   return by_last_part.size() == 1 ? by_last_part.front() : path;
 }
 
-// Under its name, or, for a key that krigtune does not know, under a path that ends in it.
+// Finds a value by its name or, for a key that krigtune does not know, by a path that ends in it.
 const space::Value* find_value(const space::Configuration& values, const std::string& name) {
   if (const space::Value* exact = values.find(name)) return exact;
   const std::string ending = "." + name;
@@ -150,7 +151,7 @@ const space::Value* find_value(const space::Configuration& values, const std::st
   return nullptr;
 }
 
-// As Python writes it: argparse's own bool("false") would be true, and transformers takes these two.
+// Writes booleans like Python: argparse's own bool("false") would be true, and transformers accepts these two words.
 std::string as_word(const space::Value& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
   return space::to_string(value);
@@ -188,7 +189,7 @@ class Rewriting {
   void set_switch(const FlagMapping& mapping, bool on) {
     std::vector<FlagAt> places = occurrences(words_, begin_, words_.size(), mapping.flag);
     if (on && places.empty() && mapping.appended) words_.push_back(mapping.flag);
-    std::reverse(places.begin(), places.end());  // what is taken away moves only what lies behind it
+    std::reverse(places.begin(), places.end());  // from the end, because a removal moves only what follows it
     for (const FlagAt& at : places) {
       const std::string value = at.value_word ? value_at(words_, at) : "";
       const bool has_value = is_one_of(lower_case(value), kYes) || is_one_of(lower_case(value), kNo);
@@ -275,16 +276,15 @@ std::vector<std::string> rewritten(const DsCommand& command, const std::string& 
   return rewriting.take();
 }
 
-// A place among others: deepspeed/launcher/runner.py takes CUDA_VISIBLE_DEVICES only where none of --include,
-// --exclude,
-// --num_gpus and --num_nodes is said, and all launchers meet at port 29500 unless they are told another one.
+// Starting a job at a place: deepspeed/launcher/runner.py uses CUDA_VISIBLE_DEVICES only without --include, --exclude,
+// --num_gpus and --num_nodes, and all launchers use port 29500 unless they are given another one.
 namespace {
 
 class LauncherWords {
  public:
   LauncherWords(std::vector<std::string> words, const jobs::Stage& stage)
       : words_(std::move(words)), begin_(stage.begin + 1), end_(stage.end) {
-    if (begin_ < end_ && words_[begin_] == "launch") ++begin_;  // of accelerate
+    if (begin_ < end_ && words_[begin_] == "launch") ++begin_;  // a word of accelerate
   }
 
   bool has(std::string_view flag) const { return !occurrences(words_, begin_, end_, flag).empty(); }
@@ -333,7 +333,7 @@ std::vector<std::string> started_at(std::vector<std::string> argv, const DsComma
   return words.take();
 }
 
-// The batch of a job whose ds_config.json leaves it to the script's flags, as that of the Hugging Face Trainer does.
+// The batch of a job whose ds_config.json leaves it to the script's flags, as with the Hugging Face Trainer.
 
 space::Configuration at_the_flags_batch(space::Configuration configuration, const DsCommand& command,
                                         const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,

@@ -1,4 +1,4 @@
-// Reads the user's ds_config.json. Names of keys, and what stands under them, are those of space/well_known.h.
+// Reads the user's ds_config.json. space/well_known.h defines the names of keys and the values below them.
 #include "deepspeed/job/ds_config.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,7 @@ namespace {
 
 using Pointer = Json::json_pointer;
 
-// Sections whose lists say something else than "try these". The stock autotuner, which exempts the first alone, takes
-// the others apart too.
+// Sections whose lists do not mean "try these". The stock autotuner excludes only the first and splits the others too.
 constexpr std::array kListsByNature = {"/optimizer",
                                        "/scheduler",
                                        "/autotuning",
@@ -41,14 +40,14 @@ constexpr std::array kListsByNature = {"/optimizer",
   throw UserError(fmt::format("{}: {}: {}", source, pointer, what), hint);
 }
 
-// As JSON, cut where it is long: it is quoted in one line.
+// Returns the value as JSON, shortened, to be quoted in one line.
 std::string shown(const Json& value) {
   constexpr std::size_t kLongest = 60;
   const std::string text = value.dump();
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-// Where the first comment of hjson begins, outside of strings; npos: there is none.
+// Returns the start of the first hjson comment outside of strings; npos if there is none.
 std::size_t first_comment(std::string_view text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -71,11 +70,11 @@ void refuse_hjson(std::string_view text, const std::string& source) {
     throw UserError(fmt::format("{}: line {}: a comment, which the readers of Hugging Face do not take", source, line),
                     "remove it: the file goes to your script as JSON");
   }
-  parse_json(text, source);  // says what is wrong, unless that is a trailing comma
+  parse_json(text, source);  // reports the error, unless it is a trailing comma
   throw UserError(fmt::format("{}: a comma before a closing bracket, which is no JSON", source), "remove it");
 }
 
-// One object under one name: the path from the root, for people and for expressions.
+// Returns the path from the root under which a nested key is known to people and to expressions.
 std::string path_name(const std::string& parent, const std::string& key) {
   return parent.empty() ? key : parent + "." + key;
 }
@@ -84,7 +83,7 @@ bool is_word(const Json& value, const char* word) { return value.is_string() && 
 
 space::Value whole_number(const space::WellKnownParameter& knob, const Json& json, const std::string& source,
                           const std::string& pointer) {
-  // AutoTP takes 0 and 1 for "off".
+  // AutoTP accepts 0 and 1 for "off".
   const std::int64_t least = knob.name == std::string_view(space::kTensorParallel) ? 0 : knob.smallest;
   const std::int64_t most = knob.deepspeed.largest;
   space::Value value = json.is_number() ? space::value_from_json(json, source) : space::Value(false);
@@ -96,7 +95,7 @@ space::Value whole_number(const space::WellKnownParameter& knob, const Json& jso
                   : fmt::format("write one from {} to {}", least, most));
 }
 
-// One value of a knob, of the kind that its default has.
+// Returns one value of a knob, of the same kind as its default.
 space::Value knob_value(const space::WellKnownParameter& knob, const Json& json, const std::string& source,
                         const std::string& pointer) {
   if (std::holds_alternative<std::int64_t>(knob.default_value)) return whole_number(knob, json, source, pointer);
@@ -117,7 +116,7 @@ space::Value knob_value(const space::WellKnownParameter& knob, const Json& json,
           fmt::format("write one of {}", knob.default_range));
 }
 
-// A value of a list under a key that krigtune does not know.
+// Returns a list element under a key that krigtune does not know.
 space::Value plain_value(const Json& json, const std::string& source, const std::string& pointer) {
   if (is_word(json, "auto")) fail_at(source, pointer, "\"auto\" within a list", "write values, or \"auto\" alone");
   return space::value_from_json(json, fmt::format("{}: {}", source, pointer));
@@ -256,7 +255,7 @@ const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std:
 Json read_ds_config(std::string_view text, const std::string& source) {
   refuse_hjson(text, source);
   Json config = parse_json(text, source);
-  const JsonObject root(config, source, "");  // refuses what is none
+  const JsonObject root(config, source, "");  // refuses anything but an object
   tunables_of(config, source);                // refuses sections and values of the wrong kind
   return config;
 }
@@ -271,13 +270,13 @@ std::vector<DsTunable> tunables_of(const Json& config, const std::string& source
 
 std::string ds_config_text(const Json& config) { return config.dump(2) + "\n"; }
 
-// Writes a configuration into the user's ds_config.json. Which stage reads a knob, and what DeepSpeed asserts of its
-// value, stands in the knob's row (space/well_known.cpp).
+// Writes a configuration into the user's ds_config.json. A knob's row (space/well_known.cpp) says at which stages it is
+// read, and what DeepSpeed asserts about its value.
 namespace {
 
 using Pointer = Json::json_pointer;
 
-// The lowest stage that shards parameters: what is read there alone means nothing elsewhere.
+// The lowest stage that shards parameters. A knob that is read only there has no effect elsewhere.
 constexpr std::int64_t kParameterStage = 3;
 
 const space::DeepSpeedKnob& deepspeed_knob(const DsTunable& tunable) {
@@ -318,7 +317,7 @@ class Writing {
     }
   }
 
-  // Keys of the file itself before those of its sections.
+  // Keys of the root come before those of sections.
   void add_what_is_new() {
     for (const bool in_section : {false, true}) {
       for (const space::WellKnownParameter& knob : space::well_known_parameters()) {
@@ -345,8 +344,8 @@ class Writing {
  private:
   bool is_read(const space::DeepSpeedKnob& knob) const { return stage_ >= knob.first_stage; }
 
-  // What stands in the file is what was chosen, at stage 0 too, where DeepSpeed reads none of the buckets. A value of
-  // stage 3 stays the user's below it: a knob without effect has a canonical value that nobody chose.
+  // The file gets the chosen value, even at stage 0, where DeepSpeed reads no bucket. Below stage 3 a knob of stage 3
+  // keeps the user's value, because a knob without effect has a canonical value that nobody chose.
   bool takes_the_chosen(const space::DeepSpeedKnob& knob) const {
     return is_read(knob) || (!knob.off && knob.first_stage < kParameterStage);
   }
@@ -361,7 +360,7 @@ class Writing {
     if (chosen == nullptr || find_tunable(tunables_, knob.name) != nullptr) return;
     if (!is_read(knob.deepspeed) || (knob.deepspeed.off && space::same_value(*chosen, *knob.deepspeed.off))) return;
     const Pointer key(knob.deepspeed.key);
-    // Copies between pinned memory and the GPU run beside the computation; from 0.19.5 on it is DeepSpeed's default.
+    // Copies between pinned memory and the GPU overlap with the computation; DeepSpeed pins by default from 0.19.5 on.
     const bool is_new_offload = knob.deepspeed.is_offload && !config_.contains(key.parent_pointer());
     config_[key] = space::to_json(as_deepspeed_takes_it(knob.deepspeed, *chosen));
     if (is_new_offload) config_[key.parent_pointer() / "pin_memory"] = true;
@@ -385,12 +384,12 @@ Json with_values(const Json& user, const space::Configuration& configuration, Ds
   return writing.take();
 }
 
-// The batch of a DeepSpeed job. DeepSpeed's rule (runtime/config.py, _set_batch_related_parameters):
+// The batch of a DeepSpeed job follows DeepSpeed's rule (runtime/config.py, _set_batch_related_parameters):
 //
 //   train_batch_size = micro_batch * gradient_accumulation_steps * ranks
 //
-// with all ranks of the job where the script passes no mpu, though the ranks of one tensor-parallel group must be given
-// the same sequences. The sequences that a step really learns from are those of ranks / tensor_parallel replicas.
+// with all ranks of the job if the script passes no mpu, although the ranks of one tensor-parallel group must get the
+// same sequences. The sequences that a step really learns from are those of ranks / tensor_parallel replicas.
 namespace {
 
 [[noreturn]] void refuse(const std::string& source, const std::string& what, const std::string& hint) {
@@ -405,12 +404,12 @@ std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::st
                   "choose a divisor of the ranks");
 }
 
-// AutoTP takes 0 and 1 for "off".
+// AutoTP accepts 0 and 1 for "off".
 std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
   return std::max<std::int64_t>(1, number_in_file(tunables, space::kTensorParallel).value_or(1));
 }
 
-// The factor that is missing: batch = factor * known * groups.
+// Returns the missing factor: batch = factor * known * groups.
 std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
                    const std::string& source) {
   if (const std::optional<std::int64_t> factor = space::accumulation_steps(batch, known, groups)) return *factor;
@@ -421,7 +420,8 @@ std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, 
 std::string micro_batches(std::int64_t of) { return fmt::format("micro-batches of {}", of); }
 std::string micro_steps(std::int64_t count) { return fmt::format("{} micro-steps", count); }
 
-// Sequences that the replicas of `tensor` ranks each learn from together, of what DeepSpeed counts for all ranks.
+// Converts a batch that DeepSpeed counts over all ranks to the sequences from which the replicas of `tensor` ranks
+// learn.
 std::int64_t counted_once(std::int64_t batch, std::int64_t tensor, const std::string& source) {
   return share(batch, 1, tensor, "equal parts for tensor parallelism", source);
 }
@@ -435,7 +435,7 @@ bool is_auto(const std::vector<DsTunable>& tunables, const char* name) {
   return tunable != nullptr && tunable->setting == DsSetting::kAuto;
 }
 
-// The number that stands, no list and no "auto".
+// Returns a fixed number; empty for a list and for "auto".
 std::optional<std::int64_t> fixed(const std::vector<DsTunable>& tunables, const char* name) {
   const DsTunable* tunable = find_tunable(tunables, name);
   return tunable != nullptr && tunable->setting == DsSetting::kFixed ? number_in_file(tunables, name) : std::nullopt;
@@ -516,8 +516,8 @@ space::Configuration with_batch(const Json& user, const space::Configuration& co
   return complete;
 }
 
-// Base64 with the URL and file name safe alphabet (RFC 4648, section 5), padded, as Python's base64.urlsafe_b64decode
-// reads it, by which DeepSpeed reads a configuration that is no path (deepspeed/runtime/config.py).
+// Base64 with the URL-safe alphabet (RFC 4648, section 5) and padding, which Python's base64.urlsafe_b64decode reads.
+// DeepSpeed uses that for a configuration that is not a path (deepspeed/runtime/config.py).
 namespace {
 
 std::string base64url(const std::string& text) {

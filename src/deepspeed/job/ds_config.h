@@ -66,20 +66,21 @@ enum class DsUse {
   kResult,  ///< train_batch_size follows from micro-batch, accumulation and ranks
 };
 
-/// The user's file with the configuration written into it:
-/// - keys keep their order and their spelling; a new one goes to the end of its section, a new section to the end;
-/// - names are those of tunables_of(user) and of the well-known parameters; others are not the file's (they may be
-///   flags of the command) and are passed over; what the configuration does not name stays as it is, "auto" too;
-/// - a list that the configuration does not name becomes its first value;
-/// - a knob that DeepSpeed does not read at the configuration's stage (buckets and overlap_comm at 0, stage3_* below 3)
-///   or that asks for nothing (an offload that is none, tensor parallelism over one rank) is not added; where the file
-///   has it already it takes the chosen value, but for stage3_* below 3, which stay, and for offload that the stage
-///   does not have, which is turned off if the stage was chosen here;
-/// - allgather_bucket_size is even, as DeepSpeed asserts; a new offload block pins its memory;
-/// - micro-batch and accumulation as with_batch(); while one of them is "auto" train_batch_size stays as it is;
-///   in a result "auto" stays too, and with tensor parallelism, which versions count differently, it is left out;
-/// - "autotuning" is left out: a trial's own comes from ds_trial.h, a result has none.
-/// Throws UserError as with_batch() and tunables_of() do.
+/// Returns the user's file with the configuration written into it:
+/// - Keys keep their order and their spelling. A new key goes to the end of its section, a new section to the end.
+/// - Names are those of tunables_of(user) and of the well-known parameters. Others may be flags of the command and are
+///   ignored. Keys that the configuration does not name stay as they are, including "auto".
+/// - A list that the configuration does not name becomes its first value.
+/// - A knob is not added if DeepSpeed does not read it at the configuration's stage (buckets and overlap_comm at 0,
+///   stage3_* below 3), or if its value requests nothing (no offload, tensor parallelism over one rank). If the file
+///   already has it, it gets the chosen value, with two exceptions: stage3_* below 3 stays, and offload that the stage
+///   does not support is turned off if the stage was chosen here.
+/// - allgather_bucket_size becomes even, as DeepSpeed asserts; a new offload block pins its memory.
+/// - Micro-batch and accumulation are those of with_batch(). While one of them is "auto", train_batch_size does not
+///   change. In a result "auto" stays too; with tensor parallelism, which versions count differently, it is left out.
+/// - "autotuning" is left out: a trial gets its own from ds_trial.h, and a result has none.
+///
+/// Throws UserError like with_batch() and tunables_of().
 nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const space::Configuration& configuration,
                                    DsUse use, std::int64_t ranks, const std::string& source);
 

@@ -1,16 +1,16 @@
-// Losses out of what training scripts print. There is no format, only habits; those that are known:
+// Finds losses in the output of training scripts. There is no standard format, but these are known:
 //
 //   step 3 loss 6.43, Loss: 6.43, loss = 6.43     scripts that people write; DeepSpeedExamples
-//   loss tensor(6.43, device='cuda:0')            the same, of one who prints the tensor
+//   loss tensor(6.43, device='cuda:0')            the same from a script that prints the tensor
 //   iter 0: loss 10.9884, time 5.12ms, mfu ..     nanoGPT, train.py ("step 0: train loss .., val loss .." evaluates)
 //   | lm loss: 6.430000E+00 | loss scale: 1.0 |   Megatron-LM and Megatron-DeepSpeed, training.py, training_log
 //   {'loss': 6.43, 'grad_norm': .., 'epoch': ..}  Hugging Face Trainer, PrinterCallback and ProgressCallback; numbers
 //                                                 in quotes from transformers 5 on
 //   30%|###  | 3/10 [00:01<00:03, 1.9it/s, loss=6.43]   tqdm, with set_postfix; its states end in carriage returns
 //
-// Whatever stands before ("[rank0]: ", "[1,0]<stdout>:", a date) does not matter. One step may have several lines, of
-// ranks and of micro-steps, and their mean is the step's loss; which lines are of one step follows from the number that
-// they name, else from how many lines there are to a step.
+// Any prefix ("[rank0]: ", "[1,0]<stdout>:", a date) is ignored. One step may have several lines, of ranks and of
+// micro-steps, and their mean is the step's loss. Which lines belong to one step follows from the step number in them
+// or, failing that, from the number of lines per step.
 #include "deepspeed/job/ds_losses.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Number {
   double resolution;
 };
 
-// "6.43" is known to 0.01, "6.430000e+00" to 1e-6, "7" to 1.
+// The precision of "6.43" is 0.01, of "6.430000e+00" 1e-6, of "7" 1.
 double resolution_of(std::string_view digits) {
   const std::size_t exponent_at = digits.find('e');
   int exponent = 0;
@@ -57,7 +57,7 @@ double resolution_of(std::string_view digits) {
   return std::pow(10.0, exponent - decimals);
 }
 
-// What stands between the word and its number: blanks, one of ":=", quotes, an arrow, "tensor(" or a bracket.
+// Between the word and its number there may be blanks, one of ":=", quotes, an arrow, "tensor(" or a bracket.
 std::optional<Number> number_behind(std::string_view text) {
   const auto skip_all = [&](std::string_view characters) {
     text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
@@ -77,7 +77,7 @@ std::optional<Number> number_behind(std::string_view text) {
   return Number{value, std::isfinite(value) ? resolution_of(text.substr(0, length)) : 0.0};
 }
 
-// The word that ends before `at`: "val" of "val_loss", "lm" of "lm loss".
+// Returns the word that ends before `at`: "val" of "val_loss", "lm" of "lm loss".
 std::string_view word_before(std::string_view line, std::size_t at) {
   while (at > 0 && (line[at - 1] == ' ' || line[at - 1] == '_' || line[at - 1] == '-')) --at;
   std::size_t begin = at;
@@ -92,7 +92,7 @@ std::optional<std::int64_t> integer_at(std::string_view text) {
   return number;
 }
 
-// tqdm: "30%|###  | 3/10 [00:01<00:03, 1.9it/s, loss=6.43]".
+// Reads a tqdm line: "30%|###  | 3/10 [00:01<00:03, 1.9it/s, loss=6.43]".
 std::optional<std::int64_t> step_of_bar(std::string_view line) {
   const bool has_rate = line.find("it/s") != std::string_view::npos || line.find("s/it") != std::string_view::npos;
   const std::size_t bracket = line.find(" [");
@@ -104,7 +104,7 @@ std::optional<std::int64_t> step_of_bar(std::string_view line) {
   return integer_at(line.substr(begin, slash - begin));
 }
 
-// "step 3", "iteration        3/     100", "global_step=3", "batch: 3".
+// Reads "step 3", "iteration        3/     100", "global_step=3", "batch: 3".
 std::optional<std::int64_t> step_in(std::string_view line) {
   for (const std::string_view word : {"iteration", "iter", "step", "batch"}) {
     for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
@@ -126,7 +126,7 @@ std::vector<ReportedLoss> reports_in(std::string_view output) {
   return reports;
 }
 
-// One for each step that is named, in the order in which they come; all of them where any names none.
+// Returns one value for each step that is named, in the order of the output; all values if any line names no step.
 std::vector<double> by_named_step(const std::vector<ReportedLoss>& reports) {
   struct Step {
     std::int64_t number;
@@ -162,7 +162,7 @@ std::vector<double> means_of_groups(const std::vector<double>& values, std::size
   return means;
 }
 
-// Exactly one step more is run than is timed, and its lines may be missing, or some of them.
+// Exactly one more step runs than is timed, and some or all of its lines may be missing.
 std::size_t lines_of_a_step(std::size_t lines, std::int64_t steps) {
   const auto timed = static_cast<std::size_t>(std::max<std::int64_t>(steps, 1));
   const std::size_t each = (lines + timed) / (timed + 1);
@@ -191,7 +191,7 @@ std::optional<ReportedLoss> loss_in_line(std::string_view raw) {
     const auto number = number_behind(std::string_view(line).substr(at + kLoss.size()));
     if (number) found = ReportedLoss{number->value, number->resolution, std::nullopt, false};
   }
-  // The Trainer's last line: its mean over the run.
+  // The Trainer's last line is its mean over the run.
   if (!found || line.find("train_runtime") != std::string::npos) return std::nullopt;
   found->step = step_of_bar(line);
   found->is_bar = found->step.has_value();

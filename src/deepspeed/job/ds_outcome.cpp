@@ -1,7 +1,8 @@
-// What became of a trial of a DeepSpeed job. Exit codes do not tell it: launchers turn every exception into 1, a killed
-// rank is 247 by `deepspeed`, 1 by torchrun and 137 by a shell, and a rank that aborts after its last step spoils the
-// exit code of a good measurement. So what was timed counts most, then the exception that ended the first failing rank,
-// then single lines. All of it is pinned to outputs recorded from real jobs: tests/runner/deepspeed_outputs.
+// Determines the outcome of a trial of a DeepSpeed job. Exit codes are not enough: launchers turn every exception into
+// 1, a killed rank gives 247 with `deepspeed`, 1 with torchrun and 137 with a shell, and a rank that aborts after its
+// last step spoils the exit code of a good measurement. So timed steps count most, then the exception that ended the
+// first failing rank, then single lines. Tests compare all of this with outputs recorded from real jobs:
+// tests/runner/deepspeed_outputs.
 #include "deepspeed/job/ds_outcome.h"
 
 #include <fmt/format.h>
@@ -42,14 +43,14 @@ bool was_raised_in(const trial::PythonException& cause, const std::string& part)
 }  // namespace
 
 bool is_of_the_network(const trial::PythonException& cause, std::int64_t steps) {
-  // torch.distributed, ProcessGroupNCCL; before torch 2.1 a RuntimeError of the same words. Later on it may be
-  // anything.
+  // Raised by torch.distributed, ProcessGroupNCCL; before torch 2.1 it was a RuntimeError with the same words. After
+  // the first step it may have any cause.
   constexpr std::array<std::string_view, 3> kWords = {"NCCL error in", "ncclSystemError", "ncclInvalidUsage"};
   return steps == 0 && holds_any(cause.message, kWords);
 }
 
 bool is_of_the_launcher(const trial::PythonException& cause) {
-  // torch.distributed: TCPStore, rendezvous; 2.1 on, before it is a RuntimeError that names the address.
+  // Raised by torch.distributed: TCPStore, rendezvous. Before 2.1 it was a RuntimeError that names the address.
   constexpr std::array<std::string_view, 5> kTypes = {"DistNetworkError", "DistStoreError", "RendezvousConnectionError",
                                                       "RendezvousTimeoutError", "RendezvousClosedError"};
   constexpr std::array<std::string_view, 3> kWords = {"EADDRINUSE", "ddress already in use",
@@ -71,7 +72,7 @@ bool is_a_refusal(const trial::PythonException& cause, std::int64_t steps) {
       "zero_allow_untested_optimizer",           // deepspeed/runtime/engine.py
       "DeepSpeed config values that mismatch"};  // transformers, HfTrainerDeepSpeedConfig
   if (is_one_of(cause.type, kOwnTypes) || holds_any(cause.message, kWords)) return true;
-  // Its metrics, which it writes after the last step, have no place (print_json_dist).
+  // The directory for its metrics, which it writes after the last step, is missing (print_json_dist).
   if (cause.type == "FileNotFoundError" && was_raised_in(cause, "/deepspeed/utils/logging.py")) return true;
   constexpr std::array<std::string_view, 2> kNoJson = {"JSONDecodeError", "HjsonDecodeError"};
   constexpr std::array<std::string_view, 5> kRaised = {"AssertionError", "ValueError", "NotImplementedError",
@@ -105,11 +106,11 @@ bool is_of_host_memory(const std::string& line) {
 
 std::string find_launcher_line(const std::string& text) {
   constexpr std::array<std::string_view, 14> kWords = {
-      "can't open file",                // CPython: no such script
+      "can't open file",                // CPython: the script does not exist
       "error: unrecognized arguments",  // argparse, of a launcher or of the script
       "error: the following arguments are required",
       "error: argument ",
-      "ssh: connect to host",  // OpenSSH, and the next three
+      "ssh: connect to host",  // OpenSSH, like the next three
       "Could not resolve hostname",
       "Host key verification failed",
       "Permission denied (publickey",
@@ -143,8 +144,8 @@ std::string without_label(const std::string& line) {
 
 namespace {
 
-constexpr int kSignalBase = 128;                 // what shells add to a signal's number
-constexpr int kDeepSpeedKilled = 256 - SIGKILL;  // deepspeed's launcher says sys.exit(-9)
+constexpr int kSignalBase = 128;                 // shells add it to a signal's number
+constexpr int kDeepSpeedKilled = 256 - SIGKILL;  // deepspeed's launcher calls sys.exit(-9)
 
 constexpr const char* kOpensBase64 =
     "the script opens its configuration itself and cannot read base64: let the runner's \"config_as\" be \"path\"";
@@ -216,7 +217,7 @@ class Judge {
     std::string line = find_launcher_line(end_.standard_error);
     if (!line.empty()) return line;
     std::string said = find_launcher_line(end_.standard_output);
-    constexpr int kCannotExecute = 126, kNotFound = 127;  // of POSIX shells
+    constexpr int kCannotExecute = 126, kNotFound = 127;  // exit codes of POSIX shells
     if (!said.empty() || (end_.exit_code != kCannotExecute && end_.exit_code != kNotFound)) return said;
     return fmt::format("exit code {}: a program of the command cannot be run", end_.exit_code);
   }
@@ -321,7 +322,7 @@ DsVerdict judge(const DsEnd& end) { return Judge(end).verdict(); }
 
 trial::Outcome outcome_of(const DsVerdict& verdict, const DsEnd& end) {
   if (verdict.what == DsClass::kOutOfMemory) return trial::OutOfMemory{verdict.requested, false};
-  // The sentence of any other class says more than what ranks and launchers print last.
+  // The sentence of any other class says more than the last output of ranks and launchers.
   const bool unknown = verdict.what == DsClass::kCrash;
   const std::string said = unknown ? trial::failure_text(end.standard_output, end.standard_error) : "";
   return trial::Failed{reason_of(verdict.what, end), end.exit_code,

@@ -16,10 +16,10 @@
 namespace krigtune::deepspeed {
 namespace {
 
-constexpr double kProbeTimeoutS = 10.0;  // it takes 0.1 s; a cold network file system longer
+constexpr double kProbeTimeoutS = 10.0;  // usually it takes 0.1 s; on a slow network file system more
 
-// importlib.metadata reads names of folders. What lies in the working directory is not what the job imports: Python
-// puts the script's own directory there.
+// importlib.metadata reads the names of folders. The working directory is removed from the path because the job does
+// not import from it: for a script, Python puts the script's own directory there.
 constexpr const char* kQuestion =
     "import sys; sys.path = [p for p in sys.path if p]; from importlib.metadata import version; "
     "print(version('deepspeed'))";
@@ -55,7 +55,7 @@ bool is_assignment(const std::string& word) {
   return word.find('=') != std::string::npos && word.front() != '-' && word.front() != '=';
 }
 
-// What `env` in front of the first launcher sets; empty optional: something else stands there.
+// Returns what `env` sets before the first launcher; an empty optional if anything else comes first.
 std::optional<trial::Environment> environment_of(const DsCommand& command) {
   trial::Environment environment;
   for (std::size_t i = 0; i < command.stages.front().program; ++i) {
@@ -117,9 +117,9 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
   return version_of(trial::read_head(spec.stdout_file, trial::kMostJobFileBytes));
 }
 
-// DeepSpeed's engine with "model_info": {"profile": true} in its section "autotuning" counts the parameters as it is
-// made, measures the memory of the first forward pass, writes both to model_info_path and ends with exit code 0
-// (runtime/engine.py, _autotuning_exit and forward; any ZeRO stage).
+// With "model_info": {"profile": true} in its section "autotuning", DeepSpeed's engine counts the parameters when it is
+// created, measures the memory of the first forward pass, writes both to model_info_path and ends with exit code 0
+// (runtime/engine.py, _autotuning_exit and forward; at every ZeRO stage).
 namespace {
 
 std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / "model_info.json"; }
@@ -183,7 +183,7 @@ DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock) {
   make_writable_directory(run.dir);
   const DsTrialFiles files(run.dir);
   std::error_code ignored;
-  std::filesystem::remove(answer_of(files), ignored);  // of an earlier launch
+  std::filesystem::remove(answer_of(files), ignored);  // from an earlier launch
   const trial::ProcessSpec spec = prepare(run, files);
   const std::optional<std::int64_t> before = trial::oom_kills_now();
   const trial::ProcessResult process = trial::run_process(spec, clock);
@@ -192,7 +192,7 @@ DsModelAnswer run_for_model(const DsModelRun& run, const Clock& clock) {
   DsModelAnswer answer;
   answer.wall_s = process.wall_s;
   answer.model = read_answer(answer_of(files));
-  if (answer.model) return answer;  // whatever the exit code is: ranks may abort at exit
+  if (answer.model) return answer;  // regardless of the exit code, because ranks may abort at exit
   const auto kills = before && after ? std::optional(*after - *before) : std::nullopt;
   answer.verdict = verdict_of(process, spec, kills);
   return answer;

@@ -1,11 +1,12 @@
-// How fast a trial was. The engine's csv files hold the milliseconds of forward, backward and optimizer for each step,
-// summed over its micro-steps. The estimate of their sum is that of trial/step_series.cpp: the median of the steps
-// behind the warm-up, its standard error as if steps knew nothing of one another.
+// Estimates the speed of a trial. The engine's csv files contain the milliseconds of forward, backward and optimizer
+// for each step, summed over its micro-steps. Their sum is estimated as in trial/step_series.cpp: the median of the
+// steps after the warm-up, with a standard error that treats steps as independent.
 //
-// Why not DeepSpeed's own figure: metrics.json holds one step, since its timers are reset after each one, and from 6
-// micro-steps on the trimmed mean drops the only one with the optimizer in it (12.7 times too fast measured at
-// accumulation 6, DeepSpeed 0.14.4; `step` 15 us for 5 to 17 ms in tests/runner/deepspeed_outputs/trial_ok). Its
-// throughput counts each rank of a tensor-parallel group (deepspeedai/DeepSpeed#7298).
+// DeepSpeed's own figure is not used: metrics.json covers one step, because its timers are reset after each one, and
+// from 6 micro-steps on the trimmed mean drops the only one that includes the optimizer (measured: 12.7 times too fast
+// at accumulation 6 with DeepSpeed 0.14.4; `step` 15 us instead of 5 to 17 ms in
+// tests/runner/deepspeed_outputs/trial_ok). Its throughput counts each rank of a tensor-parallel group
+// (deepspeedai/DeepSpeed#7298).
 #include "deepspeed/job/ds_trial.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ std::optional<double> finite_number_after(std::string_view line, std::string_vie
   return at == std::string_view::npos ? std::nullopt : finite_number_in(line.substr(at + words.size()));
 }
 
-// Calls visit(line) for each line that has an end, and for the rest if `torn` too.
+// Calls visit(line) for each line that has an end and, if `torn`, for the incomplete last one.
 template <class Visit>
 void for_each_line(std::string_view text, bool torn, const Visit& visit) {
   while (!text.empty()) {
@@ -75,7 +76,7 @@ struct StepRow {
   double value_s;
 };
 
-// Headers are no rows, and stand wherever the engine was made again. An unreadable row ends it.
+// Headers are skipped; one appears wherever the engine was created again. An unreadable row ends the reading.
 std::vector<StepRow> read_rows(const std::filesystem::path& file) {
   std::vector<StepRow> rows;
   bool good = true;
@@ -107,7 +108,7 @@ std::filesystem::path DsTrialFiles::engine_losses() const { return monitor() / k
 Json with_measurement(const Json& config, const DsTrialFiles& files, const DsSteps& steps,
                       const std::optional<DsVersion>& version) {
   Json trial = config;
-  // The profiler's hooks fall into the warm-up.
+  // The profiler's hooks run during the warm-up.
   trial["autotuning"] = {{"enabled", true},
                          {"start_profile_step", 1},
                          {"end_profile_step", steps.due()},
@@ -202,12 +203,12 @@ std::optional<Bytes> peak_memory_in(const std::string& output) {
       gib = std::max(gib, finite_number_after(line, words).value_or(0.0));
     }
   });
-  constexpr double kMost = 1e9;  // an exbibyte: no such memory
+  constexpr double kMost = 1e9;  // an exbibyte; larger numbers are no real memory
   if (!(gib > 0.0 && gib < kMost)) return std::nullopt;
   return from_gib(gib);
 }
 
-// FLOPS_per_gpu = flops * micro-steps * 1e6 / latency, the latter in microseconds (engine.py, _autotuning_exit).
+// FLOPS_per_gpu = flops * micro-steps * 1e6 / latency, with the latency in microseconds (engine.py, _autotuning_exit).
 std::optional<double> step_flops_in(const std::string& metrics_json) {
   const Json metrics = Json::parse(metrics_json, nullptr, false);
   if (!metrics.is_object()) return std::nullopt;
@@ -224,7 +225,7 @@ namespace {
 
 constexpr std::size_t kLargestMetrics = 1 << 16;
 
-// Samples of a step over all ranks, where the engine did not say: the configuration does.
+// Computes the samples of a step over all ranks from the configuration, in case the engine did not report them.
 std::optional<double> samples_of(const Json& ds_config, std::int64_t ranks) {
   double samples = static_cast<double>(ranks) / static_cast<double>(tensor_parallel_of(ds_config));
   for (const char* key : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {

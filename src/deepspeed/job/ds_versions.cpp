@@ -1,5 +1,6 @@
-// The table of DeepSpeed's versions: read in its source at the tags v0.5.7 to v0.19.5 (the first tag that has a change)
-// and in the pull requests that are named. Only what a trial or a comparison with the stock autotuner depends on.
+// The table of DeepSpeed's versions. It comes from the source at the tags v0.5.7 to v0.19.5 (the first tag with a
+// change) and from the pull requests that are named. It has only changes that affect a trial or a comparison with the
+// stock autotuner.
 #include "deepspeed/job/ds_versions.h"
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@
 namespace krigtune::deepspeed {
 namespace {
 
-constexpr DsVersion kOpen{999, 0, 0};  // it is so to this day
+constexpr DsVersion kOpen{999, 0, 0};  // still true today
 
 struct VersionRow {
   DsFeature feature;
@@ -21,12 +22,12 @@ struct VersionRow {
 
 constexpr std::array kTable = {
     VersionRow{DsFeature::kStageListHonoured, {0, 9, 3}, kOpen},        // #3473
-    VersionRow{DsFeature::kOnlyStageZeroByDefault, {0, 10, 0}, kOpen},  // all four before
+    VersionRow{DsFeature::kOnlyStageZeroByDefault, {0, 10, 0}, kOpen},  // all four stages before
     VersionRow{DsFeature::kShortMetricKeys, {0, 10, 1}, kOpen},
     VersionRow{DsFeature::kLatencyOfWholeStep, {0, 10, 3}, kOpen},      // #2888
     VersionRow{DsFeature::kAllgatherBucketDead, {0, 12, 4}, kOpen},     // #4705: all_gather_into_tensor
     VersionRow{DsFeature::kFullModeBroken, {0, 13, 2}, kOpen},          // #4996: KeyError 'hostfile'
-    VersionRow{DsFeature::kTensorParallelTraining, {0, 16, 4}, kOpen},  // asked for by tensor_parallel.autotp_size
+    VersionRow{DsFeature::kTensorParallelTraining, {0, 16, 4}, kOpen},  // requested by tensor_parallel.autotp_size
     VersionRow{DsFeature::kQuietTimerLines, {0, 17, 6}, {0, 18, 0}},    // the logger's default level became WARNING
     VersionRow{DsFeature::kTimerLinesPrinted, {0, 18, 0}, kOpen},       // print instead of the logger
     VersionRow{DsFeature::kTensorParallelPresets, {0, 18, 6}, kOpen},
@@ -35,21 +36,21 @@ constexpr std::array kTable = {
     VersionRow{DsFeature::kOffloadPinnedByDefault, {0, 19, 5}, kOpen},
 };
 
-// The protocol itself (exit after the profile window, csv_monitor, a path as configuration) is older than this; here
-// the user's stages are honoured and a machine without GPUs is enough.
+// The protocol itself (exit after the profile window, csv_monitor, a path as configuration) is older. From this version
+// on the stock autotuner honours the user's stages, and a machine without GPUs is enough.
 constexpr DsVersion kOldest{0, 9, 3};
 
-// On CPU ranks, with torch 2.15.
+// Versions that were run here, on CPU ranks, with torch 2.15.
 constexpr std::array<DsVersion, 4> kRunHere = {{{0, 19, 8}, {0, 17, 6}, {0, 16, 9}, {0, 14, 4}}};
 
-// Reads digits into `number` and returns the text behind them; nullopt: there are none.
+// Reads digits into `number` and returns the text after them; nullopt if there are none.
 std::optional<std::string_view> after_number(std::string_view text, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) return std::nullopt;
   return text.substr(static_cast<std::size_t>(end - text.data()));
 }
 
-// Three numbers at the beginning of a line, and behind them its end or a local part ("+cu121", "rc1").
+// Reads three numbers at the beginning of a line, followed by its end or a local part ("+cu121", "rc1").
 std::optional<DsVersion> version_at_line(std::string_view line) {
   const std::size_t first = line.find_first_not_of(" \t");
   if (first == std::string_view::npos || line[first] < '0' || line[first] > '9') return std::nullopt;
@@ -64,7 +65,7 @@ std::optional<DsVersion> version_at_line(std::string_view line) {
     if (!behind) return std::nullopt;
     rest = *behind;
   }
-  // A word of a log ("12.5.3 s since ...") goes on after a blank; a version does not.
+  // A word of a log ("12.5.3 s since ...") is followed by a blank, a version is not.
   const bool is_alone = rest.find_first_not_of(" \t\r") == std::string_view::npos || rest.front() != ' ';
   return is_alone ? std::optional(version) : std::nullopt;
 }

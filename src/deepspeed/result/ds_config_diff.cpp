@@ -1,4 +1,4 @@
-// ds_config_diff.md: the keys of the user's ds_config.json and the flags of the user's command that the best
+// Writes ds_config_diff.md: the keys of the user's ds_config.json and the flags of the user's command that the best
 // configuration changes, each with its gain.
 #include <fmt/format.h>
 

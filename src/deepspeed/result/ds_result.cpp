@@ -30,7 +30,7 @@ Flags flags_of(const DsUserJob& job) {
   return {command, flag_mappings(command, job.arg_mappings)};
 }
 
-// What the trial had, where the file leaves the batch to the flags.
+// Returns the configuration that the trial had if the file leaves the batch to the flags.
 space::Configuration as_tried(const DsUserJob& job, const Flags& flags, const space::Configuration& configuration) {
   return at_the_flags_batch(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
 }
@@ -60,10 +60,11 @@ struct Advice {
   forecast::LearningRateAdvice rules;
   std::string optimizer;             ///< for people
   std::string word;                  ///< for programs; "": not known
-  std::optional<double> rate_today;  ///< where the user's file says it
+  std::optional<double> rate_today;  ///< set if the user's file states it
 };
 
-// What the user's ds_config.json says under /optimizer. Of a script's own optimizer it says nothing: most are Adam's.
+// Uses what the user's ds_config.json says under /optimizer. It does not describe an optimizer that the script creates,
+// but most of these are variants of Adam.
 Advice advice_of_file(const Json& config, std::int64_t base_batch, std::int64_t batch) {
   const Json optimizer = config.value("optimizer", Json::object());
   const Json type = optimizer.is_object() ? optimizer.value("type", Json()) : Json();

@@ -1,20 +1,20 @@
-// ZeRO's stages, buckets, overlap, offload and the cut of a kept batch change the order of sums and nothing else: the
-// losses of the first steps must agree but for rounding. With a_j, b_j the losses of step j they differ where
+// ZeRO's stages, buckets, overlap, offload and the division of a fixed batch only change the order of sums, so the
+// losses of the first steps must agree except for rounding. With a_j, b_j the losses of step j they differ if
 //
 //   |a_j - b_j| > (r_a + r_b) / 2 + j u max(|a_j|, |b_j|),   u = 2^-10
 //
-// r: the resolution of the printed numbers. Each step adds its own rounding to the weights, and the loss follows the
-// weights: the tolerance grows with j. u is a quarter of bf16's unit roundoff 2^-8; the mean over a batch's tokens
-// averages most of a rounding out. What bounds it from both sides was measured (DeepSpeed 0.19.8, GPT of 1M parameters,
-// 2 CPU ranks, 16 steps; tests/runner/deepspeed_outputs/losses.csv): largest |a_j - b_j| / (j max) of
+// with r the precision of the printed numbers. Each step adds its own rounding to the weights, and the loss depends on
+// the weights, so the tolerance grows with j. u is a quarter of bf16's unit roundoff 2^-8, because the mean over a
+// batch's tokens averages out most of the rounding. Measurements limit it from both sides (DeepSpeed 0.19.8, GPT of 1M
+// parameters, 2 CPU ranks, 16 steps; tests/runner/deepspeed_outputs/losses.csv): largest |a_j - b_j| / (j max) of
 //
-//   stages 1 to 3, buckets, overlap and cuts in bf16      5.9e-4      rounding, to be borne
-//   stage 0 against stages 1 to 3 in bf16                 2.1e-3      stage 0 keeps no fp32 weights: it trains worse
-//   any of stages 0 to 3 in fp32                          4e-8
+//   stages 1 to 3, buckets, overlap and divisions in bf16  5.9e-4     rounding, must be tolerated
+//   stage 0 against stages 1 to 3 in bf16                  2.1e-3     stage 0 keeps no fp32 weights: it trains worse
+//   any of stages 0 to 3 in fp32                           4e-8
 //
-// and reported of faults: 3.4e-3 (deepspeedai/DeepSpeed#1488, accumulation), 4e-2 (#5523, overlap_comm, the same
-// configuration twice), not a number from step 3 on (#7965, overlap_comm). u is one for all precisions, because a
-// script may compute in bf16 or TF32 without the file saying so.
+// and for reported faults 3.4e-3 (deepspeedai/DeepSpeed#1488, accumulation), 4e-2 (#5523, overlap_comm, the same
+// configuration twice), and NaN from step 3 on (#7965, overlap_comm). u is the same for all precisions, because a
+// script may compute in bf16 or TF32 although the file does not say so.
 #include "deepspeed/result/loss_check.h"
 
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ LossCheck check_of_job(const report::RunView& run, const DsUserJob& job, const j
                         same_data(job, reference.proposal.configuration, best.proposal.configuration));
 }
 
-// Of any other command, by the parameters alone.
+// Compares the data of commands other than DeepSpeed jobs, using only the parameters.
 SameData same_data(const space::Configuration& a, const space::Configuration& b) {
   const auto batch = [](const space::Configuration& one) {
     const auto count = [&](const char* name) { return static_cast<double>(one.integer(name, 1)); };
@@ -96,8 +96,8 @@ SameData same_data(const space::Configuration& a, const space::Configuration& b)
   return same;
 }
 
-// What neither krigtune nor a recipe knows may change what is learned. Of a recipe's command the user's own words name
-// what the recipe does not know.
+// A parameter that neither krigtune nor a recipe knows may change what is learned. In a recipe's command, the user's
+// own words name the parameters that the recipe does not know.
 std::string unknown_change(const runner::CommandSpec& command, const search::Changes& changes) {
   const auto names_it = [](const std::string& name) {
     return [placeholder = "{" + name + "}"](const std::string& word) { return word.find(placeholder) != word.npos; };
@@ -122,7 +122,7 @@ bool measures_losses(const session::Session& session) {
   return command != nullptr && command->measure.find(trial::kLoss) != nullptr;
 }
 
-// "step 3", or where the script prints every tenth "loss 3".
+// Returns "step 3", or "loss 3" if the script prints only every tenth.
 std::string place(const LossCheck& check, int number) {
   return fmt::format("{} {}", check.interval == 1 ? "step" : "loss", number);
 }
@@ -163,7 +163,7 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
       "micro-batch or accumulation differ, and with them perhaps the data of a step: they differ by {} at {}, more "
       "than rounding explains",
       percent_or_none(check.at_first), place(check, check.first));
-  // A number that is none is no matter of the data.
+  // NaN is a fault, whatever data the trials had.
   if (!std::isfinite(check.largest)) check.verdict = LossCheck::Verdict::kDiffer;
   return check;
 }

@@ -49,7 +49,7 @@ Json budget_block(const DsJob& job) {
   return block;
 }
 
-// Predictions for a script that recomputes, or does not, would exclude what fits.
+// If it is unknown whether the script recomputes, predictions would exclude configurations that fit.
 bool predicts(DsJob& job) {
   if (job.workload.is_null() || recomputation_of(job) != Recomputation::kUnknown) return true;
   if (!job.inputs.machine.rank_memory && !job.cluster.device) return true;  // there is no limit to compare with
@@ -73,7 +73,7 @@ Json memory_block(const DsJob& job, bool is_limited) {
   return block;
 }
 
-// The strategy stagewise walks as DeepSpeed's tuner would with this section. An improvement of less than 5 % ends its
+// The strategy stagewise searches like DeepSpeed's tuner with this section. An improvement of less than 5 % ends the
 // search of micro-batches (autotuner.py, get_min_max_micro_batch_size).
 Json stagewise_block(const DsJob& job) {
   constexpr double kPlateau = 0.05;
@@ -86,7 +86,7 @@ Json stagewise_block(const DsJob& job) {
           {"micro_batches", job.autotuning.batch.micro_batches}};
 }
 
-// Of keys that only DeepSpeed's own search reads.
+// Remarks on keys that only DeepSpeed's own search reads.
 void remark_on_the_tuner(DsJob& job) {
   for (const char* key : {"tuner_type", "num_tuning_micro_batch_sizes"}) {
     if (says(job, key)) job.remarks.push_back(fmt::format("/autotuning/{}: read by --strategy stagewise alone", key));

@@ -1,6 +1,6 @@
-// Micro-batch and accumulation of a DeepSpeed job at the sequences of a step that are kept: by the batch identity
-// (space/well_known.h) a micro-batch is a divisor of batch / dp. Where the job has many, neighbours less than a factor
-// apart are thinned out: a step's time is smooth in them.
+// Chooses micro-batch and accumulation of a DeepSpeed job for a fixed number of sequences per step. By the batch
+// identity (space/well_known.h) a micro-batch divides batch / dp. If there are many divisors, neighbours that differ by
+// less than a fixed factor are thinned out, because the time of a step is a smooth function of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,8 @@ class BatchSpace {
   }
 
  private:
-  // "auto" that no flag of the command says: accelerate and scripts fill it in from what the file cannot change.
+  // "auto" that no flag of the command states: accelerate and scripts fill it in from values that the file cannot
+  // change.
   bool is_the_scripts() {
     if (job_.can_change(space::kMicroBatch) && job_.can_change(space::kAccumulation)) return false;
     job_.remarks.push_back(
@@ -62,7 +63,7 @@ class BatchSpace {
     return tunable != nullptr && tunable->setting == DsSetting::kList;
   }
 
-  // DeepSpeed's rule for what is missing: no accumulation, then the micro-batch that the batch leaves.
+  // Applies DeepSpeed's rule for missing values: no accumulation, then the micro-batch that follows from the batch.
   void set_own() {
     micro_ = job_.own_count(space::kMicroBatch);
     accumulation_ = job_.own_count(space::kAccumulation);
@@ -128,7 +129,7 @@ class BatchSpace {
     return list;
   }
 
-  // Without a batch to keep: up to eight times the user's own.
+  // Without a fixed batch: up to eight times the user's own micro-batch.
   Json powers_of_two() const {
     constexpr std::int64_t kTimes = 8;
     const DsBatchLimits& limits = job_.autotuning.batch;
@@ -143,9 +144,9 @@ class BatchSpace {
   Json accumulations() const {
     if (is_listed(space::kAccumulation)) return list_of(job_.find(space::kAccumulation)->values);
     if (!job_.batch) return accumulation_ ? Json::array({*accumulation_}) : Json();
-    // Where the file names both batch and accumulation, the micro-batch follows from them.
+    // If the file states both batch and accumulation, the micro-batch follows from them.
     if (job_.is_kept(space::kAccumulation)) return Json::array({*accumulation_});
-    if (!job_.workload.is_null()) return Json();  // derived
+    if (!job_.workload.is_null()) return Json();  // derived by the session
     std::set<std::int64_t> values;
     for (const std::int64_t replicas : replicas_) {
       for (const Json& micro : space_.micro_batch) {
@@ -174,7 +175,7 @@ class BatchSpace {
   }
 
   DsJob& job_;
-  std::set<std::int64_t> replicas_;  ///< data-parallel ranks that the space has
+  std::set<std::int64_t> replicas_;  ///< numbers of data-parallel ranks in the space
   DsBatchSpace space_;
   std::optional<std::int64_t> micro_;
   std::optional<std::int64_t> accumulation_;

@@ -1,4 +1,4 @@
-// What stands where: the file's keys, the command's flags, and what the Hugging Face Trainer puts for "auto"
+// Combines the file's keys, the command's flags, and the values that the Hugging Face Trainer fills in for "auto"
 // (transformers: integrations/deepspeed.py, trainer_config_process and trainer_config_finalize; training_args.py).
 #include "deepspeed/session/ds_job.h"
 
@@ -43,7 +43,7 @@ std::int64_t tensor_of(const DsJob& job) {
                   "choose a divisor of the ranks");
 }
 
-// Of the user's own configuration; a list of micro-batches without train_batch_size has no one batch.
+// The batch of the user's own configuration. A list of micro-batches without train_batch_size has no single batch.
 std::optional<std::int64_t> batch_of(const DsJob& job) {
   const auto written = train_batch_size_of(job.inputs.config, job.cluster.ranks(), job.source);
   if (written) return written;
@@ -72,7 +72,7 @@ void check_batch(const DsJob& job) {
   }
 }
 
-// 0.9 h h as an integer, which DeepSpeed asks for and the Trainer makes of it.
+// The Trainer fills in 0.9 h h, which DeepSpeed requires as an integer.
 std::optional<space::Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
   constexpr std::int64_t kPerDeviceTrainBatchSize = 8;  // TrainingArguments' default
   if (name == space::kMicroBatch) return kPerDeviceTrainBatchSize;
@@ -160,23 +160,23 @@ bool DsJob::has(DsFeature feature) const {
   return krigtune::deepspeed::has(inputs.machine.version.value_or(kCurrent), feature);
 }
 
-// A model of which only the number of parameters is known, as a GPT of the usual shape: the width of the nearest model
-// in Brown et al. 2020 (arXiv:2005.14165, table 2.1), and as many layers as make up the number:
+// If only the number of parameters of a model is known, the model is assumed to be a GPT of the usual shape: it has the
+// width of the nearest model in Brown et al. 2020 (arXiv:2005.14165, table 2.1) and as many layers as give that number,
 //
-//   P = 12 layers hidden^2 + vocab hidden,   vocab = 50257 (GPT-2's) where no flag says it
+//   P = 12 layers hidden^2 + vocab hidden,   vocab = 50257 (GPT-2's) unless a flag states it
 //
-// Is that of use? On the 8 replayed spaces of ultrascale_dev (Llama models of 1.3 and 80 billion parameters with a
-// vocabulary of 131072) `bayes` needed 2.1 trials to 5 % with the exact shape, 2.1 with this one, 3.3 without any. The
-// tokens of a sequence matter more: 2.3 with half of them, 2.9 with twice, 7.9 with four times as many
-// (experiments/search/guessed_shape.py). A measured activation tells them no better than that, since recomputation and
-// the kind of attention are not known (a factor of 17 between 34 s h and 2 s h bytes a layer: Korthikanti et al. 2022,
-// arXiv:2205.05198, table 2); so without a flag that says them there is no guess.
+// Does that help? On the 8 replayed spaces of ultrascale_dev (Llama models of 1.3 and 80 billion parameters with a
+// vocabulary of 131072) `bayes` needed 2.1 trials to be within 5 % with the exact shape, 2.1 with this one, and 3.3
+// without any. The tokens of a sequence matter more: 2.3 trials with half of them, 2.9 with twice, 7.9 with four times
+// as many (experiments/search/guessed_shape.py). Measured activations cannot determine them better than that, because
+// recomputation and the kind of attention are unknown (a factor of 17 between 34 s h and 2 s h bytes per layer:
+// Korthikanti et al. 2022, arXiv:2205.05198, table 2). So nothing is assumed unless a flag states the tokens.
 namespace {
 
 struct Published {
   double params;
   std::int64_t hidden;
-  std::int64_t head;  ///< width of one
+  std::int64_t head;  ///< width of one head
 };
 constexpr std::array<Published, 8> kGpt3 = {{{125e6, 768, 64},
                                              {350e6, 1024, 64},
@@ -184,7 +184,7 @@ constexpr std::array<Published, 8> kGpt3 = {{{125e6, 768, 64},
                                              {1.3e9, 2048, 128},
                                              {2.7e9, 2560, 80},
                                              {6.7e9, 4096, 128},
-                                             {13e9, 5120, 128},  // 5140 in the paper: 40 heads of 128 are 5120
+                                             {13e9, 5120, 128},  // the paper says 5140, but 40 heads of 128 are 5120
                                              {175e9, 12288, 128}}};
 
 const Published& nearest(double params) {
@@ -198,9 +198,9 @@ const Published& nearest(double params) {
 
 }  // namespace
 
-// A sequence leaves 34 s h bytes in each layer of 16-bit numbers, and 2 s h where it is recomputed (Korthikanti et al.
-// 2022, eq. 1 with flash attention; table 2), and with either up to 6 s vocab in the logits: between the two is
-// s (sqrt(34 * 2) h layers + 6 vocab).
+// In 16-bit numbers a sequence leaves 34 s h bytes in each layer, and 2 s h with recomputation (Korthikanti et al.
+// 2022, eq. 1 with flash attention; table 2), and in both cases up to 6 s vocab for the logits. Between the two is s
+// (sqrt(34 * 2) h layers + 6 vocab).
 Recomputation recomputation_of(const DsJob& job) {
   if (job.has_flag(space::kCheckpointing)) return Recomputation::kByFlag;
   const std::optional<double>& slope = job.inputs.model.activation_slope_bytes;

@@ -1,5 +1,5 @@
 // The model of a DeepSpeed job: from the config.json of Hugging Face transformers, or from the sizes among the script's
-// flags as Megatron-LM (arguments.py), transformers' examples and nanoGPT spell them.
+// flags in the spellings of Megatron-LM (arguments.py), transformers' examples and nanoGPT.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace krigtune::deepspeed {
 namespace {
 
-// Flags of one meaning, blank-separated; underscores for dashes.
+// Flags with the same meaning, separated by blanks, with underscores for dashes.
 struct SizeFlags {
-  const char* key;  ///< of the workload's block "model"
+  const char* key;  ///< in the workload's block "model"
   std::string_view flags;
 };
 constexpr std::array<SizeFlags, 7> kSizes = {{
@@ -43,7 +43,7 @@ std::string plain_name(std::string word) {
   return word;
 }
 
-// The last one counts, as in argparse. "": a flag without a value.
+// The last one counts, as in argparse. "" means a flag without a value.
 std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
   std::optional<std::string> text;
   if (!job.inputs.command) return text;
@@ -80,7 +80,7 @@ Json model_of_job(const DsJob& job) {
   const std::filesystem::path hf_config = hf_config_of(job);
   if (!hf_config.empty()) {
     model["hf_config"] = hf_config.string();
-    // A script's own --hidden_size beside a published model is another model's, or none.
+    // With a published model, the script's own --hidden_size belongs to another model or to none.
     if (const auto length = flag_size(job, kSizes.back().flags)) model["seq_len"] = *length;
     return model;
   }
@@ -90,7 +90,7 @@ Json model_of_job(const DsJob& job) {
   return model;
 }
 
-// Whether the section is on, with "auto" as the Trainer's flag of that name says it.
+// Returns whether the section is on; for "auto" the Trainer's flag of that name decides.
 bool is_on(const DsJob& job, const char* section) {
   const Json& config = job.inputs.config;
   if (!config.contains(section) || !config[section].is_object()) return false;
@@ -121,7 +121,7 @@ Json workload_block(const DsJob& job) {
   return workload;
 }
 
-// What the plan does not know would make its predictions those of another job.
+// Properties that the plan does not know would make its predictions wrong.
 std::string not_modelled(const DsJob& job) {
   if (!job.can_change(space::kMicroBatch) || !job.can_change(space::kAccumulation)) {
     return "the micro-batch is the script's own";
@@ -136,7 +136,7 @@ std::string not_modelled(const DsJob& job) {
   return "";
 }
 
-// Sizes that no flag says, from the number of parameters. False: there is nothing to add, or not enough is known.
+// Adds sizes that no flag states, using the number of parameters. Returns false if nothing can be added.
 bool complete(const DsJob& job, Json& model) {
   const bool is_named = model.contains("hf_config") || model.contains("layers") || model.contains("hidden");
   if (is_named || !job.num_params || !model.contains("seq_len")) return false;
@@ -148,7 +148,7 @@ bool complete(const DsJob& job, Json& model) {
   return true;
 }
 
-// `guess`: the model where it is one, else nullptr.
+// `guess`: the assumed model; nullptr if it is not assumed.
 void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
   if (guess != nullptr) {
     job.remarks.push_back(

@@ -1,8 +1,8 @@
-// The model as the engine itself counts it. With the memory a_i of the first forward pass at two micro-batches m_i,
+// Asks the engine for the model's size. With a_i the memory of the first forward pass at two micro-batches m_i,
 //
 //   activations(m) = offset + slope m,   slope = (a_2 - a_1) / (m_2 - m_1),   offset = a_1 - slope m_1
 //
-// On CPU ranks the engine reports a difference of resident memory: noise, so one launch will do.
+// On CPU ranks the engine reports a difference of resident memory, which is only noise, so a single launch is enough.
 #include "deepspeed/session/ds_questions.h"
 
 #include <fmt/format.h>
@@ -24,15 +24,15 @@ std::filesystem::path answers_directory(const JobRequest& request) {
   return (request.run_directory / "").parent_path().string() + ".model";
 }
 
-// The job that an answer holds for.
+// Identifies the job for which an answer is valid.
 Json asked_job(const DsSessionInputs& inputs) {
   return {{"command", inputs.command->argv},
           {"directory", std::filesystem::absolute(inputs.directory).lexically_normal().string()},
           {"ds_config", inputs.config}};
 }
 
-// What the same job answered, as it was recorded: the same command in the same directory, and unless nothing may be
-// launched, as where a run goes on, the same configuration. Null: nothing.
+// Returns the recorded answer of the same job: the same command in the same directory and, unless nothing may be
+// launched (as when a run is continued), the same configuration. Null if there is none.
 Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, JobLaunches launches) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return {};
@@ -44,7 +44,7 @@ Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path&
   return asked == now ? record : Json();
 }
 
-// Returns what it writes: the answer with the job.
+// Adds the job to the answer, writes it and returns it.
 Json record_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, Json answer) {
   answer["job"] = asked_job(inputs);
   write_atomically(file, answer.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -67,13 +67,13 @@ class ModelQuestion {
     std::sort(micro_batches_.begin(), micro_batches_.end());
   }
 
-  // The record, less the job.
+  // Returns the record without the job.
   Json ask() {
     const std::optional<std::int64_t> least = micro_batches_.empty() ? std::nullopt : std::optional(micro_batches_[0]);
     request_.progress("asking the job for the size of its model: one launch, until its first forward pass");
     DsModelAnswer first = launch(least);
     if (!first.model && first.verdict.what == DsClass::kOutOfMemory && own_stage_ != 3) {
-      own_stage_ = 3;  // where most fits
+      own_stage_ = 3;  // the stage that needs the least memory
       first = launch(least);
     }
     if (!first.model) {
@@ -95,7 +95,7 @@ class ModelQuestion {
   }
 
   void add_activations(std::int64_t least, const DsCountedModel& first, Json& record) const {
-    constexpr std::int64_t kTimes = 4;  // between the two micro-batches
+    constexpr std::int64_t kTimes = 4;  // ratio of the two micro-batches
     std::int64_t larger = 0;
     for (const std::int64_t micro_batch : micro_batches_) {
       if (micro_batch <= kTimes * least) larger = micro_batch;
@@ -103,7 +103,7 @@ class ModelQuestion {
     if (larger <= least || !(first.activation_bytes > 0.0)) return;
     request_.progress(fmt::format("and once more with a micro-batch of {}, for its activations", larger));
     const DsModelAnswer second = launch(larger);
-    if (!second.model) return;  // of activations the search then learns by itself
+    if (!second.model) return;  // the search then learns the activations by itself
     const double slope =
         (second.model->activation_bytes - first.activation_bytes) / static_cast<double>(larger - least);
     if (!(slope > 0.0)) return;
@@ -159,7 +159,7 @@ DsModelFacts ask_for_model(const DsSessionInputs& inputs, const JobRequest& requ
 
 namespace {
 
-// The user's own, its batch dealt out to half as many replicas.
+// The user's own configuration with its batch distributed over half as many replicas.
 space::Configuration split_baseline(const session::Session& session, const DsSessionInputs& inputs) {
   space::Configuration split = session.baseline.value_or(space::Configuration{});
   split.erase("gradient_accumulation_steps");
@@ -170,7 +170,7 @@ space::Configuration split_baseline(const session::Session& session, const DsSes
   return split;
 }
 
-// "class" and "sentence" where it failed.
+// Returns "class" and "sentence" of the failure, if it failed.
 Json try_to_split(const DsSessionInputs& inputs, const DsSession& made, const std::filesystem::path& trial_dir,
                   const Clock& clock) {
   const session::Session session = session::read_session(made.json, inputs.ds_config.string(), inputs.directory);
@@ -201,7 +201,7 @@ bool searches_tensors(const DsSession& made) {
 
 bool splits_tensors(const DsSessionInputs& inputs, const DsSession& made, const JobRequest& request, const Clock& clock,
                     std::vector<std::string>& remarks) {
-  if (!searches_tensors(made)) return true;  // as the session itself says why
+  if (!searches_tensors(made)) return true;  // the session itself says why
   const std::filesystem::path directory = answers_directory(request);
   const std::filesystem::path file = directory / "tensor_parallel.json";
   Json answer = recorded_answer(inputs, file, request.launches);

@@ -1,5 +1,5 @@
-// Which knobs of a DeepSpeed job are searched, and where. What reads what is that of DeepSpeed 0.19:
-// runtime/zero/stage_1_and_2.py and stage3.py.
+// Decides which knobs of a DeepSpeed job are searched, and over which values. What reads which knob is taken from
+// DeepSpeed 0.19: runtime/zero/stage_1_and_2.py and stage3.py.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class DsSpace {
     return list;
   }
 
-  // AutoTP takes 0 and 1 for "off". On request: within a node, over whole heads.
+  // AutoTP accepts 0 and 1 for "off". If requested, it is searched within a node and over whole heads.
   std::vector<std::int64_t> tensor_values() {
     std::vector<std::int64_t> values;
     const auto add = [&](std::int64_t ways) {
@@ -108,7 +108,7 @@ class DsSpace {
     return values;
   }
 
-  // Without offload and tensor parallelism, as neither is certain.
+  // Only without offload and tensor parallelism, because the memory is uncertain with either.
   bool may_hold(std::int64_t stage) {
     if (!job_.num_params || !job_.inputs.machine.rank_memory || may_offload(job_) || tensor_.size() > 1 ||
         job_.find(space::kOffloadOptimizer) != nullptr || job_.find(space::kOffloadParam) != nullptr)
@@ -140,7 +140,7 @@ class DsSpace {
     return std::any_of(stages_.begin(), stages_.end(), [&](std::int64_t stage) { return stage >= least; });
   }
 
-  // Why it changes nothing in this job; "": it does.
+  // Returns why it changes nothing in this job; "" if it does.
   std::string no_effect(const space::WellKnownParameter& known) const {
     if (known.name == std::string_view(space::kAllgatherBucket) && job_.has(DsFeature::kAllgatherBucketDead)) {
       return job_.inputs.machine.version
@@ -180,7 +180,7 @@ class DsSpace {
     return sensible.is_null() && job_.find(name) != nullptr ? value_in_file(name) : sensible;
   }
 
-  // One value, where predictions must know it.
+  // Returns the file's value as the only one, if predictions depend on it.
   Json value_in_file(const std::string& name) const {
     const std::vector<std::string>& planned = schedule::planned_parameters();
     const bool is_seen = !job_.workload.is_null() && std::find(planned.begin(), planned.end(), name) != planned.end();
@@ -195,13 +195,13 @@ class DsSpace {
     space_[name] = std::move(values);
   }
 
-  // overlap_comm: absent (or null), DeepSpeed turns it on at stage 3.
+  // If overlap_comm is absent or null, DeepSpeed turns it on at stage 3.
   space::Value own_value(const space::WellKnownParameter& known) const {
     if (const std::optional<space::Value> own = job_.own(known.name)) return *own;
     return known.name == std::string_view(space::kOverlap) ? space::Value(own_stage() == 3) : known.default_value;
   }
 
-  // A switch can say "full"; its absence says "none".
+  // A switch can mean "full", and its absence "none".
   void add_checkpointing() {
     if (recomputation_of(job_) == Recomputation::kFull) {
       space_[space::kCheckpointing] = {"full"};
@@ -226,7 +226,7 @@ class DsSpace {
         "sampler deals them out over all ranks does not");
   }
 
-  // Keys that krigtune does not know.
+  // Adds the lists of keys that krigtune does not know.
   void add_own_list(const DsTunable& tunable) {
     if (tunable.setting != DsSetting::kList || space::find_well_known(tunable.name) != nullptr) return;
     if (tunable.name == kDeadPartitions) {
@@ -280,13 +280,13 @@ void add_ds_space(DsJob& job, Json& session) {
   space.write(session);
 }
 
-// What is worth trying of a knob that the file leaves to krigtune, by the size of the model and the machine.
+// Chooses values worth trying for a knob that the file leaves open, by the size of the model and the machine.
 //
-// A reduce bucket costs (1 + overlap_comm) * reduce_bucket_size elements (runtime/zero/stage_1_and_2.py); useful sizes
-// lie between a layer and the whole model, beyond which there is one bucket and only the memory grows.
+// A reduce bucket costs (1 + overlap_comm) * reduce_bucket_size elements (runtime/zero/stage_1_and_2.py). Useful sizes
+// are between a layer and the whole model; beyond that there is only one bucket, and only the memory grows.
 namespace {
 
-// Rounded to two digits, a power of two apart, up to what holds the model.
+// Returns sizes in steps of a power of two, rounded to two digits, up to one that holds the whole model.
 Json sizes(double least, double most) {
   constexpr std::int64_t kFewest = 2;
   const auto rounded = [](double size) {
@@ -297,8 +297,8 @@ Json sizes(double least, double most) {
   return {{"min", rounded(least)}, {"max", rounded(most)}, {"scale", "log"}, {"steps", steps}};
 }
 
-// Of use where communication runs beside computation: on streams, which CPU ranks do not have. A bucket smaller than
-// the model is sent more often and no sooner there.
+// Returns whether the knob only matters if communication overlaps with computation. That needs streams, which CPU ranks
+// do not have: there a bucket smaller than the model is sent more often but no earlier.
 bool serves_overlap(const std::string& name) {
   return name == space::kReduceBucket || name == space::kOverlap || name == space::kPrefetch;
 }
@@ -310,8 +310,8 @@ bool only_hosts_hold(const DsJob& job) {
 
 }  // namespace
 
-// DeepSpeed's own estimate of host memory (runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs):
-// parameters * max(4 * ranks of a node, 16) * 1.5 bytes; and it asks for an Adam that it makes itself.
+// DeepSpeed's own estimate of host memory (runtime/zero/stage_1_and_2.py, estimate_zero2_model_states_mem_needs) is
+// parameters * max(4 * ranks of a node, 16) * 1.5 bytes. It also requires an Adam that DeepSpeed creates.
 bool may_offload(const DsJob& job) {
   const DsMachine& machine = job.inputs.machine;
   if (machine.on_cpu || !machine.host_memory || !job.num_params) return false;

@@ -22,11 +22,11 @@ namespace {
 constexpr const char* kLocal = "local";
 constexpr const char* kUnknownRanks = "the command does not say how many ranks it starts, nor does this machine";
 
-// The job as file, command and machine say it.
+// The job as described by file, command and machine.
 struct KnownJob {
   DsSessionInputs inputs;
-  std::string missing_ranks;  ///< where the number of ranks is not known: what the command would have to say
-  bool is_guess = false;      ///< the command's launcher is not known: its ranks are taken for this node's GPUs
+  std::string missing_ranks;  ///< if the number of ranks is unknown: what the command would have to state
+  bool is_guess = false;      ///< the launcher is unknown, so its ranks are assumed to be this node's GPUs
   std::vector<std::string> remarks;
 };
 
@@ -49,7 +49,7 @@ jobs::Surroundings surroundings_of(const NodeGpus& gpus) {
   return around;
 }
 
-// DeepSpeed computes on the GPUs that it sees; without one its ranks are on the CPU, two unless somebody says.
+// DeepSpeed computes on the GPUs that it sees. Without one its ranks are on the CPU: two, unless stated otherwise.
 void describe_node(const NodeGpus& gpus, bool is_elsewhere, DsMachine& machine) {
   constexpr int kCpuRanks = 2;
   machine.on_cpu = gpus.count == 0 && !is_elsewhere;
@@ -74,7 +74,7 @@ std::string remark_on_other_nodes(const DsMachine& machine) {
          "in a session (krigtune init --deepspeed)";
 }
 
-// Between nodes no network is usual: a time would be a guess.
+// There is no usual network between nodes, so a predicted time would be a guess.
 void leave_unnamed(KnownJob& job) {
   workload::ClusterSpec& cluster = job.inputs.machine.cluster;
   if (cluster.is_local()) return;
@@ -114,7 +114,7 @@ void find_machine(const std::function<NodeGpus()>& find_gpus, const Clock& clock
   machine.version = installed_version(command, around.directory, clock);
 }
 
-// Two names of one file would let one be searched and another be trained with.
+// With two different files, one would be searched and the other used for training.
 void check_same_file(const DsCommand& command, const std::filesystem::path& ds_config) {
   std::error_code error;
   const std::filesystem::path named = std::filesystem::weakly_canonical(command.config, error);
@@ -134,7 +134,7 @@ KnownJob known_job(const JobRequest& request, const Clock& clock) {
     check_same_file(*inputs.command, inputs.ds_config);
   }
   if (request.hf_config) {
-    read_text(*request.hf_config);  // a file that is named must be there
+    read_text(*request.hf_config);  // throws if the named file does not exist
     inputs.model.hf_config = *request.hf_config;
   }
   inputs.tensor_parallel = request.tensor_parallel;
@@ -142,7 +142,7 @@ KnownJob known_job(const JobRequest& request, const Clock& clock) {
   return job;
 }
 
-// Made once, unless the job had to be asked and answered otherwise than it was made for.
+// Makes the session once, and again only if the job's answers differ from what was assumed.
 DsSession made_session(const JobRequest& request, const Clock& clock, KnownJob& job) {
   DsSessionInputs& inputs = job.inputs;
   std::vector<std::string> remarks;
@@ -165,7 +165,7 @@ DsSession made_session(const JobRequest& request, const Clock& clock, KnownJob& 
   return made;
 }
 
-// The user's own session, run by the command. What was assumed when it was made stands in that file.
+// The user's own session, run by the command. That file contains the assumptions made when it was written.
 Json with_command(const std::filesystem::path& file, KnownJob& job) {
   Json json = load_json(file);
   if (json.is_object() && json.contains("cluster")) {
@@ -176,7 +176,7 @@ Json with_command(const std::filesystem::path& file, KnownJob& job) {
   return json;
 }
 
-// Of a session that was written for another number of ranks; where nobody says one, the session counts.
+// A session may have been written for another number of ranks. If the command states none, the session counts.
 void check_ranks(const KnownJob& job, const session::Session& session) {
   const std::optional<std::int64_t> ranks = job.is_guess ? std::nullopt : job.inputs.command->ranks;
   if (!ranks || *ranks == session.cluster.ranks()) return;
