@@ -14,14 +14,13 @@
 // Differences from DeepSpeed:
 // - its downward search reads the metric of another experiment; here it reads its own
 // - a stage replaces the one before, and has its space tuned, if its micro-batch is larger; here if its metric is
-// better.
-//   Stage 0 has no space to tune there; here it has the session's
+//   better. Stage 0 has no space to tune there; here it has the session's
 // - it maximises latency; here the session says what is better. It times one optimizer step; here the runner measures
 // - it compares global batches of different sizes; here the session's batch is kept
 // - it drops the user's ZeRO settings and tunes settings that have no effect; here the baseline's values stay, and a
 //   parameter without effect has one value
-// - it counts bf16 as fp32 and model ranks twice; here the session's memory model counts ("deepspeed-autotuner" is
-// theirs)
+// - it counts bf16 as fp32 and model ranks twice; here the session's memory model counts ("deepspeed-autotuner" has the
+//   same errors)
 // - it learns parameters and activations from a profiling run; here from "workload". Without that, m is the largest one
 // - a stage in which all trials ran out of memory, and every stage with "fast": false, ends in an exception; not here
 // - tensor and pipeline ranks are given; here each layout is walked on its own, fewest ranks per replica first
