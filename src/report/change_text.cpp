@@ -10,7 +10,7 @@
 namespace krigtune::report {
 namespace {
 
-constexpr double kTimes = 1.5;  // from there on "1.5 times" is easier to grasp than "50 %"
+constexpr double kTimes = 1.5;  // from this factor on "1.5 times" is easier to grasp than "50 %"
 
 std::string percent(double fraction) {
   const double value = 100.0 * fraction;

@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kComparedVersion = 1;
 constexpr const char* kComparisonFile = "comparison.csv";
-// What makes two sessions comparable. How trials are run is told beside the curves: a comparison may be of recorded
-// trials.
+// The blocks that make two sessions comparable. The runner may differ, because a comparison may be of recorded trials;
+// it is named beside the curves.
 constexpr const char* kSameKeys[] = {"workload", "cluster", "space", "fixed", "constraints", "memory", "objective"};
 
 Json comparable_blocks(const session::Session& session) {
-  // Through text, so that numbers compare as they are written.
+  // Converts to text first, so that numbers are compared as they are written.
   const Json record = parse_json(session::resolved(session).dump(), "session");
   Json blocks = Json::object();
   for (const char* key : kSameKeys) {
@@ -39,7 +39,7 @@ std::vector<std::string> differing_blocks(const Json& there, const Json& here) {
   return names;
 }
 
-// best_so_far by strategy, run and trial.
+// The values best_so_far by strategy, run and trial.
 using BestByRun = std::map<std::string, std::map<std::string, std::map<int, double>>>;
 
 BestByRun read_best(const std::filesystem::path& file) {
@@ -72,7 +72,7 @@ BestByRun read_best(const std::filesystem::path& file) {
   return runs;
 }
 
-// A run that ended earlier keeps its last.
+// A run that ended earlier keeps its last value.
 std::optional<double> best_at(const std::map<int, double>& run, int trial) {
   const auto next = run.upper_bound(trial);
   return next == run.begin() ? std::nullopt : std::optional(std::prev(next)->second);
@@ -150,7 +150,7 @@ ComparedCurves curves_beside(const std::filesystem::path& run_directory, const s
     if (!std::filesystem::exists(directory / kComparedFile, error)) continue;
     try {
       return compared_curves(directory, session);
-    } catch (const UserError&) {  // it was not asked for: one of another session, or of another version, is not shown
+    } catch (const UserError&) {  // nobody requested it, so one that does not match is not shown
       continue;
     }
   }

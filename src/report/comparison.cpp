@@ -82,7 +82,7 @@ std::string comparison_pairs_csv(const compare::Comparison& comparison) {
 
 namespace {
 
-// The bottom of the logarithmic axis: a regret of 0.1 % is less than a measurement can tell.
+// The lower end of the logarithmic axis: a regret of 0.1 % is less than a measurement can resolve.
 constexpr double kLeastRegret = 1e-3;
 
 std::string regret_label(double regret) {
@@ -160,20 +160,20 @@ bool shows_no_difference(const compare::PairedComparison& pair) {
   return pair.lower_95 && *pair.lower_95 <= 1.0 && *pair.upper_95 >= 1.0;
 }
 
-// "bayes needs 2.6 times fewer trials than random"
+// Returns, for example, "bayes needs 2.6 times fewer trials than random".
 std::string claim(const compare::PairedComparison& pair) {
   const char* first = search::to_string(pair.first);
   const char* other = search::to_string(pair.other);
   if (shows_no_difference(pair)) return fmt::format("no difference shown between {} and {}", first, other);
   const bool fewer = pair.ratio > 1.0;
-  // Who never came there needs more than what is counted.
+  // A run that never reached the goal needs more trials than were counted.
   const int bounded = fewer ? pair.other_unreached : pair.first_unreached;
   const int bounding = fewer ? pair.first_unreached : pair.other_unreached;
   return fmt::format("{} needs {}{} times {} trials than {}", first, bounded > 0 && bounding == 0 ? "at least " : "",
                      times_text(fewer ? pair.ratio : 1.0 / pair.ratio), fewer ? "fewer" : "more", other);
 }
 
-// Of the claim: turned round where it says "more".
+// The interval of the claim, inverted if the claim says "more".
 std::string interval_text(const compare::PairedComparison& pair) {
   if (!pair.lower_95) return "";
   const bool more = pair.ratio < 1.0 && !shows_no_difference(pair);

@@ -12,23 +12,23 @@ namespace krigtune::report {
 namespace {
 
 constexpr std::size_t kMostSentences = 3;
-constexpr double kLeastTold = 1.01;  // smaller effects are nobody's concern
+constexpr double kLeastTold = 1.01;  // smaller effects do not matter to anybody
 
-// How a factor is told: "1.8 times slower", or from what share on ("takes 12 % longer").
+// How a factor is worded: "1.8 times slower", or for smaller ones "takes 12 % longer".
 struct Words {
   const char* times;
   const char* percent;
 };
 
-// What another value than the best one's does. A time that is 12 % longer is no speed that is 12 % lower: whoever reads
-// must know which.
+// The words for the effect of another value than the best one. A time that is 12 % longer is not a speed that is 12 %
+// lower, so the text must say which is meant.
 Words words_for(const session::Objective& objective, bool worse) {
   if (is_speed(objective)) return worse ? Words{"slower", "takes {} % longer"} : Words{"faster", "is {} % faster"};
   if (objective.maximize == worse) return {"lower", "{} % lower"};
   return {"higher", "{} % higher"};
 }
 
-// "us is 21 % higher, which is worse": the direction of a metric of the user's is not known to all who read.
+// Adds ", which is worse" to "us is 21 % higher", because not all readers know the direction of a user's metric.
 std::string verdict(const session::Objective& objective, bool worse) {
   return is_speed(objective) ? "" : worse ? ", which is worse" : ", which is better";
 }
@@ -38,7 +38,8 @@ std::string percent_text(const char* words, double factor, bool of_the_larger) {
   return fmt::format(fmt::runtime(words), fmt::format("{:.2g}", share * 100.0));
 }
 
-// `factor`: how many times better the best is than the other; its ends likewise.
+// The factor of the effect says how many times better the best value is than the other; low and high are its 95 %
+// interval.
 std::string sentence(const session::Objective& objective, const insight::Effect& effect) {
   constexpr double kWorthTimes = 1.5;
   const bool worse = effect.factor > 1.0;
@@ -52,7 +53,7 @@ std::string sentence(const session::Objective& objective, const insight::Effect&
   if (factor >= kWorthTimes)
     return instead + fmt::format("{:.1f} times {} ({:.1f} to {:.1f}){}", factor, words.times, low, high,
                                  verdict(objective, worse));
-  // "12 % less" is a share of the larger, "12 % more" one of the smaller.
+  // "12 % less" is a fraction of the larger value, "12 % more" one of the smaller.
   const bool less = !is_speed(objective) && objective.maximize == worse;
   return instead + percent_text(words.percent, factor, less) +
          fmt::format(" ({} to {} %){}", percent_text("{}", low, less), percent_text("{}", high, less),
@@ -106,7 +107,7 @@ std::string pair_sentence(const insight::Importance& importance) {
 
 namespace {
 
-// "zero_stage (0 against 1, 2)": what was compared, since other values may well have an effect.
+// Returns "zero_stage (0 against 1, 2)", with the values that were compared, because others may well have an effect.
 std::string compared_text(const insight::Effect& effect) {
   constexpr std::size_t kMostValues = 4;
   std::string others;

@@ -52,12 +52,12 @@ std::optional<Bytes> peak_memory_of(const journal::Trial& trial) {
 
 namespace {
 
-// A replayed table's unit is its own.
+// The unit of a replayed table is unknown.
 bool has_unit(const session::Session& session) {
   return trial::find_metric(session.objective.metric) != nullptr && runner::traits_of(session.runner).has_our_units;
 }
 
-// Four significant digits, never an exponent for numbers that people write out.
+// Four significant digits, but no exponent for numbers that people write out.
 std::string digits(double value) {
   const double size = std::abs(value);
   return size >= 1000.0 && size < 1e15 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
@@ -91,7 +91,7 @@ std::string value_with_half_width(const session::Session& session, double value,
   const std::string text = value_text(session, value);
   const std::size_t end = std::min(text.find(' '), text.size());
   const std::string unit = text.substr(end);
-  // In the unit of the value, which is a duration's own: 48.2 ms with 0.3 ms, not with 300 us.
+  // The half width has the unit of the value, even if it would be written in another one: 48.2 ms ±0.3 ms, not ±300 us.
   const double shown = std::stod(text.substr(0, end));
   if (unit.find_first_of("0123456789") != std::string::npos || shown == 0.0 || value == 0.0) {
     return fmt::format("{} ±{}", text, value_text(session, half_width));

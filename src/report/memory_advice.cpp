@@ -9,17 +9,17 @@
 namespace krigtune::report {
 namespace {
 
-// Smaller (or larger) values of it need less memory.
+// A parameter whose smaller (or larger) values need less memory.
 struct Ordered {
   const char* name;
   bool lower_needs_less;
-  double end;  ///< there is nothing beyond
+  double end;  ///< the last value in this direction
   const char* advice;
 };
 constexpr std::array kOrdered = {Ordered{space::kMicroBatch, true, 1.0, "a lower micro_batch"},
                                  Ordered{space::kZeroStage, false, 3.0, "a higher zero_stage"}};
 
-// Worth adding where the space lacks them.
+// Parameters that are worth adding if the space lacks them.
 constexpr std::array kToAdd = {space::kTensorParallel, space::kCheckpointing, space::kOffloadOptimizer};
 
 double extreme(const space::Parameter& parameter, bool lowest) {

@@ -7,7 +7,7 @@
 namespace krigtune::report {
 namespace {
 
-// A larger bound says no more than that little is known.
+// A larger bound only says that little is known.
 constexpr double kTellingBound = 1.0;
 
 }  // namespace

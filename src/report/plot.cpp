@@ -8,9 +8,9 @@
 namespace krigtune::report {
 namespace {
 
-constexpr double kEdge = 1e-9;  // of the axis: a tick at its end must not be lost to rounding
+constexpr double kEdge = 1e-9;  // relative to the axis: a tick at its end must not be lost by rounding
 
-// 1, 2 or 5 times a power of ten, the smallest that makes no more than `most` ticks.
+// Returns the smallest of 1, 2 and 5 times powers of ten that gives at most `most` ticks.
 double linear_step(double range, int most) {
   const double least = range / most;
   const double decade = std::pow(10.0, std::floor(std::log10(least)));
@@ -33,7 +33,7 @@ std::vector<double> logarithmic_ticks(const PlotAxis& axis, const std::vector<do
   const int first = static_cast<int>(std::floor(std::log10(axis.min) + kEdge));
   for (int decade = first; std::pow(10.0, decade) <= axis.max * (1.0 + kEdge); decade += every) {
     for (const double digit : digits) {
-      // Through text-like powers: 1e-3 and not 0.001000...2.
+      // Division by an exact power gives 1e-3 and not 0.001000...2.
       const double tick = decade < 0 ? digit / std::pow(10.0, -decade) : digit * std::pow(10.0, decade);
       if (tick >= axis.min * (1.0 - kEdge) && tick <= axis.max * (1.0 + kEdge)) ticks.push_back(tick);
     }
@@ -64,7 +64,7 @@ double axis_share(const PlotAxis& axis, double value) {
 
 namespace {
 
-// The page in SVG units, and the frame of the curves on it.
+// The size of the drawing in SVG units, and the frame of the curves.
 constexpr double kWidth = 720.0;
 constexpr double kHeight = 420.0;
 constexpr double kLeft = 84.0;
@@ -73,8 +73,8 @@ constexpr double kTop = 44.0;
 constexpr double kBottom = 364.0;
 constexpr int kMostTicks = 12;
 
-// Told apart on white, on black, and by readers who confuse red and green (Okabe & Ito 2008, and lighter ones of the
-// same hues); the dashes tell them apart without any colour.
+// Colours that can be distinguished on white, on black, and by readers who confuse red and green (Okabe & Ito 2008, and
+// lighter variants of the same hues). The dashes distinguish the curves without any colour.
 struct Style {
   const char* light;
   const char* dark;

@@ -24,7 +24,7 @@ constexpr std::array<FormatEntry, 4> kFormats{{{TableFormat::kTable, "table", re
                                                {TableFormat::kCsv, "csv", render_csv},
                                                {TableFormat::kJson, "json", render_json}}};
 
-// Numbers and booleans, then texts, then nothing.
+// Sorts numbers and booleans before texts, and texts before empty cells.
 int kind_of(const Cell& cell) {
   if (!cell.value) return 2;
   return std::holds_alternative<std::string>(*cell.value) ? 1 : 0;
@@ -123,7 +123,7 @@ std::string render_json(const Table& table) {
 
 namespace {
 
-// A bar or the end of the line would end the field, and a browser would follow a tag.
+// A bar or a line break would end the field, and a browser would interpret a tag.
 std::string escaped_cell(const std::string& text) {
   std::string result;
   for (const char c : visible(text)) {
@@ -155,17 +155,18 @@ std::string render_markdown(const Table& table) {
   return text;
 }
 
-// Columns padded to their widest field, two blanks apart: no frames, so that it greps and pastes well.
+// Columns are padded to their widest field, with two blanks between them and no frames, so that the text is easy to
+// grep and paste.
 namespace {
 
 constexpr int kGap = 2;
 
-// One line, or one for each word: those before the last stand above it.
+// Returns one line, or one for each word.
 std::vector<std::string> title_lines(const std::string& title, bool broken) {
   std::vector<std::string> lines;
   std::size_t begin = 0;
   while (broken && begin < title.size()) {
-    // An underscore goes on with the line before, so that names can be put together again.
+    // An underscore stays at the end of its line, so that readers can put a name together again.
     const std::size_t end = std::min(title.find_first_of(" _", begin), title.size());
     const bool is_name = end < title.size() && title[end] == '_';
     lines.push_back(visible(title.substr(begin, end - begin + (is_name ? 1 : 0))));
@@ -195,7 +196,7 @@ int sum_of(const std::vector<int>& widths) {
   return sum;
 }
 
-// The widest of the texts give way, one column at a time; what is narrow already stays.
+// Shortens the widest texts, one column at a time; narrow columns are not changed.
 void shrink(const Table& table, std::vector<int>& widths, int columns) {
   constexpr int kNarrow = 8;
   while (sum_of(widths) > columns) {

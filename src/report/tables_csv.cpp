@@ -33,7 +33,7 @@ std::string plan_line(const space::Configuration& configuration, const forecast:
 
 namespace {
 
-// Of predictions: the surrogate does not know more digits.
+// For predictions, because the surrogate is not more precise.
 std::string rounded_field(std::optional<double> number) { return number ? fmt::format("{:.6g}", *number) : ""; }
 
 std::vector<std::string> prediction_fields(const insight::PredictionRow& row, const std::vector<std::string>& columns) {

@@ -15,8 +15,8 @@
 namespace krigtune::report {
 namespace {
 
-// Columns of a line, each two blanks from the next. What is wider than its column moves the rest to the right, and
-// what differs gets less room.
+// The columns of a line, separated by two blanks. A field that is wider than its column moves the rest to the right,
+// and less room remains for the differences.
 constexpr int kNumberColumns = 5;
 constexpr int kValueColumns = 21;
 constexpr int kGainColumns = 6;
@@ -28,7 +28,7 @@ bool follows(const session::Session& session, const std::string& name) {
   return name == space::kAccumulation && session.space.facts().accumulation_follows();
 }
 
-// "activation_checkp...=full": the value is what tells.
+// Returns "activation_checkp...=full", because the value matters more than the name.
 std::string shortened(const std::string& item, int columns) {
   constexpr int kShortestName = 6;
   const std::size_t sign = item.find('=');
@@ -53,7 +53,7 @@ std::string fitted(const std::vector<std::string>& items, int columns) {
       continue;
     }
     if (text.empty()) return clipped(shortened(items[i], std::max(room, 0)) + rest, std::max(columns, 0));
-    // The count of those that are left out has room: it was kept free for at least as many.
+    // The room for the number of omitted items was reserved for at least as many.
     return fmt::format("{} +{}", text, after + 1);
   }
   return text;
@@ -93,7 +93,7 @@ std::vector<std::string> TrialLines::header() const {
       columns_)};
 }
 
-// Replayed tables have no memory: the room is for what differs.
+// Replayed tables have no memory, so its room is used for the differences.
 std::string TrialLines::memory_cell(const std::string& text) const {
   if (!runner::traits_of(session_.runner).has_our_units) return "";
   return fmt::format("{:>{}}{}", text, kMemoryColumns, kBetween);
@@ -109,7 +109,7 @@ std::vector<std::string> TrialLines::what_differs(const journal::Trial& trial, c
   const std::optional<search::Recommendation>& other = is_best ? before : best;
   if (other && other->configuration != own) return differences(session_, own, other->configuration);
   if (is_best && before) return {"the best"};
-  // Nothing is ok yet, or this one is the first.
+  // No trial has succeeded yet, or this one is the first.
   if (session_.baseline && *session_.baseline != own) return differences(session_, own, *session_.baseline);
   if (history.front().proposal.configuration == own) return differences(session_, own, {});
   return differences(session_, own, history.front().proposal.configuration);
