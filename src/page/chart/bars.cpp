@@ -1,4 +1,4 @@
-// Bars and intervals: one below the other, names above them, so that long ones have room.
+// Bars and intervals are drawn below each other, with their names above them so that long names have room.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr double kBarsRight = 424.0;
 constexpr double kBarsTop = 18.0;
 constexpr double kRow = 40.0;
 constexpr double kBar = 16.0;
-constexpr double kFoot = 42.0;  // for ticks and the axis' title
+constexpr double kFoot = 42.0;  // for ticks and the title of the axis
 constexpr int kMostBarTicks = 6;
 constexpr int kHues = 6;
 constexpr std::size_t kLongestName = 62;
@@ -39,7 +39,7 @@ std::string ticks(const report::PlotAxis& axis, std::size_t rows) {
   return text + svg::words(0.5 * (kBarsLeft + kBarsRight), bottom + 34.0, "middle", axis.title, "axis");
 }
 
-// In the order in which they first appear: the hue of a part is its place.
+// Returns the names in the order in which they first appear; the position of a part determines its hue.
 std::vector<std::string> part_names(const Bars& bars) {
   std::vector<std::string> names;
   for (const Bar& bar : bars.bars) {
@@ -50,7 +50,7 @@ std::vector<std::string> part_names(const Bars& bars) {
   return names;
 }
 
-// Beyond six parts the hues come again, striped.
+// After six parts the hues repeat with stripes.
 std::string part_style(std::size_t place) {
   return fmt::format("part f{}{}", place % kHues, place >= kHues ? " again" : "");
 }

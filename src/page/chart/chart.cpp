@@ -1,4 +1,4 @@
-// Of two axes. It is narrow, so that its text can be read on a phone, and grows with the page.
+// A chart with two axes. It is narrow, so that its text is readable on a phone, and grows with the page.
 #include "page/chart/chart.h"
 
 #include <fmt/format.h>
@@ -25,9 +25,9 @@ constexpr std::size_t kLongestCategory = 12;
 double page_x(const Chart& chart, double x) { return kLeft + report::axis_share(chart.x, x) * (kRight - kLeft); }
 double page_y(const Chart& chart, double y) { return kBottom - report::axis_share(chart.y, y) * (kBottom - kTop); }
 
-// Every second or third category where they would run into each other.
+// Returns 1, or a larger stride that leaves out category labels so that they do not overlap.
 std::size_t stride_of(const Chart& chart) {
-  constexpr double kCharacter = 6.5;  // of the page's font
+  constexpr double kCharacter = 6.5;  // width in the page's font
   std::size_t longest = 1;
   for (const std::string& category : chart.categories) {
     longest = std::max(longest, std::min(category.size(), kLongestCategory));
@@ -100,7 +100,7 @@ std::string line(const Chart& chart, const Line& line) {
   return text + svg::words(path.back().x, std::max(path.back().y - kAbove, kTop + 10.0), "end", line.at_end, "halo");
 }
 
-// Around (x, y).
+// Draws a shape around (x, y).
 std::string shape(Shape shape, double x, double y, int hue) {
   const std::string filled = fmt::format("mark f{0} s{0}", hue);
   const std::string open = fmt::format("mark open s{}", hue);

@@ -1,4 +1,4 @@
-// A table of shaded cells. Each has its number written in it, so that nothing depends on telling shades apart.
+// A table of shaded cells. Each shows its number, so that nobody has to distinguish shades.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ constexpr double kMapRight = 432.0;
 constexpr double kMapTop = 26.0;
 constexpr double kMapRow = 34.0;
 constexpr double kMapFoot = 42.0;
-constexpr double kLeastShade = 0.04;  // the worst cell is a cell, too
+constexpr double kLeastShade = 0.04;  // the worst cell must be visible too
 constexpr double kMostShade = 0.5;    // text on it keeps its contrast
 constexpr std::size_t kLongestRow = 12;
-constexpr double kMapCharacter = 6.8;  // of the page's font
+constexpr double kMapCharacter = 6.8;  // width in the page's font
 
 class MapDrawing {
  public:

@@ -1,5 +1,5 @@
-// Parallel coordinates. A line breaks where a trial has no value. Brushing an axis (script.js) reads what stands here:
-// data-places of the lines, and the axes' own positions.
+// Parallel coordinates. A line is interrupted where a trial has no value. To brush an axis, script.js reads the
+// data-places of the lines and the axes' own positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@ constexpr double kAxesBottom = 300.0;
 constexpr double kAxesLeft = 60.0;
 constexpr double kBetween = 118.0;
 constexpr double kRoomOfLast = 90.0;
-constexpr double kMostTimes = 1.5;  // that it grows with the page
+constexpr double kMostTimes = 1.5;  // limit on its growth with the page
 constexpr std::size_t kLongestAxisName = 17;
 constexpr std::size_t kLongestLabel = 14;
 
 double axis_x(std::size_t axis) { return kAxesLeft + kBetween * static_cast<double>(axis); }
 double axis_y(double place) { return kAxesBottom - place * (kAxesBottom - kAxesTop); }
 
-// Above each other in two rows, so that long names of neighbours do not meet.
+// Names alternate between two rows, so that long names of neighbours do not overlap.
 std::string axis(const ParallelAxis& axis, std::size_t number) {
   const double x = axis_x(number);
   std::string text =
@@ -59,7 +59,7 @@ std::string trial_line(const ParallelLine& line) {
 
 std::string parallel(const Parallel& parallel) {
   std::string content;
-  // What matters most is drawn last, above the others.
+  // Important lines are drawn last, above the others.
   for (const char* kind : {"failed", "other", "good", "best"}) {
     for (const ParallelLine& one : parallel.lines) {
       if (one.kind == kind) content += trial_line(one);

@@ -13,7 +13,7 @@ std::string tip(const std::string& text) { return text.empty() ? "" : fmt::forma
 
 std::string drawing(const Size& size, const std::string& title, const std::string& description,
                     const std::string& content, const std::string& style) {
-  // An image may hold no links.
+  // An element with the role img cannot contain links.
   const char* role = content.find("<a ") == std::string::npos ? "img" : "group";
   return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"{}\" class=\"{}\" aria-label=\"{}. {}\">\n{}</svg>\n",
                      size.width, size.height, role, style, escaped(title), escaped(description), content);
@@ -43,9 +43,9 @@ std::string legend(const std::string& entries) {
   return entries.empty() ? "" : fmt::format("<ul class=\"legend\">{}</ul>\n", entries);
 }
 
-// Large ones with the prefixes of SI: 100k, 2M.
+// Large numbers get SI prefixes: 100k, 2M.
 std::string label(const report::PlotAxis& axis, double tick) {
-  if (tick == 0.0) tick = 0.0;  // no "-0"
+  if (tick == 0.0) tick = 0.0;  // avoids "-0"
   if (axis.label) return axis.label(tick);
   struct Prefix {
     double unit;

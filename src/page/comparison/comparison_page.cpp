@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kPercent = 100.0;
 constexpr int kLineHues = 6;
-constexpr double kLeastRegret = 0.1;  // per cent: the foot of a logarithmic axis
+constexpr double kLeastRegret = 0.1;  // per cent: the lower end of a logarithmic axis
 
 std::string summary(const report::Table& rows) {
   HtmlTable shown{"Median, and quartiles in brackets; trials counted from 1", {}, {}};

@@ -48,7 +48,7 @@ void append(std::string& html, const Utf8Character& character, std::string_view 
   }
 }
 
-// Appends the character at `at` and returns where the next one begins.
+// Appends the character at `at` and returns the start of the next one.
 std::size_t append_at(std::string& html, std::string_view text, std::size_t at) {
   const Utf8Character character = utf8_at(text, at);
   append(html, character, text.substr(at, character.bytes));
@@ -99,7 +99,7 @@ std::string list(const std::vector<std::string>& items) {
 
 namespace {
 
-// Short ones stay on one line: "7.42 s".
+// Short cells are not broken into lines: "7.42 s".
 std::string table_cell(const std::string& cell) {
   constexpr std::size_t kShort = 16;
   return fmt::format("<td{}>{}</td>", cell.size() <= kShort ? " class=\"short\"" : "", cell);

@@ -17,7 +17,7 @@ namespace {
 
 using forecast::Candidate;
 
-constexpr std::size_t kMostMarks = 2000;  // a drawing with more is a blot
+constexpr std::size_t kMostMarks = 2000;  // with more marks nothing could be distinguished
 
 std::string verdict_text(const plan::MemoryVerdict& memory) {
   switch (memory.verdict) {
@@ -46,7 +46,7 @@ std::string what_fits(const PlanSource& source) {
   return table(shown);
 }
 
-// Of the configurations of a cell the one with the smallest peak: whether anything of it fits.
+// A cell shows the configuration with the smallest peak, which tells whether any configuration of the cell fits.
 std::string memory_map(const PlanSource& source) {
   std::map<std::int64_t, std::map<std::int64_t, const Candidate*>> cells;  // by micro-batch and stage
   std::map<std::int64_t, bool> stages;
@@ -76,7 +76,7 @@ std::string memory_map(const PlanSource& source) {
 
 double peak_gib(const Candidate& one) { return to_gib(one.forecast.memory->predicted); }
 
-// No other is both faster and smaller; by memory, ascending.
+// Returns those that no other one beats in both speed and memory, in the order of memory.
 std::vector<const Candidate*> pareto_front(std::vector<const Candidate*> all) {
   std::sort(all.begin(), all.end(), [](const Candidate* a, const Candidate* b) {
     return std::pair(peak_gib(*a), -a->forecast.samples_per_s) < std::pair(peak_gib(*b), -b->forecast.samples_per_s);

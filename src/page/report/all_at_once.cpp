@@ -12,9 +12,9 @@ namespace krigtune::page {
 namespace {
 
 constexpr std::size_t kMostLines = 1000;
-constexpr double kGood = 0.25;  // of the measured values: the best quarter
+constexpr double kGood = 0.25;  // the best quarter of the measured values
 
-// The values of a column that occur, ascending where they are numbers.
+// Returns the values of a column that occur, in ascending order if they are numbers.
 std::vector<space::Value> values_of(const RunFacts& facts, const std::string& name) {
   std::vector<space::Value> values;
   for (const journal::Trial* trial : facts.closed()) {
@@ -43,7 +43,7 @@ double place_of(const std::vector<space::Value>& values, const space::Value& val
   return -1.0;
 }
 
-// Labels of so many values are left out that they do not run into each other.
+// With many values some labels are left out, so that they do not overlap.
 ParallelAxis axis_of(const std::string& name, const std::vector<space::Value>& values) {
   constexpr std::size_t kMostLabels = 10;
   ParallelAxis axis{name, {}, {}};
@@ -70,7 +70,7 @@ class Drawing {
         "A line for each trial across its parameters and its value; the table of trials has the numbers";
     for (const std::string& name : facts_.session().space.columns()) {
       const std::vector<space::Value> values = values_of(facts_, name);
-      if (values.size() < 2) continue;  // it tells nothing
+      if (values.size() < 2) continue;  // it has no information
       names_.push_back(name);
       values_.push_back(values);
       parallel_.axes.push_back(axis_of(name, values));

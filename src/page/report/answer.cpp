@@ -1,4 +1,4 @@
-// First what to use, then why to believe it.
+// First what to use, then the evidence.
 #include <fmt/format.h>
 
 #include "core/files.h"
@@ -43,7 +43,7 @@ std::string headline(const RunFacts& facts) {
   return text + ".";
 }
 
-// Names are broken behind their underscores, where a phone has no room for them.
+// Lets names break after their underscores if there is no room for them, as on a phone.
 std::string breakable(std::string name) {
   for (std::size_t at = name.find('_'); at != std::string::npos; at = name.find('_', at + 1)) {
     name.insert(at + 1, "<wbr>");
@@ -70,7 +70,7 @@ std::string change_table(const RunFacts& facts) {
   return table(changes);
 }
 
-// "gpt2-1.5b, 1.56 billion parameters", or its sizes.
+// Returns "gpt2-1.5b, 1.56 billion parameters", or the model's sizes.
 std::string model_text(const workload::Workload& workload) {
   constexpr double kMillion = 1e6, kBillion = 1e9;
   const workload::ModelSpec& model = workload.model;
@@ -89,7 +89,7 @@ std::string model_text(const workload::Workload& workload) {
                      workload::to_string(workload.precision));
 }
 
-// Of whom the figures are: the model, and the machines. "": the session says neither.
+// Returns which model and machines the figures are about; "" if the session states neither.
 std::string subject(const RunFacts& facts) {
   const session::Session& session = facts.session();
   const workload::ClusterSpec& cluster = session.cluster;
@@ -110,7 +110,7 @@ double gpu_hours(const RunFacts& facts) {
   return seconds / kSecondsPerHour * static_cast<double>(facts.session().cluster.ranks());
 }
 
-// What the trials took, and how long a training must be for that to pay back.
+// Says how much the trials cost, and how long a training must be for them to pay off.
 std::string cost(const RunFacts& facts) {
   const report::RunView& run = facts.run();
   if (!runner::traits_of(run.session.runner).runs_programs) return "";
@@ -125,7 +125,7 @@ std::string cost(const RunFacts& facts) {
   return text;
 }
 
-// What the recommended configuration measured, by all its trials, and what the others' of the user did.
+// Says what all trials of the recommended configuration measured, and what the reference trial did.
 std::string measured(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   std::string text = fmt::format("It measured {}", facts.value_text(best.value));
@@ -203,7 +203,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   return items;
 }
 
-// Something to take home, with a button that copies it. `note`: text.
+// Returns a text with a button that copies it. `note` is text.
 std::string copied(const char* id, const std::string& what, const std::optional<std::string>& text,
                    const std::string& note = "") {
   if (!text) return "";
@@ -213,7 +213,7 @@ std::string copied(const char* id, const std::string& what, const std::optional<
       what, id, escaped(*text), note.empty() ? "" : paragraph(escaped(note)));
 }
 
-// What the file cannot say, and for how many ranks it is.
+// Says for how many ranks the file is, and which settings it cannot express.
 std::string note_on_ds_config(const RunFacts& facts) {
   std::string text =
       fmt::format("It is for {} ranks: train_batch_size is their product with micro-batch and accumulation.",

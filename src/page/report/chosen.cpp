@@ -23,7 +23,7 @@ class Choice {
   std::vector<ChosenTrial> take() { return std::move(chosen_); }
 
  private:
-  // Of another than the recommended one what differs from that.
+  // For any other configuration returns its differences from the recommended one.
   std::string text_of(const journal::Trial& trial) const {
     const space::Configuration& configuration = trial.proposal.configuration;
     if (facts_.best() == nullptr || configuration == facts_.best()->configuration)

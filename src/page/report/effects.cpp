@@ -1,4 +1,4 @@
-// Which parameters matter, and what each does around the best configuration.
+// Shows which parameters matter, and what each one does around the best configuration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::string importance_figure(const insight::Importance& importance) {
   return figure({drawing.title, intervals(drawing), says, importance_numbers(importance) + pair_numbers(importance)});
 }
 
-/// Values of one parameter, the rest as in the best configuration.
+/// The values of one parameter, with the other parameters as in the best configuration.
 struct Slice {
   const space::Parameter* parameter = nullptr;
   std::vector<space::Value> values;
@@ -84,13 +84,13 @@ std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
   return table(shown);
 }
 
-// "500M" in place of 500000000.
+// Returns "500M" instead of 500000000.
 std::string category_of(const space::Value& value) {
   const bool is_integer = std::holds_alternative<std::int64_t>(value);
   return is_integer ? svg::label({}, space::as_number(value)) : space::to_string(value);
 }
 
-// Many numbers in their order on a curve, anything else side by side.
+// Many numbers are drawn as a curve in their order, everything else side by side.
 bool is_curve_of(const std::vector<space::Value>& values) {
   constexpr std::size_t kSideBySide = 6;
   return values.size() > kSideBySide && std::all_of(values.begin(), values.end(), space::is_number);
@@ -152,7 +152,7 @@ std::string effects(const RunFacts& facts) {
   if (!importance) return "";
   std::vector<std::string> sentences;
   for (const std::string& one : report::effect_sentences(facts.session(), *importance)) {
-    const bool begins_with_a_name = one.rfind("no clear", 0) != 0;  // names are written as the session writes them
+    const bool begins_with_a_name = one.rfind("no clear", 0) != 0;  // names keep the session's spelling
     sentences.push_back(escaped(begins_with_a_name ? one + "." : sentence(one)));
   }
   std::vector<std::string> all = {importance_figure(*importance)};

@@ -1,4 +1,4 @@
-// What was said of trials before they ran, against what they measured.
+// Compares predictions, made before the trials ran, with the measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace krigtune::page {
 namespace {
 
-constexpr double kNormal95 = 1.6448536269514722;  // 90 % of a normal distribution lie within so many deviations
+constexpr double kNormal95 = 1.6448536269514722;  // 90 % of a normal distribution are within this many deviations
 constexpr std::size_t kFewest = 3;
 
 struct Predicted {
   const journal::Trial* trial = nullptr;
-  double median = 0.0, low = 0.0, high = 0.0;  // of 90 %
+  double median = 0.0, low = 0.0, high = 0.0;  // 90 % interval
   double measured = 0.0;
   bool holds() const { return measured >= low && measured <= high; }
 };
@@ -41,7 +41,8 @@ std::vector<Predicted> predicted_trials(const RunFacts& facts) {
   return all;
 }
 
-// How wide the intervals are says less than how far the middle was off. "": values of both signs have no quotient.
+// The errors of the medians say more than the widths of the intervals. "" if values are not positive, because their
+// quotients have no meaning.
 std::string typical_error(const std::vector<Predicted>& all) {
   constexpr double kPercentError = 100.0;
   std::vector<double> errors;
@@ -60,7 +61,7 @@ std::string calibration(const std::vector<Predicted>& all) {
       "Of {} trials that were predicted before they ran, {} lay within the 90 % interval that "
       "was stated then.",
       all.size(), held);
-  // Where intervals hold as they say, the count is binomial: two of its deviations below the mean is rare.
+  // If intervals are correct, the count is binomial, and a result two standard deviations below the mean is rare.
   const double n = static_cast<double>(all.size());
   const double expected = 0.9 * n;
   const bool too_few = static_cast<double>(held) < expected - 2.0 * std::sqrt(0.09 * n);
@@ -105,7 +106,7 @@ std::string fit(const RunFacts& facts) {
                           .link = facts.link_of(*one.trial)});
   }
   drawing.x = axis_around("measured " + facts.value_title(), values);
-  // Early intervals may be wider than all that follows: those are cut.
+  // Early intervals may be much wider than all later ones, so they are cut.
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   for (double& end : reach) end = std::clamp(end, *least - (*most - *least), *most + (*most - *least));
   drawing.y = axis_around("predicted", reach);

@@ -1,4 +1,5 @@
-// What two parameters do together: for the pairs that matter the surrogate over both, the rest as in the best.
+// Shows the joint effect of two parameters: for the pairs that matter, the surrogate over both, with the other
+// parameters as in the best configuration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr std::size_t kMostMaps = 3;
 constexpr std::size_t kMostMapLevels = 7;
 constexpr double kPercentPair = 100.0;
 
-// At most seven values, the best one's among them.
+// Returns at most seven values, including the best configuration's own.
 std::vector<space::Value> map_levels(const space::Parameter& parameter, const space::Value& own) {
   std::vector<space::Value> levels = insight::levels_of(parameter);
   const auto is_own = [&](const space::Value& value) { return space::same_value(value, own); };
@@ -75,7 +76,7 @@ std::optional<PairGrid> grid_of(const RunFacts& facts, const insight::PairImport
       ++known;
     }
   }
-  constexpr std::size_t kFewestCells = 4;  // of fewer there is no interaction to be seen
+  constexpr std::size_t kFewestCells = 4;  // with fewer cells no interaction is visible
   return known >= kFewestCells ? std::optional(std::move(grid)) : std::nullopt;
 }
 
@@ -102,7 +103,7 @@ std::string grid_numbers(const RunFacts& facts, const PairGrid& grid) {
   return table(shown);
 }
 
-// Each cell by how much of the best one's value it reaches.
+// Shades each cell by the fraction of the best configuration's value that it reaches.
 class GridMap {
  public:
   GridMap(const RunFacts& facts, const PairGrid& grid) : facts_(facts), grid_(grid) {
@@ -123,7 +124,7 @@ class GridMap {
     map.x_title = grid_.pair->a;
     map.y_title = grid_.pair->b;
     for (const space::Value& value : grid_.a) map.columns.push_back(level_text(value));
-    for (std::size_t i = grid_.b.size(); i-- > 0;) {  // larger is higher
+    for (std::size_t i = grid_.b.size(); i-- > 0;) {  // larger values are higher
       map.rows.push_back(level_text(grid_.b[i]));
       std::vector<HeatCell>& cells = map.cells.emplace_back();
       for (std::size_t j = 0; j < grid_.a.size(); ++j) cells.push_back(cell(i, j));
@@ -132,7 +133,7 @@ class GridMap {
   }
 
  private:
-  // How many times as good: speeds by their quotient, times by its inverse.
+  // Returns the ratio to the best: a quotient of speeds, or the inverse quotient of times.
   double of_best(double value) const {
     if (!(best_ > 0.0) || !(value > 0.0)) return 0.0;
     return facts_.objective().maximize ? value / best_ : best_ / value;

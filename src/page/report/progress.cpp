@@ -13,7 +13,7 @@
 namespace krigtune::page {
 namespace {
 
-/// The trials by what became of them.
+/// The trials by their result.
 struct Kinds {
   Marks ok{"ok", Shape::kDot, 0, {}};
   Marks again{"ok, once more", Shape::kRing, 0, {}};
@@ -23,7 +23,7 @@ struct Kinds {
   Marks best{"recommended", Shape::kDiamond, 2, {}};
 };
 
-// The best value so far, at each trial that is ok.
+// The best value so far, at each successful trial.
 Line best_so_far(const RunFacts& facts) {
   Line line{.name = "best so far", .hue = 2, .x = {}, .y = {}, .steps = true};
   std::optional<double> best;
@@ -47,9 +47,9 @@ Line level(const RunFacts& facts, double value, int last) {
 
 constexpr int kFirstHueCompared = 3;
 constexpr int kHuesCompared = 3;
-constexpr int kMostTimesAsLong = 2;  // as this session: else its trials would be crowded at the left
+constexpr int kMostTimesAsLong = 2;  // as this session; otherwise its trials would be crowded on the left
 
-// Of another command's runs: the median best so far of each strategy.
+// For runs of another command: the median best value so far of each strategy.
 std::vector<Line> compared_lines(const RunFacts& facts, int last) {
   std::vector<Line> lines;
   for (const report::ComparedCurve& curve : facts.source().compared.curves) {
@@ -70,7 +70,7 @@ std::vector<Line> compared_lines(const RunFacts& facts, int last) {
   return lines;
 }
 
-// The last trial that is drawn.
+// Returns the last trial that is drawn.
 int end_of_axis(const RunFacts& facts) {
   const int own = facts.closed().back()->number;
   int last = own;
@@ -108,7 +108,7 @@ std::string compared_numbers(const RunFacts& facts) {
   return table(shown);
 }
 
-// Where the curves of other strategies come from.
+// Says where the curves of other strategies come from.
 std::string compared_says(const RunFacts& facts) {
   const report::ComparedCurves& compared = facts.source().compared;
   if (compared.curves.empty()) return "";
@@ -123,7 +123,7 @@ std::string compared_says(const RunFacts& facts) {
       compared.directory.string(), with);
 }
 
-// What has no value stands at the foot of the drawing.
+// Trials without a value are drawn at the bottom.
 Kinds kinds_of(const RunFacts& facts, double foot) {
   Kinds kinds;
   for (const journal::Trial* trial : facts.closed()) {

@@ -9,7 +9,7 @@
 namespace krigtune::page {
 namespace {
 
-// Side by side: what came, and whether it came as it was said.
+// Shows side by side what was measured, and whether it was predicted.
 std::string progress_and_fit(const RunFacts& facts) { return figures({progress(facts), fit(facts)}); }
 
 struct SectionMaker {

@@ -8,11 +8,11 @@
 namespace krigtune::page {
 namespace {
 
-constexpr std::size_t kMostFitted = 2000;  // trials: a fit takes time as their cube
-constexpr std::size_t kMostListed = 2000;  // a page that is larger than its reader's patience helps nobody
+constexpr std::size_t kMostFitted = 2000;  // trials, because a fit takes time cubic in their number
+constexpr std::size_t kMostListed = 2000;  // a larger page is too slow for its readers
 constexpr std::size_t kMostDetailed = 400;
 
-// nullptr: a metric of the user's own.
+// Returns nullptr for a user's own metric.
 const trial::Metric* metric_of(const session::Session& session) {
   return runner::traits_of(session.runner).has_our_units ? trial::find_metric(session.objective.metric) : nullptr;
 }

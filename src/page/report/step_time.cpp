@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostStepBars = 6;
 constexpr double kMilliseconds = 1e3;
 
-// Times are of a step over its sequences, so that batches of all sizes compare.
+// Times are per sequence, so that batches of all sizes can be compared.
 double per_sequence(const RunFacts& facts, const journal::Trial& trial) {
   return kMilliseconds /
          static_cast<double>(forecast::sequences_per_step(facts.session(), trial.proposal.configuration));
@@ -40,7 +40,7 @@ std::optional<TrialBar> predicted_bar(const RunFacts& facts, const journal::Tria
                   measured_step(facts, trial)};
 }
 
-// As krigtune-bench divides the time of rank 0, under the names of its result.
+// Uses krigtune-bench's breakdown of the time of rank 0, with the field names of its result.
 std::optional<TrialBar> measured_bar(const RunFacts& facts, const journal::Trial& trial) {
   if (!report::metric_of(trial, "breakdown_span_s")) return std::nullopt;
   const double unit = per_sequence(facts, trial);
@@ -51,7 +51,7 @@ std::optional<TrialBar> measured_bar(const RunFacts& facts, const journal::Trial
     }
     return BarPart{name, seconds * unit};
   };
-  // In the order in which what has the same name above has the same hue.
+  // In this order parts with the same name above have the same hue.
   return TrialBar{
       {part("forward", {"forward"}), part("backward", {"backward"}),
        part("exposed communication", {"all_reduce_exposed", "reduce_scatter_exposed", "all_gather_exposed"}),

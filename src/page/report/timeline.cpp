@@ -1,4 +1,4 @@
-// Which trial ran where and when, where they ran in more than one place.
+// Shows which trial ran where and when, if there was more than one place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace {
 
 constexpr double kMicroseconds = 1e6;
 constexpr double kSecondsPerMinute = 60.0;
-constexpr std::size_t kMostPlaces = 64;  // more are a cluster's, which no drawing shows
+constexpr std::size_t kMostPlaces = 64;  // more belong to a cluster, which no drawing can show
 
-// "slot 1" of "slot 1, GPUs 2,3": a row of the drawing.
+// Returns "slot 1" of "slot 1, GPUs 2,3": a row of the drawing.
 std::string place_of(const journal::Trial& trial) { return trial.where.substr(0, trial.where.find(", ")); }
 
-/// A trial with the time that it took, in minutes since the first one began.
+/// A trial and its time in minutes since the first one began.
 struct Stay {
   const journal::Trial* trial = nullptr;
   double began = 0.0;
@@ -37,7 +37,7 @@ std::vector<Stay> stays_of(const RunFacts& facts) {
     const double asked = static_cast<double>(*began_us - *first_us) / kMicroseconds / kSecondsPerMinute;
     const double ended =
         static_cast<double>(*journal::end_us_of(*trial) - *first_us) / kMicroseconds / kSecondsPerMinute;
-    const double began = std::max(asked, ended - trial->wall_s / kSecondsPerMinute);  // a job waits in its queue before
+    const double began = std::max(asked, ended - trial->wall_s / kSecondsPerMinute);  // a job waits in a queue first
     stays.push_back({trial, began, began + trial->wall_s / kSecondsPerMinute});
   }
   return stays;

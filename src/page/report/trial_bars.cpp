@@ -10,7 +10,7 @@
 namespace krigtune::page {
 namespace {
 
-constexpr double kLeastShown = 0.002;  // of the largest bar: thinner parts cannot be seen
+constexpr double kLeastShown = 0.002;  // fraction of the largest bar; thinner parts cannot be seen
 constexpr double kRoomBehind = 1.03;
 
 struct TrialRow {
@@ -33,7 +33,7 @@ std::vector<TrialRow> rows_of(const RunFacts& facts, const TrialBars& bars) {
   return rows;
 }
 
-// The names of the parts that can be seen in any bar, in their order.
+// Returns the names of the parts that are visible in any bar, in their order.
 std::vector<std::string> shown_parts(const std::vector<TrialRow>& rows) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < rows.front().bar.parts.size(); ++i) {

@@ -1,4 +1,4 @@
-// A row for each trial that is listed.
+// A table with a row for each listed trial.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,12 +25,12 @@ std::string sort_key(const report::Cell& cell) { return cell.value ? space::to_s
 std::string command_of(const std::filesystem::path& folder) {
   try {
     return element("pre", user_text(read_text(folder / "cmd.txt"), kLongestCommand));
-  } catch (const UserError&) {  // a trial that was never started has none
+  } catch (const UserError&) {  // a trial that was never started has no command
     return "";
   }
 }
 
-// Its command and files, and why it failed.
+// Its command and files, and the reason if it failed.
 std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool with_command) {
   std::string html;
   const std::string said = report::last_line_of(trial);
@@ -47,7 +47,7 @@ std::string details_of(const RunFacts& facts, const journal::Trial& trial, bool 
 
 using ColumnOrder = std::vector<std::size_t>;
 
-// The value and the gain first: they are what is looked for, and the page is narrower than the table.
+// The value and the gain come first, because readers look for them and the table is wider than the page.
 ColumnOrder column_order(const report::Table& table) {
   ColumnOrder order(table.columns.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -85,7 +85,7 @@ std::string row(const report::Table& table, const ColumnOrder& order, const std:
 std::string trials(const RunFacts& facts) {
   report::Table table = result::trial_table(facts.run());
   if (table.rows.empty()) return "";
-  report::erase_column(table, "best");  // its row is marked
+  report::erase_column(table, "best");  // its row is marked instead
   const std::vector<std::string> same_in_all = report::fold_constants(table, kFirstColumns);
   const ColumnOrder order = column_order(table);
   const std::vector<const journal::Trial*>& closed = facts.closed();
