@@ -10,7 +10,7 @@
 namespace krigtune::result {
 namespace {
 
-// Of the recipe accelerate.
+// A parameter of the recipe accelerate.
 constexpr const char* kForwardPrefetch = "fsdp_forward_prefetch";
 
 std::string commented(const std::vector<std::string>& lines) {
@@ -30,7 +30,7 @@ bool is_offloaded(const AccelerateJob& job, const char* name) { return word_of(j
 
 std::int64_t tensor_parallel(const AccelerateJob& job) { return job.configuration.integer(space::kTensorParallel, 1); }
 
-// What FSDP does otherwise than what was tuned.
+// Describes what FSDP does differently from the tuned configuration.
 std::vector<std::string> remarks_of(const AccelerateJob& job) {
   std::vector<std::string> lines;
   if (job.is_fsdp) {
@@ -73,7 +73,7 @@ std::string fsdp_block(const AccelerateJob& job, int version) {
       is_offloaded(job, space::kCheckpointing));
 }
 
-// Only beside FSDP 2.
+// Written only with FSDP 2.
 std::string parallelism_block(const AccelerateJob& job) {
   const std::int64_t sequence_ranks = job.configuration.integer(kContextParallel, 1);
   if (tensor_parallel(job) == 1 && sequence_ranks == 1) return "";

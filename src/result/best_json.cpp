@@ -1,4 +1,4 @@
-// best.json: what to train with, and why one may believe it.
+// Writes best.json: what to train with, and the evidence.
 #include <array>
 
 #include "deepspeed/result/ds_result.h"
@@ -11,7 +11,7 @@
 namespace krigtune::result {
 namespace {
 
-// Closed trials by status; those that were interrupted are none.
+// Counts the closed trials by status. Interrupted trials do not count.
 Json trial_counts(const search::History& history) {
   Json counts = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
   for (const journal::Trial& trial : history) {

@@ -11,7 +11,7 @@
 namespace krigtune::result {
 namespace {
 
-// A number of the object; NaN where there is none: nothing that is shown depends on it then.
+// Returns a number of the object; NaN if it is missing, and then nothing that is shown depends on it.
 double number_in(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() && found->is_number() ? found->get<double>()
@@ -24,7 +24,7 @@ Json document_in(const std::filesystem::path& file) {
   try {
     return Json::parse(read_text(file), nullptr, false);
   } catch (const UserError&) {
-    return nullptr;  // moved aside between the two looks
+    return nullptr;  // another process moved it aside after the check
   }
 }
 

@@ -14,7 +14,7 @@
 namespace krigtune::result {
 namespace {
 
-// Formats that people ask for and that nobody but the tool itself can write.
+// Formats that people ask for although only the tool itself can write them.
 struct ImpossibleFormat {
   const char* name;
   const char* why;
@@ -70,7 +70,7 @@ std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64
 bool has_no_effect(const space::Configuration& configuration, const std::string& parameter) {
   const space::WellKnownParameter* known = space::find_well_known(parameter);
   if (known == nullptr || *known->no_effect_if == '\0') return false;
-  const auto value_of_name = [&](std::string_view name) -> const space::Value* {  // what is not said has its default
+  const auto value_of_name = [&](std::string_view name) -> const space::Value* {  // a missing setting has its default
     if (const space::Value* said = configuration.find(std::string(name))) return said;
     const space::WellKnownParameter* other = space::find_well_known(name);
     return other == nullptr ? nullptr : &other->default_value;

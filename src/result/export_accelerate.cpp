@@ -1,7 +1,7 @@
-// What `accelerate launch --config_file` reads. Of a job that trains with FSDP: FSDP 2 and FSDP 1, with the settings as
-// they are. Of any other: with DeepSpeed, which takes everything from ds_config.json, and the nearest that FSDP 2 has.
-// Beside a deepspeed_config_file accelerate refuses keys that say the same again (zero_stage, mixed_precision, ...), so
-// none is written.
+// Writes files for `accelerate launch --config_file`. A job that trains with FSDP gets files for FSDP 2 and FSDP 1 with
+// its settings. Any other job gets a file for DeepSpeed, which takes everything from ds_config.json, and one with the
+// nearest settings of FSDP 2. With a deepspeed_config_file accelerate refuses keys that repeat its contents
+// (zero_stage, mixed_precision, ...), so none of them is written.
 #include <fmt/format.h>
 
 #include "jobs/recipe/recipe.h"
@@ -19,7 +19,7 @@ constexpr const char* kFsdp1 = "accelerate_fsdp1.yaml";
 
 using Pointer = Json::json_pointer;
 
-// A double-quoted scalar of YAML 1.2 is a JSON string.
+// A JSON string is a double-quoted scalar of YAML 1.2.
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 bool is_on(const Json& config, const char* pointer) {
@@ -38,7 +38,7 @@ std::string precision_of(const Json& ds_config) {
   return is_open(ds_config, "/bf16/enabled") || is_open(ds_config, "/fp16/enabled") ? "" : "no";
 }
 
-// The file's values count where they are scalars: it may be the user's own, which fixes more than what was tuned.
+// Scalars in the file take precedence, because it may be the user's own and fix more than was tuned.
 AccelerateJob job_of(const Json& ds_config, const report::RunView& run) {
   AccelerateJob job{run.best->configuration, precision_of(ds_config), run.session.cluster, false};
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
@@ -54,7 +54,7 @@ AccelerateJob job_of(const Json& ds_config, const report::RunView& run) {
   return job;
 }
 
-// By its workload; where nobody knows the sizes of its model, by its recipe.
+// Decides by the workload or, if the model's sizes are unknown, by the recipe.
 bool trains_with_fsdp(const session::Session& session) {
   if (session.workload) return session.workload->framework == workload::Framework::kFsdp;
   const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
@@ -98,7 +98,7 @@ Export export_accelerate(const report::RunView& run, const std::filesystem::path
   made.files.push_back(
       {kFsdp2, fsdp_config_text(job, 2), "the same with FSDP instead of DeepSpeed, as near as it comes; not measured"});
   for (Omission& one : fsdp_omissions(job, 2, kFsdp2)) {
-    if (run.best->configuration.has(one.setting)) made.omissions.push_back(std::move(one));  // others are defaults
+    if (run.best->configuration.has(one.setting)) made.omissions.push_back(std::move(one));  // others have defaults
   }
   return made;
 }

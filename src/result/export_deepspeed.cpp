@@ -11,7 +11,7 @@
 namespace krigtune::result {
 namespace {
 
-// Parameters that are no key of the file.
+// Explains why a parameter is not a key of the file.
 std::string why_no_key(const std::string& name, const space::WellKnownParameter* known) {
   if (name == space::kCheckpointing) {
     return fmt::format("the script turns it on, ds_config.json only says how ({} with the Hugging Face Trainer)",

@@ -1,4 +1,5 @@
-// A summary for a pull request or a ticket: what to train with, against what is there today, and why to believe it.
+// A summary for a pull request or a ticket: what to train with, the differences from the present settings, and the
+// evidence.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,7 +17,7 @@
 namespace krigtune::result {
 namespace {
 
-// Code in a cell of a table: on one line, its bars escaped, between more backticks than it has in a row.
+// Returns code for a table cell: on one line, with escaped bars, between more backticks than it contains in a row.
 std::string code(const std::string& text) {
   std::string fence = "`";
   while (text.find(fence) != std::string::npos) fence += '`';
@@ -118,7 +119,7 @@ std::string notes(const report::RunView& run) {
   return text.empty() ? "" : "\n" + text;
 }
 
-// Longer than any row of backticks in the text.
+// The fence is longer than any sequence of backticks in the text.
 std::string fenced(const std::string& text) {
   std::string fence = "```";
   while (text.find(fence) != std::string::npos) fence += '`';

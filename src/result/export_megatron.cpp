@@ -1,5 +1,5 @@
-// The flags of Megatron-LM as a piece of a shell script, as its own examples have them; which flag says what stands in
-// the recipe (jobs/recipes/megatron.json).
+// Writes the flags of Megatron-LM as a part of a shell script, in the style of its own examples. The recipe
+// (jobs/recipes/megatron.json) defines the meaning of each flag.
 #include <fmt/format.h>
 
 #include "core/text.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kMegatronFile = "megatron_args.sh";
 
-// A flag and its values on a line.
+// Puts each flag with its values on a line.
 std::string array_of(const std::vector<std::string>& words) {
   std::string text = "KRIGTUNE_ARGS=(";
   for (const std::string& word : words) {
@@ -24,7 +24,7 @@ std::string array_of(const std::vector<std::string>& words) {
 
 Export export_megatron(const report::RunView& run, const std::filesystem::path& /*directory*/) {
   require_known_names(run, "Megatron-LM");
-  // Megatron-FSDP has the stages beyond the distributed optimizer.
+  // Stages above the distributed optimizer require Megatron-FSDP.
   const bool is_sharded = run.best->configuration.integer(space::kZeroStage, 0) >= 2;
   std::vector<std::string> sharding;
   if (is_sharded) sharding = {"--use-megatron-fsdp", "--ckpt-format", "fsdp_dtensor"};

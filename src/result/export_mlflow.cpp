@@ -1,14 +1,14 @@
-// Runs of MLflow's file store (mlflow/store/tracking/file_store.py, 2 and 3):
+// Writes runs of MLflow's file store (mlflow/store/tracking/file_store.py, 2 and 3):
 //
 //   mlruns/<experiment>/meta.yaml
 //                       <run>/meta.yaml            status: 3 finished, 4 failed, 5 killed
 //                             params/<name>        the value
-//                             metrics/<name>       a line "time value step", time in milliseconds
+//                             metrics/<name>       lines "time value step", time in milliseconds
 //                             tags/<name>
 //                             artifacts/         MLflow finds no run without the folders params, metrics and artifacts
 //
-// MLflow 3 reads it with MLFLOW_ALLOW_FILE_STORE=true, and `mlflow migrate-filestore` makes a database of it.
-// Identifiers follow from the run directory, so that a run that is exported again is the same run.
+// MLflow 3 reads it with MLFLOW_ALLOW_FILE_STORE=true, and `mlflow migrate-filestore` converts it to a database.
+// Identifiers are derived from the run directory, so exporting a run again gives the same identifiers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace krigtune::result {
 namespace {
 
 constexpr const char* kStore = "mlruns";
-constexpr const char* kWall = "wall_s";  // every trial has it: MLflow wants a folder of metrics
+constexpr const char* kWall = "wall_s";  // every trial has it, and MLflow requires a folder of metrics
 
 std::string yaml_text(const std::string& text) { return Json(text).dump(); }
 
@@ -36,7 +36,7 @@ std::uint64_t number_of(const report::RunView& run, const std::string& what) {
 }
 
 std::string experiment_id(const report::RunView& run) {
-  constexpr std::uint64_t kDigits = 1'000'000'000'000'000'000U;  // MLflow's own have as many
+  constexpr std::uint64_t kDigits = 1'000'000'000'000'000'000U;  // as many digits as MLflow's own
   return fmt::format("{:018}", number_of(run, "experiment") % kDigits);
 }
 
@@ -45,7 +45,7 @@ std::string run_id(const report::RunView& run, int trial) {
                      number_of(run, fmt::format("trial {} again", trial)));
 }
 
-// As a file may be called, and MLflow allows.
+// Returns the name with only characters that files and MLflow allow.
 std::string file_name(std::string name) {
   for (char& c : name) {
     const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -54,7 +54,7 @@ std::string file_name(std::string name) {
   return name.find_first_not_of('.') == std::string::npos ? "_" + name : name;
 }
 
-// file:///home/me/my%20run
+// Returns, for example, file:///home/me/my%20run.
 std::string uri_of(const std::filesystem::path& path) {
   std::string uri = "file://";
   for (const char c : path.string()) {

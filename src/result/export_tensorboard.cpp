@@ -1,6 +1,7 @@
-// Event files of TensorBoard, without TensorFlow; trial/event_file.cpp reads them and has the framing. A folder is a
-// run: one of the session, with the objective by trial and the best so far, and one of each trial, with its metrics and
-// what the HParams dashboard shows. Beyond what is read there (tensorflow/core/framework/summary.proto,
+// Writes TensorBoard's event files without TensorFlow; trial/event_file.cpp reads such files and describes their
+// framing. A folder is a run: one for the session, with the objective of each trial and the best so far, and one for
+// each trial, with its metrics and the data of the HParams dashboard. These messages are added to those that
+// trial/event_file.cpp reads (tensorflow/core/framework/summary.proto,
 // tensorboard/plugins/hparams/{plugin_data,api}.proto, google/protobuf/struct.proto):
 //
 //   Event            3 file_version
@@ -26,7 +27,7 @@ namespace krigtune::result {
 namespace {
 
 constexpr const char* kFolder = "tensorboard";
-constexpr const char* kEventFile = "events.out.tfevents.krigtune";  // it is known by "tfevents"
+constexpr const char* kEventFile = "events.out.tfevents.krigtune";  // TensorBoard recognises it by "tfevents"
 constexpr const char* kBestSoFar = "best_so_far";
 
 std::string little_endian(std::uint64_t value, int bytes) {
@@ -35,7 +36,7 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// A message of protobuf's wire format, field by field.
+/// Builds a message in protobuf's wire format, field by field.
 class Message {
  public:
   Message& bytes(int number, const std::string& value) {
@@ -80,10 +81,10 @@ class EventFile {
   void scalar(const std::string& tag, std::int64_t step, double wall_time_s, double value) {
     summary(step, wall_time_s, Message().bytes(1, tag).single(2, static_cast<float>(value)));
   }
-  /// What the HParams dashboard reads: `part` is the message of that field of HParamsPluginData.
+  /// Adds data for the HParams dashboard; `part` is the message of that field of HParamsPluginData.
   void hparams(const char* tag, double wall_time_s, int field, const Message& part) {
     const Message plugin = Message().bytes(1, "hparams").bytes(2, Message().message(field, part).text());
-    // As TensorBoard's own writer does it, an empty tensor stands beside it: nobody reads it.
+    // TensorBoard's own writer adds an empty tensor that nobody reads, so this one does too.
     const Message tensor = Message().integer(1, 1).message(2, Message().bytes(2, ""));
     summary(0, wall_time_s, Message().bytes(1, tag).message(8, tensor).message(9, Message().message(1, plugin)));
   }
@@ -124,7 +125,7 @@ std::uint64_t type_of(const space::Value& value) {
 
 std::string tag_of(const report::RunView& run) { return run.session.objective.metric; }
 
-// Columns and metrics of the HParams table.
+// Describes the columns and metrics of the HParams table.
 Message experiment(const report::RunView& run, const std::vector<journal::Trial>& trials) {
   Message made;
   made.bytes(1, fmt::format("krigtune: {}{}", run.name, report::emulated_note(run.session)));
@@ -163,7 +164,7 @@ std::string session_events(const report::RunView& run, const std::vector<journal
   return events.text();
 }
 
-// The scalars of a trial at its number: metrics that it measured, else what it is bounded by.
+// Adds the scalars of a trial at its number: the metrics that it measured, or else its bound.
 void add_scalars(EventFile& events, const journal::Trial& trial, const report::RunView& run) {
   const double end_s = start_s(trial) + trial.wall_s;
   const auto add = [&](const std::string& tag, double value) { events.scalar(tag, trial.number, end_s, value); };

@@ -1,4 +1,4 @@
-// A job file of torchtitan up to 0.2, and the flags that say the same in 0.3, which has no such file. A flag
+// Writes a job file for torchtitan up to 0.2, and the equivalent flags for 0.3, which has no such file. A flag
 // --section.key of the recipe (jobs/recipes/torchtitan.json) is the key of that section in the file.
 //
 //   ZeRO stage 3   fsdp_reshard_after_forward "always"         stage 0   data_parallel_replicate_degree: all ranks
@@ -18,18 +18,18 @@ namespace {
 constexpr const char* kTitanFile = "torchtitan.toml";
 constexpr const char* kTitanFlags = "torchtitan_flags.txt";
 
-// A text is a basic string of TOML, whose escapes are those of JSON.
+// JSON strings are basic strings of TOML, because they use the same escapes.
 std::string toml_value(const std::optional<std::string>& text) {
   if (!text) return "true";
   const space::Value value = space::value_from_text(*text);
   return std::holds_alternative<std::string>(value) ? Json(*text).dump() : space::to_string(value);
 }
 
-// "training.enable_cpu_offload" of its flag.
+// Returns "training.enable_cpu_offload" for the flag of that name.
 std::string key_of(const std::string& flag) { return flag.substr(2); }
 
 std::string toml_of(const std::vector<std::string>& words) {
-  std::vector<std::pair<std::string, std::string>> sections;  // with their lines
+  std::vector<std::pair<std::string, std::string>> sections;  // section and its lines
   for (const jobs::FlagWords& flag : jobs::flags_in(words)) {
     const std::string key = key_of(flag.flag);
     const std::size_t dot = key.find('.');
@@ -51,7 +51,7 @@ std::string file_text(const report::RunView& run, const RecipeWords& said) {
   return text + toml_of(said.words);
 }
 
-// The stage as its file can say it: replicas for stage 0, stage 2 for stage 1.
+// Returns the configuration with a stage that the file can express: replicas for stage 0, stage 2 for stage 1.
 space::Configuration sayable(space::Configuration configuration, std::int64_t stage) {
   if (stage == 0) configuration.erase(space::kZeroStage);
   if (stage == 1) configuration.set(space::kZeroStage, std::int64_t{2});
@@ -64,8 +64,8 @@ std::vector<std::string> sharding_words(const report::RunView& run, std::int64_t
           "--parallelism.data_parallel_shard_degree", std::to_string(stage == 0 ? 1 : dp)};
 }
 
-// What torchtitan does by itself, and only 0.3 can be told otherwise: it splits the sequence over tensor-parallel
-// ranks, and it uses CUDA graphs, which refuse pipeline stages.
+// torchtitan splits the sequence over tensor-parallel ranks, and it uses CUDA graphs, which do not support pipeline
+// stages. Only 0.3 has settings for these.
 void add_what_is_otherwise(const space::Configuration& best, RecipeWords& in_file, RecipeWords& as_flags) {
   std::erase_if(in_file.omissions, [](const Omission& one) { return one.setting == space::kSequenceParallel; });
   if (best.integer(space::kTensorParallel, 1) > 1 && !best.boolean(space::kSequenceParallel, true)) {
@@ -88,7 +88,7 @@ Export export_torchtitan(const report::RunView& run, const std::filesystem::path
   const std::vector<std::string> newer = {"torchrun", "--nproc_per_node", std::to_string(run.session.cluster.ranks()),
                                           "-m", "torchtitan.train"};
   std::vector<std::string> older = newer;
-  older.insert(older.end(), {"--activation_checkpoint.mode", "none"});  // whose recomputation is a flag
+  older.insert(older.end(), {"--activation_checkpoint.mode", "none"});  // there recomputation is a flag
   RecipeWords in_file = words_by_recipe(recipe, older, sayable(best, stage), kTitanFile);
   RecipeWords as_flags = words_by_recipe(recipe, newer, sayable(best, stage), kTitanFlags);
   const std::vector<std::string> sharding = sharding_words(run, stage);

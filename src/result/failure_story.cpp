@@ -29,7 +29,7 @@ bool has_text(const std::filesystem::path& file) {
   return std::filesystem::file_size(file, error) > 0 && !error;
 }
 
-// Where the trial's program said something: what went to stderr first. Empty: it left no log.
+// Returns the trial's log: stderr if it is not empty, otherwise stdout. Empty if there is no log.
 std::filesystem::path log_of(const report::RunView& run, const journal::Trial& trial) {
   const std::filesystem::path directory = run.directory / "trials" / run::trial_folder(trial);
   for (const char* name : {"stderr.log", "stdout.log"}) {
@@ -49,7 +49,7 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin + 1, end - begin - 1);
 }
 
-// What the runner of DeepSpeed jobs made of it; an outcome without text has it only there.
+// Returns the sentence of the runner of DeepSpeed jobs; for an outcome without text it is only in this file.
 std::string sentence_of(const report::RunView& run, const journal::Trial& trial) {
   const std::filesystem::path file = run.directory / "trials" / run::trial_folder(trial) / "result.json";
   if (!runner::is<deepspeed::DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
@@ -112,7 +112,7 @@ std::string after_failure(const report::RunView& run, const journal::Trial& tria
   return "";
 }
 
-// What to do about trials that ended as this one did.
+// Returns advice for trials that ended like this one.
 std::string advice(const report::RunView& run, const journal::Trial& trial) {
   if (runner::is<runner::ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
   if (const auto* failed = std::get_if<trial::Failed>(&*trial.outcome))

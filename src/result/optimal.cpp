@@ -13,14 +13,14 @@
 
 namespace krigtune::result {
 
-// ds_config_optimal.json: the recommended configuration as DeepSpeed reads it, complete, so that a training started
-// with it runs what was measured: the user's own file where there is one. Names of keys and defaults are those of
-// space/well_known.h, how they are written is deepspeed/job/ds_config.h's to say.
+// ds_config_optimal.json is the recommended configuration in DeepSpeed's format. It is complete, so that a training
+// started with it runs what was measured; if the user has a file, it is based on that. space/well_known.h defines the
+// names of keys and the defaults, and deepspeed/job/ds_config.h how they are written.
 
 namespace {
 
-// Written out also where they are not in the space, with the value that the plan trained with, because DeepSpeed's own
-// default may be another one (overlap_comm is on by default at stage 3).
+// These keys are always written, with the value that the plan trained with, because DeepSpeed's own default may differ
+// (overlap_comm is on by default at stage 3).
 constexpr std::array<const char*, 7> kAlways = {
     space::kZeroStage,       space::kMicroBatch, space::kAccumulation,       space::kReduceBucket,
     space::kAllgatherBucket, space::kOverlap,    space::kContiguousGradients};
@@ -32,7 +32,7 @@ space::Configuration completed(space::Configuration configuration) {
   return configuration;
 }
 
-// The defaults of torch.optim.AdamW and SGD: they change neither time nor memory, and a training needs some.
+// The defaults of torch.optim.AdamW and SGD. They do not affect time or memory, but a training needs some.
 Json optimizer(const workload::Workload& workload, const space::Configuration& configuration) {
   const space::Value* chosen = configuration.find("lr");
   const Json lr = chosen != nullptr ? space::to_json(*chosen) : Json(1e-3);
@@ -50,13 +50,13 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run) {
   if (!run.session.workload) return std::nullopt;
   const workload::Workload& workload = *run.session.workload;
   const space::Configuration& configuration = run.best->configuration;
-  const Json first_key = {{"train_batch_size", 1}};  // its value is set with the others
+  const Json first_key = {{"train_batch_size", 1}};  // reserves the first place; the value is set with the others
   const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(space::kPipelineParallel, 1);
   Json json = deepspeed::with_values(first_key, completed(configuration), deepspeed::DsUse::kResult, ranks,
                                      "ds_config_optimal.json");
   json["zero_optimization"]["reduce_scatter"] = true;
   json["optimizer"] = optimizer(workload, configuration);
-  // ZeRO knows the optimizers that it shards; others it takes on the user's word.
+  // ZeRO knows the optimizers that it can shard, and accepts others only if the user confirms.
   if (workload.optimizer == workload::OptimizerKind::kSgd) json["zero_allow_untested_optimizer"] = true;
   json["fp16"] = {{"enabled", workload.precision == workload::Precision::kFp16}};
   json["bf16"] = {{"enabled", workload.precision == workload::Precision::kBf16}};
@@ -68,11 +68,11 @@ std::optional<std::string> ds_config_beside_command(const report::RunView& run) 
   return command != nullptr && !command->recipe.empty() ? std::nullopt : ds_config_optimal(run);
 }
 
-// config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration as its trial was run,
-// and the configuration as that command reads it.
+// config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration like its trial, and the
+// configuration in the form that this command reads.
 namespace {
 
-constexpr const char* kResultFile = "result_optimal.json";  // made by the user's program when the command is run
+constexpr const char* kResultFile = "result_optimal.json";  // written by the user's program when the command is run
 
 std::filesystem::path in_directory(const report::RunView& run, const char* name) {
   return std::filesystem::absolute(run.directory / name).lexically_normal();
@@ -91,7 +91,7 @@ std::string command_of(const runner::BenchSpec& bench, const report::RunView& ru
   return shell_line(words);
 }
 
-// As a trial was started: in its working directory, with what was added to the environment.
+// The shell line starts the command like a trial: in its working directory and with its additions to the environment.
 std::string in_shell(const std::filesystem::path& working_directory, const trial::Environment& environment,
                      const std::vector<std::string>& argv) {
   std::vector<std::string> words;
@@ -101,7 +101,7 @@ std::string in_shell(const std::filesystem::path& working_directory, const trial
   return fmt::format("{} && {}", shell_line({"cd", working_directory.string()}), shell_line(words));
 }
 
-// The files of the command stand beside it.
+// The files of the command are placed beside it.
 jobs::TrainingCommand optimal_command(const report::RunView& run) {
   return jobs::training_command(run.session, run.best->configuration,
                                 {.directory = in_directory(run, "").parent_path(),
@@ -124,7 +124,7 @@ std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunVi
                   deepspeed::ds_command_of(job, run.best->configuration, config));
 }
 
-// Empty: the runner has none.
+// Returns the command of the runner; empty if it has none.
 std::optional<std::string> command_line(const report::RunView& run) {
   return std::visit(
       [&](const auto& spec) -> std::optional<std::string> {
@@ -141,7 +141,7 @@ std::optional<std::string> command_line(const report::RunView& run) {
 
 std::optional<std::string> config_optimal(const report::RunView& run) {
   const session::Session& session = run.session;
-  // A DeepSpeed job's command reads ds_config_optimal.json.
+  // The command of a DeepSpeed job reads ds_config_optimal.json instead.
   const bool is_read =
       !runner::is<runner::ReplaySpec>(session.runner) && !runner::is<deepspeed::DeepSpeedSpec>(session.runner);
   if (!run.best || !is_read) return std::nullopt;
@@ -169,7 +169,7 @@ std::optional<std::string> cmd_optimal(const report::RunView& run) {
   const std::optional<std::string> command = run.best ? command_line(run) : std::nullopt;
   if (!command) return std::nullopt;
   std::string text = *command + "\n";
-  // DeepSpeed's reader knows no comments, a shell does.
+  // DeepSpeed's parser does not accept comments, but a shell does.
   for (const std::string& line : deepspeed::batch_advice_lines(run)) text += "# " + line + "\n";
   return text;
 }

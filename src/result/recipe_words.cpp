@@ -58,7 +58,7 @@ class RecipeWriter {
     note_absent(place, value, found->second);
   }
 
-  // Flags of the other values.
+  // Records the flags of the parameter's other values.
   void note_absent(const jobs::Place& place, const space::Value& value, const std::vector<std::string>& said) {
     std::vector<std::string> fine = said;
     std::vector<std::string> others;
@@ -105,7 +105,7 @@ class RecipeWriter {
                   : "it is a parameter of your own; the command in cmd_optimal.txt says it");
   }
 
-  // Such jobs are told the sequences of a step; micro-steps follow.
+  // Such jobs take the sequences of a step, and the micro-steps follow.
   void say_batch() {
     assert(job_.ranks.has_value());
     const jobs::Place* place = jobs::written_place(recipe_.train_batch_size, job_);
@@ -121,7 +121,7 @@ class RecipeWriter {
   const space::Configuration& configuration_;
   const jobs::OwnValues own_;
   const std::string& file_;
-  std::vector<std::string> last_;  ///< words that stand behind all others
+  std::vector<std::string> last_;  ///< words that come after all others
   RecipeWords made_;
 };
 

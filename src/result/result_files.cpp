@@ -11,7 +11,7 @@
 namespace krigtune::result {
 namespace {
 
-constexpr std::ptrdiff_t kGrowth = 10;  // a recommendation may lack a tenth of the trials that it knows
+constexpr std::ptrdiff_t kGrowth = 10;  // a recommendation may ignore one tenth as many trials as it knows
 
 std::ptrdiff_t closed(const search::History& history) {
   return std::count_if(history.begin(), history.end(),
@@ -73,7 +73,8 @@ ResultFileWriter::Basis ResultFileWriter::basis_of(const search::History& histor
   return basis;
 }
 
-// A fit takes time as the cube of the trials: with each of n it would be n^4 / 4, so it is as many as a few of n.
+// A fit takes time cubic in the number of trials. Fitting after each of n trials would take n^4 / 4; this rule takes
+// only a few times n^3.
 bool ResultFileWriter::is_outdated(const Basis& now) const {
   return now.reference != basis_->reference || now.best_mean != basis_->best_mean ||
          kGrowth * (now.closed - basis_->closed) >= basis_->closed;
@@ -90,7 +91,7 @@ void ResultFileWriter::write(const search::History& history, bool all_trials_cou
     const report::RunView run{run_.session, *known, run_.name, run_.options, run_.directory, run_.bench, run_.best};
     trials_csv_.write(run, all_trials_count);
     write_files(run, false);
-    // What other processes have closed meanwhile.
+    // Other processes may have closed trials in the meantime.
     const search::History& later = journal_.look();
     if (closed(later) <= now.closed) return;
     known = &later;

@@ -33,13 +33,13 @@ report::Cell gain_cell(const session::Objective& objective, const search::RunEff
   return report::number_cell(gain, report::gain_text(gain));
 }
 
-// Where and when trials ran is a question where they ran in more than one place.
+// Where and when trials ran only matters if there was more than one place.
 bool has_places(const search::History& history) {
   return std::any_of(history.begin(), history.end(),
                      [](const journal::Trial& trial) { return trial.outcome && !trial.where.empty(); });
 }
 
-// "10:00:03" of "2026-08-23T10:00:03.000000"; another program's time as it wrote it.
+// Returns "10:00:03" of "2026-08-23T10:00:03.000000"; a time in another program's format is unchanged.
 std::string clock_time(const std::string& started_at) {
   const std::size_t day_ends = started_at.find('T');
   return day_ends == std::string::npos ? started_at : started_at.substr(day_ends + 1, 8);
@@ -121,7 +121,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   return row;
 }
 
-// The conventions, with what the best is by the other two of them.
+// Describes the conventions, with the best trial's utilization by the other two of them.
 std::string utilization_note(const report::RunView& run) {
   if (!run.best) return "";
   const journal::Trial& best = run.history.at(static_cast<std::size_t>(run.best->trial));
@@ -183,7 +183,7 @@ std::optional<RunnerUp> runner_up(const report::RunView& run) {
     if (!next || run.session.objective.better(mean.value, next->value)) next = RunnerUp{trial, mean.value, false};
   }
   if (next) next->within_noise = next->value >= run.best->lower_95 && next->value <= run.best->upper_95;
-  // A better single measurement that the model does not believe differs by noise too.
+  // A better single measurement that the model does not believe is within noise too.
   if (next && run.session.objective.better(next->value, run.best->value)) next->within_noise = true;
   return next;
 }

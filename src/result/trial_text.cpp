@@ -20,7 +20,7 @@ std::size_t column_of(const report::Table& table, const std::string& name) {
   return static_cast<std::size_t>(found - table.columns.begin());
 }
 
-// The configuration that rows are compared with: the recommended one, else that of the first trial.
+// Returns the configuration that rows are compared with: the recommended one or else that of the first trial.
 const space::Configuration& compared_with(const report::RunView& run) {
   return run.best ? run.best->configuration : run.history.front().proposal.configuration;
 }
@@ -31,7 +31,7 @@ std::string differs_text(const report::RunView& run, const journal::Trial& trial
   return report::fitted(report::differences(run.session, own, compared_with(run)), columns);
 }
 
-// The room that the other columns leave decides how much of it is shown.
+// The room beside the other columns limits how many differences are shown.
 void add_differences(const report::RunView& run, report::Table& table, int columns) {
   constexpr int kGap = 2;
   constexpr int kFewest = 20;
@@ -48,7 +48,7 @@ void add_differences(const report::RunView& run, report::Table& table, int colum
   }
 }
 
-// Its parameters that have a column go into a line: those without one are in all rows the same.
+// Puts the parameters that have a column into one line above the table; those without a column are equal in all rows.
 void fold_parameters(const report::RunView& run, report::Table& table) {
   if (run.history.empty()) return;
   space::Configuration shown;

@@ -1,4 +1,4 @@
-// trials.csv: one row per closed trial. Also a table that the runner `replay` reads.
+// Writes trials.csv, which has one row per closed trial. The runner `replay` can read it as a table.
 #include "result/trials_csv.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::vector<std::string> header(const std::vector<std::string>& columns, const s
   return row;
 }
 
-// Of a trial that was ended early it is the bound.
+// Returns the bound of a trial that was ended early.
 std::optional<double> value_or_bound(const journal::Trial& trial, const session::Objective& objective) {
   if (const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome)) return bounded->at_best;
   return search::value_of(trial, objective);
@@ -92,7 +92,7 @@ void TrialsCsvFile::write(const report::RunView& run, bool whole) {
     for (const journal::Trial* trial : closed) {
       rows += csv_line(trial_row(*trial, run.session.objective, columns, metrics_));
     }
-    bytes_.reset();  // if it fails, it is written anew next time
+    bytes_.reset();  // if appending fails, the whole file is written next time
     append_durably(path, rows);
   }
   remember(path, run.history);
