@@ -23,7 +23,8 @@ std::optional<journal::Trial> ask_one(const Proposer& proposer, journal::Journal
     std::optional<journal::Proposal> proposal = proposer.next(journal.trials());
     if (!proposal) return std::nullopt;
     proposal->asker = journal::Asker::kHand;
-    // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+    // Empty if another process proposed a trial in the meantime; then the strategy is asked again, with the new
+    // history.
     const std::optional<int> number = journal.begin(*proposal, clock.unix_us(), journal.trials().size());
     if (number) return journal.trials()[static_cast<std::size_t>(*number)];
   }

@@ -1,12 +1,13 @@
-// A pause does not change a machine's speed; another machine, another allocation and time do. So a session that goes on
-// begins a new run
+// A pause does not change the speed of a machine, but another machine, another allocation or the passing of time may.
+// So a session that is continued begins a new run
 //
-//   where trials are timed by a real clock: on another machine (or in another allocation of its scheduler) than the
-//   last trial, or more than ten minutes after that ended; where they are simulated: when "today" in the session is
-//   another; never where they are looked up, or run by hand: a table has no clock, and of the user's nothing is known.
+//   - if trials are timed by a real clock: on another machine (or in another allocation of its scheduler) than that of
+//     the last trial, or more than ten minutes after it ended;
+//   - if trials are simulated: when "today" in the session has changed;
+//   - never if trials are looked up or run by hand: a table has no clock, and nothing is known about the user's.
 //
-// Ten minutes are a restart by hand, or by a script after a crash: within them the machine is taken for what it was, as
-// it is between two trials of a session that nobody interrupted.
+// Ten minutes are enough for a restart by hand or by a script after a crash. Within them the machine is assumed to be
+// unchanged, as it is between two trials of a session that was not interrupted.
 #include "run/current_run.h"
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ const journal::Trial* last_of_tune(const search::History& history) {
   return last == history.rend() ? nullptr : &*last;
 }
 
-// A clock that was set back says nothing of the pause: that is a long one too.
+// If the clock was set back, the length of the pause is unknown, and it counts as long.
 bool paused_for_long(const journal::Trial& last, const Clock& clock) {
   const std::optional<std::int64_t> ended_us = journal::end_us_of(last);
   if (!ended_us) return true;
@@ -68,7 +69,7 @@ std::optional<journal::Proposal> leader_again(const session::Session& session, c
   if (run.number == 0) return std::nullopt;
   const bool was_asked = std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
     const bool is_it = trial.proposal.run == run.number && trial.proposal.strategy == search::kAgainStrategy;
-    // Alone and together are two runs that the baseline ties.
+    // Measuring the baseline alone and together makes two runs, and the baseline already connects their scales.
     const bool is_tied = trial.proposal.run + 1 == run.number && trial.proposal.strategy == search::kTogetherStrategy;
     return (is_it || is_tied) && search::counts(trial);
   });

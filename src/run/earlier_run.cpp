@@ -1,4 +1,4 @@
-// Earlier runs: reading them, and keeping what was read with the new run.
+// Reads earlier runs, and stores what was read with the new run.
 #include "run/earlier_run.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ forecast::EarlierRun of_directory(const std::filesystem::path& directory) {
   try {
     record = load_run(directory);
   } catch (const UserError&) {
-    // Its table or its model's file is gone; what was measured is not.
+    // The session's table or model file is gone, but the measurements are not.
     if (!std::filesystem::exists(journal_path(directory))) throw;
     return of_study(journal::read_study(journal_path(directory), ""));
   }
@@ -69,7 +69,7 @@ forecast::EarlierRun of_directory(const std::filesystem::path& directory) {
   return run;
 }
 
-// "FILE", or "FILE:STUDY".
+// Reads "FILE" or "FILE:STUDY".
 forecast::EarlierRun of_file(const std::string& source) {
   if (std::filesystem::exists(source)) return of_study(journal::read_study(source, ""));
   const std::size_t colon = source.rfind(':');

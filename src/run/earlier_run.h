@@ -6,14 +6,14 @@
 
 namespace krigtune::run {
 
-/// Reads a run directory, or a study of a journal of Optuna's ("FILE", or "FILE:STUDY" where it holds several), for a
-/// warm start of `session`: the same job or another, on the same machine or another. A directory whose session cannot
-/// be read any more (its table is gone) is taken without physics. Throws UserError that begins with `where`: nothing
-/// there, no ok trial, no parameter that varies in both, or an objective that has nothing to do with this one.
+/// Reads a run directory, or a study of an Optuna journal ("FILE", or "FILE:STUDY" if it has several), for a warm start
+/// of `session`; job and machine may be the same or different. A directory whose session can no longer be read (its
+/// table is gone) is used without physics. Throws UserError that begins with `where` if there is nothing to read, no
+/// successful trial or no parameter that varies in both, or if the objectives are unrelated.
 forecast::EarlierRun read_earlier_run(const std::string& source, const session::Session& session,
                                       const std::string& where);
 
-// What session.json of the new run keeps of them.
+// Conversion to and from what session.json of the new run stores of them:
 nlohmann::ordered_json to_json(const forecast::EarlierRuns& runs);
 forecast::EarlierRuns earlier_runs_from_json(const nlohmann::ordered_json& json, const std::string& source,
                                              const std::string& pointer);

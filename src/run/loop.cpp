@@ -19,7 +19,7 @@
 namespace krigtune::run {
 namespace {
 
-/// One call of run_session, from the journal's claim on.
+/// One call of run_session, starting when it claims the journal.
 class Run {
  public:
   Run(const session::Session& session, const search::Candidates& candidates, const std::filesystem::path& directory,
@@ -45,7 +45,7 @@ class Run {
     if (!executor_.survives()) close_trials_of_the_dead();
   }
 
-  /// Whatever ends it, what has run is in the journal.
+  /// Whatever ends the session, the results of running trials reach the journal.
   RunResult until_it_ends() {
     try {
       return go_on();
@@ -66,7 +66,7 @@ class Run {
       while (!reason && may_begin()) {
         const Begun begun = begin_one();
         if (begun.trial) continue;
-        // What runs may change that.
+        // Running trials may change that.
         if (runners_->running().empty()) reason = begun.nothing_left;
         break;
       }
@@ -85,8 +85,9 @@ class Run {
     return result;
   }
 
-  // A disk that is full, or a results file that cannot be written, ends the session; the trials beside it are waited
-  // for in any case, and their results were paid for. Jobs that outlive us are adopted by the next tune instead.
+  // A full disk, or a results file that cannot be written, ends the session. The other running trials are awaited in
+  // any case and their results were paid for, so they are recorded. Jobs that outlive this process are adopted by the
+  // next tune instead.
   void record_what_runs() {
     if (executor_.survives()) return;
     try {
@@ -98,17 +99,17 @@ class Run {
         }
       }
     } catch (const std::exception&) {
-      return;  // the first error is the one to tell
+      return;  // the first error is the one that is reported
     }
   }
 
-  /// What came of the attempt to begin a trial. Neither: it waits for room.
+  /// The result of trying to begin a trial. If both are unset, the trial waits for room.
   struct Begun {
     bool trial = false;
     std::optional<EndReason> nothing_left = std::nullopt;
   };
 
-  // Of a tuner that died.
+  // Trials of a tuner that died.
   std::vector<journal::Trial> open_trials() const {
     std::vector<journal::Trial> open;
     for (const journal::Trial& trial : journal_.trials()) {
@@ -122,7 +123,7 @@ class Run {
       journal_.end(trial.number, trial::Failed{trial::FailureReason::kInterrupted, 0, ""}, 0.0, clock_.unix_us());
   }
 
-  // Their programs wait, run or have ended without us.
+  // Their programs wait, run or have ended without this process.
   void adopt_trials_of_the_dead() {
     for (const journal::Trial& trial : open_trials()) {
       observer_.trial_begins(trial, journal_.trials());
@@ -150,14 +151,15 @@ class Run {
     return EndReason::kExhausted;
   }
 
-  // What runs counts once it is closed: no more are begun than the budget has left for them.
+  // A running trial counts only when it is closed, so no more are begun than the budget has left.
   bool may_begin() const {
     const int running = static_cast<int>(runners_->running().size());
     return !stop_ && running < executor_.capacity() && runners_->has_room(sizes_.least()) &&
            search::closed_trials(journal_.trials()) + running < session_.budget.trials;
   }
 
-  // What would come next, for those who wonder whether to go on. Nothing is asked where no outlook ever was.
+  // Describes the trial that would come next, to help users decide whether to continue. Skipped if no trial ever had an
+  // outlook.
   void look_ahead(RunResult& result) const {
     if (stop_ || result.reason == EndReason::kInterrupted || result.reason == EndReason::kEnvironment) return;
     if (std::none_of(result.history.begin(), result.history.end(),
@@ -176,10 +178,12 @@ class Run {
     if (!where.empty()) journal_.set_where(number, where);
   }
 
-  // A trial that has no room is kept until it has, whatever ends meanwhile: asked anew, smaller ones would overtake it
-  // for ever. Where a trial needs what no place has, that is its outcome.
+  // A trial without room is kept until there is room, whatever ends in the meantime; if the strategy were asked again,
+  // smaller trials could overtake it forever. If no place can ever provide what a trial needs, it fails with that
+  // reason.
   Begun begin_one() {
-    if (held_ && held_->strategy == search::kTogetherStrategy) held_.reset();  // it is asked anew while it is wanted
+    if (held_ && held_->strategy == search::kTogetherStrategy)
+      held_.reset();  // it is proposed again while it is wanted
     const SideBySide::Turn turn = side_by_side_.turn(journal_.trials());
     if (turn.waits) return {};
     if (turn.proposal) held_ = turn.proposal;
@@ -203,9 +207,10 @@ class Run {
     return {true};
   }
 
-  // `impossible`: why it cannot run; "": it can.
+  // `impossible`: why it cannot run; "" if it can.
   void begin(const journal::Proposal& proposal, const trial::TrialNeeds& needs, const std::string& impossible) {
-    // Empty when somebody asked in between: then the question is asked anew, on what is known now.
+    // Empty if another process proposed a trial in the meantime; then the strategy is asked again, with the new
+    // history.
     const std::optional<int> number = journal_.begin(proposal, clock_.unix_us(), journal_.trials().size());
     if (!number) return;
     const journal::Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
@@ -214,7 +219,7 @@ class Run {
     start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
   }
 
-  // The session has ended but for its best, which are measured once more with nothing beside them.
+  // The session is over, except that its best configurations are measured once more with nothing beside them.
   bool begin_alone(EndReason reason) {
     constexpr std::array kNotThen = {EndReason::kInterrupted, EndReason::kEnvironment, EndReason::kFailsAlike,
                                      EndReason::kWaits};
@@ -234,13 +239,13 @@ class Run {
       return;
     }
     if (!finished->runs_again) return close(*finished);
-    journal_.set_times_lost(finished->number, finished->times_lost);  // for the next tuner, should this one die
+    journal_.set_times_lost(finished->number, finished->times_lost);  // for the next tuner, if this one dies
     observer_.trial_lost(journal_.trials()[static_cast<std::size_t>(finished->number)],
                          std::get<trial::Failed>(finished->outcome).last_lines);
   }
 
   void close(const FinishedTrial& finished) {
-    // Where somebody told the trial by hand, theirs is what counts.
+    // If somebody closed the trial by hand, that result counts.
     journal_.end(finished.number, finished.outcome, finished.wall_s, clock_.unix_us(), finished.where);
     ++trials_now_;
     const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished.number)];
@@ -249,7 +254,7 @@ class Run {
     if (closed.proposal.strategy == search::kTogetherStrategy) tell_interference();
   }
 
-  // Once the baseline has ended everywhere.
+  // Reports it once the baseline has ended in all slots.
   void tell_interference() {
     const search::History& history = journal_.trials();
     const bool runs = std::any_of(history.begin(), history.end(), [](const journal::Trial& trial) {
@@ -284,8 +289,8 @@ class Run {
   journal::Journal journal_;
   std::unique_ptr<search::Strategy> strategy_;
   Proposer proposer_;
-  std::unique_ptr<RunnerPool> runners_;    ///< the first to go: the claim lasts as long as anything runs
-  std::optional<journal::Proposal> held_;  ///< asked, and waiting for room
+  std::unique_ptr<RunnerPool> runners_;    ///< destroyed first, so that the journal stays claimed while anything runs
+  std::optional<journal::Proposal> held_;  ///< proposed and waiting for room
   int trials_now_ = 0;
   bool was_interrupted_ = false;
 };
@@ -351,13 +356,13 @@ RunResult run_session(const session::Session& session, const search::Candidates&
     result.reason = EndReason::kNothingFits;
     return result;
   }
-  // What the runners lack must show before anything is made.
+  // Missing requirements of the runners must be reported before anything is written.
   const std::unique_ptr<trial::Executor> undivided = executor::make_undivided_executor(options.jobs);
   trial::Executor& executor = options.executor != nullptr ? *options.executor : *undivided;
   auto runners = std::make_unique<RunnerPool>(make_runner, executor, candidates.filter(), clock, stop);
   executor.has_room(options.sizes.least());
   make_writable_directory(directory);
-  // The journal's claim first: it refuses a directory in which another tune is at work.
+  // The journal is claimed first, which refuses a directory where another tune is active.
   Run run(session, candidates, directory, options, clock, observer, stop, executor, std::move(runners));
   write_run_record(directory, session, options.loop);
   return run.until_it_ends();

@@ -8,19 +8,19 @@
 
 namespace krigtune::run {
 
-/// A session with what is worked out from it once, before anything is asked: what can fit into the memory, and all
-/// configurations that may be asked, with what is believed of them beforehand.
+/// A session with everything that is computed from it once, before the first proposal: which configurations can fit
+/// into memory, which may be asked, and what is believed about them.
 ///
 ///   const run::Prepared prepared(session::load_session("session.json"));
 ///   run::ask_by_hand(prepared.session, prepared.candidates, directory, options, clock, 1);
 ///
-/// The candidates refer to the filter beside them, so it can be neither copied nor moved.
+/// The candidates refer to the filter in the same object, so it can be neither copied nor moved.
 struct Prepared {
   session::Session session;
   session::MemoryFilter filter;
   search::Candidates candidates;
 
-  /// `earlier`: runs that it is warm-started from.
+  /// `earlier`: runs for a warm start.
   explicit Prepared(session::Session read, const forecast::EarlierRuns& earlier = {})
       : session(std::move(read)),
         filter(session),

@@ -1,5 +1,5 @@
-// A journal that lost lines, or was lost itself, is made anew of what is left: its own readable lines first, since they
-// say most, then the rows of trials.csv.
+// Rebuilds a journal that lost lines, or was lost itself, from the remaining data: first its own readable lines,
+// because they have the most information, then the rows of trials.csv.
 #include "run/repair.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace krigtune::run {
 namespace {
 
-/// trials.csv, read by the names of its columns.
+/// Reads trials.csv by the names of its columns.
 class TrialRows {
  public:
   TrialRows(const std::filesystem::path& file, const session::Session& session)
@@ -24,7 +24,7 @@ class TrialRows {
 
   std::size_t size() const { return table_.rows.size(); }
 
-  /// Empty: the row says nothing that a trial could be made of.
+  /// Empty if the row does not have enough information for a trial.
   std::optional<journal::Trial> trial(std::size_t row) const {
     const std::optional<double> number = number_in(row, "trial");
     std::optional<trial::Outcome> outcome = outcome_of(row);
@@ -95,7 +95,7 @@ bool is_ours_and_open(const journal::Trial& trial) {
   return !trial.outcome && !trial.waiting && trial.proposal.asker == journal::Asker::kTune;
 }
 
-/// The rows of trials.csv by number; empty where there is no such file.
+/// Returns the rows of trials.csv by number; empty if there is no such file.
 std::map<int, journal::Trial> recorded_trials(const session::Session& session, const std::filesystem::path& directory) {
   std::map<int, journal::Trial> trials;
   std::error_code error;
@@ -107,7 +107,7 @@ std::map<int, journal::Trial> recorded_trials(const session::Session& session, c
   return trials;
 }
 
-/// What the journal itself still says. `findings` gets what it does not.
+/// Returns the trials that the journal itself still has, and adds what is missing to `findings`.
 search::History readable_trials(const std::filesystem::path& file, std::vector<std::string>& findings) {
   std::error_code error;
   if (!std::filesystem::exists(file, error) || std::filesystem::file_size(file, error) == 0) {
@@ -147,7 +147,7 @@ Repair examine(const RunRecord& record, const std::filesystem::path& directory) 
     trial = recorded;
     ++repair.recovered;
   }
-  // Trials of a scheduler go on without a tuner: the next tune collects them.
+  // A scheduler's trials continue without a tuner, and the next tune collects them.
   const bool may_go_on = !executor::traits_of(record.session.executor).is_this_machine;
   for (journal::Trial& trial : repair.trials) {
     if (is_ours_and_open(trial) && may_go_on && trial.passed_over.empty()) continue;

@@ -22,7 +22,7 @@ constexpr int kSchemaVersion = 1;
 constexpr const char* kMachine = "machine";
 constexpr const char* kWarmStart = "warm_start";
 
-// What session.json holds besides the session.
+// The keys that session.json has in addition to the session.
 constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kWarmStart};
 
 Json load_record(const std::filesystem::path& directory) {
@@ -35,7 +35,7 @@ Json load_record(const std::filesystem::path& directory) {
   return load_json(file);
 }
 
-// Without what may change from one command to the next; parameters as this version writes them.
+// Removes what may change from one command to the next, and writes parameters like this version.
 Json comparable(Json record) {
   if (record.contains("space")) {
     for (const space::Parameter& parameter : space::read_parameters(record["space"], "session.json", "/space")) {
@@ -45,9 +45,9 @@ Json comparable(Json record) {
   record.erase("schema_version");
   record.erase("krigtune_version");
   record.erase("budget");
-  record.erase("executor");  // where trials run
+  record.erase("executor");  // it only says where trials run
   record.erase(kMachine);
-  for (const char* own : {"grid", "stagewise"}) {  // of strategies that ask by them
+  for (const char* own : {"grid", "stagewise"}) {  // only these strategies read their block
     if (record.value("strategy", "") != own) record.erase(own);
   }
   if (record.contains(kWarmStart)) {
@@ -61,7 +61,7 @@ Json comparable(Json record) {
   return record;
 }
 
-// Left out, null and empty are the same: an older version did not write what it did not know.
+// Absent, null and empty are equivalent, because an older version did not write keys that it did not know.
 bool is_nothing(const Json& json) { return json.is_null() || (json.is_structured() && json.empty()); }
 
 std::vector<std::string> keys_of(const Json& object) {
@@ -77,14 +77,14 @@ std::optional<workload::MeasuredMachine> machine_of(const Json& record, const st
   return workload::read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
 }
 
-// A line holds it.
+// Shortens the text so that it fits into a line.
 std::string shortened(const Json& json) {
   constexpr std::size_t kShownBytes = 120;
   const std::string text = json.dump();
   return text.size() <= kShownBytes ? text : fmt::format("{} characters", text.size());
 }
 
-// "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
+// Adds "/space/zero_stage was [0,1], now [0,1,2]" for every leaf or list that differs.
 void add_differences(const Json& before, const Json& now, const std::string& pointer, std::vector<std::string>& list) {
   if (before == now || (is_nothing(before) && is_nothing(now))) return;
   if (!before.is_object() || !now.is_object()) {
@@ -146,14 +146,14 @@ bool recall_ds_config(session::Session& session, const std::filesystem::path& di
   std::error_code error;
   const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
   const std::filesystem::path& source = is_begun ? begun : spec->ds_config;
-  // Where there is neither, whoever needs it says so.
+  // If neither file exists, the code that needs it reports the error.
   if (std::filesystem::exists(source, error)) spec->ds_config_text = read_text(source);
   return !deepspeed::has_changed_since(*spec);
 }
 
 namespace {
 
-// By the names of the variables that the session sets for its trials.
+// Decides by the names of the variables that the session sets for its trials.
 bool holds_a_secret(const Json& record) {
   constexpr std::array<std::string_view, 7> kWords = {"token", "secret",     "password", "passwd",
                                                       "key",   "credential", "auth"};
@@ -212,7 +212,7 @@ Json run_record(const session::Session& session, const LoopOptions& options) {
 
 namespace {
 
-// To begin anew would write over what the trials left.
+// Beginning again would overwrite the files of the trials.
 void refuse_a_lost_journal(const std::filesystem::path& directory) {
   std::error_code error;
   const std::filesystem::path journal = journal_path(directory);
@@ -236,7 +236,7 @@ void check_same_run(const std::filesystem::path& directory, const session::Sessi
   refuse_a_lost_journal(directory);
   if (!std::filesystem::exists(session_path(directory))) return;
   const Json before = comparable(load_record(directory));
-  // Through text, so that numbers compare as they are written.
+  // Converts to text first, so that numbers are compared as they are written.
   const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
   std::vector<std::string> differences;
   add_differences(before, now, "", differences);

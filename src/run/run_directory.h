@@ -10,34 +10,35 @@ namespace krigtune::run {
 std::filesystem::path session_path(const std::filesystem::path& directory);  ///< session.json
 std::filesystem::path journal_path(const std::filesystem::path& directory);  ///< journal.log
 
-/// What session.json says: how the directory was begun.
+/// The contents of session.json: how the directory was begun.
 struct RunRecord {
   session::Session session;
   LoopOptions options;
 };
-/// Throws UserError when the directory holds no run.
+/// Throws UserError if the directory has no run.
 RunRecord load_run(const std::filesystem::path& directory);
-/// The earlier runs alone that the directory was begun with.
+/// Returns only the earlier runs with which the directory was begun.
 forecast::EarlierRuns recorded_earlier_runs(const std::filesystem::path& directory);
-/// What was measured of the machine when the directory was begun. Empty: nothing, or there is no run.
+/// Returns the measurements of the machine from when the directory was begun. Empty if there are none or there is no
+/// run.
 std::optional<workload::MeasuredMachine> recorded_machine(const std::filesystem::path& directory);
-/// The content of session.json: the resolved session with versions, strategy, seed and what was measured of the
+/// Returns the contents of session.json: the resolved session with versions, strategy, seed and the measurements of the
 /// machine.
 nlohmann::ordered_json run_record(const session::Session& session, const LoopOptions& options);
 
-/// Makes the session of a DeepSpeed job use what the user's ds_config.json said when the directory was begun; where
-/// nothing was begun, or the directory is "", what it says now. False: the file says something else by now.
+/// Makes the session of a DeepSpeed job use the user's ds_config.json as it was when the directory was begun, or its
+/// present state if nothing was begun or the directory is "". Returns false if the file has changed since.
 bool recall_ds_config(session::Session& session, const std::filesystem::path& directory);
 
-/// Writes session.json, and for a DeepSpeed job a copy of the user's ds_config.json where there is none yet.
+/// Writes session.json and, for a DeepSpeed job, a copy of the user's ds_config.json if there is none yet.
 void write_run_record(const std::filesystem::path& directory, const session::Session& session,
                       const LoopOptions& options);
 
-/// trials.csv, a row for each trial, rewritten after each: what a lost journal can be made of again.
+/// Returns the path of trials.csv, which is updated after every trial and from which a lost journal can be rebuilt.
 std::filesystem::path trials_path(const std::filesystem::path& directory);
 
-/// Throws UserError, one line with what differs, unless the directory is new or was begun with the same session,
-/// strategy and seed, and still has the journal of its trials. Budget and timeouts may differ. Writes nothing.
+/// Throws UserError with one line that says what differs, unless the directory is new or was begun with the same
+/// session, strategy and seed and still has the journal of its trials. Budget and timeouts may differ. Writes nothing.
 void check_same_run(const std::filesystem::path& directory, const session::Session& session,
                     const LoopOptions& options);
 

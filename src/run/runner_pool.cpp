@@ -62,14 +62,14 @@ std::string RunnerPool::begin(PooledTrial trial) {
     std::string where = slot->place->where();
     slot->thread = std::thread([this, &slot = *slot, index] { work(slot, index); });
     return where;
-  } catch (...) {  // no place, or no thread: it does not run, and nobody may wait for its end
+  } catch (...) {  // without a place or a thread it does not run, and nobody may wait for its end
     slot->place.reset();
     forget(number);
     throw;
   }
 }
 
-// The oldest first; one that has no room holds back the others.
+// The oldest comes first; one without room holds back the others.
 void RunnerPool::begin_lost_ones() {
   while (!lost_.empty() && !stop_ && executor_.has_room(lost_.front().needs)) {
     PooledTrial again = std::move(lost_.front());
@@ -152,14 +152,14 @@ std::optional<trial::Rival> rival_of(const session::Session& session, const sear
     const std::optional<double> value = search::value_of(other, session.objective);
     if (!value) continue;
     if (candidates.key(other.proposal.configuration) == key) return std::nullopt;
-    if (other.proposal.run != trial.proposal.run) continue;  // by another clock
+    if (other.proposal.run != trial.proposal.run) continue;  // timed by another clock
     if (best == nullptr || session.objective.better(*value, *search::value_of(*best, session.objective))) best = &other;
   }
   if (best == nullptr) return std::nullopt;
   const double value = *search::value_of(*best, session.objective);
   const search::TrialNoise noise(session.objective, history);
   const double between = noise.between_fraction() * value;
-  // Of the best one's run, and of the run that is compared with it.
+  // The noise between runs affects both the best trial and the run that is compared with it.
   const double of_the_best = std::hypot(std::get<trial::Measured>(*best->outcome).value_sem, between);
   return trial::Rival{session.objective.field, session.objective.maximize, value, std::hypot(of_the_best, between)};
 }

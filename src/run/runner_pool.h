@@ -19,9 +19,10 @@
 
 namespace krigtune::run {
 
-/// What becomes of a proposal: out of memory, foreseen, without a run where the plan knows it, of the user's guesses
-/// also where it only expects it (strategies ask nothing that cannot fit, as far as the trials before say); else what
-/// the runner says. The baseline of a program other than ours is run whatever is planned: the user trains with it.
+/// Returns the outcome of a proposal. It is a predicted OutOfMemory, without a run, if an exact plan does not fit. For
+/// the user's guesses this also holds if a plan is not exact; strategies do not propose what cannot fit according to
+/// the earlier trials. Otherwise the runner decides. The baseline of a program other than krigtune-bench always runs,
+/// because the user trains with it.
 inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runner& runner,
                                 const journal::Proposal& proposal, const trial::RunContext& context) {
   const bool is_foreseen = filter.is_exact() || proposal.strategy == search::kTryStrategy;
@@ -29,60 +30,60 @@ inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runn
   if (memory && memory->verdict == plan::Verdict::kTooLarge) return trial::OutOfMemory{memory->predicted, true};
   return runner.run(proposal.configuration, context);
 }
-/// The same on this machine.
+/// Does the same on this machine.
 inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runner& runner,
                                 const journal::Proposal& proposal, const std::filesystem::path& trial_directory) {
   trial::ThisMachine here;
   return run_trial(filter, runner, proposal, {trial_directory, std::nullopt, here});
 }
 
-/// A trial that a runner is done with.
+/// A trial whose runner has finished.
 struct FinishedTrial {
   int number = 0;
   trial::Outcome outcome;
   double wall_s = 0.0;
-  std::string where = {};  ///< as its place says it
-  /// Its place was lost: it is no fault of the configuration, and the trial is run again by itself.
+  std::string where = {};  ///< as reported by its place
+  /// Its place was lost. The configuration is not at fault, and the pool runs the trial again by itself.
   bool runs_again = false;
-  int times_lost = 0;  ///< this time included
+  int times_lost = 0;  ///< including this time
 };
 
-/// What a trial is started with.
+/// What is needed to start a trial.
 struct PooledTrial {
   journal::Trial trial;
   std::filesystem::path directory;
   std::optional<trial::Rival> rival = {};
   trial::TrialNeeds needs = {};
-  bool adopted = false;  ///< an earlier process has started its program
-  int times_lost = 0;    ///< so far, also by earlier processes
+  bool adopted = false;  ///< an earlier process started its program
+  int times_lost = 0;    ///< so far, including by earlier processes
 };
 
-/// Runs trials at the same time, each by a runner of its own in a thread of its own, at places that the executor gives.
-/// A trial whose place was lost is run again before any other begins, twice at most; then it has failed.
-/// Its methods are for one thread; the destructor waits for what runs.
+/// Runs trials concurrently, each with its own runner in its own thread, at places provided by the executor. A trial
+/// whose place was lost runs again before any other begins, at most twice; then it has failed. Only one thread may call
+/// its methods. The destructor waits for running trials.
 class RunnerPool {
  public:
-  /// They must outlive it. Makes one runner at once, so that what it lacks shows, and more as they are needed. `stop`:
-  /// once true, nothing is run again.
+  /// The arguments must outlive it. It makes one runner immediately, to report missing requirements, and more when they
+  /// are needed. `stop`: once true, no trial is run again.
   RunnerPool(const trial::RunnerFactory& make_runner, trial::Executor& executor, const session::MemoryFilter& filter,
              const Clock& clock, const std::atomic<bool>& stop);
   ~RunnerPool();
   RunnerPool(const RunnerPool&) = delete;
   RunnerPool& operator=(const RunnerPool&) = delete;
 
-  /// Whether a trial of that size can begin now. Throws UserError where it never can.
+  /// Returns whether a trial of that size can begin now. Throws UserError if it never can.
   bool has_room(const trial::TrialNeeds& needs) const;
-  /// Those that wait to be run again included.
+  /// Includes trials that wait to be run again.
   const std::vector<journal::Trial>& running() const { return running_; }
-  /// has_room() must hold, but for an adopted trial. Returns where it runs, as far as that is known now.
+  /// Requires has_room(), except for an adopted trial. Returns where it runs, as far as that is known now.
   std::string start(PooledTrial trial);
-  /// Waits a fraction of a second at most for one that ends. Throws what its runner threw.
+  /// Waits at most a fraction of a second for a trial that ends. Rethrows the exception of its runner.
   std::optional<FinishedTrial> wait();
 
  private:
   struct Slot {
     std::unique_ptr<trial::Runner> runner;
-    std::thread thread;  ///< joinable while a trial is in it
+    std::thread thread;  ///< joinable while it runs a trial
     std::unique_ptr<trial::Place> place;
     PooledTrial trial;
     bool is_free() const { return place == nullptr; }
@@ -103,17 +104,17 @@ class RunnerPool {
   const session::MemoryFilter& filter_;
   const Clock& clock_;
   const std::atomic<bool>& stop_;
-  std::deque<Slot> slots_;  ///< those in use stay where they are
+  std::deque<Slot> slots_;  ///< slots in use do not move
   std::deque<PooledTrial> lost_;
   std::vector<journal::Trial> running_;
-  std::mutex mutex_;  // of ended_
+  std::mutex mutex_;  // protects ended_
   std::condition_variable has_ended_;
   std::deque<Ended> ended_;
 };
 
-/// What the trial, which is about to run, has to beat: the best measured so far in its own run. Empty for those whose
-/// number is wanted in any case (the baseline, the user's guesses, what was measured before), and while nothing is
-/// measured in it.
+/// Returns what a trial that is about to run has to beat: the best value measured so far in its own run. Empty for
+/// trials whose number is wanted in any case (the baseline, the user's guesses, repeated measurements), and while the
+/// run has no measured value.
 std::optional<trial::Rival> rival_of(const session::Session& session, const search::Candidates& candidates,
                                      const search::History& history, const journal::Trial& trial);
 

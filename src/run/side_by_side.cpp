@@ -12,9 +12,9 @@
 namespace krigtune::run {
 namespace {
 
-constexpr double kMatters = 0.03;     // a slowdown or a spread beyond this is worth a word
-constexpr double kNearTheBest = 0.1;  // what is worse by more cannot be the best
-constexpr std::size_t kAlone = 3;     // configurations measured alone at the end
+constexpr double kMatters = 0.03;     // a larger slowdown or spread is reported
+constexpr double kNearTheBest = 0.1;  // a configuration that is worse by more cannot be the best
+constexpr std::size_t kAlone = 3;     // number of configurations measured alone at the end
 
 bool is_measured(const journal::Trial& trial) {
   return trial.outcome && std::holds_alternative<trial::Measured>(*trial.outcome);
@@ -37,7 +37,8 @@ SideBySide::SideBySide(const session::Session& session, const search::Candidates
       at_a_time_(at_a_time),
       is_checked_(is_checked && at_a_time >= 2 && session.baseline) {}
 
-// The first of all trials that count: a session that was begun otherwise goes on as it was.
+// Returns the first trial that counts, if it is the baseline. A session that was begun without this check continues
+// without.
 const journal::Trial* SideBySide::baseline_alone(const search::History& history) const {
   const auto first = std::find_if(history.begin(), history.end(), search::counts);
   return first != history.end() && first->proposal.strategy == search::kBaselineStrategy ? &*first : nullptr;
@@ -46,7 +47,8 @@ const journal::Trial* SideBySide::baseline_alone(const search::History& history)
 SideBySide::Turn SideBySide::turn(const search::History& history) const {
   const journal::Trial* alone = is_checked_ ? baseline_alone(history) : nullptr;
   if (alone == nullptr) return {};
-  if (!alone->outcome) return {.waits = alone->proposal.asker == journal::Asker::kTune};  // nobody waits for a hand
+  if (!alone->outcome)
+    return {.waits = alone->proposal.asker == journal::Asker::kTune};  // trials run by hand are not awaited
   if (!is_measured(*alone)) return {};
   const std::vector<const journal::Trial*> places = together(history);
   const auto others = std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
@@ -67,7 +69,8 @@ SideBySide::Turn SideBySide::turn(const search::History& history) const {
   return {.waits = false, .proposal = std::move(again)};
 }
 
-// Alone is the later run, though it comes first: values are brought to its scale.
+// Measuring alone counts as the later run, although it comes first, because values are converted to the scale of the
+// latest.
 int SideBySide::run_of(const journal::Proposal& proposal, const search::History& history) const {
   const journal::Trial* alone = baseline_alone(history);
   const bool is_first = is_checked_ && proposal.strategy == search::kBaselineStrategy &&

@@ -1,15 +1,18 @@
-// Ends before the budget is spent, by what the strategy expects of the trial that it proposes (Outlook):
+// The session ends before the budget is spent if the strategy expects too little of the trial that it proposes
+// (Outlook):
 //
-//   sure           the regret bound is within the session's `regret`: at its confidence, nothing left is better by more
-//   little to gain no trial is expected to gain more than `least_gain`: what a trial of typical length must promise
-//   not worth it   none is expected to save more than it costs. With R the GPU-hours to be trained and g the gain
-//                  expected, in the time per step that is saved, a trial saves R g; it costs the median time of the
-//                  trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware stopping for
-//                  Bayesian optimization": improvement and cost in one currency.)
+//   sure            the regret bound is within the session's `regret`: at its confidence, nothing remaining is better
+//                   by more
+//   little to gain  no trial is expected to gain more than `least_gain`, which a trial of typical length must promise
+//   not worth it    no trial is expected to save more than it costs. With R the GPU-hours to be trained and g the
+//                   expected gain, as the saved fraction of the time per step, a trial saves R g. It costs the median
+//                   time of the trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware
+//                   stopping for Bayesian optimization": improvement and cost in one currency.)
 //
-// Once is enough: the expectation is an honest one (search/model/outlook.cpp, search/model/trial_model.cpp). Where it
-// was asked to hold for four trials running, after eight, sessions took three trials more and ended no better. Nothing
-// is decided before six trials were ok, which tell how far off predictions are (experiments/stopping).
+// One such proposal is enough, because the expectation is unbiased (search/model/outlook.cpp,
+// search/model/trial_model.cpp). When it had to be true for four consecutive trials, after eight, sessions took three
+// trials more and ended no better. Nothing is decided before six trials have succeeded, because these show how accurate
+// predictions are (experiments/stopping).
 #include "run/stop_rules.h"
 
 #include <algorithm>
@@ -26,12 +29,12 @@ namespace krigtune::run {
 namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
-constexpr int kEnvironmentFailures = 3;  // in a row: nothing will run here
-constexpr int kLeastEvidence = 6;        // ok trials before anything is decided
+constexpr int kEnvironmentFailures = 3;  // consecutive ones: then nothing can run here
+constexpr int kLeastEvidence = 6;        // successful trials before anything is decided
 
 double ranks(const session::Session& session) { return static_cast<double>(session.cluster.ranks()); }
 
-// What a trial takes, its suggestion included. Empty: none was closed by a tuner yet.
+// Returns the usual duration of a trial with its suggestion. Empty if no tuner has closed a trial yet.
 std::optional<double> typical_hours(const search::History& history) {
   std::vector<double> seconds;
   for (const journal::Trial& trial : history) {
@@ -42,7 +45,7 @@ std::optional<double> typical_hours(const search::History& history) {
   return median(std::move(seconds)) / kSecondsPerHour;
 }
 
-// Of a gain as a fraction of the best value: the fraction of the time per step that it saves.
+// Converts a gain, as a fraction of the best value, to the fraction of the time per step that it saves.
 double time_saved(const session::Objective& objective, double gain) {
   return objective.maximize ? gain / (1.0 + gain) : gain;
 }
@@ -64,7 +67,7 @@ double seconds_spent(const search::History& history) {
   return seconds;
 }
 
-// Each trial is an interval that ends with it, and is as long as it ran and was thought about. In a queue it is none.
+// Each trial is an interval that ends with it and lasts as long as its run and its suggestion, without time in a queue.
 double seconds_elapsed(const search::History& history) {
   constexpr double kMicrosecond = 1e-6;
   double seconds = 0.0;
@@ -137,10 +140,10 @@ std::optional<std::string> environment_failure(const search::History& history) {
 
 namespace {
 
-// Of two trials the numbers in a message differ: addresses, sizes, ports, process ids.
+// The numbers in the messages of two trials differ: addresses, sizes, ports, process ids.
 std::string without_numbers(const std::string& text) {
   std::string plain;
-  bool in_number = false;  // from a digit on, with the letters behind it: 17, 0x7f31, 12GiB
+  bool in_number = false;  // a digit, and the digits and letters after it: 17, 0x7f31, 12GiB
   for (const char c : text) {
     const bool is_digit = c >= '0' && c <= '9';
     in_number = is_digit || (in_number && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')));
@@ -150,7 +153,7 @@ std::string without_numbers(const std::string& text) {
   return plain;
 }
 
-// The line that says why a trial failed.
+// Returns the line that says why a trial failed.
 std::string cause_line(const trial::Failed& failed) {
   if (const auto exception = trial::cause_of_failure(failed.last_lines)) return exception->line();
   std::string last;
@@ -177,7 +180,7 @@ std::optional<std::string> common_failure(const search::History& history) {
   const std::size_t needed = failures.size() == 2 ? 2 : 3;
   if (failures.size() < needed || failures.back() == nullptr) return std::nullopt;
   const trial::Failed& last = *failures.back();
-  if (last.reason == trial::FailureReason::kEnvironment) return std::nullopt;  // environment_failure's
+  if (last.reason == trial::FailureReason::kEnvironment) return std::nullopt;  // environment_failure reports it
   if (needed == 2 && needs_a_third(last.reason)) return std::nullopt;
   const std::string line = cause_line(last);
   const bool alike = std::all_of(failures.end() - static_cast<std::ptrdiff_t>(needed), failures.end(),

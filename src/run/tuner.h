@@ -10,23 +10,25 @@
 
 namespace krigtune::run {
 
-/// Where and when the trials are run that are proposed now. See Proposal::run.
+/// Where and when the trials run that are proposed now. See Proposal::run.
 struct CurrentRun {
   int number = 0;
   std::string machine = {};
   std::uint64_t seed = 1;  ///< of the recommendation that is measured again
 };
 
-/// Says what to ask next: the session's baseline, then the user's guesses, then what the strategy proposes. Where any
-/// of these is left, a run that continues earlier ones begins with their leader, which ties its clock to theirs.
+/// Decides what to propose next: the session's baseline, then the user's guesses, then the strategy's proposals. If
+/// there is anything left to propose, a run that continues earlier ones begins with their leader, which connects the
+/// time scales of both.
 class Proposer {
  public:
-  /// `tries` are completed guesses (read_try); each is asked once. The others must outlive it; `clock` times the
-  /// suggestions.
+  /// `tries`: completed guesses (read_try); each is proposed once. `clock` measures the time of the suggestions. The
+  /// references must outlive it.
   Proposer(const session::Session& session, const search::Candidates& candidates, const search::Strategy& strategy,
            const Clock& clock, std::vector<space::Configuration> tries = {}, CurrentRun run = {});
 
-  /// But for the time that it took, a pure function of the history. Empty: nothing is left to ask.
+  /// A pure function of the history, except for the recorded time of the suggestion. Empty if nothing is left to
+  /// propose.
   std::optional<journal::Proposal> next(const search::History& history) const;
 
  private:
@@ -40,13 +42,13 @@ class Proposer {
   CurrentRun run_;
 };
 
-/// Ask and tell without a journal, any number of trials pending in between. Knows nothing of how a trial is run.
+/// Ask and tell without a journal, with any number of pending trials. It does not know how trials are run.
 class Tuner {
  public:
   Tuner(Proposer proposer, search::History history = {})
       : proposer_(std::move(proposer)), history_(std::move(history)) {}
 
-  /// The next trial, now pending. Empty: nothing is left to ask.
+  /// Returns the next trial, which is then pending. Empty if nothing is left to propose.
   std::optional<journal::Trial> ask();
   /// Closes a pending trial.
   void tell(int trial, trial::Outcome outcome, double wall_s);
