@@ -1,15 +1,16 @@
-// Throughput alone always asks for a larger batch; training does not. With phi the gradient noise scale, the trace of
-// the gradient's covariance over its squared norm (McCandlish, Kaplan, Amodei et al. 2018, "An Empirical Model of
-// Large-Batch Training"), M samples make as much progress in one step as M / (1 + M / phi) would in steps of one each:
+// Throughput alone always favours a larger batch, but training does not. With phi the gradient noise scale, the trace
+// of the gradient's covariance over its squared norm (McCandlish, Kaplan, Amodei et al. 2018, "An Empirical Model of
+// Large-Batch Training"), M samples make as much progress in one step as M / (1 + M / phi) samples in steps of one
+// each:
 //
 //   goodput(x) = throughput(x) * efficiency(M(x)),   efficiency(M) = (phi + M0) / (phi + M)
 //
-// (Qiao et al. 2021, "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", equation 6), M the
-// sequences of a step, M0 those of the base batch. M0 scales all of it alike: it decides the unit, never the best.
-// Where a step takes a + b M seconds, the best batch is sqrt(a phi / b): there the marginal gain vanishes.
+// (Qiao et al. 2021, "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", equation 6), with M
+// the sequences of a step and M0 those of the base batch. M0 scales all values equally: it determines the unit but
+// never the best. If a step takes a + b M seconds, the best batch is sqrt(a phi / b), where the marginal gain is zero.
 //
-// phi from batches B1 < B2 with mean squared gradient norms g1, g2 (McCandlish et al., appendix A.1): E g_i =
-// |G|^2 + S / B_i, so
+// phi follows from batches B1 < B2 with mean squared gradient norms g1, g2 (McCandlish et al., appendix A.1), because E
+// g_i = |G|^2 + S / B_i:
 //
 //   |G|^2 = (B2 g2 - B1 g1) / (B2 - B1),   S = (g1 - g2) / (1 / B1 - 1 / B2),   phi = S / |G|^2
 #include "session/goodput.h"

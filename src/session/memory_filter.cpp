@@ -18,12 +18,12 @@ struct MemoryFilter::Impl {
   Bytes usable;
   Bytes host_usable{std::numeric_limits<std::int64_t>::max()};
   bool exact = false;
-  bool strict = false;            // what is not modelled was refused when the session was read
-  bool has_own_names = false;     // parameters that the models do not know
-  bool may_be_otherwise = false;  // some of them may change what memory is needed
+  bool strict = false;            // configurations that are not modelled were refused when the session was read
+  bool has_own_names = false;     // there are parameters that the models do not know
+  bool may_be_otherwise = false;  // some of them may change the memory need
   workload::Workload workload;
   workload::ClusterSpec cluster;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the members below
   std::unordered_map<std::string, plan::MemoryVerdict> checked;
   std::unordered_map<std::string, plan::MemoryVerdict> planned;
 

@@ -27,7 +27,7 @@ void read_workload_side(Session& session, JsonObject& root, const std::filesyste
   if (const Json* json = root.find("memory")) session.memory = workload::read_memory(*json, source, "/memory");
 }
 
-// Without the block: krigtune-bench trains the workload; where there is none, the user runs the trials.
+// The default runner is krigtune-bench, which trains the workload; without a workload the user runs the trials.
 runner::RunnerSpec read_runner_or_default(const Session& session, JsonObject& root,
                                           const std::filesystem::path& base_dir) {
   if (const Json* block = root.find("runner")) return runner::read_runner(*block, root.source(), "/runner", base_dir);
@@ -41,7 +41,7 @@ void read_executor_block(Session& session, JsonObject& root, const std::filesyst
   executor::check_executor(session.executor, session.space, JsonObject(*json, root.source(), "/executor"));
 }
 
-// Left out in the file, whose program trains follows from the runner, and the schedule from the program.
+// If the file does not name the framework, it follows from the runner, and the schedule follows from the framework.
 void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
   const JsonObject block(root.value().at("workload"), root.source(), "/workload");
@@ -66,7 +66,7 @@ void set_table(Session& session) {
       [table = session.table](const space::Configuration& configuration) { return table->contains(configuration); });
 }
 
-// Not with a warning where the models do not cover the transformer.
+// Returns false, with a warning, if the models do not cover the transformer.
 bool is_modelled(Session& session) {
   try {
     schedule::check_model(*session.workload);
@@ -77,7 +77,7 @@ bool is_modelled(Session& session) {
   }
 }
 
-// What predictions are compared with. Empty where nobody says what a rank has.
+// Sets the memory that predictions are compared with. Empty if it is unknown how much a rank has.
 void set_usable_memory(Session& session) {
   if (!session.memory.limit_gib && !session.cluster.device) return;
   const auto limit = static_cast<double>(workload::memory_limit_per_rank(session.memory, session.cluster).count);
@@ -86,7 +86,7 @@ void set_usable_memory(Session& session) {
       Bytes{static_cast<std::int64_t>(limit * (exact ? 1.0 : 1.0 - session.memory.reserve_fraction))};
 }
 
-// The space with the values that the table holds in place of real ranges.
+// Returns the space with the table's values instead of continuous ranges.
 space::Space listed_space(const space::Space& space, const std::filesystem::path& trials_csv) {
   if (space.listable()) return space;
   const CsvTable table = parse_csv(read_text(trials_csv, kMostTableBytes), trials_csv.string());
@@ -142,7 +142,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
 
 void prepare_simulate(Session& session, const JsonObject& root) {
   if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
-  if (!session.cluster.device || !session.cluster.network) {  // this machine itself is measured by real trials
+  if (!session.cluster.device || !session.cluster.network) {  // trials on this machine itself are real
     root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
   }
   check_planned_parameters(session, root);
@@ -150,7 +150,7 @@ void prepare_simulate(Session& session, const JsonObject& root) {
   set_usable_memory(session);
 }
 
-// A program of the user's may know more parameters than the models do.
+// A user's program may support more parameters than the models.
 void prepare_program(Session& session, const JsonObject& root) {
   refuse_empty_space(session.space, root);
   if (!session.workload || !is_modelled(session)) return;
@@ -165,7 +165,7 @@ void prepare_bench(Session& session, const JsonObject& root) {
   if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
   check_planned_parameters(session, root);
   refuse_empty_space(session.space, root);
-  // The plan is exact to the byte, so nothing is held in reserve.
+  // The plan is exact to the byte, so nothing is reserved.
   session.usable_per_rank = workload::memory_limit_per_rank(session.memory, session.cluster);
 }
 
@@ -183,7 +183,7 @@ void check_peak_factor(const Session& session, const JsonObject& root) {
             "leave it out, or name the \"framework\" of the workload");
 }
 
-// Of a named GPU; drivers differ by a per cent or so in what they show of it.
+// Checks the limit against a named GPU. Drivers differ by about a per cent in the memory that they report.
 void check_memory_limit(const Session& session, const JsonObject& root) {
   constexpr double kDriversDiffer = 1.02;
   const workload::ClusterSpec& cluster = session.cluster;
@@ -279,7 +279,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   replay.table = std::filesystem::absolute(trials_csv);
   replay.value.name = "value";
   replay.status_column = "status";
-  replay.repeats = runner::ReplaySpec::Repeats::kCycle;  // measured twice, answered twice
+  replay.repeats = runner::ReplaySpec::Repeats::kCycle;  // a configuration that was measured twice has two answers
   recorded.runner = replay;
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
@@ -293,14 +293,14 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   return recorded;
 }
 
-// What a session fixes, what it leaves to its framework, and what it says under another name.
+// Finds what a session fixes, what it leaves to its framework, and which names have another spelling.
 namespace {
 
 bool is_named(const space::Space& space, const std::string& name) {
   return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
-// Whether any configuration has more than one tensor-parallel rank.
+// Returns whether any configuration has more than one tensor-parallel rank.
 bool splits_layers(const space::Space& space) {
   if (space.facts().fixed.integer(space::kTensorParallel, 1) > 1) return true;
   const space::Parameter* parameter = space.find(space::kTensorParallel);
@@ -329,7 +329,7 @@ void check_fixed(const Session& session, const JsonObject& root) {
   if (!session.workload || fixed.empty()) return;
   const JsonObject block(root.value().at("fixed"), root.source(), root.pointer("fixed"));
   workload::Workload workload = *session.workload;
-  workload.train_batch_size.reset();  // whether the batch can be kept is a question to the whole configuration
+  workload.train_batch_size.reset();  // whether the batch can be kept depends on the whole configuration
   for (const auto& [name, value] : fixed) {
     const space::WellKnownParameter* known = space::find_well_known(name);
     if (known == nullptr && !runner::traits_of(session.runner).only_what_is_modelled) continue;
@@ -379,7 +379,7 @@ std::vector<std::string> other_names(const space::Space& space) {
   return remarks;
 }
 
-// The session's space: its parameters, its constraints, and what both may know of the job.
+// Reads the session's space: its parameters, its constraints, and the facts of the job that both may use.
 namespace {
 
 std::vector<std::pair<std::string, double>> numbers_of(const Session& session) {
@@ -421,7 +421,7 @@ std::vector<space::Expression> read_constraints(JsonObject& root) {
   return constraints;
 }
 
-// Reasons with their counts, the largest first.
+// Returns the reasons with their counts, the largest first.
 std::vector<space::ExclusionCount> reasons_of(const space::Space& space) {
   std::vector<space::ExclusionCount> reasons;
   for (const space::ExclusionCount& excluded : space.exclusions()) {
@@ -438,7 +438,7 @@ std::string excluded_text(const space::ExclusionCount& excluded) {
   return fmt::format("constraint '{}' ({})", excluded.constraint, excluded.count);
 }
 
-// Of all that excludes, the constraint that excludes most; else the space itself.
+// Returns the key of the constraint that excludes the most points; "space" if other reasons exclude more.
 std::string key_to_blame(const space::Space& space, const std::vector<space::ExclusionCount>& reasons) {
   const std::vector<space::Expression>& constraints = space.constraints();
   if (!reasons.empty() && reasons.front().reason != space::Exclusion::kConstraint) return "space";
@@ -457,7 +457,7 @@ void read_space(Session& session, JsonObject& root) {
   const std::vector<space::Expression> constraints = read_constraints(root);
   if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return space::Space({}, facts); });
   at_key(root, "space", [&] { return space::Space(parameters, facts); });
-  // One by one, so that what is wrong is said of the right one.
+  // Constraints are checked one by one, so that an error names the right one.
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     at_key(root, constraint_key(i), [&] { return space::Space(parameters, facts, {constraints[i]}); });
   }

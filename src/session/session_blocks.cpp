@@ -1,4 +1,4 @@
-// The block "budget", and the blocks of the strategies that bayes is compared with.
+// Reads the block "budget" and the blocks of the strategies that bayes is compared with.
 #include "session/session_blocks.h"
 
 #include <fmt/format.h>
@@ -97,7 +97,7 @@ Json budget_schema() { return budget_block().schema(); }
 Json grid_schema() { return grid_block().schema(); }
 Json stagewise_schema() { return stagewise_block().schema(); }
 
-// The block "objective".
+// Reads the block "objective".
 namespace {
 
 constexpr const char* kHowToMeasure =
@@ -107,7 +107,7 @@ enum class Direction { kMaximize, kMinimize };
 constexpr EnumWords<Direction, 2> kDirectionWords = {
     {{"maximize", Direction::kMaximize}, {"minimize", Direction::kMinimize}}};
 
-// The block as it is written.
+// The block as written in the file.
 struct WrittenObjective {
   std::string metric = Objective().metric;
   std::optional<Direction> direction;

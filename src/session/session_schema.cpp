@@ -110,7 +110,7 @@ Division by zero and comparing a text with a number evaluate to false.
 |---|---|
 )";
 
-// Where the keys of a nested block are described.
+// Whether the keys of a nested block are described here.
 enum class Nested { kHere, kElsewhere };
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
@@ -129,7 +129,7 @@ std::string names_text(const Json& names) {
   return join(words, ", ");
 }
 
-// " above 0", " from 1 to 100"
+// Returns " above 0", " from 1 to 100".
 std::string limits_in_schema(const Json& schema) {
   NumberLimits limits;
   limits.low_included = !schema.contains("exclusiveMinimum");
@@ -140,7 +140,7 @@ std::string limits_in_schema(const Json& schema) {
   return text.empty() ? "" : " " + text;
 }
 
-// "integer from 1 to 8", "`a`, `b`", "`local`, or an object"
+// Returns "integer from 1 to 8", "`a`, `b`", "`local`, or an object".
 std::string kind_in_schema(const Json& schema) {
   if (schema.contains("enum")) return names_text(schema["enum"]);
   if (schema.contains("const")) return code(schema["const"].get<std::string>());
@@ -158,7 +158,7 @@ std::string kind_in_schema(const Json& schema) {
   return name == "null" ? "" : name == "array" ? "list" : name == "string" ? "text" : name;
 }
 
-// `prefix`: of the keys, where the block lies within another one: "stragglers/".
+// `prefix`: put before the keys if the block is nested in another one: "stragglers/".
 std::string rows_of(const Json& block, const std::string& prefix, Nested nested) {
   std::string text;
   for (const auto& [key, schema] : block["properties"].items()) {
@@ -180,7 +180,7 @@ std::string section(const std::string& title, const Json& block, Nested nested =
   return fmt::format("### {}\n\n{}.\n\n{}\n", title, block.value("description", ""), table_of(block, nested));
 }
 
-// `name`: of the block that comes in kinds.
+// `name`: the block that has several kinds.
 std::string sections_of_kinds(const char* name, const Json& schema) {
   std::string text;
   for (const Json& kind : schema["allOf"]) {
@@ -215,7 +215,7 @@ std::string session_reference() {
   const Json& hardware = cluster["properties"]["hardware"]["anyOf"][1];
   text += section("`cluster/hardware`", hardware);
   for (const auto& [key, map] : hardware["properties"].items()) {
-    if (!map.contains("additionalProperties")) continue;  // "local" is written by a program
+    if (!map.contains("additionalProperties")) continue;  // a program writes "local"
     text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
   }
   text +=
