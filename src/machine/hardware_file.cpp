@@ -78,8 +78,7 @@ workload::DeviceSpec fitted_device(const workload::MeasuredRates& rates, workloa
   }
   double host =
       std::min(copy_rate(rates, workload::CopyKind::kToDevice), copy_rate(rates, workload::CopyKind::kToHost));
-  if (!(host > 0.0) && !is_stated)
-    host = copy_rate(rates, workload::CopyKind::kMemory);  // CPU ranks have only one memory
+  if (!(host > 0.0) && !is_stated) host = copy_rate(rates, workload::CopyKind::kMemory);  // CPU ranks: the same memory
   if (host > 0.0) device.host_bytes_per_s = host;
   return device;
 }

@@ -182,8 +182,7 @@ class Run {
   // smaller trials could overtake it forever. If no place can ever provide what a trial needs, it fails with that
   // reason.
   Begun begin_one() {
-    if (held_ && held_->strategy == search::kTogetherStrategy)
-      held_.reset();  // it is proposed again while it is wanted
+    if (held_ && held_->strategy == search::kTogetherStrategy) held_.reset();  // proposed again while it is wanted
     const SideBySide::Turn turn = side_by_side_.turn(journal_.trials());
     if (turn.waits) return {};
     if (turn.proposal) held_ = turn.proposal;

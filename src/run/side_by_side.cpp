@@ -47,8 +47,8 @@ const journal::Trial* SideBySide::baseline_alone(const search::History& history)
 SideBySide::Turn SideBySide::turn(const search::History& history) const {
   const journal::Trial* alone = is_checked_ ? baseline_alone(history) : nullptr;
   if (alone == nullptr) return {};
-  if (!alone->outcome)
-    return {.waits = alone->proposal.asker == journal::Asker::kTune};  // trials run by hand are not awaited
+  // A trial that somebody runs by hand is not awaited.
+  if (!alone->outcome) return {.waits = alone->proposal.asker == journal::Asker::kTune};
   if (!is_measured(*alone)) return {};
   const std::vector<const journal::Trial*> places = together(history);
   const auto others = std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {

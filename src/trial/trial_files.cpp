@@ -86,9 +86,8 @@ std::string last_lines(std::string text) {
   constexpr std::size_t kBytes = 8192;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.size() > kBytes) text.erase(0, text.size() - kBytes);
-  const auto is_inner_byte = [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-  };  // inside a UTF-8 sequence
+  // Do not begin in the middle of a UTF-8 sequence.
+  const auto is_inner_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_inner_byte));
   std::size_t begin = text.size();
   for (std::size_t lines = 0; lines < kLines && begin != std::string::npos && begin > 0; ++lines) {
