@@ -1,12 +1,12 @@
 // Each limit has a share of the step time. A loss is time that another configuration, or a machine as stated, would not
 // take; the work is the rest. With t the predicted time of a sequence after learning:
 //
-//   communication by group   tensor and pipeline groups are always exposed; what else is exposed is of the data group
+//   communication by group   tensor and pipeline groups are always exposed; the rest belongs to the data group
 //   host, small kernels      1 - t(machine that issues at once | whose kernels begin at full rate) / t
 //   slow device, straggler   1 - t(device as stated) / t, (slowest - median rank) / step as measured
-//   recomputation, offload   1 - t(best configuration without it that fits) / t: without need only where there is one
+//   recomputation, offload   1 - t(best configuration without it that fits) / t, if there is one
 //   room in memory           1 - t(larger micro-batch that does not fit) / t, beyond the best that fits
-//   products, bandwidth      their part of the step
+//   products, bandwidth      their share of the step
 #include "diagnose/diagnose.h"
 
 #include <fmt/format.h>

@@ -5,8 +5,7 @@
 //   throttle reasons        nvml.h, nvmlClocksEventReason*
 //   topologies              nvidia-smi topo -m prints their legend: NV#, PIX, PXB, PHB, NODE, SYS
 //   /sys/class/net, cpufreq Documentation/ABI and admin-guide/pm/cpufreq.rst of the Linux kernel
-//   /dev/shm                DeepSpeed's ds_report warns below 512 MiB; NCCL user guide, "Troubleshooting", "Shared
-//   memory"
+//   /dev/shm                DeepSpeed's ds_report warns below 512 MiB; NCCL user guide, "Troubleshooting"
 #include "machine/environment_checks.h"
 
 #include <fmt/format.h>

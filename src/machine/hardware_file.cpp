@@ -1,10 +1,10 @@
 // Finds the rates that explain the measurements in the same models that predict with them.
 //
-//   products   t = launch + (F + F_half) / rate:       rate and F_half fitted (workload/rate_fit.h), the launch as
-//   stated memory     bytes / (memory rate * fraction):       the largest copy, read and written links
-//   cost::collective_time_s of the cluster: the bandwidth, and between nodes the latency, that minimise the
-//              mean of |log(measured / modelled)| over all sizes and collectives; found on a grid, which the kinks of
-//              the model (the fastest of three protocols) do not mislead
+//   products   t = launch + (F + F_half) / rate, rate and F_half fitted (workload/rate_fit.h), launch as stated
+//   memory     bytes / (memory rate * fraction) of the largest copy, read and written
+//   links      cost::collective_time_s of the cluster, with the bandwidth, and between nodes the latency, that minimise
+//              the mean of |log(measured / modelled)| over all sizes and collectives. They are found on a grid, which
+//              the kinks of the model (the fastest of three protocols) do not mislead.
 #include "machine/hardware_file.h"
 
 #include <fmt/format.h>

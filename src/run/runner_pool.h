@@ -20,7 +20,7 @@
 namespace krigtune::run {
 
 /// Returns the outcome of a proposal. It is a predicted OutOfMemory, without a run, if an exact plan does not fit. For
-/// the user's guesses this also holds if a plan is not exact; strategies do not propose what cannot fit according to
+/// the user's guesses this also applies if a plan is not exact; strategies do not propose what cannot fit according to
 /// the earlier trials. Otherwise the runner decides. The baseline of a program other than krigtune-bench always runs,
 /// because the user trains with it.
 inline trial::Outcome run_trial(const session::MemoryFilter& filter, trial::Runner& runner,

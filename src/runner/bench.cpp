@@ -28,7 +28,7 @@ constexpr const char* kStepTime = "step_time_s";
 // All of these are an amount divided by the step time.
 constexpr std::array kPerStep = {"samples_per_s", "tokens_per_s", "flops_per_s"};
 
-// Fields that describe the document or repeat its inputs, so they are no results.
+// Fields that describe the document or repeat its inputs, so they are not results.
 constexpr std::array kEchoed = {"schema_version", "seed", "configuration", "workload", "cluster"};
 
 bool is_rate(const std::string& field) { return std::find(kPerStep.begin(), kPerStep.end(), field) != kPerStep.end(); }

@@ -21,7 +21,7 @@ using Result = nlohmann::json;
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.csv
 
-// Fields that describe the result, so they are no columns.
+// Fields that describe the result, so they do not become columns.
 constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_bytes"};
 
 trial::Failed bad(const std::string& what) { return {trial::FailureReason::kBadResult, 0, "the result " + what}; }

@@ -1,10 +1,10 @@
 // A machine that differs somewhat from the prediction. With z standard normal numbers drawn from the seed:
 //
 //   seconds of class c   = predicted * exp(e z_c)            products, memory, collectives, issuing, host
-//   step of x            = that step * exp(e / 2 r(x))       r: what no class explains, of unit variance
+//   step of x            = that step * exp(e / 2 r(x))       r: unit variance, not explained by any class
 //   activations          = predicted * exp(m z)
-//   measured step        = step of x * exp(s z_trial)        * slowdown, where a rank straggles; * today's slowdown
-//   x fails              where a hidden plane a(x) > t, with t such that it cuts off the stated part of the space
+//   measured step        = step of x * exp(s z_trial)        * slowdown, if a rank straggles, * today's slowdown
+//   x fails              if a(x) > t, a hidden plane with t such that it cuts off the stated part of the space
 //
 // r(x) = sqrt(2 / n) sum_i cos(w_i x + b_i + c_i(categories)) is a draw of a Gaussian process with a squared
 // exponential kernel (Rahimi & Recht 2007, random Fourier features), x the encoded configuration.

@@ -296,7 +296,7 @@ std::optional<Bytes> size_at(std::string_view text) {
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::optional<double> unit = unit_bytes(text);
-  constexpr double kMost = 1e18;  // an exabyte; larger sizes are no real memory
+  constexpr double kMost = 1e18;  // an exabyte; no memory is larger
   if (!unit || !(number * *unit >= 0.0 && number * *unit < kMost)) return std::nullopt;
   return Bytes{std::llround(number * *unit)};
 }

@@ -118,7 +118,7 @@ bool is_real_format(const std::string& format) {
   return !format.empty() && std::string_view("eEfFgG").find(format.back()) != std::string_view::npos;
 }
 
-// Throws fmt::format_error. Returns nothing if the format needs an integer and the value is none.
+// Throws fmt::format_error. Returns nothing if the format needs an integer and the value is not one.
 std::optional<std::string> formatted_value(const std::string& format, const space::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return formatted_as(format, *text);
   if (const auto* truth = std::get_if<bool>(&value)) return formatted_as(format, *truth);

@@ -237,7 +237,7 @@ std::unique_ptr<trial::Runner> make_deepspeed_runner(DeepSpeedJob job, const Clo
 
 std::vector<Bytes> used_memory_in(const std::string& output) {
   constexpr std::int64_t kMiB = 1 << 20;
-  constexpr std::int64_t kMostMiB = 1 << 30;  // a pebibyte; larger numbers are no real memory
+  constexpr std::int64_t kMostMiB = 1 << 30;  // a pebibyte; no memory is larger
   std::vector<Bytes> used;
   for (std::string_view rest = output; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

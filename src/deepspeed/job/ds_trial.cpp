@@ -76,7 +76,7 @@ struct StepRow {
   double value_s;
 };
 
-// Headers are skipped; one appears wherever the engine was created again. An unreadable row ends the reading.
+// Headers are skipped; one appears each time the engine is created. An unreadable row ends the reading.
 std::vector<StepRow> read_rows(const std::filesystem::path& file) {
   std::vector<StepRow> rows;
   bool good = true;
@@ -203,7 +203,7 @@ std::optional<Bytes> peak_memory_in(const std::string& output) {
       gib = std::max(gib, finite_number_after(line, words).value_or(0.0));
     }
   });
-  constexpr double kMost = 1e9;  // an exbibyte; larger numbers are no real memory
+  constexpr double kMost = 1e9;  // an exbibyte; no memory is larger
   if (!(gib > 0.0 && gib < kMost)) return std::nullopt;
   return from_gib(gib);
 }

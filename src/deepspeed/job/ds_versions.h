@@ -21,11 +21,11 @@ std::optional<DsVersion> version_of(std::string_view text);
 
 enum class DsFeature {
   kStageListHonoured,       ///< the stock autotuner tries the user's list of stages
-  kOnlyStageZeroByDefault,  ///< the stock autotuner tries stage 0 alone unless told otherwise
+  kOnlyStageZeroByDefault,  ///< the stock autotuner tries stage 0 alone unless configured otherwise
   kShortMetricKeys,         ///< metrics.json says fwd, bwd, step, not forward, backward, step
   kLatencyOfWholeStep,      ///< metrics.json: latency times accumulation steps
   kAllgatherBucketDead,     ///< allgather_bucket_size has no effect (with torch 1.13 or newer)
-  kFullModeBroken,          ///< the stock autotuner dies with "fast": false
+  kFullModeBroken,          ///< the stock autotuner fails with "fast": false
   kTensorParallelTraining,  ///< AutoTP trains
   kQuietTimerLines,         ///< the line "time (ms) | fwd: ..." is below the log level
   kTimerLinesPrinted,       ///< that line is printed at any log level, after "[Rank 0] "

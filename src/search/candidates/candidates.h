@@ -64,7 +64,7 @@ class Candidates {
   /// Returns the number of configurations of the space, including those that are too large. Empty with continuous
   /// ranges. Without a list it counts again, which takes seconds for 10^9.
   std::optional<std::int64_t> space_count() const;
-  /// Returns the memory verdict where it is known, also for a configuration that is no candidate (a baseline).
+  /// Returns the memory verdict where it is known, also for a configuration that is not a candidate (a baseline).
   std::optional<plan::MemoryVerdict> memory_of(const space::Configuration& configuration) const;
   const session::MemoryFilter& filter() const { return filter_; }
   /// The features of all points are the values of these: of every prior, then of every alternative. There are no
@@ -72,7 +72,7 @@ class Candidates {
   const std::vector<forecast::Belief>& beliefs() const { return beliefs_; }
   const space::Space& space() const { return space_; }
 
-  /// Encodes any configurations, also ones that are no candidates (a baseline): the Encoder's columns, then ordered
+  /// Encodes any configurations, also ones that are not candidates (a baseline): the Encoder's columns, then ordered
   /// columns that follow from several parameters together (candidates.cpp).
   surrogate::Points encode(const std::vector<space::Configuration>& configurations) const;
   /// Returns the names of the Encoder's ordered columns, which are the first ones of encode().

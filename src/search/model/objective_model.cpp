@@ -1,15 +1,15 @@
 // With priors g_k (logarithms, centred on their means over the observations) the latent objective is
 //
 //   y(x) = o + a + sum_k b_k g_k(x) + r(x) + noise,   o the median of y - sum_k centre_k g_k
-//   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with a lengthscale a column)
+//   a ~ Normal(0, 1),  b_k ~ Normal(centre_k, stddev_k^2),  r ~ GP(0, s^2 Matern52 with one lengthscale per column)
 //
 // The part of run effects that is unknown (run_effects.cpp) adds a term F z with z ~ Normal(0, I).
 //
-// The hyperparameters are maximum a posteriori estimates under log-normal priors in nats. With priors g_k, residuals of
-// half a nat are expected, because the values of a few trials cannot distinguish physics that is right from physics
-// that happens to fit. Without priors the lengthscales are expected to be about the whole range: two values that happen
-// to be alike must not make it impossible that another trial was ended far below them. Each category then has an effect
-// of its own in addition to its joint effect with all columns. y is standardised only if values have no logarithm.
+// The hyperparameters are maximum a posteriori estimates under log-normal priors in nats. Residuals of half a nat are
+// expected, because the values of a few trials cannot distinguish physics that is right from physics that happens to
+// fit. Without priors g_k the lengthscales are expected to be about the whole range: two values that happen to be alike
+// must not make it impossible that another trial was ended far below them. Each category then has an effect of its own
+// in addition to its joint effect with all columns. y is standardised only if values have no logarithm.
 //
 // Outliers: one configuration that is far slower than the others suggest (a link that retransmits, an allocator at its
 // limit) would distort the model around it. So with at least three observations the leave-one-out errors are computed,

@@ -24,7 +24,7 @@
 // bounds it from below, and
 //
 //   m(x) = min(log(wall / memory(x)) / 0.15, 1.65)  below it: a normal error of 15 % of log memory,
-//   m(x) = -5                                       at and above it: planned bytes are exact, who needs as many fails,
+//   m(x) = -5                                       at and above it: planned bytes are exact, so as many must fail,
 //
 // unless something larger did run: then the planned peak does not decide, and the first line applies everywhere.
 #include "search/model/trial_success.h"

@@ -5,9 +5,8 @@
 //
 // Differences from DeepSpeed (0.19):
 // - its grid takes its order from a set of strings, which differs in every process; here it is the order of the session
-// - its model_based marks its first two points as visited before it runs them, so neither is measured and a space of
-// two
-//   is never searched; here both are measured
+// - its model_based marks its first two points as visited before it runs them, so it measures neither of them and never
+//   searches a space of two; here both are measured
 // - its random exploration draws a configuration and discards it; here it is used
 // - its model has constants as features but no text values; here each parameter is a feature, text by its list position
 // - there a failure without "error" in its output ends the tuner; here it is a failure like any other

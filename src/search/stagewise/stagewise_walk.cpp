@@ -1,13 +1,15 @@
 // The algorithm of DeepSpeed's autotuner (0.19, deepspeed/autotuning/autotuner.py: tune, tune_space,
 // get_min_max_micro_batch_size, get_tuning_micro_batch_size_list, run_tuning_micro_batch_sizes), stage by stage:
 //
-//   m = the largest micro-batch that fits by the memory formula; the stage is left out where m < that of lower stages
-//   smallest: the user's, else 1; in later stages the largest of lower ones; where it does not run, the stage ends
-//   largest: the first that runs of ceil(1.05 m), m, int(0.95 m); else bisection between the smallest and m, which ends
-//     as soon as a success gains less than the plateau over the success before
-//   list: from max(smallest, largest / 2) to the largest in strides of a third, with other accumulation than the
-//   largest downward: from the largest in strides of a third of what is left, while each gains more than the plateau
-//   then, unless the best so far is better, the other parameters within these micro-batches (space_tuner.h)
+//   m         the largest micro-batch that fits by the memory formula; the stage is skipped if m is below that of lower
+//             stages
+//   smallest  the user's or else 1, in later stages the largest of the lower ones; if it does not run, the stage ends
+//   largest   the first of ceil(1.05 m), m, int(0.95 m) that runs; otherwise a bisection between the smallest and m,
+//             which ends as soon as a success gains less than the plateau over the success before
+//   list      from max(smallest, largest / 2) to the largest in strides of a third, and with other accumulation than
+//             that of the largest
+//   downward  from the largest in strides of a third of the remaining range, while each gains more than the plateau
+//   then      unless the best so far is better, the other parameters within these micro-batches (space_tuner.h)
 //
 // A micro-batch that the space lacks is replaced by the next smaller one that it has.
 //
@@ -75,7 +77,7 @@ void StageWalk::learn(double value) {
   if (!best_ || problem_.objective.better(value, *best_)) best_ = value;
 }
 
-// At least the smallest, because a micro-batch that surely does not fit is no candidate.
+// At least the smallest, because a micro-batch that surely does not fit is not a candidate.
 std::int64_t StageWalk::calculated_max() const {
   const auto fits = [&](std::int64_t micro_batch) {
     return problem_.cells.representative({layout_, stage_, micro_batch}, problem_.cells.user_gas()).is_likely_to_fit;

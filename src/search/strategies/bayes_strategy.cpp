@@ -1,9 +1,11 @@
 // Bayesian optimisation over a list of candidates.
 //
-//   no value yet: a(x) = what the priors say + log P(x): the best predicted first, and no initial design
-//   without priors, fewer than three trials after the baseline: spread (maximin distance in the encoded space)
-//   else a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
-//   once something failed, or where it is uncertain what fits in memory:
+//   without any value:  a(x) = prior value + log P(x), so the best prediction is first and there is no initial design
+//   without priors, and fewer than three trials after the baseline:  the farthest point (maximin distance in the
+//   encoded
+//     space)
+//   otherwise:  a(x) = log EI(x) over the largest posterior mean among the measured (Ament et al. 2023)
+//   after a failure, or if it is uncertain what fits in memory:
 //     a(x) = L' + log P(x),  L' = logaddexp(log EI, log 0.01) + 0.001 log EI,   only where P is not far below P_safe
 //
 // If P starts from planned memory, the plans may be wrong for all configurations of a job. Then P_safe is the largest P

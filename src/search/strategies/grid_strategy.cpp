@@ -225,7 +225,7 @@ std::vector<space::Value> even_values(const space::Parameter& parameter, std::si
   return values;
 }
 
-// The candidates at the points of a sub-grid, each once. Points that are no candidates are left out.
+// The candidates at the points of a sub-grid, each once. Points that are not candidates are left out.
 class SubGrid {
  public:
   explicit SubGrid(const Candidates& candidates) : candidates_(candidates) {}

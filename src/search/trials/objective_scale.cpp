@@ -1,5 +1,5 @@
-// Expected improvement of a log-normal value. With h ~ N(delta, s^2) the latent's gain over the incumbent y*, and d =
-// delta / s:
+// Expected improvement of a log-normal value. With h ~ N(delta, s^2) the latent's gain over the incumbent y* and
+// d = delta / s:
 //
 //   maximised:  E[(e^h - 1)+]  = e^(delta + s^2/2) Phi(d + s) - Phi(d)
 //   minimised:  E[(1 - e^-h)+] = Phi(d) - e^(-delta + s^2/2) Phi(d - s)

@@ -6,8 +6,9 @@
 //
 // where u is a random effect of the run. s_u makes a factor of two either way one standard deviation. Sinha et al. 2022
 // ("Not all GPUs are created equal") find single GPUs of one cluster up to 1.5 times slower than their median, a shared
-// link or processor halves the remaining speed, and 1.4 standard deviations are a factor of 2.7. One measurement
-// outweighs such a prior: a single repeat estimates a factor of 1.8 with an error of less than 1 % from the prior.
+// link or processor halves the remaining speed, and more than 1.4 standard deviations are a factor of 2.7. One
+// measurement outweighs such a prior: a single repeat estimates a factor of 1.8 with an error of less than 1 % from the
+// prior.
 //
 // Several trials of c inform f_c by their mean, and u by their differences, which do not depend on f_c (and are
 // independent of the mean if the v_t are alike). So there are two stages, which together are exact. The first stage is
