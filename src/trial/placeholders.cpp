@@ -262,7 +262,7 @@ class PlaceholderText::Parser {
         return;
       }
     } catch (const fmt::format_error&) {
-      // refused below
+      // The error is thrown below.
     }
     const bool is_text = placeholder.kind == space::Kind::kText;
     throw UserError(
@@ -322,7 +322,7 @@ std::string PlaceholderText::filled(const space::Expression::Lookup& values) con
     try {
       text = placeholder.format.empty() ? space::to_string(*value) : formatted_value(placeholder.format, *value);
     } catch (const fmt::format_error&) {
-      // refused below
+      // The error is thrown below.
     }
     if (!text) {
       throw UserError(fmt::format("'{}' is {}, which '{}' cannot write", placeholder.text, space::to_string(*value),

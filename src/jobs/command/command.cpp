@@ -128,7 +128,7 @@ const char* to_string(Launcher launcher) {
   return known->word.data();
 }
 
-// Under srun, torchrun counts its nodes too. An interpreter starts only one rank, so it is skipped.
+// Under srun, torchrun's own options give the ranks of all nodes. An interpreter starts one rank, so it is skipped.
 const Stage* rank_stage(const Command& command) {
   const auto& stages = command.stages;
   const bool is_alone = stages.size() == 1;
