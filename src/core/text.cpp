@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 namespace krigtune {
@@ -27,28 +28,78 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+std::string letters_and_digits(std::string_view text) {
+  std::string plain;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(plain), is_letter_or_digit);
+  return plain;
+}
+
+// "ib", "ndr" and "400" of "ib-ndr-400".
+std::vector<std::string> pieces_of(std::string_view text) {
+  std::vector<std::string> pieces(1);
+  for (const char c : text) {
+    if (is_letter_or_digit(c)) {
+      pieces.back() += c;
+    } else if (!pieces.back().empty()) {
+      pieces.emplace_back();
+    }
+  }
+  if (pieces.back().empty()) pieces.pop_back();
+  return pieces;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> nearest = nearest_names(word, candidates);
+  return nearest.empty() ? "" : nearest.front();
+}
+
+std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.empty()) return candidates.empty() ? candidates : std::vector<std::string>{candidates.front()};
+  const std::string plain = letters_and_digits(word);
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance =
+        std::min(edit_distance(word, candidate), edit_distance(plain, letters_and_digits(candidate)));
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
-  if (!best.empty() || word.empty()) return best;
-  const auto alike = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& candidate) {
-    return !candidate.empty() && (candidate.starts_with(word) || word.starts_with(candidate));
-  });
-  return alike == candidates.end() ? "" : *alike;
+  if (!best.empty()) return {best};
+  const auto all_that = [&](const auto& is_near) {
+    std::vector<std::string> near;
+    for (const std::string& candidate : candidates) {
+      if (!candidate.empty() && is_near(candidate)) near.push_back(candidate);
+    }
+    std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    return near;
+  };
+  std::vector<std::string> near = all_that(
+      [&](const std::string& candidate) { return candidate.starts_with(word) || word.starts_with(candidate); });
+  const std::vector<std::string> pieces = pieces_of(word);
+  if (near.empty() && pieces.size() > 1) {
+    near = all_that([&](const std::string& candidate) {
+      const std::vector<std::string> its = pieces_of(candidate);
+      return std::all_of(pieces.begin(), pieces.end(), [&](const std::string& piece) { return is_one_of(piece, its); });
+    });
+  }
+  return near;
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string nearest = nearest_name(word, candidates);
-  return nearest.empty() ? "known: " + join(candidates, ", ") : fmt::format("did you mean '{}'?", nearest);
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> nearest = nearest_names(word, candidates);
+  if (nearest.empty()) return "known: " + join(candidates, ", ");
+  nearest.resize(std::min(nearest.size(), kMost));
+  for (std::string& name : nearest) name = fmt::format("'{}'", name);
+  const std::string last = nearest.back();
+  nearest.pop_back();
+  return fmt::format("did you mean {}{}{}?", join(nearest, ", "), nearest.empty() ? "" : " or ", last);
 }
 
 std::string lower_case(std::string_view text) {

@@ -6,12 +6,17 @@
 
 namespace krigtune {
 
-/// The nearest candidate by Damerau-Levenshtein distance within a third of the word's length; one edit is always near
-/// enough, two edits of a word of three letters make another word ("xml" is not "md"). Where none is that near, the
-/// first candidate that begins as the word does, or as which the word begins ("micro" of "micro_batch"). Else "".
+/// Returns the candidates that a misspelt word may mean, the likeliest first. The nearest one by Damerau-Levenshtein
+/// distance, with or without what is no letter or digit ("llama2-13b" is "llama-2-13b"), if it is within a third of the
+/// word's length; one edit is always near enough, and two edits of a word of three letters make another word ("xml" is
+/// not "md"). If none is that near, those that begin as the word does, or with which the word begins ("h100" of
+/// "h100-80gb"); if there is none either, those that have all pieces of the word ("ib-400" of "ib-ndr-400").
+std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates);
+
+/// Returns the first of nearest_names, or "".
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
-/// "did you mean 'x'?" when there is a near one, else "known: a, b, c".
+/// Returns "did you mean 'x'?" with at most three near names, or "known: a, b, c" if there is none.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
 /// ASCII letters in lower case: ids are compared so.

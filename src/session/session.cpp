@@ -448,19 +448,41 @@ std::string key_to_blame(const space::Space& space, const std::vector<space::Exc
   return "space";
 }
 
+// DeepSpeed's pipeline engine refuses ZeRO stages 2 and 3 (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are
+// incompatible with pipeline parallelism"), so such configurations are neither predicted nor tried.
+void add_constraint_of_framework(const Session& session, const std::vector<space::Parameter>& parameters,
+                                 std::vector<space::Expression>& constraints) {
+  if (!session.workload || session.workload->framework != workload::Framework::kDeepSpeed) return;
+  const auto reaches = [&](const char* name, double least) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
+      return parameter.name == name &&
+             std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
+               return space::is_number(value) && space::as_number(value) >= least;
+             });
+    });
+  };
+  const std::string text = "zero_stage <= 1 || pipeline_parallel == 1";
+  const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
+  if (!reaches(space::kZeroStage, 2.0) || !reaches(space::kPipelineParallel, 2.0)) return;
+  if (std::none_of(constraints.begin(), constraints.end(), is_same)) {
+    constraints.push_back(space::Expression::parse(text));
+  }
+}
+
 }  // namespace
 
 void read_space(Session& session, JsonObject& root) {
   const std::vector<space::Parameter> parameters =
       space::read_parameters(root.require("space"), root.source(), "/space");
   const space::JobFacts facts = job_facts(session, read_fixed(root));
-  const std::vector<space::Expression> constraints = read_constraints(root);
+  std::vector<space::Expression> constraints = read_constraints(root);
   if (!facts.fixed.empty()) at_key(root, "fixed", [&] { return space::Space({}, facts); });
   at_key(root, "space", [&] { return space::Space(parameters, facts); });
   // Constraints are checked one by one, so that an error names the right one.
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     at_key(root, constraint_key(i), [&] { return space::Space(parameters, facts, {constraints[i]}); });
   }
+  add_constraint_of_framework(session, parameters, constraints);
   session.space = space::Space(parameters, facts, constraints);
 }
 

@@ -48,8 +48,9 @@ TEST(Usage, AsksForACommandWithDeepSpeedAndForDeepSpeedWithACommand) {
   expect_refused({"tune", "--vary", "x=--x:1,2", "x.json"}, "--vary goes with a command behind --");
   expect_refused({"tune", "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", "other.json"},
                  "--deepspeed: the command names 'other.json', not '" + file + "'; name the same file in both");
-  expect_refused({"plan", "--", "a.json", "b.json"},
-                 "unexpected argument 'b.json'");  // there -- ends the options alone
+  expect_refused({"plan", "--", "python", "train.py"},
+                 "plan: it takes a session, and no command behind '--'; write a session for the command: krigtune init "
+                 "session.json -- COMMAND; then krigtune plan session.json");
 }
 
 TEST(Usage, MakesASessionOfADeepSpeedJob) {

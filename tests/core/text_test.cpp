@@ -24,6 +24,10 @@ TEST(NearestName, FindsMisspellings) {
 
 TEST(Suggestion, NamesTheNearestOrAll) {
   EXPECT_EQ(suggestion("stesp", {"steps", "scale"}), "did you mean 'steps'?");
+  EXPECT_EQ(suggestion("llama2-13b", {"llama-13b", "llama-2-7b", "llama-2-13b"}), "did you mean 'llama-2-13b'?");
+  EXPECT_EQ(suggestion("h100", {"a100-80gb", "h100-80gb-pcie", "h100-80gb", "h100-96gb"}),
+            "did you mean 'h100-80gb', 'h100-96gb' or 'h100-80gb-pcie'?");
+  EXPECT_EQ(suggestion("ib-400", {"nvlink4", "ib-hdr-200", "ib-ndr-400"}), "did you mean 'ib-ndr-400'?");
   EXPECT_EQ(suggestion("wavelength", {"steps", "scale"}), "known: steps, scale");
 }
 

@@ -67,8 +67,8 @@ class Cluster : public testing::Test {
   VirtualClock clock_;
 };
 
-TEST_F(Cluster, OfAThousandNodesAndFiveThousandTrialsLosesNothing) {
-  constexpr int kTrials = 5000;
+TEST_F(Cluster, OfAThousandNodesAndTwoThousandTrialsLosesNothing) {
+  constexpr int kTrials = 2000;
   constexpr int kJobs = 300;
   VirtualCluster cluster(clock_, {.nodes = 1000, .most_jobs = kJobs, .seed = 5, .faults = kRoughLife});
   const run::RunResult result = tune(search::StrategyKind::kRandom, kTrials, kJobs, cluster);

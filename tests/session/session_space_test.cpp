@@ -49,6 +49,22 @@ TEST(Constraints, MayUseFactsOfTheJob) {
   EXPECT_EQ(session.space.count(), 2);  // 4 * 16 = 64 is too many
 }
 
+TEST(Constraints, OfDeepSpeedForbidPipelinesWithStagesTwoAndThree) {
+  const auto session_of = [](const std::string& framework) {
+    return read(R"({"workload": {"model": {"preset": "llama-2-7b"}, "train_batch_size": 64, "framework": ")" +
+                framework +
+                R"("}, "cluster": {"nodes": 1, "gpus_per_node": 8, "gpu": "h100-80gb", "interconnect": "nvlink4"},
+                "space": {"zero_stage": [1, 2, 3], "pipeline_parallel": [1, 2]}, "runner": {"kind": "none"}})");
+  };
+  const session::Session deepspeed = session_of("deepspeed");
+  EXPECT_EQ(deepspeed.space.count(), 4);  // stages 1 to 3 alone, and stage 1 with two pipeline stages
+  EXPECT_EQ(session_of("megatron").space.count(), 6);
+  // A recorded session has the constraint, and it is not added again.
+  const Json resolved = session::resolved(deepspeed);
+  ASSERT_EQ(resolved.at("constraints").size(), 1);
+  EXPECT_EQ(session::read_session(resolved, "session", "").space.constraints().size(), 1);
+}
+
 struct Bad {
   const char* name;
   std::string text;

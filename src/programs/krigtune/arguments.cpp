@@ -88,13 +88,22 @@ std::vector<std::string>::const_iterator end_of_own_words(const Command& command
   return takes_command(command) ? std::find(words.begin(), words.end(), "--") : words.end();
 }
 
-std::string only_operand(const Command& command, const po::variables_map& values, bool is_of_a_job) {
+std::string only_operand(const Command& command, const std::vector<std::string>& words, const po::variables_map& values,
+                         bool is_of_a_job) {
   std::vector<std::string> operands;
   if (values.count(kOperands) > 0) operands = values[kOperands].as<std::vector<std::string>>();
   const std::string wanted = command.operand;
   const bool may_be_missing = wanted.empty() || wanted.front() == '[' || is_of_a_job;  // a session is made of it
   const std::string hint =
       fmt::format("usage: krigtune {}{}{} [options]", command.name, wanted.empty() ? "" : " ", wanted);
+  const bool has_a_command = !takes_command(command) && std::find(words.begin(), words.end(), "--") != words.end();
+  if (wanted == "SESSION" && operands.size() > 1 && has_a_command) {
+    throw UserError(
+        fmt::format("{}: it takes a session, and no command behind '--'", command.name),
+        fmt::format("write a session for the command: krigtune init session.json -- COMMAND; then krigtune {} "
+                    "session.json",
+                    command.name));
+  }
   if (operands.size() > (wanted.empty() ? 0U : 1U)) {
     throw UserError(fmt::format("{}: unexpected argument '{}'", command.name, operands.back()), hint);
   }
@@ -181,7 +190,7 @@ Arguments::Arguments(const Command& command, const std::vector<std::string>& wor
   if (dashes != words_.cend()) users_command_.assign(dashes + 1, words_.cend());
   const bool is_of_a_job =
       !users_command_.empty() || (takes_command(command) && typed_.count(command.command_option) > 0);
-  operand_ = only_operand(command, typed_, is_of_a_job);
+  operand_ = only_operand(command, words_, typed_, is_of_a_job);
   const po::options_description options = options_of(command);
   for (const auto& option : options.options()) {
     const std::optional<std::string> variable = variable_of(*option);

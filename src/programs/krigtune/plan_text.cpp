@@ -47,10 +47,13 @@ std::string values_counted(const space::Parameter& parameter) {
 
 std::string machine_text(const workload::ClusterSpec& cluster) {
   if (!cluster.network) return fmt::format("{} ranks on this machine", cluster.ranks());
-  const std::string within = fmt::format("{} within a node", cluster.network->intra.name);
+  const auto link = [](const workload::NetworkLevel& level, const char* where) {
+    return fmt::format("{} {} ({:.3g} GB/s a GPU)", level.name, where, level.bytes_per_s / 1e9);
+  };
+  const std::string within = link(cluster.network->intra, "within a node");
   if (cluster.nodes == 1) return fmt::format("{} x {}, {}", cluster.gpus_per_node, cluster.gpu, within);
-  return fmt::format("{} nodes of {} x {}, {}, {} between nodes", cluster.nodes, cluster.gpus_per_node, cluster.gpu,
-                     within, cluster.network->inter.name);
+  return fmt::format("{} nodes of {} x {},\n  {}, {}", cluster.nodes, cluster.gpus_per_node, cluster.gpu, within,
+                     link(cluster.network->inter, "between nodes"));
 }
 
 void print_counts(const PlanText& text) {
@@ -87,8 +90,12 @@ void print_job(const PlanText& text) {
   text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
                           count_text(static_cast<double>(workload::parameter_count(model))), model.layers, model.hidden,
                           model.seq_len);
-  const std::string batch =
-      workload.train_batch_size ? fmt::format(", {} sequences a step", *workload.train_batch_size) : "";
+  std::string batch;
+  if (workload.train_batch_size) {  // in tokens too, since train_batch_size is often mistaken for their number
+    const auto sequences = static_cast<double>(*workload.train_batch_size);
+    batch = fmt::format(", {} sequences ({} tokens) a step", *workload.train_batch_size,
+                        count_text(sequences * static_cast<double>(model.seq_len)));
+  }
   text.out << fmt::format("  {}, {}{}, trained by {}\n", workload::to_string(workload.precision),
                           workload.optimizer == workload::OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
                           cost::traits_of(workload.framework).name);
