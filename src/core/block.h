@@ -18,10 +18,10 @@
 ///     return block;
 ///   }
 ///
-/// The default of a key is what its member has in a T that nobody has touched.
+/// The default of a key is the value of its member in a default-constructed T.
 namespace krigtune {
 
-/// The keys of one object. Built by who reads or writes; cheap enough to be made anew each time.
+/// The keys of one object. A block is cheap to build: functions that read or write build it anew each time.
 template <class T>
 class Block {
  public:
@@ -31,8 +31,8 @@ class Block {
 
   explicit Block(std::string meaning) : meaning_(std::move(meaning)) {}
 
-  /// `member`: a pointer to it, or a function that returns a reference to it. One that is optional is empty where the
-  /// key is left out or null.
+  /// Declares a key that sets one member. `member` is a pointer to the member, or a function that returns a reference
+  /// to it. An optional member is empty if the key is left out or null.
   template <class Place, class Member>
   Block& key(const char* name, Place member, const Codec<Member>& codec, const char* meaning) {
     return custom(
@@ -50,7 +50,7 @@ class Block {
         });
   }
 
-  /// An object within this one that fills a member, which is named as `key` names it.
+  /// Declares an object within this one. It fills one member, given as for `key`.
   template <class Place, class Member>
   Block& block(const char* name, Place member, const Block<Member>& keys) {
     return custom(
@@ -63,55 +63,56 @@ class Block {
                [member, keys](const T& value) { return keys.written(std::invoke(member, value)); })
         .no_default();
   }
-  /// An object within this one, whose keys set members of the same T.
+  /// Declares an object within this one whose keys set members of the same T.
   Block& group(const char* name, const Block& keys) { return block(name, std::identity(), keys); }
 
-  /// A key that no codec reads. Without `write` it is not written.
+  /// Declares a key with its own reader. Without `write` the key is not written.
   Block& custom(const char* name, const Json& schema, const char* meaning, Reader read, Writer write = {}) {
     fields_.push_back({name, schema::with_meaning(meaning, schema), std::move(read), std::move(write)});
     return *this;
   }
 
-  /// A key that whoever calls `read` looks at.
+  /// Declares a key that `read` only permits; the caller of `read` interprets it.
   Block& noted(const char* name, const Json& schema, const char* meaning) {
     return custom(name, schema, meaning, [name](JsonObject& object, T&) { object.find(name); });
   }
 
-  // Of the key that was declared last.
+  // The next three change the key that was declared last.
 
   Block& required() {
     fields_.back().required = true;
     return *this;
   }
-  /// What holds without it stands in its meaning, or depends on the rest.
+  /// The key has no fixed default: its meaning says what happens without it.
   Block& no_default() {
     fields_.back().has_default = false;
     return *this;
   }
-  /// It is written only where it is not the default.
+  /// The key is written only if its value differs from the default.
   Block& written_where_changed() {
     fields_.back().always_written = false;
     return *this;
   }
 
-  /// What several keys must fulfil together, or what follows from them: called in this order once all are read.
+  /// Adds a check of several keys together, or a consequence of them. The checks run in this order, after all keys are
+  /// read.
   Block& check(Check check) {
     checks_.push_back(std::move(check));
     return *this;
   }
 
-  /// Fills `value`, which holds the defaults. Throws UserError with the JSON pointer: unknown keys, a missing key, a
-  /// wrong kind, numbers beyond their limits.
+  /// Reads the keys into `value`, which contains the defaults. Throws UserError with the JSON pointer if a key is
+  /// unknown, missing or of the wrong kind, or if a number is out of range.
   void read(JsonObject& object, T& value) const {
     for (const Field& field : fields_) object.find(field.name);
-    object.finish();  // a misspelt key is better news than the missing one that it was meant for
+    object.finish();  // report a misspelt key before the missing one that it was meant for
     for (const Field& field : fields_) {
       if (field.required) object.require(field.name);
       field.read(object, value);
     }
     for (const Check& check : checks_) check(object, value);
   }
-  /// The same of `json`, where there is any.
+  /// Reads `json` into a new T. If `json` is null, returns the defaults.
   T value_of(const Json* json, const std::string& source, const std::string& pointer) const {
     T value{};
     if (json == nullptr) return value;

@@ -5,15 +5,16 @@
 
 namespace krigtune {
 
-/// Time as the program sees it. Passed in wherever time is read or waited for, so that tests move it by hand.
+/// Time as the program sees it. Every function that reads the time or waits takes a Clock, so that tests can move it by
+/// hand.
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Monotonic seconds from an arbitrary origin. Safe from any thread.
+  /// Returns monotonic seconds from an arbitrary origin. Safe from any thread.
   virtual double now_s() const = 0;
-  /// Microseconds since 1970-01-01 UTC. Safe from any thread.
+  /// Returns microseconds since 1970-01-01 UTC. Safe from any thread.
   virtual std::int64_t unix_us() const = 0;
-  /// Returns when now_s() >= deadline_s. Safe from any thread.
+  /// Waits until now_s() >= deadline_s. Safe from any thread.
   virtual void sleep_until_s(double deadline_s) const = 0;
 };
 
@@ -24,7 +25,7 @@ class SystemClock final : public Clock {
   void sleep_until_s(double deadline_s) const override;
 };
 
-/// A clock that stands still until moved; sleeping moves it to the deadline. Not for use from several threads.
+/// A clock that stops until a test moves it. Sleeping moves it to the deadline. Use it from one thread only.
 class ManualClock final : public Clock {
  public:
   double now_s() const override { return now_s_; }
@@ -36,10 +37,10 @@ class ManualClock final : public Clock {
   mutable double now_s_ = 0.0;
 };
 
-/// Naive local time "2026-08-23T10:00:00.000000", the form that every Optuna version reads.
+/// Returns naive local time, "2026-08-23T10:00:00.000000", the form that every Optuna version reads.
 std::string local_iso_time(std::int64_t unix_us);
-/// What local_iso_time wrote, back in microseconds since 1970 UTC; in the hour that a clock repeats, either one. Empty:
-/// it is no such text.
+/// Reads what local_iso_time wrote and returns microseconds since 1970 UTC. In the hour that is repeated when a clock
+/// is set back, either time may be returned. Empty if the text is not such a time.
 std::optional<std::int64_t> unix_us_of(const std::string& local_iso_time);
 
 }  // namespace krigtune

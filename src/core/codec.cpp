@@ -83,7 +83,7 @@ Json object(const std::string& meaning, const std::vector<Key>& keys) {
 namespace krigtune {
 namespace {
 
-// "write a number above 0", and what else may be written.
+// Returns "write a number above 0", followed by the alternative `or_else`.
 std::string mend_of_a_number(const char* kind, const NumberLimits& limits, const std::string& or_else) {
   const std::string text = limits.text();
   return fmt::format("write {}{}{}{}", kind, text.empty() ? "" : " ", text, or_else);
@@ -108,7 +108,7 @@ bool NumberLimits::hold(double value) const {
 
 namespace {
 
-// "1e6" for a power of ten that nobody wants to count the noughts of.
+// Writes a power of ten from 1e6 on as "1e6", because nobody wants to count its zeros.
 std::string limit_text(double limit) {
   constexpr double kLongest = 1e6;
   const double power = std::log10(limit);

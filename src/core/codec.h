@@ -13,8 +13,8 @@
 
 namespace krigtune::schema {
 
-/// The words from which JSON Schemas (draft-07) are put together. Blocks with named keys make theirs themselves
-/// (core/block.h); these are for what is no such block, and for the kinds of values in one.
+/// Functions that build JSON Schemas (draft-07). A Block (core/block.h) makes its own schema; these are for all other
+/// shapes, and for the values within a block.
 
 Json text(const std::string& meaning = "");
 Json number(const std::string& meaning = "");
@@ -23,12 +23,12 @@ Json boolean(const std::string& meaning = "");
 Json word(const std::vector<std::string>& names, const std::string& meaning = "");
 Json list(const Json& item, const std::string& meaning = "");
 Json map(const Json& value, const std::string& meaning = "");  ///< any key
-/// Any of several shapes.
+/// Accepts any one of several shapes.
 Json either(const std::vector<Json>& shapes, const std::string& meaning = "");
-/// A value as parameters have them: a number, a text, true or false.
+/// A value of a parameter: a number, a text, true or false.
 Json scalar();
 
-Json with_meaning(const std::string& meaning, Json schema);  ///< the meaning comes first
+Json with_meaning(const std::string& meaning, Json schema);  ///< puts the meaning first
 Json with_default(Json schema, const Json& value);
 Json not_empty(Json schema);  ///< a list or a text
 
@@ -37,14 +37,14 @@ struct Key {
   Json schema;
   bool required = false;
 };
-/// An object with these keys and no others. Readers take null for a key that is left out; so does this.
+/// An object with these keys and no others. Null counts as a key that is left out, as it does for the readers.
 Json object(const std::string& meaning, const std::vector<Key>& keys);
 
 }  // namespace krigtune::schema
 
 namespace krigtune {
 
-/// The words of an enum as they stand in a session.
+/// The names of an enum's values in a session file.
 template <class Enum, std::size_t N>
 using EnumWords = std::array<std::pair<std::string_view, Enum>, N>;
 
@@ -57,12 +57,12 @@ std::string word_of(Enum value, const EnumWords<Enum, N>& words) {
   return "";
 }
 
-/// How one value stands in a JSON file: what reads it, what writes it, and its JSON Schema (core/block.h puts them
-/// together to objects).
+/// A Codec is one value of a JSON file: how to read it, how to write it, and its JSON Schema. core/block.h combines
+/// codecs into objects.
 ///
 ///   number(from_to(0, 2))      integer<int>(at_least(1))      one_of(kLauncherWords)
 
-/// Which numbers a key takes.
+/// The numbers that a key accepts.
 struct NumberLimits {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -79,7 +79,8 @@ NumberLimits from_to(double low, double high);
 NumberLimits from_to_below(double low, double high);  ///< [low, high)
 NumberLimits above_up_to(double low, double high);    ///< (low, high]
 
-/// One kind of value. `read` is called where the key is there and not null, and throws UserError with its pointer.
+/// One kind of value. `read` is called only if the key is present and not null. It throws UserError with the key's
+/// pointer.
 template <class Member>
 struct Codec {
   Json schema;
@@ -87,17 +88,17 @@ struct Codec {
   std::function<Json(const Member& value)> write;
 };
 
-/// `example` of what to write instead: "0.01 for 1 %".
+/// `example` is added to the fix in the error: "0.01 for 1 %".
 Codec<double> number(const NumberLimits& limits = {}, const std::string& example = "");
-/// Of a member that is optional: the same, with null in the fix.
+/// For an optional member: the error says that null is allowed too.
 Codec<double> number_or_null(const NumberLimits& limits);
 Codec<bool> boolean();
 Codec<std::string> text();
-Codec<std::string> text_or_null();  ///< "" means not said, and is written as null
+Codec<std::string> text_or_null();  ///< "" means not given, and is written as null
 Codec<std::vector<std::string>> texts();
 
 namespace detail {
-/// The integer at `key`, within the limits.
+/// Returns the integer at `key`. Throws UserError if it is outside the limits.
 std::int64_t limited_integer(JsonObject& object, const std::string& key, const NumberLimits& limits,
                              const std::string& or_else);
 [[noreturn]] void refuse_word(const JsonObject& object, const std::string& key, const std::string& word,
@@ -112,13 +113,13 @@ Codec<Integer> integer(const NumberLimits& limits = {}, const std::string& or_el
           },
           [](const Integer& value) { return Json(value); }};
 }
-/// Of a member that is optional: the same, with null in the fix.
+/// For an optional member: the error says that null is allowed too.
 template <class Integer = std::int64_t>
 Codec<Integer> integer_or_null(const NumberLimits& limits) {
   return integer<Integer>(limits, " or null");
 }
 
-/// The enumerators of `words`.
+/// One of the words of `words`, for the enumerator that belongs to it.
 template <class Enum, std::size_t N>
 Codec<Enum> one_of(const EnumWords<Enum, N>& words) {
   std::vector<std::string> known;

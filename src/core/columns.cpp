@@ -1,5 +1,5 @@
-// Widths are those of Unicode 15 (East Asian Width W and F; general categories Mn, Me and Cf), in ranges that are a
-// little coarser where a block is of one kind for the most part: a character that is thought too wide costs a blank.
+// Widths are those of Unicode 15 (East Asian Width W and F; general categories Mn, Me and Cf). The ranges are a little
+// coarser where most of a block has one width: a character that is counted too wide costs only a blank.
 #include "core/columns.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ constexpr std::array<Range, 14> kCombining = {{{0x0300, 0x036F},
                                                {0xFE20, 0xFE2F},
                                                {0xE0100, 0xE01EF}}};
 
-// Direction of writing, joiners, invisible operators, tags.
+// Marks of the writing direction, joiners, invisible operators, tags.
 constexpr std::array<Range, 8> kInvisible = {{{0x00AD, 0x00AD},
                                               {0x061C, 0x061C},
                                               {0x180E, 0x180E},
@@ -60,7 +60,7 @@ int width_of(const Utf8Character& character) {
   return is_in(kWide, character.code) ? 2 : 1;
 }
 
-// The longest beginning that takes no more columns.
+// Returns the longest prefix that fits into so many columns.
 std::string_view beginning(std::string_view text, int columns) {
   int used = 0;
   std::size_t at = 0;
@@ -134,7 +134,7 @@ std::string padded(std::string_view text, int columns, bool right_aligned) {
 std::string wrapped_lines(std::string_view text, int columns, int indent) {
   std::string result;
   int used = 0;
-  bool has_word = false;  // of the line
+  bool has_word = false;  // whether the current line has a word
   const std::string next_line = fmt::format("\n{:{}}", "", indent);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t word_begin = std::min(text.find_first_not_of(' ', begin), text.size());

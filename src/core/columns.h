@@ -4,26 +4,27 @@
 
 namespace krigtune {
 
-/// How many columns of a terminal a text takes: two for a wide character (East Asian, emoji), none for one that
-/// combines with the one before, one for each byte that is no UTF-8. Of text without control characters (see
-/// `visible`).
+/// Returns how many columns of a terminal a text takes: two for a wide character (East Asian, emoji), none for one that
+/// combines with the character before it, one for each byte that is not valid UTF-8. The text must not contain control
+/// characters (see `visible`).
 int columns_of(std::string_view text);
 
-/// The text without what would move a terminal's cursor or hide a part of it: control characters as "\n" or "\x1b",
-/// characters that change the direction of writing or take no room as "\u202e", bytes that are no UTF-8 as "\xff".
+/// Returns the text with everything escaped that would move a terminal's cursor or hide a part of the text: control
+/// characters as "\n" or "\x1b", invisible characters and those that change the writing direction as "\u202e", bytes
+/// that are not valid UTF-8 as "\xff".
 std::string visible(std::string_view text);
 
-/// The same for a text of several lines: each is made visible, the ends of lines stay.
+/// Applies `visible` to each line of a text, and keeps the line breaks.
 std::string visible_lines(std::string_view text);
 
-/// At most so many columns of a line, "..." for the rest. No character is cut in two.
+/// Cuts a line to at most so many columns and ends a cut line with "...". No character is cut in two.
 std::string clipped(std::string_view line, int columns);
 
-/// With blanks to so many columns, on the left where it is `right_aligned`. A wider text stays as it is.
+/// Fills a text with blanks up to so many columns, on the left if `right_aligned`. A wider text is returned unchanged.
 std::string padded(std::string_view text, int columns, bool right_aligned);
 
-/// Broken at blanks into lines of at most so many columns, those after the first one indented; a word that is longer
-/// than a line is clipped. Without an end of line at the end.
+/// Breaks a text at blanks into lines of at most so many columns, and indents all lines but the first. A word longer
+/// than a line is clipped. The result does not end with a line break.
 std::string wrapped_lines(std::string_view text, int columns, int indent);
 
 }  // namespace krigtune

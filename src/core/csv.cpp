@@ -10,7 +10,7 @@
 namespace krigtune {
 namespace {
 
-// Reads one record from `text` at `at`; `at` ends behind its line break.
+// Reads one record from `text` at `at`, and moves `at` behind its line break.
 std::vector<std::string> read_record(std::string_view text, std::size_t& at, const std::string& source, int line) {
   std::vector<std::string> fields(1);
   bool quoted = false;

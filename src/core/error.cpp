@@ -9,8 +9,8 @@
 namespace krigtune {
 namespace {
 
-// Length of the well-formed UTF-8 sequence that begins at text[at]; 0 where there is none (RFC 3629, without the finer
-// rules on overlong forms: terminals refuse those themselves).
+// Returns the length of the well-formed UTF-8 sequence that begins at text[at], or 0 if there is none (RFC 3629 without
+// its rules on overlong forms, which terminals refuse themselves).
 std::size_t utf8_length(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = byte(at) < 0x80   ? 1
@@ -26,7 +26,7 @@ std::size_t utf8_length(const std::string& text, std::size_t at) {
   return length;
 }
 
-// What the user wrote is quoted in errors: a line break or an escape sequence in it must not reach the terminal.
+// Errors quote what the user wrote. Its line breaks and escape sequences must not reach the terminal.
 std::string printable(const std::string& text) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
@@ -43,7 +43,7 @@ std::string printable(const std::string& text) {
   return result;
 }
 
-// A key of a megabyte, say, is quoted by its beginning; the hint stays.
+// Keeps the beginning and the end of a very long text, such as a key of a megabyte.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 4096;
   constexpr std::size_t kEnd = 512;

@@ -5,12 +5,12 @@
 
 namespace krigtune {
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo). Bytes may be fed in any portions.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo). The bytes may arrive in portions of any size.
 class Fnv1a64 {
  public:
   void add(const void* data, std::size_t bytes);
   std::uint64_t value() const { return state_; }
-  /// 16 lower-case hex digits.
+  /// Returns 16 lower-case hex digits.
   std::string hex() const;
 
  private:

@@ -13,11 +13,11 @@
 namespace krigtune {
 namespace {
 
-// Overwrites comments and trailing commas with blanks, so that positions in the text stay what they were.
+// Overwrites comments and trailing commas with blanks, so that all other text keeps its position for error messages.
 std::string blank_out_extensions(std::string_view text) {
   std::string out(text);
   bool quoted = false;
-  bool after_value = false;  // "[,]" has no value before its comma: that is left for the parser to refuse
+  bool after_value = false;  // the comma of "[,]" follows no value; the parser refuses it
   std::size_t last_comma = std::string::npos;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const char c = out[i];
@@ -50,17 +50,19 @@ std::string position_text(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, column);
 }
 
-// As JSON, cut where it is long: it is quoted in one line.
+// Returns the value as JSON. A long one is cut, because it is quoted in one line.
 std::string quoted(const Json& value) {
   constexpr std::size_t kLongest = 60;
   std::string text = value.dump();
   if (text.size() <= kLongest) return text;
   std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a character of UTF-8
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // do not cut within a UTF-8 character
   return text.substr(0, end) + "...";
 }
 
-// What the library says, without its prefixes and without what it read last, which may be of any length and form.
+// Returns the library's message without its prefixes and without the text that it read last, which may have any length
+// and form.
 std::string short_reason(const std::string& message) {
   std::string reason = message;
   for (const std::string_view prefix : {"] ", ": ", " - "}) {
@@ -85,8 +87,8 @@ std::string mend_of(std::string_view text, std::size_t byte, const std::string& 
   return "fix the syntax there";
 }
 
-/// Follows the parser and refuses what it would take: keys that stand twice, of which it keeps the last, and nesting
-/// so deep that whoever walks the result by recursion would run out of stack.
+/// Watches the parser and refuses what it would accept: duplicate keys, of which it keeps the last, and nesting so deep
+/// that recursion over the result would overflow the stack.
 class Watch {
  public:
   explicit Watch(const std::string& source) : source_(source) {}
@@ -112,7 +114,7 @@ class Watch {
     return true;
   }
 
-  /// Of what is being parsed.
+  /// Returns the JSON pointer of the value that is being parsed.
   std::string pointer() const {
     std::string pointer;
     for (const Level& level : levels_) {
@@ -197,7 +199,7 @@ const Json* JsonObject::find(const std::string& key) {
 const Json& JsonObject::require(const std::string& key) {
   const Json* found = find(key);
   if (found != nullptr) return *found;
-  // A misspelt key is better news than a missing one.
+  // Report a misspelt key before a missing one: it is usually the cause.
   for (const auto& item : value_.items()) {
     const bool is_known = std::find(known_.begin(), known_.end(), item.key()) != known_.end();
     if (!is_known && nearest_name(item.key(), {key}) == key)
@@ -223,7 +225,7 @@ std::optional<std::int64_t> JsonObject::optional_integer(const std::string& key)
   const std::optional<double> value = optional_number(key);
   if (!value) return std::nullopt;
   const Json& json = value_.at(key);
-  if (json.is_number_integer() && std::abs(*value) < 9e18) return json.get<std::int64_t>();  // with all its digits
+  if (json.is_number_integer() && std::abs(*value) < 9e18) return json.get<std::int64_t>();  // keeps all digits
   if (std::abs(*value) > 9e18) fail(key, fmt::format("{} is too large", quoted(json)), "write one below 9e18");
   if (*value != std::trunc(*value)) {
     fail(key, fmt::format("a whole number was expected, not {}", quoted(json)), "write one without a fraction");

@@ -13,16 +13,17 @@
 #include "core/error.h"
 #include "core/text.h"
 
-/// A block of a JSON file that comes in kinds, {"kind": NAME, ...}: a std::variant of settings, one alternative a kind.
-/// Each alternative has `static entry()`, whose `traits.name` is the word and whose `block(base_dir)` is the Block of
-/// its other keys. The first alternative is meant where "kind" is left out. For the .cpp that owns the variant.
+/// A block of a JSON file that comes in several kinds, {"kind": NAME, ...}. It is read into a std::variant of settings
+/// with one alternative for each kind. Each alternative has a `static entry()`: `traits.name` is the name of the kind,
+/// and `block(base_dir)` is the Block of its other keys. If "kind" is left out, the first alternative is used. Only the
+/// .cpp that owns the variant includes this header.
 namespace krigtune {
 
-/// What messages and the schema call it.
+/// The words for such a block in messages and in the schema.
 struct KindWords {
-  const char* noun;     ///< "runner": of "'x' is no runner"
-  const char* meaning;  ///< of the whole block
-  const char* kind;     ///< "who runs it": of the key "kind"
+  const char* noun;     ///< "runner", as in "'x' is no runner"
+  const char* meaning;  ///< the meaning of the whole block
+  const char* kind;     ///< the meaning of the key "kind": "who runs it"
 };
 
 template <class Variant>
@@ -36,7 +37,7 @@ class Kinds {
     return names;
   }
 
-  /// The defaults of the kind of that name. Empty: there is none.
+  /// Returns the default settings of the kind with that name, or nothing if there is no such kind.
   std::optional<Variant> defaults_of(const std::string& name) const {
     std::optional<Variant> defaults;
     for_each([&]<class Spec>(Spec spec) {
@@ -45,7 +46,7 @@ class Kinds {
     return defaults;
   }
 
-  /// Throws UserError with the JSON pointer. Relative paths in it are relative to `base_dir`.
+  /// Reads the block. Throws UserError with the JSON pointer. Relative paths in it are relative to `base_dir`.
   Variant read(const Json& json, const std::string& source, const std::string& pointer,
                const std::filesystem::path& base_dir) const {
     JsonObject object(json, source, pointer);
@@ -72,7 +73,7 @@ class Kinds {
         spec);
   }
 
-  /// One object for each kind.
+  /// Returns a schema with one object for each kind.
   Json schema() const {
     const std::vector<std::string> known = names();
     Json kind = schema::with_default(schema::word(known, "the kind"), known.front());

@@ -48,7 +48,7 @@ double Rng::normal() {
 }
 
 std::uint64_t Rng::below(std::uint64_t count) {
-  // Rejection: the largest multiple of count that fits is the bound.
+  // Rejection sampling: only numbers below the largest multiple of `count` are accepted, so the remainder is unbiased.
   const std::uint64_t limit =
       std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % count;
   std::uint64_t draw = 0;

@@ -1,4 +1,4 @@
-// SHA-256 as in FIPS 180-4, section 6.2: messages in blocks of 64 bytes, eight words of state, 64 rounds a block.
+// SHA-256 (FIPS 180-4, section 6.2): 64-byte message blocks, a state of eight words, 64 rounds for each block.
 #include "core/secret.h"
 
 #include <fmt/format.h>

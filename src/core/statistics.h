@@ -7,21 +7,22 @@ namespace krigtune {
 
 inline constexpr double kNormal975 = 1.959963984540054;  ///< 97.5 % quantile of the standard normal
 
-/// Of at least one value; of an even number the larger of the two in the middle.
+/// Returns the median of at least one value. For an even number of values it is the larger of the two in the middle.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-/// Of at least one value: that at a quarter of their number, from the least.
+/// Returns the lower quartile of at least one value: the value at index n / 4 in ascending order.
 inline double lower_quartile(std::vector<double> values) {
   const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
   std::nth_element(values.begin(), quarter, values.end());
   return *quarter;
 }
 
-/// Of ascending values, at least one; interpolated linearly (Hyndman & Fan 1996, definition 7).
+/// Returns a quantile of at least one value in ascending order, interpolated linearly (Hyndman & Fan 1996, definition
+/// 7).
 inline double quantile(const std::vector<double>& sorted, double probability) {
   const double position = probability * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);

@@ -11,7 +11,7 @@
 namespace krigtune {
 namespace {
 
-// Optimal string alignment distance: edits and swaps of neighbours cost one.
+// Optimal string alignment distance: an edit and a swap of neighbours cost one each.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;

@@ -19,13 +19,13 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// Returns "did you mean 'x'?" with at most three near names, or "known: a, b, c" if there is none.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-/// ASCII letters in lower case: ids are compared so.
+/// Converts ASCII letters to lower case. Ids are compared in this form.
 std::string lower_case(std::string_view text);
 
-/// Without blanks, tabs and ends of lines at either end.
+/// Removes blanks, tabs and line breaks from both ends.
 std::string trimmed(std::string_view text);
 
-/// Whether `text` is one of `words`, an array or a list of texts.
+/// Returns whether `text` is one of `words`, an array or a list of texts.
 template <class Words>
 bool is_one_of(std::string_view text, const Words& words) {
   return std::find(std::begin(words), std::end(words), text) != std::end(words);
@@ -33,10 +33,11 @@ bool is_one_of(std::string_view text, const Words& words) {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-/// The words as they would be typed into a shell: those that it would change are quoted.
+/// Joins the words to a line for a shell. Words that the shell would change are quoted.
 std::string shell_line(const std::vector<std::string>& words);
 
-/// The shortest decimal text that reads back as the same double; integers below 1e15 without exponent or point.
+/// Returns the shortest decimal text that reads back as the same double. Integers below 1e15 have no exponent and no
+/// point.
 std::string number_text(double value);
 
 }  // namespace krigtune

@@ -5,7 +5,8 @@
 
 namespace krigtune {
 
-/// A number of bytes. Never mixed with elements: those are plain integers whose names end in `_elems`.
+/// A number of bytes. It cannot be mixed with a number of elements: those are plain integers whose names end in
+/// `_elems`.
 struct Bytes {
   std::int64_t count = 0;
 
@@ -18,14 +19,14 @@ struct Bytes {
   }
 };
 
-/// 1 GiB = 2^30 bytes; rounds to the nearest byte.
+/// Converts GiB (2^30 bytes) and rounds to the nearest byte.
 Bytes from_gib(double gib);
 double to_gib(Bytes bytes);
 
-/// For people, binary units: "812 B", "1.50 KiB", "23.4 MiB", "1.25 GiB".
+/// Formats bytes for people in binary units: "812 B", "1.50 KiB", "23.4 MiB", "1.25 GiB".
 std::string to_string(Bytes bytes);
 
-/// For people: "850 us", "12.3 ms", "1.25 s", "3 min 20 s", "2 h 05 min".
+/// Formats seconds for people: "850 us", "12.3 ms", "1.25 s", "3 min 20 s", "2 h 05 min".
 std::string duration_text(double seconds);
 
 }  // namespace krigtune

@@ -5,14 +5,15 @@
 
 namespace krigtune {
 
-/// A character of a text in UTF-8. Overlong forms, surrogates and torn sequences are none: then it is one byte.
+/// One character of a UTF-8 text. Overlong forms, surrogates and torn sequences are not valid: each of their bytes is
+/// then a character.
 struct Utf8Character {
-  std::uint32_t code = 0;  ///< the code point; the byte where it is not `valid`
+  std::uint32_t code = 0;  ///< the code point, or the byte if not `valid`
   std::size_t bytes = 1;
   bool valid = true;
 };
 
-/// The one that begins at `at`, which lies within the text.
+/// Returns the character that begins at `at`, which must lie within the text.
 Utf8Character utf8_at(std::string_view text, std::size_t at);
 
 }  // namespace krigtune

@@ -47,7 +47,7 @@ std::string read_rest(const std::filesystem::path& path, int file, std::size_t o
   return text;
 }
 
-// So that the file's name survives a power cut, and those of the directories that were made for it.
+// Makes the file's name survive a power failure, and the names of the directories that were made for it.
 void sync_directories(const std::filesystem::path& path) {
   std::filesystem::path folder = std::filesystem::absolute(path);
   while (folder.has_relative_path()) {
@@ -62,7 +62,7 @@ void sync_directories(const std::filesystem::path& path) {
 }  // namespace
 
 int open_journal(const std::filesystem::path& path) {
-  constexpr mode_t kShared = 0666;  // less what the umask takes
+  constexpr mode_t kShared = 0666;  // the umask removes some of these bits
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, kShared);
   if (file < 0 && errno == ELOOP) {
     throw UserError(fmt::format("'{}' is a symbolic link: a journal is never written through one", path.string()),
@@ -90,7 +90,7 @@ bool leads_to(const std::filesystem::path& path, int file) {
 }
 
 std::optional<ReadOnlyFile> ReadOnlyFile::open(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe is no journal
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for a named pipe
   struct stat info {};
   if (file < 0) return std::nullopt;
   if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode)) return ReadOnlyFile(path, file);

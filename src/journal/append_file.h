@@ -8,27 +8,27 @@
 
 namespace krigtune::journal {
 
-/// Opens or creates a journal for reading and appending. Throws UserError where the path does not allow that, and
-/// EnvironmentError where the disk is full or fails. A new one, and the directories above it, survive a power cut.
+/// Opens or creates a journal for reading and appending. A new journal and its directories survive a power failure.
+/// Throws UserError if the path does not allow it, and EnvironmentError if the disk is full or fails.
 int open_journal(const std::filesystem::path& path);
 
-/// Whether the path leads to the open file: false once it was removed, renamed or replaced.
+/// Returns whether the path still leads to the open file. It does not after the file was removed, renamed or replaced.
 bool leads_to(const std::filesystem::path& path, int file);
 
-/// Which file it is that a path names, and how long.
+/// Which file a path names, and its length.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::size_t bytes = 0;
 
-  /// The same file, however long it is by now.
+  /// Returns whether both are the same file, whatever their lengths.
   bool is_file(const FileIdentity& other) const { return device == other.device && inode == other.inode; }
 };
 
-/// A file that others append to.
+/// A file to which other processes append.
 class ReadOnlyFile {
  public:
-  /// Empty where it cannot be read.
+  /// Opens the file; empty if it cannot be read.
   static std::optional<ReadOnlyFile> open(const std::filesystem::path& path);
   ReadOnlyFile(ReadOnlyFile&& other) noexcept;
   ~ReadOnlyFile();
@@ -36,7 +36,7 @@ class ReadOnlyFile {
   ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
 
   FileIdentity identity() const;
-  /// From that byte to the end. Throws EnvironmentError where the disk refuses.
+  /// Reads from that byte to the end. Throws EnvironmentError if the disk fails.
   std::string read_from(std::size_t offset) const;
 
  private:
@@ -46,10 +46,10 @@ class ReadOnlyFile {
   int file_;
 };
 
-/// The journal's file. Several processes may have it open; who appends holds the locks.
+/// The file of a journal. Several processes may have it open; whoever appends must have the locks.
 class AppendFile {
  public:
-  /// As open_journal.
+  /// Opens the journal as open_journal does.
   explicit AppendFile(std::filesystem::path path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
@@ -57,19 +57,19 @@ class AppendFile {
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return file_; }
-  /// From that byte to the end, or so many bytes.
+  /// Reads from that byte to the end, or `most_bytes`.
   std::string read_from(std::size_t offset, std::size_t most_bytes = SIZE_MAX) const;
-  /// Whether the path still leads to this file: another program may have removed it, or put another in its place.
+  /// Returns whether the path still leads to this file. Another program may have removed or replaced it.
   bool is_in_place() const;
   std::size_t size_bytes() const;
-  /// Makes `size` the end: what follows is a torn line.
+  /// Truncates the file to `size` bytes, which removes a torn last line.
   void cut_at(std::size_t size);
-  /// Has the file system keep so many bytes behind the end for what is appended next: on a disk that becomes full
-  /// meanwhile there is still room. EnvironmentError where there is none now; no more than a wish on file systems that
-  /// cannot (fallocate(2)).
+  /// Reserves that many bytes behind the end for later appends, so that they succeed even if the disk becomes full
+  /// meanwhile (fallocate(2)). Throws EnvironmentError if there is no room now. Has no effect on file systems that
+  /// cannot reserve.
   void reserve(std::size_t bytes);
-  /// One write and fsync of whole lines. On failure EnvironmentError: the file then ends with one of the lines, or as
-  /// before. Lines that readers may have seen are not taken back.
+  /// Appends whole lines with one write and fsync. On failure it throws EnvironmentError, and the file ends either
+  /// where it ended before or after one of the lines: lines that readers may have seen are not taken back.
   void append(std::string_view lines);
 
  private:

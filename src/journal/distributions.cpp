@@ -16,7 +16,7 @@ constexpr double kLargestInteger = 9007199254740992.0;  // 2^53: Optuna's intern
 
 bool is_integer(const space::Value& value) { return std::holds_alternative<std::int64_t>(value); }
 
-// What a configuration can hold; Optuna's choices may be null, too.
+// The values that a configuration can have. Choices of Optuna can also be null.
 bool is_scalar(const Json& value) { return value.is_primitive() && !value.is_null(); }
 
 Json categorical(const std::vector<space::Value>& choices) {
@@ -25,7 +25,7 @@ Json categorical(const std::vector<space::Value>& choices) {
   return {{"name", kCategorical}, {"attributes", {{"choices", std::move(list)}}}};
 }
 
-// The values' common step: Optuna wants high - low to be a multiple of it.
+// Returns the common step of the values: Optuna wants high - low to be a multiple of it.
 std::int64_t common_step(const std::vector<space::Value>& values, std::int64_t low) {
   std::int64_t step = 0;
   for (const space::Value& value : values) step = std::gcd(step, std::get<std::int64_t>(value) - low);
@@ -59,7 +59,7 @@ Json reals(const std::vector<space::Value>& values, bool log) {
   return real_range(low, high, log);
 }
 
-// The position of the choice, or -1.
+// Returns the position of the choice, or -1.
 int choice_index(const Json& choices, const space::Value& value) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (!is_scalar(choices[i])) continue;
@@ -83,7 +83,7 @@ std::optional<Json> widened_integers(Json distribution, std::int64_t value) {
 std::optional<Json> widened_reals(Json distribution, double value) {
   Json& attributes = distribution["attributes"];
   if (attributes["log"].get<bool>() && !(value > 0.0)) return std::nullopt;
-  attributes["step"] = nullptr;  // another program may have set one: bounds are no multiples of it any more
+  attributes["step"] = nullptr;  // the new bounds may not be multiples of a step that another program set
   attributes["low"] = std::min(attributes["low"].get<double>(), value);
   attributes["high"] = std::max(attributes["high"].get<double>(), value);
   return distribution;

@@ -1,5 +1,5 @@
-// The writer. Every append happens under the lock, after what others have appended has been read, and what is appended
-// is then replayed like any other line: what trials() says is what a reader of the file would say.
+// The writer. Every append happens under the lock, after reading what other processes have appended. The appended lines
+// are then replayed like any other, so trials() says exactly what a reader of the file would say.
 #include "journal/journal.h"
 
 #include <fmt/format.h>
@@ -70,8 +70,8 @@ struct Journal::Impl {
     applied_bytes += study.apply(file.read_from(applied_bytes));
   }
 
-  // Whoever removes the file or saves another over it takes the trials away, but not from this process: it still has
-  // them open, and keeps them, with the lines that were to be appended, in a file beside it.
+  // Another program may have removed or replaced the file. This process still has the old one open, so it saves all
+  // trials, with the lines to be appended, in a file beside it.
   void refuse_a_lost_file(const std::string& lines) const {
     if (file.is_in_place()) return;
     const std::string whole = file.read_from(0).substr(0, applied_bytes) + lines;
@@ -83,7 +83,7 @@ struct Journal::Impl {
                 : "put a copy of it back, or begin anew with --fresh");
   }
 
-  // `room_bytes`: what is to stay free behind the lines, if there are any.
+  // `room_bytes`: how many bytes to reserve behind the lines, if there are any lines.
   void append(const std::function<Lines()>& make_lines, std::size_t room_bytes = 0) {
     const ScopedByteLock turn(file.descriptor(), LockedByte::kAppend);
     const SymlinkLock lock(file.path(), clock, turn.excludes() ? OwnLink::kIsLeftover : OwnLink::kIsAwaited);
@@ -98,17 +98,17 @@ struct Journal::Impl {
     applied_bytes += study.apply(text);
   }
 
-  // What running trials and one more will append at their ends: a result that was paid for must not meet a full disk.
+  // Room for the results of the running trials and of one more: a result that cost a trial must not meet a full disk.
   std::size_t room_for_ends() const {
-    constexpr std::size_t kBytesPerEnd = 16 << 10;  // mostly last_lines; a usual end has 2 KiB
+    constexpr std::size_t kBytesPerEnd = 16 << 10;  // mostly last_lines; a usual result has 2 KiB
     const auto is_open = [](const Trial& trial) { return !trial.outcome; };
     const auto open = std::count_if(study.trials().begin(), study.trials().end(), is_open);
     return kBytesPerEnd * (static_cast<std::size_t>(open) + 4);
   }
 
-  // A file that does not even begin like a journal is somebody's, and not ours to cut.
+  // A file that does not begin like a journal belongs to somebody else, and must not be truncated.
   void refuse_other_files() const {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // an editor may have put it there
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // an editor may have added it
     std::string begin = file.read_from(0, kByteOrderMark.size() + 1);
     if (begin.starts_with(kByteOrderMark)) begin.erase(0, kByteOrderMark.size());
     if (begin.empty() || begin.front() == '{') return;
@@ -144,8 +144,8 @@ struct Journal::Impl {
     return lines;
   }
 
-  // The configuration and all that is needed to rebuild the trial stand in its first line: it is there whole or not at
-  // all. The parameters that follow are for Optuna's eyes.
+  // The first line of a trial has the configuration and everything needed to rebuild the trial, so it is either
+  // complete or absent. The parameter lines that follow are only for Optuna.
   Lines begin_lines(const Proposal& proposal, std::int64_t started_us) const {
     Json create = study_line(JournalOperation::kCreateTrial);
     create["datetime_start"] = local_iso_time(started_us);
@@ -194,7 +194,7 @@ struct Journal::Impl {
     Json state = trial_line(JournalOperation::kSetTrialStateValues, id);
     state["state"] = static_cast<int>(record.state);
     state["values"] = record.values;
-    // Optuna reads this from the first line; the dashboard's own reader takes it from here.
+    // Optuna reads the start time from the first line; the dashboard's own reader takes it from this one.
     state["datetime_start"] = study.trials()[static_cast<std::size_t>(trial)].started_at;
     state["datetime_complete"] = local_iso_time(ended_us);
     lines.push_back(state);
@@ -213,7 +213,7 @@ Journal::Journal(std::filesystem::path file, const space::Space& space, std::str
     : impl_(std::make_unique<Impl>(std::move(file), space, std::move(metric))) {
   impl_->refuse_other_files();
   impl_->catch_up();
-  impl_->check_study(maximize);  // before anything is written
+  impl_->check_study(maximize);  // check before writing anything
   impl_->append([&] {
     impl_->check_study(maximize);
     return impl_->study_lines(maximize);
@@ -257,7 +257,8 @@ bool Journal::end(int trial, const trial::Outcome& outcome, double wall_s, std::
 
 namespace {
 
-// Names by id, as ReplayedStudy counts them. A line that is none it will complain of.
+// Returns the names of studies by id, counted as ReplayedStudy does. Invalid lines are skipped: ReplayedStudy reports
+// them.
 std::map<int, std::string> studies_in(std::string_view text) {
   std::map<int, std::string> studies;
   int next = 0;
@@ -309,17 +310,17 @@ const std::vector<Trial>& JournalReader::look() {
   if (!now.is_file(impl_->identity) || now.bytes < impl_->applied_bytes) impl_->begin_anew();
   impl_->identity = now;
   try {
-    // A torn last line is one that is being written.
+    // Another process may be writing the last line at this moment, so a torn one is not an error.
     impl_->applied_bytes += impl_->study.apply(file->read_from(impl_->applied_bytes));
   } catch (...) {
-    impl_->begin_anew();  // the next look complains of the same line again
+    impl_->begin_anew();  // the next call reports the same line again
     throw;
   }
   return impl_->study.trials();
 }
 
 std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints) {
-  if (!ReadOnlyFile::open(file)) (void)read_text(file);  // says why it cannot be read
+  if (!ReadOnlyFile::open(file)) (void)read_text(file);  // throws the reason why it cannot be read
   JournalReader reader(file);
   std::vector<Trial> trials = reader.look();
   if (complaints != nullptr)

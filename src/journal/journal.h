@@ -11,39 +11,40 @@
 
 namespace krigtune::journal {
 
-/// Who asked for a trial, and so who is to close it.
+/// Who proposed a trial, and therefore who must end it.
 enum class Asker {
-  kTune,  ///< a tuner: when it has died, the next one closes the trial as interrupted
-  kHand,  ///< `krigtune ask`: it waits for `krigtune tell`
+  kTune,  ///< a tuner; if it has died, the next one ends the trial as interrupted
+  kHand,  ///< `krigtune ask`; the trial waits for `krigtune tell`
 };
 
-/// What the model expected of the search when it asked a trial: gains are fractions of the best so far.
+/// What the model expected of the search when it proposed a trial. Gains are fractions of the best value so far.
 struct Outlook {
-  double expected_gain = 0.0;  ///< the most that one more trial adds: expected improvement times P(success)
-  double regret_bound = 0.0;   ///< at `confidence`, nothing of the space is better than the best by more than this
+  double expected_gain = 0.0;  ///< largest gain that one more trial promises: expected improvement times P(success)
+  double regret_bound = 0.0;   ///< with `confidence`, nothing in the space is better than the best by more than this
   double confidence = 0.95;
 };
 
-/// What was known of a trial when it was asked.
+/// What was known about a trial when it was proposed.
 struct Proposal {
   space::Configuration configuration;
   std::string strategy;  ///< "baseline", "try", "bayes", ...
   Asker asker = Asker::kTune;
   std::optional<double> predicted_value;
   std::optional<Bytes> predicted_memory;
-  std::optional<double> success_probability = std::nullopt;  ///< that it runs; empty: nothing speaks against it
+  std::optional<double> success_probability =
+      std::nullopt;  ///< probability that it runs; empty: nothing suggests a failure
   double suggest_s = 0.0;
-  std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: none
-  /// How many closed trials that count the hyperparameters were fitted to; 0: not known.
+  std::vector<double> hyperparameters;  ///< of the model that proposed it; empty: no model
+  /// The number of ended trials to which the hyperparameters were fitted; 0 if unknown.
   int fitted_to = 0;
-  /// What the stop rule "patience" had counted when it was asked; empty: not known.
+  /// The count of the stop rule "patience" at that moment; empty if unknown.
   std::optional<int> trials_without_gain = std::nullopt;
-  std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or nothing measured yet
-  /// The trial whose configuration is measured once more on purpose; empty: the configuration is new.
+  std::optional<Outlook> outlook = std::nullopt;  ///< empty: no model, or no measurement yet
+  /// The trial whose configuration is measured once more on purpose; empty if the configuration is new.
   std::optional<int> repeat_of = std::nullopt;
-  int run = 0;          ///< trials of one run were timed by one clock: a session that goes on later begins another
-  std::string machine;  ///< what it is run on; "": not known
-  /// Half the 68 % interval of the value that is measured, in its units; `widening` times what the surrogate said.
+  int run = 0;          ///< trials of one run were timed by one clock; a continued session begins a new run
+  std::string machine;  ///< the machine that runs it; "": unknown
+  /// Half the width of the 68 % interval of the measured value, in its unit: `widening` times the surrogate's stddev.
   std::optional<double> predicted_stddev = std::nullopt;
   double widening = 1.0;
 };
@@ -54,48 +55,50 @@ struct Trial {
   Proposal proposal;
   std::optional<trial::Outcome> outcome;  ///< empty: running, unless `waiting`
   double wall_s = 0.0;
-  std::string started_at;  ///< naive local time, microseconds (other programs: as they wrote it)
-  std::string ended_at;    ///< likewise; "": not yet, or not known
-  std::string where;       ///< it ran, as its place says ("GPUs 2,3"); "": this machine, undivided
-  int times_lost = 0;      ///< its place was lost so often (node failure, preemption), and it was run again
-  /// In Optuna's queue (enqueue_trial): nobody has begun it, and its configuration may lack parameters.
+  std::string started_at;  ///< naive local time with microseconds (other programs: as they wrote it)
+  std::string ended_at;    ///< in the same form; "": not ended, or unknown
+  std::string where;       ///< the place where it ran ("GPUs 2,3"); "": this machine, undivided
+  int times_lost = 0;      ///< how often it was run again because its place was lost (node failure, preemption)
+  /// The trial is in Optuna's queue (enqueue_trial). No process has begun it, and its configuration may lack
+  /// parameters.
   bool waiting = false;
-  /// Not empty: the record cannot be used, and why, for people: its first line is damaged, or another program ended it
-  /// before it had all parameters. The number is taken all the same.
+  /// If not empty, why the record cannot be used, for people: its first line is damaged, or another program ended it
+  /// before it had all parameters. Its number remains in use.
   std::string passed_over = {};
 };
 
-/// When it ended, in microseconds since 1970 UTC; where that is not recorded, wall_s after it began. A job's time in a
-/// queue lies between its beginning and its end and is no part of wall_s. Empty: it is not known when it began.
+/// Returns when the trial ended, in microseconds since 1970 UTC. If that is not recorded, it is wall_s after the start.
+/// A job's time in a queue lies between start and end, and is not part of wall_s. Empty if the start is unknown.
 std::optional<std::int64_t> end_us_of(const Trial& trial);
 
-/// The append-only record of a run directory, in Optuna's JournalStorage format: one study, one JSON object a line,
-/// appended under a lock and fsynced. A torn last line is cut off before the next append; nothing else is ever changed.
-/// Several processes may append to one journal, Optuna's own among them; a TunerClaim says who runs the trials.
+/// The append-only record of a run directory in Optuna's JournalStorage format: one study, one JSON object on each
+/// line. Lines are appended under a lock and fsynced. A torn last line is cut off before the next append; nothing else
+/// ever changes. Several processes may append to one journal, Optuna's own among them; a TunerClaim decides which of
+/// them runs trials.
 class Journal {
  public:
-  /// Opens or creates. `metric` and `maximize` are written when created, and checked otherwise (UserError).
-  /// `space` gives the distributions; values outside it widen theirs. Throws UserError
-  /// when the file cannot be opened or is no journal.
+  /// Opens or creates the journal. `metric` and `maximize` are written to a new one and checked in an existing one.
+  /// `space` determines the distributions; values outside it widen them. Throws UserError if the file cannot be opened,
+  /// is not a journal, or has another metric or direction.
   Journal(std::filesystem::path file, const space::Space& space, std::string metric, bool maximize);
   ~Journal();
 
-  const std::vector<Trial>& trials() const;  ///< as of the last call of any of these
-  /// What of the file was passed over, a line each for people.
+  const std::vector<Trial>& trials() const;  ///< as of the last call of any of these functions
+  /// Returns what was ignored in the file and why, one line each, for people.
   const std::vector<std::string>& complaints() const;
   /// Reads what other processes have appended.
   void refresh();
-  /// Records that trial `expected` = trials().size() begins, and returns its number. Empty, and nothing written, when
-  /// another process has begun a trial since: the proposal is then of yesterday; trials() is up to date, ask again.
-  /// `started_us`: microseconds since 1970 UTC. Room for the ends of all open trials is kept on the disk: where there
-  /// is none, nothing begins (EnvironmentError).
+  /// Records that trial `expected` = trials().size() begins, and returns its number. Returns nothing and writes nothing
+  /// if another process has begun a trial since: the proposal is out of date, trials() is updated, and the caller asks
+  /// again. `started_us`: microseconds since 1970 UTC. Reserves room on the disk for the results of all open trials.
+  /// Throws EnvironmentError, and begins nothing, if there is no room.
   std::optional<int> begin(const Proposal& proposal, std::int64_t started_us, std::size_t expected);
-  /// Records where it runs, as its place says.
+  /// Records the place where the trial runs.
   void set_where(int trial, const std::string& where);
-  /// Records that it is run again, because its place was lost so often by now.
+  /// Records that the trial is run again, and how often its place has been lost by now.
   void set_times_lost(int trial, int times);
-  /// Closes it. For Measured, metrics[metric] is the value. False, and nothing written, when another process has closed
-  /// it before.
+  /// Ends the trial. For Measured, metrics[metric] is the value. Returns false and writes nothing if another process
+  /// has already ended it.
   bool end(int trial, const trial::Outcome& outcome, double wall_s, std::int64_t ended_us,
            const std::string& where = "");
 
@@ -104,17 +107,17 @@ class Journal {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The trials of a journal that grows, without opening it for writing: each look reads what was appended since the last
-/// one. For one thread at a time.
+/// Reads the trials of a journal that grows, without opening it for writing. Each call of look() reads what was
+/// appended since the last one. For one thread at a time.
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path file);
   ~JournalReader();
 
-  /// Empty where there is no file. A file that is another one by now, or is shorter than what was read of it, is read
-  /// anew from its beginning. Valid until the next call. Throws UserError where it is no journal.
+  /// Returns the trials, none if there is no file. A file that was replaced or has become shorter is read again from
+  /// its beginning. The reference is valid until the next call. Throws UserError if the file is not a journal.
   const std::vector<Trial>& look();
-  /// What of the file was passed over, a line each for people.
+  /// Returns what was ignored in the file and why, one line each, for people.
   const std::vector<std::string>& complaints() const;
 
  private:
@@ -122,18 +125,19 @@ class JournalReader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A study of a journal, this program's or another's.
+/// A study of a journal, from krigtune or from another program.
 struct JournalStudy {
   std::string name;
-  std::string metric;  ///< the key of its values in Measured::metrics; "": it does not say
+  std::string metric;  ///< the key of its values in Measured::metrics; "": not recorded
   bool maximize = true;
   std::vector<Trial> trials;
 };
-/// The study of that name, "" for the only one. Throws UserError where there is no such study, with those that are.
+/// Returns the study with that name, or the only one for "". If there is no such study, throws UserError with all
+/// names.
 JournalStudy read_study(const std::filesystem::path& file, const std::string& name);
 
-/// The trials of a journal, without opening it for writing: for results and predict while a session runs.
-/// `complaints`: where not null, what was passed over is added.
+/// Reads the trials of a journal without opening it for writing, for `results` and `predict` while a session runs. If
+/// `complaints` is not null, a line is added for everything that was ignored.
 std::vector<Trial> read_journal(const std::filesystem::path& file, std::vector<std::string>* complaints = nullptr);
 
 }  // namespace krigtune::journal

@@ -62,9 +62,9 @@ constexpr double kGraceS = 30.0;
 
 std::filesystem::path link_of(const std::filesystem::path& journal) { return journal.string() + ".lock"; }
 
-// Sixteen random bits of this boot of this machine's kernel, as hexadecimal digits: whoever shares them shares the
-// kernel's locks. Where directories are shared without their locks (NFS with "nolock"), other machines' links are told
-// apart by them.
+// Returns sixteen random bits of this kernel's boot, as hexadecimal digits. Processes with the same digits share the
+// kernel's locks. If a directory is shared without locks (NFS with "nolock"), the digits identify links of other
+// machines.
 std::string kernel_digits() {
   std::string digits;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> digits;
@@ -76,13 +76,13 @@ bool says(const std::filesystem::path& link, const std::string& target) {
   return std::filesystem::read_symlink(link, error).string() == target;
 }
 
-// First out of the way, then away: of two who release at once, one renames and the other finds nothing.
+// Renames the link before removing it: if two processes release at once, one renames it and the other finds nothing.
 void release(const std::filesystem::path& link) {
   const std::string aside = fmt::format("{}{}-{}.rename", link.string(), ::getpid(), ::gettid());
   if (::rename(link.c_str(), aside.c_str()) == 0) ::unlink(aside.c_str());
 }
 
-// What changes when the lock goes from one holder to the next.
+// The properties of the link that change when the lock passes to another holder.
 struct Holder {
   ino_t inode = 0;
   time_t seconds = 0;
@@ -98,8 +98,8 @@ Holder holder_of(const std::filesystem::path& link) {
 
 }  // namespace
 
-// Optuna looks at the time of what its link points at, so this one has to lead to the journal too: "./" is a bit that
-// is 0, ".//" one that is 1.
+// Optuna looks at the modification time of the link's target, so the link must lead to the journal. The digits are
+// written into its path: "./" is a 0 bit, ".//" a 1 bit.
 std::string SymlinkLock::target_of(const std::filesystem::path& journal) {
   std::string target = "./";
   for (const char digit : kernel_digits()) {
@@ -139,7 +139,7 @@ SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& cloc
 
 SymlinkLock::~SymlinkLock() { release(link_); }
 
-// The directory may have been moved aside between the two steps: then it is the journal of an older run that is locked.
+// The directory may have been moved aside after the journal was opened: the lock would then be that of an older run.
 TunerClaim::TunerClaim(const std::filesystem::path& journal) : file_(open_journal(journal)) {
   while (try_to_lock(file_, LockedByte::kTunerClaim) != LockAnswer::kRefused) {
     if (leads_to(journal, file_)) return;
@@ -158,7 +158,7 @@ TunerClaim::~TunerClaim() {
 }
 
 bool TunerClaim::is_held(const std::filesystem::path& journal) {
-  const int file = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a named pipe would be waited for
+  const int file = ::open(journal.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // never wait for a named pipe
   if (file < 0) return false;
   const bool held = is_locked(file, LockedByte::kTunerClaim);
   ::close(file);

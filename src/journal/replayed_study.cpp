@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostComplaints = 100;
 constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
 
-// Whether the text of a line that cannot be read has the key with that number; JSON may have a blank between them.
+// Returns whether the text of an unreadable line has that key with that number. JSON may have a blank between them.
 bool says(std::string_view line, std::string_view key, std::string_view number) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return false;
@@ -59,7 +59,7 @@ void ReplayedStudy::apply_or_pass_over(std::string_view line) {
   const bool begins_a_trial = says(line, R"("op_code")", "4");
   if (begins_a_trial && trials_.size() == trials) count_unreadable_trial();
   std::optional<std::size_t> trial = begins_a_trial ? trials_.size() - 1 : trial_named_in(line);
-  if (trial && trials_[*trial].outcome) trial.reset();  // what comes after the end is dropped anyway
+  if (trial && trials_[*trial].outcome) trial.reset();  // lines after the end are dropped anyway
   complain(trial ? fmt::format("{}; trial {} is passed over", what, *trial) : what + "; the line is passed over");
   if (trial) damaged_[*trial] = fmt::format("{}: line {}: {}", source_, line_, what);
 }
@@ -115,17 +115,17 @@ void ReplayedStudy::judge_completeness() {
     if (trial.waiting) return false;
     trial.passed_over =
         fmt::format("{}: trial {} of another program lacks '{}'; it is passed over", source_, trial.number, *missing);
-    if (!trial.outcome) return false;  // its worker may still say it
+    if (!trial.outcome) return false;  // its worker may still write it
     if (complaints_.size() < kMostComplaints) complaints_.push_back(trial.passed_over);
     return true;
   });
 }
 
-// Most lines of a journal are this program's own, spelled as Json::dump does, and are understood by their spelling: to
-// parse them took most of the time of a look at ten thousand trials. Whatever is spelled otherwise is parsed.
+// Most lines of a journal were written by krigtune, spelled as Json::dump does, and are recognised by that spelling.
+// Parsing them took most of the time when reading ten thousand trials. Lines in any other spelling are parsed.
 namespace {
 
-/// A line from left to right.
+/// Reads a line from left to right.
 class SpelledLine {
  public:
   explicit SpelledLine(std::string_view line) : rest_(line) {}
@@ -142,7 +142,7 @@ class SpelledLine {
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return number;
   }
-  /// What stands before those words, which are skipped too.
+  /// Returns the text before `words`, and skips both.
   std::optional<std::string_view> up_to(std::string_view words) {
     const std::size_t at = rest_.find(words);
     if (at == std::string_view::npos) return std::nullopt;
@@ -150,7 +150,8 @@ class SpelledLine {
     rest_.remove_prefix(at + words.size());
     return before;
   }
-  /// Skips what every line of a trial begins with. Empty: this program wrote no such line.
+  /// Skips the beginning that all lines of a trial share, and returns the trial's id. Empty if krigtune did not write
+  /// the line.
   std::optional<std::size_t> trial_id(JournalOperation operation) {
     if (!skip("{\"op_code\":") || whole_number() != static_cast<std::size_t>(operation)) return std::nullopt;
     if (!skip(R"(,"worker_id":"krigtune-)") || !whole_number() || !skip(R"(","trial_id":)")) return std::nullopt;
@@ -162,18 +163,18 @@ class SpelledLine {
   std::string_view rest_;
 };
 
-// ASCII without quotes and escapes: it means what it says.
+// Returns whether the text is ASCII without quotes and escapes, so that it is its own value.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c != '"' && c != '\\'; });
 }
 
-/// A number, or a plain text. Empty: something else.
+/// Returns a number or a plain text. Empty for anything else.
 std::optional<Json> plain_value(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     const std::string_view inside = text.substr(1, text.size() - 2);
     return is_plain(inside) ? std::optional(Json(std::string(inside))) : std::nullopt;
   }
-  // No sign, no exponent and no leading zero but that of 0.1: others are rare, and parsed.
+  // Signs, exponents, and leading zeros other than that of 0.1 are rare: such numbers are parsed.
   if (text.empty() || text.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
   if (text.front() == '.' || text.back() == '.' || (text.size() > 1 && text[0] == '0' && text[1] != '.'))
     return std::nullopt;
@@ -190,7 +191,7 @@ std::optional<Json> plain_value(std::string_view text) {
 
 }  // namespace
 
-/// The study's trial of that id, while it is open and knows its configuration.
+/// Returns the study's trial with that id if it is open and its configuration is known.
 std::optional<std::size_t> ReplayedStudy::open_trial(std::optional<std::size_t> id) const {
   if (!id || *id >= trials_of_.size() || trials_of_[*id] < 0) return std::nullopt;
   const auto trial = static_cast<std::size_t>(trials_of_[*id]);
@@ -198,8 +199,8 @@ std::optional<std::size_t> ReplayedStudy::open_trial(std::optional<std::size_t> 
   return trial;
 }
 
-// Parameters are for Optuna's eyes: the trial's first line has them all, and their distributions seldom change. What is
-// left to learn is a distribution that differs from the last one.
+// Parameter lines are for Optuna: the trial's first line has all values, and distributions seldom change. A line
+// matters only if its distribution differs from the last one.
 bool ReplayedStudy::is_known_parameter(std::string_view text) {
   SpelledLine line(text);
   if (!open_trial(line.trial_id(JournalOperation::kSetTrialParam)) || !line.skip(R"(,"param_name":")")) return false;
@@ -207,7 +208,7 @@ bool ReplayedStudy::is_known_parameter(std::string_view text) {
   if (!name || !is_plain(*name) || !line.up_to(R"(,"distribution":")") || text.back() != '}') return false;
   const auto last = last_spelled_.find(*name);
   if (last != last_spelled_.end() && last->second == line.rest()) return true;
-  // Parsed this time, and known from then on while the distribution stays.
+  // This line is parsed. Later ones are recognised as long as the distribution stays the same.
   last_spelled_.insert_or_assign(std::string(*name), std::string(line.rest()));
   return false;
 }
@@ -265,7 +266,7 @@ void ReplayedStudy::apply_to_study(JournalOperation operation, const Json& log) 
 }
 
 void ReplayedStudy::apply_to_trial(JournalOperation operation, std::size_t trial, const Json& log) {
-  if (trials_[trial].outcome) return;  // as in Optuna: what comes after the end is dropped
+  if (trials_[trial].outcome) return;  // as in Optuna: lines after the end are dropped
   if (operation == JournalOperation::kSetTrialParam) {
     add_parameter(trial, log.at("param_name"), log.at("distribution"), log.at("param_value_internal"));
   } else if (operation == JournalOperation::kSetTrialStateValues) {
@@ -283,7 +284,7 @@ void ReplayedStudy::create_study(const Json& log) {
     fail(fmt::format("has the study '{}', not '{}'", name, kStudyName), "choose another directory with --out");
   }
   for (const auto& [id, other] : studies_) {
-    if (other == name) return;  // as in Optuna: who creates it again uses it
+    if (other == name) return;  // as in Optuna: creating it again means using it
   }
   const int id = next_study_++;
   studies_[id] = name;
@@ -301,14 +302,14 @@ void ReplayedStudy::delete_study(int study) {
 }
 
 void ReplayedStudy::create_trial(int study, const Json& log) {
-  if (studies_.count(study) == 0) return;  // it was deleted: Optuna drops this, and counts no trial
+  if (studies_.count(study) == 0) return;  // it was deleted: Optuna drops this line and counts no trial
   const std::size_t index = trials_.size();
   trials_of_.push_back(study == study_ ? static_cast<int>(index) : -1);
   if (study != study_) return;
   ids_.push_back(static_cast<int>(trials_of_.size()) - 1);
   trials_.emplace_back();
   trials_.back().number = static_cast<int>(index);
-  trials_.back().proposal.asker = Asker::kHand;  // until it says otherwise: it is not ours to close
+  trials_.back().proposal.asker = Asker::kHand;  // until a later line says otherwise, it is not ours to end
   attributes_.push_back(Json::object());
   foreign_.push_back(index);
   if (log.at("datetime_start").is_string()) trials_.back().started_at = log["datetime_start"];
@@ -316,7 +317,7 @@ void ReplayedStudy::create_trial(int study, const Json& log) {
   fill_from_template(index, log);
 }
 
-// Trials that another program imported whole, or queued.
+// For trials that another program imported complete, or queued.
 void ReplayedStudy::fill_from_template(std::size_t trial, const Json& log) {
   if (log.contains("system_attrs")) add_system_attributes(trial, log["system_attrs"]);
   if (log.contains("params")) {
@@ -338,7 +339,7 @@ void ReplayedStudy::add_parameter(std::size_t trial, const std::string& name, co
   if (const auto value = external_value(*accepted, internal)) trials_[trial].proposal.configuration.set(name, *value);
 }
 
-// nullptr: no distribution, or one that Optuna drops.
+// Returns nullptr if there is no distribution, or if Optuna would drop it.
 const Json* ReplayedStudy::accepted_distribution(const std::string& name, const std::string& text) {
   const auto last = distributions_.find(name);
   if (last != distributions_.end() && last->second.text == text) return &last->second.json;
@@ -364,7 +365,7 @@ void ReplayedStudy::add_user_attributes(std::size_t trial, const Json& attribute
   }
 }
 
-// Optuna keeps in "fixed_params" what somebody wants a queued trial to try.
+// In "fixed_params" Optuna keeps the values that somebody wants a queued trial to use.
 void ReplayedStudy::add_system_attributes(std::size_t trial, const Json& attributes) {
   const auto fixed = attributes.find("fixed_params");
   if (fixed == attributes.end() || attributes_[trial].contains(kConfiguration)) return;
@@ -388,7 +389,7 @@ void ReplayedStudy::close(std::size_t trial, TrialState state, const Json& value
   trials_[trial].waiting = false;
   trials_[trial].wall_s = wall_s_from(attributes_[trial]);
   trials_[trial].where = where_from(attributes_[trial]);
-  attributes_[trial] = nullptr;  // what comes after the end is dropped
+  attributes_[trial] = nullptr;  // lines after the end are dropped
 }
 
 std::optional<std::size_t> ReplayedStudy::trial_of(const Json& log) const {

@@ -6,7 +6,7 @@
 namespace krigtune::journal {
 namespace {
 
-// The text with null for the words outside of strings.
+// Replaces the unquoted words NaN, Infinity and -Infinity by null.
 std::string without_odd_numbers(std::string_view text) {
   std::string result;
   bool in_string = false;
@@ -57,7 +57,7 @@ bool is_finite(const Outlook& outlook) {
   return all_finite({outlook.expected_gain, outlook.regret_bound, outlook.confidence});
 }
 
-// All three or none: an outlook by halves says nothing.
+// All three or none: half an outlook is useless.
 std::optional<Outlook> outlook_from(const Json& attributes) {
   const std::optional<double> gain = number_attribute(attributes, "expected_gain");
   const std::optional<double> bound = number_attribute(attributes, "regret_bound");

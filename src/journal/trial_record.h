@@ -8,7 +8,7 @@
 
 namespace krigtune::journal {
 
-/// Lines of Optuna's JournalStorage: their "op_code" (optuna/storages/journal/_storage.py).
+/// The "op_code" of a line of Optuna's JournalStorage (optuna/storages/journal/_storage.py).
 enum class JournalOperation {
   kCreateStudy = 0,
   kDeleteStudy = 1,
@@ -32,39 +32,40 @@ inline constexpr int kMaximize = 2;
 inline constexpr const char* kStudyName = "krigtune";
 inline constexpr const char* kMetricNames = "study:metric_names";
 
-/// JSON as Python's json.dumps writes it: NaN, Infinity and -Infinity, which are none, are read as null. Discarded
-/// (is_discarded()) where the text is no JSON for Python either.
+/// Parses JSON as Python's json.dumps writes it. NaN, Infinity and -Infinity, which are not JSON, are read as null. The
+/// result is discarded (is_discarded()) if Python would not accept the text either.
 Json parse_python_json(std::string_view text);
 
-/// The user attribute that tells a trial of krigtune's from others.
+/// The user attribute by which krigtune's trials are recognised.
 inline constexpr const char* kConfiguration = "configuration";
 /// The user attribute that says where a trial ran.
 inline constexpr const char* kWhere = "where";
 /// The user attribute that says how often a trial lost its place and was run again.
 inline constexpr const char* kTimesLost = "times_lost";
 
-/// User attributes known when a trial begins, enough to rebuild its Proposal. Never null, never NaN:
-/// `configuration` (JSON as text: the order of names survives every reader), strategy, asker, suggest_s, and where
-/// known predicted_value, predicted_stddev with widening, predicted_memory_bytes, hyperparameters, trials_without_gain,
-/// repeat_of, and the outlook: expected_gain, regret_bound, confidence.
+/// Returns the user attributes that are known when a trial begins, enough to rebuild its Proposal. None is null or NaN.
+/// They are `configuration` (JSON as text, so that every reader keeps the order of names), strategy, asker, suggest_s,
+/// and if known predicted_value, predicted_stddev with widening, predicted_memory_bytes, hyperparameters,
+/// trials_without_gain, repeat_of, and the outlook: expected_gain, regret_bound, confidence.
 Json proposal_attributes(const Proposal& proposal);
-/// Empty where `configuration` is not such a text.
+/// Rebuilds the Proposal. Empty if `configuration` is not such a text.
 std::optional<Proposal> proposal_from(const Json& attributes);
-/// Empty where it is not an object of scalars.
+/// Empty if the JSON is not an object of scalars.
 std::optional<space::Configuration> configuration_of(const Json& json);
 
-/// What the end of a trial writes.
+/// What is written when a trial ends.
 struct OutcomeRecord {
   TrialState state = TrialState::kFail;
   Json values;             ///< [objective], or null
-  Json user_attributes;    ///< status, and by its kind: reason, metric_<name>, value_sem, ... enough to rebuild it
-  Json system_attributes;  ///< "constraints" of an out-of-memory failure: Optuna's samplers avoid what is above 0
+  Json user_attributes;    ///< the status and the details that belong to it: reason, metric_<name>, value_sem, ...,
+                           ///< enough to rebuild the outcome
+  Json system_attributes;  ///< "constraints" of an out-of-memory failure: Optuna's samplers avoid values above 0
 };
-/// `metric`: the objective's name among the metrics. A Measured without it, or whose value is not finite, is a bug of
-/// the caller (std::logic_error).
+/// `metric`: the objective's name among the metrics. A Measured without it, or with a value that is not finite, is a
+/// bug of the caller (std::logic_error).
 OutcomeRecord outcome_record(const trial::Outcome& outcome, const std::string& metric);
-/// Attributes of another kind than this program writes are passed over, a completed trial without a finite value is a
-/// failure (bad_result): other programs write to the journal, too.
+/// Rebuilds the outcome. Other programs write to the journal too, so attributes of a kind that krigtune does not write
+/// are ignored, and a completed trial without a finite value becomes a failure (bad_result).
 trial::Outcome outcome_from(TrialState state, const Json& values, const Json& attributes, const std::string& metric);
 double wall_s_from(const Json& attributes);
 std::string where_from(const Json& attributes);
