@@ -17,14 +17,14 @@
 
 namespace krigtune::engine {
 
-// The program says on stderr which library it does not find; where it is the loader that does not find one, the line is
-// the loader's, and the code 127. So it is started once to look.
+// Finds out whether a program can start by starting it once. If a library is missing, the program names it on stderr;
+// if the dynamic loader misses one, the loader names it and the exit code is 127.
 
 namespace {
 
 struct Started {
-  int error = 0;   ///< errno where it could not be started
-  int status = 0;  ///< as waitpid gives it
+  int error = 0;   ///< errno if it could not be started
+  int status = 0;  ///< as waitpid returns it
   std::string err;
 };
 
@@ -61,7 +61,7 @@ Started start_to_look(std::string program) {
   return started;
 }
 
-// "PROGRAM: error while loading shared libraries: WHY" -> "WHY"
+// Returns WHY from "PROGRAM: error while loading shared libraries: WHY".
 std::string reason_of(std::string text) {
   text = text.substr(0, text.find('\n'));
   const std::string loading = "error while loading shared libraries: ";
@@ -85,8 +85,8 @@ std::string cuda_start_failure(const std::filesystem::path& program) {
   return fmt::format("krigtune-bench-cuda cannot start: {}", why(started, program));
 }
 
-// The functions of the CUDA driver API that count and describe devices; their signatures are part of its stable ABI
-// (CUDA Driver API reference: they return CUresult, 0 = success, 100 = no device). None of them makes a context.
+// The functions of the CUDA driver API that count and describe devices. Their signatures are part of its stable ABI
+// (CUDA Driver API reference: they return CUresult, 0 = success, 100 = no device). None of them creates a context.
 namespace {
 
 // CUdevice is an int.

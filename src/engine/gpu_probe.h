@@ -5,25 +5,27 @@
 
 namespace krigtune::engine {
 
-/// What the CUDA driver says. Asked at run time: no program but krigtune-bench-cuda is linked with anything of CUDA.
+/// What the CUDA driver reports about the GPUs of this machine. It is loaded at run time, because only
+/// krigtune-bench-cuda is linked with CUDA.
 struct GpuProbe {
   int gpus = 0;
-  std::string name;               ///< of the first one, as "NVIDIA H100 80GB HBM3"; empty: the driver does not say
-  std::int64_t memory_bytes = 0;  ///< of the smallest one; 0: the driver does not say
-  int driver_version = 0;         ///< 1000 major + 10 minor of the CUDA that it knows; 0: no driver
+  std::string name;  ///< of the first one, such as "NVIDIA H100 80GB HBM3"; empty if the driver does not say
+  std::int64_t memory_bytes = 0;  ///< of the smallest one; 0 if the driver does not say
+  int driver_version = 0;         ///< 1000 major + 10 minor of the CUDA version that it supports; 0: no driver
   std::string reason;             ///< why there are no GPUs; empty otherwise
-  bool broken = false;            ///< there is a driver, and it does not start
+  bool broken = false;            ///< there is a driver, but it does not start
 };
 GpuProbe probe_gpus();
 
-/// Of a GPU's memory, where nobody sets a limit: the rest is left to the context, the libraries and NCCL.
+/// The fraction of a GPU's memory that plans may use if nobody sets a limit. The remainder is for the context, the
+/// libraries and NCCL.
 inline constexpr double kMemoryForPlans = 0.95;
 
-/// Why this build has no krigtune-bench-cuda, and what to do; empty if it has one.
+/// Returns why this build has no krigtune-bench-cuda, and what to do. Empty if it has one.
 std::string no_cuda_reason();
 
-/// Why krigtune-bench-cuda, which lies at `program`, cannot start (a library that is missing, with what helps); empty
-/// if it can. Starts it with --version: 0.1 s.
+/// Returns why krigtune-bench-cuda, which lies at `program`, cannot start (a missing library, and what helps). Empty if
+/// it can. Starts the program with --version, which takes 0.1 s.
 std::string cuda_start_failure(const std::filesystem::path& program);
 
 }  // namespace krigtune::engine

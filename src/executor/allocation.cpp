@@ -30,7 +30,8 @@ Allocation Allocation::from(const Variables& variables, int gpus_per_node) {
   return Allocation(std::move(nodes));
 }
 
-// A rank has its cores; with GPUs the trial has its part of the node, so that those beside it have theirs.
+// A rank has its cores. With GPUs, a trial gets the same fraction of a node's cores as of its GPUs, so that trials
+// beside it get theirs.
 int Allocation::cores_of(const Node& node, const trial::TrialNeeds& needs, int cores_per_rank) const {
   const int count = std::max(needs.nodes, 1);
   const int ranks_a_node = std::max(1, (needs.ranks + count - 1) / count);
@@ -56,7 +57,7 @@ std::optional<Allocation::Share> Allocation::choose(const trial::TrialNeeds& nee
         "ask Slurm for a larger allocation, or use fewer ranks");
   }
   if (free.size() < count) return std::nullopt;
-  // The fullest first, so that whole nodes stay free for those that need them.
+  // Use the fullest nodes first, so that whole nodes stay free for trials that need them.
   std::stable_sort(free.begin(), free.end(), [](const Node* a, const Node* b) {
     return std::pair(a->free_gpus, a->free_cores) < std::pair(b->free_gpus, b->free_cores);
   });

@@ -45,7 +45,7 @@ class BatchPlace final : public trial::Place {
   std::shared_ptr<JobRoom> room_;
   const trial::TrialTask task_;
   const int slot_;
-  mutable std::mutex mutex_;  // of where_
+  mutable std::mutex mutex_;  // guards where_
   std::string where_;
   trial::PlaceAccount account_;
 };
@@ -133,8 +133,8 @@ void JobRoom::note_duration(double wall_s) {
 }
 
 double JobRoom::full_limit_s(const trial::ProcessSpec& spec) const {
-  // krigtune ends a trial at its timeout; the scheduler's limit is there for when krigtune itself is gone. Slurm counts
-  // minutes, and what surrounds the program takes time as well.
+  // krigtune ends a trial at its timeout; the scheduler's limit matters only if krigtune is gone. The margin covers
+  // Slurm's rounding to minutes and the time that the script needs besides the program.
   constexpr double kMarginS = 120.0;
   return spec.timeout_s + spec.grace_s + kMarginS;
 }

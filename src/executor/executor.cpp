@@ -1,4 +1,4 @@
-// The registry of executors: it goes over the alternatives of ExecutorSpec, each of which has its entry.
+// The registry of executors. It loops over the alternatives of ExecutorSpec, each of which has its entry.
 #include "executor/executor.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ class UndividedExecutor final : public trial::Executor {
   bool survives() const override { return false; }
 
  private:
-  // Given back by the thread that took it.
+  // The thread that took a slot also returns it.
   class Turn final : public trial::Place {
    public:
     Turn(std::vector<bool>& is_taken, std::size_t slot) : is_taken_(is_taken), slot_(slot) {}
@@ -125,7 +125,7 @@ TrialSizes::TrialSizes(const ExecutorSpec& spec, const workload::ClusterSpec& cl
         fmt::format("/executor/gpus_per_trial: each trial launches the {} ranks of the cluster", cluster.ranks()),
         fmt::format("write {} or \"auto\", or let the command launch fewer", cluster.ranks()));
   }
-  // A cluster without a GPU's name is this machine: its ranks are GPUs where the runner launches one each.
+  // A cluster without a GPU name is this machine. If the runner launches a process per rank, each rank is a GPU.
   const std::optional<int> usual = executor.usual_gpus();
   const bool are_ranks = takes_all_ranks && usual.value_or(0) > 0;
   const int named = cluster.is_local() && !are_ranks ? 0 : static_cast<int>(cluster.gpus_per_node);

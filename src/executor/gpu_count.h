@@ -12,18 +12,19 @@ namespace krigtune::executor {
 
 inline constexpr const char* kAutoGpus = "auto";
 
-/// The key "gpus_per_trial" of every kind of executor: a number, or a text ("auto", a parameter, an expression).
+/// Reads and writes the key "gpus_per_trial" of every kind of executor: a number, or a text ("auto", a parameter, an
+/// expression).
 Codec<std::string> gpus_codec();
 
-/// How many GPUs a trial has: an expression over parameters and facts of the job, as commands may use them.
+/// The number of GPUs of a trial: an expression over parameters and facts of the job, like those in commands.
 class GpuCount {
  public:
-  /// Throws UserError for an expression that is none, or that uses a name nobody knows.
+  /// Throws UserError if the expression is invalid or uses an unknown name.
   GpuCount(const std::string& text, const space::Space& space);
 
-  /// Throws UserError where it is no whole number from 1 on.
+  /// Returns the number for one configuration. Throws UserError if it is not a whole number of at least 1.
   std::int64_t of(const space::Configuration& configuration) const;
-  /// The smallest over the values of the parameters that it uses. Throws as `of`.
+  /// Returns the smallest number over all values of the parameters that it uses. Throws as `of` does.
   std::int64_t least(const space::Space& space) const;
 
  private:

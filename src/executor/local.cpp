@@ -1,11 +1,11 @@
-// Slots of one machine. GPUs go to trials by number, those of one NUMA node together where a node has enough; each
-// brings the cores beside it. On a machine without GPUs the cores are divided into as many parts as there are slots.
-// Memory is not divided: no limit is set that a program could run into, but on a NUMA machine what a trial touches
-// first is on its own node, because its threads run there.
+// Slots of one machine. GPUs are assigned to trials by number, from one NUMA node if a node has enough of them, and
+// each GPU brings the cores beside it. On a machine without GPUs, the cores are divided into as many parts as there are
+// slots. Memory is not divided: krigtune sets no limit that a program could run into. On a NUMA machine, the pages that
+// a trial touches first are on its own node, because its threads run there.
 //
-// Trials of several sizes: who asks for more than is free waits, and nobody overtakes (run/loop begins trials in the
-// order in which they were asked). So a large trial waits at most for those that run when it is asked, however many
-// small ones would fit meanwhile; the price is that GPUs stay idle that long.
+// If trials have several sizes, a trial that needs more than is free waits, and no other trial overtakes it (run/loop
+// begins trials in the order in which they were proposed). So a large trial waits at most for those that were running
+// when it was proposed, however many small ones would fit meanwhile. The price is that GPUs are idle for that long.
 #include "executor/local.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@
 namespace krigtune::executor {
 namespace {
 
-// What a slot takes is given back by whoever ends its place.
+// The place of a trial returns what it took when the place is destroyed.
 struct Taken {
   std::mutex mutex;
   std::set<int> slots;
@@ -35,8 +35,8 @@ struct Taken {
   std::set<int> ports;
 };
 
-/// The processors of this thread while it lives, and so of the programs that it starts meanwhile: fork(2) hands the
-/// affinity on.
+/// Sets the processors of this thread for its lifetime, and so those of the programs that the thread starts, because
+/// fork(2) inherits the affinity.
 class ThreadAffinity {
  public:
   explicit ThreadAffinity(const std::vector<int>& processors) {
@@ -149,12 +149,13 @@ class SlotExecutor final : public trial::Executor {
   }
 
  private:
-  // Without GPUs here ranks are processes or threads of the cores.
+  // On a machine without GPUs, ranks are processes or threads on the cores.
   int wanted_gpus(const trial::TrialNeeds& needs) const {
     return machine_.gpus.empty() ? 0 : needs.gpus_per_node * needs.nodes;
   }
 
-  // Of the node with the fewest free ones that has enough; else the first free ones. Indices.
+  // Returns indices of free GPUs: those of the NUMA node with the fewest free ones that has enough, otherwise the first
+  // ones.
   std::vector<std::size_t> chosen_gpus(int wanted) const {
     std::map<int, std::vector<std::size_t>> free_of_node;
     std::vector<std::size_t> chosen;
@@ -177,7 +178,7 @@ class SlotExecutor final : public trial::Executor {
   MachineParts machine_;
   std::filesystem::path directory_;
   std::vector<std::vector<int>> gpu_cores_;   ///< by index of the GPU
-  std::vector<std::vector<int>> slot_cores_;  ///< of trials without GPUs
+  std::vector<std::vector<int>> slot_cores_;  ///< for trials without GPUs
   mutable Taken taken_;
 };
 
@@ -211,7 +212,7 @@ std::vector<std::pair<std::string, std::string>> slot_environment(
     set_by_default("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   }
   set("MASTER_PORT", std::to_string(share.facts.port));
-  set("PET_MASTER_PORT", std::to_string(share.facts.port));  // torchrun's option, where it is not said
+  set("PET_MASTER_PORT", std::to_string(share.facts.port));  // torchrun's option, if the command does not set it
   const std::size_t processes = std::max<std::size_t>(gpus.size(), 1);
   set_by_default("OMP_NUM_THREADS", std::to_string(std::max<std::size_t>(share.processors.size() / processes, 1)));
   set_by_default("TRITON_CACHE_DIR", (share.caches / "triton").string());

@@ -45,7 +45,7 @@ std::vector<int> own_processors() {
   return processors;
 }
 
-// Threads of one core beside each other, in the order of their first ones.
+// Sorts processors so that threads of one core are neighbours, in the order of their first ones.
 void order_by_core(std::vector<int>& processors) {
   const auto first_sibling = [](int cpu) {
     const std::vector<int> siblings =
@@ -58,7 +58,7 @@ void order_by_core(std::vector<int>& processors) {
   for (const auto& [key, cpu] : ordered) processors.push_back(cpu);
 }
 
-// `numbers`: the node that each element of the result is.
+// Returns the processors of each NUMA node. `numbers` receives the number of the node of each element.
 std::vector<std::vector<int>> cores_by_node(std::vector<int>& numbers) {
   const std::vector<int> own = own_processors();
   std::vector<std::vector<int>> cores;
@@ -82,7 +82,7 @@ int numa_node_in_sys(const std::string& pci_device) {
   return whole_number(small_file("/sys/bus/pci/devices/" + pci_device + "/numa_node")).value_or(-1);
 }
 
-// Nothing where there is no such program, no driver, or no answer in time.
+// Returns nothing if there is no such program, no driver, or no answer in time.
 std::string listing_of_nvidia_smi(const Clock& clock) {
   constexpr double kPatienceS = 10.0;
   const trial::ScratchDirectory scratch;
@@ -107,7 +107,7 @@ std::string without_blanks(std::string text) {
 }
 
 std::vector<ListedGpu> listed_gpus(const std::string& listing) {
-  constexpr std::size_t kLongDomain = 4;  // nvidia-smi writes eight digits, Linux four
+  constexpr std::size_t kLongDomain = 4;  // nvidia-smi writes the domain with eight digits, Linux with four
   std::vector<ListedGpu> gpus;
   std::istringstream lines(listing);
   for (std::string line; std::getline(lines, line);) {
@@ -125,14 +125,14 @@ std::vector<ListedGpu> listed_gpus(const std::string& listing) {
   return gpus;
 }
 
-// The GPU that a word of CUDA_VISIBLE_DEVICES means; empty: none.
+// Returns the GPU that a word of CUDA_VISIBLE_DEVICES means, or nothing.
 std::optional<ListedGpu> meant_by(const std::string& word, const std::vector<ListedGpu>& listed) {
   const std::optional<int> number = whole_number(word);
   for (const ListedGpu& gpu : listed) {
     const bool is_it = number ? gpu.number == *number : !word.empty() && gpu.uuid.rfind(word, 0) == 0;
     if (is_it) return gpu;
   }
-  // Without nvidia-smi the user's word counts.
+  // Without nvidia-smi, believe the user's number.
   return listed.empty() && number && *number >= 0 ? std::optional(ListedGpu{*number, "", ""}) : std::nullopt;
 }
 

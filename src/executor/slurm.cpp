@@ -43,8 +43,8 @@ Block<SbatchOptions> sbatch_block() {
   return block;
 }
 
-// Our own reading of what they print must not depend on the user's taste, and a job that is submitted from within
-// another one must not take over its sizes.
+// The user's settings must not change the output that krigtune parses, and a job that is submitted from within another
+// job must not inherit its sizes.
 std::vector<std::string> variables_to_unset() {
   return variables_with({"SQUEUE_", "SINFO_", "SACCT_", "SLURM_"},
                         {"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CONF_SERVER", "SLURM_JWT"});
@@ -124,7 +124,7 @@ std::vector<std::string> srun_words(JobLaunch launch, const std::vector<std::str
                                     fmt::format("--ntasks-per-node={}", tasks_per_node),
                                     fmt::format("--cpus-per-task={}", task_cores)};
   if (const std::string asked = gres_of(gres, needs); !asked.empty()) words.push_back("--gres=" + asked);
-  // Its ranks meet over TCP; a PMI of the site's choice would only be one more thing that can fail.
+  // The ranks of krigtune-bench meet over TCP; the site's default PMI would only be one more source of errors.
   if (!argv.empty() && program_name(argv.front()) == "krigtune-bench") words.emplace_back("--mpi=none");
   return words;
 }
@@ -172,8 +172,8 @@ std::vector<std::string> SlurmSystem::resources(const trial::TrialNeeds& needs, 
 }
 
 Submission SlurmSystem::submit(const JobRequest& request) {
-  // A job that is run again by Slurm would not count as a trial that was; we submit it again ourselves, two minutes
-  // sooner.
+  // If Slurm ran a job again, it would not count as a trial that was run again. krigtune submits it again itself, which
+  // is also two minutes sooner.
   std::vector<std::string> argv = {"sbatch",
                                    "--parsable",
                                    "--no-requeue",
@@ -208,7 +208,7 @@ std::optional<std::vector<JobState>> SlurmSystem::jobs(const std::vector<Asked>&
   return parse_queue(end.out);
 }
 
-// squeue lists an ended job for MinJobAge (300 s); the controller may know it a moment longer, accounting for ever.
+// squeue lists an ended job for MinJobAge (300 s). The controller may know it a little longer, and accounting forever.
 std::optional<JobState> SlurmSystem::forgotten(const std::string& id) {
   const ToolEnd record = ask({"scontrol", "--oneliner", "show", "job", id});
   if (record.ok()) {
@@ -251,7 +251,7 @@ std::string SlurmSystem::objection(const trial::TrialNeeds& needs, double time_l
         end.start_error);
   }
   if (end.exit_code == 0 || end.timed_out) return "";
-  // What is merely busy, or words that are not known: the job itself will show.
+  // If Slurm is only busy, or if its answer is not understood, submitting the job will show what is wrong.
   const Refusal refusal = explain_refusal(end.err);
   return refusal.passes || refusal.fix.empty() ? "" : refused_text(refusal);
 }

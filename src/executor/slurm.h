@@ -12,21 +12,21 @@
 
 namespace krigtune::executor {
 
-/// Which one it is: inside an allocation (SLURM_JOB_ID) steps, otherwise jobs of their own.
+/// Returns whether trials run as steps: inside an allocation (SLURM_JOB_ID). Otherwise each trial is a job of its own.
 bool runs_as_steps(const SlurmSpec& spec);
 
-/// kAuto decided for a program. One node, or a program that starts processes on other nodes by itself (srun, mpirun):
-/// once. krigtune-bench: for each rank. Anything else on several nodes, torchrun above all: once on each node.
+/// Resolves kAuto for a program. On one node, or if the program starts processes on other nodes itself (srun, mpirun):
+/// once. krigtune-bench: once for each rank. Any other program on several nodes, above all torchrun: once on each node.
 JobLaunch launch_of(JobLaunch launch, const std::vector<std::string>& argv, const trial::TrialNeeds& needs);
 
-/// srun and its options for that; {} for kOnce. `cores`: of each rank.
+/// Returns srun and its options for that; {} for kOnce. `cores` is the number for each rank.
 std::vector<std::string> srun_words(JobLaunch launch, const std::vector<std::string>& argv,
                                     const trial::TrialNeeds& needs, int cores, const std::string& gres);
 
-/// Cores of a rank that the options ask for (--cpus-per-task); 1 where they do not.
+/// Returns the cores that the options give each rank (--cpus-per-task), or 1 if they do not say.
 int cores_per_rank(const std::vector<std::string>& extra);
 
-/// Slurm's commands. `clock` must outlive it.
+/// Slurm's commands. `clock` must outlive the object.
 class SlurmSystem final : public BatchSystem {
  public:
   SlurmSystem(SlurmSpec spec, const Clock& clock);
@@ -51,10 +51,10 @@ class SlurmSystem final : public BatchSystem {
   const std::vector<std::string> unset_;
 };
 
-/// Has Slurm run the job again that this process is part of (scontrol requeue). "": it will; else why not.
+/// Asks Slurm to run the job of this process again (scontrol requeue). Returns "" if it will, otherwise the reason.
 std::string requeue_this_job(const Clock& clock);
 
-/// Jobs of their own, one for each trial.
+/// Returns an executor that runs each trial as a job of its own.
 std::unique_ptr<trial::Executor> make_slurm_submit(const SlurmSpec& spec, const ExecutorJob& job);
 
 }  // namespace krigtune::executor

@@ -27,7 +27,7 @@ std::vector<std::string> fields_of(std::string_view line, char separator) {
   return fields;
 }
 
-// "AccountingStorageType   = accounting_storage/none"
+// Reads the value of a line such as "AccountingStorageType   = accounting_storage/none".
 std::string setting(std::string_view text, std::string_view name) {
   for (const std::string& line : fields_of(text, '\n')) {
     const std::size_t equals = line.find('=');
@@ -38,7 +38,7 @@ std::string setting(std::string_view text, std::string_view name) {
   return "";
 }
 
-// Flags such as "*" (does not answer) may follow the word.
+// Flags such as "*" (does not answer) may follow the state.
 bool is_usable(const std::string& state) {
   constexpr std::array<std::string_view, 8> kUnusable = {"down",  "drain", "drng", "fail",
                                                          "maint", "inval", "unk",  "drained"};

@@ -26,7 +26,7 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// What the allocation's own sizes would do to a step that is smaller: "More processors requested than permitted".
+// The allocation's own sizes would break a smaller step: "More processors requested than permitted".
 std::vector<std::string> sizes_of_the_job() {
   return variables_with({"SLURM_NTASKS",
                          "SLURM_NPROCS",
@@ -56,7 +56,7 @@ std::vector<std::string> sizes_of_the_job() {
                         {});
 }
 
-// "TresPerNode=gres:gpu:h100:8" or "gres/gpu:8" -> 8.
+// Reads 8 from "TresPerNode=gres:gpu:h100:8" or "gres/gpu:8".
 int gpus_of_record(const std::string& record) {
   const std::string tres = record_field(record, "TresPerNode");
   const std::size_t gpu = tres.find("gpu");
@@ -68,7 +68,7 @@ int gpus_of_record(const std::string& record) {
   return number;
 }
 
-/// What all steps share.
+/// The state that all steps share.
 class StepRoom {
  public:
   StepRoom(SlurmSpec settings, const Clock& time)
@@ -125,7 +125,7 @@ class StepRoom {
     slots_.erase(slot);
   }
 
-  /// Of this allocation, those whose names begin so.
+  /// Cancels the steps of this allocation whose names begin with `name_begin`.
   void cancel_steps(const std::string& name_begin) const {
     const ToolEnd end = ask({"squeue", "--noheader", "--steps", "--jobs=" + job, "--format=%i|%j"});
     std::size_t at = 0;
@@ -139,9 +139,10 @@ class StepRoom {
     }
   }
 
-  /// Once for each run directory: an earlier process may have been killed without ending its steps.
+  /// Runs once for each run directory, because an earlier process may have been killed without ending its steps.
   void cancel_leftovers(const std::string& run) {
-    const std::lock_guard lock(cleaning_);  // whoever comes second waits: its own step has a name that begins so
+    const std::lock_guard lock(
+        cleaning_);  // a second caller waits, so that its own step, whose name matches too, is not cancelled
     if (cleaned_.insert(run).second) cancel_steps(run);
   }
 
@@ -151,14 +152,14 @@ class StepRoom {
     return Allocation::from(variable, gpus_of_record(record.out));
   }
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards the next two
   Allocation allocation_;
   std::set<int> slots_;
-  std::mutex cleaning_;  // of cleaned_
+  std::mutex cleaning_;  // guards cleaned_
   std::set<std::string> cleaned_;
 };
 
-// A name that the resolver knows, or what Slurm takes for the node's address.
+// Returns a name that the resolver knows, or the address that Slurm has for the node.
 std::string address_of(const StepRoom& room, const Allocation::Share& share) {
   if (share.nodes.size() <= 1) return "localhost";
   const std::string& node = share.nodes.front();
@@ -202,9 +203,9 @@ class StepPlace final : public trial::Place {
     add("MASTER_PORT", std::to_string(facts().port));
     trial::ProcessResult result = trial::run_process(step, clock);
     const bool was_ended = result.stopped || result.timed_out || result.hung || result.cut_short || result.signal != 0;
-    if (was_ended) room_->cancel_steps(name_);  // srun may have been ended before its step was
+    if (was_ended) room_->cancel_steps(name_);  // srun may have ended before its step did
     read_words(spec, result);
-    result.peak_rss_bytes = 0;  // that of srun says nothing
+    result.peak_rss_bytes = 0;  // this is srun's own, which is meaningless
     return result;
   }
 
@@ -214,7 +215,7 @@ class StepPlace final : public trial::Place {
   std::vector<std::string> step_words(const std::vector<std::string>& argv) const {
     const trial::TrialNeeds& needs = task_.needs;
     JobLaunch launch = launch_of(room_->spec.launch, argv, needs);
-    // srun and mpirun on several nodes start their own steps.
+    // On several nodes, srun and mpirun start their own steps.
     if (launch == JobLaunch::kOnce && needs.nodes > 1) return argv;
     const bool once = launch == JobLaunch::kOnce;
     if (once) launch = JobLaunch::kNode;
@@ -233,7 +234,7 @@ class StepPlace final : public trial::Place {
     return words;
   }
 
-  // Without it a step takes all of the job's memory on a node, and a second one waits.
+  // Without this option a step takes all memory that the job has on a node, and a second step waits.
   std::string memory_share() const {
     const std::optional<std::string> text = variable("SLURM_MEM_PER_NODE");
     if (!text || share_.cores >= share_.of_cores) return "";
@@ -242,7 +243,8 @@ class StepPlace final : public trial::Place {
     return all_mib > 0 ? std::to_string(all_mib * share_.cores / share_.of_cores) : "";
   }
 
-  // srun's own words: of a failed node, of the memory limit. It returns 0 after some of them (Slurm 22.05).
+  // Reads what srun says about a failed node or the memory limit. It returns 0 after some of these messages (Slurm
+  // 22.05).
   void read_words(const trial::ProcessSpec& spec, trial::ProcessResult& result) const {
     constexpr std::size_t kTailBytes = 1 << 16;
     if (result.stopped || result.timed_out || result.hung || result.cut_short) return;

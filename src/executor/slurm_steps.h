@@ -7,9 +7,9 @@
 
 namespace krigtune::executor {
 
-/// Trials as steps of the allocation that krigtune runs in: srun on nodes that are chosen here, several side by side
-/// where they need fewer than there are. Steps end with this process. Throws UserError outside an allocation. `clock`
-/// must outlive it.
+/// Runs trials as steps of the allocation in which krigtune runs: srun on nodes that are chosen here, several side by
+/// side if they fit. Steps end with this process. Throws UserError outside an allocation. `clock` must outlive the
+/// executor.
 std::unique_ptr<trial::Executor> make_slurm_steps(const SlurmSpec& spec, const Clock& clock);
 
 }  // namespace krigtune::executor

@@ -63,8 +63,8 @@ constexpr std::array kStateWords = {
     StateWord{"REVOKED", Phase::kEnded, End::kOther},
 };
 
-// Reasons that no waiting fixes. Whatever ends in PerJobLimit is about this job alone (AssocMaxNodePerJobLimit,
-// QOSMaxWallDurationPerJobLimit, ...).
+// Reasons that do not resolve by waiting. Those that end in PerJobLimit are about this job alone
+// (AssocMaxNodePerJobLimit, QOSMaxWallDurationPerJobLimit, ...).
 bool lasts(std::string_view reason) {
   constexpr std::array<std::string_view, 9> kLasting = {
       "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints",           "InvalidAccount",   "InvalidQOS",
@@ -82,7 +82,7 @@ struct KnownRefusal {
   std::string_view fix;
   bool passes = false;
 };
-// Words of slurm_strerror and of sbatch itself (src/common/slurm_errno.c, 22.05 to 24.05). The first that fits counts.
+// Messages of slurm_strerror and sbatch (src/common/slurm_errno.c, 22.05 to 24.05). The first match counts.
 constexpr std::array kRefusals = {
     KnownRefusal{"Unable to contact slurm controller", "", true},
     KnownRefusal{"Socket timed out", "", true},
@@ -125,7 +125,7 @@ JobState slurm_state(std::string_view word, std::string_view reason) {
   if (reason != "None") state.reason = std::string(reason);
   const auto known = std::find_if(kStateWords.begin(), kStateWords.end(),
                                   [&](const StateWord& other) { return other.word == state.word; });
-  // A word that is not known yet: it is there, and its own files will say when it has ended.
+  // If the state is unknown, the job exists, and its own files will say when it has ended.
   state.phase = known == kStateWords.end() ? Phase::kRunning : known->phase;
   if (known != kStateWords.end()) state.end = known->end;
   const bool is_held = state.word == "REQUEUE_HOLD" || state.word == "RESV_DEL_HOLD" || state.word == "SPECIAL_EXIT";
@@ -193,7 +193,7 @@ std::optional<double> parse_elapsed(std::string_view text) {
 
 namespace {
 
-// The numbers of one bracket, with their leading zeros.
+// Returns the numbers of one bracket with their leading zeros.
 std::vector<std::string> bracket_numbers(std::string_view inside) {
   std::vector<std::string> numbers;
   for (const std::string_view range : split(inside, ',')) {
@@ -274,7 +274,7 @@ Refusal explain_refusal(std::string_view standard_error) {
 
 DaemonWords daemon_words(std::string_view output) {
   DaemonWords words;
-  bool by_srun = false;  // it ends a step when one of its tasks has failed (--kill-on-bad-exit)
+  bool by_srun = false;  // srun ended the step because one of its tasks failed (--kill-on-bad-exit)
   std::string cancelled_line;
   for (const std::string_view line : split(output, '\n')) {
     const bool is_theirs = line.rfind("srun: error:", 0) == 0 || line.rfind("srun: Job step aborted", 0) == 0 ||

@@ -8,51 +8,53 @@
 
 namespace krigtune::executor {
 
-// What Slurm's commands print, as values. Pure functions: tests hold them against recorded text. The formats are the
-// ones that krigtune asks for (-o), because neither the default columns nor the JSON are the same in all versions.
+// Parsers for the output of Slurm's commands. They are pure functions, and tests compare them with recorded text.
+// krigtune asks for fixed formats (-o), because neither the default columns nor the JSON are the same in all versions.
 
-/// squeue -h -o kQueueFormat: id, name, state, time used, nodes, reason. The reason comes last: it is free text.
+/// squeue -h -o kQueueFormat prints id, name, state, time used, nodes and reason. The reason is free text and comes
+/// last.
 inline constexpr const char* kQueueFormat = "%i|%j|%T|%M|%N|%r";
 std::vector<JobState> parse_queue(std::string_view text);
 
-/// One job of a scheduler's word for its state ("NODE_FAIL", "CANCELLED by 0") and its reason.
-/// Source of the words: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 22.05 to 24.05.
+/// Returns the state of a job from the scheduler's word ("NODE_FAIL", "CANCELLED by 0") and its reason. Source of the
+/// words: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 22.05 to 24.05.
 JobState slurm_state(std::string_view word, std::string_view reason);
 
-/// scontrol -o show job ID: "JobId=12 JobName=x ... JobState=RUNNING Reason=None ...". Empty: it is no such line.
+/// Parses the line "JobId=12 JobName=x ... JobState=RUNNING Reason=None ..." of scontrol -o show job ID. Empty if the
+/// text is not such a line.
 std::optional<JobState> parse_job_record(std::string_view text);
 
-/// "1-02:03:04", "02:03:04", "3:04", "INVALID" -> seconds; empty: no such time.
+/// Converts "1-02:03:04", "02:03:04", "3:04" or "INVALID" to seconds. Empty if the text is not a time.
 std::optional<double> parse_elapsed(std::string_view text);
 
-/// "n[1-2,07],gpu3" -> n1, n2, n07, gpu3. As `scontrol show hostnames`; of names with several brackets too.
+/// Expands "n[1-2,07],gpu3" to n1, n2, n07, gpu3, as `scontrol show hostnames` does. A name may have several brackets.
 std::vector<std::string> expand_hosts(std::string_view list);
 
-/// "16(x3),8" -> 16, 16, 16, 8: SLURM_JOB_CPUS_PER_NODE and the like.
+/// Expands "16(x3),8" to 16, 16, 16, 8, the form of SLURM_JOB_CPUS_PER_NODE.
 std::vector<int> expand_counts(std::string_view text);
 
-/// Why sbatch refused, for the user: its own words, and how to fix it.
+/// Why sbatch refused a job, for the user: its own message, and how to fix it.
 struct Refusal {
   std::string reason;  ///< quoted, without "sbatch: error:"
-  std::string fix;     ///< "" where nothing is known of it
-  /// It will do later: the controller does not answer, or too many jobs wait.
+  std::string fix;     ///< "" if unknown
+  /// A later attempt may succeed: the controller does not answer, or too many jobs wait.
   bool passes = false;
 };
 Refusal explain_refusal(std::string_view standard_error);
 
-/// What Slurm's daemons wrote among the output of a step: only lines that begin with "srun: error:" or
-/// "slurmstepd: error:" count, so that a program cannot say it by chance.
+/// What Slurm's daemons wrote into the output of a step. A line counts only if it begins as those of srun and
+/// slurmstepd do ("srun: error:", "slurmstepd: error:"), so that a program cannot produce one by chance.
 struct DaemonWords {
   bool node_failure = false;
   bool out_of_memory = false;
   bool preempted = false;
   bool time_limit = false;
   bool cancelled = false;  ///< by scancel
-  std::string line;        ///< the first one that counted
+  std::string line;        ///< the first line that counted
 };
 DaemonWords daemon_words(std::string_view output);
 
-/// "key=value key=value" lines of scontrol -o.
+/// Returns the value of a key in "key=value key=value" lines of scontrol -o.
 std::string record_field(std::string_view record, std::string_view key);
 
 }  // namespace krigtune::executor

@@ -44,7 +44,7 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
   }
 }
 
-// The group of the first place that fits; "" where none does.
+// Returns the group of the first match, or "".
 std::string first_group(const std::string& text, const std::string& pattern) {
   SearchLimit limit;
   const auto found = Pattern(pattern).search(text, limit);
@@ -124,7 +124,7 @@ class TemplateSystem final : public BatchSystem {
  private:
   using Values = std::map<std::string, std::string>;
 
-  // Such a command knows a job whose id nobody has noted: its tuner died while it was submitted.
+  // Such a command finds a job whose id was never recorded, because its tuner died while it submitted the job.
   static bool goes_by_name(const std::vector<std::string>& words) {
     const auto has = [&](const char* placeholder) {
       return std::any_of(words.begin(), words.end(),
@@ -189,7 +189,7 @@ class TemplateSystem final : public BatchSystem {
   const Clock& clock_;
   const bool finds_by_name_;
   const bool cancels_by_name_;
-  std::mutex mutex_;                          // of names_
+  std::mutex mutex_;                          // guards names_
   std::map<std::string, std::string> names_;  ///< by id
 };
 

@@ -12,10 +12,10 @@
 
 namespace krigtune::executor {
 
-/// Replaces {name} by the value of that name; other braces stay.
+/// Replaces {name} by the value of that name. Other braces stay.
 std::string filled(const std::string& word, const std::map<std::string, std::string>& values);
 
-/// The scheduler's commands as the session says them. `clock` must outlive it.
+/// Returns the scheduler whose commands the session gives. `clock` must outlive it.
 std::unique_ptr<BatchSystem> make_template_system(const TemplateSpec& spec, const Clock& clock);
 
 std::unique_ptr<trial::Executor> make_template_executor(const TemplateSpec& spec, const ExecutorJob& job);

@@ -55,7 +55,7 @@ ToolEnd run_tool(const std::vector<std::string>& argv, double timeout_s, const C
   end.exit_code = result.exit_code;
   end.out = trial::read_head(spec.stdout_file, trial::kMostJobFileBytes);
   end.err = trial::read_head(spec.stderr_file, trial::kMostJobFileBytes);
-  constexpr int kEnvFoundNone = 127;  // env(1)
+  constexpr int kEnvFoundNone = 127;  // exit code of env(1)
   if (!unset.empty() && end.exit_code == kEnvFoundNone) end.start_error = trimmed(end.err);
   return end;
 }

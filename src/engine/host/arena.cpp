@@ -9,7 +9,7 @@ namespace {
 constexpr std::align_val_t kPage{4096};
 constexpr std::int64_t kLeastGuardBytes = std::int64_t{1} << 20U;
 constexpr std::int64_t kGuardFraction = 8;
-// As the last byte of an element: a float near -1e36 or a token above 4e9. No real data end so.
+// If this is the last byte of an element, the element is a float near -1e36 or a token above 4e9. No real data end so.
 constexpr unsigned char kPattern = 0xFB;
 
 std::byte* allocate(std::int64_t bytes) {
@@ -29,7 +29,7 @@ Arena::~Arena() { unpoison(memory_.get(), total_bytes_); }
 
 void Arena::Free::operator()(std::byte* memory) const { ::operator delete(memory, kPage); }
 
-// Looks at poisoned bytes on purpose.
+// Reads poisoned bytes on purpose.
 __attribute__((no_sanitize("address"))) std::int64_t Arena::highest_changed_bytes() const {
   const std::byte* bytes = memory_.get();
   for (std::int64_t end = total_bytes_; end > 0; --end) {
@@ -78,7 +78,7 @@ void BufferLifetimes::begin_use(const std::vector<plan::BufferId>& buffers) {
   }
 }
 
-// Whoever comes last closes it; the plan orders the first use of the bytes' next owner behind that.
+// The last user poisons the bytes. The plan orders the first use by their next owner after that.
 void BufferLifetimes::end_use(const std::vector<plan::BufferId>& buffers) {
   for (const plan::BufferId id : buffers) {
     const plan::Buffer& buffer = plan_.buffers[static_cast<std::size_t>(id)];

@@ -7,14 +7,14 @@
 
 #include "plan/step_plan.h"
 
-// AddressSanitizer's view of the arena. Without it both do nothing.
+// Tells AddressSanitizer which bytes of the arena are in use. Without AddressSanitizer both functions do nothing.
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
 
 namespace krigtune::engine {
 
-/// From now on an access to these bytes is an error that AddressSanitizer reports.
+/// From now on, AddressSanitizer reports every access to these bytes.
 inline void poison(const std::byte* begin, std::int64_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   ASAN_POISON_MEMORY_REGION(begin, static_cast<std::size_t>(bytes));
@@ -33,11 +33,11 @@ inline void unpoison(const std::byte* begin, std::int64_t bytes) {
 #endif
 }
 
-/// The memory of one rank: the planned bytes, page-aligned, and a guard region behind them. With `observe` all of it is
-/// filled with a pattern first, so that what was ever written can be seen without asking the plan.
+/// The memory of one rank: the planned bytes, page-aligned, followed by a guard region. With `observe`, all of it is
+/// filled with a pattern first, so that later scans can see what was ever written, independently of the plan.
 class Arena {
  public:
-  /// Throws std::bad_alloc.
+  /// Allocates the memory. Throws std::bad_alloc.
   Arena(std::int64_t planned_bytes, bool observe);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -45,9 +45,10 @@ class Arena {
 
   std::byte* at(std::int64_t offset_bytes) const { return memory_.get() + offset_bytes; }
   std::int64_t planned_bytes() const { return planned_bytes_; }
-  std::int64_t total_bytes() const { return total_bytes_; }  ///< with the guard
+  std::int64_t total_bytes() const { return total_bytes_; }  ///< including the guard
 
-  /// One more than the offset of the highest byte that differs from the pattern, guard included. Needs observe.
+  /// Returns one more than the offset of the highest byte that differs from the pattern, guard included. Needs
+  /// `observe`.
   std::int64_t highest_changed_bytes() const;
 
  private:
@@ -60,9 +61,9 @@ class Arena {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// What one rank holds: an arena a place.
+/// The memory of one rank: one arena for each place.
 struct RankMemory {
-  /// Throws std::bad_alloc.
+  /// Allocates all arenas. Throws std::bad_alloc.
   RankMemory(const plan::StepPlan& plan, bool observe)
       : device(plan.arena_bytes, observe), host(plan.host_arena_bytes, observe) {}
 
@@ -73,12 +74,12 @@ struct RankMemory {
   Arena host;
 };
 
-/// In the AddressSanitizer build, opens the bytes of a buffer while the step uses it, and nothing else: from its first
-/// use to the end of its last one; persistent buffers always. Gaps and the guard stay closed. Otherwise it does
-/// nothing.
+/// In the AddressSanitizer build, makes the bytes of a buffer accessible only while the step uses it: from its first
+/// use to the end of its last one. Persistent buffers are always accessible, gaps and the guard never. In other builds
+/// it does nothing.
 class BufferLifetimes {
  public:
-  /// Both must outlive it.
+  /// The plan and the memory must outlive the object.
   BufferLifetimes(const plan::StepPlan& plan, const RankMemory& memory);
 
   void begin_step();
@@ -89,7 +90,7 @@ class BufferLifetimes {
   const plan::StepPlan& plan_;
   const RankMemory& memory_;
   std::vector<int> uses_;                            ///< by buffer, in one step
-  std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< by buffer
+  std::unique_ptr<std::atomic<int>[]> still_to_go_;  ///< uses still to come, by buffer
 };
 
 }  // namespace krigtune::engine

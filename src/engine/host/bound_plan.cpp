@@ -44,7 +44,7 @@ std::vector<plan::BufferId> buffers_of(const plan::Operation& operation) {
 
 BoundPlan bind_plan(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks) {
   BoundPlan bound;
-  std::vector<Dependency> completion;  // by operation: what its own completion means
+  std::vector<Dependency> completion;  // by operation: the progress of its stream that means that it is done
   for (const plan::Operation& operation : plan.operations) {
     BoundOperation entry;
     entry.operation = &operation;
@@ -66,14 +66,14 @@ BoundPlan bind_plan(const plan::StepPlan& plan, const RankMemory& memory, const 
   return bound;
 }
 
-// Operations on lists of ranges go through their shadows block by block, so that scratch stays small however much
-// memory they walk over; all others have shadows of whole operands behind the kernel's own scratch.
+// An operation on lists of ranges is called block by block, so that its float shadows stay small however much memory it
+// walks over. All other operations have shadows of whole operands, behind the kernel's own scratch.
 namespace {
 
 constexpr std::int64_t kBlockElems = 32768;
 constexpr std::size_t kMostOperands = 16;
 
-// What is only held is not looked at.
+// Operands that are only held need no shadow: the kernel does not read them.
 bool has_shadow(schedule::OpKind kind, const OperandView& view, std::size_t operand) {
   const plan::OpTraits& traits = plan::traits_of(kind);
   const bool is_held = operand < traits.operands.size() && traits.operands[operand].role == plan::Role::kHeld;
@@ -89,7 +89,7 @@ bool has_shadows(const BoundOperation& bound) {
 
 std::int64_t shadow_elems(std::int64_t elems) { return (elems + 15) / 16 * 16; }
 
-/// The operands as the kernel sees them.
+/// The operands in the form in which the kernel sees them.
 class ShadowedCall {
  public:
   ShadowedCall(const BoundOperation& bound, const StepContext& context, float* scratch)
@@ -137,7 +137,7 @@ OperandView part_of(const OperandView& view, std::int64_t begin_elems, std::int6
           view.type};
 }
 
-// Where both have the same type, whatever it is.
+// A copy between operands of the same type needs no conversion.
 bool copied_as_bytes(schedule::OpKind kind, const OperandView& source, const OperandView& destination) {
   if (kind != schedule::OpKind::kCopy || source.type != destination.type) return false;
   std::memcpy(destination.data, source.data,
@@ -145,7 +145,7 @@ bool copied_as_bytes(schedule::OpKind kind, const OperandView& source, const Ope
   return true;
 }
 
-// The head, written with the first block, is added to with all later ones.
+// The first block writes the head; all later ones add to it.
 void call_by_blocks(const BoundOperation& bound, const StepContext& context, float* scratch,
                     const plan::OpTraits& traits) {
   const auto& operands = bound.operands;

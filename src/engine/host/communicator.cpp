@@ -16,7 +16,8 @@ double AbortableBarrier::arrive_and_wait() {
   }
   changed_.wait(lock, [&] { return generation_ != mine || aborted_; });
   if (generation_ == mine) throw Aborted();
-  // Nobody can complete the next generation before this thread has arrived again: the time is still ours.
+  // No thread can complete the next generation before this one has arrived again, so the time still belongs to this
+  // one.
   return completed_at_s_;
 }
 
@@ -26,8 +27,8 @@ void AbortableBarrier::abort() {
   changed_.notify_all();
 }
 
-// A collective takes what plan/collective_time.h says from the moment at which the data of all ranks were ready.
-// Copying within this machine counts towards that time.
+// A collective takes the time that plan/collective_time.h gives, from the moment at which the data of all ranks were
+// ready. Copying within this machine counts towards that time.
 namespace {
 
 class EmulatedCommunicator final : public Communicator {

@@ -43,7 +43,7 @@ Launch launched(const Environment& environment, Launch::Kind kind, const char* b
   return launch;
 }
 
-// The port that the variable names, `added` to it, or the default.
+// Returns the port of the variable, or the default, plus `added`.
 int port_from(const Environment& environment, int by_default, int added = 0) {
   constexpr int kMostPort = 65535;
   if (!environment("MASTER_PORT")) return by_default + added;
@@ -57,7 +57,7 @@ Launch by_torchrun(const Environment& environment) {
   Launch launch = launched(environment, Launch::Kind::kSockets, "torchrun's variables", "RANK", "WORLD_SIZE");
   Rendezvous& rendezvous = launch.rendezvous;
   rendezvous.host = environment("MASTER_ADDR").value_or(loopback_host());
-  // At the port itself torchrun's own agent may listen.
+  // torchrun's own agent may listen on the port itself.
   const bool is_taken = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   rendezvous.port = port_from(environment, kDefaultPort, is_taken ? 1 : 0);
   return launch;
@@ -69,7 +69,8 @@ Launch by_srun(const Environment& environment) {
   const bool one_node = environment("SLURM_STEP_NUM_NODES").value_or("1") == "1";
   const std::optional<std::string> nodes = environment("SLURM_STEP_NODELIST");
   rendezvous.host = environment("MASTER_ADDR").value_or(one_node || !nodes ? loopback_host() : first_host(*nodes));
-  // Below the ports that the system gives out by itself (from 32768 on); steps of a job may run side by side.
+  // These ports lie below those that the system assigns by itself (from 32768 on). Steps of a job may run side by side,
+  // so they get different ports.
   constexpr int kFirst = 20000;
   constexpr int kPorts = 12000;
   constexpr int kJobStride = 16;
@@ -92,7 +93,7 @@ Launch launch_from(const Environment& environment) {
     launch = by_torchrun(environment);
   } else if (environment("PMIX_RANK") && environment("SLURM_STEP_NUM_TASKS")) {
     launch = mpi("PMIX_RANK", "SLURM_STEP_NUM_TASKS");
-  } else if (environment("SLURM_STEP_NUM_TASKS")) {  // a batch script alone does not have it
+  } else if (environment("SLURM_STEP_NUM_TASKS")) {  // a batch script alone does not have this variable
     launch = by_srun(environment);
   } else if (environment("PMI_SIZE")) {
     launch = mpi("PMI_RANK", "PMI_SIZE");

@@ -11,7 +11,7 @@
 
 namespace krigtune::engine {
 
-/// Looks an environment variable up.
+/// Returns the value of an environment variable, or nothing.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 /// How this process was started.
@@ -19,25 +19,25 @@ struct Launch {
   enum class Kind { kAlone, kMpi, kSockets };
   Kind kind = Kind::kAlone;
   std::string by;         ///< for people: "mpirun", "torchrun's variables", "srun"
-  int rank = 0;           ///< of this process
+  int rank = 0;           ///< rank of this process
   int size = 1;           ///< processes of the job
-  Rendezvous rendezvous;  ///< of kSockets
+  Rendezvous rendezvous;  ///< for kSockets
 };
 
-/// From what mpirun, torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and srun put into the environment. Without
-/// MASTER_ADDR the processes meet at loopback_host(), or on Slurm's first node. A job of one process is alone. Throws
-/// UserError where a variable is missing or is no number.
+/// Reads how the process was started from what mpirun, torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) and srun
+/// put into the environment. Without MASTER_ADDR the processes meet at loopback_host(), or on the first node of Slurm's
+/// list. A job of one process is alone. Throws UserError if a variable is missing or is not a number.
 Launch launch_from(const Environment& environment);
 
-/// What makes launch_from see rank `rank` of `size` processes of this machine, whatever else started the one that asks:
-/// variables, and without a value those that must not be there.
+/// Returns the variables with which launch_from sees rank `rank` of `size` processes on this machine, however the
+/// calling process was started. A variable without a value must be unset.
 std::map<std::string, std::optional<std::string>> local_rank_variables(int rank, int size, int port,
                                                                        const std::string& token);
 
-/// The other processes of the job; null when alone.
+/// Connects to the other processes of the job. Returns null if the process is alone.
 std::unique_ptr<Processes> connect(const Launch& launch, const Clock& clock);
 
-/// "node[07-09,12],gpu3" -> "node07": the first host of a list as Slurm writes it.
+/// Returns the first host of a list in Slurm's form: "node07" for "node[07-09,12],gpu3".
 std::string first_host(const std::string& slurm_node_list);
 
 }  // namespace krigtune::engine

@@ -1,6 +1,6 @@
-// Several threads communicate, one at a time inside MPI (MPI_THREAD_SERIALIZED): each holds a lock for the length of a
-// call that does not block, so that nobody waits for a peer with the lock held. Transports are told apart by tags.
-// Whoever waits lets the processor go: ranks that compute on the same cores would pay for every test.
+// Several threads communicate, but only one is inside MPI at a time (MPI_THREAD_SERIALIZED). Each takes a lock for one
+// non-blocking call, so no thread waits for a peer while it has the lock. Tags distinguish the transports. A waiting
+// thread sleeps between its tests, because ranks that compute on the same cores would pay for them.
 #include "engine/host/mpi_processes.h"
 
 #include <fmt/format.h>
@@ -17,11 +17,11 @@
 namespace krigtune::engine {
 namespace {
 
-constexpr int kEagerTests = 20;  // without a pause: a peer on another core is often just about to answer
+constexpr int kEagerTests = 20;  // tests without a pause first: a peer on another core is often about to answer
 constexpr double kShortestPauseS = 10e-6;
 constexpr double kLongestPauseS = 200e-6;
 
-/// What all transports of a process share.
+/// The state that all transports of a process share.
 struct MpiState {
   MPI_Comm world = MPI_COMM_NULL;
   std::timed_mutex inside;
@@ -55,7 +55,7 @@ class MpiTransport final : public Transport {
   void begin(std::span<const std::span<const std::byte>> out, std::span<const std::span<std::byte>> in) {
     const std::lock_guard lock(state_.inside);
     requests_.clear();
-    for (int step = 1; step < size(); ++step) {  // not all send to the same one first
+    for (int step = 1; step < size(); ++step) {  // so that not all send to the same member first
       const auto i = static_cast<std::size_t>((rank_ + step) % size());
       if (!in[i].empty()) {
         check(
@@ -125,7 +125,7 @@ class MpiProcesses final : public Processes {
 
   void abort(int exit_code) noexcept override {
     state_.interrupted = true;
-    // Where a call does not come back, mpirun sees the exit code of this process instead.
+    // If another thread's MPI call does not return, mpirun sees the exit code of this process instead.
     if (state_.inside.try_lock_for(std::chrono::seconds(1))) MPI_Abort(state_.world, exit_code);
   }
 

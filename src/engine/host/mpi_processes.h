@@ -6,8 +6,8 @@
 
 namespace krigtune::engine {
 
-/// The processes that mpirun (or srun --mpi) has started. Throws EnvironmentError in a build without MPI. Once in a
-/// process; `clock` must outlive it.
+/// Returns the processes that mpirun (or srun --mpi) has started. Call it once in a process. Throws EnvironmentError in
+/// a build without MPI. `clock` must outlive the result.
 std::unique_ptr<Processes> connect_by_mpi(const Clock& clock);
 
 }  // namespace krigtune::engine

@@ -1,4 +1,4 @@
-// Linked in place of mpi_processes.cpp where there is no MPI.
+// Linked in place of mpi_processes.cpp in a build without MPI.
 #include "core/error.h"
 #include "engine/host/mpi_processes.h"
 

@@ -1,8 +1,8 @@
 #pragma once
-// 16-bit floating-point numbers, seen through float. bfloat16 is the upper half of a float: 8 bits of exponent, 7 of
-// fraction. binary16 (IEEE 754) has 5 and 10, subnormals below 2^-14 and 65504 as its largest number. Rounding is to
-// nearest, ties to even; what is beyond the largest number by half a unit or more becomes infinite; NaN stays NaN.
-// Branch-free, so that loops over arrays vectorise.
+// Conversions between 16-bit floating-point numbers and float. bfloat16 is the upper half of a float: 8 bits of
+// exponent, 7 of fraction. binary16 (IEEE 754) has 5 and 10, subnormals below 2^-14, and 65504 as its largest number.
+// Rounding is to nearest, ties to even. Numbers that exceed the largest one by half a unit or more become infinite; NaN
+// stays NaN. The code has no branches, so loops over arrays vectorise.
 #include <bit>
 #include <cstdint>
 
@@ -27,7 +27,7 @@ inline float from_fp16(std::uint16_t bits) {
   const std::uint32_t exponent = magnitude & (0x7C00U << 13U);
   const std::uint32_t normal = magnitude + kBias;
   const std::uint32_t infinite = normal + kBias;  // exponent 31 becomes 255; NaN keeps its fraction
-  // A subnormal's fraction behind the exponent of 2^-14 is 2^-14 too large.
+  // Placing a subnormal's fraction behind the exponent of 2^-14 gives a number that is 2^-14 too large.
   const float above = std::bit_cast<float>(magnitude + kSmallestNormal) - std::bit_cast<float>(kSmallestNormal);
   const std::uint32_t finite = exponent == 0U ? std::bit_cast<std::uint32_t>(above) : normal;
   const std::uint32_t value = exponent == (0x7C00U << 13U) ? infinite : finite;
@@ -54,7 +54,7 @@ inline std::uint16_t to_fp16(float value) {
 
 inline bool is_16_bit(schedule::DType type) { return type == schedule::DType::kBf16 || type == schedule::DType::kFp16; }
 
-/// `type`: one of 16 bits.
+/// Converts numbers of a 16-bit `type` to float.
 inline void widen(schedule::DType type, const std::uint16_t* from, std::int64_t count, float* to) {
   if (type == schedule::DType::kBf16) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from_bf16(from[i]);
@@ -63,7 +63,7 @@ inline void widen(schedule::DType type, const std::uint16_t* from, std::int64_t 
   }
 }
 
-/// Likewise.
+/// Converts float to a 16-bit `type`.
 inline void round_to(schedule::DType type, const float* from, std::int64_t count, std::uint16_t* to) {
   if (type == schedule::DType::kBf16) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);

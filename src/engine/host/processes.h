@@ -11,45 +11,47 @@
 
 namespace krigtune::engine {
 
-/// Another process of the job is gone.
+/// Another process of the job has gone.
 class PeerLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Moves bytes between some processes of a job, its members. One call at a time.
+/// Moves bytes between some processes of a job, its members. Make one call at a time.
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual int rank() const = 0;  ///< among the members
   virtual int size() const = 0;
-  /// Sends out[r] to each other member r and fills in[r] with what it sends here; an entry each, our own is not looked
-  /// at. Sizes agree by what is being done; nothing travels where they are 0. Throws PeerLost and Aborted.
+  /// Sends out[r] to each other member r and fills in[r] with what that member sends. Both have an entry for each
+  /// member; the caller's own is ignored. Sizes must agree on both sides; nothing is sent if they are 0. Throws
+  /// PeerLost and Aborted.
   virtual void exchange(std::span<const std::span<const std::byte>> out, std::span<const std::span<std::byte>> in) = 0;
 };
 
-/// The processes of a job, each of which hosts one rank: process r is world rank r. Two are made: by MPI
-/// (engine/host/mpi_processes.h) and by sockets (engine/host/sockets.h).
+/// The processes of a job, each of which runs one rank: process r is world rank r. There are two implementations: MPI
+/// (engine/host/mpi_processes.h) and sockets (engine/host/sockets.h).
 class Processes {
  public:
   virtual ~Processes() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// A transport among `members`, ascending ranks, this one among them. All processes open as many in the same order;
-  /// those who are members of one another's group name the same members. Must not outlive this.
+  /// Opens a transport among `members`: ascending ranks, this one among them. All processes open the same number of
+  /// transports in the same order, and processes of one group name the same members. The transport must not outlive
+  /// this object.
   virtual std::unique_ptr<Transport> open(std::vector<int> members) = 0;
-  /// All processes, for what they agree upon. Used by one thread.
+  /// Returns a transport among all processes, for their agreements. Use it from one thread.
   virtual Transport& control() = 0;
-  /// Every call on what open() made throws Aborted, now and later. From any thread.
+  /// Makes every call on the transports throw Aborted, now and later. Safe from any thread.
   virtual void interrupt() = 0;
-  /// Tells the others to end with this exit code; they need not be listening. May end this process too. From any
-  /// thread.
+  /// Tells the other processes to end with this exit code, even if they do not listen. May end this process too. Safe
+  /// from any thread.
   virtual void abort(int exit_code) noexcept = 0;
-  /// After PeerLost: the exit code with which another process called abort(), if one did.
+  /// After PeerLost, returns the exit code with which another process called abort(), if one did.
   virtual std::optional<int> announced_exit_code() = 0;
 };
 
-/// What each member says, by rank. T is copied byte by byte.
+/// Returns the value of every member, by rank. T is copied byte by byte.
 template <class T>
 std::vector<T> all_say(Transport& transport, const T& mine) {
   const auto size = static_cast<std::size_t>(transport.size());
@@ -62,12 +64,14 @@ std::vector<T> all_say(Transport& transport, const T& mine) {
   return said;
 }
 
-/// Sets median_rank_kernels_s (the lower one of two) and slowest_rank_kernels_s from those of some ranks, at least one.
+/// Sets median_rank_kernels_s (the lower of the two in the middle) and slowest_rank_kernels_s from the times of at
+/// least one rank.
 void set_rank_kernels(std::vector<double> kernels_s, StepResult& result);
 
-/// Makes the result of a step the same in all processes, so that they decide alike (whether to go on measuring): times
-/// are the largest, but for the median over ranks, the loss is the sum of their parts. Returns what all take for now:
-/// the clock of process 0. With no processes it changes nothing and asks the clock.
+/// Makes the result of a step the same in all processes, so that they take the same decisions (such as whether to
+/// measure more). Times become the largest of all ranks, except the median over ranks; the loss becomes the sum of the
+/// parts. Returns the time of process 0's clock, which all use as the current time. With null it only returns the
+/// clock's time.
 double agree(StepResult& result, Processes* processes, const Clock& clock);
 
 }  // namespace krigtune::engine

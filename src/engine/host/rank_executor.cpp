@@ -1,5 +1,5 @@
-// Completion is a counter per stream that only grows within a step: operation i of a stream is done once the counter
-// has reached i + 1. Waiting threads sleep on the counter (futex); nothing is allocated while a step runs.
+// Completion is one counter per stream that only grows within a step: operation i of a stream is done once the counter
+// has reached i + 1. Waiting threads sleep on the counter (futex), and nothing is allocated while a step runs.
 #include "engine/host/rank_executor.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ void RankExecutor::run(schedule::Stream stream) {
     time.start_s = waits ? clock_.now_s() : now_s;
     time.ready_s = execute(bound, time.start_s);
     time.end_s = now_s = clock_.now_s();
-    // An abort that came meanwhile must stay visible.
+    // If the step was aborted meanwhile, the counter must keep its mark.
     if (!done.compare_exchange_strong(expected, expected + 1, std::memory_order_release)) throw Aborted();
     ++expected;
     done.notify_all();
@@ -151,7 +151,7 @@ void RankExecutor::wait_for(const Dependency& dependency) const {
   if (now == kAborted) throw Aborted();
 }
 
-// Returns when its data were ready.
+// Returns the time at which the operation's data were ready.
 double RankExecutor::execute(const BoundOperation& bound, double start_s) {
   lifetimes_.begin_use(bound.buffers);
   double ready_s = start_s;

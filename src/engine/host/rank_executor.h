@@ -16,10 +16,10 @@
 
 namespace krigtune::engine {
 
-/// One thread per job, each of which runs its job once a round.
+/// Threads, one for each job, that run their jobs once in each round.
 class Workers {
  public:
-  /// `on_failure` is called from the thread of the first job that throws, to free the others.
+  /// `on_failure` is called from the thread of the first job that throws, to release the others.
   Workers(std::vector<std::function<void()>> jobs, std::function<void()> on_failure);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -42,30 +42,31 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-/// The communicator of each stream and group, null where there is none.
+/// The communicator of each stream and group, null if there is none.
 using StreamCommunicators = std::array<std::array<Communicator*, schedule::kGroupCount>, schedule::kStreamCount>;
 
-/// Executes a plan as one rank: each stream in order, streams ordered by waits. Everything passed in must outlive it.
+/// Executes a plan as one rank: the operations of a stream in order, the streams synchronised by waits. Everything that
+/// is passed in must outlive it.
 class RankExecutor {
  public:
   /// The plan must pass check_structure.
   RankExecutor(const plan::StepPlan& plan, const RankMemory& memory, const GroupRanks& ranks,
                const StreamCommunicators& communicators, const Clock& clock);
 
-  /// The streams that have operations.
+  /// Returns the streams that have operations.
   std::vector<schedule::Stream> streams() const;
 
-  /// To be called before every step, while no stream runs.
+  /// Call this before every step, while no stream runs.
   void begin_step(const StepContext& context);
-  /// Executes the operations of one stream; each stream from a thread of its own. Throws what a kernel throws, or
-  /// Aborted.
+  /// Executes the operations of one stream. Call it for each stream from a thread of its own. Throws what a kernel
+  /// throws, or Aborted.
   void run(schedule::Stream stream);
-  /// Frees the streams that wait for operations of this rank; they throw Aborted. For good.
+  /// Releases the streams that wait for operations of this rank; they throw Aborted, now and later.
   void abort();
 
-  /// Of the last step, by OpId.
+  /// Returns the times of the last step's operations, by OpId.
   std::span<const plan::OperationTime> operation_times() const { return times_; }
-  /// From now on collectives communicate nothing (NullCommunicator), or do so again. Not while a stream runs.
+  /// Switches communication off (NullCommunicator) or on again. Do not call it while a stream runs.
   void silence(bool silent) { silent_ = silent; }
 
  private:
@@ -84,7 +85,7 @@ class RankExecutor {
   StepContext context_;
   std::array<std::vector<float>, schedule::kStreamCount> scratch_;        ///< of the kernels, by stream
   std::array<std::atomic<std::int32_t>, schedule::kStreamCount> done_{};  ///< operations done in this step, by stream
-  std::vector<plan::OperationTime> times_;  ///< by OpId; each stream writes those of its own operations
+  std::vector<plan::OperationTime> times_;  ///< by OpId; each stream writes the times of its own operations
   NullCommunicator null_communicator_;
   bool silent_ = false;
 };

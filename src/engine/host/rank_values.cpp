@@ -11,7 +11,7 @@
 
 namespace krigtune::engine {
 
-// One Philox block gives four normals by Box and Muller: elements 4 i ... 4 i + 3 of tensor t come from counter (i, t).
+// One Philox block gives four normals (Box and Muller): elements 4 i ... 4 i + 3 of tensor t come from counter (i, t).
 
 namespace {
 

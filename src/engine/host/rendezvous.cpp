@@ -1,12 +1,12 @@
-// How processes of a job find one another. Everybody but rank 0 listens at a port of its own and tells it to rank 0,
-// whose address all know; rank 0 answers with the table of all addresses. A transport is opened by connecting to all
-// members of lower rank and accepting those of higher rank: connecting needs nobody to accept at the other end, so that
-// no order of events can lock up.
+// How the processes of a job find one another. All ranks except 0 listen on a port of their own and tell it to rank 0,
+// whose address all know. Rank 0 answers with the table of all addresses. A transport is opened by connecting to all
+// members of lower rank and accepting those of higher rank. Connecting does not need the other end to accept, so no
+// order of events leads to a deadlock.
 //
-// Whoever connects says a Hello with its code, HMAC-SHA-256 of the Hello under the job's token; rank 0's table carries
-// the code of the table and of the random number in that Hello. So the token itself never travels, a stranger can
-// neither join nor pose as rank 0, and an answer cannot be one of an earlier job. All who connect are listened to at
-// the same time, and none for longer than a moment: a stranger costs the job nothing.
+// Whoever connects sends a Hello with its code, which is the HMAC-SHA-256 of the Hello under the job's token. Rank 0's
+// table comes with the code of the table and of the random number in that Hello. So the token itself is never sent, a
+// stranger can neither join nor pose as rank 0, and the answer of an earlier job cannot be replayed. All who connect
+// are heard at the same time, and none for longer than a moment, so a stranger does not delay the job.
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,12 +33,12 @@
 namespace krigtune::engine {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6b7269677475'6e66;  // "krigtunf": what was "krigtune" had no code
+constexpr std::uint64_t kMagic = 0x6b7269677475'6e66;  // "krigtunf": the version "krigtune" had no code
 constexpr double kPatienceWithStrangersS = 2.0;
 constexpr std::size_t kMostStrangers = 128;
 constexpr double kFarewellS = 1.0;
 constexpr double kListeningSliceS = 0.05;
-constexpr int kFirstMeeting = -1;  // in place of a channel
+constexpr int kFirstMeeting = -1;  // used in place of a channel
 constexpr const char* kTokenHint = "start as many as WORLD_SIZE says, all with the same KRIGTUNE_TOKEN or without one";
 
 struct Hello {
@@ -48,7 +48,7 @@ struct Hello {
   std::int32_t channel = 0;
   std::int32_t port = 0;
   std::array<std::byte, 16> nonce{};
-  Digest code{};  ///< of all before it
+  Digest code{};  ///< of all fields before it
 };
 struct Address {
   std::array<char, 64> host{};
@@ -64,7 +64,7 @@ Digest code_of(const Hello& hello, const std::string& token) {
   return hmac_sha256(token, bytes_of(hello).first(offsetof(Hello, code)));
 }
 
-// Rank 0's answer to that Hello.
+// Returns the code of rank 0's answer to that Hello.
 Digest code_of(const std::vector<Address>& table, const Hello& hello, const std::string& token) {
   std::vector<std::byte> said(hello.nonce.begin(), hello.nonce.end());
   const auto bytes = std::as_bytes(std::span(table));
@@ -76,7 +76,7 @@ void put_host(const std::string& host, Address& address) {
   std::copy_n(host.data(), std::min(host.size(), address.host.size() - 1), address.host.data());
 }
 
-/// Who has connected and has not said all of its Hello.
+/// A connection that has not sent all of its Hello yet.
 struct Guest {
   Socket socket;
   double until_s = 0.0;
@@ -84,7 +84,7 @@ struct Guest {
   std::size_t got = 0;
 };
 
-/// The door: lets in who belongs to the job.
+/// Accepts the connections that belong to the job.
 class Door {
  public:
   Door(std::string token, int size, const Clock& clock) : token_(std::move(token)), size_(size), clock_(clock) {}
@@ -92,7 +92,8 @@ class Door {
   void listen_with(Socket listener) { listener_ = std::move(listener); }
   int port() const { return listener_.local_port(); }
 
-  /// The next one that belongs here. Throws EnvironmentError at the deadline, or where it is of a job of another size.
+  /// Returns the next connection that belongs to the job. Throws EnvironmentError at the deadline, or if the connection
+  /// comes from a job of another size.
   std::pair<Hello, Socket> next(double deadline_s) {
     while (clock_.now_s() < deadline_s) {
       wait();
@@ -112,7 +113,7 @@ class Door {
     if (polled.front().revents != 0) accept_one();
   }
 
-  // The one that has waited longest makes room: who belongs here speaks at once.
+  // If there are too many guests, the one that has waited longest is dropped: a member of the job speaks at once.
   void accept_one() {
     if (guests_.size() >= kMostStrangers) guests_.pop_front();
     const int descriptor = accept4(listener_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -139,7 +140,7 @@ class Door {
     return std::nullopt;
   }
 
-  // False: it has gone.
+  // Returns false if the guest has gone.
   static bool hear(Guest& guest) {
     while (guest.got < guest.said.size()) {
       const ssize_t n =
@@ -171,7 +172,7 @@ class Door {
   int size_;
   const Clock& clock_;
   Socket listener_;
-  std::deque<Guest> guests_;  ///< in the order in which they came
+  std::deque<Guest> guests_;  ///< in the order of arrival
   int sent_away_ = 0;
 };
 
@@ -254,7 +255,7 @@ class SocketProcesses final : public Processes {
   }
 
   void introduce_all(const Rendezvous& rendezvous) {
-    // Who may come from anywhere must at least know the token.
+    // If connections may come from any address, they must at least know the token.
     door_.listen_with(
         listen_at(rendezvous.host, rendezvous.port, token_.empty() ? Elsewhere::kNowhere : Elsewhere::kEverywhere));
     table_.resize(static_cast<std::size_t>(size_));
@@ -311,7 +312,7 @@ class SocketProcesses final : public Processes {
     return socket;
   }
 
-  // Others may come first, and for later channels.
+  // Other members may arrive first, and for later channels.
   Socket await(int rank, int channel) {
     const std::pair key(channel, rank);
     while (waiting_.count(key) == 0) {
@@ -333,7 +334,7 @@ class SocketProcesses final : public Processes {
   std::map<std::pair<int, int>, Socket> waiting_;  ///< by channel and rank
   int next_channel_ = 0;
   std::atomic<bool> interrupted_ = false;
-  std::mutex mutex_;                              ///< of the list
+  std::mutex mutex_;                              ///< guards sockets_
   std::vector<std::unique_ptr<Socket>> sockets_;  ///< those of control first
   std::size_t controls_ = 0;
   std::unique_ptr<Transport> control_;

@@ -24,7 +24,7 @@
 namespace krigtune::engine {
 namespace {
 
-constexpr double kSliceS = 0.05;  // how often a deadline is looked at
+constexpr double kSliceS = 0.05;  // how often the deadline is checked
 constexpr const char* kHint = "MASTER_ADDR and MASTER_PORT name the host and a free port of rank 0";
 constexpr const char* kEverywhereHint =
     "set KRIGTUNE_TOKEN to the same random text in all processes, to listen at all addresses of this machine";
@@ -53,7 +53,7 @@ int milliseconds_until(double deadline_s, const Clock& clock) {
   return static_cast<int>(std::clamp(deadline_s - clock.now_s(), 0.001, kSliceS) * 1e3);
 }
 
-// False at the deadline.
+// Returns false at the deadline.
 bool wait_for(int descriptor, short events, double deadline_s, const Clock& clock) {
   while (clock.now_s() < deadline_s) {
     pollfd event{descriptor, events, 0};
@@ -81,7 +81,7 @@ std::pair<std::string, std::string> local_name(int descriptor) {
   return numeric(address, length);
 }
 
-// Nothing where that fails: errno says why.
+// Returns nothing on failure, with the reason in errno.
 std::optional<Socket> try_to_listen(const addrinfo& address) {
   const int descriptor = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<Socket> try_to_listen(const addrinfo& address) {
   const bool listens = bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0;
   const int error = errno;
   if (listens) return socket;
-  socket = Socket();  // closing it must not change the reason
+  socket = Socket();  // closing it must not change errno
   errno = error;
   return std::nullopt;
 }
@@ -153,12 +153,12 @@ Socket listen_at(const std::string& host, int port, Elsewhere elsewhere) {
   const Addresses addresses = resolve(host, port);
   for (addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     if (std::optional<Socket> socket = try_to_listen(*address)) return std::move(*socket);
-    // A name like localhost stands for addresses of both families, and this machine may have only one of them. A port
-    // that is taken is another matter: the others would look for this process at the first address.
+    // A name such as localhost has addresses of both families, and this machine may support only one of them. A port
+    // that is already in use is different: the others would look for this process at the first address.
     if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) break;
   }
   const int reason = errno;
-  // The address of a service or of a router that leads here.
+  // The address may belong to a service or a router that forwards to this machine.
   if (reason == EADDRNOTAVAIL && elsewhere == Elsewhere::kEverywhere) {
     set_everywhere(*addresses);
     if (std::optional<Socket> socket = try_to_listen(*addresses)) return std::move(*socket);
@@ -186,10 +186,10 @@ Socket connect_to(const std::string& host, int port, double deadline_s, const Cl
 
 namespace {
 
-/// The two directions to one peer within one exchange.
+/// The two directions to one peer in one exchange.
 struct Traffic {
   int descriptor = -1;
-  int rank = 0;  ///< of the job
+  int rank = 0;  ///< in the job
   std::int64_t out_header = 0;
   std::int64_t in_header = 0;
   std::array<std::span<const std::byte>, 2> out;

@@ -1,5 +1,6 @@
-// Every collective: publish this rank's pointers, barrier, work on what the others published, barrier. Within
-// reduce-scatter rank r writes only the r-th part of its own whole, which nobody else reads: it is free of races.
+// Every collective publishes this rank's pointers, waits at a barrier, works on what the others published, and waits at
+// a barrier again. In reduce-scatter rank r writes only the r-th part of its own whole, which no other rank reads, so
+// there is no race.
 #include "engine/host/thread_communicator.h"
 
 #include <algorithm>
@@ -12,13 +13,13 @@
 namespace krigtune::engine {
 namespace {
 
-/// Results are formed in blocks that stay in the first-level cache while all ranks' addends pass by.
+/// Results are formed in blocks that stay in the first-level cache while all ranks' addends are read.
 constexpr std::int64_t kBlock = 2048;
 using Floats = std::array<float, kBlock>;
 
 const std::uint16_t* halves(const std::byte* data) { return reinterpret_cast<const std::uint16_t*>(data); }
 
-/// The elements as floats: themselves, or widened into `room`.
+/// Returns the elements as floats, widened into `room` if necessary.
 const float* floats_of(schedule::DType type, const std::byte* data, std::int64_t elems, Floats& room) {
   if (type == schedule::DType::kFp32) return reinterpret_cast<const float*>(data);
   widen(type, halves(data), elems, room.data());
@@ -75,7 +76,7 @@ class ThreadCommunicator final : public Communicator {
     const double ready_s = publish(collective);
     for (const Segment& mine : collective.segments) {
       const Part part = part_of(mine, group_.ranks_, rank_);
-      // In place the shard is already where it belongs.
+      // In place, the shard is already where it belongs.
       if (mine.shard != at(mine, part.begin)) std::memcpy(at(mine, part.begin), mine.shard, bytes_of(mine, part));
     }
     for_foreign_parts(collective, [](const Segment& mine, const Segment& theirs, const Part& part) {
@@ -122,7 +123,7 @@ class ThreadCommunicator final : public Communicator {
   template <class Use>
   void for_foreign_parts(const Collective& collective, Use use) const {
     for (std::size_t i = 0; i < collective.segments.size(); ++i) {
-      // Starting behind itself, so that not all ranks read the same one at once.
+      // Each rank starts with its successor, so that not all read from the same one at once.
       for (int step = 1; step < group_.ranks_; ++step) {
         const int rank = (rank_ + step) % group_.ranks_;
         use(collective.segments[i], segment_of(rank, i), part_of(collective.segments[i], group_.ranks_, rank));

@@ -110,7 +110,7 @@ TrainingRanks::TrainingRanks(plan::StepPlan plan, const std::optional<workload::
   now_s_ = agree(nothing, processes_, clock_);
 }
 
-// Before anybody communicates all know whether all have their memory.
+// Before anybody communicates, all processes learn whether all of them have their memory.
 void TrainingRanks::make_ranks() {
   bool enough = true;
   try {
@@ -221,7 +221,8 @@ const TrainingRanks::Rank* TrainingRanks::find(std::int64_t world_rank) const {
   return nullptr;
 }
 
-// What one rank holds of a tensor, wherever it lives; `room` keeps it if it comes from another process.
+// Returns one rank's part of a tensor, from this process or another one. `room` stores it if it comes from another
+// process.
 std::span<const std::byte> TrainingRanks::fetch(const plan::TensorHome& home, std::int64_t data_rank,
                                                 std::int64_t tensor_rank, std::vector<std::byte>& room) const {
   const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;
@@ -250,7 +251,7 @@ std::vector<float> TrainingRanks::parameters(std::int64_t tensor_rank) const {
       append_floats(type, fetch(home, holder, tensor_rank, room), all);
     }
     const std::int64_t elems = plan_.tensors[static_cast<std::size_t>(home.tensor)].elems;
-    all.resize(begin + static_cast<std::size_t>(elems));  // drops the padding
+    all.resize(begin + static_cast<std::size_t>(elems));  // removes the padding
   }
   return all;
 }

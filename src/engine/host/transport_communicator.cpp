@@ -1,9 +1,9 @@
-// Reduce-scatter as an exchange of parts (alltoall) and a local sum in the order of the ranks: libraries that reduce on
-// the way sum in an order that depends on size and algorithm, so that their all-reduce and their reduce-scatter differ
-// in the last bits (Thakur, Rabenseifner and Gropp 2005 list the algorithms).
+// Reduce-scatter is an exchange of parts (alltoall) followed by a local sum in the order of the ranks. Libraries that
+// reduce while they communicate sum in an order that depends on size and algorithm, so that their all-reduce and
+// reduce-scatter differ in the last bits (Thakur, Rabenseifner and Gropp 2005 list the algorithms).
 //
-// The parts of one rank in all segments, one behind the other, are a stream of bytes; it travels in chunks, so that
-// little memory is needed besides the arena.
+// The parts of one rank in all segments are concatenated to a stream of bytes, which is sent in chunks, so that little
+// memory is needed besides the arena.
 #include "engine/host/transport_communicator.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace krigtune::engine {
 namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20U;
-constexpr std::int64_t kSlotAlignment = 8;  // so that no element lies across two chunks
+constexpr std::int64_t kSlotAlignment = 8;  // so that no element crosses two chunks
 
-/// What lies of one part in a chunk.
+/// The piece of a part that lies in one chunk.
 struct Slice {
   const Segment* segment = nullptr;
-  Part part{};                ///< of the whole
+  Part part{};                ///< in the whole
   std::int64_t at_bytes = 0;  ///< in the chunk
 };
 
@@ -43,7 +43,7 @@ class TransportCommunicator final : public Communicator {
     const double ready_s = meet();
     for (const Segment& segment : collective.segments) {
       const Part part = part_of(segment, ranks(), rank());
-      // In place the shard is already where it belongs.
+      // In place, the shard is already where it belongs.
       if (segment.shard != at(segment, part.begin)) {
         std::memcpy(at(segment, part.begin), segment.shard, bytes_of(segment, part));
       }
@@ -88,7 +88,7 @@ class TransportCommunicator final : public Communicator {
     return longest;
   }
 
-  /// The pieces of `of_rank`'s parts within the chunk that begins at `from` of its stream.
+  /// Calls `use` for each piece of `of_rank`'s parts in the chunk that begins at byte `from` of its stream.
   template <class Use>
   std::int64_t for_slices(const Collective& collective, int of_rank, std::int64_t from, Use use) const {
     std::int64_t slot = 0;
@@ -176,7 +176,7 @@ class TransportCommunicator final : public Communicator {
 
   std::unique_ptr<Transport> transport_;
   const Clock& clock_;
-  // By rank: what an exchange is given, and the rooms of the chunks.
+  // By rank: the arguments of an exchange, and the memory of the chunks.
   std::vector<std::span<const std::byte>> out_;
   std::vector<std::span<std::byte>> in_;
   std::vector<std::vector<std::byte>> sent_;

@@ -7,7 +7,8 @@
 
 namespace krigtune::engine {
 
-/// A communicator whose ranks are processes. Bit by bit the results of ThreadGroup's. `clock` must outlive it.
+/// Makes a communicator whose ranks are processes. Its results equal those of ThreadGroup bit by bit. `clock` must
+/// outlive it.
 std::unique_ptr<Communicator> make_transport_communicator(std::unique_ptr<Transport> transport, const Clock& clock);
 
 }  // namespace krigtune::engine

@@ -15,7 +15,8 @@ OperandView slice_of(const OperandView& view, std::int64_t begin_elems, std::int
           view.access, view.type};
 }
 
-// The elements from begin to end of all groups, one behind the other, and the control.
+// Returns the elements [begin_elems, end_elems) of all groups, counted as if the groups were concatenated, and the
+// control.
 BoundOperation slice_of(const BoundOperation& bound, std::size_t group, std::int64_t begin_elems,
                         std::int64_t end_elems) {
   BoundOperation slice;

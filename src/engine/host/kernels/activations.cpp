@@ -3,7 +3,7 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-// GELU in its tanh form (Hendrycks and Gimpel 2016; GPT-2 uses this one):
+// GELU in its tanh form (Hendrycks and Gimpel 2016), which GPT-2 uses:
 //
 //   y = x / 2 (1 + tanh(u)),  u = sqrt(2 / pi) (x + 0.044715 x^3)
 //     = x s,  s = 1 / (1 + exp(-2 u))

@@ -1,11 +1,11 @@
-// Causal attention through GEMM, one head of one sequence at a time, in tiles of rows that leave out what lies behind
-// the diagonal. d = hidden / heads; heads share keys and values in groups of heads / kv_heads (Ainslie et al. 2023,
-// "GQA"). m: dropout's mask divided by 1 - p, all 1 without it:
+// Causal attention by matrix products, one head of one sequence at a time, in tiles of rows that leave out the columns
+// beyond the diagonal. d = hidden / heads. Heads share keys and values in groups of heads / kv_heads (Ainslie et al.
+// 2023, "GQA"). m is the dropout mask divided by 1 - p, or all 1 without dropout:
 //
 //   S = Q K^T / sqrt(d);  P_ij = exp(S_ij - L_i) for j <= i, else 0;  L_i = logsumexp_{j <= i} S_ij;  O = (P m) V
 //   D_i = sum_j dO_ij O_ij;  dP = (dO V^T) m;  dS = P (dP - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = (P m)^T dO
 //
-// Forward keeps only L; backward computes P and m again (Dao et al. 2022, "FlashAttention", algorithm 4). Eager
+// Forward keeps only L, and backward computes P and m again (Dao et al. 2022, "FlashAttention", algorithm 4). Eager
 // attention keeps P, m and P m instead.
 #include <algorithm>
 #include <cmath>
@@ -16,14 +16,15 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-// What attention's forward and backward share: heads and tiles as views, and what happens to scores row by row.
+// The forward and the backward pass share this part: heads and tiles as views, and row-wise operations on scores.
 
 constexpr std::int64_t kTileRows = 48;
 
-/// Plans of models without groups may leave kv_heads out.
+/// Plans of models without grouped heads may leave kv_heads out.
 inline std::int64_t kv_heads(const plan::Shape& s) { return s.kv_heads > 0 ? s.kv_heads : s.heads; }
 
-/// Rows [begin, begin + rows) of the scores of one head of one sequence, and the columns up to the last one's diagonal.
+/// Rows [begin, begin + rows) of the scores of one head of one sequence, with the columns up to the last row's
+/// diagonal.
 struct Tile {
   std::int64_t sequence, head, begin, rows, cols;
 
@@ -31,7 +32,7 @@ struct Tile {
   MatrixView<T> of(const MatrixView<T>& whole) const {
     return {whole.data + begin * whole.stride, rows, whole.cols, whole.stride};
   }
-  /// Where it begins in batch x heads x seq x seq.
+  /// Offset of its first element in batch x heads x seq x seq.
   std::int64_t element(const plan::Shape& s) const { return ((sequence * s.heads + head) * s.seq + begin) * s.seq; }
 };
 
@@ -50,7 +51,7 @@ void for_each_tile(std::int64_t sequence, std::int64_t head, const plan::Shape& 
   }
 }
 
-/// Four tiles, and what a product needs.
+/// Scratch memory: four tiles, and what a matrix product needs.
 template <class T>
 struct Scratch {
   T* begin;
@@ -62,7 +63,7 @@ struct Scratch {
   void multiply(const Product<T>& product) const { KRIGTUNE_KERNELS::multiply<T>(product, tile(4)); }
 };
 
-/// The parts of one head within the rows of one sequence.
+/// Views of one head within the rows of one sequence.
 template <class T>
 struct Head {
   MatrixView<T> q, k, v;
@@ -94,7 +95,7 @@ T inverse_root_dimension(const plan::Shape& s) {
   return T(1) / std::sqrt(static_cast<T>(head_dimension));
 }
 
-/// Scores become probabilities, 0 up to the end of the row; logsumexp gets L.
+/// Turns scores into probabilities, 0 up to the end of the row, and writes L into `logsumexp`.
 template <class T>
 void causal_softmax(const MatrixView<T>& scores, const Tile& at, const plan::Shape& s, T* logsumexp) {
   const T scale = inverse_root_dimension<T>(s);
@@ -123,7 +124,7 @@ void probabilities_again(const MatrixView<T>& scores, const Tile& at, const plan
   }
 }
 
-/// dp becomes dS.
+/// Turns dP into dS, in `dp`.
 template <class T>
 void scores_backward(const MatrixView<const T>& p, const MatrixView<T>& dp, const Tile& at, const plan::Shape& s,
                      const MatrixView<const T>& out, const MatrixView<const T>& dout) {
@@ -162,7 +163,7 @@ void keep_mask(const T* keeps, std::int64_t count, std::int64_t seq, std::uint8_
 
 namespace {
 
-/// The operands that eager attention adds, from operand `first` on; what is not there lies in scratch.
+/// The additional operands of eager attention, from operand `first` on. Operands that are absent lie in scratch.
 template <class T>
 struct Kept {
   const KernelCall& call;
@@ -181,12 +182,12 @@ struct Kept {
   std::uint8_t* mask(const Tile& at) const { return call.data<std::uint8_t>(first + 1) + at.element(call.shape()); }
 };
 
-/// Rows of m for one tile: drawn (and kept where they are kept), or read.
+/// Draws the rows of m for one tile, and keeps them if the operation has an operand for them.
 template <class T>
 void draw_factors(const Kept<T>& kept, const Tile& at, const MatrixView<T>& factors) {
   const KernelCall& call = kept.call;
   const std::int64_t seq = call.shape().seq;
-  const std::int64_t head = call.context.tensor_rank * call.shape().heads + at.head;  // of the whole model
+  const std::int64_t head = call.context.tensor_rank * call.shape().heads + at.head;  // counted in the whole model
   DropoutMask draws(call, DropoutMask::Of::kProbabilities, at.sequence);
   const T scale = static_cast<T>(1.0 / (1.0 - call.shape().dropout));
   for (std::int64_t i = 0; i < at.rows; ++i) {
@@ -207,7 +208,7 @@ void read_factors(const Kept<T>& kept, const Tile& at, const MatrixView<T>& fact
   }
 }
 
-// P m where m is not all 1; it may lie where P lies.
+// Computes P m, which may overwrite P.
 template <class T>
 MatrixView<const T> drop(const MatrixView<T>& p, const MatrixView<T>& factors, const MatrixView<T>& dropped,
                          std::int64_t seq) {

@@ -1,10 +1,10 @@
-// The norm of the gradients, and what follows from it (Micikevicius et al. 2018, "Mixed precision training"; Pascanu et
-// al. 2013 for clipping). S: the loss scale, the gradients are S times too large:
+// The norm of the gradients and the loss scale (Micikevicius et al. 2018, "Mixed precision training"; Pascanu et al.
+// 2013 for clipping). S is the loss scale: the gradients are S times too large.
 //
 //   norm = sqrt(sum) / S;  factor = min(1, clipping / norm) / S
 //   not finite: factor = 0, S <- max(1, S / 2), no update;  after 2000 finite steps in a row: S <- 2 S
 //
-// Only where S started above 1 (fp16) does it grow.
+// S grows only if it started above 1 (fp16).
 #include "engine/host/kernels/control.h"
 
 #include <cmath>

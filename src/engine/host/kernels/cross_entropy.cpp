@@ -2,7 +2,8 @@
 //
 //   loss = mean over rows of (logsumexp(l) - l_target);   l_j <- scale (softmax(l)_j - [j = target])
 //
-// `scale` carries whatever the loss is averaged over (rows, micro-steps, ranks); a control's loss scale multiplies it.
+// `scale` contains all factors by which the loss is averaged (rows, micro-steps, ranks), multiplied by a control's loss
+// scale.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,7 @@
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
-// Returns the row's loss.
+// Returns the loss of one row.
 template <class T>
 double row_loss(T* logits, std::int64_t count, std::int32_t target, T scale) {
   const T top = largest(logits, count, logits[0]);
@@ -47,26 +48,26 @@ void cross_entropy(const KernelCall& call) {
 template void cross_entropy<float>(const KernelCall&);
 template void cross_entropy<double>(const KernelCall&);
 
-// Softmax cross-entropy where each tensor-parallel rank holds some columns of the logits (Shoeybi et al. 2019,
-// "Megatron-LM", section 3), in three parts between which the ranks exchange one number a row:
+// Softmax cross-entropy if each tensor-parallel rank has some columns of the logits (Shoeybi et al. 2019,
+// "Megatron-LM", section 3). There are three parts, between which the ranks exchange one number for each row:
 //
 //   top = max_j l_j                                 (all-reduced: maximum)
-//   l_j <- exp(l_j - top);  sums = sum_j l_j;  at_target = l_target - top, 0 where another rank holds it   (sum)
+//   l_j <- exp(l_j - top);  sums = sum_j l_j;  at_target = l_target - top, 0 if another rank has it   (sum)
 //   loss = mean over rows of (log sums - at_target);  l_j <- scale (l_j / sums - [j = target])
 //
-// Columns behind the vocabulary's end are no tokens: they count for nothing and become 0.
+// Columns beyond the end of the vocabulary are not tokens: they are ignored and become 0.
 namespace {
 
 std::int64_t first_token(const KernelCall& call) { return call.context.tensor_rank * call.shape().outer; }
 
-// How many columns of this rank are tokens.
+// Returns how many columns of this rank are tokens.
 std::int64_t columns(const KernelCall& call) {
   const plan::Shape& s = call.shape();
   const std::int64_t left = s.inner - first_token(call);
   return left < 0 ? 0 : (left < s.outer ? left : s.outer);
 }
 
-// The column of a row's target, -1 if another rank holds it.
+// Returns the column of a row's target, or -1 if another rank has it.
 std::int64_t target_column(const KernelCall& call, std::int64_t row) {
   const std::int32_t target = call.integers(1)[row];
   if (target < 0 || target >= call.shape().inner) {

@@ -1,5 +1,5 @@
-// Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1. Row r of a batch of
-// which this rank holds all rows, or the r-th of its tensor group's parts (sequence parallelism).
+// Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), where m = 0 with probability p, else 1. A rank has
+// either all rows of a batch, or the r-th part of them if its tensor group splits the sequence (sequence parallelism).
 #include "engine/host/kernels/dropout_mask.h"
 #include "engine/host/kernels/kernel_functions.h"
 

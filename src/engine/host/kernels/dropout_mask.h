@@ -7,9 +7,10 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-/// What is dropped of one sequence at one place in the model: a pure function of the seed, the sequence's number in the
-/// whole job (which counts steps, micro-steps, ranks and the batch, as kLoadBatch does), the layer, the site and the
-/// element. So it is the same however the batch is cut, for every tensor-parallel rank, and when it is computed again.
+/// Decides which elements of one sequence are dropped at one site of the model. The mask is a pure function of the
+/// seed, the sequence's number in the whole job (which counts steps, micro-steps, ranks and the batch, as kLoadBatch
+/// does), the layer, the site and the element. So it is the same however the batch is split, on every tensor-parallel
+/// rank, and when it is computed again.
 class DropoutMask {
  public:
   enum class Of : std::uint32_t { kHidden = 0x64726f70, kProbabilities = 0x70726f62 };
@@ -26,7 +27,7 @@ class DropoutMask {
              (static_cast<std::uint32_t>(call.shape().site) << 12U);
   }
 
-  /// keeps[i] = 1 where element first + i is kept, else 0. Four elements share a block of Philox.
+  /// Sets keeps[i] to 1 if element first + i is kept, else to 0. Four elements share a block of Philox.
   template <class Number>
   void fill(std::int64_t first, std::int64_t count, Number* keeps) {
     for (std::int64_t i = 0; i < count;) {
@@ -42,7 +43,7 @@ class DropoutMask {
   }
 
  private:
-  std::uint64_t dropped_below_;  ///< of 2^32
+  std::uint64_t dropped_below_;  ///< threshold out of 2^32
   std::uint32_t place_;
   std::array<std::uint32_t, 2> key_;
   std::array<std::uint32_t, 4> counter_;

@@ -5,8 +5,9 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-/// Sum of term(0) ... term(count - 1) over 32 interleaved lanes that are combined as a fixed tree: the order depends
-/// on the count only, never on an address, so equal data give equal bits on every rank and in every plan.
+/// Returns the sum of term(0) ... term(count - 1), formed in 32 interleaved lanes that are combined in a fixed tree.
+/// The order depends only on the count, never on an address, so equal data give equal bits on every rank and in every
+/// plan.
 template <class T, class Term>
 T ordered_sum(std::int64_t count, Term term) {
   constexpr std::int64_t kLanes = 32;
@@ -22,7 +23,7 @@ T ordered_sum(std::int64_t count, Term term) {
   return lanes[0];
 }
 
-/// out[i] = value(i), or out[i] += value(i).
+/// Sets out[i] = value(i), or adds it: out[i] += value(i).
 template <class T, class Value>
 void put(T* out, std::int64_t count, bool adds, Value value) {
   if (adds) {
@@ -37,7 +38,7 @@ void clear(T* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = T(0);
 }
 
-/// The largest of `least` and count values; no NaN unless it is the first.
+/// Returns the largest of `least` and the values. NaN values are ignored, unless `least` is NaN.
 template <class T>
 T largest(const T* values, std::int64_t count, T least) {
   constexpr std::int64_t kLanes = 32;
@@ -57,9 +58,9 @@ T largest(const T* values, std::int64_t count, T least) {
 
 [[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }
 
-/// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody
-/// and Waite), polynomial of degree 7 in r from Cephes' expf (Moshier); relative error below 2e-7 within [-87, 88],
-/// arguments outside are clamped to it, NaN stays NaN.
+/// exp without branches, so that loops over it vectorise. x = n ln 2 + r with |r| <= ln 2 / 2, with ln 2 in two parts
+/// (Cody and Waite), and a polynomial of degree 7 in r from Cephes' expf (Moshier). The relative error is below 2e-7
+/// within [-87, 88]; arguments outside are clamped to that range, and NaN stays NaN.
 [[gnu::always_inline]] inline float exponential(float x) {
   constexpr float kLow = -87.0F;
   constexpr float kHigh = 88.0F;
@@ -78,7 +79,7 @@ T largest(const T* values, std::int64_t count, T least) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * (r * r) + r + 1.0F;
-  const float safe = n == n ? n : 0.0F;  // NaN has no integer
+  const float safe = n == n ? n : 0.0F;  // NaN cannot be converted to an integer
   const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(safe) + 127);
   return p * std::bit_cast<float>(exponent << 23U);
 }

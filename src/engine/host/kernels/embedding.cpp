@@ -1,6 +1,6 @@
-// x[t] = table[token[t]]; backward adds rows in the order of the tokens. A table that is split over the tensor group
-// holds the tokens [rank * outer, (rank + 1) * outer): the others give 0, and no gradient.
-// Positions: x[t] += positions[t mod seq].
+// x[t] = table[token[t]]; backward adds rows in the order of the tokens. If the table is split over the tensor group, a
+// rank has the tokens [rank * outer, (rank + 1) * outer); other tokens give 0 and no gradient. Positions: x[t] +=
+// positions[t mod seq].
 #include <cmath>
 
 #include "engine/host/kernels/elementary.h"
@@ -9,7 +9,7 @@
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
-// The row of this rank's part of the table, -1 if another rank holds it.
+// Returns the token's row in this rank's part of the table, or -1 if another rank has it.
 std::int64_t row_of(std::int32_t token, const KernelCall& call) {
   const std::int64_t rows = call.shape().outer;
   const std::int64_t all = rows * call.context.tensor_ranks;
@@ -20,7 +20,7 @@ std::int64_t row_of(std::int32_t token, const KernelCall& call) {
   return row >= 0 && row < rows ? row : -1;
 }
 
-// The place in the sequence of this rank's first row.
+// Returns the position in the sequence of this rank's first row.
 std::int64_t first_row(const KernelCall& call) {
   const plan::Shape& s = call.shape();
   return s.rows < s.batch * s.seq ? call.context.tensor_rank * s.rows : 0;
@@ -83,12 +83,12 @@ template void positions_forward<double>(const KernelCall&);
 template void positions_backward<float>(const KernelCall&);
 template void positions_backward<double>(const KernelCall&);
 
-// Rotary positions (Su et al. 2021, "RoFormer") in the arrangement of Llama: within a head of d elements, (x_i,
-// x_{i + d/2}) is turned by the angle t theta^(-2 i / d), theta = 10000, t the place in the sequence:
+// Rotary positions (Su et al. 2021, "RoFormer") in Llama's arrangement: within a head of d elements, (x_i, x_{i + d/2})
+// is rotated by the angle t theta^(-2 i / d), theta = 10000, where t is the position in the sequence:
 //
 //   x_i' = x_i cos - x_{i + d/2} sin;  x_{i + d/2}' = x_{i + d/2} cos + x_i sin
 //
-// A rotation's transpose is its inverse: backward turns the other way.
+// The transpose of a rotation is its inverse, so backward rotates the other way.
 namespace {
 
 constexpr double kTheta = 10000.0;

@@ -1,7 +1,7 @@
-// Products of matrices after Goto and van de Geijn 2008 ("Anatomy of high-performance matrix multiplication"): a part
-// of b that stays in the second cache and a part of a are packed into panels as wide as a tile of c, and the tile is
-// summed in registers over one depth of the panels. Panels are filled up with zeros, so every element of c goes the
-// same way: its sum is cut every kGemmDepth products, and within a part it runs from the first product to the last.
+// Matrix products after Goto and van de Geijn 2008 ("Anatomy of high-performance matrix multiplication"). A part of b
+// that fits into the second-level cache and a part of a are packed into panels as wide as a tile of c, and the tile is
+// summed in registers over the depth of the panels. Panels are padded with zeros, so every element of c is computed in
+// the same way: its sum is cut every kGemmDepth products, and within a part it runs from the first product to the last.
 #include "engine/host/kernels/gemm.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 namespace {
 
-/// A vector register of any address.
+/// A vector register that can be loaded from any address.
 template <class T>
 struct Register {
   static constexpr std::int64_t kLanes = KRIGTUNE_VECTOR_BYTES / sizeof(T);
@@ -24,7 +24,7 @@ template <class T>
 constexpr std::int64_t kTileColumns = kTileVectors* Register<T>::kLanes;
 static_assert(kGemmRows % kProductTileRows == 0);
 
-/// kProductTileRows x kTileColumns of c: over `depth` of a panel of a and one of b.
+/// Adds to a tile of c, kProductTileRows x kTileColumns, the product of a panel of a and one of b over `depth`.
 template <class T>
 void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, const MatrixView<T>& c, bool adds,
               const T* bias) {
@@ -62,7 +62,7 @@ void sum_tile(std::int64_t depth, const T* __restrict a, const T* __restrict b, 
   }
 }
 
-/// A tile that reaches over the edge of c is summed beside it.
+/// A tile that reaches beyond the edge of c is summed in separate memory.
 template <class T>
 void sum_edge(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
   T edge[kProductTileRows * kTileColumns<T>];
@@ -77,7 +77,7 @@ void sum_edge(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c
   }
 }
 
-/// What a panel is made of: line i, product k lies at data[i * line + k * step].
+/// The source of a panel: product k of line i is at data[i * line + k * step].
 template <class T>
 struct Lines {
   const T* data;
@@ -86,7 +86,7 @@ struct Lines {
   Lines from(std::int64_t i, std::int64_t k) const { return {data + i * line + k * step, line, step}; }
 };
 
-/// Four products of four lines that lie in memory line by line.
+/// Packs four products of four lines whose products are contiguous in memory.
 template <class T, std::int64_t kWidth>
 void pack_four(const Lines<T>& lines, T* to) {
   using Four __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias)) = T;
@@ -104,7 +104,7 @@ void pack_four(const Lines<T>& lines, T* to) {
   *reinterpret_cast<Four*>(to + 3 * kWidth) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
-/// One panel: kWidth lines, of which `count` are there, product by product.
+/// Packs one panel of kWidth lines, of which `count` exist, product by product.
 template <class T, std::int64_t kWidth>
 void pack(const Lines<T>& lines, std::int64_t count, std::int64_t depth, T* __restrict to) {
   static_assert(kWidth % 4 == 0);
@@ -132,7 +132,7 @@ void pack_all(const Lines<T>& lines, std::int64_t count, std::int64_t depth, T* 
   }
 }
 
-/// Panels of a (c.rows) times panels of b (c.cols).
+/// Multiplies panels of a (c.rows) by panels of b (c.cols).
 template <class T>
 void multiply_panels(std::int64_t depth, const T* a, const T* b, const MatrixView<T>& c, bool adds, const T* bias) {
   constexpr std::int64_t kColumns = kTileColumns<T>;

@@ -1,7 +1,7 @@
 #pragma once
-// The functions of one KernelUnit: what their files define once for every kind of vector unit, each time under another
-// namespace (CMakeLists.txt). An inline function that was compiled for AVX-512 must not be what the linker keeps for
-// the whole program.
+// The functions of one KernelUnit. Their files are compiled once for every kind of vector unit, each time in another
+// namespace (CMakeLists.txt). Otherwise the linker might keep an inline function that was compiled for AVX-512 for the
+// whole program.
 #include "engine/host/kernels/gemm.h"
 #include "engine/host/kernels/kernel.h"
 

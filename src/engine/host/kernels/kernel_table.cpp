@@ -1,4 +1,4 @@
-// The one table from operation to kernel: a new kernel is one .cpp file, its declaration and its line here. Collectives
+// The table from operation to kernel. A new kernel needs one .cpp file, its declaration and its line here. Collectives
 // have no kernel; a communicator executes them.
 #include <array>
 
@@ -10,7 +10,7 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-// What the files of this folder define, one a family.
+// The kernels of the files in this folder, one line for each.
 template <class T>
 void load_batch(const KernelCall& call);
 template <class T>
@@ -82,7 +82,7 @@ void adamw(const KernelCall& call);
 template <class T>
 void sgd(const KernelCall& call);
 
-// Elements of scratch memory, of those that need some.
+// The functions that return how much scratch memory a kernel needs.
 using ScratchElems = std::int64_t(const plan::Shape&);
 ScratchElems linear_scratch, rotary_scratch, attention_scratch;
 

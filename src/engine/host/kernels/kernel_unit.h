@@ -14,7 +14,7 @@ struct KernelEntry {
   std::int64_t (*scratch_elems)(const plan::Shape&) = nullptr;  ///< null: none
 };
 
-/// All kernels, compiled for one kind of vector unit. Results of two units differ by rounding.
+/// All kernels, compiled for one kind of vector unit. The results of two units differ by rounding.
 struct KernelUnit {
   const char* name;
   std::span<const KernelEntry<float>> floats;
@@ -23,9 +23,9 @@ struct KernelUnit {
   Multiply<double> multiply_doubles;
 };
 
-/// The one that this process computes with (core/processor.h, chosen_vector_unit).
+/// Returns the unit that this process uses (core/processor.h, chosen_vector_unit).
 const KernelUnit& kernel_unit();
-/// All that this processor has, the plain one first, whichever is chosen.
+/// Returns all units that this processor supports, the plain one first, independent of the choice.
 std::vector<const KernelUnit*> available_kernel_units();
 
 }  // namespace krigtune::engine

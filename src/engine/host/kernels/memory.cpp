@@ -36,16 +36,16 @@ template void add<double>(const KernelCall&);
 template void accumulate<float>(const KernelCall&);
 template void accumulate<double>(const KernelCall&);
 
-// A synthetic corpus that can be learned: x_{t+1} = (5 x_t + 3) mod K with probability 9/10, else uniform, K =
-// min(vocabulary, 64). With K a power of two the rule visits all K tokens (Hull and Dobell 1962); its entropy is about
-// 0.1 ln K + 0.33 nats against ln(vocabulary) before training. Sequence g of the whole job (counted over steps,
-// micro-steps, ranks and the batch) is a function of (seed, g) alone: the same global batch holds the same sequences
-// however it is cut into micro-batches.
+// A synthetic corpus that can be learned: x_{t+1} = (5 x_t + 3) mod K with probability 9/10, else uniform, where K =
+// min(vocabulary, 64). If K is a power of two, the rule visits all K tokens (Hull and Dobell 1962). Its entropy is
+// about 0.1 ln K + 0.33 nats, compared with ln(vocabulary) before training. Sequence g of the whole job (counted over
+// steps, micro-steps, ranks and the batch) is a function of (seed, g) alone, so a global batch contains the same
+// sequences however it is split into micro-batches.
 namespace {
 
 constexpr std::int64_t kMostTokens = 64;
 constexpr std::uint32_t kNoiseOf256 = 26;
-constexpr std::uint64_t kCorpusKey = 0x636f72707573ULL;  // keeps the corpus apart from the initial values
+constexpr std::uint64_t kCorpusKey = 0x636f72707573ULL;  // makes the corpus independent of the initial values
 
 void fill_sequence(std::uint64_t seed, std::uint64_t sequence, std::int64_t vocabulary, std::int64_t seq_len,
                    std::int32_t* tokens, std::int32_t* targets) {

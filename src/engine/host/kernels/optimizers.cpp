@@ -5,13 +5,13 @@
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
 
-// AdamW (Loshchilov and Hutter 2019, algorithm 2, schedule multiplier 1), t counted from 1:
+// AdamW (Loshchilov and Hutter 2019, algorithm 2, schedule multiplier 1), with t counted from 1:
 //
 //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //   p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p)
 //
-// With a control, t counts the updates that were done and g is multiplied by its factor. Padding elements have g = m =
-// v = p = 0 and stay 0.
+// With a control, t counts only the updates that were done, and g is multiplied by the control's factor. Padding
+// elements have g = m = v = p = 0 and stay 0.
 
 namespace {
 
@@ -60,8 +60,8 @@ void adamw(const KernelCall& call) {
 template void adamw<float>(const KernelCall&);
 template void adamw<double>(const KernelCall&);
 
-// Stochastic gradient descent with momentum (Polyak 1964, in the form of Sutskever et al. 2013 that PyTorch has), mu =
-// TrainingOptions::beta1, and weight decay decoupled from it as in AdamW:
+// Stochastic gradient descent with momentum (Polyak 1964, in the form of Sutskever et al. 2013 that PyTorch uses), with
+// mu = TrainingOptions::beta1 and decoupled weight decay as in AdamW:
 //
 //   m = mu m + g;  p = p - lr (m + weight_decay p)
 namespace {
