@@ -13,13 +13,13 @@ namespace {
 
 constexpr const char* kCudaProgram = "krigtune-bench-cuda";
 
-// Returns only if it fails.
+// Replaces this process by the program. Returns only on failure.
 void become(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
   ::execv(program.c_str(), command_line(program, arguments).get());
 }
 
-// Why GPUs cannot do what the job asks for, or nothing. Each rank takes a GPU of its own; where the network is
-// imitated, one GPU plays one rank of the job.
+// Returns why the GPUs cannot run the job, or nothing. Each rank needs a GPU of its own; with an emulated network, one
+// GPU is enough, because it plays one rank of the job.
 std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
   if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
   return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);

@@ -12,10 +12,10 @@
 
 namespace krigtune::bench {
 
-// The functions of NVML that read a GPU, with our own declarations: gpu_watch.h is no part of the CUDA toolkit's
-// runtime packages. Their signatures are part of a stable ABI (NVML API Reference: they return nvmlReturn_t, 0 =
-// success). nvmlDeviceGetPowerUsage is the mean of the last second on GPUs since Ampere (but for the A100: the
-// moment's).
+// The functions of NVML that read a GPU's state. They are declared here because nvml.h is not part of the CUDA
+// toolkit's runtime packages. Their signatures are part of a stable ABI (NVML API Reference: they return nvmlReturn_t,
+// 0 = success). nvmlDeviceGetPowerUsage returns the mean of the last second on GPUs since Ampere (on the A100 the
+// current value).
 
 namespace {
 
@@ -35,7 +35,7 @@ class Nvml final : public GpuSensor {
         temperature_(engine::find<int(Device, int, unsigned*)>(library_, "nvmlDeviceGetTemperature")),
         reasons_(
             engine::find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksThrottleReasons")) {
-    // Its name since driver 535; the old one may go.
+    // The name since driver 535; the old one may disappear.
     if (reasons_ == nullptr) {
       reasons_ = engine::find<int(Device, unsigned long long*)>(library_, "nvmlDeviceGetCurrentClocksEventReasons");
     }
@@ -54,7 +54,7 @@ class Nvml final : public GpuSensor {
   }
 
   std::string name() const override {
-    std::array<char, 97> text{};  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, and its end
+    std::array<char, 97> text{};  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, and a terminating 0
     const bool read = name_ != nullptr && name_(device_, text.data(), static_cast<unsigned>(text.size() - 1)) == 0;
     return read ? text.data() : "";
   }
@@ -106,7 +106,7 @@ std::vector<double> known(const std::vector<GpuSample>& samples, Reading reading
   return values;
 }
 
-// gpu_watch.h, nvmlClocksEventReasons; the words are those of nvidia-smi --help-query-gpu.
+// Reasons as in nvml.h, nvmlClocksEventReasons, in the words of nvidia-smi --help-query-gpu.
 std::vector<std::string> words(std::uint64_t reasons) {
   constexpr std::array kWords = {"gpu_idle",
                                  "applications_clocks_setting",

@@ -16,7 +16,8 @@ namespace krigtune::bench {
 
 Heartbeat::Heartbeat(const std::filesystem::path& file, const Clock& clock) : clock_(clock), begin_s_(clock.now_s()) {
   if (file.empty()) return;
-  // What this process has open has its name as a link; in a run directory nobody's link is followed.
+  // Open files of this process are symbolic links in /dev and /proc. In a run directory, symbolic links are not
+  // followed.
   const bool is_of_system = file.string().starts_with("/dev/") || file.string().starts_with("/proc/");
   const int links = is_of_system ? 0 : O_NOFOLLOW;
   file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | links, 0666);
@@ -36,7 +37,7 @@ void Heartbeat::beat(const std::string& phase, std::int64_t step, const std::map
   Json json = {{"phase", phase}, {"step", step}, {"t_s", last_.at_s - begin_s_}};
   for (const auto& [name, number] : numbers) json[name] = number;
   const std::string line = json.dump() + "\n";
-  // Nobody may be listening any more: the run goes on all the same.
+  // If nobody reads the file any more, the run continues.
   if (lost_.empty() && !write_all(file_, line) && errno != EPIPE) lost_ = std::strerror(errno);
 }
 
@@ -65,7 +66,7 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-// In slices, so that the clock that was passed in decides.
+// Waits in short slices, so that the time is that of the clock passed in.
 void Watchdog::watch() {
   constexpr double kLongestSliceS = 0.25;
   const std::chrono::duration<double> slice(std::min(kLongestSliceS, limit_s_ / 10.0));

@@ -12,28 +12,29 @@
 
 namespace krigtune::bench {
 
-/// A sign of life: the phase, and the optimizer steps done.
+/// A sign of life: the phase, and the number of optimizer steps so far.
 struct Beat {
   std::string phase;
   std::int64_t step = 0;
-  double at_s = 0.0;  ///< of the clock
+  double at_s = 0.0;  ///< time of the clock
 };
 
-/// Signs of life for whoever supervises the run: a JSON line {"phase", "step", "t_s"} each, t_s from the first one on.
-/// Thread-safe.
+/// Signs of life for the process that supervises the run: a JSON line {"phase", "step", "t_s"} for each, where t_s
+/// counts from the first one. Thread-safe.
 class Heartbeat {
  public:
-  /// `file`: appended to; empty: nobody else wants to know. Throws EnvironmentError. `clock` must outlive it.
+  /// `file`: lines are appended to it; empty: nothing is written. Throws EnvironmentError. `clock` must outlive the
+  /// object.
   Heartbeat(const std::filesystem::path& file, const Clock& clock);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
   void beat(const std::string& phase, std::int64_t step) { beat(phase, step, {}); }
-  /// `numbers`: provisional results, by the names that they have in the report.
+  /// `numbers`: provisional results, by their names in the report.
   void beat(const std::string& phase, std::int64_t step, const std::map<std::string, double>& numbers);
   Beat last() const;
-  /// Why a line could not be written, of the first such one. Empty: all are there, or whoever listened has gone.
+  /// Returns why the first missing line could not be written. Empty if all were written, or if the reader has gone.
   std::string lost() const;
 
  private:
@@ -45,7 +46,7 @@ class Heartbeat {
   std::string lost_;
 };
 
-/// Calls `on_hang` from a thread of its own, once, when no beat has come for `limit_s`. All must outlive it.
+/// Calls `on_hang` once, from a thread of its own, if no beat comes for `limit_s`. Its arguments must outlive it.
 class Watchdog {
  public:
   Watchdog(const Heartbeat& heartbeat, double limit_s, const Clock& clock, std::function<void(const Beat&)> on_hang);

@@ -1,5 +1,5 @@
-// CPU ranks: products by the engine's kernels, in 16 bits as they compute there (through fp32), collectives by its
-// communicators. Device and host memory are one, so there are no copies between them.
+// CPU ranks. Matrix products use the engine's kernels (16-bit types are computed through fp32, as in training),
+// collectives its communicators. Device and host memory are the same, so there are no copies between them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -81,7 +81,7 @@ class HostRankDevice final : public RankDevice {
   void wait() override {}
 
  private:
-  // Filled, so that its pages are there.
+  // Writing to the memory makes the system allocate its pages.
   void take(std::int64_t bytes) {
     memory_.reset();
     memory_.emplace(bytes, true);
@@ -90,7 +90,7 @@ class HostRankDevice final : public RankDevice {
   RankWorld world_;
   int rank_;
   engine::EmulatedLink link_;
-  std::vector<std::unique_ptr<engine::Communicator>> ends_;  ///< decorators behind what they decorate
+  std::vector<std::unique_ptr<engine::Communicator>> ends_;  ///< decorators come after what they decorate
   std::map<workload::RankScope, engine::Communicator*> communicators_;
   std::optional<engine::Arena> memory_;
   std::vector<float> scratch_;
@@ -111,7 +111,7 @@ std::vector<std::unique_ptr<RankDevice>> make_host_devices(const RankWorld& worl
   return devices;
 }
 
-// Copies beyond every cache; products of a small model's sizes, which the engine computes within a second.
+// Copies larger than every cache; products of a small model's sizes, which the engine computes within a second.
 RateSizes host_rate_sizes() {
   RateSizes sizes;
   sizes.products = {{64, 64, 64}, {128, 512, 128}, {256, 256, 256}, {512, 512, 512}, {512, 2048, 512}};

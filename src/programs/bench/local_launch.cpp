@@ -25,7 +25,7 @@
 namespace krigtune::bench {
 namespace {
 
-/// An ending as it travels.
+/// An ending in the form in which processes exchange it.
 struct Said {
   std::int32_t exit_code = 0;
   std::array<char, 508> message{};
@@ -36,7 +36,7 @@ void put(const std::string& text, std::array<char, N>& into) {
   std::copy_n(text.data(), std::min(text.size(), N - 1), into.data());
 }
 
-// The words of an ending that another process has chosen.
+// Returns the ending that another process has decided on.
 BenchEnding ending_with(int exit_code, const std::string& message) {
   switch (exit_code) {
     case BenchExit::kPredictedOutOfMemory:
@@ -118,7 +118,7 @@ namespace {
 
 constexpr int kSignalled = 128;
 
-/// While it lives, signals that end a process wait to be taken.
+/// Blocks the signals that end a process, as long as the object lives, so that they can be read one by one.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -127,9 +127,9 @@ class HeldSignals {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction now {};
       sigaction(number, nullptr, &now);
-      if (now.sa_handler != SIG_IGN) sigaddset(&held_, number);  // nohup
+      if (now.sa_handler != SIG_IGN) sigaddset(&held_, number);  // nohup ignores signals; they stay ignored
     }
-    std::signal(SIGCHLD, SIG_DFL);  // whoever ignores it learns of no exit code
+    std::signal(SIGCHLD, SIG_DFL);  // a process that ignores it receives no exit codes
     pthread_sigmask(SIG_BLOCK, &held_, &before_);
   }
   ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -138,7 +138,7 @@ class HeldSignals {
 
   const sigset_t& before() const { return before_; }
 
-  /// The next one, or 0 when none has come for a while.
+  /// Returns the next signal, or 0 if none arrives for a while.
   int take() const {
     constexpr timespec kWhile = {0, 50'000'000};
     return std::max(0, sigtimedwait(&held_, nullptr, &kWhile));
@@ -193,7 +193,7 @@ class LocalLaunch {
   }
 
   void start_all() {
-    const int port = engine::listen_at(engine::loopback_host(), 0).local_port();  // free a moment ago
+    const int port = engine::listen_at(engine::loopback_host(), 0).local_port();  // a port that was free a moment ago
     for (int r = 0; r < job_.ranks; ++r) {
       const pid_t process = start(r, port);
       if (process > 0) {
@@ -214,7 +214,7 @@ class LocalLaunch {
     const pid_t parent = getpid();
     const pid_t process = fork();
     if (process != 0) return process;
-    // Only what may be called between fork and exec.
+    // Only functions that are safe between fork and exec may be called here.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(kSignalled + SIGKILL);
     pthread_sigmask(SIG_SETMASK, &signals_.before(), nullptr);
@@ -241,12 +241,12 @@ class LocalLaunch {
     }
   }
 
-  // The one that says most: who only lost the others knows least.
+  // Keeps the most informative failure: a rank that only lost the others knows least.
   void note_failure(int exit_code) {
     if (!ending_ && (failure_ == 0 || failure_ == BenchExit::kCommunication)) failure_ = exit_code;
   }
 
-  // Ends those who have let the deadline pass.
+  // Ends the ranks that exceed the deadline.
   void press() {
     if (deadline_s_ < 0.0 || clock_.now_s() < deadline_s_ || left() == 0) return;
     end_with(ending_ ? SIGKILL : SIGTERM);
@@ -278,10 +278,10 @@ class LocalLaunch {
   const HeldSignals signals_;
   const std::string token_ = new_token();
   std::vector<Rank> ranks_;
-  double deadline_s_ = -1.0;  ///< for whoever is left; below 0: nobody is in a hurry
-  bool ending_ = false;       ///< from here: what comes now is no news
+  double deadline_s_ = -1.0;  ///< for the remaining ranks; below 0: there is none
+  bool ending_ = false;       ///< true once ranks are being ended: later failures are consequences
   bool rank_0_was_ended_ = false;
-  int passed_on_ = 0;  ///< the signal that ended this
+  int passed_on_ = 0;  ///< the signal that ended the job
   int failure_ = 0;
 };
 

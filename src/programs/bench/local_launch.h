@@ -15,7 +15,7 @@
 
 namespace krigtune::bench {
 
-/// A vector of strings as exec wants it.
+/// Strings in the form that exec needs.
 class CStrings {
  public:
   explicit CStrings(std::vector<std::string> texts) : texts_(std::move(texts)) {
@@ -32,7 +32,7 @@ class CStrings {
   std::vector<char*> pointers_;
 };
 
-/// The arguments of a program, behind its name.
+/// Returns a program's name and its arguments.
 inline CStrings command_line(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -42,34 +42,35 @@ inline CStrings command_line(const std::filesystem::path& program, const std::ve
 /// The environment of this process.
 engine::Environment process_environment();
 
-/// Throws UserError where so many processes cannot train what the job's cluster describes.
+/// Throws UserError if that many processes cannot train what the job's cluster describes.
 void check_cluster(const workload::ClusterSpec& cluster, const engine::Launch& launch);
 
-/// If any process has failed so far, all have: with the ending of the first of them. Every process calls it.
+/// If any process has failed so far, all of them return the ending of the first one that did. Every process must call
+/// it.
 BenchEnding agreed_ending(const BenchEnding& mine, engine::Processes* processes);
 
-/// What the exception that is being handled means for the run.
+/// Returns the ending for the exception that is being handled.
 BenchEnding ending_of_current_exception(engine::Processes* processes);
 
-/// A program that is to run as several ranks on this machine.
+/// A program to run as several ranks on this machine.
 struct LocalRanks {
   std::filesystem::path program;
   std::vector<std::string> arguments;  ///< without the program's name
   int ranks = 1;
-  double farewell_s = 5.0;  ///< for the others to end by themselves once a rank has failed or rank 0 is done
-  double grace_s = 2.0;     ///< and then between SIGTERM and SIGKILL
+  double farewell_s = 5.0;  ///< time for the other ranks to end by themselves once a rank has failed or rank 0 is done
+  double grace_s = 2.0;     ///< time between SIGTERM and SIGKILL after that
 };
 
-/// Starts it once for each rank, with torchrun's variables, and waits for all. Rank 0 has this process's stdout; what
-/// the others print there, and everybody's stderr, goes to stderr. SIGINT, SIGTERM and SIGHUP are passed on. No rank
-/// outlives this process, or the others by more than farewell_s and grace_s.
+/// Starts the program once for each rank, with torchrun's variables, and waits for all ranks. Rank 0 uses this
+/// process's stdout; the other ranks' output and everybody's stderr go to stderr. SIGINT, SIGTERM and SIGHUP are passed
+/// on. No rank outlives this process, or the other ranks by more than farewell_s and grace_s.
 ///
-/// Returns rank 0's exit code, unless rank 0 only saw that others are gone or could not end by itself: then that of the
-/// first that failed (128 + n for signal n). Throws EnvironmentError where a process cannot be had.
+/// Returns rank 0's exit code. If rank 0 only saw that others were gone, or could not end by itself, returns that of
+/// the first rank that failed (128 + n for signal n). Throws EnvironmentError if a process cannot be started.
 int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err);
 
-/// This program again, for each rank of the cluster: if it has several, all on this machine and with its own network.
-/// Returns the exit code; nothing where one process does it all.
+/// Runs this program again for each rank of the cluster, if it has several ranks, they are all on this machine and the
+/// network is its own. Returns the exit code, or nothing if one process runs the whole job.
 std::optional<int> run_as_ranks(const workload::ClusterSpec& cluster, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err);
 

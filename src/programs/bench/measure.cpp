@@ -1,14 +1,15 @@
-// When to begin and when to end.
+// When a measurement begins and ends.
 //
-// Warm-up: at least three steps and the time asked for; then on until the last five steps and the five before them have
-// medians that differ by less than 1 %, or by less than twice the standard error of such a difference (on a noisy
-// machine 1 % would be met by luck only). Given up after 20 steps, or half the time of the measurement, beyond the time
-// asked for.
+// Warm-up takes at least three steps and the requested time. It then continues until the medians of the last five steps
+// and of the five before them differ by less than 1 %, or by less than twice the standard error of such a difference
+// (on a noisy machine, 1 % would be reached only by luck). It is given up after 20 steps, or half the measuring time,
+// beyond the requested time.
 //
-// Measurement: ends once half the 95 % interval of the median is within the target; when time is over; or when the
-// interval no longer shrinks. Four times as many independent steps halve it, so from 80 steps on it is compared with
-// what it was at a quarter of the steps: at more than 90 % of that, what is left is drift, which more steps do not fix
-// (NVIDIA's nvbench stops likewise when its noise estimate stands still above the target).
+// The measurement ends once half the 95 % interval of the median is within the target, when the time is over, or when
+// the interval no longer shrinks. Four times as many independent steps halve the interval. So from 80 steps on, it is
+// compared with its value at a quarter of the steps: if it is still more than 90 % of that, the remaining variation is
+// drift, which more steps do not reduce. (NVIDIA's nvbench stops in the same way when its noise estimate settles above
+// the target.)
 #include "programs/bench/measure.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace krigtune::bench {
 namespace {
 
 constexpr std::int64_t kLeastWarmupSteps = 3;
-constexpr std::int64_t kMostWarmupSteps = 20;  // but for those that fill the time asked for
+constexpr std::int64_t kMostWarmupSteps = 20;  // beyond those that fill the requested time
 constexpr std::size_t kWindow = 5;
 constexpr double kSteady = 0.01;
 constexpr std::size_t kLeastSteps = 10;
@@ -30,7 +31,7 @@ constexpr std::size_t kLeastForProvisional = 3;
 constexpr std::size_t kLeastForProvisionalSem = 5;
 constexpr double kMinute = 60.0;
 
-// Whether the sample's last windows agree.
+// Returns whether the last two windows of the sample agree.
 bool is_steady(const StepTimes& times) {
   if (times.size() < 2 * kWindow) return false;
   const StepTimes now = times.part(times.size() - kWindow, kWindow);
@@ -58,7 +59,7 @@ class Session {
   }
 
  private:
-  // With few steps, warm-up must leave something to measure.
+  // If there are few steps, warm-up must leave some of them to measure.
   void run_exactly(std::int64_t steps) {
     const std::int64_t warmup = std::min(kLeastWarmupSteps, steps / 4);
     while (result_.steps < steps && !result_.diverged) {
@@ -113,16 +114,17 @@ class Session {
     if (on_step_) on_step_(report);
   }
 
-  // Of few steps the interval is the wider one, and the honest one.
+  // For few steps the interval is wider than the standard error suggests, so use the interval.
   std::optional<double> provisional_sem_s() {
     if (times_.size() < std::max(kLeastForProvisionalSem, next_provisional_)) return std::nullopt;
     next_provisional_ = times_.size() + 1 + times_.size() / 10;
     const Interval interval = times_.median_interval();
-    constexpr double kStandardErrorsWide = 4.0;  // of a 95 % interval
+    constexpr double kStandardErrorsWide = 4.0;  // width of a 95 % interval
     return std::max(times_.median_sem(), (interval.high - interval.low) / kStandardErrorsWide);
   }
 
-  // Looks after every step, and later after every fiftieth part more: an interval costs a walk over all steps.
+  // Computing the interval takes a pass over all steps, so it is done after every step first, later each time their
+  // number has grown by a fiftieth.
   bool is_known() {
     if (times_.size() < std::max(kLeastSteps, next_look_)) return false;
     next_look_ = times_.size() + 1 + times_.size() / 50;

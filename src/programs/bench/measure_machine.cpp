@@ -1,6 +1,6 @@
-// Products, attention and what the host computes are fitted by FLOPs, copies and exchanges by bytes, elementwise
-// kernels by both: some are bound by their arithmetic (GELU), some by memory (copies). What a small product costs
-// beyond the launch of any kernel is its half_flops.
+// Fits rates to samples: matrix products, attention and host computation by FLOPs, copies and exchanges by bytes,
+// elementwise kernels by both, because some are limited by arithmetic (GELU) and some by memory (copies). The extra
+// cost of a small product, beyond a kernel's launch, is its half_flops.
 #include "programs/bench/measure_machine.h"
 
 #include <algorithm>
@@ -15,16 +15,16 @@
 
 namespace krigtune::bench {
 
-// The models are small, so that many steps fit into the time, and of sizes that are no powers of two, at which caches
-// alias. Of each operation the lower quartile over steps and ranks counts: what else the machine does meanwhile makes
-// some of them longer, and none shorter.
+// The models are small, so that many steps fit into the time. Their sizes are not powers of two, at which caches alias.
+// For each operation the lower quartile over steps and ranks counts, because other activity on the machine only makes
+// operations longer.
 namespace {
 
 /// One short training run.
 struct Probe {
   workload::ModelSpec model;
   space::Configuration configuration;
-  bool times_kernels = true;  ///< else collectives
+  bool times_kernels = true;  ///< otherwise it times collectives
 };
 
 workload::ModelSpec model(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len) {
@@ -75,7 +75,7 @@ std::vector<Probe> probes(bool collectives) {
   return all;
 }
 
-/// The times of the operations of one plan, over steps and ranks.
+/// The times of one plan's operations over steps and ranks.
 class ProbeRun {
  public:
   ProbeRun(plan::StepPlan plan, bool times_kernels, double cores_per_rank, const Clock& clock, MachineSamples& samples)
@@ -153,7 +153,7 @@ class ProbeRun {
 
   engine::Trainer trainer_;
   bool times_kernels_;
-  double share_;  // of a core, that a rank has
+  double share_;  // fraction of a core that a rank has
   const Clock& clock_;
   MachineSamples& samples_;
   std::vector<std::vector<double>> seconds_;  // by operation

@@ -10,25 +10,25 @@
 
 namespace krigtune::bench {
 
-/// What short training runs on this machine's ranks have shown.
+/// The results of short training runs on this machine's ranks.
 struct MachineSamples {
   std::array<std::vector<workload::RateSample>, workload::kOpClassCount> operations;  ///< by OpClass
   std::array<std::vector<workload::RateSample>, workload::kExchangeKindCount>
-      exchanges;                    ///< by ExchangeKind; bytes: sent by one rank
-  std::vector<double> wakes_s;      ///< from the end of what a stream waited for until it went on
-  std::vector<double> overheads_s;  ///< of steps: what is not between the first and the last operation
+      exchanges;                    ///< by ExchangeKind; bytes are those that one rank sends
+  std::vector<double> wakes_s;      ///< time from the end of what a stream waited for until the stream continued
+  std::vector<double> overheads_s;  ///< step time outside the first to the last operation
 };
 
-/// Trains small models for about `seconds` in all: products, attention and elementwise kernels of several sizes in one
-/// precision, optimizers on the device and on the host, copies, buckets of several sizes. Kernels are timed on as many
-/// ranks as have a core of their own, collectives on all.
+/// Trains small models for about `seconds` in all, with matrix products, attention and elementwise kernels of several
+/// sizes in one precision, optimizers on the device and on the host, copies, and buckets of several sizes. Kernels are
+/// timed on as many ranks as have a core of their own, collectives on all ranks.
 MachineSamples sample_machine(std::int64_t ranks, std::int64_t cores, workload::Precision precision, double seconds,
                               const Clock& clock);
 
-/// What fits the samples.
+/// Fits a machine's rates to the samples.
 workload::MeasuredMachine fit_machine(const workload::MachineKey& key, const MachineSamples& samples);
 
-/// This machine for so many CPU ranks, in about five seconds.
+/// Measures this machine for so many CPU ranks, in about five seconds.
 workload::MeasuredMachine measure_machine(std::int64_t ranks, workload::Precision precision, const Clock& clock);
 
 }  // namespace krigtune::bench

@@ -1,5 +1,5 @@
-// Blocks of calls between meetings of all ranks, as nccl-tests times them; of three blocks the median counts. Each rank
-// tells how long it took through an all-reduce of a number for each rank, so that all know the same.
+// Calls are timed in blocks between barriers of all ranks, as in nccl-tests, and the median of three blocks counts. The
+// ranks exchange their times by an all-reduce with one number per rank, so that all know the same times.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace krigtune::bench {
 namespace {
 
-/// One rank's part in the measurement.
+/// One rank's part of the measurement.
 class RateRun {
  public:
   RateRun(const RankWorld& world, RankDevice& device, int rank, const RateSizes& sizes,
@@ -59,14 +59,14 @@ class RateRun {
     }
   }
 
-  // Up to the size of which one takes a second: slow networks have had their say by then.
+  // Increases the size until one collective takes a second, by when even slow networks have reached their rate.
   void collectives(workload::ExchangeKind kind, workload::RankScope scope) {
     constexpr double kLongS = 1.0;
     constexpr std::int64_t kGrowth = 4;
     constexpr std::int64_t kFloatBytes = 4;
     for (std::int64_t least = sizes_.least_collective_bytes; least <= sizes_.most_collective_bytes; least *= kGrowth) {
       say_(fmt::format("collectives {}", workload::to_string(scope)));
-      // All groups that are at work have as many ranks as the largest one, or fewer; a size that each can divide.
+      // Active groups have as many ranks as the largest one, or fewer. Choose a size that is divisible by each number.
       const plan::GroupSpan span = world_.job.span(scope, 0);
       const std::int64_t bytes = rounded_up(least, kFloatBytes * common_multiple(scope));
       const double seconds = mean_of_members(time(device_.collective(kind, scope, bytes)), scope);
@@ -94,7 +94,7 @@ class RateRun {
     return sum / count;
   }
 
-  /// Seconds of one call, by rank.
+  /// Returns the seconds of one call, by rank.
   std::vector<double> time(const RankDevice::Work& work) {
     constexpr double kMostRepeats = 1000.0;
     work();
@@ -107,7 +107,7 @@ class RateRun {
   }
 
   double seconds_of(const RankDevice::Work& work, int repeats) {
-    largest(0.0);  // all are here
+    largest(0.0);  // a barrier: all ranks have arrived
     const double begin_s = world_.clock.now_s();
     for (int i = 0; i < repeats; ++i) work();
     device_.wait();
@@ -122,7 +122,7 @@ class RateRun {
   }
 
   std::vector<double> by_rank(double mine) {
-    constexpr double kLeastS = 1e-9;  // of a clock that did not move
+    constexpr double kLeastS = 1e-9;  // in case the clock did not advance
     std::vector<float> numbers(static_cast<std::size_t>(world_.job.size()), 0.0F);
     numbers[static_cast<std::size_t>(rank_)] = static_cast<float>(std::max(mine, kLeastS));
     const engine::Segment segment{numbers.data(), world_.job.size(), nullptr, schedule::DType::kFp32};

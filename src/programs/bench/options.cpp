@@ -92,7 +92,7 @@ void require(bool good, const char* option, const char* what) {
   if (!good) throw UserError(fmt::format("--{} {}", option, what), kSeeHelp);
 }
 
-// Each of these does one thing instead of training: of two, one would be left undone without a word.
+// Each of these options does one thing instead of training. If two were given, one would be ignored silently.
 void require_one_task(const po::variables_map& given) {
   std::vector<std::string> tasks;
   for (const char* name : {"check", "probe", "measure-machine", "measure-rates"}) {

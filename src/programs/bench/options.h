@@ -24,27 +24,27 @@ struct BenchOptions {
   DeviceChoice device = DeviceChoice::kAuto;
   std::uint64_t seed = 1;
   std::filesystem::path heartbeat;              ///< empty: none
-  double hang_s = 60.0;                         ///< without a step (or before the first one) for so long: a hang
+  double hang_s = 60.0;                         ///< a hang is this long without a step, or before the first one
   std::filesystem::path trace;                  ///< empty: none
   bool graph = false;                           ///< on GPUs: replay captured steps
   bool compare_null = false;                    ///< measure a few steps without communication, too
-  std::optional<std::int64_t> measure_machine;  ///< for so many ranks
+  std::optional<std::int64_t> measure_machine;  ///< for how many ranks
   workload::Precision precision = workload::Precision::kFp32;  ///< of that measurement
   bool measure_rates = false;                                  ///< of products, copies and collectives
-  bool check = false;                                          ///< the plan; nothing is trained
+  bool check = false;                                          ///< check the plan and train nothing
   bool probe = false;
   bool help = false;
   bool version = false;
 };
 
-/// `arguments` without the program's name. Throws UserError.
+/// `arguments` does not contain the program's name. Throws UserError.
 BenchOptions parse_options(const std::vector<std::string>& arguments);
 
 std::string help_text();
 
 manual::Page manual_page();
 
-/// What is to be trained, and how: the file given with --config.
+/// What to train and how, from the file given with --config.
 struct TrainingJob {
   workload::Workload workload;
   workload::ClusterSpec cluster;
@@ -55,8 +55,8 @@ struct TrainingJob {
 /// Throws UserError with the JSON pointer.
 TrainingJob load_job(const std::filesystem::path& path);
 
-/// The machines that the options are about. For --measure-rates the file given with --config needs nothing but its
-/// "cluster"; without a file it is this machine: its GPUs, else two CPU ranks.
+/// Returns the machines that the options are about. For --measure-rates, the file given with --config needs only its
+/// "cluster". Without a file it is this machine: its GPUs, otherwise two CPU ranks.
 workload::ClusterSpec cluster_of(const BenchOptions& options);
 
 }  // namespace krigtune::bench

@@ -1,4 +1,4 @@
-// Who communicates with whom while rates are measured.
+// Which ranks communicate while rates are measured.
 #include <algorithm>
 #include <set>
 
@@ -8,7 +8,7 @@
 namespace krigtune::bench {
 namespace {
 
-// How many ranks of the same node come before this one.
+// Returns how many ranks of the same node come before this one.
 int place_on_node(const std::vector<int>& nodes, int rank) {
   const auto end = nodes.begin() + rank;
   return static_cast<int>(std::count(nodes.begin(), end, *end));

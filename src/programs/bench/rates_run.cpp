@@ -16,7 +16,7 @@
 namespace krigtune::bench {
 namespace {
 
-/// What a process says of its machine: its name, and a number that no other one has while both run.
+/// The machine of a process: its name, and a number that differs between machines that run at the same time.
 struct MachineName {
   std::array<char, 256> host{};
   std::array<char, 64> boot{};
@@ -52,7 +52,7 @@ JobRanks by_machines(engine::Processes& processes) {
   return job;
 }
 
-// World rank r is on node r / gpus_per_node, as everywhere.
+// World rank r is on node r / gpus_per_node, as in plans.
 JobRanks by_cluster(const workload::ClusterSpec& cluster, engine::Processes* processes) {
   JobRanks job;
   std::vector<MachineName> said(static_cast<std::size_t>(cluster.ranks()), this_machine_name());
@@ -64,7 +64,7 @@ JobRanks by_cluster(const workload::ClusterSpec& cluster, engine::Processes* pro
   return job;
 }
 
-/// The measurement of one process.
+/// One process's part of the measurement.
 class RatesRun {
  public:
   RatesRun(const BenchEngine& engine, const BenchOptions& options, const engine::Launch& launch, const Clock& clock)

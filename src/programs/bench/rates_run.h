@@ -7,12 +7,12 @@
 
 namespace krigtune::bench {
 
-/// Where the ranks of the job are. Alone: as the cluster says. With other processes: by the machines that they are on,
-/// or as the cluster says where the options name a job. All processes call it.
+/// Returns the places of the job's ranks. A process that is alone takes them from the cluster. With other processes
+/// they are taken from the machines, or from the cluster if the options name a job. All processes must call it.
 JobRanks job_ranks(const workload::ClusterSpec& cluster, bool cluster_is_stated, engine::Processes* processes);
 
-/// --measure-rates on the ranks of this process: the one of rank 0 prints what was found, as tables or with --json.
-/// Returns the exit code.
+/// Runs --measure-rates on the ranks of this process. Rank 0's process prints the results as tables, or as JSON with
+/// --json. Returns the exit code.
 int run_rates(const BenchEngine& engine, const BenchOptions& options, const engine::Launch& launch, const Clock& clock,
               std::ostream& out, std::ostream& err);
 

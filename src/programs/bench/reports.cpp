@@ -110,7 +110,7 @@ void add_speed(const BenchResult& result, Json& json) {
   json["measured_steps"] = m.measured_steps;
   json["steady"] = m.steady;
   json["stopped"] = to_string(m.stopped);
-  json["loss_first"] = m.loss_first;  // null where it is no number
+  json["loss_first"] = m.loss_first;  // null if not finite
   json["loss_last"] = m.loss_last;
   if (!result.measured()) return;
   add_spread(m, json);
@@ -160,7 +160,7 @@ Json network_json(const workload::ClusterSpec& cluster) {
           {"bytes_per_s", json_number(cluster.emulated_network->bytes_per_s)}};
 }
 
-// Collectives in "collectives", copies and the host beside them.
+// Collectives are in "collectives", copies and host work beside them.
 void add_activities(const BenchResult& result, Json& json) {
   for (int i = 0; i < plan::kActivityCount; ++i) {
     const auto activity = static_cast<plan::Activity>(i);
@@ -295,7 +295,7 @@ std::string activities(const BenchResult& result) {
   return text;
 }
 
-// Phases, what held them up, and their sum.
+// Lists the phases, the waits in each of them, and their sum.
 std::string where_it_went(const BenchResult& result) {
   const plan::StepBreakdown& breakdown = result.trained->measurement.breakdown;
   std::string text = fmt::format("#\n# {:<32}{:>12}{:>10}{:>12}\n", "where the step of rank 0 went", "time (ms)",

@@ -32,7 +32,7 @@ std::int64_t process_peak_bytes() {
   return usage.ru_maxrss * kKibibyte;
 }
 
-/// One run: this process's part of it.
+/// This process's part of a run.
 class BenchRun {
  public:
   BenchRun(const BenchEngine& engine, const BenchOptions& options, const engine::Launch& launch, const Clock& clock,
@@ -47,7 +47,7 @@ class BenchRun {
   /// `on_hang` ends the process; see Watchdog.
   void run(const std::function<void(engine::Processes*, const Beat&)>& on_hang) {
     heartbeat_.beat("init", 0);
-    // Rank 0 has something to print: the others leave it the time for that.
+    // Rank 0 prints the result, so the other ranks give it time for that before they end.
     const double limit_s = options_.hang_s + (launch_.rank == 0 ? 0.0 : 2.0 + 0.1 * options_.hang_s);
     const Watchdog watchdog(heartbeat_, limit_s, clock_, [&](const Beat& last) { on_hang(processes_.get(), last); });
     try {
@@ -70,11 +70,11 @@ class BenchRun {
     }
   }
 
-  /// In how this process ended: the others do not know why.
+  /// Returns whether this process failed for a reason that the others do not know.
   bool is_alone() const { return alone_ && result_.ending.exit_code != BenchExit::kCommunication; }
-  /// Of the heartbeats, after its beginning; see Heartbeat.
+  /// Returns why heartbeats were lost after the first one; see Heartbeat.
   std::string lost_heartbeats() const { return heartbeat_.lost(); }
-  /// To be called once this process has said what it has to say.
+  /// Ends the other processes too. Call it after this process has printed its message.
   void end_all() {
     if (alone_ && processes_) processes_->abort(result_.ending.exit_code);
   }
@@ -92,7 +92,7 @@ class BenchRun {
     return set ? options_.memory_limit_gib : engine_.memory_gib();
   }
 
-  // Empty, and an ending in the result: there is nothing to train.
+  // Returns nothing if there is nothing to train; the result then has the ending.
   std::optional<plan::StepPlan> prepare() {
     try {
       if (const auto text = process_environment()("KRIGTUNE_BENCH_FAULT")) fault_ = fault_from(*text);
@@ -124,7 +124,7 @@ class BenchRun {
   Heartbeat heartbeat_;
   std::optional<Fault> fault_;
   std::unique_ptr<engine::Processes> processes_;
-  bool alone_ = false;  ///< in how it ended: the others do not know
+  bool alone_ = false;  ///< this process failed, and the others do not know why
 };
 
 BenchResult result_of(const BenchEngine& engine) {
@@ -134,7 +134,8 @@ BenchResult result_of(const BenchEngine& engine) {
   return result;
 }
 
-// The result of a run that begins. Throws UserError where KRIGTUNE_VECTOR_UNIT names what this processor does not have.
+// Returns the result of a run that begins. Throws UserError if KRIGTUNE_VECTOR_UNIT names a unit that the processor
+// lacks.
 BenchResult result_of(const BenchEngine& engine, const BenchOptions& options) {
   BenchResult result = result_of(engine);
   result.seed = options.seed;
@@ -184,7 +185,7 @@ int run_job(const BenchEngine& engine, const BenchOptions& options, const engine
   return result.ending.exit_code;
 }
 
-// Every rank checks, so that all end with the same code; one of them says what was found.
+// Every rank checks, so that all end with the same code. One of them prints the findings.
 int check_as_rank(const BenchOptions& options, int rank, std::ostream& out) {
   std::ostream nowhere(nullptr);
   return check_config(options, rank == 0 ? out : nowhere);
@@ -195,9 +196,9 @@ int check_as_rank(const BenchOptions& options, int rank, std::ostream& out) {
 int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
               std::ostream& out, std::ostream& err) {
   BenchResult result = result_of(engine);
-  // Also where the command line cannot be read.
+  // Also needed if the command line is invalid.
   bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  bool measures_rates = false;  // what it prints is no result of training
+  bool measures_rates = false;  // then the output is not a training result
   engine::Launch launch;
   try {
     const BenchOptions options = parse_options(arguments);

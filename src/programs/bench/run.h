@@ -8,8 +8,7 @@
 
 namespace krigtune::bench {
 
-/// The program krigtune-bench, whichever engine it is linked with: results to `out`, what went wrong to `err`. Returns
-/// the exit code.
+/// The program krigtune-bench, with either engine. Writes results to `out` and errors to `err`. Returns the exit code.
 int run_bench(const BenchEngine& engine, const std::vector<std::string>& arguments, const Clock& clock,
               std::ostream& out, std::ostream& err);
 

@@ -1,16 +1,16 @@
-// The 95 % interval of the median from order statistics (David and Nagaraja 2003, section 7.1). How many of n samples
-// lie below the true median m is a sum of n indicators, of mean n / 2. If they are independent it is Binomial(n, 1/2),
-// and the exact ranks follow. Step times are not: a slow second of the machine makes many slow steps. The variance of
-// the count is then n tau / 4 with the autocorrelation time of the indicators,
+// The 95 % interval of the median from order statistics (David and Nagaraja 2003, section 7.1). The number of samples
+// out of n that lie below the true median m is a sum of n indicators, with mean n / 2. If they are independent, it is
+// Binomial(n, 1/2), and the exact ranks follow. Step times are not independent: a slow second of the machine makes many
+// slow steps. The variance of the count is then n tau / 4 with the autocorrelation time of the indicators,
 //
 //   tau = 1 + 2 sum_k rho_k,      rho_k: autocorrelation of sign(x_t - m) at lag k,
 //
-// whatever the distribution of x is (Sen 1968 for m-dependent, Heidelberger and Lewis 1984 for quantiles of simulation
-// output), and the ranks are n/2 -+ t sqrt(n tau) / 2, t of Student with n / tau - 1 degrees of freedom. The sum is cut
-// by Geyer's initial monotone sequence (1992, section 3.3): pairs rho_2k + rho_2k+1 as long as they are positive, none
-// larger than the one before. Centring at the sample's own median makes each rho_k too small by tau / n; two more
-// rounds with that added back remove most of the bias. Coverage is counted in tests/bench/step_times_test.cpp. A trend
-// is not covered: there is no median to enclose; drift_per_step_s tells.
+// whatever the distribution of x (Sen 1968 for m-dependent samples, Heidelberger and Lewis 1984 for quantiles of
+// simulation output), and the ranks are n/2 -+ t sqrt(n tau) / 2, with Student's t for n / tau - 1 degrees of freedom.
+// The sum is truncated by Geyer's initial monotone sequence (1992, section 3.3): pairs rho_2k + rho_2k+1 count as long
+// as they are positive, none larger than the one before. Centring at the sample's own median makes each rho_k too small
+// by tau / n; adding that back in two more rounds removes most of the bias. tests/bench/step_times_test.cpp measures
+// the coverage. A trend is not covered, because then there is no median to enclose; drift_per_step_s shows it.
 //
 // Outliers: hyperfine's modified z-score (Iglewicz and Hoaglin 1993). Slope: Theil 1950, Sen 1968.
 #include "programs/bench/step_times.h"
@@ -23,11 +23,12 @@
 namespace krigtune::bench {
 namespace {
 
-constexpr double kTail = 0.025;                   // on either side
+constexpr double kTail = 0.025;                   // probability on either side
 constexpr double kNormal975 = 1.959963984540054;  // 97.5 % quantile of the normal distribution
 constexpr std::size_t kLeastForInterval = 6;      // 2 * 2^-n <= 5 %
 
-// The largest j with P(Binomial(n, 1/2) < j) <= 2.5 %: the median is below the j-th smallest (from 1) no more often.
+// Returns the largest j with P(Binomial(n, 1/2) < j) <= 2.5 %: the probability that the median is below the j-th
+// smallest sample (counted from 1).
 std::size_t lower_rank(std::size_t n) {
   constexpr std::size_t kExact = 100;
   const auto count = static_cast<double>(n);
@@ -43,7 +44,8 @@ std::size_t lower_rank(std::size_t n) {
   return rank;
 }
 
-// 97.5 % quantile of Student's t: the expansion of Abramowitz and Stegun 26.7.5, within 1 % for 3 degrees and more.
+// Returns the 97.5 % quantile of Student's t: the expansion of Abramowitz and Stegun 26.7.5, within 1 % from 3 degrees
+// of freedom on.
 double student_975(double degrees) {
   const double z = kNormal975;
   const double z2 = z * z;
@@ -53,7 +55,7 @@ double student_975(double degrees) {
   return z + (first + (second + third / degrees) / degrees) / degrees;
 }
 
-// As lower_rank, for tau > 1; 0: there is none.
+// Returns the same rank for tau > 1; 0 if there is none.
 std::size_t lower_rank(std::size_t n, double tau) {
   constexpr double kLeastDegrees = 3.0;
   const auto count = static_cast<double>(n);
@@ -80,7 +82,7 @@ double mean_product(const std::vector<double>& signs, std::size_t lag) {
   return sum / static_cast<double>(signs.size());
 }
 
-// One round; `missing` is what centring has taken from each autocorrelation.
+// Does one round. `missing` is what centring has removed from each autocorrelation.
 double geyer_sum(const std::vector<double>& signs, double missing) {
   const double variance = mean_product(signs, 0);
   const auto count = static_cast<double>(signs.size());
@@ -98,7 +100,7 @@ double geyer_sum(const std::vector<double>& signs, double missing) {
   return 2.0 * sum - 1.0;
 }
 
-// Medians of at most `count` stretches of equal length; what is left over at the end is left out.
+// Returns the medians of at most `count` stretches of equal length. Samples beyond the last whole stretch are ignored.
 std::vector<double> stretches(const std::vector<double>& values, std::size_t count) {
   if (values.size() <= count) return values;
   const std::size_t length = values.size() / count;
@@ -176,7 +178,7 @@ std::int64_t StepTimes::outliers() const {
   return std::count_if(sorted_.begin(), sorted_.end(), [&](double x) { return std::abs(x - center) > allowed; });
 }
 
-// All pairs of a long sample are too many: it goes in as 256 medians of stretches.
+// A long sample has too many pairs, so it is reduced to 256 medians of stretches.
 double StepTimes::drift_per_step_s() const {
   constexpr std::size_t kMost = 256;
   const std::vector<double> values = stretches(in_order_, kMost);

@@ -16,7 +16,7 @@
 namespace krigtune::bench {
 namespace {
 
-// Keeps the times of the measured step that was nearest to the median at its time.
+// Keeps the operation times of the measured step whose time was nearest to the median at that moment.
 class TypicalStep {
  public:
   void look_at(const StepReport& report, const BenchTrainer& trainer) {
@@ -37,7 +37,7 @@ class TypicalStep {
   std::vector<std::vector<plan::OperationTime>> ranks_;
 };
 
-/// What all processes read alike: measuring decides by it.
+/// The trainer's time is the same in all processes, so they take the same decisions while measuring.
 class TrainersClock final : public Clock {
  public:
   TrainersClock(const BenchTrainer& trainer, const Clock& clock) : trainer_(trainer), clock_(clock) {}
@@ -54,7 +54,7 @@ bool is_of_this_process(const Fault& fault, const engine::Processes* processes, 
   return processes == nullptr ? fault.rank < plan.world() : fault.rank == processes->rank();
 }
 
-/// Trains and tells that it does; fails where it is told to.
+/// Trains, reports each step to the heartbeat, and fails where a fault is injected.
 class WatchedTrainer {
  public:
   WatchedTrainer(BenchTrainer& trainer, const TrainingPart& part) : trainer_(trainer), heartbeat_(part.heartbeat) {
@@ -85,7 +85,7 @@ class WatchedTrainer {
 
   BenchTrainer& trainer_;
   Heartbeat* heartbeat_;
-  std::optional<Fault> fault_;  ///< of this process
+  std::optional<Fault> fault_;  ///< if it concerns this process
   std::string phase_;
   std::int64_t steps_ = 0;
 };
@@ -95,7 +95,7 @@ std::unique_ptr<GpuWatch> watch_gpu(const BenchEngine& engine, engine::Processes
   return sensor ? std::make_unique<GpuWatch>(std::move(sensor)) : nullptr;
 }
 
-// Why it could not be written, or nothing: what was measured counts all the same.
+// Returns why the trace could not be written, or nothing. The measurement remains valid.
 std::string loss_of_trace(const std::filesystem::path& file, const plan::StepPlan& plan, const plan::TracedStep& step) {
   try {
     plan::write_trace(file, plan, step);
@@ -109,9 +109,9 @@ std::string loss_of_trace(const std::filesystem::path& file, const plan::StepPla
 
 TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
                  const Clock& clock, const TrainingPart& part) {
-  // More would take longer to fetch from a GPU and to hash, a byte at a time, than the measurement took.
+  // Fetching more parameters from a GPU and hashing them byte by byte would take longer than the measurement.
   constexpr std::int64_t kMostHashedParameters = 100'000'000;
-  constexpr double kPartOfTheTime = 0.5;  // what the steps without communication may add
+  constexpr double kPartOfTheTime = 0.5;  // limit for the time of the steps without communication
   engine::TrainingOptions training;
   training.seed = options.seed;
   training.steps = options.measure.steps;

@@ -19,8 +19,8 @@
 
 namespace krigtune::bench {
 
-/// What trains a planned job, as the program sees it; Trainer tells what each means. If the job has several processes,
-/// every call is made by all of them.
+/// The trainer of a planned job as the program uses it; Trainer documents the functions. If the job has several
+/// processes, all of them must make every call.
 class BenchTrainer {
  public:
   virtual ~BenchTrainer() = default;
@@ -33,7 +33,7 @@ class BenchTrainer {
   virtual std::string parameters_fnv1a64() = 0;
 };
 
-/// A trainer T, which has the same functions, as one of them.
+/// Makes a BenchTrainer of a class T that has the same functions.
 template <class T>
 class BenchTrainerOf final : public BenchTrainer {
  public:
@@ -54,49 +54,51 @@ class BenchTrainerOf final : public BenchTrainer {
   T trainer_;
 };
 
-/// What a rank computes on.
+/// The machine of a rank.
 struct RankMachine {
-  std::string processor;          ///< as the system or the driver names it
-  std::int64_t memory_bytes = 0;  ///< of this rank
+  std::string processor;          ///< named as the system or the driver names it
+  std::int64_t memory_bytes = 0;  ///< for this rank
 };
 
-/// An executor of plans as the program offers it.
+/// An engine that executes plans, as the program uses it.
 struct BenchEngine {
   using Make = std::function<std::unique_ptr<BenchTrainer>(plan::StepPlan plan, const PlannedJob& planned,
                                                            const engine::TrainingOptions& options, const Clock& clock,
                                                            engine::Processes* processes)>;
   const char* program = "krigtune-bench";
   const char* device = "cpu";
-  bool rank_is_a_process = false;  ///< a job of several ranks that is started alone is started again, rank by rank
+  bool rank_is_a_process =
+      false;  ///< a job of several ranks that is started alone is started again, one process per rank
   Make make;
-  /// GiB that a rank may use where nobody sets a limit. Null: as memory_limit_per_rank says.
+  /// GiB that a rank may use if nobody sets a limit. Null: see memory_limit_per_rank.
   std::function<double()> memory_gib;
-  /// The GPU of this process, to be watched while steps are measured. Null, or gives null: there is nothing to watch.
+  /// The GPU of this process, to be watched during measured steps. Null, or a null result, if there is nothing to
+  /// watch.
   std::function<std::unique_ptr<GpuSensor>(engine::Processes* processes)> gpu_sensor;
-  /// What --probe says. Returns the exit code.
+  /// Executes --probe and returns the exit code.
   std::function<int(bool json, std::ostream& out)> probe;
-  /// What --measure-machine says. Returns the exit code.
+  /// Executes --measure-machine and returns the exit code.
   std::function<int(const BenchOptions& options, const Clock& clock, std::ostream& out)> measure_machine;
-  /// What --measure-rates measures: the ranks of this process, by which sizes, and what rank 0 computes on.
+  /// For --measure-rates: the ranks of this process, the sizes to measure, and rank 0's machine.
   MakeRankDevices rank_devices;
   std::function<RateSizes()> rate_sizes;
   std::function<RankMachine(engine::Processes* processes, const JobRanks& job)> rank_machine;
-  /// Called before a run: an exit code other than 0 ends it. May hand the run over to another program.
+  /// Called before a run. An exit code other than 0 ends it. May hand the run over to another program.
   std::function<BenchEnding(const BenchOptions& options, const std::vector<std::string>& arguments)> begin;
 };
 
-/// On CPU ranks; hands over to krigtune-bench-cuda what belongs on GPUs.
+/// The engine for CPU ranks. It hands jobs that belong on GPUs over to krigtune-bench-cuda.
 BenchEngine host_engine();
 
 /// This process's part in the run.
 struct TrainingPart {
-  engine::Processes* processes = nullptr;  ///< null: it is alone
+  engine::Processes* processes = nullptr;  ///< null: the process is alone
   Heartbeat* heartbeat = nullptr;          ///< null: nobody watches
-  std::optional<Fault> fault{};            ///< of a test
+  std::optional<Fault> fault{};            ///< set by tests
 };
 
-/// Trains and measures a planned job as the options say, and writes the trace, if one was asked for. Called by all
-/// processes alike; process 0 has what is to be reported. Throws what the engine throws.
+/// Trains and measures a planned job as the options require, and writes the trace if one was requested. All processes
+/// must call it; process 0 gets the numbers to report. Throws what the engine throws.
 TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
                  const Clock& clock, const TrainingPart& part = {});
 

@@ -32,7 +32,7 @@ Json device_json(int device) {
           {"memory_bytes", properties.totalGlobalMem}};
 }
 
-// Its version, 0 where it is missing; beside it the file, or why it is missing.
+// Adds the library's version, 0 if it is missing, and its file, or why it is missing.
 void put_library(Json& json, const std::string& name, const cuda::LibraryVersion& library) {
   json[name] = library.version;
   json[name + (library.missing.empty() ? "_file" : "_missing")] =
@@ -43,7 +43,7 @@ void put_library(Json& json, const std::string& name, const cuda::LibraryVersion
 
 DeviceProbe probe_devices() {
   DeviceProbe probe;
-  // Leaves the count as it was where there is no driver.
+  // Without a driver the count stays unchanged.
   const cudaError_t code = cudaGetDeviceCount(&probe.gpus);
   int driver = 0;
   int runtime = 0;

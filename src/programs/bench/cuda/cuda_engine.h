@@ -6,24 +6,24 @@
 
 namespace krigtune::bench {
 
-/// What NVIDIA's libraries say, as one line of JSON: GPUs and why there are none, the
-/// driver's and the libraries' versions, where they are and for which GPUs the kernels were compiled. Works without
-/// any.
+/// What NVIDIA's libraries report, as one line of JSON: the GPUs or why there are none, the versions of the driver and
+/// the libraries, where they are, and for which GPUs the kernels were compiled. Works without any of them.
 struct DeviceProbe {
   int gpus = 0;
   std::string json;
 };
 DeviceProbe probe_devices();
 
-/// Which process of its machine this is, by what torchrun, Open MPI or srun put into the environment; without it, rank
-/// `rank` of machines with `gpus` GPUs each. Throws UserError for what is no number.
+/// Returns the index of this process on its machine, from what torchrun, Open MPI or srun put into the environment.
+/// Without that, ranks are assigned in order to machines with `gpus` GPUs each. Throws UserError if a variable is not a
+/// number.
 int local_rank_from(const engine::Environment& environment, int rank, int gpus);
 
-/// What krigtune-bench and krigtune doctor are told that start this program with --version to look: the library without
-/// which nothing can be trained and where it was looked for, or nothing.
+/// Returns why training is impossible, for krigtune-bench and krigtune doctor, which start this program with --version:
+/// the missing library and where it was looked for. Empty if nothing is missing.
 std::string why_it_cannot_start();
 
-/// On GPUs: what krigtune-bench-cuda is made of.
+/// The engine of krigtune-bench-cuda, which trains on GPUs.
 BenchEngine cuda_engine();
 
 }  // namespace krigtune::bench

@@ -28,7 +28,7 @@ class CudaRankDevice final : public RankDevice {
     for (const workload::RankScope scope : world.job.scopes()) connect(scope);
   }
 
-  // CUDA's current device is the thread's.
+  // CUDA's current device belongs to the thread.
   void enter() override { KRIGTUNE_CHECK_CUDA(cudaSetDevice(device_)); }
 
   Work product(workload::Precision precision, const RateSizes::Product& size) override {
@@ -90,7 +90,7 @@ class CudaRankDevice final : public RankDevice {
     };
   }
 
-  // A rank that is gone is noticed by the process, whose communicators are polled.
+  // The process polls its communicators, so it notices when another rank is gone.
   void wait() override {
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(done_.get(), stream_.get()));
     for (;;) {
@@ -103,7 +103,7 @@ class CudaRankDevice final : public RankDevice {
   }
 
  private:
-  // Every process makes an id; a group takes that of its first member.
+  // Every process creates an id, and a group uses that of its first member.
   void connect(workload::RankScope scope) {
     const std::vector<int> members = world_.job.members(scope, rank_);
     const auto ids = engine::all_say(world_.processes->control(), cuda::new_nccl_id());
@@ -114,7 +114,7 @@ class CudaRankDevice final : public RankDevice {
                                      static_cast<int>(members.size()), [] { std::this_thread::yield(); });
   }
 
-  // Numbers, for what is timed on zeros is too fast.
+  // The values are not zero, because some operations are too fast on zeros.
   void take(std::int64_t bytes) {
     constexpr std::int64_t kAlignment = 64;
     memory_.reset();
@@ -149,8 +149,8 @@ std::vector<std::unique_ptr<RankDevice>> make_cuda_devices(const RankWorld& worl
   return devices;
 }
 
-// A transformer's products with 4096 tokens, and squares; collectives up to a gigabyte, where the links' rate is
-// reached.
+// The matrix products of a transformer with 4096 tokens, and square ones; collectives up to a gigabyte, at which the
+// links reach their full rate.
 RateSizes cuda_rate_sizes() {
   RateSizes sizes;
   sizes.products = {{256, 256, 256},    {1024, 1024, 1024},  {2048, 2048, 2048},
