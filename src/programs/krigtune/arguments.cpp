@@ -20,10 +20,10 @@ namespace po = boost::program_options;
 constexpr const char* kOperands = "operands";
 constexpr std::string_view kPrefix = "KRIGTUNE_";
 
-// What Boost's values do not know.
+// The properties of an option that Boost's values do not have.
 struct Declared {
   Words words;
-  bool typed_only = false;  // the environment does not give it
+  bool typed_only = false;  // the environment cannot set it
   virtual ~Declared() = default;
 };
 template <class T>
@@ -31,7 +31,7 @@ struct DeclaredValue final : po::typed_value<T>, Declared {
   DeclaredValue() : po::typed_value<T>(nullptr) {}
 };
 
-// The options take over what is returned, as they do po::value's.
+// The caller takes ownership, as with po::value.
 template <class T>
 po::typed_value<T>* declared_value(const char* name, bool typed_only, const Words& words) {
   auto value = std::make_unique<DeclaredValue<T>>();
@@ -45,7 +45,7 @@ const Declared* declared_of(const po::option_description& option) {
   return dynamic_cast<const Declared*>(option.semantic().get());
 }
 
-// Prefixes are not guessed: a script that says --tri would break with the next option that begins so.
+// Abbreviated options are refused: a script with --tri would break as soon as another option begins so.
 constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
 
 std::string variable_name(const std::string& option) {
@@ -82,7 +82,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
 
 bool takes_command(const Command& command) { return *command.command_option != '\0'; }
 
-// Where the user's own command begins: words behind it are not krigtune's.
+// Returns where the user's own command begins; krigtune does not interpret its words.
 std::vector<std::string>::const_iterator end_of_own_words(const Command& command,
                                                           const std::vector<std::string>& words) {
   return takes_command(command) ? std::find(words.begin(), words.end(), "--") : words.end();
@@ -93,7 +93,8 @@ std::string only_operand(const Command& command, const std::vector<std::string>&
   std::vector<std::string> operands;
   if (values.count(kOperands) > 0) operands = values[kOperands].as<std::vector<std::string>>();
   const std::string wanted = command.operand;
-  const bool may_be_missing = wanted.empty() || wanted.front() == '[' || is_of_a_job;  // a session is made of it
+  const bool may_be_missing =
+      wanted.empty() || wanted.front() == '[' || is_of_a_job;  // then a session is made from the command
   const std::string hint =
       fmt::format("usage: krigtune {}{}{} [options]", command.name, wanted.empty() ? "" : " ", wanted);
   const bool has_a_command = !takes_command(command) && std::find(words.begin(), words.end(), "--") != words.end();
@@ -134,7 +135,7 @@ Words words_of(const po::option_description& option) {
 
 std::optional<std::string> variable_of(const po::option_description& option) {
   const Declared* declared = declared_of(option);
-  if (declared == nullptr || declared->typed_only) return std::nullopt;  // flags are typed
+  if (declared == nullptr || declared->typed_only) return std::nullopt;  // flags must be typed
   return variable_name(option.long_name());
 }
 
@@ -155,8 +156,8 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
   }
   known.emplace_back("CACHE");           // where runner/local_machine.h keeps what it measured
   known.emplace_back("CUDA_LIBRARIES");  // where engine/cuda/runtime/library_search.h looks first
-  known.emplace_back("TOKEN");           // of a job whose ranks krigtune-bench joins
-  known.emplace_back("VECTOR_UNIT");     // which instructions core/processor.h has this process compute with
+  known.emplace_back("TOKEN");           // the secret of a job whose ranks krigtune-bench joins
+  known.emplace_back("VECTOR_UNIT");     // which instructions this process uses, see core/processor.h
   std::vector<std::string> lines;
   for (const auto& [name, value] : environment) {
     if (name.rfind(kPrefix, 0) != 0 || name.rfind("KRIGTUNE_TEST_", 0) == 0) continue;

@@ -26,7 +26,7 @@
 
 namespace krigtune::cli {
 
-// krigtune ask: proposals for who runs trials by hand, or from a program of one's own.
+// krigtune ask: proposes trials to users who run them by hand or from a program of their own.
 
 namespace {
 
@@ -42,7 +42,8 @@ void declare_ask(boost::program_options::options_description& options) {
   declare_warm_start(options);
 }
 
-// The session and how it asks: of the file that is named, else of the directory.
+// Returns the session and the options of its search: from the session file if one is given, otherwise from the
+// directory.
 run::RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
   const Arguments& arguments = context.arguments;
   const bool begun = std::filesystem::exists(run::session_path(directory));
@@ -53,7 +54,7 @@ run::RunRecord record_of(const Context& context, const std::filesystem::path& di
   }
   run::RunRecord record;
   if (begun) record = run::load_run(directory);
-  // What a session warns of is said once, by the first call: who asks in a loop need not read it every time.
+  // Only the first call prints the session's warnings: a program that asks in a loop need not read them every time.
   if (file) record.session = begun ? session::load_session(*file) : session_of(context, *file);
   record.options.earlier = earlier_runs(context, record.session, directory, begun);
   if (const auto word = arguments.text("strategy"))
@@ -79,8 +80,8 @@ int ask(const Context& context) {
   run::RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
   const run::Prepared prepared(record.session, record.options.earlier);
-  // One document once all are known, or a line for each as soon as it is journalled: who reads may begin with the
-  // first.
+  // With --json print one document when all trials are known. Otherwise print each trial as soon as it is in the
+  // journal, so that the reader can begin with it.
   const bool one_document = context.arguments.flag("json");
   Json document = new_document("ask");
   document["trials"] = Json::array();
@@ -119,7 +120,7 @@ Command ask_command() {
           ask};
 }
 
-// krigtune tell: closes a trial that krigtune ask proposed.
+// krigtune tell: ends a trial that krigtune ask proposed.
 namespace {
 
 const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
@@ -177,7 +178,7 @@ std::string status_of(const Arguments& arguments) {
   return *status;
 }
 
-// Options that say more than the status allows.
+// Refuses options that contradict the status.
 void refuse_contradictions(const Arguments& arguments, const std::string& status) {
   if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
   const std::pair<const char*, const char*> kGoesWith[] = {
@@ -189,7 +190,7 @@ void refuse_contradictions(const Arguments& arguments, const std::string& status
   }
 }
 
-// A value is read as one in a result file would be: one reader knows what it means.
+// The value is read like one in a result file, so that one reader interprets both.
 trial::Outcome measured(const Arguments& arguments, const std::string& metric) {
   Json result = {{metric, value_of(*arguments.text("value"))}};
   if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
@@ -221,7 +222,7 @@ trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& me
          "leave --status out, or fix the file");
 }
 
-// "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7"
+// Returns "trial 7: ok, 12.3 samples/s, 1.34x trial 0; best trial 7".
 std::string told_text(const session::Session& session, const journal::Trial& trial, const search::History& history,
                       const std::optional<search::Recommendation>& best) {
   std::string text = fmt::format("trial {}: {}", trial.number, trial::status_text(*trial.outcome));
@@ -260,7 +261,7 @@ Json told_json(const session::Session& session, const journal::Trial& trial, con
   return json;
 }
 
-// In the objective's unit, which may need to know the configuration.
+// Returns the outcome with the value in the objective's unit, whose conversion may depend on the configuration.
 trial::Outcome outcome_of(const session::Session& session, const std::filesystem::path& directory, std::int64_t number,
                           const trial::Outcome& reported) {
   const search::History history = journal::read_journal(run::journal_path(directory));

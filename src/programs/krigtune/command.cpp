@@ -1,4 +1,4 @@
-// Help is made from the declarations of the commands and of their options; nothing is written twice.
+// The help is made from the declarations of commands and options, so that nothing is written twice.
 #include "programs/krigtune/command.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace po = boost::program_options;
 
 constexpr std::size_t kHelpWidth = 80;
 
-// Words of `text`, from column `indent` on, in lines of at most kHelpWidth.
+// Breaks the words of `text` into lines of at most kHelpWidth, beginning at column `indent`.
 std::string in_lines(const std::string& text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
@@ -35,7 +35,7 @@ std::string in_lines(const std::string& text, std::size_t indent) {
   return result;
 }
 
-// The lines of a paragraph are joined and broken anew. Lines that begin with a space, and empty ones, stay as they are.
+// Joins the lines of a paragraph and breaks them again. Empty lines, and lines that begin with a space, stay unchanged.
 std::string refilled(const std::string& text) {
   std::istringstream lines(text);
   std::string result;
@@ -56,7 +56,7 @@ std::string refilled(const std::string& text) {
   return result;
 }
 
-// Names stand below each other, whether they have a letter or not.
+// Aligns the long names, whether or not an option has a letter.
 std::string option_text(const po::option_description& option) {
   const std::string term = option_term(option);
   return term[1] == '-' ? "    " + term : term;

@@ -9,25 +9,25 @@
 
 namespace krigtune::cli {
 
-/// What a command works with.
+/// The environment of a command.
 struct Context {
   const Console& console;
   const Arguments& arguments;
   Log& log;
 };
 
-/// One command: one file and one line in the registry.
+/// One command. It needs one file and one line in the registry.
 struct Command {
   const char* name;
-  const char* operand;  ///< "SESSION", "DIR", in brackets where it may be left out, or "": it takes none
+  const char* operand;  ///< "SESSION", "DIR", in brackets if optional; "": none
   const char* summary;  ///< one line
-  const char* details;  ///< paragraphs for --help
+  const char* details;  ///< paragraphs of --help
   void (*declare)(boost::program_options::options_description& options);
   int (*run)(const Context& context);  ///< returns the exit code
-  /// The user's own command may follow behind "--", and with it or this option the operand may be left out. "": it may
-  /// not.
+  /// If not empty, the user's own command may follow after "--", and with it or this option the operand may be left
+  /// out.
   const char* command_option = "";
-  /// What the operand may be, for completion. Empty: not only these.
+  /// The possible values of the operand, for completion. Empty: other values are possible too.
   std::vector<std::string> operand_words = {};
 };
 
@@ -37,7 +37,7 @@ Command completion_command();
 Command diagnose_command();
 Command doctor_command();
 Command export_command();
-Command help_command(const std::vector<Command>& others);  ///< `others`: the commands that it documents
+Command help_command(const std::vector<Command>& others);  ///< `others`: the commands that it describes
 Command init_command();
 Command measure_command();
 Command plan_command();
@@ -50,10 +50,10 @@ Command tell_command();
 Command tune_command();
 Command watch_command();
 
-/// In the order of the help.
+/// Returns all commands in the order of the help.
 std::vector<Command> commands();
 
-/// What the program's exit code says: docs/cli.md.
+/// The exit codes of the program: docs/cli.md.
 struct ExitCode {
   static constexpr int kDone = 0;
   static constexpr int kNoResult = 1;
@@ -67,7 +67,7 @@ std::string general_help();
 std::string help_of(const Command& command);
 std::string version_text();
 
-// What help and manual pages are made of.
+// Parts of the help and of the manual pages.
 std::string call_of(const Command& command);  ///< "tune SESSION", "doctor"
 std::string purpose_text();
 std::string precedence_text();

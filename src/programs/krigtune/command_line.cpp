@@ -37,7 +37,7 @@ Verbosity verbosity_of(const Arguments& arguments) {
   return arguments.flag("verbose") ? Verbosity::kVerbose : Verbosity::kNormal;
 }
 
-// Every error of every command ends here.
+// Catches the errors of every command.
 int guarded(Log& log, const std::function<int()>& body) {
   try {
     return body();

@@ -1,4 +1,4 @@
-// krigtune compare: the same budget for each strategy.
+// krigtune compare: gives each strategy the same budget.
 #include "compare/compare.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@
 
 namespace krigtune::cli {
 
-/// The results for people: the table, who needs how many times fewer trials, and the chart.
+/// Prints the results for people: the table, which strategy needs how many times fewer trials, and the chart.
 void print_comparison(const Context& context, const session::Session& session, const compare::Comparison& comparison,
                       const compare::CompareOptions& options);
 
@@ -41,7 +41,7 @@ namespace {
 
 constexpr const char* kFiles[] = {"comparison.csv", "comparison_summary.csv", "comparison_pairs.csv", "comparison.svg"};
 
-// Only real trials take time that tells something.
+// Only the duration of real trials is meaningful.
 bool shows_time(const session::Session& session) { return runner::traits_of(session.runner).runs_programs; }
 
 std::vector<report::Column> summary_columns(const session::Session& session, const compare::CompareOptions& options) {
@@ -61,7 +61,7 @@ std::vector<report::Column> summary_columns(const session::Session& session, con
   return columns;
 }
 
-// "7 (5 to 9)": median and quartiles; beyond the budget it was not reached.
+// Returns "7 (5 to 9)", the median and the quartiles. A number beyond the budget means that the goal was not reached.
 std::string trials_to_text(const compare::SeedStatistics& statistics, const compare::StrategySummary& summary,
                            int budget) {
   const auto trials = [budget](double count) {
@@ -71,7 +71,7 @@ std::string trials_to_text(const compare::SeedStatistics& statistics, const comp
   return fmt::format("{} ({} to {})", trials(statistics.median), trials(statistics.q25), trials(statistics.q75));
 }
 
-// Where fewer than half of the runs came there, their time is not known: at least that of the whole runs.
+// If fewer than half of the runs reached the goal, the time is unknown; it is at least that of the whole runs.
 std::string seconds_to_text(double seconds, bool is_reached) {
   return fmt::format("{}{:.4g} s", is_reached ? "" : ">", seconds);
 }
@@ -198,7 +198,7 @@ void declare_compare(boost::program_options::options_description& options) {
   declare_show_config(options);
 }
 
-// trials is 0 where the session decides.
+// The number of trials is 0 if the session decides.
 compare::CompareOptions compare_options(const Arguments& arguments) {
   compare::CompareOptions options;
   if (arguments.origin("strategies") != Arguments::Origin::kNone) {
@@ -217,7 +217,7 @@ compare::CompareOptions compare_options(const Arguments& arguments) {
   return options;
 }
 
-// Strategies are compared trial by trial, one after the other, and by times that nothing beside them disturbs.
+// Strategies are compared one trial at a time, by times that no other trial disturbs.
 void refuse_other_places(const session::Session& session) {
   const executor::ExecutorTraits traits = executor::traits_of(session.executor);
   if (traits.is_this_machine || !runner::traits_of(session.runner).runs_programs) return;
@@ -249,7 +249,7 @@ std::string command_again(const Context& context) {
   return shell_line(words);
 }
 
-// Where each run has a directory it goes on there; otherwise runs take next to no time and begin anew.
+// Runs with a directory of their own can be continued. Other runs take almost no time and begin again.
 int say_interrupted(const Context& context, const session::Session& session, const compare::Comparison& comparison) {
   const std::size_t cut = comparison.cut_short.size();
   const bool goes_on = runner::traits_of(session.runner).runs_programs;
@@ -312,7 +312,7 @@ int conclude(const Context& context, const session::Session& session, const comp
   return ExitCode::kNoResult;
 }
 
-// What is looked up or simulated disturbs nobody, and the results are the same whatever the number.
+// Lookups and simulations do not disturb one another, and their results do not depend on the number of jobs.
 int jobs_of(const Arguments& arguments, const session::Session& session) {
   const auto asked = arguments.integer("jobs", 1, kMostJobs);
   if (asked) return static_cast<int>(*asked);
@@ -356,7 +356,7 @@ int compare_strategies(const Context& context) {
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(session, context.console, &interrupt.abort());
   };
-  make_runner();  // what it lacks must show before anything is made
+  make_runner();  // reports what is missing before anything is written
   warn_of_jobs(context, session, options);
   make_writable_directory(options.directory);
   const compare::Comparison comparison =

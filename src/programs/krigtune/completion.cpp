@@ -1,4 +1,5 @@
-// krigtune completion: what a shell reads to complete the command line, from the declarations of commands and options.
+// krigtune completion: prints what a shell needs to complete command lines, from the declarations of commands and
+// options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-enum class Completed { kNothing, kFile, kDirectory, kWords };  // what a value is completed with
+enum class Completed { kNothing, kFile, kDirectory, kWords };  // how a value is completed
 
 struct CompletedValue {
   Completed kind = Completed::kNothing;
@@ -22,13 +23,13 @@ struct CompletedValue {
 
 struct CompletedOption {
   std::string name;     // "quiet"
-  char letter;          // 'q'; '\0': it has none
-  std::string value;    // "FILE"; "": it takes none
+  char letter;          // 'q'; '\0': none
+  std::string value;    // "FILE"; "": none
   std::string meaning;  // without its remarks
   CompletedValue completed;
 };
 
-// "[SESSION]", "FILE", "DIR": by what the help calls it.
+// Returns how a value with this name in the help is completed: "[SESSION]", "FILE", "DIR".
 CompletedValue completed_value(const std::string& called, const Words& words) {
   if (!words.words.empty()) return {Completed::kWords, words};
   const auto is_one_of = [&](std::initializer_list<const char*> names) {
@@ -40,7 +41,7 @@ CompletedValue completed_value(const std::string& called, const Words& words) {
   return {};
 }
 
-// Up to "; also KRIGTUNE_OUT" or " (default: 1)".
+// Cuts the text before "; also KRIGTUNE_OUT" or " (default: 1)".
 std::string without_remarks(const std::string& meaning) {
   return meaning.substr(0, std::min(meaning.find("; "), meaning.find(" (")));
 }
@@ -79,8 +80,8 @@ std::string bash_action(const CompletedValue& value) {
   return fmt::format("_krigtune_{} '{}'", value.words.several ? "list" : "words", join(value.words.words, " "));
 }
 
-// Filled in: the words of the first place, the commands that take a command of the user's own, the cases of option
-// values and of all else.
+// Placeholders: the words of the first position, the commands that take the user's own command, the cases of option
+// values, and the cases of everything else.
 constexpr char kBashScript[] = R"script(# bash completion of krigtune. In ~/.bashrc: eval "$(krigtune completion bash)"
 _krigtune_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current"); }}
 _krigtune_list() {{
@@ -145,7 +146,7 @@ std::string bash_script() {
 
 // --- zsh
 
-// In a description of _arguments, which stands in single quotes and in brackets.
+// Escapes text for a description of _arguments, which is in single quotes and brackets.
 std::string zsh_text(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -184,7 +185,7 @@ std::string zsh_option(const CompletedOption& option) {
   return fmt::format("'(-{0} --{1})'{{-{0},--{1}}}'{2}'", option.letter, option.name, what);
 }
 
-// Filled in: the commands with their summaries, and the case of each.
+// Placeholders: the commands with their summaries, and the case of each command.
 constexpr char kZshScript[] = R"script(#compdef krigtune
 # zsh completion of krigtune. In ~/.zshrc, after compinit: eval "$(krigtune completion zsh)"
 _krigtune() {{

@@ -8,23 +8,24 @@
 
 namespace krigtune::cli {
 
-// A DeepSpeed job of the user's as a session: --deepspeed FILE, and the command behind "--".
+// Makes a session from the user's DeepSpeed job: --deepspeed FILE, and the command after "--".
 
 constexpr const char* kDeepSpeedOption = "deepspeed";
-/// --deepspeed and --hf-config; declare_deepspeed_tuning adds what only tune has.
+/// Declares --deepspeed and --hf-config. declare_deepspeed_tuning adds the options that only tune has.
 void declare_deepspeed(boost::program_options::options_description& options);
 void declare_deepspeed_tuning(boost::program_options::options_description& options);
 
-/// Throws UserError where there is an option that goes with --deepspeed, and not that one.
+/// Throws UserError if an option that belongs to --deepspeed is given without it.
 void refuse_deepspeed_options(const Context& context);
 
-/// The session to tune: the operand's, or one made for this machine, with the user's command as its runner. Says what
-/// was assumed. `run_directory`: of the run. Throws UserError: no command, and as session_of_job() does.
+/// Returns the session to tune: the operand's, or one for this machine with the user's command as its runner. Prints
+/// what was assumed. `run_directory` is that of the run. Throws UserError without a command, and as session_of_job()
+/// does.
 session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
                                       deepspeed::JobLaunches launches);
 
-/// The session made for this machine, to be edited, what was assumed above it as comments. Without a command its runner
-/// is "none", and nothing is launched.
+/// Returns the text of a session for this machine that the user can edit, with the assumptions as comments at its
+/// beginning. Without a command its runner is "none", and nothing is launched.
 std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunches launches);
 
 }  // namespace krigtune::cli

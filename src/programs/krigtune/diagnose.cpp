@@ -1,4 +1,4 @@
-// krigtune diagnose: what limits a configuration, and what would change it.
+// krigtune diagnose: explains what limits a configuration, and what would change that.
 #include "diagnose/diagnose.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ int diagnose_plan(const Context& context, const std::string& file) {
   return ExitCode::kDone;
 }
 
-// The trial that is asked for; else the recommended one.
+// Returns the trial that the user named, otherwise the recommended one.
 const journal::Trial& wanted_trial(const Context& context, const LoadedRun& run) {
   constexpr std::int64_t kMost = 1'000'000'000;
   std::optional<std::int64_t> number = context.arguments.integer("trial", 0, kMost);
@@ -96,7 +96,7 @@ const journal::Trial& wanted_trial(const Context& context, const LoadedRun& run)
                   fmt::format("it has {} trials: krigtune results {}", run.history.size(), where));
 }
 
-// The trial's own numbers first, then those of the others.
+// The trial's own observation comes first, followed by those of the other trials.
 diagnose::Seen seen_of(const session::Session& session, const search::History& history, const journal::Trial& trial) {
   diagnose::Seen seen;
   const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
@@ -117,7 +117,7 @@ diagnose::Seen seen_of(const session::Session& session, const search::History& h
   return seen;
 }
 
-// Only what was measured, or ran out of memory, can be explained.
+// Only a trial that was measured or ran out of memory can be explained.
 void check_outcome(const journal::Trial& trial, const std::filesystem::path& directory) {
   const std::string hint =
       fmt::format("name one that is ok or ran out of memory: krigtune results {}", directory.string());
@@ -163,14 +163,15 @@ int diagnose_trace(const Context& context, const std::string& file) {
   return ExitCode::kDone;
 }
 
-// Of one log, read by one recipe.
+// The contents of one log, read by one recipe.
 struct ReadSteps {
   diagnose::StepTimesOfLog steps;
   diagnose::PrintedBreakdown printed;
   diagnose::MegatronTimers timers;
 };
 
-// Of the first metric that tells it, behind the warm-up. Rates tell how long a token or a sample took.
+// Returns the step times of the first metric that gives them, without the warm-up. For a rate they are times per token
+// or per sample.
 diagnose::StepTimesOfLog step_times_of(const trial::Measurement& measurement) {
   struct Unit {
     const char* metric;
@@ -196,7 +197,7 @@ diagnose::StepTimesOfLog step_times_of(const trial::Measurement& measurement) {
 }
 
 ReadSteps read_steps(const std::filesystem::path& file, trial::MeasureSpec spec) {
-  spec.checks.clear();  // nothing was intended
+  spec.checks.clear();  // the log has no intended values to compare with
   trial::Measurement measurement(std::move(spec), {});
   ReadSteps read;
   trial::measure_file(measurement, file, [&](const std::string& line, const std::vector<trial::LineMatch>&) {
@@ -231,7 +232,7 @@ int diagnose_log(const Context& context, const std::string& file) {
   return ExitCode::kDone;
 }
 
-// Of krigtune-bench. With its session the models are asked, too.
+// Diagnoses a result of krigtune-bench. If its session is given, the models are used too.
 int diagnose_result(const Context& context, const std::string& file, const std::optional<std::string>& session_file) {
   const Json document = load_json(file);
   const diagnose::MeasuredParts measured = diagnose::parts_of_bench(document, file);
@@ -254,7 +255,7 @@ int diagnose_result(const Context& context, const std::string& file, const std::
   return ExitCode::kDone;
 }
 
-// Exactly one thing is diagnosed; a result may have its session beside it.
+// Exactly one thing is diagnosed; a result file may come with its session.
 void check_arguments(const Arguments& arguments, bool is_file) {
   const bool has_operand = !arguments.operand().empty();
   const bool plan = arguments.text("plan").has_value();

@@ -12,7 +12,7 @@
 namespace krigtune::cli {
 namespace {
 
-// What of a machine makes this take long; empty where it is the configuration alone.
+// Returns which slowness of a machine this limit indicates; empty if it depends on the configuration alone.
 std::vector<machine::Slowness> slowness_of(const diagnose::Verdict& verdict) {
   using machine::Slowness;
   switch (verdict.limit) {

@@ -8,15 +8,15 @@
 
 namespace krigtune::cli {
 
-/// What on this machine may explain what was measured: warnings of the checks of krigtune doctor.
+/// Facts about this machine that may explain a measurement: warnings of the checks of krigtune doctor.
 struct Hints {
   std::vector<machine::Finding> findings;
 };
 
-/// Of the checks that have to do with these limits.
+/// Returns the results of the checks that are related to these limits.
 Hints hints_of(const Context& context, const std::vector<diagnose::Verdict>& verdicts);
 
-/// Nothing where there are none.
+/// Prints the hints, or nothing if there are none.
 void print_hints(const Context& context, const Hints& hints);
 Json to_json(const Hints& hints);
 

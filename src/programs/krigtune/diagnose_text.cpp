@@ -178,10 +178,10 @@ Json to_json(const session::Session& session, const diagnose::Diagnosis& diagnos
   return json;
 }
 
-// What was measured without a model.
+// Measurements of which no model is known.
 namespace {
 
-// Of a loss: the work has to be done. Empty: nobody knows.
+// Returns the largest possible gain from removing a loss. Empty for useful work, which must be done, and if unknown.
 std::optional<double> most_gain(const diagnose::Verdict& verdict) {
   const bool is_work = verdict.limit == diagnose::Limit::kCompute || verdict.limit == diagnose::Limit::kMemoryBandwidth;
   if (is_work || !(verdict.share < 1.0)) return std::nullopt;

@@ -8,13 +8,13 @@
 
 namespace krigtune::cli {
 
-/// What `krigtune diagnose` says of a configuration. `subject`: "the baseline of job.json".
+/// Prints the diagnosis of a configuration. `subject`: "the baseline of job.json".
 void print_diagnosis(std::ostream& out, const session::Session& session, const diagnose::Diagnosis& diagnosis,
                      const std::string& subject);
-/// The same as fields of its document.
+/// Returns the diagnosis as fields of its document.
 Json to_json(const session::Session& session, const diagnose::Diagnosis& diagnosis);
 
-/// Of something that was measured and that no model knows.
+/// Prints the parts of a measurement of which no model is known.
 void print_parts(std::ostream& out, const diagnose::MeasuredParts& measured, const std::string& subject);
 Json to_json(const diagnose::MeasuredParts& measured);
 

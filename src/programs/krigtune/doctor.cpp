@@ -1,4 +1,4 @@
-// krigtune doctor: what this machine has, what it lacks, and what that costs.
+// krigtune doctor: reports what this machine has, what is missing, and what that costs.
 #include "programs/krigtune/doctor.h"
 
 #include <fmt/format.h>

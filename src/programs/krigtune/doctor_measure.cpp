@@ -1,5 +1,5 @@
-// krigtune doctor --measure: krigtune-bench measures; here its rates are compared with those that plan expects, and
-// written as a file that sessions name as "hardware".
+// krigtune doctor --measure: krigtune-bench measures; this file compares the rates with those that plan expects, and
+// writes them to a file that sessions can name as "hardware".
 #include "programs/krigtune/doctor_measure.h"
 
 #include <fmt/format.h>
@@ -25,13 +25,13 @@
 namespace krigtune::cli {
 namespace {
 
-/// What is asked for.
+/// The requested measurement.
 struct RatesRequest {
   std::optional<session::Session> session;
   std::optional<std::filesystem::path> file;
 };
 
-// A measurement must not find out at its end that its file cannot be written.
+// Checks the file first, so that a measurement does not fail at its end because the file cannot be written.
 void check_rates_file(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   std::error_code error;
@@ -51,7 +51,7 @@ RatesRequest request_of(const Context& context) {
   return wanted;
 }
 
-// Launchers start as many of this program as there are ranks; one of them is to be heard.
+// Launchers start one copy of this program for each rank; only one of them prints.
 bool is_first_process() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "RANK", "PMIX_RANK", "SLURM_PROCID", "PMI_RANK"}) {
     if (const char* rank = std::getenv(name)) return std::string(rank) == "0";
@@ -76,7 +76,7 @@ std::string last_said(const std::filesystem::path& file) {
   throw EnvironmentError(why, "");
 }
 
-// Empty: another process of the job has the numbers.
+// Returns nothing if another process of the job has the numbers.
 std::optional<workload::MeasuredRates> measured_rates(const Context& context, const RatesRequest& wanted) {
   constexpr double kTimeoutS = 1800.0;
   const std::filesystem::path bench = runner::find_bench(context.console.program);
@@ -106,10 +106,10 @@ workload::Precision rates_precision(const RatesRequest& wanted, const workload::
   return rates.device == "cuda" ? workload::Precision::kBf16 : workload::Precision::kFp32;
 }
 
-/// What plan would use, and what to call it.
+/// The rates that plan would use, and their source.
 struct ExpectedRates {
   std::optional<workload::ClusterSpec> cluster;
-  std::string by;  ///< "the table's h100-80gb, nvlink4, ib-ndr-400"; why there is nothing, where there is no cluster
+  std::string by;  ///< "the table's h100-80gb, nvlink4, ib-ndr-400", or why there is no cluster
 };
 
 std::string cluster_name(const workload::ClusterSpec& cluster) {
@@ -160,7 +160,7 @@ ExpectedRates expected_of(const RatesRequest& wanted, const workload::MeasuredRa
                                     rates.hosts.size() > 1 && !network ? ", or this network" : "")};
 }
 
-// Of CPU ranks, by the program that measures them for every session; what it finds is cached, too.
+// Measures CPU ranks with the program that measures them for every session, and stores the result in its cache, too.
 std::vector<workload::MeasuredMachine> local_machines(const Context& context, const RatesRequest& wanted,
                                                       const workload::MeasuredRates& rates) {
   const bool on_this_machine = rates.hosts.size() == 1 || !rates.emulated_network.empty();
@@ -180,13 +180,13 @@ std::vector<workload::MeasuredMachine> local_machines(const Context& context, co
   return machines;
 }
 
-/// All that there is to say.
+/// The complete report.
 struct RatesReport {
   workload::MeasuredRates rates;
   ExpectedRates expected;
   std::vector<machine::ComparedRate> compared;
   std::vector<std::string> warnings;
-  std::optional<machine::MeasuredHardware> hardware;  ///< where a file is written, or JSON printed
+  std::optional<machine::MeasuredHardware> hardware;  ///< if a file is written or JSON printed
 };
 
 Json rate_json(const machine::ComparedRate& rate) {

@@ -7,10 +7,10 @@ namespace krigtune::cli {
 
 void declare_measuring(boost::program_options::options_description& options);
 
-/// Throws UserError for options of the measurement without --measure.
+/// Throws UserError if options of the measurement are given without --measure.
 void check_measuring(const Arguments& arguments);
 
-/// doctor --measure. Returns the exit code.
+/// Executes doctor --measure and returns the exit code.
 int measure_rates_of_machine(const Context& context);
 
 }  // namespace krigtune::cli

@@ -3,7 +3,7 @@
 
 namespace krigtune::cli {
 
-/// Slurm's version, partitions and limits, and what a session with the executor slurm would do here.
+/// Returns Slurm's version, partitions and limits, and what a session with the executor slurm would do here.
 Finding examine_slurm(const Console& console);
 
 }  // namespace krigtune::cli

@@ -6,19 +6,19 @@
 
 namespace krigtune::cli {
 
-/// How every document of --json begins: schema_version, version, command, host.
+/// Returns the beginning of every document of --json: schema_version, version, command, host.
 Json new_document(const char* command);
 
-/// Prints it as the only thing on stdout.
+/// Prints the document. Nothing else may go to stdout.
 void print(const Context& context, const Json& document);
 
-/// The network's label, or null where none is emulated.
+/// Returns the network's label, or null if no network is emulated.
 Json emulated_json(const session::Session& session);
 
-/// Where the time of a predicted step goes, by its parts in seconds.
+/// Returns the parts of a predicted step, in seconds.
 Json step_parts_json(const cost::StepCost& cost);
 
-/// null where there is none.
+/// Returns the number, or null if there is none.
 Json json_or_null(std::optional<double> number);
 
 }  // namespace krigtune::cli

@@ -1,4 +1,4 @@
-// krigtune export: the best configuration, or a trial's, as files of other tools.
+// krigtune export: writes the best configuration, or that of a trial, as files for other tools.
 #include "result/export.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ const journal::Trial& trial_of(const search::History& history, std::int64_t numb
   throw UserError(fmt::format("{}: the run has no trial {}", where, number), "krigtune results lists them");
 }
 
-// The run as if that trial were all there is.
+// Returns the run as if that trial were the only one.
 report::RunView only(const report::RunView& run, const search::History& the_trial) {
   search::Recommendation chosen;
   chosen.trial = the_trial.front().number;
@@ -86,7 +86,8 @@ void make_spreadsheet_safe(result::Export& made) {
   if (!has_table) throw UserError("--spreadsheet-safe is about CSV", "add --format csv, or leave it out");
 }
 
-// MLflow's store has some twenty files a trial, and all of them follow from the journal: they go to the disk together.
+// MLflow's store has about twenty files for each trial. All can be made again from the journal, so they are synced
+// together.
 void write_files(const std::filesystem::path& directory, const std::vector<result::ExportedFile>& files) {
   make_writable_directory(directory);
   for (const result::ExportedFile& file : files) {

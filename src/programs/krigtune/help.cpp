@@ -1,4 +1,4 @@
-// krigtune help: what --help prints, under the name by which many look for it first.
+// krigtune help: prints the same as --help, because many users try this name first.
 #include <fmt/format.h>
 
 #include <ostream>

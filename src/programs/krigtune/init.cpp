@@ -1,5 +1,5 @@
-// krigtune init: a commented session for this machine. It asks nothing. What its lines mean is said by the schema, what
-// they default to by the session as resolved: neither is written twice.
+// krigtune init: writes a commented session for this machine without asking questions. The meanings of its lines come
+// from the schema, the defaults from the resolved session, so that neither is written twice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,19 +34,19 @@ void declare_init(boost::program_options::options_description& options) {
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
-// What decides most on one machine. The accumulation follows from the batch, which is kept.
+// The parameters that matter most on one machine. The accumulation follows from the batch size, which is kept.
 constexpr std::array<std::string_view, 7> kVaried = {space::kZeroStage,       space::kMicroBatch, space::kReduceBucket,
                                                      space::kAllgatherBucket, space::kOverlap,    space::kCheckpointing,
                                                      space::kOffloadOptimizer};
 
-// The default range, or what of it krigtune-bench can run.
+// Returns the default range, or the part of it that krigtune-bench can run.
 Json range_of(const space::WellKnownParameter& parameter) {
   Json range = parse_json(parameter.default_range, parameter.name);
   if (parameter.name != std::string_view(space::kOffloadOptimizer)) return range;
   return Json::array({"none", "cpu"});
 }
 
-// What stands uncommented. A model that two CPU cores train in tens of milliseconds a step.
+// The keys that are not commented out, with a model of which two CPU cores train a step in tens of milliseconds.
 Json essentials(int ranks) {
   Json space = Json::object();
   for (const space::WellKnownParameter& parameter : space::well_known_parameters()) {
@@ -65,7 +65,7 @@ Json essentials(int ranks) {
           {"budget", {{"trials", 20}}}};
 }
 
-// The part of the schema that describes `key` of this object, whatever the shape in which it stands.
+// Returns the part of the schema that describes `key` of this object, in whichever alternative it is.
 const Json* part_of(const Json& schema, const std::string& key) {
   if (schema.contains("properties") && schema["properties"].contains(key)) return &schema["properties"][key];
   for (const char* shapes : {"anyOf", "allOf"}) {
@@ -87,13 +87,13 @@ std::string spaced_line(const Json& value) {
   return text;
 }
 
-/// Writes blocks line by line; what is no essential is commented out.
+/// Writes blocks line by line. Lines that are not essential are commented out.
 class Writer {
  public:
   void comment(const std::string& text) { lines_ += fmt::format("{:{}}// {}\n", "", indent_, text); }
   void blank() { lines_ += "\n"; }
 
-  // `essential`: nullptr where all of it is a default.
+  // `essential`: nullptr if the whole block has its defaults.
   void block(const std::string& key, const Json& values, const Json* essential, const Json* schema) {
     const bool active = essential != nullptr;
     line(active, fmt::format("\"{}\": {{", key));
@@ -127,7 +127,7 @@ class Writer {
   std::size_t indent_ = 2;
 };
 
-// Comments of at most 120 columns.
+// Writes names as comments of at most 120 columns.
 std::string names_as_comments(const std::string& before, const std::vector<std::string>& names) {
   constexpr std::size_t kWidth = 120;
   const std::string indent = "    // ";
@@ -209,7 +209,7 @@ deepspeed::JobLaunches model_run(const Context& context) {
   return context.arguments.flag(kModelRun) ? deepspeed::JobLaunches::kAsNeeded : deepspeed::JobLaunches::kNone;
 }
 
-// Whether nothing is said of a job.
+// Returns whether no job is given.
 bool is_own_model(const Context& context) {
   return !context.arguments.flag(kDeepSpeedOption) && context.arguments.users_command().empty();
 }

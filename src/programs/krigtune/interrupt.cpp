@@ -1,4 +1,5 @@
-// Signals are blocked and read from a file by a thread of our own: no handler, hence nothing global.
+// Signals are blocked, and a thread reads them from a file descriptor, so no signal handler and no global state is
+// needed.
 #include "programs/krigtune/interrupt.h"
 
 #include <poll.h>
@@ -40,7 +41,7 @@ Interrupt::Interrupt(std::function<void()> on_first, std::function<void()> on_en
 
 Interrupt::~Interrupt() {
   const std::uint64_t one = 1;
-  // The counter is 0 and takes 8 bytes at once: this cannot fail or be short.
+  // The counter is 0 and takes 8 bytes at once, so this write cannot fail or be short.
   [[maybe_unused]] const ssize_t written = ::write(wake_file_, &one, sizeof one);
   watcher_.join();
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
@@ -59,7 +60,7 @@ void Interrupt::watch() {
 }
 
 void Interrupt::receive(int signal) {
-  if (abort_) {  // asked for twice: now it ends as if nobody had listened
+  if (abort_) {  // requested twice: let the signal have its usual effect
     std::signal(signal, SIG_DFL);
     ::pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
     ::raise(signal);

@@ -7,19 +7,20 @@
 
 namespace krigtune::cli {
 
-// Any training job of the user's as a session: the command behind "--", and what of it may vary.
+// Makes a session from any training job of the user's: the command after "--", and which parts of it vary.
 
-/// --recipe, --vary, --metric, --minimize and --final.
+/// Declares --recipe, --vary, --metric, --minimize and --final.
 void declare_job(boost::program_options::options_description& options);
 
-/// Throws UserError where there is one of these options and no command, or with --deepspeed.
+/// Throws UserError if one of these options is given without a command or together with --deepspeed.
 void refuse_job_options(const Context& context);
 
-/// The session to tune, with the operand's where there is one. Says what was assumed. Throws UserError as
-/// session_of_job() does.
+/// Returns the session to tune, combined with the operand's session if there is one. Prints what was assumed. Throws
+/// UserError as session_of_job() does.
 jobs::JobSession job_session_of(const Context& context);
 
-/// The session for the command, to be edited, what was assumed above it as comments.
+/// Returns the text of a session for the command that the user can edit, with the assumptions as comments at its
+/// beginning.
 std::string job_session_text(const Context& context);
 
 }  // namespace krigtune::cli

@@ -46,7 +46,7 @@ int Log::width() const {
 
 bool Log::is_live() const { return console_.err_is_terminal && verbosity_ != Verbosity::kQuiet; }
 
-// Names, values and what programs printed may hold anything: nothing of it moves the cursor.
+// Names, values and the output of programs may contain anything; make sure that nothing of it moves the cursor.
 void Log::say(const std::string& said, bool shown) {
   const std::string text = visible_lines(said);
   const std::lock_guard lock(mutex_);
@@ -72,10 +72,10 @@ void Log::end_status() {
   status_.clear();
 }
 
-// What this process has from outside, read here and nowhere else.
+// The connections of this process with the outside are read only here.
 namespace {
 
-// Where nothing is a terminal, who starts krigtune may say how wide a line is: COLUMNS, as of other programs.
+// If nothing is a terminal, whoever starts krigtune may set the line width in COLUMNS, as for other programs.
 TerminalSize size_of_variables() {
   constexpr int kWidest = 10'000;
   const char* columns = std::getenv("COLUMNS");

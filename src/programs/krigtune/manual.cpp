@@ -1,4 +1,4 @@
-// The manual pages of krigtune and of each of its commands, from the same declarations as the help.
+// The manual pages of krigtune and of each of its commands, made from the same declarations as the help.
 #include <fmt/format.h>
 
 #include "programs/krigtune/command.h"

@@ -1,4 +1,5 @@
-// krigtune measure: what the session's "measure", or a regular expression that is just being written, finds in a log.
+// krigtune measure: shows what the session's "measure", or a regular expression that the user is writing, finds in a
+// log.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,11 +38,11 @@ void declare_measure(boost::program_options::options_description& options) {
                         fmt::format("show N matches at most (default: {})", kUsuallyShown).c_str());
 }
 
-// What is looked for, and what is known of the job.
+// What to look for, and what is known about the job.
 struct Wanted {
   trial::MeasureSpec spec;
   trial::MeasureFacts facts;
-  std::string objective;  // "": the first that can be told
+  std::string objective;  // "": the first one that can be computed
 };
 
 void take_session(const std::filesystem::path& file, Wanted& wanted) {
@@ -120,7 +121,7 @@ std::filesystem::path log_of(const Arguments& arguments) {
   return path;
 }
 
-// What was found in a log.
+// The results from one log.
 struct ReadLog {
   std::vector<ShownMatch> shown;
   std::int64_t lines = 0;
@@ -163,7 +164,7 @@ ReadLog read_log(const std::filesystem::path& file, trial::Measurement& measurem
   };
   trial::measure_file(measurement, file, take);
   for (std::size_t i = 0; i < measurement.spec().metrics.size(); ++i) {
-    if (log.lines == 0) log.matches += measurement.matches(i);  // of an event file
+    if (log.lines == 0) log.matches += measurement.matches(i);  // from an event file
   }
   return log;
 }
@@ -197,7 +198,7 @@ report::Table metrics_table(const trial::Measurement& measurement) {
   return table;
 }
 
-// "throughput: 23.5 samples/s, from 10 steps behind 5 of the warm-up".
+// Returns "throughput: 23.5 samples/s, from 10 steps behind 5 of the warm-up".
 std::string result_sentence(const trial::Measurement& measurement, const std::string& objective) {
   if (!measurement.fault().empty()) return "a trial with this line would fail: " + measurement.fault();
   const auto value = measurement.value_of(objective);

@@ -10,7 +10,7 @@ namespace {
 
 enum class Mark { kNone, kMatch, kValue };
 
-// A character (several bytes of UTF-8 may be one) and what it belongs to.
+// A character (which may have several bytes of UTF-8) and what it belongs to.
 struct Marked {
   std::string text;
   Mark mark = Mark::kNone;
@@ -37,7 +37,7 @@ std::vector<Marked> characters_of(const ShownMatch& match) {
   return characters;
 }
 
-// From where to where of the line is shown: the number, its match where it fits, and some of what is around.
+// Returns the part of the line to show: the number, its match if it fits, and some of the surroundings.
 std::pair<std::size_t, std::size_t> window_of(const std::vector<Marked>& characters, std::size_t room) {
   if (characters.size() <= room) return {0, characters.size()};
   const auto is_marked = [](const Marked& c) { return c.mark != Mark::kNone; };
@@ -49,7 +49,7 @@ std::pair<std::size_t, std::size_t> window_of(const std::vector<Marked>& charact
       static_cast<std::size_t>(std::find_if(characters.rbegin(), characters.rend(), is_value) - characters.rbegin());
   const std::size_t before = std::min<std::size_t>(first, 8);
   std::size_t begin = first - before;
-  if (behind > begin + room) begin = behind - room;  // a long match: its end, where the number is
+  if (behind > begin + room) begin = behind - room;  // for a long match show its end, which has the number
   begin = std::min(begin, characters.size() - room);
   return {begin, begin + room};
 }

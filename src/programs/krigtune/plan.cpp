@@ -1,4 +1,4 @@
-// krigtune plan: everything that can be said before anything runs.
+// krigtune plan: prints everything that can be predicted before anything runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace krigtune::cli {
 
-/// What `krigtune plan --json` says beside the document's head.
+/// Returns the contents of `krigtune plan --json` below the document's head.
 Json to_json(const session::Session& session, const forecast::Forecaster& forecaster, const forecast::PlanStudy& study,
              const forecast::PlanAnswers& answers);
 
@@ -203,7 +203,7 @@ void say_that_it_is_a_sample(const Context& context, const forecast::PlanStudy& 
                   study.looked_at()));
 }
 
-// Plans of krigtune-bench take milliseconds, a minute or two in all.
+// A plan of krigtune-bench takes milliseconds, so all of them take a minute or two.
 bool can_be_planned(const space::Space& space) {
   constexpr std::int64_t kMost = 20'000;
   return space.listable() && space.lattice_count() <= kMost;
@@ -232,7 +232,7 @@ forecast::PlanStudy study_with_progress(const Context& context, const session::S
   return study;
 }
 
-// Whether it was written: where nothing fits there is no step.
+// Returns whether the step was written. If no configuration fits, there is no step.
 bool write_predicted_step(const Context& context, const std::filesystem::path& file, const session::Session& session,
                           const forecast::Forecaster& forecaster, const forecast::PlanStudy& study) {
   if (study.best.empty()) {
@@ -257,7 +257,7 @@ void print_text(const forecast::Forecaster& forecaster, const PlanText& text, co
   for (const std::string& file : written) text.out << fmt::format("\n{}: written\n", file);
 }
 
-// Files that the options name.
+// The files that the options name.
 struct PlanFiles {
   std::optional<std::string> csv;
   std::optional<std::string> trace;

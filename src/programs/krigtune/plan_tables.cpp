@@ -1,4 +1,5 @@
-// The tables of `krigtune plan`. Titles stand in several lines, so that long names of parameters make no wide columns.
+// The tables of `krigtune plan`. Titles are split over several lines, so that long parameter names do not widen
+// columns.
 #include "programs/krigtune/plan_tables.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ report::Cell memory_cell(const std::optional<plan::MemoryVerdict>& memory) {
   return memory ? bytes_cell(memory->predicted.count) : report::text_cell("");
 }
 
-/// A table whose titles are words below each other: those before the last are rows.
+/// A table whose titles have their words one below the other: all but the last are rows of their own.
 class TallTable {
  public:
   explicit TallTable(std::string name) { table_.name = std::move(name); }
@@ -71,7 +72,7 @@ class TallTable {
   std::vector<std::vector<report::Cell>> rows_;
 };
 
-// In all of them the same, or absent in all.
+// Returns whether the parameter has the same value in all candidates, or is absent in all.
 bool is_shared(const std::vector<forecast::Candidate>& best, const std::string& name) {
   const space::Value* first = best.front().configuration.find(name);
   return std::all_of(best.begin(), best.end(), [&](const forecast::Candidate& candidate) {

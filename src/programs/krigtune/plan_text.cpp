@@ -1,4 +1,4 @@
-// The sections of `krigtune plan` that say what there is: job, parameters, space, memory.
+// The sections of `krigtune plan` that describe the job, its parameters, the space and the memory.
 #include "programs/krigtune/plan_text.h"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ std::string range_text(const space::Parameter& parameter) {
                      scale);
 }
 
-// As many as fit into a line that begins at column `from`.
+// Returns as many values as fit into a line that begins at column `from`.
 std::string values_text(const space::Parameter& parameter, std::size_t from) {
   if (parameter.continuous()) return range_text(parameter);
   constexpr std::size_t kWidth = 100;
-  constexpr std::size_t kMostInWidth = kWidth / 2;  // a letter, a comma and a blank each
+  constexpr std::size_t kMostInWidth = kWidth / 2;  // a letter, a comma and a blank for each
   std::vector<std::string> values;
   const bool is_long = parameter.values.size() > kMostInWidth;
   for (const space::Value& value : parameter.values) {
@@ -103,8 +103,9 @@ void print_job(const PlanText& text) {
   text.out << '\n';
 }
 
-// "zero_stage is sharding_strategy (FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0)": what the job's framework calls what
-// the session varies. DeepSpeed's keys are in docs/parameters.md, and krigtune writes them itself.
+// Prints the names that the job's framework has for the session's parameters: "zero_stage is sharding_strategy
+// (FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0)". DeepSpeed's keys are omitted: they are in docs/parameters.md, and
+// krigtune writes them itself.
 void print_frameworks_names(const PlanText& text) {
   if (!text.session.workload || text.session.workload->framework == workload::Framework::kDeepSpeed) return;
   const std::string framework = cost::traits_of(text.session.workload->framework).name;
@@ -114,7 +115,7 @@ void print_frameworks_names(const PlanText& text) {
     if (known == nullptr) continue;
     for (const space::OtherName& other : known->other_names) {
       const std::string_view where = other.where;
-      if ((", " + lower_case(where)).find(", " + framework) == std::string::npos) continue;  // one of those listed
+      if ((", " + lower_case(where)).find(", " + framework) == std::string::npos) continue;  // `where` may list several
       const std::size_t values = where.find(": ");
       names.push_back(
           fmt::format("{} is {}{}", parameter.name, other.name,
@@ -202,10 +203,10 @@ void print_memory(const PlanText& text) {
   }
 }
 
-// The sections of `krigtune plan` that are predictions of time.
+// The sections of `krigtune plan` that predict times.
 namespace {
 
-constexpr double kNegligible = 0.005;  // of a step
+constexpr double kNegligible = 0.005;  // fraction of a step
 
 struct Share {
   const char* name;
@@ -257,7 +258,7 @@ void print_breakdown(const PlanText& text, const cost::StepCost& cost) {
   print_step_shares(text.out, cost);
 }
 
-// Its conventions, and a warning where it is more than any published run reaches.
+// Prints the conventions of the utilization, and a warning if it exceeds that of any published run.
 void print_utilization(const PlanText& text) {
   const auto& used = text.study.best.front().forecast.utilization;
   if (!used) return;
@@ -298,7 +299,7 @@ void print_what_ifs(const PlanText& text) {
   }
 }
 
-// Another configuration would be faster if only it fitted.
+// Prints how much faster another configuration would be if it fitted.
 void print_gain_of_memory(const PlanText& text, const forecast::Forecaster& forecaster) {
   const forecast::Candidate& best = text.study.best.front();
   const std::optional<forecast::Candidate>& limitless = text.study.best_without_limit;
@@ -370,7 +371,7 @@ std::string hours_text(const session::Session& session, double seconds) {
   return fmt::format("{:.3g} {}", hours, unit);
 }
 
-// Of a runner whose trials take as long as they take.
+// For a runner that does not limit the duration of a trial.
 void print_steps(const PlanText& text) {
   const std::vector<double>& steps = text.study.step_times_s;
   if (steps.empty()) return;

@@ -1,4 +1,4 @@
-// krigtune predict: what the surrogate believes of every configuration, as CSV.
+// krigtune predict: writes the surrogate's predictions for every configuration as CSV.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,7 +15,8 @@
 namespace krigtune::cli {
 namespace {
 
-// What a trial risks, and for what: "trial 9 is 58 % likely to run, and 20 % better than the best so far if it does".
+// Returns the risk and the chance of a trial: "trial 9 is 58 % likely to run, and 20 % better than the best so far if
+// it does".
 std::string risk_text(const session::Objective& objective, const journal::Trial& trial,
                       const std::optional<search::Recommendation>& best) {
   constexpr double kWorthALine = 0.8;
@@ -101,7 +102,8 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   remember(history);
   say_header();
   log_.progress(report::TrialLines(session_, log_.width()).line(trial, history, best_, before));
-  // That may be all that ever happens; the same again is said once.
+  // This line may be all that the user ever sees of a failure. It is not repeated if the next trial fails with the same
+  // line.
   const std::string trouble = visible(report::last_line_of(trial));
   if (!trouble.empty() && trouble != last_trouble_) {
     log_.progress(clipped(fmt::format("{:7}{}", "", trouble), log_.width()));
@@ -128,13 +130,13 @@ void Progress::say_header() {
   for (const std::string& line : report::TrialLines(session_, log_.width()).header()) log_.progress(line);
 }
 
-// A terminal's last column is left free: some go to the next line when it is filled.
+// The terminal's last column stays free, because some terminals begin a new line once it is filled.
 void Progress::show_status() {
   if (log_.is_live()) log_.status(status_line(status_parts(), log_.width() - 1));
 }
 
-// The time that is left is of now: it runs with the clock, and goes
-// without a word once it is over.
+// The remaining time was computed when the last trial ended. It decreases with the clock, and is omitted once it is
+// over.
 std::vector<std::string> Progress::status_parts() const {
   const double now_s = clock_.now_s();
   std::vector<std::string> parts = {running_text(), fmt::format("{}/{} done", closed_, session_.budget.trials)};

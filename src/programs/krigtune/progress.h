@@ -12,20 +12,20 @@
 
 namespace krigtune::cli {
 
-/// The time since something began: "0:07", "1:26", "2:03:26".
+/// Returns the time since something began: "0:07", "1:26", "2:03:26".
 std::string elapsed_text(double seconds);
 
-/// As many of the parts, in this order, as fit into so many columns with " | " between them; the first one always.
+/// Joins with " | " as many of the parts, in this order, as fit into so many columns; always at least the first one.
 std::string status_line(const std::vector<std::string>& parts, int columns);
 
-/// Shows a session as it goes: a line for each closed trial, and on a terminal below them one line that is rewritten in
-/// place with what runs, how far the session is, the best so far, failures by class and the time.
+/// Shows the progress of a session: a line for each closed trial. On a terminal it also rewrites one line below them,
+/// with the running trials, the progress, the best so far, the failures by class and the time.
 class Progress final : public run::Observer {
  public:
-  /// What the session recommends by now; asked once a trial is closed.
+  /// Returns what the session recommends now. It is called after each closed trial.
   using Best = std::function<std::optional<search::Recommendation>()>;
 
-  /// All of them must outlive it. `jobs`: trials at a time.
+  /// The objects must outlive the progress. `jobs`: trials at a time.
   Progress(const session::Session& session, const Clock& clock, Log& log, Best best, int jobs = 1)
       : session_(session), clock_(clock), log_(log), ask_best_(std::move(best)), jobs_(jobs), began_s_(clock.now_s()) {}
 
@@ -37,7 +37,7 @@ class Progress final : public run::Observer {
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
   void session_ended(const search::History& history) override;
 
-  /// "trial 7", "trials 7 and 8", or "": those that run now. Safe from any thread.
+  /// Returns the trials that are running: "trial 7", "trials 7 and 8", or "". Safe from any thread.
   std::string running() const;
 
  private:
@@ -59,18 +59,18 @@ class Progress final : public run::Observer {
   int jobs_;
   double began_s_;
   bool header_said_ = false;
-  std::string last_trouble_;  ///< what the last failed trial said
-  // As of the last closed trial.
+  std::string last_trouble_;  ///< the last line of the last failed trial
+  // The state after the last closed trial.
   std::optional<search::Recommendation> best_;
   int closed_ = 0;
   std::string failures_;
   std::optional<double> left_s_;
-  double left_at_s_ = 0.0;    ///< when that was worked out
-  mutable std::mutex mutex_;  // of running_
+  double left_at_s_ = 0.0;    ///< when that was computed
+  mutable std::mutex mutex_;  // guards running_
   std::vector<Running> running_;
 };
 
-/// Calls two observers in turn. Both must outlive it.
+/// Calls two observers one after the other. Both must outlive it.
 class Both final : public run::Observer {
  public:
   Both(run::Observer& first, run::Observer& second) : first_(first), second_(second) {}

@@ -1,4 +1,4 @@
-// krigtune recipes: the kinds of training jobs that are known, and how each is told its parameters.
+// krigtune recipes: lists the kinds of training jobs that krigtune knows, and how each receives its parameters.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The axis of regret is one of bands, each about half the one above: the interesting part of a search is its end.
+// The axis of regret has bands, each about half the one above, because the interesting part of a search is its end.
 #include "programs/krigtune/regret_chart.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace krigtune::cli {
 namespace {
 
-// Lower ends of the bands; a regret belongs to the first band whose end it reaches.
+// Lower ends of the bands. A regret belongs to the first band whose lower end it reaches.
 constexpr std::array<double, 10> kBands{0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0};
 constexpr int kMargin = 10;
 
@@ -23,10 +23,10 @@ std::size_t band_of(double regret) {
   return band;
 }
 
-// Where several strategies lie in one band, the mark says so.
+// A special mark shows that several strategies are in the same band.
 void put(char& place, char mark) { place = place == ' ' || place == mark ? mark : '*'; }
 
-/// Which trial stands where: few trials are several columns wide, many share one.
+/// Maps columns to trials: few trials have several columns each, many share one.
 struct ChartColumns {
   int trials;
   int count;
@@ -36,7 +36,7 @@ struct ChartColumns {
     const int room = std::max(width - kMargin - 1, 20);
     count = trials > room ? room : trials * std::clamp(room / trials, 1, kWidest);
   }
-  // From 0.
+  // Counted from 0.
   int trial(int column) const {
     if (count >= trials) return column / (count / trials);
     return static_cast<int>(static_cast<std::int64_t>(column) * (trials - 1) / (count - 1));
@@ -47,7 +47,7 @@ struct ChartColumns {
   }
 };
 
-// The line below the chart, and the numbers of trials under its ticks.
+// Returns the line below the chart, with the numbers of trials below its ticks.
 std::string axis(const ChartColumns& columns) {
   constexpr int kLeastTick = 8;  // columns
   std::string line(static_cast<std::size_t>(columns.count), '-');

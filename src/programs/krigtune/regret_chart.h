@@ -5,7 +5,7 @@
 
 namespace krigtune::cli {
 
-/// Median regret of each strategy over the trials, drawn with the first letters of their names.
+/// Draws the median regret of each strategy over the trials. The marks are the first letters of the strategies' names.
 std::string regret_chart(const compare::Comparison& comparison, int trials, int width);
 
 }  // namespace krigtune::cli

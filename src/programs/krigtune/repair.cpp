@@ -1,4 +1,4 @@
-// krigtune repair: what is wrong with the record of a run directory, and its fix.
+// krigtune repair: finds what is wrong with the record of a run directory, and fixes it.
 #include "run/repair.h"
 
 #include <fmt/format.h>

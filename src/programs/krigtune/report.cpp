@@ -1,4 +1,4 @@
-// krigtune report: a run directory as one page.
+// krigtune report: shows a run directory as one HTML page.
 #include "programs/krigtune/report.h"
 
 #include <fmt/format.h>

@@ -10,22 +10,22 @@
 
 namespace krigtune::cli {
 
-inline constexpr const char* kReportFile = "report.html";  ///< of a run directory
+inline constexpr const char* kReportFile = "report.html";  ///< in a run directory
 
-/// "2026-08-23 10:00": when a page is made.
+/// Returns the time at which a page is made: "2026-08-23 10:00".
 std::string minute_of(const Clock& clock);
 
-/// Writes report.html while a session runs: after a trial, where the last page is ten seconds old or more, and so
-/// seldom that pages take no more than a twentieth of the time. A page that cannot be made is a warning: trials go on.
+/// Writes report.html while a session runs: after a trial, if the last page is at least ten seconds old, and so seldom
+/// that pages take at most a twentieth of the time. If a page cannot be made, it prints a warning and trials continue.
 class ReportWriter final : public run::Observer {
  public:
-  /// `start`: as for the ResultFileWriter, whose recommendation the page shows. All must outlive it.
+  /// `start`: as for the ResultFileWriter, whose recommendation the page shows. All arguments must outlive it.
   ReportWriter(const report::RunView& start, const run::Prepared& prepared, const result::ResultFileWriter& results,
                const Clock& clock, Log& log)
       : start_(start), prepared_(prepared), results_(results), clock_(clock), log_(log) {}
 
   void trial_ended(const journal::Trial& trial, const search::History& history) override;
-  /// The last page. `state`: why the session ended.
+  /// Writes the last page. `state`: why the session ended.
   void write(const search::History& history, const std::string& state);
 
  private:
@@ -34,7 +34,7 @@ class ReportWriter final : public run::Observer {
   const result::ResultFileWriter& results_;
   const Clock& clock_;
   Log& log_;
-  double next_s_ = 0.0;  ///< not before that
+  double next_s_ = 0.0;  ///< when the next page may be written
 };
 
 }  // namespace krigtune::cli

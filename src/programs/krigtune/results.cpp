@@ -1,4 +1,4 @@
-// krigtune results: the trials of a run directory, at any time, from any shell.
+// krigtune results: shows the trials of a run directory, at any time and from any shell.
 #include <fmt/format.h>
 
 #include <ostream>
@@ -54,7 +54,7 @@ void print_results_json(const Context& context, const report::RunView& run, cons
   print(context, json);
 }
 
-// The name of the column that --sort means: by its name or its title in the table, or the objective's metric.
+// Returns the column that --sort names: by its name or its title in the table, or by the objective's metric.
 std::string sort_column(const Context& context, const session::Objective& objective, const report::Table& table,
                         const std::string& fallback) {
   const std::optional<std::string> word = context.arguments.text("sort");
@@ -72,7 +72,7 @@ int results(const Context& context) {
   const LoadedRun loaded(context, context.arguments.operand());
   const report::RunView run = loaded.view(context.console);
   report::Table table = result::trial_table(run);
-  // Values of several runs are of machines of several speeds; gains are on one scale.
+  // Values of several runs come from machines of different speeds; gains are on one scale.
   const bool has_runs = search::RunEffects(run.session.objective, run.history).columns() > 0;
   const std::string by = sort_column(context, run.session.objective, table, has_runs ? "gain" : "value");
   const bool best_is_largest = by == "gain" || (by == "value" && run.session.objective.maximize);

@@ -83,8 +83,8 @@ LoadedRun::LoadedRun(const Context& context, const std::filesystem::path& path, 
 
 namespace {
 
-// A fit of ten thousand trials takes minutes, and tune has left what it recommends in best.json. That says nothing of
-// single changes; of fewer trials the fit takes no time that matters.
+// A fit of ten thousand trials takes minutes, but tune has recorded its recommendation in best.json, without the
+// effects of single changes. For fewer trials the time of a fit does not matter.
 std::optional<search::Recommendation> recommendation_of(const LoadedRun& run) {
   constexpr std::ptrdiff_t kMostFittedAgain = 2000;
   const auto closed = std::count_if(run.history.begin(), run.history.end(),
@@ -108,7 +108,7 @@ report::RunView LoadedRun::view(const Console& console) const {
 }
 
 std::string directory_name(const std::filesystem::path& directory) {
-  // "runs/job/" ends in an empty name.
+  // "runs/job/" would end in an empty name.
   return std::filesystem::absolute(directory / "").lexically_normal().parent_path().filename().string();
 }
 
@@ -124,7 +124,7 @@ std::unique_ptr<trial::Runner> make_session_runner(const session::Session& sessi
   return session::with_goodput(session, runner::make_runner(session.runner, job));
 }
 
-// --warm-start: earlier runs that a new one learns from.
+// --warm-start: earlier runs from which a new one learns.
 namespace {
 
 constexpr const char* kOption = "warm-start";

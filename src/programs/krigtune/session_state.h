@@ -16,56 +16,58 @@
 
 namespace krigtune::cli {
 
-// How far a session is, from its trials alone: what progress, watch and the summary say of it.
+// The state of a session, computed from its trials alone, as progress, watch and the summary show it.
 
-/// "1.34x": how many times better than the reference trial a value is that is on the scale of the latest run. Empty
-/// while no trial is ok.
+/// Returns "1.34x": how many times better than the reference trial a value on the scale of the latest run is. Empty
+/// while no trial has succeeded.
 std::string gain_text_of(const session::Objective& objective, double value, const search::History& history);
 
-/// Until the budget is spent at the pace of the trials that tune closed, `at_a_time` of them at a time. Empty: it
-/// closed none; how long the user takes for a trial asked by hand says nothing of the others.
+/// Returns the time until the budget is spent, at the pace of the trials that tune has closed, if `at_a_time` of them
+/// run at a time. Empty if it has closed none: the time that a user needs for a trial by hand does not predict that of
+/// others.
 std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time);
 
-/// Whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
+/// Returns whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);
 
-/// --warm-start, to be declared; and the runs that it names, read. A directory that is begun has its own: what is named
-/// must then be those (UserError).
+/// Declares --warm-start, and reads the runs that it names. A directory that has begun has its own earlier runs; if any
+/// are named, they must be the same (UserError).
 void declare_warm_start(boost::program_options::options_description& options);
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun);
 
-/// Reads the session file and says its warnings.
+/// Reads the session file and prints its warnings.
 session::Session session_of(const Context& context, const std::filesystem::path& file);
 
-/// The trials of a run directory, without opening it for writing. Says what of the journal was passed over; nothing is
-/// there, nothing is said.
+/// Reads the trials of a run directory without opening it for writing. Prints what was ignored in the journal. Without
+/// a journal it returns no trials and prints nothing.
 search::History read_history(const Context& context, const std::filesystem::path& directory);
 
-/// A run directory, read without opening it for writing.
+/// A run directory that is not open for writing.
 struct LoadedRun {
   std::filesystem::path directory;
   run::LoopOptions options;
   run::Prepared prepared;
   search::History history;
 
-  /// Throws UserError when the directory holds no run.
+  /// Throws UserError if the directory contains no run.
   LoadedRun(const Context& context, const std::filesystem::path& directory);
   const session::Session& session() const { return prepared.session; }
-  /// With the recommendation, which fits the model once.
+  /// Returns the view with the recommendation, for which it fits the model once.
   report::RunView view(const Console& console) const;
 
  private:
   LoadedRun(const Context& context, const std::filesystem::path& directory, run::RunRecord record);
 };
 
-/// The session's name for people and for directories: the stem of its file.
+/// Returns the session's name for people and for directories: the stem of its file's name.
 std::string session_name(const session::Session& session);
-/// The directory's own name, whatever way it was written.
+/// Returns the directory's own name, however the path was written.
 std::string directory_name(const std::filesystem::path& directory);
 
-/// The session's runner. Throws EnvironmentError when krigtune-bench is wanted and missing, UserError when trials are
-/// run by hand. `stop`: once true, the running trial is ended. Session, console and `stop` must outlive it.
+/// Makes the session's runner. Throws EnvironmentError if it needs krigtune-bench and that is missing, UserError if
+/// trials are run by hand. Once `stop` is true, the running trial is ended. Session, console and `stop` must outlive
+/// the runner.
 std::unique_ptr<trial::Runner> make_session_runner(const session::Session& session, const Console& console,
                                                    const std::atomic<bool>* stop);
 

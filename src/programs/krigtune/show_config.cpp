@@ -1,5 +1,5 @@
-// --show-config: the session with every default written out, and the origin of each value. The resolved session has
-// lost where its values came from, so the file is looked at once more: what stands in it came from it.
+// --show-config: prints the session with every default, and the origin of each value. The resolved session no longer
+// knows where its values came from, so the file is read again: a value that is in it came from it.
 #include "programs/krigtune/show_config.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ using Pointer = Json::json_pointer;
 constexpr const char* kDefault = "default";
 constexpr const char* kDerived = "derived";
 
-// Options that change keys of the session, and everything below them.
+// Options that change a key of the session and everything below it.
 constexpr std::array<std::pair<const char*, const char*>, 8> kOverrides{{
     {"trials", "/budget/trials"},
     {"hours", "/budget/hours"},
@@ -38,7 +38,7 @@ std::string option_origin(const Arguments& arguments, const std::string& option)
                      arguments.named(option));
 }
 
-// Left out in the file, these follow from other keys.
+// Returns whether the value follows from other keys if it is not in the file.
 bool is_derived(const Pointer& leaf, const Json& file) {
   const std::string text = leaf.to_string();
   for (const char* key : {"/workload/model/kv_heads", "/workload/model/ffn_hidden", "/objective/direction",
@@ -48,10 +48,10 @@ bool is_derived(const Pointer& leaf, const Json& file) {
   return leaf.parent_pointer().to_string() == "/workload/model" && file.contains(Pointer("/workload/model/preset"));
 }
 
-/// Where the values of a resolved session came from.
+/// The origins of the values of a resolved session.
 class Origins {
  public:
-  /// `settings`: options of the command itself; they change no key of the session.
+  /// `settings`: options of the command itself, which change no key of the session.
   Origins(const Arguments& arguments, const SessionSource& source, const std::vector<RunSetting>& settings)
       : arguments_(arguments), file_(source.json), source_(source.name), settings_(settings) {}
 
@@ -71,7 +71,8 @@ class Origins {
   }
 
  private:
-  // A range stands for its values, "local" for a whole cluster: the file has something above the leaf that is no block.
+  // A range represents its values, and "local" a whole cluster: then the file has a value above the leaf that is not a
+  // block.
   bool stands_for_more(Pointer above) const {
     while (!above.empty()) {
       above.pop_back();
@@ -92,7 +93,7 @@ bool is_block(const Json& value) { return value.is_object() && !value.empty(); }
 
 std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// The members of `block`, one a line, each with its origin.
+// Adds the members of `block`, one on each line, with their origins.
 void add_members(std::string& text, const Json& block, const Pointer& at, const Origins& origins,
                  const std::string& indent = "  ") {
   std::size_t left = block.size();

@@ -7,7 +7,7 @@
 
 namespace krigtune::cli {
 
-/// A setting of the command that is no key of the session.
+/// A setting of the command that is not a key of the session.
 struct RunSetting {
   const char* option;
   Json value;
@@ -16,17 +16,17 @@ struct RunSetting {
 /// Adds --show-config to the options of a command.
 void declare_show_config(boost::program_options::options_description& options);
 
-/// Prints the session as resolved and where each value came from: as a session file with a comment behind every value,
-/// or as a JSON document. `session`: as the command would use it, with what the command line changed. Returns the exit
-/// code.
+/// Prints the resolved session and where each value came from: as a session file with a comment behind every value, or
+/// as a JSON document. `session` is the one that the command would use, with the changes from the command line. Returns
+/// the exit code.
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings);
 
-/// What a session was read of, and what that is called as the origin of a value.
+/// What a session was read from, and the name of that source as an origin of values.
 struct SessionSource {
   Json json;
   std::string name;
 };
-/// The same of a session that was not read from its file.
+/// Does the same for a session that was not read from its file.
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings,
                 const SessionSource& source);
 

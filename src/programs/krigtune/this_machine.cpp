@@ -18,7 +18,7 @@ bool runs_on_gpus(const workload::ClusterSpec& cluster, const engine::GpuProbe& 
   return engine::no_cuda_reason().empty() && probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
 }
 
-// As the table and the session's "hardware" have it: rates of GPUs are measured by krigtune doctor --measure only.
+// Uses the rates in the table and in the session's "hardware": only krigtune doctor --measure measures those of GPUs.
 void know_gpus(const Context& context, const engine::GpuProbe& probe, session::Session& session) {
   workload::ClusterSpec& cluster = session.cluster;
   if (!session.memory.limit_gib && probe.memory_bytes > 0) {
@@ -37,7 +37,7 @@ void know_gpus(const Context& context, const engine::GpuProbe& probe, session::S
   cluster.network = named.network;
 }
 
-// CPU ranks of the session's "hardware". False, and a word about it, where it holds nothing for this job.
+// Uses the CPU ranks of the session's "hardware". Returns false, with a warning, if it has no measurement for this job.
 bool is_in_hardware(const Context& context, session::Session& session) {
   workload::ClusterSpec& cluster = session.cluster;
   if (!cluster.hardware) return false;

@@ -1,4 +1,4 @@
-// krigtune tune: the main job.
+// krigtune tune: searches for the best configuration.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ std::string strategy_help() {
                      search::to_string(run::LoopOptions().strategy));
 }
 
-// Where trials run.
+// Declares the options that say where trials run.
 void declare_places(boost::program_options::options_description& options) {
   options.add_options()(
       "executor", value_named("KIND", {executor::executor_names()}),
@@ -91,7 +91,7 @@ std::filesystem::path run_directory(const Arguments& arguments, const std::files
   return arguments.text("out", (std::filesystem::path("runs") / session_file.stem()).string());
 }
 
-// A run that has begun goes on with what it knew.
+// A run that has begun continues with the session that it recorded.
 session::Session job_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::string& operand = arguments.operand();
@@ -103,14 +103,14 @@ session::Session job_to_tune(const Context& context) {
   return deepspeed_session_of(context, directory, may_launch ? asked : deepspeed::JobLaunches::kNone);
 }
 
-/// What the command line changes of the session's budget.
+/// The changes of the session's budget by the command line.
 struct BudgetOptions {
   std::optional<std::int64_t> trials;
   std::optional<double> hours;
-  bool full = false;  ///< nothing ends it but the budget
+  bool full = false;  ///< only the budget ends the session
 };
 
-/// A session, and what it was read of where that is not its file.
+/// A session, and what it was read from if that is not its file.
 struct ToTune {
   session::Session session;
   std::optional<SessionSource> source;
@@ -145,7 +145,7 @@ run::LoopOptions loop_options(const Arguments& arguments) {
   return options;
 }
 
-// What trials are run on: a scheduler's next job may have other nodes.
+// The machine on which trials run. The next job of a scheduler may have other nodes.
 std::string machine_of_trials() {
   const char* job = std::getenv("SLURM_JOB_ID");
   return job == nullptr ? host_name() : fmt::format("{}, Slurm job {}", host_name(), job);
@@ -170,7 +170,7 @@ std::vector<RunSetting> tune_settings(const run::RunOptions& options, const std:
       {"strategy", search::to_string(options.loop.strategy)}, {"seed", options.loop.seed}, {"out", directory.string()}};
 }
 
-// What the command line says of where trials run.
+// Applies the options that say where trials run.
 void apply_executor(const Arguments& arguments, session::Session& session) {
   const auto jobs = arguments.integer("jobs", 1, kMostJobs);
   const std::optional<std::string> kind = arguments.text("executor");
@@ -184,13 +184,13 @@ void apply_executor(const Arguments& arguments, session::Session& session) {
   }
 }
 
-/// Where the trials of a session run.
+/// The places where the trials of a session run.
 struct Placing {
   std::unique_ptr<trial::Executor> executor;
   executor::TrialSizes sizes;
 };
 
-// What starts no programs needs no place of its own.
+// A runner that starts no programs needs no places.
 Placing placing_of(const Context& context, const session::Session& session, const std::filesystem::path& directory,
                    const std::atomic<bool>& ending) {
   if (!runner::traits_of(session.runner).runs_programs) {
@@ -205,7 +205,7 @@ Placing placing_of(const Context& context, const session::Session& session, cons
   return {std::move(executor), std::move(sizes)};
 }
 
-// Slots that stay empty, because trials are too large for as many.
+// Warns that some slots stay empty, because trials are too large for all of them.
 void warn_of_large_trials(const Context& context, const Placing& placing, const session::Session& session) {
   const auto* local = std::get_if<executor::LocalSpec>(&session.executor);
   const std::optional<int> share = placing.executor->usual_gpus();
@@ -214,7 +214,7 @@ void warn_of_large_trials(const Context& context, const Placing& placing, const 
   context.log.warning(fmt::format("a trial takes {} GPUs, so that fewer than {} run at a time", needed, local->slots));
 }
 
-// Memory is not divided among slots.
+// Memory is not divided among slots, so trials together may need more than the machine has.
 void warn_of_memory(const Context& context, const Placing& placing, const run::Prepared& prepared) {
   const auto* local = std::get_if<executor::LocalSpec>(&prepared.session.executor);
   if (local == nullptr || local->slots < 2 || !runner::traits_of(prepared.session.runner).runs_programs) return;
@@ -226,7 +226,7 @@ void warn_of_memory(const Context& context, const Placing& placing, const run::P
   if (!warning.empty()) context.log.warning(warning);
 }
 
-// What the trials of a begun directory meant stays.
+// Trials of a directory that has begun keep the DeepSpeed configuration with which it began.
 void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
   if (run::recall_ds_config(session, directory)) return;
   context.log.warning(
@@ -242,7 +242,7 @@ void refuse_second_tune(const std::filesystem::path& directory) {
                   fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
 }
 
-// Moved, never deleted; and only what krigtune made.
+// Moves the directory, and never deletes it; only directories that krigtune made are moved.
 void move_aside(const std::filesystem::path& directory, Log& log) {
   if (!std::filesystem::exists(directory)) return;
   if (!std::filesystem::exists(run::session_path(directory)) &&
@@ -252,7 +252,7 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   }
   const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
   int number = 1;
-  // A second --fresh at the same time waits for nobody: it is refused, or finds the new run.
+  // A second --fresh at the same time does not wait: it is refused, or it finds the new run.
   const journal::TunerClaim claim(run::journal_path(directory));
   while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
   const std::string aside = fmt::format("{}.{}", plain, number);
@@ -263,7 +263,8 @@ void move_aside(const std::filesystem::path& directory, Log& log) {
   log.progress("the older run is now in " + aside);
 }
 
-// The command that goes on: as typed, but for --fresh, which would begin anew. `option`: added to krigtune's own words.
+// Returns the command that continues the run: as typed, but without --fresh, which would begin again. `option` is added
+// to krigtune's own words.
 std::string command_to_go_on(const Context& context, const std::string& option = "") {
   std::vector<std::string> words = {context.console.typed_as, "tune"};
   for (const std::string& word : context.arguments.words()) {
@@ -294,25 +295,25 @@ int show_it(const Context& context, const session::Session& session, const std::
   return source ? show_config(context, session, settings, *source) : show_config(context, session, settings);
 }
 
-// The first Ctrl-C ends the session after what runs; it says what that is.
+// The first Ctrl-C ends the session after the running trials; the text names them.
 std::string ending_text(const Progress& progress) {
   const std::string running = progress.running();
   if (running.empty()) return "ending; no trial is running";
   return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
 }
 
-// So that Slurm runs the job again in which krigtune is the batch script.
+// Makes Slurm run the job again if krigtune is its batch script.
 void run_job_again(const Context& context) {
   if (!context.arguments.flag(kRequeue)) return;
-  // Before it is asked: afterwards Slurm ends this process.
+  // Print this first, because Slurm ends this process after the request.
   context.log.progress("asking Slurm to run this job again, which goes on here");
   const std::string trouble = executor::requeue_this_job(context.console.clock);
   if (trouble.empty()) return;
   context.log.warning(fmt::format("--requeue: {}; submit it again by hand, it goes on", trouble));
 }
 
-// Somebody ends this process, and nobody asked the jobs to end: they stay, for the next process to adopt. What is
-// closed is on disk already.
+// Another program ends this process, and nobody wants the jobs to end: they continue, and the next process adopts them.
+// All closed trials are already on disk.
 [[noreturn]] void leave_jobs_alone(const Context& context, const std::string& command) {
   context.log.end_status();
   context.log.progress("ended by a signal; jobs that were submitted go on, and this collects them: " + command);
@@ -320,7 +321,7 @@ void run_job_again(const Context& context) {
   std::_Exit(ExitCode::kInterrupted);
 }
 
-/// What signals say and do while trials run.
+/// How signals are answered while trials run.
 class Ending {
  public:
   explicit Ending(const Context& context)
@@ -328,12 +329,12 @@ class Ending {
 
   const Interrupt& interrupt() const { return interrupt_; }
   void set_jobs_go_on(bool jobs_go_on) { jobs_go_on_ = jobs_go_on; }
-  /// nullptr before it ends.
+  /// Call it with nullptr before `progress` is destroyed.
   void set_progress(const Progress* progress) {
     const std::lock_guard lock(mutex_);
     progress_ = progress;
   }
-  /// To be called last: Slurm ends this process for it.
+  /// Call it last, because Slurm then ends this process.
   void run_again_where_asked(run::EndReason reason) const {
     if (reason == run::EndReason::kInterrupted && interrupt_.is_from_outside()) run_job_again(context_);
   }
@@ -348,13 +349,13 @@ class Ending {
   }
 
   const Context& context_;
-  std::mutex mutex_;  // of progress_
+  std::mutex mutex_;  // guards progress_
   const Progress* progress_ = nullptr;
   std::atomic<bool> jobs_go_on_ = false;
-  Interrupt interrupt_;  ///< the last: its thread uses the others
+  Interrupt interrupt_;  ///< last, because its thread uses the other members
 };
 
-// What run_session has to know of the place.
+// Passes the places to the options of run_session.
 void place_trials(const Context& context, const session::Session& session, const Placing& placing,
                   run::RunOptions& options) {
   options.executor = placing.executor.get();
@@ -364,7 +365,7 @@ void place_trials(const Context& context, const session::Session& session, const
                                executor::traits_of(session.executor).is_this_machine;
 }
 
-// Checks what must show before anything is moved or made, runs the trials, and says how it ended.
+// Checks for errors before anything is moved or made, runs the trials, and prints how the session ended.
 int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
   Ending ending(context);
@@ -390,7 +391,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   refuse_second_tune(directory);
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
-  read_history(context, directory);  // for what it warns of
+  read_history(context, directory);  // for its warnings
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);

@@ -117,7 +117,7 @@ void explain_failure(const report::RunView& run, Log& log) {
 
 namespace {
 
-// Closed trials that count, by status.
+// Returns the numbers of closed trials that count, by status.
 std::vector<std::pair<std::string, int>> counts_by_status(const search::History& history) {
   std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
   for (const journal::Trial& trial : history) {
@@ -186,7 +186,8 @@ std::string best_lines(const report::RunView& run) {
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
 
-// Lines broken where the terminal ends, those after the first below what they say; commands stay whole, to be copied.
+// Breaks lines at the terminal's width, and aligns continuation lines with the text above. Commands are never broken,
+// so that they can be copied.
 std::string for_terminal(const std::string& text, int columns) {
   constexpr int kIndent = 11;
   std::string result;
@@ -235,7 +236,7 @@ Json best_document(const report::RunView& run) {
   return json;
 }
 
-// Seconds that each trial's suggestion took, in the order of the trials.
+// Returns the seconds that each trial's proposal took, in the order of the trials.
 Json suggestion_times(const search::History& history) {
   Json times = Json::array();
   for (const journal::Trial& trial : history) times.push_back(trial.proposal.suggest_s);

@@ -1,4 +1,4 @@
-// krigtune watch: a session from another shell, as it goes. It only reads.
+// krigtune watch: shows a running session from another shell. It only reads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,32 +28,33 @@
 
 namespace krigtune::cli {
 
-/// A run directory as somebody else sees it who only reads it.
+/// The state of a run directory, read without writing to it.
 struct Watched {
   std::string directory;  ///< as it was typed
   const run::RunRecord& record;
   const search::History& history;
-  bool tune_runs = false;  ///< a tuner has claimed the directory
+  bool tune_runs = false;  ///< a tuner has the claim of the directory
   std::int64_t now_us = 0;
-  std::optional<search::Recommendation> best = std::nullopt;  ///< as tune's files have it
+  std::optional<search::Recommendation> best = std::nullopt;  ///< as in tune's files
 };
 
-/// Trials that somebody will close: those of a tuner that lives, and those that were asked by hand.
+/// Returns the trials that will still be closed: those of a tuner that is running, and those that were asked by hand.
 std::vector<journal::Trial> pending_trials(const Watched& watched);
 
-/// What stands above the trials: the session, the best, the counts, what runs, the time left.
+/// Returns the lines above the trials: the session, the best, the counts, the running trials, the remaining time.
 std::vector<std::string> panel_header(const Watched& watched);
-/// The same in lines of at most so many columns.
+/// Returns the header in lines of at most so many columns.
 std::vector<std::string> header_within(const Watched& watched, int columns);
-/// The header, then the last closed trials that fit; no line is wider than the terminal.
+/// Returns the header and as many of the last closed trials as fit. No line is wider than the terminal.
 std::vector<std::string> panel(const Watched& watched, TerminalSize size);
 
-/// The same for programs.
+/// Adds the state to a document for programs.
 void add_state(Json& document, const Watched& watched);
 
 namespace {
 
-constexpr std::size_t kMostRunning = 4;  // lines for running trials; a whole cluster's would hide all else
+constexpr std::size_t kMostRunning =
+    4;  // lines for running trials; those of a whole cluster would hide everything else
 constexpr int kFewestRows = 3;
 
 bool waits_for_hand(const journal::Trial& trial) { return trial.proposal.asker == journal::Asker::kHand; }
@@ -90,7 +91,7 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
   if (!machine.empty()) lines.push_back("         " + machine);
 }
 
-// Of what runs, what is new; while nothing is ok, all of it.
+// Returns how a running trial differs from the best one, or its whole configuration while no trial has succeeded.
 std::string what_runs(const Watched& watched, const journal::Trial& trial) {
   const space::Configuration& own = trial.proposal.configuration;
   if (!watched.best || watched.best->configuration == own)
@@ -114,8 +115,8 @@ void add_running(const Watched& watched, std::vector<std::string>& lines) {
   }
 }
 
-// Of what is at work: a directory in which nothing runs has no end in sight. What runs has used up a part of it, and
-// once it takes longer than trials do nobody knows.
+// Returns the remaining time, less the time that the running trials have already used. Empty if nothing runs, and once
+// a trial takes longer than usual, because then nobody knows.
 std::optional<double> time_left(const Watched& watched) {
   const std::vector<journal::Trial> pending = pending_trials(watched);
   if (pending.empty() && !watched.tune_runs) return std::nullopt;
@@ -129,7 +130,7 @@ std::optional<double> time_left(const Watched& watched) {
   return *left_s > used_s ? std::optional(*left_s - used_s) : std::nullopt;
 }
 
-// The last closed trials, each as tune shows it.
+// Returns the last closed trials in the same form as tune prints them.
 std::vector<std::string> trial_rows(const Watched& watched, std::size_t most, int columns) {
   std::vector<const journal::Trial*> last;
   for (auto trial = watched.history.rbegin(); trial != watched.history.rend() && last.size() < most; ++trial) {
@@ -179,7 +180,7 @@ std::vector<std::string> header_within(const Watched& watched, int columns) {
 std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
   const int columns = std::max(size.width - 1, 20);
   std::vector<std::string> lines = header_within(watched, columns);
-  // The line below the panel is the cursor's, one has the titles.
+  // The cursor needs the line below the panel, and the titles need one.
   const int room = std::max(size.height - static_cast<int>(lines.size()) - 2, kFewestRows);
   for (std::string& row : trial_rows(watched, static_cast<std::size_t>(room), columns)) lines.push_back(std::move(row));
   return lines;
@@ -225,7 +226,7 @@ void add_state(Json& document, const Watched& watched) {
 namespace {
 
 constexpr double kPeriodS = 1.0;
-constexpr double kSliceS = 0.1;  // how soon Ctrl-C is noticed
+constexpr double kSliceS = 0.1;  // how soon Ctrl-C takes effect
 
 void declare_watch(boost::program_options::options_description& options) {
   options.add_options()("once", "show the current state and end");
@@ -235,7 +236,7 @@ TerminalSize size_of(const Console& console) {
   return console.terminal_size != nullptr ? console.terminal_size() : TerminalSize{console.width, 24};
 }
 
-/// Rewrites a block of lines in place: what stands there is overwritten, never cleared first, so nothing flickers.
+/// Rewrites a block of lines in place. Old text is overwritten and never cleared first, so nothing flickers.
 class Panel {
  public:
   explicit Panel(const Console& console) : console_(console) {}
@@ -253,7 +254,7 @@ class Panel {
   std::vector<std::string> shown_;
 };
 
-/// One line for each trial that was closed since.
+/// Prints one line for each trial that was closed since the last call.
 class Lines {
  public:
   explicit Lines(const Console& console) : console_(console) {}
@@ -282,14 +283,14 @@ class Lines {
   std::optional<search::Recommendation> before_;
 };
 
-// Waits for the next look; false when the user has seen enough.
+// Waits until the next update. Returns false if the user has ended the program.
 bool wait(const Clock& clock, const std::atomic<bool>& stop) {
   const double until_s = clock.now_s() + kPeriodS;
   while (!stop && clock.now_s() < until_s) clock.sleep_until_s(std::min(clock.now_s() + kSliceS, until_s));
   return !stop;
 }
 
-// Empty: it goes on.
+// Returns why watching ends, or "" if it continues.
 std::string why_it_ends(const Watched& watched) {
   if (search::closed_trials(watched.history) >= watched.record.session.budget.trials)
     return "the budget of trials is spent";
@@ -298,7 +299,7 @@ std::string why_it_ends(const Watched& watched) {
   return "";
 }
 
-/// The directory, read anew at each look.
+/// Reads the directory again at each call of look().
 class Reader {
  public:
   Reader(const Context& context, const std::filesystem::path& directory)
@@ -309,10 +310,12 @@ class Reader {
         journal_(run::journal_path(directory)) {}
 
   Watched look() {
-    // The claim first: a tune that ends between the two looks is seen as running, with all that it closed.
+    // Read the claim first: a tune that ends between the two reads then appears as running, with all trials that it
+    // closed.
     const bool tune_runs = journal::TunerClaim::is_held(run::journal_path(directory_));
     const search::History& history = journal_.look();
-    if (history.empty()) (void)journal::read_journal(run::journal_path(directory_));  // it says what it cannot read
+    if (history.empty())
+      (void)journal::read_journal(run::journal_path(directory_));  // throws the reason if it cannot be read
     return {directory_.string(), record_, history, tune_runs, clock_.unix_us(), best_.look(history)};
   }
 

@@ -1,4 +1,4 @@
-// Manual pages by the macros of man(7): every man-db, groff and mandoc reads them.
+// Writes manual pages with the macros of man(7), which every man-db, groff and mandoc can read.
 #include "programs/manual/manual.h"
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 namespace krigtune::manual {
 namespace {
 
-// What roff would read as an instruction is written as the character: backslashes, hyphens (which it may otherwise
-// break or turn into typographical ones), and points and apostrophes at the beginning of a line.
+// Escapes what roff would interpret: backslashes, hyphens (which it might break or replace by typographical ones), and
+// points and apostrophes at the beginning of a line.
 std::string escaped(const std::string& line) {
   std::string text;
   if (!line.empty() && (line.front() == '.' || line.front() == '\'')) text += "\\&";
@@ -27,7 +27,7 @@ std::string escaped(const std::string& line) {
   return text;
 }
 
-// Names in bold, what stands for a value in italics.
+// Formats names in bold and placeholders in italics.
 std::string styled(const std::string& term) {
   std::istringstream words(term);
   std::string text;

@@ -1,4 +1,4 @@
-// krigtune-pages FOLDER: writes the manual pages of all programs, for those who make a package.
+// krigtune-pages FOLDER writes the manual pages of all programs, for those who make a package.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
