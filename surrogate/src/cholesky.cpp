@@ -14,8 +14,8 @@
 namespace krigtune::surrogate {
 namespace {
 
-// Below 1e-10 of the diagonal the jitter is of the order of the rounding errors that it is to outweigh (n times
-// 2e-16, n up to some thousands); above 1e-4 it is no longer a perturbation but a noise of 1 % of the stddev.
+// Below 1e-10 of the diagonal, the jitter would be as small as the rounding errors that it must outweigh (n times
+// 2e-16, n up to some thousands). Above 1e-4 it would no longer be a perturbation but a noise of 1 % of the stddev.
 constexpr double kFirstJitter = 1e-10;
 constexpr double kLastJitter = 2e-4;
 

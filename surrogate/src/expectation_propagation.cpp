@@ -1,18 +1,19 @@
 // Expectation propagation for Gaussian latent values f ~ Normal(m, K) and sites Phi(t_i (f_i - b_i) / v), t_i = +-1
 // (Minka 2001, "Expectation propagation for approximate Bayesian inference"; Rasmussen & Williams 2006, algorithm 3.5;
-// the mean m is taken off f and b beforehand). Each site stands as exp(nu_i f_i - tau_i f_i^2 / 2); what the others say
-// of f_i is its cavity Normal(mu, s^2):
+// the mean m is subtracted from f and b first). Each site is approximated by exp(nu_i f_i - tau_i f_i^2 / 2). The other
+// sites and the prior give f_i the cavity distribution Normal(mu, s^2):
 //
 //   s^2 = S_ii / (1 - tau S_ii),   mu = (M_i - nu S_ii) / (1 - tau S_ii)         posterior Normal(M, S)
 //
-// and the new site is the one whose product with the cavity has the moments of the true site times the cavity:
+// The new site is the one whose product with the cavity has the moments of the true site times the cavity:
 //
 //   z = t (mu - b) / c,   c = sqrt(v^2 + s^2),   r = phi(z) / Phi(z),   w = r (r + z),   0 < w < 1
 //   1 / tau - v^2 = c^2 (1 - w) / w >= 0,   nu / tau = mu + t c / (r + z)
 //
-// A site is thus an observation of value nu / tau whose noise is v and something beyond. r + z is taken as 1 over
-// d log h / d z, h = phi + z Phi (acquisition.h), so that nothing cancels where a bound lies far above. One site after
-// another, S by rank-one updates, and anew after every sweep from B = I + sqrt(T) K sqrt(T), T = diag(tau):
+// So a site is an observation of the value nu / tau whose noise is v and something more. r + z is computed as 1 over
+// d log h / d z, h = phi + z Phi (acquisition.h), so that nothing cancels if a bound lies far above. Sites are updated
+// one by one, with rank-one updates of S. After every sweep S is computed again from B = I + sqrt(T) K sqrt(T), T =
+// diag(tau):
 //
 //   S = K - V^T V,   V = L^-1 sqrt(T) K,   B = L L^T
 //   log Z = sum_i [ log Phi(z) + log(1 + tau s^2) / 2 + (mu (tau mu - 2 nu) - nu^2 s^2) / (2 (1 + tau s^2)) ]
@@ -92,7 +93,7 @@ class Propagation {
       const double change = change_since(mean, variance);
       const bool falls = result.sweeps == 1 || change < last_change;
       result.converged = change <= kTolerance || (change <= kRounding && !falls);
-      if (!falls) step = std::max(0.5 * step, kLeastStep);  // going to and fro
+      if (!falls) step = std::max(0.5 * step, kLeastStep);  // it oscillates
       last_change = change;
     }
     report(result);
@@ -160,13 +161,13 @@ class Propagation {
   VectorXd prior_mean_;
   const MatrixXd& prior_;
   VectorXd sign_;
-  VectorXd bound_;  ///< less the prior mean
+  VectorXd bound_;  ///< minus the prior mean
   double noise_variance_;
   VectorXd precision_;   ///< tau
   VectorXd shift_;       ///< nu
   MatrixXd lower_;       ///< L
   MatrixXd covariance_;  ///< S
-  VectorXd mean_;        ///< M, less the prior mean
+  VectorXd mean_;        ///< M, minus the prior mean
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Expected improvement averaged over what the pending points may turn out to be (Snoek, Larochelle & Adams 2012,
-// section 3.2). With L extended by the q pending rows, their noisy values y_P are, before they are known,
+// Expected improvement averaged over the possible values of the pending points (Snoek, Larochelle & Adams 2012,
+// section 3.2). With L extended by the q pending rows, their noisy values y_P, before they are known, are
 //
 //   y_P = E[y_P] + L_PP e,   e ~ Normal(0, I_q)
 //
-// so that a fantasy is nothing but e in the new entries of w = L^-1 (y - H b). V and the variance are the same for all:
+// so a fantasy is nothing but e in the new entries of w = L^-1 (y - H b). V and the variance are the same for all:
 //
 //   mean_j(x)   = h(x)^T b + V^T [w; e_j],   variance(x) = C(x, x) - |V|^2,   V = L^-1 C([X; P], x)
 //   best_j      = max(best, mean_j at P)

@@ -1,5 +1,5 @@
 // Gaussian-process regression by Cholesky (Rasmussen & Williams 2006, algorithm 2.1). The mean function's coefficients
-// beta ~ Normal(b, B), integrated out, are one more covariance of rank p (section 2.7):
+// beta ~ Normal(b, B) are integrated out, which adds a covariance of rank p (section 2.7):
 //
 //   C(x, y)      = k(x, y) + h(x)^T B h(y)
 //   C_y          = C(X, X) + diag(noise) = L L^T,   w = L^-1 (y - H b)
@@ -9,7 +9,7 @@
 //   beta | y     ~ Normal(b + G^T w, B - G^T G),   G = L^-1 H B
 //
 // Believing a pending point at its own posterior mean makes the new entry of w zero (kriging believer, Ginsbourger, Le
-// Riche & Carraro 2010), so only L grows; a draw of what it will measure makes that entry standard normal.
+// Riche & Carraro 2010), so only L grows. A draw of the value that it will have makes that entry standard normal.
 #include "krigtune/surrogate/gaussian_process.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Candidates predicted at once: 256 x n doubles stay in a second cache of 1 MB up to n = 500.
+// Number of candidates predicted at once: 256 x n doubles fit into a second-level cache of 1 MB up to n = 500.
 constexpr Index kBlock = 256;
 
 void extend(VectorXd& vector, const VectorXd& more) {
@@ -126,9 +126,9 @@ void GaussianProcess::append(const Observations& more) {
   extend(whitened_, lower_.bottomRightCorner(more.size(), more.size()).triangularView<Eigen::Lower>().solve(residual));
 }
 
-// With variance v before, a measurement with noise variance r leaves v r / (v + r). If it succeeds only with
-// probability p, the expectation is p v r / (v + r) + (1 - p) v, which is what a measurement with noise (r + (1 - p) v)
-// / p leaves.
+// If the variance was v before, a measurement with noise variance r reduces it to v r / (v + r). If it succeeds only
+// with probability p, the expected variance is p v r / (v + r) + (1 - p) v. A measurement with noise (r + (1 - p) v) /
+// p gives the same variance.
 void GaussianProcess::believe(const Points& pending, const VectorXd& success) {
   if (pending.size() == 0) return;
   assert(observed() > 0 && (success.size() == 0 || success.size() == pending.size()));
@@ -181,7 +181,7 @@ PredictionGradient GaussianProcess::predict_with_gradient(const Points& point) c
   result.mean = prior_mean(point)[0] + v.dot(whitened_);
   result.variance = std::max(prior_variance(point)[0] - v.squaredNorm(), 0.0);
   result.mean_gradient = kernel_->input_gradient(point, points_, theta, mean_weights);
-  // d k(z, z) / dz is twice the derivative by one argument.
+  // d k(z, z) / dz is twice the derivative with respect to one argument.
   result.variance_gradient = 2.0 * kernel_->input_gradient(point, point, theta, VectorXd::Ones(1)) -
                              2.0 * kernel_->input_gradient(point, points_, theta, variance_weights);
   return result;
@@ -222,7 +222,7 @@ double GaussianProcess::log_marginal_likelihood() const {
 }
 
 double LeaveOneOut::coverage(const VectorXd& values, double level) const {
-  // Inside the central interval of probability `level` is erf(|z| / sqrt 2) <= level.
+  // A value is inside the central interval of probability `level` if erf(|z| / sqrt 2) <= level.
   const Eigen::ArrayXd z = (values - mean).array().abs() / variance.array().sqrt();
   return z.unaryExpr([level](double x) { return std::erf(x / std::sqrt(2.0)) <= level ? 1.0 : 0.0; }).mean();
 }

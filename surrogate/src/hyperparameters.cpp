@@ -1,5 +1,5 @@
-// Multi-start maximum a posteriori. Marginal likelihoods of a few points have several modes (much noise and a smooth
-// function, or little noise and a rough one): one start finds the wrong one in about a tenth of the cases.
+// Multi-start maximum a posteriori. The marginal likelihood of a few points has several modes (a smooth function with
+// much noise, or a rough one with little noise), and a single start finds the wrong one in about a tenth of the cases.
 #include "krigtune/surrogate/hyperparameters.h"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ VectorXd uniform_theta(const Kernel& kernel, const Points& points, double length
 
 LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
   if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
-  // The density of l has its mode at exp(mu - variance); as one of log l, the same bell around log(mode).
+  // The density of l has its mode at exp(mu - variance). As a density of log l, the same bell is centred at log(mode).
   constexpr double kVariance = 3.0;
   return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
 }
@@ -131,23 +131,24 @@ FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const 
   return fit_from(posterior, {start});
 }
 
-// What the maximum-a-posteriori fit maximises, and its gradient.
+// The function that the maximum-a-posteriori fit maximises, and its gradient.
 //
 //   log p(y | X, theta) = -1/2 |w|^2 - sum_i log L_ii - n/2 log 2 pi + log_spread,   w = L^-1 (y - H b)
 //   d / d theta_p       = sum_ij W_ij dC_ij / d theta_p,   W = (alpha alpha^T - C_y^-1) / 2,   alpha = L^-T w
 //
 // with C_y = K + H B H^T + diag(noise) = L L^T of the merged observations (Rasmussen & Williams 2006, eq. 2.30
-// and 5.9). Priors: normal in log l, log s, log noise stddev and in loadings, as densities of these (no Jacobian of
-// exp).
+// and 5.9). The priors are normal in log l, log s, log noise stddev and in loadings, as densities of these (without the
+// Jacobian of exp).
 namespace {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// The box: with the signal's stddev at most 1e2 and the noise's at least 1e-4 of the outputs' stddev, the condition
-// number of C_y stays below 1e12 n, which double precision factorises (rarely with help of the jitter). A lengthscale
-// below 0.01 makes points on any grid of the unit cube independent, one above 100 makes a dimension irrelevant.
+// The bounds. If the signal's stddev is at most 1e2 and the noise's at least 1e-4 of the outputs' stddev, the condition
+// number of C_y stays below 1e12 n, which can be factorised in double precision (rarely with the help of the jitter). A
+// lengthscale below 0.01 makes the points of any grid in the unit cube independent; one above 100 makes a dimension
+// irrelevant.
 struct Interval {
   double lower;
   double upper;
@@ -183,7 +184,8 @@ double HyperparameterPosterior::log_marginal_likelihood(const VectorXd& theta, V
   if (gradient != nullptr) *gradient = VectorXd::Zero(theta.size());
   MatrixXd covariance = structure_.kernel->gram(observations_.points(), observations_.points(), theta.head(last));
   if (mean_covariance_.size() > 0) covariance += mean_covariance_;
-  const double unit = covariance.diagonal().mean();  // the process's own: what has a density can be conditioned
+  const double unit =
+      covariance.diagonal().mean();  // as in the process, so that whatever has a density can be conditioned on
   covariance.diagonal() += values.variance;
   auto factor = cholesky_with_jitter(std::move(covariance), unit);
   if (!factor) return std::numeric_limits<double>::quiet_NaN();
@@ -254,14 +256,15 @@ VectorXd HyperparameterPosterior::draw(Rng& rng) const {
 }
 
 // Draws from the posterior of the hyperparameters, one coordinate at a time (Neal 2003, "Slice sampling", figures 3 and
-// 5): a level uniformly under the density at the present point, an interval of the prior's width around it stepped out
-// until both ends lie below the level, then shrunk towards the point until a draw lies above.
+// 5). Draw a level uniformly below the density at the current point. Step out from an interval of the prior's width
+// around the point until both ends lie below the level. Then shrink the interval towards the point until a draw lies
+// above the level.
 namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
 
-constexpr int kBurnInSweeps = 10;  // from the mode, which is inside the posterior's bulk already
+constexpr int kBurnInSweeps = 10;  // the start is the mode, which is within the bulk of the posterior
 constexpr int kSweepsPerDraw = 3;
 constexpr int kMostSteps = 8;
 
@@ -300,7 +303,7 @@ class SliceSampler {
     const int steps_left = static_cast<int>(rng_.below(kMostSteps));
     for (int step = 0; step < steps_left && density_at(i, left) > level; ++step) left -= kWidth;
     for (int step = 0; step < kMostSteps - 1 - steps_left && density_at(i, right) > level; ++step) right += kWidth;
-    constexpr int kMostShrinks = 100;  // rounding may leave no draw above the level: then nothing moves
+    constexpr int kMostShrinks = 100;  // if rounding leaves no draw above the level, the point stays
     for (int shrink = 0; shrink < kMostShrinks; ++shrink) {
       const double drawn = left + (right - left) * rng_.uniform();
       const double density = density_at(i, drawn);

@@ -14,7 +14,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 Mean::Mean(VectorXd centre, VectorXd stddev) : centre_(std::move(centre)), stddev_(std::move(stddev)) {
-  // The coefficients enter as a covariance of rank p: a stddev of 1e4 would leave it nothing but rounding errors.
+  // The coefficients add a covariance of rank p. A stddev of 1e4 would leave only rounding errors of the kernel's
+  // covariance.
   constexpr double kLargestStddev = 1e3;
   if (stddev_.size() > 0 && !(stddev_.minCoeff() >= 0.0 && stddev_.maxCoeff() <= kLargestStddev))
     throw UserError("mean function: the stddev of a coefficient must be from 0 to 1000 (of standardised values)");

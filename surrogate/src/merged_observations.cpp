@@ -1,4 +1,5 @@
-// For one point observed m times, with w_i = 1 / (variance_i + s), w = sum w_i, ybar = sum w_i y_i / w:
+// One point observed m times is equivalent to one observation. With w_i = 1 / (variance_i + s), w = sum w_i,
+// ybar = sum w_i y_i / w:
 //
 //   prod_i Normal(y_i; f, 1 / w_i) = Normal(ybar; f, 1 / w) * exp(log_spread)      for every f
 //   log_spread        = 1/2 (sum log w_i - log w - (m - 1) log 2 pi - sum w_i (y_i - ybar)^2)

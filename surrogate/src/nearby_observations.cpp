@@ -1,5 +1,5 @@
-// Posterior given a backbone B, of which there is a Cholesky factor, and the nearest N(x) of the other observations.
-// With the backbone's posterior mean m_B and the residual covariance
+// The posterior given a backbone B, of which there is a Cholesky factor, and the nearest N(x) of the other
+// observations. With the backbone's posterior mean m_B and the residual covariance
 //
 //   R(x, y) = C(x, y) - V_x^T V_y,   V_x = L^-1 C(B, x)
 //
@@ -9,10 +9,11 @@
 //   mean     = m_B(x) + c^T S^-1 (y_N - m_B(N))
 //   variance = R(x, x) - c^T S^-1 c
 //
-// A low-rank part that all points share and a local part in its residuals: full-scale approximations (Sang & Huang
-// 2012, "A full scale approximation of covariance functions for large spatial data sets"), with the nearest neighbours
-// of Vecchia 1988 in the place of blocks. Neighbours are those of the largest kernel covariance with x, so that
-// lengthscales count and no metric is needed. One more observation p is one more row of the factor L of S,
+// All points share a low-rank part and have a local part in its residuals, as in full-scale approximations (Sang &
+// Huang 2012, "A full scale approximation of covariance functions for large spatial data sets"), with the nearest
+// neighbours of Vecchia 1988 in place of blocks. The neighbours are the observations with the largest kernel covariance
+// with x, so that lengthscales count and no metric is needed. One more observation p is one more row of the factor L of
+// S,
 //
 //   l = L^-1 R(N, p),   d^2 = R(p, p) + noise - l^T l,   (c_p - l^T L^-1 c) / d   the new entry of L^-1 c
 //
@@ -39,14 +40,14 @@ constexpr Index kPointsAtOnce = 128;  // 128 x 10^4 covariances are 10 MB
 
 VectorXd theta_of_kernel(const GaussianProcess& process) { return process.theta().head(process.theta().size() - 1); }
 
-/// Places of the `count` largest absolute values, ascending; the earlier of equals.
+/// Returns the indices of the `count` largest absolute values, ascending. Of equal values the earlier one counts.
 std::vector<Index> largest(const VectorXd& values, Index count) {
   std::vector<Index> places;
   if (values.size() <= count) {
     for (Index i = 0; i < values.size(); ++i) places.push_back(i);
     return places;
   }
-  std::vector<std::pair<double, Index>> kept;  // a heap: its first entry is the one to go
+  std::vector<std::pair<double, Index>> kept;  // a heap whose first entry is removed next
   const auto precedes = [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   };
@@ -116,7 +117,7 @@ NearbyObservations::Neighbourhood NearbyObservations::neighbourhood(const Gaussi
 
 namespace {
 
-/// What the process says of a block of points without their nearby observations.
+/// The process's predictions of a block of points, without their nearby observations.
 struct Alone {
   MatrixXd whitened;  // M x block: L^-1 k(X, x)
   VectorXd mean;
@@ -202,7 +203,7 @@ void KeptPredictions::append_row(Kept& kept, Index place, const VectorXd& residu
     cross -= row[j] * kept.cross[j];
     value -= row[j] * kept.residuals[j];
   }
-  if (!(square > 0.0)) return;  // nothing that the others do not say
+  if (!(square > 0.0)) return;  // it adds no information to the others
   row[count] = std::sqrt(square);
   kept.lower.insert(kept.lower.end(), row.begin(), row.end());
   kept.places.push_back(place);

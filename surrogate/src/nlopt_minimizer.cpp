@@ -21,7 +21,7 @@ struct Search {
   const VectorXd& lower;
   const VectorXd& upper;
   nlopt_opt running = nullptr;
-  std::exception_ptr thrown;  ///< carried past NLopt's C frames, which must not be unwound
+  std::exception_ptr thrown;  ///< carried past NLopt's C frames, through which no exception may pass
   Minimum best;
 };
 
@@ -77,7 +77,7 @@ nlopt_result run(nlopt_algorithm algorithm, Search& search, VectorXd x, const Mi
 Minimum minimize_in_box(const DifferentiableFunction& f, const VectorXd& start, const VectorXd& lower,
                         const VectorXd& upper, const MinimizeLimits& limits) {
   assert(start.size() == lower.size() && start.size() == upper.size());
-  nlopt_srand(1);  // the algorithms used here draw nothing; should that change, they draw the same every time
+  nlopt_srand(1);  // the algorithms used here draw no random numbers; if that changes, they are the same every time
   Search search{f, lower, upper, nullptr, nullptr, {}};
   const VectorXd inside = start.cwiseMax(lower).cwiseMin(upper);
   const nlopt_result first = run(NLOPT_LD_LBFGS, search, inside, limits);

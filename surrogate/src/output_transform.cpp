@@ -1,4 +1,5 @@
-// Maps of outputs y to latent z in which a Gaussian process is a fair model, and what a Gaussian of z says of y.
+// Maps from outputs y to latent z in which a Gaussian process is a fair model, and the distribution of y if z is
+// Gaussian.
 //
 //   log:          z = log y;   E[y] = exp(m + v / 2)
 //   rank-robust:  z = y at and above the median M; below, a value of mid-rank r among n becomes
@@ -6,11 +7,11 @@
 //                 (the normal scores of the lower half of a Gaussian whose upper half is as wide as the data's: the
 //                 half-rank warping of Vizier, Song et al. 2022, "Open Source Vizier"), linear between these knots
 //
-// With slopes b_k = dy/dz below and above knot t_k, from_latent is the line that holds above M less hinges, so
+// With slopes b_k = dy/dz below and above knot t_k, from_latent is the line above M minus hinges, so
 //
 //   E[y] = m - sum_k (b_k^below - b_k^above) sd h((t_k - m) / sd),   h(u) = phi(u) + u Phi(u) = E[(u + eps)_+]
 //
-// for z ~ Normal(m, sd^2): knots far below m do not count, and nothing cancels there.
+// for z ~ Normal(m, sd^2). Knots far below m contribute nothing, and nothing cancels there.
 #include "krigtune/surrogate/output_transform.h"
 
 #include <algorithm>

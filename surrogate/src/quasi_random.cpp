@@ -2,8 +2,8 @@
 //
 //   i = sum_k c_k b^k   ->   u = sum_k pi_k(c_k) / b^(k + 1)
 //
-// Every digit, those beyond i's first one as well, has a random permutation pi_k of its own (Owen 2017, "A randomized
-// Halton algorithm in R"): without them the coordinates of larger primes rise in step.
+// Every digit, also those beyond i's first one, has a random permutation pi_k of its own (Owen 2017, "A randomized
+// Halton algorithm in R"). Without permutations, the coordinates of larger primes would rise together.
 #include "quasi_random.h"
 
 #include <numeric>
@@ -17,7 +17,7 @@ bool is_prime(std::uint64_t number) {
   return true;
 }
 
-// Digits until a double has no room for more: 2^52.
+// Use digits until a double has no room for more: 2^52.
 constexpr double kFinest = 0x1p-52;
 
 }  // namespace
@@ -32,7 +32,7 @@ HaltonSequence::Axis HaltonSequence::make_axis(std::uint64_t base, Rng& rng) {
     for (double& digit : permuted) digit *= unit;
     axis.digits.push_back(std::move(permuted));
   }
-  // Half of the last digit's unit, less one digit: never 0, never 1.
+  // Adds half of a unit of the last digit, so that a coordinate is never 0 and never 1.
   axis.rest.assign(axis.digits.size() + 1, 0.5 * unit * static_cast<double>(base));
   for (std::size_t k = axis.digits.size(); k-- > 0;) axis.rest[k] = axis.rest[k + 1] + axis.digits[k][0];
   return axis;

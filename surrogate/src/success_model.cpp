@@ -6,9 +6,9 @@
 //                                                g a Gaussian process
 //   P(success at x) = E Phi(f) = Phi(mu / sqrt(1 + variance))        exactly, for f ~ Normal(mu, variance)
 //
-// An outcome is thus a bound of 0 on a value of f with noise of variance 1; the substitutes of the bounds make a
-// GaussianProcess, which does the rest. m is its first feature, with a coefficient of 1 that nothing can change; the
-// h_k follow. g's kernel may hold a linear trend.
+// An outcome is therefore a bound of 0 on a value of f with noise of variance 1. The substitutes of the bounds are
+// observations of an ordinary GaussianProcess. m is its first feature, with a fixed coefficient of 1; the h_k follow.
+// g's kernel may contain a linear trend.
 #include "krigtune/surrogate/success_model.h"
 
 #include <cassert>
@@ -23,8 +23,8 @@
 
 namespace krigtune::surrogate {
 
-// Bounds beside values. Given the values, the latent f at the bounds' points is Gaussian; expectation propagation
-// puts Gaussian observations in the place of the bounds:
+// Bounds in addition to values. Given the values, the latent f at the bounds' points is Gaussian, and expectation
+// propagation replaces the bounds by Gaussian observations:
 //
 //   log p(values, bounds) = log p(values) + log E[ prod_i Phi(t_i (f_i - c_i) / noise stddev) | values ]
 
@@ -108,14 +108,14 @@ SuccessModel::SuccessModel(std::shared_ptr<const Kernel> kernel, SuccessOptions 
   options_.validate();
 }
 
-/// Sets the latent process before any outcome, for points like these; the noise has variance 1.
+/// Sets the latent process to its prior for points of this form. The noise has variance 1.
 void SuccessModel::assume_prior(const Points& points) {
   const Index d = points.ordered.cols();
   const bool has_trend = options_.slope_stddev > 0.0 && d > 0;
   VectorXd theta = uniform_theta(kernel_->hyperparameters(d, points.categories.cols()), options_.lengthscale,
                                  options_.signal_stddev);
   const Index size = theta.size();
-  // Of the linear kernel: log lengthscales 0, log s^2; last, log noise stddev.
+  // For the linear kernel: log lengthscales 0, log s^2. The last entry is log noise stddev.
   theta.conservativeResizeLike(VectorXd::Zero(size + (has_trend ? d + 2 : 1)));
   if (has_trend) theta[size + d] = 2.0 * std::log(options_.slope_stddev);
   const VectorXd centre = VectorXd::Unit(prior_columns(), 0);
@@ -147,7 +147,7 @@ VectorXd SuccessModel::probability(const Points& points, const MatrixXd& prior) 
   return LogSuccessProbability().values(latent_.predict({points.ordered, points.categories, prior})).array().exp();
 }
 
-/// As the latent process knows them.
+/// Returns the points in the form that the latent process uses.
 Points SuccessModel::with_prior(const Points& points) const {
   if (!options_.mean_feature)
     return {points.ordered, points.categories, MatrixXd::Zero(points.size(), prior_columns())};

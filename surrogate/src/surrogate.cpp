@@ -13,7 +13,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Sample stddev; 1 where there is none: a single value, or values equal to within rounding.
+/// Returns the sample stddev, or 1 for a single value or values that are equal to within rounding.
 double spread_of(const VectorXd& values) {
   if (values.size() < 2) return 1.0;
   const double stddev =
@@ -74,7 +74,7 @@ FitReport Surrogate::refit(const Observations& observations, Rng& rng, const Vec
   return take(refit_hyperparameters({kernel_, options_.mean, options_.priors}, data, start), data, rng);
 }
 
-/// Makes the processes of what was learned.
+/// Makes the processes from the fitted hyperparameters.
 FitReport Surrogate::take(FittedHyperparameters fitted, const Observations& data, Rng& rng) {
   theta_ = fitted.theta;
   std::vector<VectorXd> thetas{theta_};
@@ -164,7 +164,7 @@ Prediction Surrogate::predict_coarsely(const Points& points) const {
   return mixture(each);
 }
 
-/// E[m], E[v] + E[(m - E m)^2].
+/// Mean E[m] and variance E[v] + E[(m - E m)^2].
 Prediction Surrogate::mixture(const std::vector<Prediction>& each) const {
   const auto count = static_cast<double>(each.size());
   VectorXd mean = VectorXd::Zero(each.front().mean.size());

@@ -3,9 +3,10 @@
 //   sum      k = sum_q k_q       dk = sum_q dk_q
 //   product  k = prod_q k_q      dk = sum_q dk_q * (product of the others)
 //
-// theta = [that of the first part, that of the second, ...]. Weights of a product's derivative times the Gram matrix of
-// the others are weights of a part's derivative, so that no part's derivative is ever formed as a matrix.
-// Sums and (Schur) products of positive semi-definite matrices are so too (Rasmussen & Williams 2006, section 4.2.4).
+// theta = [that of the first part, that of the second, ...]. The weights of a product's derivative, times the Gram
+// matrix of the other parts, are weights of one part's derivative. So no part's derivative is ever formed as a matrix.
+// Sums and (Schur) products of positive semi-definite matrices are positive semi-definite (Rasmussen & Williams 2006,
+// section 4.2.4).
 #include <cassert>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ class Composite : public Kernel {
  protected:
   struct Part {
     const Kernel* kernel;
-    Index first;  ///< of its theta in the whole
+    Index first;  ///< of its theta in the whole theta
     VectorXd theta;
   };
 
@@ -88,7 +89,8 @@ class Sum final : public Composite {
   }
 };
 
-/// For each matrix the elementwise product of the others with `weights`. Not by division: a factor may be zero.
+/// Returns for each matrix the elementwise product of the others with `weights`. It does not divide, because a factor
+/// may be zero.
 std::vector<MatrixXd> times_the_others(const std::vector<MatrixXd>& factors, const MatrixXd& weights) {
   std::vector<MatrixXd> products(factors.size(), weights);
   MatrixXd before = weights;

@@ -3,16 +3,16 @@
 //
 //   k(x, y) = G[a, b],  a and b the levels of x and y,   G = F F^T,  F lower triangular with F_aa = exp(theta_aa) > 0
 //
-// so that G is positive definite for every theta. theta holds F row by row, F_00, F_10, F_11, F_20, ..., diagonal
-// entries as logarithms, the others as they are.
+// so that G is positive definite for every theta. theta contains F row by row, F_00, F_10, F_11, F_20, ...: the
+// diagonal entries as logarithms, the others unchanged.
 //
 //   with M[a, b] = sum of weights(i, j) over the points i of level a and j of level b:
-//   d sum(weights * K) / dF = (M + M^T) F, of it the lower triangle;   dF_aa / dtheta_aa = F_aa
+//   d sum(weights * K) / dF = (M + M^T) F, its lower triangle;   dF_aa / dtheta_aa = F_aa
 //
-// The prior's centre is a correlation matrix (unit diagonal): for an ordered column that of an exponential kernel of
-// lengthscale 1 over the unit interval, exp(-|a - b| / (q - 1)); for a category, whose indices have no order, the same
-// exp(-1) between any two. Free form: Pinheiro & Bates 1996 ("Unconstrained parametrizations for variance-covariance
-// matrices", the log-Cholesky one).
+// The prior's centre is a correlation matrix (unit diagonal). For an ordered column it is that of an exponential kernel
+// of lengthscale 1 over the unit interval, exp(-|a - b| / (q - 1)). For a category, whose indices have no order, it is
+// exp(-1) between any two levels. Free form: Pinheiro & Bates 1996 ("Unconstrained parametrizations for
+// variance-covariance matrices", the log-Cholesky one).
 #include <Eigen/Cholesky>
 #include <cassert>
 #include <cmath>
@@ -28,7 +28,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// An ordered value may be off its level by the rounding of decimal fractions in a file, hardly by more.
+// Decimal fractions in a file may move an ordered value off its level by their rounding, but hardly by more.
 constexpr double kLevelTolerance = 1e-6;
 
 class FreeGram final : public Kernel {
@@ -76,7 +76,7 @@ class FreeGram final : public Kernel {
     return gradient;
   }
 
-  /// Zero: between its levels the kernel is not defined.
+  /// The derivative is zero, because the kernel is not defined between its levels.
   VectorXd input_gradient(const Points& z, const Points&, const VectorXd&, const VectorXd&) const override {
     return VectorXd::Zero(z.ordered.cols());
   }
@@ -101,7 +101,7 @@ class FreeGram final : public Kernel {
     return f;
   }
 
-  /// G, exactly symmetric.
+  /// Returns G, exactly symmetric.
   MatrixXd level_covariance(const VectorXd& theta) const {
     const MatrixXd f = factor(theta);
     MatrixXd covariance(levels_, levels_);

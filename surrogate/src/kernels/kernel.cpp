@@ -12,10 +12,10 @@
 namespace krigtune::surrogate {
 namespace {
 
-// With q levels there are q (q + 1) / 2 numbers to learn: more than this no data of an expensive function can tell.
+// q levels have q (q + 1) / 2 numbers to learn. The data of an expensive function cannot determine more than this.
 constexpr int kMaxLevels = 32;
 
-/// `where` names the spec within the whole for the user.
+/// `where` tells the user which part of the whole spec is meant.
 [[noreturn]] void refuse(const std::string& where, const std::string& what, const std::string& hint = "") {
   throw UserError(where + ": " + what, hint);
 }

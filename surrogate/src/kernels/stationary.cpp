@@ -3,7 +3,7 @@
 //   k(x, y) = s^2 k(r^2),   r^2 the joint distance, k(r^2) a correlation (vector_unit_radial.cpp)
 //
 //   theta = [log l_1, ..., log l_d of the ordered columns, log l_1, ..., log l_c of the categories, log s^2]
-//   dk / d log l_p  = -2 s^2 k'(r^2) * (the term of r^2 that holds l_p)
+//   dk / d log l_p  = -2 s^2 k'(r^2) * (the term of r^2 with l_p)
 //   dk / d log s^2  =  k
 //   dk / d x_i      =  2 s^2 k'(r^2) (x_i - y_i) / l_i^2     (0 at x = y)
 //

@@ -9,8 +9,8 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-// In every column of the unit cube: below any grid's step, above what rounding does to a point that is written and
-// read.
+// In every column of the unit cube, this is below the step of any grid and above the rounding of a point that is
+// written and read again.
 constexpr double kSame = 1e-9;
 
 bool is_same(const Points& x, Index i, const Points& y, Index j) {

@@ -29,9 +29,9 @@ constexpr double kStepTolerance = 1e-8;
 // Columns with at most this many values are tried at every value.
 constexpr Index kFewValues = 16;
 constexpr std::size_t kMostPairs = 512;
-// Neighbours of the best point from which the continuous columns are climbed once more.
+// From this many neighbours of the best point, the continuous columns are climbed again.
 constexpr std::size_t kPolished = 8;
-// Random steps: success widens them, failure narrows them, until they are too small to matter.
+// Size of random steps. Success increases it and failure decreases it, until it is too small to matter.
 constexpr double kFirstStep = 0.1;
 constexpr double kLastStep = 1e-5;
 constexpr double kWiden = 1.5;
@@ -133,7 +133,7 @@ void LocalSearch::ascend_by_random_steps(Maximum& place) {
   for (Index spent = 0; step >= kLastStep && spent < Index{10} * options_.evaluations; spent += batch) {
     Points proposed = place.point.rows(std::vector<Index>(static_cast<std::size_t>(batch), 0));
     for (Index i = 0; i < batch; ++i) {
-      // Every other one along a single axis: for narrow ridges that follow the axes, and for sides of the cube.
+      // Every second proposal moves along a single axis, for narrow ridges along the axes and for faces of the cube.
       const Index only = i % 2 == 0 ? -1 : static_cast<Index>(rng_.below(static_cast<std::uint64_t>(dims)));
       for (Index k = 0; k < dims; ++k)
         if (only < 0 || only == k)
@@ -155,7 +155,7 @@ std::vector<LocalSearch::Move> LocalSearch::moves_from(const Points& point) cons
     const auto add = [&](Index to, bool near) {
       if (to >= 0 && to < count) moves.push_back({false, j, dimension.values[static_cast<std::size_t>(to)], near});
     };
-    // Steps of 1, 2, 4, ...: a column of thousands of values is crossed in a few rounds.
+    // Steps of 1, 2, 4, ... cross a column of thousands of values in a few rounds.
     for (Index step = 1; step < count; step = count <= kFewValues ? step + 1 : 2 * step) {
       add(here - step, step == 1);
       add(here + step, step == 1);
@@ -196,7 +196,7 @@ bool LocalSearch::move(Maximum& place) {
   if (take_best(moved(place.point, singly(moves_from(place.point))), place)) return true;
   if (!space_.allowed) return false;
   std::vector<Move> moves = near_moves_from(place.point);
-  rng_.shuffle(moves);  // where there are too many pairs, a sample of them
+  rng_.shuffle(moves);  // if there are too many pairs, use a random sample
   std::vector<std::vector<Move>> pairs;
   for (std::size_t i = 0; i < moves.size(); ++i)
     for (std::size_t k = 0; k < i && pairs.size() < kMostPairs; ++k)

@@ -26,7 +26,7 @@ class LocalSearch {
     bool category;
     Eigen::Index column;
     double value;
-    bool near;  ///< to another category, or to the next or previous value
+    bool near;  ///< the move is to another category, or to the next or previous value
   };
   bool take_best(const Points& proposed, Maximum& place) const;
   void ascend(Maximum& place);

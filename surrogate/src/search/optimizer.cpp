@@ -27,13 +27,14 @@ void require(bool holds, const char* what) {
 
 SurrogateOptions surrogate_for_unknown_functions() {
   SurrogateOptions options;
-  options.kernel.kind = KernelKind::kMainEffects;  // what a category does in one place it mostly does in others
+  options.kernel.kind = KernelKind::kMainEffects;  // the effect of a category is usually similar everywhere
   // A few very bad points must not determine the scale on which good points are distinguished.
   options.transform = OutputTransform::Kind::kRankRobust;
-  // Half of the cube, give or take a factor of three: shorter is found soon enough where there are ripples.
+  // Half of the cube, up to a factor of three more or less. If the function has ripples, shorter lengthscales are found
+  // soon.
   options.priors.lengthscale = {std::log(0.5), 1.0};
-  // From a tenth of the spread or more down to exact values: the fit then reaches its lower bound of 1e-4, and
-  // improvements far below a thousandth of the spread are still distinguished from noise.
+  // From a tenth of the spread or more down to exact values. In the latter case the fit reaches its lower bound of
+  // 1e-4, and improvements far below a thousandth of the spread can still be distinguished from noise.
   options.priors.noise_stddev = {std::log(0.01), 3.0};
   return options;
 }
@@ -106,7 +107,8 @@ std::optional<Points> Optimizer::ask() {
   Points point;
   if (history.size() < state.initial_points() || history.told.empty()) {
     Rng design(state.options.seed, kDesignStream);
-    point = unseen.sample(history.size() + 1, design);  // the next of the sequence comes first: the others are seen
+    point = unseen.sample(history.size() + 1,
+                          design);  // the next of the sequence comes first, because the earlier ones are seen
   }
   if (point.size() == 0) {
     Rng rng(state.options.seed, kDesignStream + 1 + static_cast<std::uint64_t>(history.size()));
@@ -129,27 +131,27 @@ void Optimizer::tell(const Evaluation& evaluation) {
 
 std::optional<Evaluation> Optimizer::best() const { return state_->history.best(); }
 
-// What a point is worth as the next one:
+// The score of a point as the next one:
 //
 //   a(x) = log EI(x) + sum_k log P(c_k(x) <= 0) + log P(success at x)
 //
-// expected improvement over the best posterior mean at a feasible point, times the probability that every measured
-// constraint holds (Gardner et al. 2014, "Bayesian optimization with inequality constraints"), times that of not
-// failing. While nothing feasible is known the improvement is left out. Pending points are believed at their posterior
-// means (Ginsbourger, Le Riche & Carraro 2010), which count as measured: as incumbents too.
+// which is the expected improvement over the best posterior mean at a feasible point, times the probability that every
+// measured constraint is satisfied (Gardner et al. 2014, "Bayesian optimization with inequality constraints"), times
+// that of not failing. While no feasible point is known, the improvement is left out. Pending points are believed at
+// their posterior means (Ginsbourger, Le Riche & Carraro 2010) and count as measured, also as incumbents.
 namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
 
-// Plain EI times P keeps failing as long as the values promise an improvement beyond the edge of a failing region,
-// because EI spans many decades and P does not. So P is used unchanged if it is at least two thirds of the largest one
+// Plain EI times P keeps proposing failures as long as the values promise an improvement beyond the edge of a failing
+// region, because EI spans many decades and P does not. So P is used unchanged only down to two thirds of the largest P
 // at a point told. Below that, its shortfall counts a hundred times more: such points are almost forbidden, but the
 // gradient leads back.
 constexpr double kLeastPart = 2.0 / 3.0;
 constexpr double kCaution = 100.0;
 
-/// log P(success) above `floor`; below, it falls 1 + kCaution times as fast.
+/// log P(success) above `floor`. Below that, it falls 1 + kCaution times as fast.
 class CautiousSuccess final : public Acquisition {
  public:
   explicit CautiousSuccess(double floor) : log_probability_(make_log_success_probability()), floor_(floor) {}
@@ -210,7 +212,7 @@ Score score_of(const History& history, const OptimizerOptions& options, Rng& rng
   SurrogateOptions of_values = options.surrogate;
   SurrogateOptions of_constraints = options.surrogate;
   of_constraints.transform = OutputTransform::Kind::kIdentity;
-  of_constraints.mean = Mean::constant();  // features, if there are any, speak of the values
+  of_constraints.mean = Mean::constant();  // features, if there are any, describe the values and not the constraints
   std::vector<Constraint> constraints;
   for (Index k = 0; k < history.constraints(); ++k)
     constraints.push_back({fitted(history.constraint(k), of_constraints, history.pending, rng)});

@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Coefficients of normal_tails.h (needs mpmath): prints the two arrays and the largest relative errors.
 
 g(t) = (1 + t)^2 (1 - t R(t)) and r(t) = (1 + t) R(t), with Mills' ratio R = Phi(-t) / phi(t), are smooth on [0, inf]
@@ -17,7 +17,7 @@ def mills(t):
 
 
 def g(t):
-# 1 - t R is about 1 / t ^ 2, R's error relative: 150 digits leave 50 at the largest t here, 1e4.
+    # 1 - t R is about 1 / t^2, and R has a relative error: of 150 digits, 50 remain at the largest t here, 1e4.
     return (1 + t) ** 2 * (1 - t * mills(t))
 
 

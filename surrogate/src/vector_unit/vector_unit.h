@@ -28,7 +28,7 @@ struct VectorUnit {
   /// C <- C - A B^T: A m x k, B n x k, C m x n.
   void (*subtract_product)(Index m, Index n, Index k, const double* a, Index a_stride, const double* b, Index b_stride,
                            double* c, Index c_stride);
-  /// L <- (L L^T)^-1, whole: L n x n with zeros above the diagonal. About 2/3 n^3 flops.
+  /// L <- (L L^T)^-1, the whole matrix: L n x n with zeros above the diagonal. About 2/3 n^3 flops.
   void (*invert)(Index n, double* lower, Index lower_stride);
   /// sums <- sums + V weights, squares <- squares + the squared norms of V's rows: V m x n.
   void (*add_moments)(Index m, Index n, const double* v, Index v_stride, const double* weights, double* sums,

@@ -1,5 +1,5 @@
-// Triangular algorithms: they halve their matrix until a block fits the first cache and leave the rest to matrix
-// products:
+// Triangular algorithms. They halve their matrix until a block fits into the first-level cache, and leave the remaining
+// work to matrix products:
 //
 //   L = [ L1 0 ; L21 L2 ],   A = [ A1 . ; A21 A2 ]
 //   A = L L^T        : L1 of A1;  L21 = A21 L1^-T;  L2 of A2 - L21 L21^T
@@ -37,10 +37,10 @@ struct View {
 };
 
 View view_of(const double* data, Index rows, Index cols, Index stride) {
-  return {const_cast<double*>(data), rows, cols, stride};  // of a view that is only read
+  return {const_cast<double*>(data), rows, cols, stride};  // the view is only read
 }
 
-/// A square matrix in four, the first a multiple of kBlock.
+/// A square matrix in four parts. The size of the first one is a multiple of kBlock.
 struct Quarters {
   View first;
   View below;
@@ -59,7 +59,7 @@ View right(const View& b, Index from) { return b.block(0, from, b.rows, b.cols -
 View top(const View& b, Index rows) { return b.block(0, 0, rows, b.cols); }
 View bottom(const View& b, Index from) { return b.block(from, 0, b.rows - from, b.cols); }
 
-/// x <- (x - X l) * scale for one column x after the columns X: `count` rows of it, a constant where it can be.
+/// x <- (x - X l) * scale for one column x that follows the columns X. It has `count` rows, a constant if possible.
 template <class Count>
 void solve_column(double* x, const double* before, Index stride, Index columns, const double* l, Index l_stride,
                   double scale, Count count) {
@@ -122,7 +122,7 @@ bool factor_small(const View& a) {
   return true;
 }
 
-/// The lower triangle of A <- A - B B^T.
+/// A <- A - B B^T, only the lower triangle.
 void subtract_square(const View& a, const View& b) {
   if (a.rows <= 2 * kBlock) {
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, 0, 2 * kBlock, 2 * kBlock> product(a.rows, a.rows);
@@ -188,7 +188,7 @@ void multiply_left_transposed(const View& m, const View& b) {
   multiply_left_transposed(q.second, b2);
 }
 
-/// From the last column back: M's column j is -M22 l_j / l_jj below 1 / l_jj.
+/// Works backwards from the last column: M's column j is 1 / l_jj with -M22 l_j / l_jj below it.
 void invert_lower_small(const View& l) {
   double sum[kBlock];
   for (Index j = l.cols - 1; j >= 0; --j) {
@@ -211,7 +211,7 @@ void invert_lower(const View& l) {
   multiply_left_negated(q.second, q.below);
 }
 
-/// A <- A + B^T B, the lower triangle and some of what is above it.
+/// A <- A + B^T B, the lower triangle and a part of the upper one.
 void add_square(const View& a, const View& b) {
   if (a.rows <= 2 * kBlock) {
     a.map().noalias() += b.map().transpose() * b.map();
@@ -263,7 +263,7 @@ void subtract_product(Index m, Index n, Index k, const double* a, Index a_stride
     View{c, m, n, c_stride}.map().noalias() -= product * view_of(b, n, k, b_stride).map().transpose();
     return;
   }
-  // A matrix times a vector, which Eigen takes for one only where the type says so.
+  // A matrix times a vector. Eigen recognises this only by the type.
   using Row = Eigen::Map<const Eigen::VectorXd, 0, Eigen::InnerStride<>>;
   Eigen::Map<Eigen::VectorXd>(c, m).noalias() -= product * Row(b, k, Eigen::InnerStride<>(b_stride));
 }
@@ -277,7 +277,7 @@ void invert(Index n, double* lower, Index lower_stride) {
 
 void add_moments(Index m, Index n, const double* v, Index v_stride, const double* weights, double* sums,
                  double* squares) {
-  constexpr Index kChunk = 512;  // rows: their two sums stay in the first cache
+  constexpr Index kChunk = 512;  // rows whose two sums fit into the first-level cache
   for (Index row = 0; row < m; row += kChunk) {
     const Index end = std::min(m, row + kChunk);
     for (Index j = 0; j < n; ++j) {

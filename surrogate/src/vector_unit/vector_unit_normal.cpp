@@ -1,4 +1,4 @@
-// log h and log Phi at many arguments, by the formulas of normal_tails.h: exp, the polynomials, log.
+// log h and log Phi for many arguments by the formulas of normal_tails.h: exp, the polynomials, and log.
 #include "vector_unit/normal_tails.h"
 #include "vector_unit/vector_unit_functions.h"
 #include "vector_unit/vector_unit_lanes.h"

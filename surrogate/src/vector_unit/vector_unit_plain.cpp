@@ -1,4 +1,4 @@
-// Where the compiler or the processor is not one whose vector units we know by name: the plain functions alone.
+// For compilers and processors whose vector units krigtune does not know: only the plain functions.
 #include "vector_unit/vector_unit.h"
 
 namespace krigtune::surrogate {

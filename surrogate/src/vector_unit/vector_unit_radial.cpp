@@ -57,7 +57,7 @@ void with_slope(Index n, double* r2, double* slope) {
 template <class Profile>
 constexpr VectorUnit::Profile kProfile{correlation<Profile>, with_slope<Profile>};
 
-/// 1 where x is not y, else 0: of whole numbers, and without a comparison, which GCC takes one by one.
+/// Returns 1 if x is not y, else 0, for whole numbers. It uses no comparison, because GCC would not vectorise it.
 Lanes differs(const Lanes& x, double y) { return (x - y).abs().min(1.0); }
 
 }  // namespace
@@ -66,7 +66,7 @@ VectorUnit::Profile matern52() { return kProfile<Matern52>; }
 VectorUnit::Profile matern32() { return kProfile<Matern32>; }
 VectorUnit::Profile squared_exponential() { return kProfile<SquaredExponential>; }
 
-/// Differences, not |x|^2 - 2 x.y + |y|^2: that cancels for neighbours.
+/// Sums squared differences, because |x|^2 - 2 x.y + |y|^2 cancels for neighbours.
 void add_squares(Index n, Index d, const double* x, Index x_stride, const double* y, Index y_stride, double* r2) {
   for (Index i = 0; i < n; i += kLanes) {
     Lanes sum = load(r2 + i, n - i);

@@ -1,4 +1,4 @@
-// Processors of the x86-64 family: the functions compiled for each of their vector units.
+// For processors of the x86-64 family: the functions compiled for each of their vector units.
 #include "core/processor.h"
 #include "vector_unit/vector_unit.h"
 
