@@ -64,7 +64,7 @@ FrameworkTraits fsdp() {
       .elementwise_factor = kEagerBytes,
       .optimizer_factor = kEagerBytes,
       .loss_factor = kEagerLossBytes,
-      // llm-foundry's kernels are FlashAttention's first version (Dao 2023: 1.7 to 3 times slower than the second).
+      // llm-foundry uses FlashAttention's first version (Dao 2023: 1.7 to 3 times slower than the second).
       .attention_factor = 0.55,
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
@@ -80,7 +80,7 @@ FrameworkTraits megatron() {
       .name = "megatron",
       .logits_bytes = 2.0,
       .gradient_bytes = 4.0,
-      .issue_s = 30e-6,  // 5 kernels at 5 microseconds and their call, of fused layers
+      .issue_s = 30e-6,  // 5 kernels of 5 microseconds and their call, with fused layers
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
       .most_zero_stage = 1,

@@ -30,7 +30,7 @@ struct FrameworkTraits {
   // Additional time for a collective of the tensor-parallel group:
   double internode_issue_s = 0.0;  ///< for each further node of the group
   double pipelined_issue_s = 0.0;  ///< for each rank of the group if there are pipeline stages
-  /// Of a send between pipeline stages in a job of 64 nodes; grows with the square of the nodes.
+  /// Additional time of a send between pipeline stages in a job of 64 nodes. It grows with the square of the nodes.
   double pipelined_wait_s = 0.0;
   double overlap_slowdown = 1.1;  ///< of kernels during collectives
   double step_overhead_s = 9e-3;  ///< once per step
@@ -38,16 +38,16 @@ struct FrameworkTraits {
   double reduced_bytes = 0.0;  ///< per element of the gradients that are sent; 0: the size of the model's type
   double bucket_bytes = 0.0;   ///< size of gradient buckets as they are sent; 0: reduce_bucket_size
   bool whole_units = false;    ///< stage 3: parameters are sharded unit by unit, and none stays whole
-  /// Its jobs set overlap_comm; other frameworks have no such knob or another name for it.
+  /// Whether its jobs set overlap_comm; other frameworks have no such knob, or another name for it.
   bool has_zero_knobs = false;
-  /// Computes the norm of the whole gradient before any update, even without clipping.
+  /// Whether it computes the norm of the whole gradient before any update, even without clipping.
   bool always_takes_norm = true;
   std::int64_t most_zero_stage = 3;   ///< the largest stage that resembles its memory
   bool grows_gradients = false;       ///< below stage 2 gradients take memory only when backward has computed them
   bool whole_packed_buckets = false;  ///< all allocated at once, with the knob's size, regardless of the model's size
-  /// Recomputation of a layer stops when everything that was not kept exists again.
+  /// Whether recomputation of a layer stops once everything that was not kept exists again.
   bool recompute_stops_early = false;
-  /// Equal numbers of layers in all pipeline stages; otherwise as equal in time as possible.
+  /// Whether all pipeline stages have equally many layers; otherwise their times are as equal as possible.
   bool even_stages = false;
   space::Configuration usual = {};  ///< the usual settings of its jobs, assumed unless stated otherwise
 };

@@ -1,6 +1,6 @@
-// Rates of a device: peak * fraction for products, with the saturating efficiency F / (F + F_half) that fits measured
-// products of three GPUs within 5 to 11 % (experiments/data/README.md); bytes over the memory's rate for the rest, as
-// many times as many where the framework does not fuse its kernels.
+// The rates of a device. Matrix products run at peak * fraction, with the saturating efficiency F / (F + F_half), which
+// fits measured products of three GPUs within 5 to 11 % (experiments/data/README.md). All other kernels take their
+// bytes over the memory's rate, with a multiple of the bytes if the framework does not fuse its kernels.
 //
 // The time of a collective is that of NCCL's model of a ring (plan/collective_time.h) plus a program's overhead.
 #include "cost/machine.h"
@@ -15,8 +15,8 @@
 namespace krigtune::cost {
 namespace {
 
-// Median of measured minus modelled times of all-reduces of 1 to 16 MiB, 2 to 8 ranks of A100, H200 and B200: 14 to 62
-// microseconds. For larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
+// The median of measured minus modelled times of all-reduces of 1 to 16 MiB is 14 to 62 microseconds, for 2 to 8 ranks
+// of A100, H200 and B200. For larger ones the bandwidth decides (experiments/data/README.md: nccl-tests).
 constexpr double kCollectiveOverheadS = 30e-6;
 
 // Eager attention writes the scores, its softmax reads and writes them, and the product with the values reads them,

@@ -22,15 +22,15 @@ struct Machine {
   double issue_s = 0.0;                ///< of the thread that issues kernels; no kernel starts before it was issued
   double internode_issue_s = 0.0;      ///< in addition, for each further node of a tensor group's collective
   double pipelined_issue_s = 0.0;      ///< in addition, for each rank of that group if there are pipeline stages
-  double send_wait_s = 0.0;            ///< of a send between pipeline stages, in addition to its collective_time_s
-  double step_overhead_s = 0.0;        ///< data, logging, synchronisation: once per step
+  double send_wait_s = 0.0;      ///< additional time of a send between pipeline stages, beyond its collective_time_s
+  double step_overhead_s = 0.0;  ///< data, logging, synchronisation: once per step
   // CPU ranks:
   std::array<workload::ClassRate, workload::kExchangeKindCount>
       exchanges{};        ///< core time of a collective, by the bytes that a rank sends
   bool one_link = false;  ///< emulated: one collective at a time, regardless of its group
-  /// a collective occupies cores only during its exchange, not during the network's time.
+  /// A collective occupies cores only during its exchange, not during the network's time.
   bool sleeping_network = false;
-  /// Of one rank, shared by everything that computes at the same time.
+  /// Cores of one rank, shared by everything that computes at the same time.
   double cores = std::numeric_limits<double>::infinity();
   double wake_s = 0.0;  ///< until a stream that waited for another continues
 
@@ -51,7 +51,7 @@ double kernel_time_s(const Machine& machine, workload::OpClass of, double flops,
 /// nothing to send.
 double collective_time_s(const Machine& machine, schedule::OpKind kind, const plan::GroupSpan& span,
                          std::int64_t wire_bytes);
-/// Returns the part of it on the link.
+/// Returns the part of a collective's time that it spends on the link.
 double link_time_s(const Machine& machine, schedule::OpKind kind, const plan::GroupSpan& span, std::int64_t wire_bytes);
 /// Returns the core seconds of moving the data through a CPU rank's memory.
 double exchange_time_s(const Machine& machine, schedule::OpKind kind, std::int64_t wire_bytes);

@@ -19,7 +19,7 @@ class TensorsCache {
  private:
   using Key = std::array<std::int64_t, 6>;  ///< tensor ranks, sequence parallel, data ranks, layers, embedding, head
   workload::Workload workload_;
-  std::mutex mutex_;  // of what is below
+  std::mutex mutex_;  // guards the members below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;
 };
 

@@ -1,11 +1,12 @@
-// Model FLOPs utilization, by PaLM (Chowdhery et al. 2022, appendix B), with R tokens a second on N GPUs of peak F:
+// Model FLOPs utilization as in PaLM (Chowdhery et al. 2022, appendix B), for R tokens per second on N GPUs of peak F:
 //
 //   MFU = R (6 P + 12 L s h) / (N F),     without attention  R 6 P / (N F)
 //
-// P are the parameters of matrix products with the head (workload/model.h); attention is not halved by the causal mask.
-// HFU counts what is computed, so recomputation too: with full activation checkpointing the forward pass of every block
-// once more (Narayanan et al. 2021, equation 3), with selective checkpointing of eager attention its core, 4 L s h a
-// token. What selective checkpointing computes again beside flash attention are no matrix products: nothing is added.
+// P is the number of parameters in matrix products, including the head (workload/model.h). The causal mask does not
+// halve attention. HFU counts what is computed, including recomputation: with full activation checkpointing the forward
+// pass of every block once more (Narayanan et al. 2021, equation 3), with selective checkpointing of eager attention
+// its core, 4 L s h per token. With flash attention, selective checkpointing recomputes no matrix products, so nothing
+// is added.
 #include "cost/utilization.h"
 
 #include "cost/machine.h"

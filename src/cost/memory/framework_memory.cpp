@@ -1,13 +1,16 @@
-// Memory of frameworks: the plan's account of activations, gathered parameters and gradients on their way, but with the
+// Memory of frameworks: the plan's account of activations, gathered parameters and gradients on their way, with the
 // framework's own states, buffers and logits:
 //
 //   needed = context + fragmentation * max over the moments of a step (states + activations + logits + transients)
 //
-// DeepSpeed (0.19, runtime/zero): 2 P parameters, 12 P / N optimizer; gradients appear as backward makes them; packed
-// buckets have the knob's size whatever the model's; the step casts and copies 8 P / N (stage 0: 4 P) when no
-// activation is there. FSDP: fp32 shards, gradients and moments 16 P / N, two units gathered in 16 bits. Megatron:
-// 16-bit parameters, fp32 gradients for good, 18 P or 6 P + 12 P / N; Transformer Engine's fused weight gradients keep
-// a 16-bit buffer for each distinct shape of a linear layer. Nanotron: 6 P + 12 P / N.
+// - DeepSpeed (0.19, runtime/zero): 2 P for parameters, 12 P / N for the optimizer. Gradients appear as backward
+// computes
+//   them. Packed buckets have the knob's size, whatever the model's size. The step casts and copies 8 P / N (stage 0: 4
+//   P) when there are no activations.
+// - FSDP: fp32 shards, gradients and moments take 16 P / N, and two units are gathered in 16 bits.
+// - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N. Transformer Engine's fused weight
+//   gradients keep a 16-bit buffer for each distinct shape of a linear layer.
+// - Nanotron: 6 P + 12 P / N.
 #include "cost/memory/framework_memory.h"
 
 #include <fmt/format.h>
@@ -40,7 +43,7 @@ void assume(ProfiledPart& part, double activations, double logits) {
   part.find_peak();
 }
 
-// A pipeline stage, or the whole model.
+// A pipeline stage, or the whole model if there are none.
 struct Stage {
   schedule::StageParts parts;
   std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once

@@ -18,18 +18,18 @@
 namespace krigtune::cost {
 
 // The formula of DeepSpeed's autotuner (0.19, autotuning/autotuner.py, get_instantiation_memory_required_per_gpu and
-// _get_activation_memory_per_gpu), with N the whole world:
+// _get_activation_memory_per_gpu), where N is the whole world:
 //
 //   states = (params + grads + optimizer) / tensor_parallel,   P times 2 + 2 + 16 in fp16, 4 + 4 + 8 otherwise;
 //   the optimizer's part over N from stage 1 on, the gradients' from stage 2 on, the parameters' in stage 3
 //   needed = states + micro_batch * (what the forward pass of one sequence leaves)
 //
-// It is reproduced with its defects, which is what the comparison is for:
-// - 16 of the optimizer are 4 + 8 and an fp32 copy of the gradients that lives in the step only, when no activation is
-//   there: too much by 4 P / N, at stage 0 by 4 P (issues 3598, 4519 of microsoft/DeepSpeed);
-// - only the block fp16 is looked at: bf16 is taken for fp32;
-// - N is data times tensor ranks, and the quotient is divided by the tensor ranks once more;
-// - buckets, gathered parameters, what backward needs, context, fragmentation and offload do not exist.
+// It is reproduced with its defects, which are the point of the comparison:
+// - 16 for the optimizer is 4 + 8 and an fp32 copy of the gradients that exists only during the step, when there are no
+//   activations. This is too much by 4 P / N, at stage 0 by 4 P (issues 3598, 4519 of microsoft/DeepSpeed).
+// - Only the block fp16 is read, so bf16 is treated as fp32.
+// - N is data times tensor ranks, and the quotient is divided by the tensor ranks once more.
+// - Buckets, gathered parameters, the memory of backward, context, fragmentation and offload are missing.
 
 MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const workload::Workload& workload,
                                             const schedule::Knobs& knobs) {
@@ -93,7 +93,7 @@ struct MemoryModel::Impl {
   const FrameworkTraits& traits;
   mutable ProfileCache raw_profiles;
   mutable TensorsCache tensors;
-  mutable std::mutex mutex;  // of what is below
+  mutable std::mutex mutex;  // guards the members below
   mutable std::map<const MemoryProfile*, std::shared_ptr<const Profiles>> profiles;
   mutable std::unordered_map<std::string, std::int64_t> planned_bytes;
 

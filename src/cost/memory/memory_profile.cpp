@@ -74,7 +74,7 @@ namespace {
 
 using schedule::Unit;
 
-// Of the plan, by their numbers.
+// A part of the plan, by the indices of its operations.
 struct PlannedPart {
   Unit unit{};
   schedule::Phase phase{};

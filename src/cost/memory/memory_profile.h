@@ -64,7 +64,7 @@ struct MemoryProfile {
 /// Makes the profile for the knobs' tensor ranks, sequence parallelism and checkpointing.
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs);
 
-/// The memory of one rank that is in use all the time.
+/// The memory of one rank that is always in use.
 struct StateBytes {
   MomentBytes device;
   MomentBytes host;
@@ -85,7 +85,7 @@ class ProfileCache {
  private:
   using Key = std::tuple<std::int64_t, bool, schedule::Checkpointing>;
   workload::Workload workload_;
-  std::mutex mutex_;  // of what is below
+  std::mutex mutex_;  // guards the members below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;
 };
 

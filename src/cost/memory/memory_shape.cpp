@@ -4,21 +4,22 @@
 //   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) c D_m(x) ] + e,     c = 1 / (1 +
 //   exp(-f_split))
 //
-// T: planned bytes of states, gradients, activations, logits, buffers, and of the overhead that an allocator does not
-// count. D: the activations that are there beside the planned ones if tokens are split over the tensor-parallel ranks
-// where they are planned whole, or the other way round (negative then); c is the share of D that is there, near 0
-// before anything is measured. With tau = 2/3 of the framework's spread
+// T is the planned bytes of states, gradients, activations, logits, buffers, and of the overhead that an allocator does
+// not count. D is the difference in activations if tokens are split over the tensor-parallel ranks where they are
+// planned whole, or the other way round (it is negative then). c is the share of D that is present; it is near 0 before
+// anything is measured. With tau = 2/3 of the framework's spread
 //
 //   f_k ~ s_k t_3,  f_split ~ N(-3, 2^2),  e ~ tau t_4
 //   s: states 0.03 (they are counted, not guessed), gradients 0.2 (2 or 4 bytes an element), activations 0.3 and logits
-//   0.4 (experiments/data: 1 to 1.6 and 6 to 14 bytes a logit between frameworks that are known), buffers and overhead
-//   0.5, all 0.08
+//   0.4 (experiments/data: factors of 1 to 1.6 and 6 to 14 bytes a logit between known frameworks), buffers and
+//   overhead 0.5, all 0.08
 //
-// Student's t for the factors accepts a peak that is off by a factor of 3 or 8 as information. For the peaks it reduces
-// the weight of an unexplained one (another rank's). Trials without a reported peak are bounds: Phi of the distance to
-// the usable memory, in tau. The factors are the most probable ones, by damped Gauss-Newton steps in which t's enter
-// with their weights (nu + 1) / (nu + r^2) (iteratively reweighted least squares, Lange, Little and Taylor 1989); their
-// covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens serve as starting points.
+// With Student's t for the factors, a peak that is off by a factor of 3 or 8 is accepted as information. For the peaks,
+// t reduces the weight of an unexplained one (another rank's). Trials without a reported peak are bounds: Phi of the
+// distance to the usable memory, in tau. The factors are the most probable ones, found by damped Gauss-Newton steps in
+// which t's enter with their weights (nu + 1) / (nu + r^2) (iteratively reweighted least squares, Lange, Little and
+// Taylor 1989). Their covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens serve as
+// starting points.
 #include "cost/memory/memory_shape.h"
 
 #include <Eigen/Dense>
@@ -43,7 +44,7 @@ constexpr double kPlannedSplit = -3.0;  // f_split before anything is measured: 
 constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 2.0, 0.4, 0.5, 0.5, 0.08};
 constexpr double kFactorFreedom = 3.0;
 constexpr double kPeakFreedom = 4.0;
-constexpr double kOwnShare = 2.0 / 3.0;  // of the framework's spread: what the factors do not explain
+constexpr double kOwnShare = 2.0 / 3.0;  // of the framework's spread; the remainder is explained by the factors
 
 double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 

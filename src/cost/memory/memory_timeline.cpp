@@ -1,5 +1,5 @@
-// A step as a row of parts (embedding, layers, head, and back), each with the profile's bytes beyond what earlier parts
-// keep, and on top what ZeRO has gathered and has not yet reduced at that operation:
+// A step is a sequence of parts (embedding, layers, head, and back). Each part needs the profile's bytes beyond what
+// earlier parts keep, plus what ZeRO has gathered and has not yet reduced at that operation:
 //
 //   live(part, i) = b (kept before the part + moments[i]) + gathered + gradients on their way
 #include "cost/memory/memory_timeline.h"
@@ -251,13 +251,13 @@ class Timeline final : public schedule::PartSink {
     return of_block[part.in_group == 0 ? 0 : 1];
   }
 
-  // What earlier parts keep: groups, and recomputed layers of the part's own group.
+  // The bytes that earlier parts keep: groups, and recomputed layers of the part's own group.
   std::int64_t groups_before(const Part& part) const { return part.unit == Unit::kHead ? groups_ : part.group; }
   static std::int64_t layers_before(const Part& part) {
     return part.phase == schedule::Phase::kForward ? 0 : part.in_group;
   }
 
-  // Of the part that has begun last.
+  // Notes moments of the part that has begun last.
   void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
     const std::int64_t bytes =
         (bytes_before_ + beyond.total) * setting_.knobs.micro_batch + gathered_.bytes() + reduction_bytes;
@@ -297,17 +297,17 @@ class Timeline final : public schedule::PartSink {
   const MemoryProfile& profile_;
   const schedule::Setting& setting_;
   const MomentBytes nothing_;
-  bool idle_;  ///< nothing is gathered, nothing on its way in any micro-step
+  bool idle_;  ///< nothing is gathered or in flight in any micro-step
   std::int64_t micro_steps_;
-  std::int64_t groups_ = 0;  ///< of layers that are computed again together
+  std::int64_t groups_ = 0;  ///< number of groups of layers that are recomputed together
   GatheredMemory gathered_;
   ReductionMemory reduction_;
   std::optional<schedule::Walk> walk_;
-  std::vector<Part> parts_;      ///< where there is no walk
-  bool quiet_ = false;           ///< nothing is gathered, and nothing comes or goes in this micro-step
-  MomentBytes in_flight_bytes_;  ///< of other micro-batches than the one that is walked
+  std::vector<Part> parts_;      ///< if there is no walk
+  bool quiet_ = false;           ///< nothing is gathered, and nothing begins or ends, in this micro-step
+  MomentBytes in_flight_bytes_;  ///< of the micro-batches that are not walked
   std::int64_t micro_step_ = 0;
-  std::int64_t bytes_before_ = 0;  ///< that earlier parts keep, of the part that has begun last
+  std::int64_t bytes_before_ = 0;  ///< bytes that parts before the last begun one keep
   Peak peak_;
 };
 

@@ -7,9 +7,9 @@
 //
 //   (J' W J + P) step = J' W r + P (-theta),      J = -dr/dtheta by forward differences, P = diag(prior^-2)
 //
-// halved until the objective falls. The result is kept if it predicts held-out trials better than no calibration does:
-// r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error where the others alone had been fitted (Cook
-// and Weisberg 1982). The gain has to exceed what n such errors differ by by chance, 1 / sqrt(n).
+// The step is halved until the objective falls. The result is kept if it predicts held-out trials better than no
+// calibration does: r_i / (1 - h_i), h = diag(J (J' W J + P)^-1 J' W), is trial i's error if only the others had been
+// fitted (Cook and Weisberg 1982). The gain must exceed the chance variation of n such errors, 1 / sqrt(n).
 #include "cost/time/calibrate_time.h"
 
 #include <algorithm>
@@ -29,13 +29,13 @@ constexpr std::size_t kDim = 7;
 using TimeVector = std::array<double, kDim>;
 using TimeMatrix = std::array<TimeVector, kDim>;
 
-// Standard deviations of the prior: of the common factor, of products, memory, collectives, issue and host beside it
-// (logarithms), and of what is added to a step, in units of kAddedFraction of the fastest trial. The figures of
-// docs/accuracy.md say how far uncalibrated predictions lie off: a factor of 1.3 in common, less apart.
+// Standard deviations of the prior: of the common factor and of the deviations of products, memory, collectives, issue
+// and host from it (logarithms), and of the time added to a step, in units of kAddedFraction of the fastest trial.
+// docs/accuracy.md shows the errors of uncalibrated predictions: a common factor of 1.3, and less for the parts.
 constexpr TimeVector kPriorStddev = {0.3, 0.15, 0.25, 0.4, 0.3, 0.4, 1.0};
 constexpr double kAddedFraction = 0.02;
-constexpr double kModelError = 0.06;  // that no factors fix, relative
-constexpr double kHuber = 1.5;        // residuals beyond so many standard errors count linearly
+constexpr double kModelError = 0.06;  // relative error that no factors correct
+constexpr double kHuber = 1.5;        // larger residuals, in standard errors, count linearly
 constexpr double kDifference = 1e-3;  // well above the rounding of a prediction, well below the priors
 constexpr int kMostSteps = 8;
 constexpr int kMostHalvings = 6;

@@ -29,7 +29,7 @@ struct MeasuredTime {
 };
 /// Returns the predicted seconds of each trial under a calibration, in order.
 using PredictTimes = std::function<std::vector<double>(const TimeCalibration&)>;
-/// The same for any model, for example for trials of several workloads. Calls `predict_s` some tens of times.
+/// Does the same for any model, for example for trials of several workloads. Calls `predict_s` some tens of times.
 TimeCalibration calibrate_time(const PredictTimes& predict_s, std::span<const MeasuredTime> measured);
 
 }  // namespace krigtune::cost

@@ -248,9 +248,9 @@ class ClockCore {
   std::vector<double> issued_s_;  // when issuing of each begins
   std::vector<plan::OpId> next_;  // of the same stream
   std::array<StreamState, schedule::kStreamCount> streams_;
-  std::array<StreamState*, kLaneCount> links_{};  // by lane: who holds it
+  std::array<StreamState*, kLaneCount> links_{};  // by lane: the stream that has the link
   std::array<std::int32_t, schedule::kStreamCount> done_{};
-  int on_the_way_ = 0;  // collectives that wait for their link
+  int on_the_way_ = 0;  // number of collectives that wait for their link
   double core_rate_ = 1.0;
   double kernel_rate_ = 1.0;
   double link_rate_ = 1.0;

@@ -277,7 +277,7 @@ class Step final : public schedule::PartSink {
   GatheringTime parameters_;
   schedule::Walk walk_;
   PassKind backward_{};       ///< of the micro-step
-  std::size_t appended_ = 0;  ///< operations of the part that stand before its use
+  std::size_t appended_ = 0;  ///< number of operations of the part that come before its use
   std::vector<Sums> sums_at_marks_;
 };
 

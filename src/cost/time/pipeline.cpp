@@ -15,7 +15,7 @@ namespace {
 
 class Pipeline {
  public:
-  /// `tasks`: where each task is noted; nullptr: nowhere.
+  /// `tasks`: receives each task; may be nullptr.
   Pipeline(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
            std::vector<StageTask>* tasks = nullptr)
       : stages_(stages),
@@ -82,7 +82,7 @@ class Pipeline {
   double send_s_;
   std::vector<StageTask>* tasks_;
   std::vector<std::size_t> next_;              // task, by stage
-  std::vector<double> free_s_;                 // likewise
+  std::vector<double> free_s_;                 // by stage
   std::array<std::vector<double>, 2> done_s_;  // forward, backward; by stage and micro-step
 };
 

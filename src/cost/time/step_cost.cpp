@@ -20,7 +20,7 @@ namespace {
 
 using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
 
-// Of distinct stages; the same stage is timed once.
+// The distinct stages; equal stages are timed once.
 struct Stages {
   std::vector<schedule::StageParts> parts;  ///< by stage
   std::vector<CompressedTimes> times;       ///< by stage
@@ -130,22 +130,22 @@ struct StepCostModel::Impl {
 
   std::int64_t type_bytes() const { return schedule::size_bytes(schedule::compute_type(workload.precision)); }
 
-  // From one stage to another.
+  // The time of a send from one stage to another.
   double send_s(const schedule::Knobs& knobs, schedule::OpKind kind, std::int64_t bytes) const {
     const bool leaves_node = knobs.tensor_ranks * knobs.data_ranks >= machine.ranks_per_node;
     const plan::GroupSpan pair{2, leaves_node ? 2 : 1, leaves_node ? 1 : 2};
     return collective_time_s(machine, kind, pair, bytes);
   }
 
-  // Activations to the next stage, gradients back.
+  // The time to send activations to the next stage, and gradients back.
   double send_activations_s(const schedule::Knobs& knobs) const {
     const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
                                (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     return send_s(knobs, schedule::OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
   }
 
-  // First and last stage each hold a tied token table, whose gradient is the sum of theirs (Megatron-LM, "embedding
-  // group").
+  // The first and the last stage each have a copy of a tied token table, whose gradient is the sum of both
+  // (Megatron-LM, "embedding group").
   double sum_tied_table_s(const schedule::Knobs& knobs) const {
     if (!workload.model.tied_embeddings) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;

@@ -37,12 +37,12 @@ struct StepCost {
   Bottleneck bottleneck() const;
 };
 
-/// One optimizer step of all pipeline stages, as the predicted time has it.
+/// One optimizer step of all pipeline stages, as predicted.
 struct PipelineStep {
   std::vector<std::int64_t> layers;  ///< for each stage
   std::vector<StageTime> stages;
   std::vector<StageTask> tasks;  ///< in the order of each stage
-  double tie_s = 0.0;            ///< at the end: the gradient of a tied token table is summed over its two stages
+  double tie_s = 0.0;            ///< at the end: the sum of a tied token table's gradient over its two stages
   double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
 };
 

@@ -155,12 +155,12 @@ class TemplateReader {
       // A tied table's gradient is complete with the embedding's.
       const bool is_head_of_tied = tensor == 0 && operation.kind == schedule::OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
-      // Held as every unit is held through its backward, where parameters are sharded.
+      // If parameters are sharded, every unit keeps them through its backward.
       if (holds_parameter(operation.kind)) next.reads.push_back(tensor);
     }
   }
 
-  // Stores of whole tensors lie in model order.
+  // Stores of whole tensors are in model order.
   int tensor_at(const plan::Range& range) const {
     const auto at =
         std::find_if(plan_.tensors.begin(), plan_.tensors.end(),

@@ -79,7 +79,7 @@ struct Use {
   double to_s = 0.0;
 };
 
-// By buffer: between its first and its last access.
+// Returns when each buffer is in use: from its first to its last access.
 std::vector<Use> uses_of(const plan::StepPlan& plan, const std::vector<plan::OperationTime>& times) {
   std::vector<Use> uses(plan.buffers.size());
   for (std::size_t i = 0; i < times.size(); ++i) {

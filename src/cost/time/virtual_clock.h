@@ -11,7 +11,7 @@
 
 namespace krigtune::cost {
 
-/// An operation as the clock sees it; several consecutive kernels may be combined into one.
+/// An operation as the clock executes it; several consecutive kernels may be combined into one.
 struct TimedOperation {
   schedule::Stream stream = schedule::Stream::kCompute;
   bool collective = false;

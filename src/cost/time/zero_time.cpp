@@ -77,7 +77,7 @@ void ReductionTime::begin(int t) {
   step_.recorder.append_kernel(seconds);
 }
 
-// A gradient that is reduced in place after backward can be sent before the copies of others are done.
+// A gradient that is reduced in place after backward can be sent before the copies of other gradients are done.
 void ReductionTime::complete(int t) {
   if (!step_.setting.goes_alone(t)) return;
   written_[static_cast<std::size_t>(t)] = step_.recorder.flush();
