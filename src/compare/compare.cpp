@@ -139,7 +139,7 @@ std::vector<std::size_t> order_of(const std::vector<run::LoopOptions>& keys) {
 /// Runs jobs [0, count) on `threads` threads until `stop`; the first exception stops all of them and is thrown here.
 void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const std::function<void(std::size_t)>& job) {
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // of failure
+  std::mutex mutex;  // guards failure
   std::exception_ptr failure;
   const auto work = [&] {
     for (std::size_t i = next++; i < count && !stop; i = next++) {
@@ -185,7 +185,7 @@ class RunsDone {
   const CompareProgress& hear_;
   const std::atomic<bool>* wanted_;
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;  // of state_ and hear_
+  std::mutex mutex_;  // guards state_ and hear_
   CompareState state_;
 };
 

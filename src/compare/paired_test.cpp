@@ -1,13 +1,13 @@
 // Two strategies on the same seeds, compared by how many trials they need.
 //
-// Signed ranks (Wilcoxon 1945): of the n differences d_i that are not 0, R = sum of the ranks of |d_i| with d_i > 0,
-// ties given their mean rank. If nothing differs each sign is a fair coin: R = sum r_i b_i with b_i in {0, 1}. Its
-// distribution given the ranks, ties and all, is counted, not approximated: ranks doubled are whole numbers, and adding
-// one rank after the other to
+// Signed ranks (Wilcoxon 1945): of the n differences d_i that are not 0, R is the sum of the ranks of |d_i| with d_i >
+// 0, where ties have their mean rank. If the strategies do not differ, each sign is a fair coin: R = sum r_i b_i with
+// b_i in {0, 1}. Its distribution, given the ranks and ties, is counted and not approximated. Doubled ranks are whole
+// numbers, and adding one rank after the other to
 //
 //   P_0 = [1],  P_i(s) = (P_{i-1}(s) + P_{i-1}(s - 2 r_i)) / 2
 //
-// takes O(n^3) in all. Beyond 400 differences the normal limit serves: mean sum r_i / 2, variance sum r_i^2 / 4.
+// takes O(n^3) in all. Beyond 400 differences the normal limit is used: mean sum r_i / 2, variance sum r_i^2 / 4.
 // p = 2 min(P(R <= r), P(R >= r)), at most 1.
 //
 // Ratio of means: its interval is the percentile bootstrap over pairs (Efron & Tibshirani 1993, chapter 13).
@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMostCounted = 400;
 constexpr int kResamples = 10'000;
 
-// Twice the ranks of the absolute values, ties sharing their mean: whole numbers.
+// Returns twice the ranks of the absolute values, which are whole numbers although ties share their mean rank.
 std::vector<std::int64_t> doubled_ranks(const std::vector<double>& differences) {
   std::vector<std::size_t> order(differences.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -36,7 +36,7 @@ std::vector<std::int64_t> doubled_ranks(const std::vector<double>& differences) 
   for (std::size_t first = 0; first < order.size();) {
     std::size_t last = first;
     while (last < order.size() && size_of(order[last]) <= size_of(order[first])) ++last;
-    // Ranks first + 1 ... last, in the mean (first + 1 + last) / 2.
+    // Ranks first + 1 ... last have the mean (first + 1 + last) / 2.
     for (std::size_t i = first; i < last; ++i) ranks[order[i]] = static_cast<std::int64_t>(first + 1 + last);
     first = last;
   }
@@ -72,7 +72,7 @@ double normal_p_value(const std::vector<std::int64_t>& ranks, std::int64_t obser
   return std::erfc(std::abs(z) / std::sqrt(2.0));
 }
 
-// The numbers of both, seed by seed; the single run of a strategy is repeated.
+// The numbers of both strategies, seed by seed. The single run of a deterministic strategy is repeated.
 struct Pairs {
   std::vector<double> first, other;
   Pairing pairing = Pairing::kSeeds;

@@ -83,7 +83,7 @@ Forecast Forecaster::operator()(const space::Configuration& configuration) const
   if (!impl_->model) return forecast;
   const space::Configuration modelled = session::modelled_part(configuration);
   forecast.cost = impl_->model->if_modelled(modelled);
-  if (!forecast.cost) return forecast;  // offload to NVMe, say
+  if (!forecast.cost) return forecast;  // for example, offload to NVMe
   const std::int64_t sequences = sequences_per_step(impl_->session, modelled);
   forecast.samples_per_s = static_cast<double>(sequences) / forecast.cost->step_time_s;
   forecast.value = impl_->value(*forecast.cost, sequences);

@@ -1,16 +1,15 @@
-// The learning rate for another batch. With k = M / M0 the ratio of the batches, phi the gradient noise scale:
+// The learning rate for another batch. k = M / M0 is the ratio of the batches, and phi the gradient noise scale:
 //
 //   SGD      linear        lr' = k lr         (Goyal et al. 2017, "Accurate, Large Minibatch SGD")
-//   Adam     square root   lr' = sqrt(k) lr   (Krizhevsky 2014; Hoffer et al. 2017; for Adam Malladi et al. 2022, "On
-//   the
-//                                              SDEs and Scaling Rules for Adaptive Gradient Algorithms")
+//   Adam     square root   lr' = sqrt(k) lr   (Krizhevsky 2014; Hoffer et al. 2017; for Adam Malladi et al. 2022,
+//                                              "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms")
 //   AdaScale lr' = r lr,   r = k (phi + M0) / (phi + M)   (Johnson et al. 2020, "AdaScale SGD", with the variance of a
 //                                              batch of M0 over the squared gradient = phi / M0); for Adam sqrt(r), as
-//                                              Pollux (Qiao et al. 2021) has it
+//                                              in Pollux (Qiao et al. 2021)
 //
 // r is the gain of a step: r small steps make the progress of one large one, so the total number of steps is multiplied
 // by 1 / r. r approaches k for phi >> M (the rules above) and 1 + phi / M0 for M >> phi, the maximum for any batch.
-// Warm-up uses as many samples as before, hence 1 / k times as many steps.
+// Warm-up uses as many samples as before, and therefore 1 / k times as many steps.
 #include "forecast/learning_rate.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Configurations are examined in blocks: those of a block in parallel, and their results one after the other.
+// Configurations are examined in blocks: in parallel within a block, and their results in order.
 #include "forecast/plan_study.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ constexpr int kSampled = 10'000;
 constexpr std::uint64_t kSampleSeed = 1;
 constexpr std::size_t kForecastBlock = 2'000;
 constexpr std::size_t kBest = 10;
-constexpr std::size_t kKept = 400;  // similar ones of the best among them
+constexpr std::size_t kKept = 400;  // enough to find the similar ones of the best among them
 constexpr double kAlike = 0.005;
 constexpr double kLikely = 0.5;
 
-// Sets what counting alone says.
+// Sets the numbers that follow from counting alone.
 void count_space(const session::Session& session, PlanStudy& study) {
   std::int64_t left = 0;
   for (const space::ExclusionCount& excluded : session.space.exclusions()) {
@@ -41,7 +41,7 @@ void count_space(const session::Session& session, PlanStudy& study) {
   study.same_meaning = left - *study.configurations;
 }
 
-// Forecasts of all of them, by several threads.
+// Computes all forecasts with several threads.
 void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Candidate>& block) {
   std::vector<std::exception_ptr> errors(threads);
   const auto work = [&](unsigned thread) {
@@ -76,7 +76,7 @@ class BestFew {
     if (best_.size() > kKept) best_.pop_back();
   }
 
-  /// A candidate that differs from a better one in one parameter and is about as good is only counted there.
+  /// A candidate that differs from a better one in one parameter, and is about as good, is only counted with that one.
   std::vector<Candidate> take() const {
     std::vector<std::pair<double, Candidate>> shown;
     for (const std::pair<double, Candidate>& next : best_) {
@@ -111,7 +111,7 @@ class BestFew {
   std::vector<std::pair<double, Candidate>> best_;
 };
 
-/// One walk over the space.
+/// One pass over the space.
 class Study {
  public:
   Study(const session::Session& session, const Forecaster& forecaster, const StudyOptions& options)
@@ -165,7 +165,7 @@ class Study {
     if (!memory || memory->probability_fits >= kLikely) likely_.add(candidate);
   }
 
-  // Larger is the better example.
+  // Returns how good the candidate is as an example; larger is better.
   std::array<double, 3> quality(const Candidate& candidate, const plan::MemoryVerdict& memory) const {
     const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
     const double lowest = std::numeric_limits<double>::lowest();
@@ -201,7 +201,7 @@ class Study {
   std::vector<Candidate> block_;
   BestFew likely_;
   BestFew possible_;
-  std::map<std::int64_t, std::array<double, 3>> examples_;  // quality, by zero_stage
+  std::map<std::int64_t, std::array<double, 3>> examples_;  // quality by zero_stage
   std::int64_t expected_ = 0;
 };
 
@@ -235,8 +235,8 @@ namespace {
 constexpr double kTwice = 2.0;
 
 struct MachineChange {
-  const char* text;                               ///< read aloud behind "with"
-  bool (*apply)(workload::ClusterSpec& cluster);  ///< false: there is no such thing
+  const char* text;                               ///< follows the word "with"
+  bool (*apply)(workload::ClusterSpec& cluster);  ///< returns false if the machine has no such part
 };
 
 bool speed_up(std::optional<workload::DeviceSpec>& device, double workload::DeviceSpec::*rate) {
@@ -289,7 +289,7 @@ constexpr MachineChange kMachineChanges[] = {
      [](workload::ClusterSpec& c) { return c.emulated_network && speed_up(*c.emulated_network); }},
 };
 
-// With one parameter changed, what follows from it derived anew; empty where that is no configuration.
+// Changes one parameter and derives again what follows from it. Empty if the result is not a configuration.
 std::optional<space::Configuration> changed(const session::Session& session, space::Configuration configuration,
                                             const std::string& name, const space::Value& value) {
   const bool derived = session.workload->train_batch_size && session.space.find(space::kAccumulation) == nullptr;

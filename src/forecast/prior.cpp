@@ -115,23 +115,27 @@ std::shared_ptr<const Prior> make_physics_prior(const session::Session& session,
 //               0.5
 //
 // "Split a model over no more ranks than its memory needs, and fill the GPU" (Narayanan et al. 2021, "Efficient
-// large-scale language model training on GPU clusters", takeaways 1 to 3): each doubling costs collectives or a bubble,
-// some 20 %; each doubling of the micro-batch fills kernels better.
-// Logarithms of values are those of their parts of the largest one: a bucket that does not exist is as good as any.
-// A larger bucket needs fewer collectives (0.12 for each doubling were measured where buckets are far smaller than the
-// model, nothing where they hold it: experiments/deepspeed_cpu).
-// traffic: parameters sent by a rank in a step, as DeepSpeed does it (runtime/zero/stage_1_and_2.py, stage3.py; ZeRO:
-// Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2, 3 n at 3.
-// Computed twice: all forwards, a third of the work (Chen et al. 2016, "Training deep nets with sublinear memory
-// cost"), or attention's inner part, 3 % (Korthikanti et al. 2022, section 5). Moved: states through the host's memory.
-// The coefficient's spread of a half says how little is known of the sizes, and the surrogate learns what is otherwise
+// large-scale language model training on GPU clusters", takeaways 1 to 3): each doubling of the split costs about 20 %,
+// for collectives or a bubble; each doubling of the micro-batch uses kernels better.
+// - Values enter as the logarithm of their fraction of the largest one. A bucket that does not exist is as good as any.
+// - A larger bucket needs fewer collectives. 0.12 for each doubling was measured where buckets are far smaller than the
+//   model, and nothing where they hold the whole model (experiments/deepspeed_cpu).
+// - traffic is the number of parameters that a rank sends in a step in DeepSpeed (runtime/zero/stage_1_and_2.py,
+//   stage3.py; ZeRO: Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2, 3 n
+//   at 3.
+// - Computed twice are all forwards, a third of the work (Chen et al. 2016, "Training deep nets with sublinear memory
+//   cost"), or attention's inner part, 3 % (Korthikanti et al. 2022, section 5). Offloaded states move through the
+//   host's memory.
+// - The coefficient's stddev of a half says how little is known about the sizes. The surrogate learns what differs
 // here.
 //
-// Success: a micro-batch needs memory (a probit less from one end of its values to the other), tensor parallelism and
-// ZeRO save it; pipelines save it as well and fail on their own where stages outnumber layers: no rule.
+// Success: a micro-batch needs memory (one probit less from one end of its values to the other); tensor parallelism and
+// ZeRO save memory. Pipelines save it too, but fail for other reasons if there are more stages than layers, so they
+// have no rule.
 //
-// The numbers stand in the parameters' rows (space/well_known.cpp). They are round ones; trials to the best on
-// ultrascale_dev.csv and vtrain_single_node.csv change by less than one where any of them is halved or doubled
+// The numbers are in the parameters' rows (space/well_known.cpp). They are round: if any of them is halved or doubled,
+// the number of trials to the best on ultrascale_dev.csv and vtrain_single_node.csv changes by less than one
+// (docs/search.md).
 // (docs/search.md).
 namespace {
 
@@ -144,7 +148,7 @@ double number_or(const space::Configuration& configuration, std::string_view nam
   return value != nullptr && space::is_number(*value) ? space::as_number(*value) : fallback;
 }
 
-// Parameters that a rank sends in a step.
+// Returns how many times its parameters a rank sends in a step.
 double traffic(const space::Configuration& configuration) {
   const double stage = number_or(configuration, space::kZeroStage, 0.0);
   const double micro_steps = std::max(1.0, number_or(configuration, space::kAccumulation, 1.0));

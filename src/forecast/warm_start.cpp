@@ -1,13 +1,13 @@
 // Uses an earlier run as a prior of this one. Its values are y_i and its configurations x_i; g is the log of what
 // physics predicted for them (the run's own physics or, if it has none, this session's):
 //
-//   r_i = log y_i - g(x_i)            (y_i^-1 where it is minimised; r_i = log y_i without physics)
+//   r_i = log y_i - g(x_i)            (y_i^-1 if it is minimised; r_i = log y_i without physics)
 //   r ~ GP(a, s^2 Matern52) + noise   over the parameters that both have and that varied there
 //   prior(x) = t (E[r(x) | r_1, ..., r_n] - median r)
 //
 // So the residual, the part that physics does not know, carries over, but not the machine. The posterior mean limits
 // itself: far from the run's data it is the run's typical value and adds no information. Trials determine how much of
-// it is true here: its coefficient in the surrogate's mean is b ~ Normal(c, 0.5^2), c = 1 / (1 + number of runs),
+// it is true here. Its coefficient in the surrogate's mean is b ~ Normal(c, 0.5^2), c = 1 / (1 + number of runs),
 // integrated out. So an unrelated run loses its influence, and a run that contradicts the data may even get a negative
 // coefficient. (Golovin et al. 2017, "Google Vizier", section 3.3, also stack regressors on residuals.)
 //
@@ -17,8 +17,8 @@
 //
 // rho is the correlation of log y_i with g(x_i) (without physics the factor is 1): a run that contradicts physics
 // completely has something other than this objective in its table. r_-i is the process's prediction of r_i from all
-// others (leave-one-out): a run that cannot predict its own trials does not predict others. Below 0.1 the run is left
-// out. On the seven 1B spaces of experiments/data/ultrascale_dev.csv, each warm-started from its neighbours in the
+// others (leave-one-out): a run that cannot predict its own trials does not predict others. Below 0.1 the run is
+// ignored. On the seven 1B spaces of experiments/data/ultrascale_dev.csv, each warm-started from its neighbours in the
 // number of GPUs, values that were shuffled or inverted beforehand cost nothing with physics (without t: 1 to 2
 // trials).
 #include "forecast/warm_start.h"
@@ -35,7 +35,8 @@ namespace {
 
 constexpr double kCoefficientStddev = 0.5;
 constexpr double kLeastTrust = 0.1;
-constexpr std::size_t kMostTrials = 150;  // fitted in a fraction of a second; each command of a run fits it anew
+constexpr std::size_t kMostTrials =
+    150;  // enough to fit in a fraction of a second, because each command of a run fits it again
 constexpr Eigen::Index kPointsAtATime = 4096;
 // Streams of random numbers that no trial draws from.
 constexpr std::uint64_t kFitStream = (std::uint64_t{1} << 62) + (std::uint64_t{1} << 61);
@@ -44,7 +45,7 @@ bool same_kind(const space::Value& a, const space::Value& b) {
   return space::is_number(a) ? space::is_number(b) : a.index() == b.index();
 }
 
-// Values of the run that are of the parameter's kind.
+// Returns the values in the run that have the parameter's kind.
 std::vector<space::Value> values_in(const EarlierRun& run, const space::Parameter& parameter) {
   const space::Value example = parameter.continuous() ? space::Value(0.0) : parameter.values.front();
   std::vector<space::Value> values;
@@ -58,7 +59,7 @@ std::vector<space::Value> values_in(const EarlierRun& run, const space::Paramete
 }
 
 void add_values(space::Parameter& parameter, const std::vector<space::Value>& more) {
-  if (parameter.continuous()) return;  // beyond its range lies beyond its axis
+  if (parameter.continuous()) return;  // values outside its range lie beyond its axis
   for (const space::Value& value : more) {
     if (parameter.index_of(value) < 0) parameter.values.push_back(value);
   }
@@ -74,7 +75,7 @@ std::vector<space::Parameter> shared(const space::Space& space, const EarlierRun
     const std::vector<space::Value> values = values_in(run, parameter);
     if (values.size() < 2) continue;
     parameters.push_back(parameter);
-    parameters.back().when.reset();  // its condition may be on what they do not share
+    parameters.back().when.reset();  // its condition may depend on parameters that they do not share
     add_values(parameters.back(), values);
   }
   return parameters;
@@ -130,7 +131,7 @@ Eigen::VectorXd predictions(const std::vector<EarlierTrial>& trials, const Prior
   return values;
 }
 
-// rho, clamped and doubled.
+// Returns 2 rho, clamped to [0, 1].
 double agreement(const Eigen::VectorXd& values, const Eigen::VectorXd& predicted) {
   const Eigen::VectorXd y = values.array() - values.mean();
   const Eigen::VectorXd g = predicted.array() - predicted.mean();
@@ -138,7 +139,7 @@ double agreement(const Eigen::VectorXd& values, const Eigen::VectorXd& predicted
   return norm > 0.0 ? std::clamp(2.0 * y.dot(g) / norm, 0.0, 1.0) : 1.0;
 }
 
-// R^2 of leave-one-out.
+// Returns R^2 of leave-one-out.
 double explained(const surrogate::GaussianProcess& process) {
   constexpr Eigen::Index kFewest = 3;
   const Eigen::VectorXd& values = process.values();

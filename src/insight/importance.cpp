@@ -1,23 +1,25 @@
-// Which parameters matter, by the surrogate. With f the posterior mean of the objective's logarithm, x uniform over the
-// configurations that may fit and x_-i all parameters of it but the i-th,
+// Which parameters matter, according to the surrogate. With f the posterior mean of the objective's logarithm, x
+// uniform over the configurations that may fit, and x_-i all of its parameters except the i-th,
 //
-//   total        T_i = E[Var(f | x_-i)] / Var(f)         what is open when all but x_i are known
+//   total        T_i = E[Var(f | x_-i)] / Var(f)         what remains open if all but x_i are known
 //   first order  S_i = Var(E[g_i | x_i]) / Var(f),       g_i = f - E[f | x_-i]
 //
 // (Sobol 1993, Mathematical Modelling and Computational Experiment 1; Homma & Saltelli 1996, Reliability Engineering &
-// System Safety 52). g_i is what x_i changes while the others stay, T_i = Var(g_i) / Var(f), and S_i the part of it
-// that x_i explains whatever the others are. So S_i <= T_i always, by the law of total variance. Where every
-// combination of values is a configuration E[g_i | x_i] = E[f | x_i] - E[f], and S_i is Sobol's first-order index: sum
-// S_i = 1 for a function without interactions. Constraints make parameters depend on each other. Var(E[f | x_i]) /
-// Var(f) then also counts what x_i tells of the others (Kucherenko, Tarantola & Annoni 2012, Computer Physics
-// Communications 183) and may exceed T_i: a large micro-batch that fits only with sharding would be credited with the
-// sharding. S_i as it is here leaves that out. gradient_accumulation_steps is no parameter of its own where it follows
-// the micro-batch. sobol_indices.cpp has the estimators, and that of interactions: exact where the configurations are
-// listed and 20000 or fewer (interactions by 2000 rectangles drawn of them), else sampled.
+// System Safety 52). g_i is the effect of x_i while the others stay the same, T_i = Var(g_i) / Var(f), and S_i is the
+// part that x_i explains independently of the others. So S_i <= T_i always, by the law of total variance. If every
+// combination of values is a configuration, E[g_i | x_i] = E[f | x_i] - E[f], and S_i is Sobol's first-order index: sum
+// S_i = 1 for a function without interactions.
 //
-// The surrogate's own uncertainty: 200 functions are drawn from its posterior (hyperparameters fixed), and the indices
-// of each are computed. The interval contains 95 % of them and is widened to include the value of the mean, because
-// draws fluctuate where data are few and the mean does not.
+// Constraints make parameters depend on each other. Var(E[f | x_i]) / Var(f) would then also count what x_i reveals
+// about the others (Kucherenko, Tarantola & Annoni 2012, Computer Physics Communications 183), and could exceed T_i: a
+// large micro-batch that fits only with sharding would be credited with the effect of sharding. S_i as defined here
+// does not. gradient_accumulation_steps is not a parameter of its own if it follows from the micro-batch.
+// sobol_indices.cpp has the estimators, also that of interactions. They are exact if the configurations are listed and
+// at most 20000 (interactions then use 2000 random rectangles), and sampled otherwise.
+//
+// The surrogate's own uncertainty: 200 functions are drawn from its posterior (with fixed hyperparameters), and the
+// indices of each are computed. The interval contains 95 % of them and is widened to include the value of the mean,
+// because draws fluctuate where data are few and the mean does not.
 //
 // Effects: f(best) - f(best with another value), as in search/model/best.cpp.
 #include "insight/importance.h"
@@ -35,14 +37,15 @@
 
 namespace krigtune::insight {
 
-// The covariance C of the posterior at many points is of low rank but for rounding: functions this smooth differ in few
-// ways. Cholesky with pivoting (Harbrecht, Peters & Schneider 2012, Applied Numerical Mathematics 62) takes the column
-// of the point whose variance is explained least, one after the other,
+// The covariance C of the posterior at many points has low rank apart from rounding, because functions this smooth
+// differ in few ways. Cholesky with pivoting (Harbrecht, Peters & Schneider 2012, Applied Numerical Mathematics 62)
+// repeatedly takes the column of the point with the largest unexplained variance,
 //
 //   l_k = (C(:, p) - sum_{j<k} l_j l_j(p)) / sqrt(d(p)),   d -= l_k^2,   p = argmax d
 //
-// until every variance is explained but for 1e-6 of the largest, or rank 200 is reached. C ~ L L^T, draws are L z.
-// Columns of C are made when they are needed: C(:, p) = k(x, x_p) - V^T V(:, p) with V = L_n^-1 k(X, x).
+// until every unexplained variance is at most 1e-6 of the largest variance, or the rank is 200. Then C ~ L L^T, and
+// draws are L z. Columns of C are computed when they are needed: C(:, p) = k(x, x_p) - V^T V(:, p) with V = L_n^-1 k(X,
+// x).
 
 namespace {
 
@@ -87,9 +90,9 @@ namespace {
 constexpr std::size_t kMostWeighed = 20'000;
 constexpr int kPosteriorDraws = 200;
 constexpr std::size_t kMostPaired = 6;
-constexpr int kMostRefused = 200'000;  // draws that `where` refuses in a row
-constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations: below there is nothing to explain
-constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // no trial's
+constexpr int kMostRefused = 200'000;  // draws that `where` may refuse in a row
+constexpr double kLeastStddev = 1e-9;  // of the mean over the configurations; below it there is nothing to explain
+constexpr std::uint64_t kDrawStream = ~std::uint64_t{1};  // a stream that no trial uses
 
 class ImportanceStudy {
  public:

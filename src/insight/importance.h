@@ -51,10 +51,10 @@ struct Importance {
   /// The largest total first, without parameters that have a single value.
   std::vector<ParameterImportance> parameters;
   std::vector<PairImportance> pairs;  ///< for the six parameters with the largest totals, the largest first
-  std::vector<Effect> effects;  ///< one a parameter where there is another value, the largest first; empty where a
-                                ///< measured value is not positive
-  space::Configuration
-      best;  ///< what effects are around: the recommended one; of a slice without it the best predicted
+  std::vector<Effect> effects;  ///< one for each parameter with another value, the largest first; empty if a measured
+                                ///< value is not positive
+  space::Configuration best;    ///< the configuration that the effects start from: the recommended one, or in a slice
+                                ///< without it the best predicted
   std::int64_t configurations = 0;  ///< number of equally weighted configurations behind the indices
   bool sampled = false;             ///< they are a random sample
   double sampling_error = 0.0;      ///< the largest standard error of an index due to sampling; 0 if not sampled
@@ -71,7 +71,7 @@ struct ImportanceOptions {
 /// on each other, and how they are computed.
 std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
                                      const search::History& history, const ImportanceOptions& options);
-/// The same for a model that was fitted to that history with the options' seed (search::fitted_model).
+/// Does the same for a model that was fitted to that history with the options' seed (search::fitted_model).
 std::optional<Importance> importance(const session::Session& session, const search::Candidates& candidates,
                                      const search::History& history, const ImportanceOptions& options,
                                      const search::TrialModel& fitted);

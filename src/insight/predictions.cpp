@@ -21,7 +21,7 @@ constexpr std::int64_t kMostWalkedToCount = 10'000'000;  // about ten seconds
 constexpr std::size_t kRowsAtOnce = 4096;
 constexpr std::size_t kDrawsPerRow = 20;
 constexpr std::size_t kFewestDraws = 100'000;
-constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // no trial's
+constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // a stream that no trial uses
 
 struct Observed {
   double sum = 0.0;
@@ -31,7 +31,7 @@ struct Observed {
 
 }  // namespace
 
-/// Fills rows a block at a time.
+/// Fills the rows block by block.
 struct Predictor::Impl {
   Impl(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
        const search::History& history, const search::TrialModel& fitted)
@@ -98,7 +98,7 @@ struct Predictor::Impl {
   const session::MemoryFilter& filter_;
   const search::Candidates& candidates_;
   const search::TrialModel& model_;
-  double own_variance_ = 0.0;  ///< of what a configuration achieves about the smooth function
+  double own_variance_ = 0.0;  ///< variance of a configuration's result around the smooth function
   std::map<std::string, Observed> observed_;
 };
 
@@ -137,7 +137,7 @@ class Selection {
   Rng rng_;
 };
 
-// Empty if there are too many to walk through, or if they cannot be listed.
+// Empty if there are too many to walk through or if they cannot be listed.
 std::optional<std::int64_t> matching_count(const space::Space& space, const space::Space::Predicate& where) {
   if (!space.listable()) return std::nullopt;
   std::int64_t walked = 0;

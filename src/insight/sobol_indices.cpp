@@ -1,21 +1,23 @@
-// Estimators of the indices that importance.cpp defines. Of each parameter i the rows are taken: configurations that
-// differ in x_i alone. On a row r the effect of x_i is g = f - mean_r, and with a weight w for each point of a row
+// Estimators of the indices that importance.cpp defines. For each parameter i they use rows: sets of configurations
+// that differ only in x_i. Within a row the effect of x_i is g = f - mean_r, and with a weight w for each point of a
+// row
 //
 //   T_i = sum w g^2 / V,    S_i = sum_v (sum_v w g)^2 / (sum_v w) / V       v: the values of x_i
 //
-// Where all configurations are listed the rows are a partition of them, and w = 1 / n: exact. Otherwise x is drawn from
-// the population n times. For each of the first draws and each parameter i the row through x, all configurations that
-// differ from it in i alone, is listed: given the others, x_i is uniform on its row, so with w = 1 / (rows |r|) the sum
-// of T_i V is without bias, constraints or not. Of a real range, and of a list of more than twelve, nine values evenly
-// spaced stand for the row. From S_i V the sampling variance of the means of g at each v is taken off.
+// If all configurations are listed, the rows are a partition of them, and w = 1 / n is exact. Otherwise x is drawn from
+// the population n times. For each of the first draws and each parameter i, the row through x is listed: all
+// configurations that differ from it only in i. Given the other parameters, x_i is uniform on its row, so with
+// w = 1 / (rows |r|) the sum T_i V is unbiased, with or without constraints. A continuous range, or a list of more than
+// twelve values, is represented by nine evenly spaced values. The sampling variance of the means of g at each v is
+// subtracted from S_i V.
 //
 // Both sums use the same points, so by Cauchy and Schwarz 0 <= S_i <= T_i is true for every sample, and sampling noise
 // cannot reverse the order.
 //
-// The interaction of i and j is taken on rectangles, four configurations (x_i or x_i', x_j or x_j') that agree in all
-// else, as the mean of (f - f(x_i') - f(x_j') + f(x_i', x_j'))^2 / 4 / V (Fruth, Roustant & Kuhnt 2014, Journal of
-// Statistical Planning and Inference 147): where values are drawn independently that is the share of all terms of f's
-// decomposition in which both i and j occur. Where constraints leave no such rectangle there is none to tell of.
+// The interaction of i and j is estimated on rectangles, four configurations (x_i or x_i', x_j or x_j') that agree in
+// everything else, as the mean of (f - f(x_i') - f(x_j') + f(x_i', x_j'))^2 / 4 / V (Fruth, Roustant & Kuhnt 2014,
+// Journal of Statistical Planning and Inference 147). If values are drawn independently, this is the share of all terms
+// of f's decomposition that contain both i and j. If constraints leave no such rectangle, no interaction is reported.
 #include "insight/sobol_indices.h"
 
 #include <algorithm>
@@ -29,16 +31,16 @@
 namespace krigtune::insight {
 namespace {
 
-constexpr std::size_t kMostLevels = 12;  // of a list; of a longer one as of a real range
-constexpr int kRealLevels = 9;           // of a real range
-constexpr int kBatches = 10;             // of the error from drawing
-constexpr int kMostRectangles = 2000;    // of a pair, of listed configurations
+constexpr std::size_t kMostLevels = 12;  // for a list; a longer one is treated as a continuous range
+constexpr int kRealLevels = 9;           // for a continuous range
+constexpr int kBatches = 10;             // to estimate the error from drawing
+constexpr int kMostRectangles = 2000;    // for a pair, if configurations are listed
 
 bool has_many_values(const space::Parameter& parameter) {
   return parameter.continuous() || parameter.values.size() > kMostLevels;
 }
 
-// The level of a parameter in a configuration; `coarse`: many values by ninths of their range.
+// Returns the level of a parameter in a configuration. `coarse`: many values are grouped into ninths of their range.
 std::string level_of(const space::Parameter& parameter, const space::Configuration& configuration, bool coarse) {
   const space::Value* value = configuration.find(parameter.name);
   if (value == nullptr) return "";
@@ -58,7 +60,7 @@ std::string level_of(const space::Parameter& parameter, const space::Configurati
 
 using Names = std::vector<std::string>;
 
-// All parameters but some.
+// Returns all parameters except some.
 std::string rest(const Names& names, const Names& but, const space::Configuration& configuration) {
   std::string key;
   for (const std::string& name : names) {
@@ -117,7 +119,7 @@ struct Shares {
   double first_order = 0.0, total = 0.0;
 };
 
-// Every `batches`-th row from `batch` on; not yet divided by the variance.
+// Uses every `batches`-th row from `batch` on. The shares are not yet divided by the variance.
 Shares shares_of(const SobolAxis& axis, bool sampled, double population, const Eigen::VectorXd& values, int batch,
                  int batches) {
   std::vector<LevelSums> levels(static_cast<std::size_t>(axis.level_count));
@@ -143,7 +145,7 @@ Shares shares_of(const SobolAxis& axis, bool sampled, double population, const E
   return shares;
 }
 
-// Of every kBatches-th draw, or of all: batch 0 of 1.
+// Uses every kBatches-th draw, or all draws as batch 0 of 1.
 SobolIndices indices_of(const SobolDesign& design, const Eigen::VectorXd& values, int batch, int batches) {
   PointSet population;
   for (int i = batch; i < design.population; i += batches) population.push_back(i);
@@ -176,7 +178,7 @@ std::vector<space::Value> levels_of(const space::Parameter& parameter) {
   if (!has_many_values(parameter)) return parameter.values;
   std::vector<space::Value> values;
   for (int level = 0; level < kRealLevels; ++level) {
-    if (!parameter.continuous()) {  // the middle one of each ninth
+    if (!parameter.continuous()) {  // the value in the middle of each ninth
       const auto twice = static_cast<std::size_t>(2 * level + 1) * parameter.values.size();
       values.push_back(parameter.values[twice / (std::size_t{2} * kRealLevels)]);
       continue;
@@ -205,7 +207,7 @@ std::optional<space::Configuration> with_values(const space::Space& space, const
 
 namespace {
 
-// Combinations of the levels of each parameter. Empty: more than kMostCombinations, and not of one parameter alone.
+// Returns the combinations of the parameters' levels. Empty if several parameters have more than kMostCombinations.
 std::vector<std::vector<space::Value>> combinations(const space::Space& space, const Names& names) {
   constexpr std::size_t kMostCombinations = 150;
   std::vector<std::vector<space::Value>> all = {{}};
@@ -247,7 +249,7 @@ std::vector<space::Configuration> neighbours(const space::Space& space, const sp
 
 namespace {
 
-// The rows of an axis become known with the level of each point.
+// Builds the rows of an axis from the level of each point.
 class AxisMaker {
  public:
   AxisMaker(const SobolDesign& design, const space::Space& space, const Names& names) : design_(design), space_(space) {
@@ -284,7 +286,7 @@ bool varies(const SobolAxis& axis) {
 
 using MakeAxis = std::function<SobolAxis(const Names&)>;
 
-// Groups names of which two change together.
+// Groups names of which two can only change together.
 std::vector<Names> grouped(const Names& names, const MakeAxis& make_axis) {
   std::vector<Names> groups;
   for (const std::string& name : names) {
@@ -373,7 +375,7 @@ SobolDesign sampled_design(const space::Space& space, const std::function<space:
 
 namespace {
 
-// The position of each point on an axis: its row and its index there.
+// The place of each point on an axis: its row and its index in it.
 struct RowPlace {
   int row = -1;
   int place = 0;
@@ -391,7 +393,7 @@ std::vector<RowPlace> places_on(const SobolDesign& design, const SobolAxis& axis
 
 int one_of(const PointSet& set, Rng& rng) { return set[rng.below(set.size())]; }
 
-// Of listed configurations: the fourth corner is the point of the row of i through x_j' that has the level of x_i'.
+// For listed configurations: the fourth corner is the point of the row of i through x_j' that has the level of x_i'.
 std::vector<Rectangle> listed_rectangles(const SobolDesign& design, const SobolAxis& a, const SobolAxis& b, Rng& rng) {
   const std::vector<RowPlace> on_a = places_on(design, a);
   const std::vector<RowPlace> on_b = places_on(design, b);
@@ -414,7 +416,7 @@ std::vector<Rectangle> listed_rectangles(const SobolDesign& design, const SobolA
   return rectangles;
 }
 
-// Of drawn ones: x_i' and x_j' are on the rows through the same draw, and the fourth corner is a new point.
+// For drawn configurations: x_i' and x_j' are on the rows through the same draw, and the fourth corner is a new point.
 std::vector<Rectangle> sampled_rectangles(const space::Space& space, const space::Space::Predicate& contains,
                                           SobolDesign& design, std::size_t axis_a, std::size_t axis_b, Rng& rng) {
   std::vector<Rectangle> rectangles;

@@ -25,7 +25,7 @@ constexpr double kMicrosecond = 1e-6;
 struct Protocol {
   double base_us;
   std::array<double, 3> hop_us;  ///< by Hop
-  double cards;                  ///< times that a message passes one at a crossing
+  double cards;                  ///< how often the latency of the network cards counts at a crossing
   double fraction;
 };
 constexpr std::array kProtocols = {Protocol{6.6, {0.6, 1.0, 2.7}, 1.0, 0.5},    // LL

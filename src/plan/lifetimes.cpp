@@ -34,7 +34,7 @@ bool precedes(const VectorClock& through, const VectorClock& before) {
 
 void note_releases(const StepPlan& plan, Lifetimes& lives) {
   const auto count = static_cast<OpId>(plan.operations.size());
-  VectorClock everywhere;  // what is done before every operation from here on
+  VectorClock everywhere;  // what is done before every later operation
   everywhere.fill(std::numeric_limits<std::int32_t>::max());
   std::vector<VectorClock> suffix(lives.before.size());
   for (std::size_t i = suffix.size(); i > 0; --i) {
@@ -56,7 +56,7 @@ void note_releases(const StepPlan& plan, Lifetimes& lives) {
   }
 }
 
-// The moments of one choice of lazy streams.
+// The moments of an execution for one choice of lazy streams.
 class Moments {
  public:
   Moments(const StepPlan& plan, const Lifetimes& lives, unsigned lazy)
@@ -71,7 +71,7 @@ class Moments {
     }
   }
 
-  /// The moments [first, second) in which the buffer is in use.
+  /// Returns the moments [first, second) in which the buffer is in use.
   std::pair<std::size_t, std::size_t> span(const Lifetime& life, bool persistent) const {
     if (persistent) return {0, never_};
     std::size_t begin = never_;
@@ -97,10 +97,11 @@ class Moments {
   unsigned lazy_;
   std::size_t never_;
   std::array<std::vector<std::size_t>, schedule::kStreamCount>
-      done_at_;  ///< by stream and position: from which moment on
+      done_at_;  ///< by stream and position: the first moment at which it is done
 };
 
-// The moment of most bytes, of those an operation of the compute stream if there is one; and its bytes.
+// Returns the moment with the most bytes and its bytes. Of equal moments, one of an operation of the compute stream is
+// preferred.
 std::pair<std::size_t, std::int64_t> highest(const StepPlan& plan, const std::vector<std::int64_t>& steps) {
   std::pair<std::size_t, std::int64_t> best{0, -1};
   std::int64_t live = 0;

@@ -36,13 +36,13 @@ std::int64_t align_up(std::int64_t bytes) {
 struct Chain {
   std::vector<std::size_t> buffers;
   std::int64_t bytes = 0;
-  // Of its first buffer, in operations:
+  // Of the first buffer, as indices of operations:
   OpId first = 0;
-  OpId last = 0;  ///< that touches it
+  OpId last = 0;  ///< the last operation that accesses it
   OpId life = 0;
-  // Of all of them, counted from the first operation of their micro-step:
+  // Of all buffers, counted from the first operation of their micro-step:
   OpId from = 0;
-  OpId until = 0;            ///< behind this one each is released
+  OpId until = 0;            ///< each is released after this operation
   bool in_one_step = false;  ///< each is released before its micro-step ends
 };
 
@@ -63,10 +63,10 @@ class Block {
   std::int64_t end_bytes() const { return end_bytes_; }  ///< aligned
   std::int64_t largest_gap_bytes() const { return largest_gap_bytes_; }
 
-  // In the order of issue each of them is in use together with the first buffer of `chain`: neither can end before the
-  // other begins.
+  // Returns whether, by the order of issue, each placed chain conflicts with the first buffer of `chain`: neither can
+  // end before the other begins.
   bool all_meet(const Chain& chain) const { return last_ >= chain.first && chain.last >= first_; }
-  // In every micro-step one is released before the other begins.
+  // Returns whether in every micro-step one is released before the other begins.
   bool none_meets(const Chain& chain) const {
     return in_one_step_ && chain.in_one_step && (chain.until <= from_ || until_ <= chain.from);
   }
@@ -78,7 +78,7 @@ class Block {
     summarize();
   }
 
-  // The upper half of a block that has become too large.
+  // Splits off the upper half of a block that has become too large.
   Block split() {
     Block upper(*chains_, *placement_);
     const auto middle = placed_.begin() + static_cast<std::ptrdiff_t>(placed_.size() / 2);
@@ -116,8 +116,8 @@ class Block {
   const std::vector<Chain>* chains_;
   const Placement* placement_;
   std::vector<std::size_t> placed_;
-  OpId first_ = 0;  ///< the last of their first operations
-  OpId last_ = 0;   ///< the first of their last ones
+  OpId first_ = 0;  ///< the latest of their first operations
+  OpId last_ = 0;   ///< the earliest of their last operations
   OpId from_ = 0, until_ = 0;
   bool in_one_step_ = true;
   std::int64_t end_bytes_ = 0;
@@ -145,7 +145,7 @@ class Layout {
     bound_bytes_ = live_peak(plan, lives, place).bytes;
   }
 
-  /// Sets the offsets. Returns the end of the arena.
+  /// Sets the offsets and returns the end of the arena.
   std::int64_t run(std::vector<Buffer>& buffers) {
     std::int64_t kept_bytes = 0;
     std::int64_t end_bytes = 0;
@@ -169,14 +169,14 @@ class Layout {
   }
 
  private:
-  using Order = std::function<double(const Chain&)>;  ///< the largest first
+  using Order = std::function<double(const Chain&)>;  ///< chains with larger values are placed first
 
   bool good_enough(const Placement& placement) const {
     return !placement.offsets.empty() &&
            static_cast<double>(placement.end_bytes) <= kGoodEnough * static_cast<double>(bound_bytes_);
   }
 
-  // Whether an order of these chains is better than the best so far.
+  // Tries several orders of these chains and returns whether one of them is better than the best so far.
   bool improve(Placement& best, const std::vector<Chain>& chains, std::int64_t from_bytes) const {
     const auto bytes = [](const Chain& c) { return static_cast<double>(c.bytes); };
     const std::vector<Order> orders = {bytes, [](const Chain& c) { return -static_cast<double>(c.first); },
@@ -190,7 +190,7 @@ class Layout {
                        [&](std::size_t a, std::size_t b) { return order(chains[a]) > order(chains[b]); });
       for (int round = 0; round <= repairs(chains.size()) && !good_enough(best); ++round) {
         Placement placement = place_all(chains, sequence, from_bytes);
-        // What lies on top comes first in the next round.
+        // In the next round, place the chains at the top of the arena first.
         std::stable_partition(sequence.begin(), sequence.end(), [&](std::size_t c) {
           return placement.offsets[c] + chains[c].bytes == placement.end_bytes;
         });
@@ -202,7 +202,7 @@ class Layout {
     return better;
   }
 
-  // As many as cost little, where a placement takes time with the square of the chains.
+  // As many rounds as cost little: the time of a placement grows with the square of the number of chains.
   static int repairs(std::size_t chains) {
     constexpr double kPairs = 1e6;
     constexpr double kMost = 40.0;
@@ -296,7 +296,7 @@ class Layout {
     return placement;
   }
 
-  // Where `chain` meets none that is placed.
+  // Returns the lowest offset at which `chain` conflicts with no placed chain.
   std::int64_t lowest_offset(const std::vector<Chain>& chains, const Placement& placement,
                              const std::vector<Block>& blocks, const Chain& chain, std::int64_t from_bytes) const {
     std::int64_t offset = from_bytes;

@@ -1,10 +1,10 @@
-// The properties of each kind of operation, one block for each kind. Apart from its kernels, krigtune needs nothing
+// The properties of each kind of operation, one block for each kind. Apart from the kernels, a new kind needs nothing
 // else.
 //
 // FLOPs of elementwise kernels are operations per element as the kernels count them; their speed is limited by memory
-// and not by FLOPs. A product: 2 m n k. Attention, causal and exact: row i attends to i + 1 keys, so Q K^T and P V cost
-// 4 * batch * hidden * seq (seq + 1) / 2 forward; backward there are five products, including the recomputed Q K^T,
-// instead of two.
+// and not by FLOPs. A matrix product has 2 m n k. Causal attention is counted exactly: row i attends to i + 1 keys, so
+// Q K^T and P V cost 4 * batch * hidden * seq (seq + 1) / 2 in the forward pass. The backward pass has five products,
+// including the recomputed Q K^T, instead of two.
 //
 // Names follow the equations at the top of the host's kernels. Matrices are row-major.
 #include "plan/op_traits.h"
@@ -29,7 +29,7 @@ workload::ExchangeKind exchange_of(schedule::OpKind kind) {
 
 namespace {
 
-// --- how many elements an operand has
+// --- the number of elements of an operand
 using S = const Shape&;
 std::int64_t one(S) { return 1; }
 std::int64_t control_elems(S) { return schedule::kControlElementCount; }
@@ -49,7 +49,7 @@ std::int64_t head_outputs(S s) { return s.batch * s.seq * s.inner; }
 std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
 std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }
 
-// --- what is done with it
+// --- the use of an operand
 using Elems = std::int64_t (*)(S);
 constexpr OperandTraits in(std::string_view name, Elems elems = nullptr) { return {name, Role::kInput, elems}; }
 constexpr OperandTraits held(std::string_view name, Elems elems) { return {name, Role::kHeld, elems}; }
@@ -81,7 +81,7 @@ double of_product(const Operation& operation) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.inner) * static_cast<double>(s.outer);
 }
 
-// Of one product of attention, causal: row i meets i + 1 keys.
+// FLOPs of one causal attention product: row i attends to i + 1 keys.
 double attention_product(const Shape& shape) {
   const auto seq = static_cast<double>(shape.seq);
   return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.inner) * seq * (seq + 1.0) / 2.0;
@@ -89,7 +89,7 @@ double attention_product(const Shape& shape) {
 
 double of_attention(const Operation& operation) { return 2.0 * attention_product(operation.shape); }
 
-// Eager attention has kept its probabilities, which saves one of five products.
+// Eager attention has kept its probabilities, which saves one of the five products.
 double of_attention_backward(const Operation& operation) {
   constexpr std::size_t kWithoutProbabilities = 5;
   return (operation.operands.size() > kWithoutProbabilities ? 4.0 : 5.0) * attention_product(operation.shape);
@@ -97,7 +97,7 @@ double of_attention_backward(const Operation& operation) {
 
 constexpr auto kTable = std::to_array<OpTraits>({
     {
-        // The tokens of a batch and what follows each; outer = vocabulary.
+        // Loads the tokens of a batch and the token that follows each of them. outer = vocabulary.
         .kind = schedule::OpKind::kLoadBatch,
         .name = "load_batch",
         .operands = {set("tokens", tokens), set("targets", tokens)},
@@ -114,7 +114,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .group = {in("source"), set("destination")},
     },
     {
-        // destination += source; where it is kWrite: destination = source.
+        // destination += source, or destination = source for kWrite.
         .kind = schedule::OpKind::kAccumulate,
         .name = "accumulate",
         .group = {in("source"), out("destination")},
@@ -210,7 +210,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kLinearForward,
     },
     {
-        // y += bias in every row.
+        // y += bias, in every row.
         .kind = schedule::OpKind::kAddBias,
         .name = "add_bias",
         .operands = {sum("y", rows_inner), in("bias", inner)},
@@ -225,14 +225,14 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kAddBias,
     },
     {
-        // q and k are rotated, v stays.
+        // Rotates q and k; v stays unchanged.
         .kind = schedule::OpKind::kRotaryForward,
         .name = "rotary_forward",
         .operands = {in_place("qkv", qkv)},
         .flops_per_elem = 3,
     },
     {
-        // Rotated back.
+        // Rotates back.
         .kind = schedule::OpKind::kRotaryBackward,
         .name = "rotary_backward",
         .operands = {in_place("dqkv", qkv)},
@@ -240,8 +240,8 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kRotaryForward,
     },
     {
-        // The last three are kept by eager attention: the probabilities, and with dropout what is kept and what is
-        // left.
+        // The last three operands are kept by eager attention: the probabilities and, with dropout, the mask and the
+        // probabilities after dropout.
         .kind = schedule::OpKind::kAttentionForward,
         .name = "attention_forward",
         .family = OpFamily::kAttention,
@@ -289,7 +289,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kSwigluForward,
     },
     {
-        // Rows as in positions_forward; site distinguishes the dropouts of a layer.
+        // Rows as in positions_forward. The site distinguishes the dropouts of a layer.
         .kind = schedule::OpKind::kDropoutForward,
         .name = "dropout_forward",
         .operands = {in_place("x", rows_inner), set("mask", rows_inner)},
@@ -314,7 +314,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .passes_on = 2,
     },
     {
-        // scale times the loss, the mean over rows. outer = vocabulary.
+        // Computes scale times the loss, the mean over rows. outer = vocabulary.
         .kind = schedule::OpKind::kCrossEntropy,
         .name = "cross_entropy",
         .operands = {becomes("dlogits", "logits", rows_outer), in("targets", rows), set("loss", one)},
@@ -323,15 +323,15 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .is_loss = true,
     },
     {
-        // The largest logit of each row. outer = columns of this rank, inner = whole vocabulary; columns behind its end
-        // fill up and count for nothing, here and in the next two.
+        // Computes the largest logit of each row. outer = columns of this rank, inner = whole vocabulary. Columns
+        // beyond the end of the vocabulary are padding and are ignored, here and in the next two operations.
         .kind = schedule::OpKind::kVocabMax,
         .name = "vocab_max",
         .operands = {in("logits", rows_outer), set("top", rows)},
         .flops_per_elem = 1,
     },
     {
-        // exponentials = exp(logits - top); at_target: logits - top, or 0 if another rank has the target.
+        // exponentials = exp(logits - top); at_target = logits - top, or 0 if another rank has the target.
         .kind = schedule::OpKind::kVocabSumExp,
         .name = "vocab_sum_exp",
         .operands = {becomes("exponentials", "logits", rows_outer), in("targets", rows), in("top", rows),
@@ -358,13 +358,13 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops_per_elem = 2,
     },
     {
-        // sum: the squared norm of the scaled gradients, by which it clips and adapts the loss scale.
+        // sum is the squared norm of the scaled gradients, from which clipping and the new loss scale are computed.
         .kind = schedule::OpKind::kLossScale,
         .name = "loss_scale",
         .operands = {in("sum", one), in_place("control", control_elems)},
     },
     {
-        // In fp32, whatever type the gradient has.
+        // Computes in fp32, whatever the type of the gradient.
         .kind = schedule::OpKind::kAdamW,
         .name = "adamw",
         .family = OpFamily::kUpdate,
@@ -373,7 +373,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops_per_elem = 14,
     },
     {
-        // In fp32, whatever type the gradient has.
+        // Computes in fp32, whatever the type of the gradient.
         .kind = schedule::OpKind::kSgd,
         .name = "sgd",
         .family = OpFamily::kUpdate,
@@ -382,7 +382,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops_per_elem = 5,
     },
     {
-        // The sum of all ranks.
+        // Sums over all ranks.
         .kind = schedule::OpKind::kAllReduce,
         .name = "all_reduce",
         .family = OpFamily::kCollective,
@@ -391,7 +391,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .wire_passes = 2,
     },
     {
-        // The maximum of all ranks.
+        // Takes the maximum over all ranks.
         .kind = schedule::OpKind::kAllReduceMax,
         .name = "all_reduce_max",
         .family = OpFamily::kCollective,
@@ -409,7 +409,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .wire_passes = 1,
     },
     {
-        // Rank r's shard becomes the r-th 1/N of each whole range; it may lie there.
+        // Rank r's shard becomes the r-th 1/N of each whole range. It may already be there.
         .kind = schedule::OpKind::kAllGather,
         .name = "all_gather",
         .family = OpFamily::kCollective,
@@ -492,13 +492,13 @@ std::optional<ForwardOperand> find_forward(const OpTraits& forward, std::string_
   return forward_operand(forward, name);
 }
 
-// FLOPs and bytes of one operation, from what the table of op_traits.cpp says of its kind.
+// Computes FLOPs and bytes of one operation from the table in op_traits.cpp.
 //
-// Wire bytes sent by one rank of N: (N - 1) / N of the data for a reduce-scatter or an all-gather, twice that for an
-// all-reduce (NCCL's definition of bus bandwidth, nccl-tests doc/PERFORMANCE.md).
+// One rank of N sends (N - 1) / N of the data in a reduce-scatter or an all-gather, and twice that in an all-reduce
+// (NCCL's definition of bus bandwidth, nccl-tests doc/PERFORMANCE.md).
 namespace {
 
-// Of the operand that the operation's work is counted by: the first one, or the first of each group.
+// Returns the elements of the operand by which the work is counted: the first one, or the first of each group.
 std::int64_t counted_elems(const Operation& operation, const OpTraits& traits) {
   const std::vector<Operand>& operands = operation.operands;
   if (!traits.is_list()) return operands.front().range.elems;
@@ -516,7 +516,7 @@ double flops(const Operation& operation, const OpTraits& traits) {
   return traits.flops_per_elem * static_cast<double>(counted_elems(operation, traits));
 }
 
-// Look-ups access one row of the table per token and not the whole table; a kHeld operand is not accessed.
+// A look-up accesses one row of the table per token and not the whole table. A kHeld operand is not accessed.
 std::int64_t touched_elems(const Operation& operation, const OpTraits& traits, std::size_t i) {
   if (i < traits.operands.size()) {
     if (traits.operands[i].role == Role::kHeld) return 0;
@@ -525,8 +525,8 @@ std::int64_t touched_elems(const Operation& operation, const OpTraits& traits, s
   return operation.operands[i].range.elems;
 }
 
-// Every segment is a multiple of the ranks, but for scalars and an all-reduce over the tensor group: those are cut as
-// evenly as possible, and counted so.
+// Every segment is a multiple of the ranks, except scalars and all-reduces over the tensor group. Those are divided as
+// evenly as possible, and counted in this way.
 std::int64_t wire_bytes(const Operation& operation, const OpTraits& traits, const StepPlan& plan) {
   const std::int64_t ranks = plan.group_ranks(operation.group);
   const std::size_t stride = traits.group.size();

@@ -88,7 +88,7 @@ struct OpTraits {
 
   /// As its kernel counts them, per element of the first operand, or of the first operand of each group.
   double flops_per_elem = 0.0;
-  /// Used instead if the FLOPs are not proportional to such elements.
+  /// If set, used instead, because the FLOPs are not proportional to such elements.
   double (*flops)(const Operation&) = nullptr;
   int wire_passes = 0;  ///< for a collective: how often (N - 1) / N of the data are sent
 

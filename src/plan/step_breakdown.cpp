@@ -21,7 +21,7 @@ constexpr std::size_t kSlots = kKernels + 1;
 struct Edge {
   double at_s;
   std::size_t slot;
-  int change;  // of how many run
+  int change;  // change of the number of running operations
 };
 using Running = std::array<int, kSlots>;
 

@@ -160,7 +160,7 @@ Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule:
 void StepOperations::row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
   const BufferId sums = knobs_.sequence_parallel ? all("partial sums", schedule::Term::kWorkspace, sizes_.hidden)
-                                                 : y;  // else they are y's tokens
+                                                 : y;  // otherwise they are y's tokens
   linear_forward(x, {linear.weight, schedule::kNoTensor}, sums, inner, sizes_.hidden);
   const Operand sum = reduced(sums);
   if (sums != y) add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});

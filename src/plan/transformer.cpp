@@ -151,7 +151,7 @@ void VocabularyPart::split_loss(BufferId logits, const Operand& mean) {
 
 void VocabularyPart::embed_backward(BufferId residual_gradient) {
   const StepSizes& n = to_.sizes();
-  // Held as every unit is held through its backward.
+  // Every unit keeps its parameters through its backward.
   const bool held = to_.zero().sharded_parameters();
   const BufferId dx = to_.branch_gradient(residual_gradient, embedding_mask_, kEmbeddingSite);
   if (table_.positions != schedule::kNoTensor) {
@@ -288,7 +288,7 @@ void activate(StepOperations& to, const MlpBuffers& buffers) {
          {reads(buffers.up, n.rows * n.up), writes(buffers.activated, n.rows * n.ffn)});
 }
 
-// GELU's gradient overwrites that of its output; SwiGLU's is wider.
+// GELU's gradient overwrites that of its output; SwiGLU's is wider, so it needs a buffer of its own.
 BufferId activation_backward(StepOperations& to, const MlpBuffers& kept, BufferId dactivated) {
   const StepSizes& n = to.sizes();
   const Shape shape{.rows = n.rows, .inner = n.ffn};

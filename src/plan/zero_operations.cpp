@@ -102,7 +102,7 @@ BufferId& ParameterOperations::buffer_of(const schedule::GatheredItem& item) {
   return buffer_[item.slot];
 }
 
-// Parameters released after the previous use may give their bytes to those gathered now.
+// Parameters released after the previous use may pass their memory on to those gathered now.
 void ParameterOperations::gather(std::span<const schedule::GatheredItem* const> items) {
   const schedule::Setting& setting = state_.setting;
   const bool fetches_from_host = state_.parameter_shards.place() == schedule::Place::kHost;
@@ -370,7 +370,7 @@ void UpdateOperations::gather(std::span<const int> whole) {
   if (!state_.setting.knobs.overlap_comm) builder_.hold_compute_for(gathered);
 }
 
-// --- all of it
+// --- the whole of ZeRO
 
 ZeroOperations::ZeroOperations(PlanBuilder& builder, const schedule::Setting& setting,
                                const schedule::ParameterTable& table)

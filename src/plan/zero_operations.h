@@ -20,7 +20,7 @@ class TensorStore {
   bool has(int t) const { return !empty() && ranges_[static_cast<std::size_t>(t)].buffer >= 0; }
   bool sharded() const { return kind_.parts; }
   schedule::Place place() const { return kind_.place; }
-  /// Returns everything that it holds of the tensor, including padding.
+  /// Returns the range of the whole tensor in the store, including padding.
   const Range& all(int t) const { return ranges_[static_cast<std::size_t>(t)]; }
 
  private:

@@ -56,9 +56,9 @@ void Gathering::add_items(std::span<const std::size_t> uses) {
   first_item_.push_back(items_.size());
 }
 
-// Only within a micro-step, because its end releases everything.
+// Considers only one micro-step, because its end releases everything.
 void Gathering::find_what_stays(std::span<const std::size_t> uses) {
-  std::vector<std::int64_t> elems_before = {0};  // of the parameters that earlier uses traverse
+  std::vector<std::int64_t> elems_before = {0};  // elements of the parameters that earlier uses traverse
   for (const std::size_t unit : uses) {
     std::int64_t elems = elems_before.back();
     for (const int t : setting_.tensors.unit(unit)) elems += setting_.tensors.elems(t);

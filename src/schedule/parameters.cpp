@@ -1,9 +1,10 @@
-// Initial values as GPT-2's (Radford et al. 2019, as in OpenAI's and nanoGPT's code): weights Normal(0, 0.02), the two
+// Initial values as in GPT-2 (Radford et al. 2019; OpenAI's and nanoGPT's code): weights Normal(0, 0.02), the two
 // projections into the residual stream scaled by 1 / sqrt(2 layers), biases 0, norm gains 1.
 //
-// Tensor parallelism (Shoeybi et al. 2019, "Megatron-LM"): what feeds heads and columns of the MLP is split over its
-// rows (each of q, k, v and of gate, up for itself), what leaves them over its columns, the token table and the head
-// over the vocabulary. Norms, positions and the biases that are added after a reduction are whole on every rank.
+// Tensor parallelism as in Megatron-LM (Shoeybi et al. 2019): matrices that feed the heads and the columns of the MLP
+// are split over their rows (each of q, k, v and of gate, up separately), matrices after these over their columns, the
+// token table and the head over the vocabulary. Norms, positions and the biases that are added after a reduction are
+// whole on every rank.
 #include "schedule/parameters.h"
 
 #include <fmt/format.h>

@@ -1,17 +1,18 @@
-// Columns of the surrogate. A value v of a range v_0 < ... < v_(n-1) lies at
+// Columns of the surrogate. In a range v_0 < ... < v_(n-1), a value v lies at
 //
 //   rank   i / (n - 1)                             (lists and booleans; i: position in the list)
 //   linear (v - v_0) / (v_(n-1) - v_0)
 //   log    log(v / v_0) / log(v_(n-1) / v_0)
 //
 // so that the values span [0, 1]. A value outside the list lies, by the same measure, between its neighbours or beyond
-// an end; on the rank axis "beyond" goes on with the slope of the last step. No farther than the length of the axis: a
-// default of 5e8 beside a list that ends at 8000 would otherwise be a thousand axes away and teach nothing.
+// an end; on the rank axis, positions beyond an end continue the slope of the last step. It lies at most one length of
+// the axis beyond the end: a default of 5e8 beside a list that ends at 8000 would otherwise be a thousand axes away,
+// and would contribute nothing.
 //
-// A parameter that does not exist in a configuration is put in the middle of its axis, or into a category of its own.
-// Any constant would do: where it exists follows from other columns ("when"), so among the configurations without it
-// this column is constant and adds nothing to any distance between them, and between those with and those without it
-// the distance is at most half an axis, the least that a constant can promise.
+// A parameter that does not exist in a configuration is put into the middle of its axis, or into a category of its own.
+// Any constant would do. Whether it exists follows from other columns ("when"), so among the configurations without it
+// this column is constant and adds nothing to the distance between them. Between configurations with and without it,
+// the middle keeps the distance to at most half an axis, the smallest bound that a constant can give.
 #include "space/encoder.h"
 
 #include <fmt/format.h>
@@ -27,15 +28,15 @@
 namespace krigtune::space {
 namespace {
 
-constexpr double kFarthest = 1.0;  // beyond an end, in lengths of the axis
+constexpr double kFarthest = 1.0;  // limit beyond an end, in lengths of the axis
 constexpr double kAbsent = 0.5;
 
-// A list of values, or a real range: without a choice there is no column.
+// A list of one value is no choice, so it has no column.
 bool has_column(const Parameter& parameter) { return parameter.continuous() || parameter.values.size() >= 2; }
 
 double number_at(const Parameter& parameter, std::size_t i) { return as_number(parameter.values[i]); }
 
-// Fraction of the way from a to b, beyond them too.
+// Returns the position of `value` relative to a (0) and b (1). It may be beyond either.
 double fraction(double a, double b, double value) { return (value - a) / (b - a); }
 
 double rank_position(const Parameter& parameter, double value) {
@@ -101,7 +102,7 @@ Value nearest_value(const Parameter& parameter, double at) {
   return parameter.values[best];
 }
 
-// Squared distance; a differing category counts as much as the length of an axis.
+// Returns the squared distance. A different category counts as much as the length of an axis.
 double squared_distance(const EncodedPoint& a, const EncodedPoint& b) {
   double sum = 0.0;
   for (std::size_t i = 0; i < a.ordered.size(); ++i) sum += std::pow(a.ordered[i] - b.ordered[i], 2);

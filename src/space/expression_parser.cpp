@@ -64,7 +64,7 @@ constexpr std::array kForeignWords = {
     Foreign{"False", "write false"},
 };
 
-// The whole character, where it is one of several bytes.
+// Returns the whole character, which may have several bytes.
 std::string_view character_at(std::string_view text, std::size_t at) {
   std::size_t length = 1;
   while (at + length < text.size() && (static_cast<unsigned char>(text[at + length]) & 0xC0U) == 0x80U) ++length;
@@ -147,7 +147,8 @@ Token Tokens::symbol() const {
 
 namespace {
 
-// Far longer than anything a person writes; the recursion over the tree needs less than a megabyte of stack.
+// Far longer than any expression that people write. The recursion over the tree then needs less than a megabyte of
+// stack.
 constexpr std::size_t kMostCharacters = 4000;
 constexpr int kDeepest = 100;
 
@@ -181,7 +182,7 @@ const BinaryOperator* find_binary(const Token& token) {
   return nullptr;
 }
 
-// "'x'", or "the end"
+// Returns "'x'", or "the end".
 std::string shown(const Token& token) {
   return token.is == Token::Is::kEnd ? "the end" : fmt::format("'{}'", token.text);
 }

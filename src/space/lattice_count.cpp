@@ -30,7 +30,7 @@ namespace krigtune::space {
 
 namespace {
 
-// An error that already names its condition.
+// An error whose message already names the condition.
 class LocatedError : public UserError {
  public:
   using UserError::UserError;
@@ -208,7 +208,7 @@ int Binder::otherwise(const char* name, double fallback) {
   return node(BoundOp::kOtherwise, reference(meaning.parameter), constant(fallback));
 }
 
-// The identities of space/well_known.h as expressions, whose bounds are known before all parameters are.
+// The identities of space/well_known.h as expressions, which have bounds before all parameters are known.
 int Binder::dp() {
   const int ways = node(BoundOp::kProduct, otherwise(kTensorParallel, 1.0), otherwise(kPipelineParallel, 1.0));
   return node(BoundOp::kDivide, constant(static_cast<double>(facts_.ranks)), ways);
@@ -271,7 +271,7 @@ LatticeRules make_rules(const std::vector<Parameter>& parameters, const JobFacts
 
 namespace {
 
-// Memory for about a gigabyte of residues; what lies beyond is counted anew each time.
+// Memory for about a gigabyte of residues. Further residues are not stored, so their counts are computed each time.
 constexpr std::size_t kMostRemembered = 4'000'000;
 // One or two seconds. Counting two parameters with a million values each, tied by x + y < 90, would take days.
 constexpr std::size_t kMostVisits = 5'000'000;
@@ -304,8 +304,8 @@ LatticeCount::LatticeCount(const LatticeRules& rules, std::size_t rule_count) : 
   by_rejection_ = is_rejection_cheaper();
 }
 
-// A draw from the whole lattice costs one check of each rule and is rejected as often as the counts say; a descent
-// costs one check of each value of each parameter. Both are exact.
+// A draw from the whole lattice costs one check of each rule, and is rejected as often as the counts say. A descent
+// costs one check for each value of each parameter. Both are exact.
 bool LatticeCount::is_rejection_cheaper() const {
   if (total_ <= 0) return false;
   Count points = 1;
@@ -460,7 +460,7 @@ Assignment LatticeCount::draw_by_descent(Rng& rng) const {
   for (std::size_t depth = 0; depth < steps_.size(); ++depth) {
     const std::size_t variable = steps_[depth].variable;
     const std::size_t values = rules_.expressions.domains()[variable].values.size();
-    if (steps_[depth].free) {  // all values have as many points below
+    if (steps_[depth].free) {  // all values have equally many points below them
       const Count each = below(depth + 1, assignment, nullptr);
       const Count rest = std::fmod(left, each);
       const Count digit = (left - rest) / each;
@@ -468,7 +468,7 @@ Assignment LatticeCount::draw_by_descent(Rng& rng) const {
       left = rest;
       continue;
     }
-    std::size_t last = values;  // of those with points below: rounding of huge counts may lead past all
+    std::size_t last = values;  // of those with points below; rounding of huge counts may lead beyond all of them
     for (std::size_t digit = 0; digit < values; ++digit) {
       bind(variable, digit, assignment);
       const Count count = below(depth + 1, assignment, nullptr);

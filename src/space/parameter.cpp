@@ -3,7 +3,7 @@
 //   linear  min (1 - t) + max t
 //   log     exp(log(min) (1 - t) + log(max) t)
 //
-// rounded where they are integers; both ends are exact.
+// They are rounded if they are integers; both ends are exact.
 #include "space/parameter.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,8 @@ Codec<Expression> condition() {
 constexpr const char* kWhenMeans =
     "a condition over other parameters and facts: the parameter exists only where this is true";
 
-// {"values": [...], "scale": "log"}: with a scale a list of numbers in ascending order, on the axis of a range.
+// {"values": [...], "scale": "log"}: a list of numbers. With a scale it is ascending, and is placed on the axis of a
+// range.
 struct WrittenList {
   Json values;
   std::optional<WrittenScale> scale;
@@ -277,7 +278,7 @@ Parameter read_parameter(const std::string& name, const Json& json, const std::s
   return parameter;
 }
 
-// Of its range: {"min", "max"} says all, where a thousand values would say it, too.
+// Returns whether the range has every integer: then {"min", "max"} describes it as well as a thousand values.
 bool is_every_integer(const Parameter& parameter) {
   if (parameter.scale != Scale::kLinear || parameter.categorical) return false;
   const auto* first = std::get_if<std::int64_t>(&parameter.values.front());

@@ -12,7 +12,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool exact(const BoundRange& a) { return a.low == a.high; }
 
-// The kinds of an operation on a and b: absent if either is, else undefined if either is.
+// Returns the kinds of an operation on a and b: absent if either is, otherwise undefined if either is.
 BoundRange kinds(const BoundRange& a, const BoundRange& b) {
   BoundRange result;
   result.absent = a.absent || b.absent;
@@ -41,7 +41,7 @@ BoundRange corners(const BoundRange& a, const BoundRange& b, Operation operation
   result.high = std::max(at);
   const bool not_finite = std::any_of(at.begin(), at.end(), [](double value) { return !std::isfinite(value); });
   const bool both_exact = exact(a) && exact(b);
-  // inf - inf and 0 * inf: inside the corners too, so a doubt is enough.
+  // inf - inf and 0 * inf may also occur between the corners, so the mere possibility counts.
   if (both_exact ? std::isnan(result.low) : not_finite) set_undefined(result, both_exact);
   return result;
 }
@@ -241,7 +241,7 @@ BoundOp bound_op(Operator op) {
 
 double axis_position(Scale scale, double low, double high, double value) {
   if (scale == Scale::kLog) return std::log(value / low) / std::log(high / low);
-  // By halves, so that a range as wide as the numbers themselves does not overflow.
+  // Computes with halves, so that a range as wide as all doubles does not overflow.
   return (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
 }
 

@@ -17,7 +17,7 @@ BoundRange combine(BoundOp op, const BoundRange& a);
 BoundRange identity(BoundOp op);
 BoundRange either(const BoundRange& a, const BoundRange& b);
 
-// Numbers the texts, so that a lattice consists of numbers only.
+// Numbers the texts, so that a lattice consists only of numbers.
 class Words {
  public:
   double number_of(const std::string& word) {

@@ -156,7 +156,7 @@ bool Space::is_kept(const Configuration& configuration) const {
                      [&](const Predicate& keep) { return keep(configuration); });
 }
 
-// What a space answers about all of its configurations: count, list, exclude, sample.
+// Questions about all configurations of a space: count, list, exclude, sample.
 namespace {
 
 using Count = LatticeCount::Count;

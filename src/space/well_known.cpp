@@ -1,11 +1,11 @@
 // Names, keys and defaults are those of DeepSpeed 0.19: deepspeed/runtime/zero/config.py (a second key is the pydantic
 // field behind an alias, populate_by_name), runtime/zero/offload_config.py, runtime/constants.py, config_utils.py (old
-// keys). Where krigtune-bench differs (overlap_comm is off at every stage, the micro-batch is 1 instead of missing) the
-// value is the bench's. Flags are those of transformers' TrainingArguments; scripts of Accelerate and DeepSpeed-Chat
-// borrow the names.
+// keys). If krigtune-bench differs, the value is the bench's (overlap_comm is off at every stage, and the micro-batch
+// is 1 instead of missing). Flags are those of transformers' TrainingArguments; scripts of Accelerate and
+// DeepSpeed-Chat use the same names.
 //
-// Where a knob changes nothing: docs/config-json, "ZeRO optimizations"; stages as in Rajbhandari et al. 2020.
-// The first stage that reads it: stage 0 reduces gradients in pieces of a fixed size (runtime/engine.py,
+// When a knob has no effect: docs/config-json, "ZeRO optimizations"; stages as in Rajbhandari et al. 2020. The first
+// stage that reads it: stage 0 reduces gradients in pieces of a fixed size (runtime/engine.py,
 // buffered_allreduce_fallback with MEMORY_OPT_ALLREDUCE_SIZE). Buckets, overlap and the ways of copying gradients are
 // arguments of the optimizers of stages 1 and 2 (runtime/zero/stage_1_and_2.py) and 3 (stage3.py).
 #include "space/well_known.h"
@@ -18,7 +18,7 @@ namespace krigtune::space {
 namespace {
 
 constexpr std::int64_t kDefaultBucketElems = 500'000'000;
-constexpr std::int64_t kMostCount = 1'000'000;  // a product of three is no overflow
+constexpr std::int64_t kMostCount = 1'000'000;  // a product of three does not overflow
 
 WellKnownParameter zero_stage() {
   return {

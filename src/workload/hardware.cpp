@@ -17,9 +17,10 @@
 
 namespace krigtune::workload {
 
-// Dense rates, visible memory and the fractions of a peak that training reaches: experiments/data/gpus.csv, which names
-// its sources. half_gflop was fitted on measured products of the A100 (183 shapes, bf16) and the V100 (80, fp16) with
-// errors of 4.7 and 4.5 %: 22 microseconds at the rate that large products reach. For all others it is these.
+// Dense rates, visible memory and the fractions of a peak that training reaches are those of experiments/data/gpus.csv,
+// which names its sources. half_gflop was fitted to measured products of the A100 (183 shapes, bf16) and the V100 (80,
+// fp16), with errors of 4.7 and 4.5 %. It corresponds to 22 microseconds at the rate of large products, and this time
+// is assumed for all other devices.
 
 namespace {
 
@@ -59,9 +60,9 @@ constexpr std::array kDeviceLines = {
     DeviceLine{"mi300x-192gb", 191.5, 163.4, 1307.4, 1307.4, 5300.0, 0.45, 13.0, 0.85, 50.0, "xgmi-mi300x"},
 };
 
-// FlashAttention-2, forward and backward: up to 187 TFLOP/s on an A100 with a causal mask and 335 on an H100 (Dao 2023,
-// figures 5 and 7), whose tensor cores it does not use asynchronously. Later devices than Hopper are treated like it;
-// others follow their matrix products.
+// FlashAttention-2, forward and backward, reaches up to 187 TFLOP/s on an A100 with a causal mask and 335 on an H100,
+// whose tensor cores it does not use asynchronously (Dao 2023, figures 5 and 7). Devices after Hopper are treated like
+// it; for others the fraction follows from their matrix products.
 double attention_fraction(const DeviceLine& line) {
   if (line.id.starts_with("a100")) return 0.58;
   if (line.id.starts_with("h") || line.id.starts_with("b")) return 0.335;
@@ -101,7 +102,7 @@ DeviceSpec device_of(const std::string& id, const std::string& where) {
 
 namespace {
 
-// Names as the driver (nvidia-smi -L) gives them, without the maker's; ids of the table above.
+// Names as the driver reports them (nvidia-smi -L), without the manufacturer's; ids of the table above.
 struct NamedGpu {
   std::string_view name;
   const char* id;
@@ -140,8 +141,9 @@ std::optional<std::string> device_id_of(std::string_view driver_name, Bytes memo
   return is_whole ? std::optional<std::string>(found->id) : std::nullopt;
 }
 
-// Bandwidths are the line rates of the standards, in bytes a direction and GPU. Latencies of a collective's launch and
-// the fraction of the line rate that collectives reach: experiments/data/interconnects.csv, which names its sources.
+// Bandwidths are the line rates of the standards, in bytes per direction and GPU. The latencies of a collective's
+// launch and the fraction of the line rate that collectives reach are in experiments/data/interconnects.csv, which
+// names its sources.
 namespace {
 
 struct NetworkLine {
@@ -174,7 +176,7 @@ constexpr std::array kNetworkLines = {
 
 EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.bytes_per_s}; }
 
-// "emulate_network" by its numbers.
+// "emulate_network" given by numbers.
 struct NetworkNumbers {
   double latency_s = 0.0;
   double bytes_per_s = 0.0;
@@ -188,7 +190,7 @@ Block<NetworkNumbers> numbers_block() {
   return block;
 }
 
-// "emulate_network" by the ids of its links.
+// "emulate_network" given by the ids of its links.
 struct LinkIds {
   std::string intra;
   std::string inter;
@@ -315,7 +317,7 @@ void put(std::vector<Item>& items, const Item& item) {
   }
 }
 
-// Returns the starting point of an entry; `known`: the candidates.
+// Returns the item from which an entry starts; `known` has the candidates.
 template <class Item>
 Item beginning(JsonObject& object, const char* what, const std::string& id, const std::vector<Item>& known) {
   Item item;
@@ -339,7 +341,7 @@ Codec<Bytes> gib(const NumberLimits& limits) {
 constexpr const char* kLikeMeans = "an id to begin with (default: the known one of this name)";
 constexpr const char* kOrLike = "add it, or \"like\": an id that has it";
 
-// `item` begins as what it is like.
+// `item` starts as the device that the entry is "like".
 Block<DeviceSpec> device_block() {
   const Codec<double> rate = number(above(0));
   const Codec<double> rate_if_any = number(at_least(0));
@@ -412,7 +414,7 @@ void for_each_entry(JsonObject& root, const char* key,
   }
 }
 
-// What collectives reach of it is counted already.
+// The bandwidth already includes the fraction that collectives reach.
 Json link_json(Hop hop, double latency_s, double bytes_per_s) {
   Link link;
   link.hop = hop;

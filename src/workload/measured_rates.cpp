@@ -19,7 +19,7 @@ constexpr EnumWords<ExchangeKind, 3> kCollectiveWords = {{{"all_reduce", Exchang
                                                           {"reduce_scatter", ExchangeKind::kReduceScatter},
                                                           {"all_gather", ExchangeKind::kAllGather}}};
 
-constexpr double kLeastSeconds = 1e-12;  // of anything that was really done
+constexpr double kLeastSeconds = 1e-12;  // lower limit for any real work
 constexpr double kMostCount = 1e15;
 
 Block<RankTimes> times_block() {
@@ -179,8 +179,9 @@ MeasuredRates read_measured_rates(const Json& json, const std::string& source) {
   return rates;
 }
 
-// nccl-tests' columns: size, count, type, redop, root, time, algbw, busbw; its counts are those that a rank passes to
-// the call. Ours run in place, in fp32, and results are not checked here: the engine's tests do that.
+// nccl-tests' columns: size, count, type, redop, root, time, algbw, busbw, where count is the number that a rank passes
+// to the call. Collectives here run in place and in fp32. Their results are not checked here, but in the engine's
+// tests.
 namespace {
 
 constexpr double kPerGiga = 1e9;
@@ -268,7 +269,7 @@ std::string copy_table(const MeasuredRates& rates) {
   for (const MeasuredCopy& one : rates.copies) {
     const auto bytes = static_cast<double>(one.bytes);
     std::string kind = to_string(one.kind);
-    std::replace(kind.begin(), kind.end(), ' ', '-');  // columns are told apart by blanks
+    std::replace(kind.begin(), kind.end(), ' ', '-');  // columns are separated by blanks
     text += fmt::format("{:>12}  {:>14}  {:>7}  {:>9.2f}  {:>9.2f}\n", one.bytes, kind, time_us(one.times.median_s),
                         bytes / one.times.median_s / kPerGiga, bytes / one.times.slowest_s / kPerGiga);
   }

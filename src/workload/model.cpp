@@ -3,8 +3,8 @@
 //   block      = Wq + Wk + Wv + Wo + MLP + 2 norms = h (h + 2 k) + h h + m h f + 2 norm,   k = kv_heads h / heads
 //   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
 //   norm       = 2 h (gain, bias) with layer norm, h with RMS norm
-//   biases     = (h + 2 k) + h + (m - 1) f + h a block with layer norm, none with RMS norm
-//   embeddings = V h (+ s h learned positions) (+ V h where the head is not tied)
+//   biases     = (h + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm
+//   embeddings = V h (+ s h learned positions) (+ V h if the head is not tied)
 #include "workload/model.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr EnumWords<Norm, 2> kNormWords = {{{"layernorm", Norm::kLayerNorm}, {"r
 
 std::int64_t kv_width(const ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
 
-// Elements of all weight matrices of one block.
+// Returns the elements of all weight matrices of one block.
 std::int64_t block_matrices(const ModelSpec& model) {
   const std::int64_t attention = model.hidden * (model.hidden + 2 * kv_width(model)) + model.hidden * model.hidden;
   return attention + (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
@@ -58,7 +58,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
   }
 }
 
-// A size must be stated here or by a published model, or follow from another one.
+// Such a size must be given here or by a published model, or follow from another one.
 Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_t ModelSpec::*size, double largest,
                            const char* meaning) {
   return block.key(key, size, integer(from_to(1, largest)), meaning)
@@ -68,7 +68,7 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
       });
 }
 
-// Largest sizes are such that the count of parameters fits into 64 bits; they are far beyond any model.
+// The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
 Block<ModelSpec> model_block() {
   Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only what differs from it");
   block.noted("preset", schema::word(model_preset_names()), "a published model");
@@ -109,7 +109,7 @@ std::int64_t parameter_count(const ModelSpec& model) {
 
 namespace {
 
-// 6 P_mat + 12 L s h c a token; `causal_share` is c.
+// Computes 6 P_mat + 12 L s h c per token; `causal_share` is c.
 double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
   const auto seq_len = static_cast<double>(model.seq_len);
   const double matrices = static_cast<double>(model.layers) * static_cast<double>(block_matrices(model)) +

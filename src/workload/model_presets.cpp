@@ -86,7 +86,7 @@ std::vector<std::string> model_preset_names() {
 }
 
 // Keys and defaults: configuration_gpt2.py, configuration_llama.py and configuration_mistral.py of
-// huggingface/transformers. What changes neither FLOPs nor bytes (rope_theta, rope_scaling, epsilons) is not read.
+// huggingface/transformers. Keys that change neither FLOPs nor bytes (rope_theta, rope_scaling, epsilons) are not read.
 namespace {
 
 std::int64_t required_size(JsonObject& config, const char* key) {
@@ -106,7 +106,7 @@ void check_activation(JsonObject& config, const char* key, const char* fallback,
               fmt::format("models of this type with {} are", family));
 }
 
-// One probability for all its dropouts is what a model here has.
+// The model here has one dropout probability, so all of GPT-2's must be equal.
 double gpt2_dropout(JsonObject& config) {
   constexpr double kDefault = 0.1;
   const double residual = config.number("resid_pdrop", kDefault);
@@ -156,7 +156,7 @@ void check_attention(JsonObject& config, const ModelSpec& model, const HfOverrid
   }
 }
 
-// Llama and Mistral, which differ in their defaults only.
+// Llama and Mistral differ only in their defaults.
 ModelSpec llama_from(JsonObject& config, const HfOverrides& overrides, bool kv_heads_needed) {
   ModelSpec model;
   model.layers = required_size(config, "num_hidden_layers");

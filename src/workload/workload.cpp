@@ -112,7 +112,7 @@ void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluste
   cluster.network = links;
 }
 
-// "MemTotal:       12345 kB": proc(5); the kernel's kB are 1024 bytes.
+// Reads "MemTotal:       12345 kB" (proc(5)); the kernel's kB are 1024 bytes.
 std::optional<Bytes> total_memory(std::string_view meminfo) {
   constexpr std::string_view kKey = "MemTotal:";
   const std::size_t key = meminfo.find(kKey);
@@ -166,7 +166,7 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
 }
 
 Block<MemorySpec> memory_block() {
-  constexpr double kMostGib = 1e6;  // a pebibyte a rank
+  constexpr double kMostGib = 1e6;  // a pebibyte per rank
   Block<MemorySpec> block("How much memory a rank may use");
   block.key("limit_gib", &MemorySpec::limit_gib, number_or_null(above_up_to(0, kMostGib)),
             "GiB a rank (default: what the machine has)");

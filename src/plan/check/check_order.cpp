@@ -34,7 +34,7 @@ class Order {
     }
   }
 
-  /// Operation `a` is done before `b` starts.
+  /// Returns whether operation `a` is done before `b` starts.
   bool before(std::size_t a, std::size_t b) const { return a != b && reached_[b][stream_[a]] > a; }
 
  private:
@@ -42,7 +42,7 @@ class Order {
       std::array<std::size_t, schedule::kStreamCount>;  // by stream: one more than its last operation that is done
 
   std::array<std::size_t, schedule::kStreamCount> last_{};
-  std::vector<Clock> reached_;  // with the operation itself
+  std::vector<Clock> reached_;  // including the operation itself
   std::vector<std::size_t> stream_;
 };
 

@@ -231,7 +231,7 @@ class Operands {
     }
   }
 
-  // Only copies see both memories.
+  // Only copies access both memories.
   void check_place(std::size_t i, BufferId buffer) {
     const Operation& operation = plan_.operations[i];
     if (operation.kind == schedule::OpKind::kCopy && operation.stream == schedule::Stream::kCopy) return;

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kValueSeed = 1, kMomentSeed = 2, kNormSeed = 6;
 
-// The sum of a symbol's elements [begin, begin + elems): the same however they are cut and in whatever order summed.
+// Returns the sum of a symbol's elements [begin, begin + elems). It does not depend on how they are divided or on the
+// order.
 std::uint64_t sum_of(const Symbols& symbol, std::int64_t begin, std::int64_t elems) {
   std::uint64_t sum = 0;
   const Symbols part = symbol.part(begin, elems);
@@ -73,7 +74,7 @@ const SymbolicRun::Parameter* SymbolicRun::parameter_at(const Piece& piece, bool
   return nullptr;
 }
 
-// Ranges that are zero are padding.
+// Ranges with the value zero are padding.
 void SymbolicRun::add_norm(std::size_t i, const Place& place) {
   know_parameters();
   const Operation& operation = plan_.operations[i];

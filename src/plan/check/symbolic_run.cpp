@@ -149,7 +149,7 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
       Symbols mine = result;
       if (operation.kind == schedule::OpKind::kReduceScatter) {
         const std::int64_t part = result.elems() / parts;
-        mine = look(i, k, group[static_cast<std::size_t>(r)]);  // the rest stays as it is
+        mine = look(i, k, group[static_cast<std::size_t>(r)]);  // other elements keep their values
         mine.put(r * part, result.part(r * part, part), -1);
       }
       const Place& place = group[static_cast<std::size_t>(r)];
@@ -288,8 +288,8 @@ void SymbolicRun::complain(std::size_t i, BufferId buffer, const std::string& wh
   if (reported_.insert(name).second) findings_.add(i, buffer, what);
 }
 
-// The two ends of the symbolic run that differentiation does not see: which tokens go in, and what a loss over a split
-// vocabulary needs of all ranks.
+// Two properties that differentiation does not check: which tokens the model reads, and whether a loss over a split
+// vocabulary uses the numbers of all ranks.
 namespace {
 
 constexpr std::uint64_t kBatchSeed = 3;

@@ -74,7 +74,7 @@ class SymbolicRun {
   std::vector<bool> is_used_;                 ///< for each operation
   std::unordered_set<std::uint64_t> reported_;
   Derivatives derivatives_;
-  /// Including their derivatives, in this step.
+  /// The values of the parameters and their derivatives in this step are known.
   bool knows_parameters_ = false;
   /// Parameters of this step, each name once.
   std::vector<Parameter> parameters_;

@@ -18,7 +18,7 @@ Piece moved(Piece piece, std::int64_t by) {
   return piece;
 }
 
-// 1 / x mod 2^64 for odd x: each step of Newton's method doubles the bits that are right (three at first).
+// Returns 1 / x mod 2^64 for odd x. Each step of Newton's method doubles the number of correct bits (three at first).
 std::uint64_t inverse(std::uint64_t x) {
   std::uint64_t y = x;
   for (int step = 0; step < 5; ++step) y *= 2 - x * y;
