@@ -121,13 +121,12 @@ std::shared_ptr<const Prior> make_physics_prior(const session::Session& session,
 // - A larger bucket needs fewer collectives. 0.12 for each doubling was measured where buckets are far smaller than the
 //   model, and nothing where they hold the whole model (experiments/deepspeed_cpu).
 // - traffic is the number of parameters that a rank sends in a step in DeepSpeed (runtime/zero/stage_1_and_2.py,
-//   stage3.py; ZeRO: Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2, 3 n
-//   at 3.
+//   stage3.py; ZeRO: Rajbhandari et al. 2020, section 7): with n micro-steps 2 at stage 0, 3 at 1, 2 n + 1 at 2
+//   and 3 n at 3.
 // - Computed twice are all forwards, a third of the work (Chen et al. 2016, "Training deep nets with sublinear memory
 //   cost"), or attention's inner part, 3 % (Korthikanti et al. 2022, section 5). Offloaded states move through the
 //   host's memory.
-// - The coefficient's stddev of a half says how little is known about the sizes. The surrogate learns what differs
-// here.
+// - The coefficient's stddev of a half says how little is known about the sizes. The surrogate learns the differences.
 //
 // Success: a micro-batch needs memory (one probit less from one end of its values to the other); tensor parallelism and
 // ZeRO save memory. Pipelines save it too, but fail for other reasons if there are more stages than layers, so they
@@ -135,7 +134,6 @@ std::shared_ptr<const Prior> make_physics_prior(const session::Session& session,
 //
 // The numbers are in the parameters' rows (space/well_known.cpp). They are round: if any of them is halved or doubled,
 // the number of trials to the best on ultrascale_dev.csv and vtrain_single_node.csv changes by less than one
-// (docs/search.md).
 // (docs/search.md).
 namespace {
 

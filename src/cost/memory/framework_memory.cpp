@@ -4,9 +4,8 @@
 //   needed = context + fragmentation * max over the moments of a step (states + activations + logits + transients)
 //
 // - DeepSpeed (0.19, runtime/zero): 2 P for parameters, 12 P / N for the optimizer. Gradients appear as backward
-// computes
-//   them. Packed buckets have the knob's size, whatever the model's size. The step casts and copies 8 P / N (stage 0: 4
-//   P) when there are no activations.
+//   computes them. Packed buckets have the knob's size, whatever the model's size. The step casts and copies 8 P / N
+//   (stage 0: 4 P) when there are no activations.
 // - FSDP: fp32 shards, gradients and moments take 16 P / N, and two units are gathered in 16 bits.
 // - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N. Transformer Engine's fused weight
 //   gradients keep a 16-bit buffer for each distinct shape of a linear layer.
