@@ -24,7 +24,7 @@ TEST(Arena, SeesTheHighestChangedByte) {
   EXPECT_EQ(arena.highest_changed_bytes(), 18);
   *arena.at(999) = std::byte{0};
   EXPECT_EQ(arena.highest_changed_bytes(), 1000);
-  *arena.at(1000 + 4095) = std::byte{2};  // behind the plan
+  *arena.at(1000 + 4095) = std::byte{2};  // beyond the plan
   EXPECT_EQ(arena.highest_changed_bytes(), 1000 + 4096);
   EXPECT_GE(arena.total_bytes(), 1000 + (1 << 20));
 }
@@ -41,8 +41,8 @@ std::int64_t observed_peak(const plan::StepPlan& plan) {
   return trainer.arena_peak_bytes();
 }
 
-// The end of what is kept and of what operations name: less than the plan where a bucket is never full (DeepSpeed's
-// have the size that the knob says).
+// Returns the end of what is persistent and of what operations access. It is less than the plan if a bucket is never
+// full (DeepSpeed's buckets have the knob's size).
 std::int64_t named_bytes(const plan::StepPlan& plan, schedule::Place place) {
   std::int64_t end = 0;
   for (const plan::Buffer& buffer : plan.buffers) {
@@ -86,8 +86,8 @@ plan::StepPlan ordinary_plan() {
   return plan::build_plan(small_model(), cpu_ranks(2), configuration(2, 2, 1, 4000, kHuge, true));
 }
 
-// Makes the plan believe that the buffer is 64 bytes shorter, everywhere. Who writes it by its shape still writes it
-// all.
+// Makes every part of the plan see the buffer 64 bytes shorter. Kernels that compute the size from the shape still
+// write all of it.
 void shrink(plan::StepPlan& plan, std::size_t id) {
   plan::Buffer& buffer = plan.buffers[id];
   buffer.elems -= schedule::kAlignmentBytes / schedule::size_bytes(buffer.type);
@@ -100,7 +100,7 @@ void shrink(plan::StepPlan& plan, std::size_t id) {
   }
 }
 
-// A buffer that no byte of another one follows: the last one of the arena.
+// Returns a buffer after which no other buffer's bytes follow, so it is the last one of the arena.
 std::size_t top_buffer(const plan::StepPlan& plan) {
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     if (plan.buffers[b].offset_bytes + plan.buffers[b].bytes() == plan.arena_bytes) return b;
@@ -147,7 +147,7 @@ TEST(PoisonedArena, IsOpenWhereABufferLivesAndNowhereElse) {
       {"kept", schedule::Term::kParameters, schedule::DType::kFp32, 16, true, schedule::Place::kDevice, 0},
       {"first", schedule::Term::kWorkspace, schedule::DType::kFp32, 10, false, schedule::Place::kDevice, 64},
       {"second", schedule::Term::kWorkspace, schedule::DType::kFp32, 16, false, schedule::Place::kDevice,
-       64}};  // takes the place of the first
+       64}};  // in the place of the first one
   plan.arena_bytes = 128;
   plan::Operation uses_first;
   uses_first.operands = {{{1, 0, 10, 0}, plan::Access::kWrite}, {{1, 0, 5, 0}, plan::Access::kRead}};
@@ -168,7 +168,7 @@ TEST(PoisonedArena, IsOpenWhereABufferLivesAndNowhereElse) {
     lifetimes.begin_use({1});
     EXPECT_EQ(open_bytes(64), 40);
     lifetimes.end_use({1});
-    EXPECT_EQ(open_bytes(64), 40);  // one more use to come
+    EXPECT_EQ(open_bytes(64), 40);  // one use is still to come
     lifetimes.begin_use({1});
     lifetimes.end_use({1});
     EXPECT_EQ(open_bytes(0), 64);

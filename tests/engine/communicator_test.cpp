@@ -39,7 +39,7 @@ void on_all_ranks(int ranks, const std::function<void(int, engine::Communicator&
   for (std::thread& thread : threads) thread.join();
 }
 
-// Two segments: the first 2/3 and the rest, both multiples of the number of ranks.
+// Cuts a range into two segments: the first 2/3 and the remainder, both multiples of the number of ranks.
 std::vector<engine::Segment> cut(std::vector<float>& whole) {
   const auto first = static_cast<std::int64_t>(whole.size()) / 3 * 2;
   return {{whole.data(), first, nullptr},
@@ -106,7 +106,7 @@ TEST_P(ThreadCommunicatorOfRanks, SumsOf16BitsAreFormedInFp32AndRoundedOnce) {
 }
 
 TEST_P(ThreadCommunicatorOfRanks, AllReduceMaxTakesTheLargestAndKeepsNan) {
-  Wholes wholes = random_wholes(ranks(), 101);  // no multiple of the ranks
+  Wholes wholes = random_wholes(ranks(), 101);  // not a multiple of the ranks
   wholes.back()[7] = NAN;
   std::vector<float> largest = wholes[0];
   for (const auto& whole : wholes) {
@@ -166,12 +166,12 @@ TEST(ThreadCommunicator, FreesTheOthersWhenARankFails) {
       ++freed;
     });
   }
-  group.abort();  // rank 2 never comes
+  group.abort();  // rank 2 never arrives
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(freed.load(), 2);
 }
 
-// Stands still; sleeping only notes until when. Safe from several threads.
+// A clock that stands still and records the deadlines of sleepers. Safe to use from several threads.
 class NotingClock final : public Clock {
  public:
   double now_s() const override { return now_s_; }
@@ -195,7 +195,7 @@ class NotingClock final : public Clock {
 TEST(EmulatedLink, SerialisesWhatOverlaps) {
   engine::EmulatedLink link;
   EXPECT_DOUBLE_EQ(link.reserve_until_s(10.0, 2.5), 12.5);
-  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 1.5), 14.0);  // behind the first
+  EXPECT_DOUBLE_EQ(link.reserve_until_s(11.0, 1.5), 14.0);  // after the first one
   EXPECT_DOUBLE_EQ(link.reserve_until_s(20.0, 1.5), 21.5);  // the link has been free
 }
 

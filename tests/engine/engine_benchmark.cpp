@@ -1,10 +1,11 @@
-// Forward and backward of a GPT with hidden 512 on one rank, operation by operation through the kernels, and in the
-// same run the matrix products of its linear layers alone, at the same shapes, by the fastest vector unit here:
+// Forward and backward of a GPT with hidden 512 on one rank, operation by operation through the kernels. In the same
+// run, the matrix products of its linear layers alone, with the same shapes, by the fastest vector unit of this
+// machine:
 //
 //   ratio = (flops of linear layers and attention / time of all operations) / (flops of the products / their time)
 //
-// Times are the least of all iterations of each operation and each product: what a neighbour on the same core takes
-// away is left out of both. "share ..." is the part of the time that goes to operations of a kind.
+// Times are the minimum over all iterations of each operation and each product, so the influence of a neighbour on the
+// same core is excluded from both. "share ..." is the fraction of the time in operations of a kind.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void fill(const plan::StepPlan& plan, const engine::RankMemory& memory) {
   }
 }
 
-/// Something that is done again and again, and the least time that it took.
+/// Something that is repeated, and the shortest time that it took.
 struct Timed {
   double flops = 0.0;
   double least_s = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// One model, many schedules: what ZeRO stage, buckets and overlap may change is time and memory, never the training.
+// One model, many schedules: ZeRO stage, buckets and overlap may change time and memory, but never the training.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ TEST_P(TrainingOnRanks, GivesTheSameBitsInEveryStageAndWithEveryBucketAndOverlap
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     for (const std::int64_t reduce_bucket : {kTiny, kMedium, kHuge}) {
       for (const std::int64_t gather_bucket : {kTiny, kMedium, kHuge}) {
-        if ((stage == 0 || stage == 3) && gather_bucket != kHuge) continue;  // without effect there
+        if ((stage == 0 || stage == 3) && gather_bucket != kHuge) continue;  // it has no effect there
         for (const bool overlap : {false, true}) {
           const space::Configuration now = configuration(stage, 2, 1, reduce_bucket, gather_bucket, overlap);
           EXPECT_TRUE(same_bits(train(GetParam(), now), expected)) << now.text();
@@ -72,9 +72,9 @@ TEST_P(TrainingOnRanks, WithMicroStepsAgreesWithinTheStagesThatSumInTheSameOrder
       EXPECT_TRUE(same_bits(run(3, bucket, overlap), ranks_first));
     }
   }
-  // Sums of a handful of floats in another order differ by some 1e-7 of their terms. AdamW divides by the gradient's
-  // own size, so that a gradient element that nearly cancels can turn that into a visible part of its step: 1e-3 of the
-  // whole change covers it, and a forgotten micro-step or rank would be of the order of 1.
+  // Sums of a handful of floats in another order differ by about 1e-7 of their terms. AdamW divides by the gradient's
+  // own size, so a gradient element that nearly cancels can turn that into a visible part of its step. A tolerance of
+  // 1e-3 of the whole change covers this; a forgotten micro-step or rank would change it by the order of 1.
   const SystemClock clock;
   const std::vector<float> start = engine::Trainer(plan::build_plan(small_model(), cpu_ranks(GetParam()),
                                                                     configuration(0, 2, 3, kHuge, kHuge, false)),
@@ -83,7 +83,7 @@ TEST_P(TrainingOnRanks, WithMicroStepsAgreesWithinTheStagesThatSumInTheSameOrder
   EXPECT_LE(relative_difference(micro_steps_first, ranks_first, start), 1e-3);
 }
 
-// The same global batch, cut into ranks and micro-steps in different ways.
+// The same global batch is split into ranks and micro-steps in different ways.
 TEST(Training, DependsOnTheGlobalBatchAndNotOnHowItIsCut) {
   const std::vector<float> one_rank = train(1, configuration(0, 8, 1, kHuge, kHuge, false));
   const SystemClock clock;
@@ -117,7 +117,7 @@ TEST(Training, LowersTheLoss) {
   engine::Trainer trainer(plan::build_plan(small_model(1), cpu_ranks(2), configuration(1, 8, 1, kHuge, kHuge, true)),
                           std::nullopt, clock, options);
   const double first = trainer.step().loss;
-  // Untrained, every one of the 67 tokens is about equally likely.
+  // An untrained model gives each of the 67 tokens about the same probability.
   EXPECT_LE(std::abs(first - std::log(67.0)), 0.1);
   double last = 0.0;
   for (int step = 0; step < 99; ++step) last = trainer.step().loss;

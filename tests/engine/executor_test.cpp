@@ -1,4 +1,4 @@
-// The executor on small plans made by hand.
+// The executor on small handmade plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace krigtune::executor_test {
 
-// One tensor of `elems` elements, all `initial`; persistent buffers parameters (0), loss (1), gradients (2), m (3), v
-// (4) and a transient one (5), laid out one behind the other.
+// One tensor of `elems` elements, all `initial`; persistent buffers for parameters (0), loss (1), gradients (2), m (3)
+// and v (4), and a transient one (5), laid out one after the other.
 plan::StepPlan small_plan(std::int64_t ranks, std::int64_t elems, double initial) {
   plan::StepPlan plan;
   plan.ranks = ranks;
@@ -58,7 +58,7 @@ TEST(Executor, HonoursWaitsBetweenStreams) {
   constexpr std::int64_t kElems = 4096;
   plan::StepPlan plan = small_plan(2, kElems, 1.0);
   // compute: work = p; reduce: work = sum over ranks = 2 p; compute: p += work; gather: p += work. So p becomes 5 p,
-  // and something else if any of the waits is not honoured.
+  // and something else if any of the waits is ignored.
   const plan::OpId copied = add(plan, schedule::OpKind::kAccumulate, schedule::Stream::kCompute,
                                 {whole(0, kElems, plan::Access::kRead), whole(5, kElems, plan::Access::kWrite)});
   const plan::OpId reduced = add(plan, schedule::OpKind::kAllReduce, schedule::Stream::kReduce,
@@ -159,7 +159,7 @@ TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   plan.operations[0].wire_bytes = 100;
   add(plan, schedule::OpKind::kAdd, schedule::Stream::kCompute,
       {whole(0, kElems, plan::Access::kReadWrite), whole(2, kElems, plan::Access::kRead)}, {reduced});
-  // A collective on the compute stream itself is all exposed.
+  // A collective on the compute stream itself is completely exposed.
   add(plan, schedule::OpKind::kAllReduce, schedule::Stream::kCompute, {whole(3, kElems, plan::Access::kReadWrite)});
   plan.operations[2].wire_bytes = 300;
   const SharedClock clock;
@@ -168,7 +168,7 @@ TEST(Executor, CountsAStalledComputeStreamAsExposedCommunication) {
   EXPECT_DOUBLE_EQ(result.step_time_s, 2.0 + 4.0);
   EXPECT_DOUBLE_EQ(result.breakdown.activities[0].time_s, 2.0 + 4.0);
   EXPECT_EQ(result.breakdown.communication_s(), 2.0 + 4.0);
-  // The first wait may have been over before the compute stream looked.
+  // The first wait may be over before the compute stream checks it.
   EXPECT_GE(result.exposed_comm_s, 4.0);
   EXPECT_LE(result.exposed_comm_s, 6.0);
   // The clock stands still while kernels run.
@@ -184,7 +184,7 @@ TEST(Executor, TheMedianOfTheRanksKernelsIsTheLowerOfTwoInTheMiddle) {
   EXPECT_EQ(result.median_rank_kernels_s, 5.0);
 }
 
-// A rank that fails on its way to a collective: the others wait for it there and must not do so forever.
+// A rank fails on its way to a collective. The others wait for it there, and must not wait forever.
 TEST(Workers, FreeThoseThatWaitForOneThatFailsAndThrowWhatItThrew) {
   const SharedClock clock;
   engine::ThreadGroup group(2, clock);

@@ -1,6 +1,6 @@
-// AdamW of fp32 on the host, as an offloaded optimizer runs it: 28 bytes an element (four arrays read, three written),
-// by threads, and a copy of as many threads beside it, which reads and writes each byte once. bytes_per_second of the
-// first over that of the second is the part of the memory's bandwidth that it reaches.
+// AdamW in fp32 on the host, as an offloaded optimizer runs it: 28 bytes per element (four arrays read, three written),
+// by several threads. Beside it, a copy by as many threads, which reads and writes each byte once. The ratio of their
+// bytes_per_second is the fraction of the memory's bandwidth that the update reaches.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace krigtune::engine {
 namespace {
 
-constexpr std::int64_t kElems = std::int64_t{1} << 25U;  // 128 MiB an array: no cache holds them
+constexpr std::int64_t kElems = std::int64_t{1} << 25U;  // 128 MiB per array, more than any cache
 
 void on_threads(std::size_t count, const std::function<void(std::size_t)>& act) {
   std::vector<std::jthread> threads;

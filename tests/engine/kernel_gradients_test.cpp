@@ -13,7 +13,7 @@ using Vector = std::vector<double>;
 /// One forward operation with the backward operations that the table of op_traits.cpp names for it.
 class Gradients {
  public:
-  /// With the first `count` operands. `stddev` of the first one.
+  /// Uses the first `count` operands. `stddev` is that of the first one.
   Gradients(schedule::OpKind forward, const plan::Shape& shape, std::size_t count, double stddev = 1.0)
       : traits_(plan::traits_of(forward)), shape_(shape), before_(traits_, shape, count, stddev), after_(before_) {
     for (int k = 0; k < schedule::kOpKindCount; ++k) {
@@ -50,7 +50,7 @@ class Gradients {
   Vector random(std::size_t operand) { return random_vector(traits_.operands[operand].elems(shape_), 100 + operand); }
 
   void expect_right(const plan::OpTraits& backward, KernelOperands kept) {
-    // What the forward operation was not given, the backward one is not given either.
+    // Operands that the forward operation did not get are missing in the backward operation, too.
     std::size_t count = 0;
     while (count < backward.operands.size() && forward_operand(backward, count) < kept.size()) ++count;
     KernelOperands operands(backward, shape_, count);
@@ -81,10 +81,10 @@ class Gradients {
   plan::Shape shape_;
   KernelOperands before_, after_;
   std::vector<const plan::OpTraits*> backwards_;
-  std::map<std::size_t, Vector> derivatives_;  ///< the loss's, by operand of the forward operation
+  std::map<std::size_t, Vector> derivatives_;  ///< of the loss, by operand of the forward operation
 };
 
-/// Both with what is optional and without.
+/// Checks the operation with and without its optional operands.
 void expect_gradients(schedule::OpKind forward, const plan::Shape& shape, double stddev = 1.0) {
   const plan::OpTraits& traits = plan::traits_of(forward);
   std::size_t least = 0;
@@ -95,7 +95,7 @@ void expect_gradients(schedule::OpKind forward, const plan::Shape& shape, double
   }
 }
 
-// A new operation is here as soon as the table says what its backward operation is.
+// A new operation is tested here as soon as the table names its backward operation.
 TEST(Kernels, HaveTheGradientsOfTheirForward) {
   const plan::Shape sizes = {.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .rows = 6, .inner = 16, .outer = 12};
   for (int k = 0; k < schedule::kOpKindCount; ++k) {
@@ -135,7 +135,7 @@ TEST(AttentionKernel, HasTheGradientsOfItsForwardWhereHeadsShareKeys) {
   expect_gradients(schedule::OpKind::kAttentionForward, {.batch = 2, .seq = 6, .heads = 4, .kv_heads = 2, .inner = 12});
 }
 
-// Nothing, its probabilities, or these, the mask and what the mask left of them.
+// It keeps nothing, its probabilities, or these with the mask and the probabilities after the mask.
 TEST(AttentionKernel, HasTheSameOutputAndGradientsWhateverItKeeps) {
   const auto output = [](const plan::Shape& shape, std::size_t operands) {
     Gradients gradients(schedule::OpKind::kAttentionForward, shape, operands);

@@ -46,11 +46,13 @@ inline std::vector<double> random_vector(std::int64_t count, std::uint64_t strea
   return values;
 }
 
-/// Operands of one operation in double precision, as the table of op_traits.cpp wants them: numbers are drawn, and what
-/// is only written holds garbage. Tokens are below shape.outer; a mask is written by whoever drops.
+/// Operands of one operation in double precision, as the table of op_traits.cpp requires them. Numbers are random, and
+/// operands that are only written contain garbage. Tokens are below shape.outer; a mask is written by the operation
+/// that drops.
 class KernelOperands {
  public:
-  /// The first `count` operands; of a group, which may have any size, 48 elements each. `stddev` of operand 0.
+  /// Uses the first `count` operands; operands of a group, which may have any size, have 48 elements each. `stddev` is
+  /// that of operand 0.
   KernelOperands(const plan::OpTraits& traits, const plan::Shape& shape, std::size_t count, double stddev = 1.0)
       : traits_(&traits), values_(count) {
     constexpr std::int64_t kAnySize = 48;
@@ -76,10 +78,10 @@ class KernelOperands {
   std::size_t size() const { return values_.size(); }
   const plan::OperandTraits& traits(std::size_t i) const { return traits_->operand(i, size()); }
   std::vector<double>& numbers(std::size_t i) { return values_[i].numbers; }
-  /// Another operation's operand.
+  /// Copies an operand of another operation.
   void take(std::size_t i, const KernelOperands& from, std::size_t at) { values_[i] = from.values_[at]; }
 
-  /// As long as these operands live. What may be written or added to is written.
+  /// Valid as long as these operands exist. Operands that may be written or added to are written.
   std::vector<engine::OperandView> views() {
     std::vector<engine::OperandView> all;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -111,8 +113,9 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// Compares `gradient` with central differences of `loss` in every element of `x`, which `loss` reads.
-/// With h = 1e-5 truncation is about h^2 = 1e-10 of the third derivative, rounding 1e-16 / h = 1e-11 of the loss.
+/// Compares `gradient` with central differences of `loss` in every element of `x`, which `loss` reads. With h = 1e-5
+/// the truncation error is about h^2 = 1e-10 of the third derivative, and the rounding error 1e-16 / h = 1e-11 of the
+/// loss.
 inline void expect_gradient(const std::function<double()>& loss, std::vector<double>& x,
                             const std::vector<double>& gradient, const std::string& what) {
   constexpr double kStep = 1e-5;

@@ -67,11 +67,11 @@ Mask draw(const plan::Shape& s, const engine::StepContext& at, std::int32_t micr
 TEST(DropoutKernel, DropsAboutItsShareAndDrawsAnewForEveryPlaceAndStep) {
   const plan::Shape s{.batch = 4, .seq = 50, .rows = 200, .inner = 101, .dropout = 0.1};
   const Mask mask = draw(s, {});
-  // Binomial: five standard deviations.
+  // Binomial distribution; five standard deviations.
   const auto count = static_cast<double>(mask.size());
   const auto dropped = static_cast<double>(std::count(mask.begin(), mask.end(), 0));
   EXPECT_LE(std::abs(dropped - 0.1 * count), 5.0 * std::sqrt(count * 0.1 * 0.9));
-  EXPECT_EQ(draw(s, {}), mask);  // as when it is computed again
+  EXPECT_EQ(draw(s, {}), mask);  // the same when it is computed again
   plan::Shape other_site = s;
   other_site.site = 1;
   const engine::StepContext step{.step = 1}, seed{.options = {.seed = 2}};
@@ -94,7 +94,7 @@ TEST(DropoutKernel, DrawsTheSameHoweverTheBatchIsCut) {
     }
   }
   EXPECT_EQ(draw(whole, {.step = 3}), cut);
-  // Every tensor rank draws the same for rows that all hold, and its own for a share of the rows.
+  // Every tensor rank draws the same mask for rows that all have, and its own mask for a part of the rows.
   EXPECT_EQ(draw(whole, {.step = 3, .tensor_rank = 1, .tensor_ranks = 2}), cut);
   plan::Shape half = whole;
   half.rows = 20;
@@ -127,9 +127,9 @@ TEST(AttentionKernel, DropsByTheHeadOfTheWholeModel) {
   }
 }
 
-constexpr std::int64_t kRows = 4, kVocabulary = 11, kColumns = 6;  // two ranks: one column fills up
+constexpr std::int64_t kRows = 4, kVocabulary = 11, kColumns = 6;  // two ranks: one column is padding
 
-// Of whole rows of logits by two ranks; they become the gradient.
+// Computes the loss of whole rows of logits with two ranks. The logits become the gradient.
 double parallel_loss(Vector& logits, std::vector<std::int32_t>& targets, double scale) {
   const plan::Shape s{.rows = kRows, .inner = kVocabulary, .outer = kColumns};
   std::array<Vector, 2> part, top, sums, at_target, loss;
@@ -139,7 +139,7 @@ double parallel_loss(Vector& logits, std::vector<std::int32_t>& targets, double 
   };
   const auto column = [](std::size_t r, std::int64_t j) { return static_cast<std::int64_t>(r) * kColumns + j; };
   each([&](std::size_t r, const engine::StepContext& at) {
-    part[r].assign(kRows * kColumns, 1e6);  // filling up must not count
+    part[r].assign(kRows * kColumns, 1e6);  // padding must not count
     for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
       const std::int64_t j = column(r, i % kColumns);
       if (j < kVocabulary)
@@ -257,7 +257,7 @@ TEST(OptimizerKernels, CountUpdatesScaleGradientsAndLeaveOutOverflows) {
   }
 }
 
-// Two steps with g = 1 then 2 and momentum 0.9: m = 1, 2.9.
+// Two steps with g = 1, then 2, and momentum 0.9 give m = 1, then 2.9.
 TEST(SgdKernel, FollowsItsRecursion) {
   engine::StepContext context;
   context.options.learning_rate = 0.1;

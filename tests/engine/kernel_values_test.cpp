@@ -1,4 +1,4 @@
-// What kernels compute beyond gradients: overwriting or adding, published values, precision in float, determinism.
+// Properties of kernels besides gradients: overwriting or adding, published values, precision in float, determinism.
 #include <array>
 #include <numbers>
 #include <set>
@@ -13,7 +13,7 @@ namespace krigtune::kernel_values_test {
 using engine::KRIGTUNE_KERNELS::exponential;
 using Vector = std::vector<double>;
 
-// Runs with kWrite over garbage and with kReadWrite over 10: the difference must be 10.
+// Runs with kWrite over garbage and with kReadWrite over 10. The results must differ by 10.
 void expect_overwrites_or_adds(schedule::OpKind kind, const plan::Shape& s, std::vector<engine::OperandView> operands,
                                const std::vector<std::size_t>& outputs) {
   std::vector<Vector> written;
@@ -45,7 +45,7 @@ TEST(Kernels, OverwriteWhereAccessIsWriteAndAddWhereItIsReadWrite) {
     for (std::size_t i = 0; i < made.size(); ++i) {
       if (made.traits(i).role == plan::Role::kOutput) outputs.push_back(i);
     }
-    if (traits.kind == schedule::OpKind::kSwigluForward) outputs = {1};  // it can, though no plan adds to it
+    if (traits.kind == schedule::OpKind::kSwigluForward) outputs = {1};  // it can, although no plan adds to it
     SCOPED_TRACE(traits.name);
     if (!outputs.empty()) expect_overwrites_or_adds(traits.kind, sizes, made.views(), outputs);
   }
@@ -81,7 +81,7 @@ TEST(Exponential, IsWithinTwoUnitsInTheLastPlaceInFloat) {
     EXPECT_LE(std::abs(static_cast<double>(exponential(x)) - exact) / exact, 2.4e-7) << x;
   }
   EXPECT_EQ(exponential(0.0F), 1.0F);
-  EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));  // a diverged loss must show
+  EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));  // a diverged loss must be visible
   EXPECT_LE(exponential(-1e30F), 1e-37F);
 }
 
@@ -115,7 +115,7 @@ TEST(CrossEntropyKernel, RefusesATargetOutsideTheVocabulary) {
                std::runtime_error);
 }
 
-// Written out for two steps with g = 1 then g = 2: m = 0.1, 0.29; v = 0.05, 0.2475 (b1 = 0.9, b2 = 0.95).
+// Computed by hand for two steps with g = 1, then g = 2: m = 0.1, 0.29; v = 0.05, 0.2475 (b1 = 0.9, b2 = 0.95).
 TEST(AdamWKernel, FollowsThePublishedRecursion) {
   engine::StepContext context;
   context.options.learning_rate = 0.1;
@@ -123,7 +123,7 @@ TEST(AdamWKernel, FollowsThePublishedRecursion) {
   context.options.epsilon = 0.0;
   Vector p = {1.0}, g = {1.0}, m = {0.0}, v = {0.0};
   run_kernel<double>(schedule::OpKind::kAdamW, {}, {updates(p), reads(g), updates(m), updates(v)}, 1.0, context);
-  // Corrected moments are 1 and 1: p = 1 - 0.1 (1 + 0.5).
+  // The corrected moments are 1 and 1: p = 1 - 0.1 (1 + 0.5).
   EXPECT_LE(std::abs(p[0] - 0.85), 1e-14);
   context.step = 1;
   g = {2.0};
@@ -140,7 +140,7 @@ TEST(AdamWKernel, LeavesPaddingZero) {
   EXPECT_EQ(p, std::vector<float>(4, 0.0F));
 }
 
-// Around the sizes of tiles and of the parts in which sums are cut.
+// Sizes around those of tiles and of the parts into which sums are cut.
 void expect_products(const engine::KernelUnit& unit, std::int64_t m, std::int64_t n, std::int64_t k) {
   Vector a = random_vector(m * k, 1), b = random_vector(k * n, 2), bias = random_vector(n, 3);
   Vector at(a.size()), bt(b.size()), c(static_cast<std::size_t>(m * n)), scratch(engine::kGemmScratchElems);
@@ -190,7 +190,7 @@ TEST(Gemm, EqualsTheTripleLoopForAllShapesOnEveryVectorUnit) {
   }
 }
 
-// An element's sum does not depend on what stands beside it.
+// The sum of an element does not depend on its neighbours.
 TEST(Gemm, GivesAnElementTheSameBitsWhereverItStands) {
   constexpr std::int64_t kDepth = 300;
   std::vector<float> a(21 * kDepth), b(70 * kDepth), c(21 * 70), part(5 * 7), scratch(engine::kGemmScratchElems);
@@ -276,7 +276,7 @@ TEST(LoadBatchKernel, MostlyFollowsItsRuleAndStaysInTheVocabulary) {
     ASSERT_LT(batch.targets[i], 64);
     if (batch.targets[i] == (5 * batch.tokens[i] + 3) % 64) ++follow;
   }
-  // Binomial(2000, 1 - 26/256 * 63/64 = 0.900): five standard deviations.
+  // Binomial(2000, 1 - 26/256 * 63/64 = 0.900); five standard deviations.
   EXPECT_LE(std::abs(follow - 1800.0), 5.0 * std::sqrt(2000 * 0.9 * 0.1));
   EXPECT_EQ(std::set<std::int32_t>(batch.tokens.begin(), batch.tokens.end()).size(), 64U);
   EXPECT_NE(load({.step = 1}, 0, 40, 64).tokens, batch.tokens);

@@ -1,5 +1,5 @@
-// GPT and Llama models: what checkpointing may change is time and memory, and what tensor parallelism may change is the
-// order of sums, never the training.
+// GPT and Llama models: checkpointing may change time and memory, and tensor parallelism the order of sums, but neither
+// may change the training.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace krigtune::model_equality_test {
 workload::Workload gpt() {
   workload::Workload workload = small_model(3);
   workload.model.heads = workload.model.kv_heads = 4;
-  workload.model.seq_len = 12;  // parts for 2 and 4 ranks
+  workload.model.seq_len = 12;  // divisible into parts for 2 and 4 ranks
   return workload;
 }
 
@@ -69,7 +69,7 @@ space::Configuration checkpointing(const char* kind, std::int64_t layers, std::i
 
 constexpr int kSteps = 3;
 
-/// The parameters of all tensor ranks, one after the other.
+/// Returns the parameters of all tensor ranks, concatenated.
 std::vector<float> train(const workload::Workload& workload, std::int64_t ranks,
                          const space::Configuration& configuration) {
   const SystemClock clock;
@@ -120,7 +120,8 @@ TEST(Checkpointing, TrainsToTheSameBitsOnTensorRanks) {
   }
 }
 
-/// By tensor: its whole values, put together from the tensor ranks'. What is on several ranks must be the same there.
+/// Returns the whole values of each tensor, put together from the tensor ranks. Values that several ranks have must be
+/// equal.
 std::map<std::string, std::vector<float>> whole_parameters(const plan::StepPlan& plan, const engine::Trainer& trainer) {
   std::map<std::string, std::vector<float>> wholes;
   for (std::int64_t rank = 0; rank < plan.tensor_ranks; ++rank) {
@@ -146,15 +147,15 @@ std::map<std::string, std::vector<float>> whole_parameters(const plan::StepPlan&
   return wholes;
 }
 
-// The gradient of a key's bias is zero but for rounding (softmax does not see it), and AdamW would divide the noise by
-// its own size: an epsilon far above the noise keeps the comparison about gradients.
+// The gradient of a key's bias is zero up to rounding (softmax ignores it), and AdamW would divide the noise by its own
+// size. An epsilon far above the noise keeps the comparison about gradients.
 engine::TrainingOptions damped() {
   engine::TrainingOptions options;
   options.epsilon = 1e-5;
   return options;
 }
 
-/// The whole parameters after some steps, and before.
+/// The whole parameters after some steps and before them.
 struct Trained {
   std::map<std::string, std::vector<float>> start, end;
   double loss = 0.0;
@@ -170,7 +171,7 @@ Trained train_whole(const workload::Workload& workload, std::int64_t ranks, cons
   return trained;
 }
 
-/// || a - b || / || a - start || of one tensor: relative to what training has changed.
+/// || a - b || / || a - start || of one tensor: relative to the change by training.
 double difference(const Trained& a, const Trained& b, const std::string& name) {
   double difference = 0.0;
   double change = 0.0;
@@ -182,8 +183,8 @@ double difference(const Trained& a, const Trained& b, const std::string& name) {
   return std::sqrt(difference / change);
 }
 
-// Sums of floats in another order: some 1e-7 of their terms, and AdamW divides by the gradient's own size. A forgotten
-// collective, a bias added twice or a part of a gradient would be of the order of 0.05 to 1.
+// Sums of floats in another order differ by about 1e-7 of their terms, and AdamW divides by the gradient's own size. A
+// forgotten collective, a bias added twice or a part of a gradient would be of the order of 0.05 to 1.
 constexpr double kOtherOrder = 1e-3;
 
 void expect_same_training(const workload::Workload& workload, std::int64_t ranks, const space::Configuration& one,

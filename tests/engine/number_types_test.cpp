@@ -1,5 +1,5 @@
-// 16-bit numbers against their definition: value = (-1)^s 2^(e - bias) (1 + f / 2^bits), subnormals without the 1, and
-// rounding = the nearest value found by search, of two the one with an even last bit.
+// 16-bit numbers against their definition: value = (-1)^s 2^(e - bias) (1 + f / 2^bits), subnormals without the 1.
+// Rounding gives the nearest value, found by search; of two nearest values, the one with an even last bit.
 #include "engine/host/number_types.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(NumberTypes, HaveTheValuesOfTheirDefinitionAndComeBackFromFloat) {
   }
 }
 
-// Values of a sign grow with their bits. Behind the largest one stands the one that would come next: infinity.
+// Values of one sign grow with their bits. After the largest one comes the one that would be next: infinity.
 int nearest(const Format& format, double magnitude) {
   int low = 0;
   int high = first_infinite(format);
@@ -94,7 +94,7 @@ TEST(NumberTypes, RoundToTheNearestAndTiesToEven) {
     expect_rounding(format, std::numeric_limits<float>::infinity());
     expect_rounding(format, std::numeric_limits<float>::max());
   }
-  EXPECT_EQ(engine::to_fp16(65519.0F), 0x7BFF);  // IEEE 754: 65520 is the first that overflows
+  EXPECT_EQ(engine::to_fp16(65519.0F), 0x7BFF);  // IEEE 754: 65520 is the smallest number that overflows
   EXPECT_EQ(engine::to_fp16(65520.0F), 0x7C00);
 }
 
@@ -180,7 +180,7 @@ TEST(CallsOfKernels, ComputeInFloatAndRoundWhatTheyWrite) {
   }
 }
 
-// Longer than a block of shadows, and two ranges.
+// Longer than a block of shadows, and with two ranges.
 TEST(CallsOfKernels, WalkOverListsInBlocks) {
   constexpr std::size_t kLong = 100'003;
   Halves g = rounded(random_floats(kLong, 1), schedule::DType::kBf16),

@@ -6,7 +6,7 @@
 
 namespace krigtune {
 
-/// Moves to the deadline of whoever sleeps; safe from several threads.
+/// Sleeping moves the clock to the deadline. Safe to use from several threads.
 class SharedClock final : public Clock {
  public:
   double now_s() const override {

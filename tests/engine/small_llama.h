@@ -6,7 +6,8 @@
 
 namespace krigtune {
 
-/// As small_model, of the other family: rotary positions, RMS norms, grouped queries, SwiGLU, no biases; clipped.
+/// Like small_model, but of the other family: rotary positions, RMS norms, grouped queries, SwiGLU, no biases; with
+/// clipping.
 inline workload::Workload llama(workload::Precision precision) {
   workload::Workload workload = small_model();
   workload.precision = precision;

@@ -5,7 +5,7 @@
 
 namespace krigtune {
 
-/// A transformer so small that a step takes about a millisecond. Odd sizes, so that every tensor has padding.
+/// A transformer so small that a step takes about a millisecond. Its sizes are odd, so that every tensor has padding.
 inline workload::Workload small_model(std::int64_t layers = 2) {
   workload::Workload workload;
   workload.model = {

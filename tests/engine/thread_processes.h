@@ -8,7 +8,7 @@
 
 namespace krigtune {
 
-/// One that nobody listened at a moment ago.
+/// Returns a port on which nobody listened a moment ago.
 inline int free_port() { return engine::listen_at(engine::loopback_host(), 0).local_port(); }
 
 /// Runs `work` as each of `size` processes, which are threads joined by sockets.

@@ -7,7 +7,7 @@
 
 namespace krigtune::engine::update_slices_test {
 
-/// AdamW of three tensors, the second with gradients in bf16, and a control that scales them.
+/// AdamW of three tensors, the second with bf16 gradients, and a control that scales them.
 struct Update {
   explicit Update(std::uint64_t seed) {
     Rng rng(seed, 0);

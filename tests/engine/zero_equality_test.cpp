@@ -1,5 +1,6 @@
-// Where parameters, gradients and optimizer state live, and when they travel, never changes the training: not by one
-// bit as long as sums are formed in the same order, which holds with one micro-step.
+// The places of parameters, gradients and optimizer state, and the times at which they travel, never change the
+// training. They do not change a single bit as long as sums are formed in the same order, which is true with one
+// micro-step.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -131,7 +132,7 @@ double relative_difference(const std::vector<float>& a, const std::vector<float>
   return std::sqrt(difference / size);
 }
 
-// Stages 0 and 1 sum micro-steps first and ranks then, stages 2 and 3 the other way round.
+// Stages 0 and 1 sum first over micro-steps and then over ranks, stages 2 and 3 the other way round.
 TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
   for (const workload::Precision precision : {workload::Precision::kFp32, workload::Precision::kBf16}) {
     const Training training{.precision = precision, .gradient_clipping = 0.1};
@@ -150,8 +151,9 @@ TEST(PlacementOverMicroSteps, ChangesNoBitAmongTheStagesThatSumInTheSameOrder) {
         }
       }
     }
-    // Two steps of 1e-3 change the parameters by some percent of their size; a lost micro-step, by which AdamW's first
-    // steps turn their signs, a good part of that. Rounding of sums in fp32 and in bf16 (2^-9) changes much less.
+    // Two steps of 1e-3 change the parameters by a few per cent of their size. A lost micro-step, which would reverse
+    // the signs of AdamW's first steps, would change a good part of that. Rounding of sums in fp32 and in bf16 (2^-9)
+    // changes much less.
     EXPECT_LE(relative_difference(by_order[0], by_order[1]), precision == workload::Precision::kFp32 ? 1e-6 : 1e-3);
   }
 }
@@ -180,7 +182,7 @@ TEST(PlacementWithinTensorParallelRanks, ChangesNoBit) {
   }
 }
 
-// An element of the control block after the step, in the place of the loss: plans are data.
+// Shows an element of the control block after the step in the place of the loss, because plans are data.
 plan::StepPlan showing(plan::StepPlan plan, schedule::ControlElement element) {
   plan::Operation show;
   show.kind = schedule::OpKind::kCopy;
@@ -190,7 +192,7 @@ plan::StepPlan showing(plan::StepPlan plan, schedule::ControlElement element) {
   return plan;
 }
 
-// What tensor-parallel ranks share counts once, what each has of its own in full.
+// Values that tensor-parallel ranks share count once; values that only one rank has count in full.
 TEST(GradientNorm, IsTheSameWithAndWithoutTensorParallelRanks) {
   workload::Workload workload = workload_of({.gradient_clipping = 1.0}, workload::Dialect::kCanonical);
   workload.model.heads = workload.model.kv_heads = 2;
@@ -210,7 +212,7 @@ TEST(GradientNorm, IsTheSameWithAndWithoutTensorParallelRanks) {
 }
 
 TEST(LossScaling, SkipsAnOverflowAndHalvesTheScaleInEveryStage) {
-  constexpr double kFirst = 0x1p40;  // no gradient of this model fits fp16 with it
+  constexpr double kFirst = 0x1p40;  // with this scale, no gradient of this model fits into fp16
   const SystemClock clock;
   for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     const workload::Workload workload = workload_of({.precision = workload::Precision::kFp16}, dialect);
@@ -236,7 +238,7 @@ TEST(LossScaling, SkipsAnOverflowAndHalvesTheScaleInEveryStage) {
   }
 }
 
-// With SGD the first step is learning_rate * gradient.
+// With SGD, the first step is learning_rate * gradient.
 TEST(Clipping, LimitsTheNormOfWhatAStepChanges) {
   const SystemClock clock;
   const space::Configuration of_stage3 = configuration(3, 2, 1, kMedium, kMedium, true);

@@ -23,14 +23,15 @@ surrogate::Prediction prediction(std::initializer_list<double> mean, std::initia
   return {VectorXd::Map(means.data(), std::ssize(means)), VectorXd::Map(variances.data(), std::ssize(variances))};
 }
 
-/// What every acquisition must do: the same for one and for many, derivatives that are those of its value, a number
-/// wherever the variance is not negative.
+/// The contract of every acquisition: one point and many give the same values, derivatives are those of its value, and
+/// values are numbers if the variance is not negative.
 void expect_acquisition_contract(const surrogate::Acquisition& acquisition) {
   for (const double mean : {-30.0, -3.0, -0.5, 0.0, 0.7, 1.0, 2.5, 20.0}) {
     for (const double variance : {1e-3, 0.09, 1.0, 16.0}) {
       const surrogate::AcquisitionValue got = acquisition.at(mean, variance);
       EXPECT_LE(error(acquisition.values(prediction({mean}, {variance}))[0], got.value), 1e-13);
-      // Central differences over 1e-5 of the scale: the step's square, 1e-10, and the rounding of the values over it.
+      // Central differences over 1e-5 of the scale. The error is the square of the step, 1e-10, plus the values'
+      // rounding over it.
       const double rounding = 1e-15 * (1.0 + std::abs(got.value));
       const double step = 1e-5 * std::sqrt(variance);
       const double by_mean =
@@ -60,7 +61,7 @@ TEST(Acquisitions, MeetTheContract) {
   expect_acquisition_contract(*surrogate::make_per_unit_cost());
 }
 
-/// log of the integral of t N(best + t; mean, stddev^2) over t > 0, by Simpson's rule.
+/// Returns log of the integral of t N(best + t; mean, stddev^2) over t > 0, by Simpson's rule.
 double integrated_log_ei(double mean, double stddev, double best) {
   constexpr int kIntervals = 20000;
   const long double width = (std::max(mean - best, 0.0) + 14.0 * stddev) / kIntervals;
@@ -118,7 +119,7 @@ TEST(LogProbability, IsThatOfTheNormalDistribution) {
 }
 
 TEST(PerUnitCost, DividesByTheExpectedCost) {
-  // E[exp f] by the trapezoidal rule, exact to rounding for a bell.
+  // E[exp f] by the trapezoidal rule, which is exact up to rounding for a Gaussian.
   const double mean = 0.7;
   const double stddev = 0.6;
   double sum = 0.0;
@@ -144,7 +145,7 @@ std::shared_ptr<const surrogate::GaussianProcess> process_of(std::uint64_t seed,
   return process;
 }
 
-/// Improvement within two constraints per unit cost, of four processes.
+/// Improvement subject to two constraints, per unit cost: terms of four processes.
 std::vector<surrogate::ScoreTerm> full_terms(std::optional<double> best_feasible) {
   return surrogate::constrained_improvement(process_of(1, 0.05, surrogate::KernelKind::kMatern52), best_feasible,
                                             {{process_of(2, 0.05, surrogate::KernelKind::kMatern52), 0.4},
@@ -178,7 +179,8 @@ TEST(Score, HasTheGradientOfItsDifferences) {
     VectorXd gradient;
     EXPECT_LE(error(score.value_with_gradient(at, gradient), score.values(at)[0]), 1e-11);
     for (Index j = 0; j < 2; ++j) {
-      // Rounding of the variance, 1e-14 of it, over the step stays below 1e-8 of the slope, as the step's square does.
+      // The rounding error of the variance, 1e-14 of it, divided by the step is below 1e-8 of the slope, and so is the
+      // step's square.
       const double step = 1e-5;
       const double here = at.ordered(0, j);
       at.ordered(0, j) = here + step;

@@ -1,5 +1,5 @@
 #pragma once
-// One process for all tests of values beside bounds.
+// One process for all tests of values with bounds.
 #include <cmath>
 
 #include "krigtune/surrogate/success_model.h"

@@ -31,7 +31,7 @@ struct Gaussian {
   Matrix covariance;
 };
 
-/// Of the function at `at`, given values with noise of variance kNoise^2.
+/// Returns the distribution of the function at `at`, given values with noise of variance kNoise^2.
 Gaussian given_values(const surrogate::Observations& values, const surrogate::Points& at, const VectorXd& theta) {
   Gaussian result{Vector(static_cast<std::size_t>(at.size()), 0), reference::gram(at, at, theta)};
   if (values.size() == 0) return result;
@@ -53,7 +53,7 @@ Real evidence_of_values(const surrogate::Observations& values, const VectorXd& t
   return reference::log_marginal_likelihood(values.points, reference::to_reference(values.values), noise, theta);
 }
 
-/// The exact posterior at the bounds' points.
+/// Returns the exact posterior at the bounds' points.
 Integral exact(const surrogate::Observations& values, const surrogate::Bounds& bounds, const VectorXd& theta,
                Real step) {
   const Gaussian prior = given_values(values, bounds.points, theta);
@@ -66,8 +66,8 @@ Integral exact(const surrogate::Observations& values, const surrogate::Bounds& b
   return reference::integrate(prior.mean, prior.covariance, likelihood, step);
 }
 
-/// Largest errors: of the marginals' means at the bounds' points, in stddevs; of their variances, relative; of log
-/// evidence.
+/// Largest errors: of the marginals' means at the bounds' points, in stddevs; of their variances, relative; and of the
+/// log evidence.
 struct Accuracy {
   double mean;
   double variance;
@@ -107,7 +107,7 @@ TEST(Censored, IsExactForOneBound) {
 }
 
 TEST(Censored, IsExactElsewhereToo) {
-  // f(x) given f(x0) does not depend on the bound at x0: mean and variance elsewhere follow from those at x0.
+  // f(x) given f(x0) does not depend on the bound at x0, so mean and variance elsewhere follow from those at x0.
   const VectorXd theta = theta_of(1);
   const surrogate::Points at = line({0.6, 0.2});
   const surrogate::Bounds bounds{at.slice(0, 1), VectorXd::Constant(1, 1.0)};
@@ -133,7 +133,7 @@ TEST(Censored, AnUpperBoundIsALowerOneOfTheNegative) {
   EXPECT_LE((fit.process.predict(elsewhere).mean + mirrored.process.predict(elsewhere).mean).cwiseAbs().maxCoeff(),
             1e-9);
   EXPECT_LE(std::abs(fit.log_evidence - mirrored.log_evidence), 1e-9);
-  // Only the middle one is below its bound there: it pulls down, the same bound the other way up.
+  // Only the point in the middle is below its bound: the same bound upside down pulls down.
   const double down =
       fit_of(some_values(), {line({0.5}), VectorXd::Constant(1, -1.0), VectorXd::Constant(1, -1.0)}, theta_of(1))
           .process.predict(line({0.5}))
@@ -145,8 +145,8 @@ TEST(Censored, AnUpperBoundIsALowerOneOfTheNegative) {
 }
 
 TEST(Censored, IsNearTheIntegralOverTwoAndThreeCorrelatedBounds) {
-  // What expectation propagation leaves where one bound nearly says what another does: posterior variances too small
-  // by up to a tenth.
+  // If one bound nearly implies another, expectation propagation is inexact: its posterior variances are too small by
+  // up to a tenth.
   constexpr Accuracy kNear{0.01, 0.13, 0.03};
   expect_near_exact(kNoValues, {line({0.5, 0.6}), Eigen::Vector2d(0.5, 1.0)}, 0.05L, kNear);
   expect_near_exact(some_values(), {line({0.5, 0.6}), Eigen::Vector2d(0.5, 1.0)}, 0.05L, kNear);
@@ -181,8 +181,8 @@ TEST(Censored, BoundsFarBelowChangeNothing) {
 }
 
 TEST(Censored, ABoundFarAboveLiftsAsATruncatedNormal) {
-  // f + noise is Normal(0, c^2) cut off below, c^2 = 1.3^2 + 0.3^2; E f = 1.3^2 / c phi(z) / (1 - Phi(z)) with z =
-  // bound / c. The hazard of the normal distribution at z = 10, 40 and 1000: mpmath.
+  // f + noise is Normal(0, c^2) truncated from below, c^2 = 1.3^2 + 0.3^2; E f = 1.3^2 / c phi(z) / (1 - Phi(z)) with z
+  // = bound / c. The hazard of the normal distribution at z = 10, 40 and 1000 is from mpmath.
   const double c = std::sqrt(1.3 * 1.3 + kNoise * kNoise);
   const double z[] = {10.0, 40.0, 1000.0};
   const double hazard[] = {10.098093233962512, 40.0249688472072637, 1000.00099999800001};
@@ -201,7 +201,7 @@ TEST(Censored, ABoundMayLieWhereAValueIs) {
 }
 
 TEST(Censored, BoundsMayBeRepeated) {
-  // Three times the same bound at one point: an integral in one dimension.
+  // The same bound three times at one point: the reference is an integral in one dimension.
   const VectorXd theta = theta_of(1);
   const surrogate::Bounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
   const surrogate::CensoredFit fit = fit_of(some_values(), bounds, theta);

@@ -31,7 +31,7 @@ TEST(Cholesky, TakesTheSmallestJitterThatMendsRepeatedPoints) {
   points.append(points);
   points.append(points);
   const MatrixXd k = covariance_of(points);
-  // Make it indefinite by more than rounding: whatever the rounding did above, the first rung must be needed.
+  // Make the matrix indefinite by more than the rounding errors, so that the first jitter must be needed.
   const MatrixXd indefinite = k - 1e-11 * MatrixXd::Identity(k.rows(), k.cols());
   const auto factor = surrogate::cholesky_with_jitter(indefinite);
   ASSERT_TRUE(factor);
@@ -55,7 +55,7 @@ TEST(Cholesky, ExtendedByABlockIsTheFactorOfTheWhole) {
   ASSERT_TRUE(head && whole);
   const auto extended = surrogate::extend_cholesky(head->lower, k.topRightCorner(8, 4), k.bottomRightCorner(4, 4));
   ASSERT_TRUE(extended);
-  // The corner's pivots are small differences: ten digits are left.
+  // The pivots of the corner are small differences, of which ten digits are correct.
   EXPECT_LE((*extended - whole->lower).cwiseAbs().maxCoeff(), 1e-10);
 }
 

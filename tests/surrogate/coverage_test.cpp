@@ -44,7 +44,7 @@ struct Draw {
         VectorXd::NullaryExpr(points.size(), [&rng](Index i) { return i % 2 == 0 ? 0.0 : 0.1 * rng.uniform(); });
     Eigen::MatrixXd covariance =
         surrogate::make_kernel(surrogate::KernelKind::kMatern52)->gram(points, points, theta.head(4));
-    covariance.array() += 1.0;  // of the constant
+    covariance.array() += 1.0;  // covariance of the constant
     covariance.diagonal() += (known.array() + std::exp(2.0 * theta[4])).matrix();
     const VectorXd normal = VectorXd::NullaryExpr(points.size(), [&rng](Index) { return rng.normal(); });
     const VectorXd values = covariance.llt().matrixL() * normal;
@@ -55,7 +55,7 @@ struct Draw {
 
 constexpr std::array kLevels{0.5, 0.9, 0.95};
 
-/// Share of the standardised errors inside the central interval.
+/// Share of the standardised errors that lie inside the central interval.
 struct Coverage {
   std::array<double, 3> inside{};
   double count = 0.0;
@@ -89,7 +89,8 @@ TEST(Coverage, OfDrawsFromThePriorIsWhatTheIntervalsPromise) {
   }
 }
 
-/// Of the nominal 90 % interval, the hyperparameters learned from each draw of theta and function.
+/// Returns the coverage of the nominal 90 % interval if the hyperparameters are learned from each draw of theta and
+/// function.
 double learned_coverage(int samples) {
   surrogate::SurrogateOptions options;
   options.hyperparameter_samples = samples;
@@ -109,7 +110,7 @@ double learned_coverage(int samples) {
 }
 
 TEST(Coverage, WithLearnedHyperparametersIsNotFarOff) {
-  // The mode says nothing of its own uncertainty, which 30 points leave large; an average over draws does.
+  // The mode ignores its own uncertainty, which is large for 30 points; an average over draws includes it.
   EXPECT_GE(learned_coverage(0), 0.82);
   EXPECT_LE(learned_coverage(0), 0.93);
   EXPECT_GE(learned_coverage(6), 0.85);

@@ -1,5 +1,5 @@
-// A circuit board: where to put a heater (x, y in [0, 1]) and which of three materials to use, so that it warms evenly.
-// Every measurement takes an hour; forty are paid for.
+// A circuit board: find where to put a heater (x, y in [0, 1]), and which of three materials to use, so that it warms
+// evenly. Every measurement takes an hour, and there is a budget of forty.
 #include <cmath>
 #include <cstdio>
 
@@ -26,7 +26,7 @@ int main() {
   krigtune::surrogate::Optimizer optimizer(space);
   for (int trial = 0; trial < 40; ++trial) {
     const auto point = optimizer.ask();
-    if (!point) break;  // nothing is left to ask
+    if (!point) break;  // all points were asked
     optimizer.tell({*point, measure(*point), {}});
   }
 

@@ -1,4 +1,4 @@
-// Expectation propagation's own promises, many sites at once: moments that match, convergence.
+// Properties of expectation propagation with many sites at once: moments that match, and convergence.
 #include "expectation_propagation.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using reference::Real;
 using reference::theta_of;
 using reference::Vector;
 
-/// Bounds at random points in three dimensions, values between them.
+/// Bounds at random points in three dimensions, with values between them.
 struct Many {
   surrogate::Observations values;
   surrogate::Bounds bounds;
@@ -53,7 +53,7 @@ Vector noise_of(const surrogate::Observations& observations) {
 }
 
 TEST(ExpectationPropagation, IsTheFixedPointOfMomentMatching) {
-  // Without a bound's substitute the process is its cavity; with the true likelihood in its place it must have the
+  // Without a bound's substitute, the process is its cavity. With the true likelihood in its place, it must have the
   // moments that it has with the substitute.
   const Many data(8, 6);
   const VectorXd theta = theta_of(3);
@@ -62,7 +62,8 @@ TEST(ExpectationPropagation, IsTheFixedPointOfMomentMatching) {
   surrogate::Observations all = data.values;
   all.append(fit.substitutes);
   const surrogate::Prediction got = fit.process.predict(data.bounds.points);
-  // Evidence of Gaussians times what each lacks of the true likelihood's mass (Rasmussen & Williams, eq. 3.61).
+  // The evidence of the Gaussians times the ratio of each true likelihood's mass to its substitute's (Rasmussen &
+  // Williams, eq. 3.61).
   Real log_evidence =
       reference::log_marginal_likelihood(all.points, reference::to_reference(all.values), noise_of(all), theta);
   for (Index i = 0; i < 6; ++i) {
@@ -82,7 +83,7 @@ TEST(ExpectationPropagation, IsTheFixedPointOfMomentMatching) {
   EXPECT_LE(std::abs(fit.log_evidence - static_cast<double>(log_evidence)), 1e-8);
 }
 
-/// 40 values and 80 bounds of a draw from the model's own prior.
+/// 40 values and 80 bounds from a draw of the model's own prior.
 Many drawn(double noise) {
   Many data(40, 80);
   Rng rng(72, 0);
@@ -117,12 +118,12 @@ TEST(ExpectationPropagation, ConvergesForManyBoundsAtAnyNoise) {
     const VectorXd above = (got.mean - data.bounds.bounds).array() / (got.variance.array() + noise * noise).sqrt();
     EXPECT_GE(above.minCoeff(), -1.0);
     const surrogate::Prediction plain = fit_of(data.values, {}, theta_of(3, noise)).process.predict(data.bounds.points);
-    EXPECT_LE(got.variance.sum(), 0.9 * plain.variance.sum());  // bounds teach something
+    EXPECT_LE(got.variance.sum(), 0.9 * plain.variance.sum());  // bounds are informative
   }
 }
 
 TEST(ExpectationPropagation, ConvergesForContradictions) {
-  const Many data(40, 80);  // values and bounds that have nothing to do with each other
+  const Many data(40, 80);  // values and bounds that are unrelated to each other
   for (const double noise : {1e-3, 0.03}) EXPECT_TRUE(fit_of(data.values, data.bounds, theta_of(3, noise)).converged);
 }
 
@@ -141,7 +142,7 @@ TEST(ExpectationPropagation, AnUpperBoundIsALowerBoundOfTheNegatedFunction) {
 }
 
 TEST(ExpectationPropagation, LearnsFromASurePriorToo) {
-  // A latent that is known already: nothing moves, and the evidence is the likelihood there.
+  // If the latent is known already, nothing moves, and the evidence is the likelihood there.
   const surrogate::SiteSubstitutes sure = surrogate::propagate_expectations(
       VectorXd::Constant(1, 0.4), Eigen::MatrixXd::Zero(1, 1), {VectorXd::Ones(1), VectorXd::Ones(1), 0.5});
   EXPECT_TRUE(sure.converged);

@@ -45,12 +45,12 @@ TEST(FantasyImprovement, OfTheExpectedValuesIsTheKrigingBeliever) {
   const surrogate::Points at = random_points(rng, 50, 2, 1);
   const auto score = surrogate::make_fantasy_improvement(process, pending, 5.0, MatrixXd::Zero(3, 1));
   process.believe(pending);
-  // Far above what is believed: the incumbent stays.
+  // Far above the believed values, so the incumbent stays the same.
   EXPECT_LE(largest_difference(score->values(at), surrogate::log_expected_improvement(process.predict(at), 5.0)),
             1e-10);
 }
 
-/// One drawn value after the other, each from the posterior given those before, in a process that then observes it.
+/// Draws one value after the other, each from the posterior given those before, with a process that then observes it.
 double log_improvement_by_conditioning(const surrogate::GaussianProcess& process, const surrogate::Points& pending,
                                        double best, const surrogate::Points& at, int count, Rng& rng) {
   const double noise = process.noise_stddev();
@@ -90,7 +90,7 @@ TEST(FantasyImprovement, NeedsFewQuasiRandomDraws) {
   const surrogate::Points at = random_points(rng, 50, 2, 1);
   const VectorXd many = surrogate::make_fantasy_improvement(process, pending, 1.0, 1 << 15, rng)->values(at);
   const VectorXd few = surrogate::make_fantasy_improvement(process, pending, 1.0, 128, rng)->values(at);
-  // Independent draws would be off by 1 / sqrt(128) = 9 % times the spread of EI, about one, at most points.
+  // Independent draws would be off by 1 / sqrt(128) = 9 % of the spread of EI, which is about one, at most points.
   EXPECT_LE((few - many).cwiseAbs().mean(), 0.03);
 }
 
@@ -104,7 +104,7 @@ TEST(FantasyImprovement, HasTheGradientOfItsDifferences) {
     VectorXd gradient;
     EXPECT_LE(std::abs(score->value_with_gradient(at, gradient) - score->values(at)[0]), 1e-10);
     for (Index j = 0; j < 2; ++j) {
-      // Rounding / step = 1e-15 / 1e-5 and the third derivative's step^2: both below 1e-7 of the slope.
+      // The rounding error, 1e-15 / 1e-5, and the third derivative's step^2 are both below 1e-7 of the slope.
       const double step = 1e-5;
       const double here = at.ordered(0, j);
       at.ordered(0, j) = here + step;
@@ -146,7 +146,8 @@ TEST(FantasyImprovement, IsTheSameForTheSameRng) {
             surrogate::make_fantasy_improvement(process, pending, 1.0, 16, second)->values(at));
 }
 
-// With probability p a value comes and leaves the variance of a sure belief, else the variance stays: its expectation.
+// With probability p a value comes and leaves the variance of a certain belief; otherwise the variance stays the same.
+// The test compares with the expectation.
 TEST(Believing, LeavesTheExpectedVarianceOfWhatMayFail) {
   Rng rng(5, 0);
   const surrogate::GaussianProcess before = process_of(12, rng);

@@ -1,5 +1,5 @@
 #pragma once
-// Posterior moments of a few correlated Gaussian latent values under likelihoods that are not Gaussian, by brute force.
+// Computes posterior moments of a few correlated Gaussian latent values under other likelihoods by brute force.
 #include <cmath>
 #include <functional>
 
@@ -16,7 +16,7 @@ struct Integral {
   Real answer = 0;  ///< posterior expectation of `question`
 };
 
-/// Lower triangular square root of a covariance, by the textbook recursion.
+/// Returns the lower triangular square root of a covariance by the textbook recursion.
 inline Matrix triangular_root(const Matrix& covariance) {
   const std::size_t n = covariance.size();
   Matrix root(n, Vector(n, 0));
@@ -32,8 +32,8 @@ inline Matrix triangular_root(const Matrix& covariance) {
 
 using OfLatent = std::function<Real(const Vector&)>;
 
-/// For f ~ Normal(mean, covariance), f = mean + root z, by the trapezium rule over z in [-9, 9]^n: exact to rounding
-/// for likelihoods that change over no less than about three `steps`.
+/// For f ~ Normal(mean, covariance), f = mean + root z, integrates by the trapezium rule over z in [-9, 9]^n. This is
+/// exact up to rounding if the likelihood does not change within about three `steps`.
 inline Integral integrate(const Vector& mean, const Matrix& covariance, const OfLatent& likelihood, Real step,
                           const OfLatent& question) {
   const std::size_t n = mean.size();

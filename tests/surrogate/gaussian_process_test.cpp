@@ -18,7 +18,7 @@ using reference::Kriging;
 using reference::Real;
 using reference::Vector;
 
-/// Noise variance over signal variance is 1e-4, the least for which agreement to 1e-8 is promised.
+/// The noise variance is 1e-4 of the signal variance, the smallest ratio for which agreement to 1e-8 is promised.
 struct Problem {
   std::string name;
   surrogate::Mean mean;
@@ -110,7 +110,8 @@ TEST(GaussianProcess, EqualsUniversalKrigingByDenseInversesInLongDouble) {
       const auto row = static_cast<Index>(i);
       expect_near(got.mean[row], mean[i], "mean");
       expect_near(got.variance[row], want_covariance[i][i], "variance");
-      for (std::size_t j = 0; j < mean.size(); ++j)  // covariances may be next to nothing: relative to the variances
+      for (std::size_t j = 0; j < mean.size();
+           ++j)  // covariances may be almost zero: compare relative to the variances
         EXPECT_LE(std::abs(covariance(row, static_cast<Index>(j)) - static_cast<double>(want_covariance[i][j])),
                   1e-8 * std::sqrt(got.variance[row] * got.variance[static_cast<Index>(j)]));
     }
@@ -124,7 +125,7 @@ TEST(GaussianProcess, LearnsTheCoefficientsOfItsMean) {
     SCOPED_TRACE(p.name);
     surrogate::GaussianProcess gp = p.conditioned();
     const Kriging want = p.expected(p.data);
-    gp.believe(p.at.slice(0, 4));  // nothing that is only believed teaches
+    gp.believe(p.at.slice(0, 4));  // points that are only believed must not change anything
     const surrogate::Coefficients got = gp.coefficients();
     ASSERT_EQ(static_cast<std::size_t>(got.mean.size()), want.beta().size());
     for (std::size_t i = 0; i < want.beta().size(); ++i) {

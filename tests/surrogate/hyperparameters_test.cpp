@@ -69,7 +69,7 @@ TEST(HyperparameterPosterior, HasTheGradientOfItsDifferences) {
   const auto posterior = p.posterior();
   VectorXd gradient;
   posterior.log_density(p.theta, &gradient);
-  // Truncation h^2 and rounding 1e-15 / h (a log-density of order 10) meet near h = 1e-5, at 1e-10.
+  // Truncation h^2 and rounding 1e-15 / h (for a log density of order 10) balance near h = 1e-5, at 1e-10.
   constexpr double kStep = 1e-5;
   for (Index i = 0; i < p.theta.size(); ++i) {
     VectorXd up = p.theta;
@@ -83,13 +83,13 @@ TEST(HyperparameterPosterior, HasTheGradientOfItsDifferences) {
 }
 
 TEST(HyperparameterPriors, ScaledByTheDimensionHaveTheModesOfThePaper) {
-  // exp(sqrt 2 + log(d) / 2 - 3), by mpmath.
+  // exp(sqrt 2 + log(d) / 2 - 3), computed with mpmath.
   for (const auto& [dims, mode] :
        {std::pair{1, 0.20478}, {2, 0.28961}, {4, 0.40957}, {6, 0.50162}, {8, 0.57922}, {10, 0.64759}}) {
     const surrogate::LogNormalPrior prior = surrogate::dimension_scaled_lengthscale(dims);
     EXPECT_LE(std::abs(std::exp(prior.log_median) - mode), 1e-5) << dims;
     EXPECT_LE(std::abs(prior.log_stddev - std::sqrt(3.0)), 1e-15);
-    // The density of l itself, LogNormal(sqrt 2 + log(d) / 2, sqrt 3), is the same bell over log l.
+    // The density of l itself, LogNormal(sqrt 2 + log(d) / 2, sqrt 3), has the same shape over log l.
     const double location = std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims));
     const auto in_l = [&](double log_l) { return -std::pow(log_l - location, 2) / 6.0 - log_l; };
     const auto in_log = [&](double log_l) { return -0.5 * std::pow((log_l - prior.log_median) / prior.log_stddev, 2); };
@@ -130,7 +130,7 @@ TEST(HyperparameterPosterior, DrawsInsideItsBounds) {
   }
 }
 
-/// A draw of the prior: one ordered dimension, noise added.
+/// Draws from the prior in one ordered dimension and adds noise.
 VectorXd draw_outputs(const surrogate::Points& points, double lengthscale, double noise_stddev, Rng& rng) {
   VectorXd theta(3);
   theta << std::log(lengthscale), 0.0, std::log(noise_stddev);
@@ -155,7 +155,8 @@ TEST(Fit, RecoversLengthscaleAndNoiseOfDrawsFromThePrior) {
     log_lengthscale += gp.theta()[0] / kDraws;
     log_noise += std::log(gp.noise_stddev() / 5.0) / kDraws;
   }
-  // One fit of 60 points finds a lengthscale to about 30 % and the noise to 10 %; the geometric mean of eight to less.
+  // One fit of 60 points finds the lengthscale to about 30 % and the noise to 10 %; the geometric mean of eight is
+  // better.
   EXPECT_LE(std::abs(log_lengthscale - std::log(kLengthscale)), std::log(1.4));
   EXPECT_LE(std::abs(log_noise - std::log(kNoise)), std::log(1.1));
 }
@@ -168,7 +169,7 @@ TEST(Fit, EndsWhereTheGradientVanishes) {
   VectorXd gradient;
   const double reached = posterior.log_density(fitted.theta, &gradient);
   EXPECT_LE(std::abs(reached - fitted.report.log_posterior), 1e-12);
-  // ftol_rel 1e-6 of a value of order 30 leaves 3e-5 nat, that is a slope of the order of sqrt(3e-5).
+  // ftol_rel 1e-6 of a value of order 30 leaves 3e-5 nat, which is a slope of the order of sqrt(3e-5).
   EXPECT_LE(gradient.cwiseAbs().maxCoeff(), 0.05);
   EXPECT_GE(reached, posterior.log_density(posterior.prior_mode(), nullptr));
 }
@@ -196,7 +197,7 @@ TEST(Fit, GoesOnFromTheLastOptimumAlone) {
   EXPECT_NE(quick.message.find("start 1 of 1"), std::string::npos) << quick.message;
   const surrogate::FitReport whole = gp.fit(after, rng, gp.theta());
   EXPECT_LE(4 * quick.evaluations, 3 * whole.evaluations);
-  // Both end within the stopping test of the same optimum: 1e-6 of a value of order 10.
+  // Both end within the stopping tolerance around the same optimum: 1e-6 of a value of order 10.
   EXPECT_LE(std::abs(quick.log_posterior - whole.log_posterior), 1e-4);
   EXPECT_LE((again.predict(points).mean - gp.predict(points).mean).cwiseAbs().maxCoeff(), 1e-2);
 }

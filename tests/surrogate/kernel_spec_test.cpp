@@ -1,4 +1,4 @@
-// How kernels are put together, and what is refused.
+// How kernels are combined, and which specs are refused.
 #include <gtest/gtest.h>
 
 #include <Eigen/Cholesky>
@@ -89,7 +89,7 @@ TEST(ProductKernel, IsTheProductOfItsParts) {
   EXPECT_LE(largest_difference(product->gram(x, y, theta), expected), 1e-15 * expected.cwiseAbs().maxCoeff());
 }
 
-TEST(ProductKernel, HasAGradientWhereAFactorIsZero) {  // which a division by that factor would not give
+TEST(ProductKernel, HasAGradientWhereAFactorIsZero) {  // dividing by that factor would not give one
   surrogate::Points x = surrogate::Points::zero(1, 1, 0);
   x.ordered(0, 0) = 0.5;
   surrogate::Points z = x;
@@ -170,7 +170,7 @@ TEST(FreeGram, RefusesWhatIsNoLevel) {
   const VectorXd theta = centre_of(*kernel, 1, 0);
   surrogate::Points x = ordered_levels(4);
   const auto error = [&] { return user_error_of([&] { kernel->diagonal(x, theta); }); };
-  x.ordered(1, 0) = 0.333333333;  // rounded in a file
+  x.ordered(1, 0) = 0.333333333;  // as rounded in a file
   EXPECT_EQ(error(), "no error");
   x.ordered(1, 0) = 0.5;
   EXPECT_EQ(error(), "the ordered value 0.500000 is none of the 4 levels of a free Gram matrix; they are k / 3");

@@ -36,8 +36,8 @@ struct KernelCase {
   surrogate::KernelSpec spec;
   int ordered;
   int categories;
-  std::string roles;  ///< of theta: l lengthscale, s signal variance, f loading
-  int levels = 0;     ///< of every ordered value; 0: continuous
+  std::string roles;  ///< roles in theta: l lengthscale, s signal variance, f loading
+  int levels = 0;     ///< levels of every ordered value; 0: continuous
 
   /// Category indices are 0, 1 and 2.
   surrogate::Points random_points(Rng& rng, int count) const {

@@ -18,7 +18,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using Role = surrogate::Hyperparameter::Role;
 
-// Central differences: truncation h^2 and rounding 1e-16 / h meet at about h = 1e-5, where both are near 1e-10.
+// Central differences: truncation h^2 and rounding 1e-16 / h balance at about h = 1e-5, where both are near 1e-10.
 constexpr double kStep = 1e-5;
 
 VectorXd random_vector(Rng& rng, Index size) {
@@ -45,7 +45,7 @@ void expect_near(const VectorXd& found, const VectorXd& expected, double scale) 
 
 void expect_gradient_is_the_difference(const surrogate::Kernel& kernel, const surrogate::Points& x,
                                        const VectorXd& theta, Rng& rng) {
-  // Weights that are not symmetric, as the contract does not ask for it.
+  // The weights are not symmetric, because the contract does not require it.
   const MatrixXd weights = MatrixXd::NullaryExpr(x.size(), x.size(), [&rng](Index, Index) { return rng.normal(); });
   const auto sum = [&](const VectorXd& at) { return weights.cwiseProduct(kernel.gram(x, x, at)).sum(); };
   const double scale = weights.cwiseProduct(kernel.gram(x, x, theta)).cwiseAbs().sum();
@@ -60,12 +60,13 @@ void expect_input_gradient_is_the_difference(const surrogate::Kernel& kernel, co
     moved.ordered.row(0) = ordered.transpose();
     return kernel.gram(moved, x, theta).row(0).dot(weights);
   };
-  // A value of the kernel is at most its diagonal; a derivative by x_i at most about that over the lengthscale.
+  // A value of the kernel is at most its diagonal, and a derivative with respect to x_i at most about that over the
+  // lengthscale.
   const double scale = weights.cwiseAbs().sum() * kernel.diagonal(x, theta).maxCoeff() * 10.0;
   expect_near(kernel.input_gradient(z, x, theta, weights), differences(z.ordered.row(0).transpose(), sum), scale);
 }
 
-/// Columns that hold levels lie still: they have no derivative.
+/// Columns with levels are not moved, because they have no derivative.
 void expect_kernel_contract(const KernelCase& specimen) {
   SCOPED_TRACE(specimen.name);
   const auto kernel = surrogate::make_kernel(specimen.spec);
@@ -91,7 +92,7 @@ void expect_kernel_contract(const KernelCase& specimen) {
   ASSERT_EQ(cross.cols(), y.size());
   EXPECT_LE((cross - kernel->gram(y, x, theta).transpose()).cwiseAbs().maxCoeff(), 1e-15 * largest);
   EXPECT_LE((k.diagonal() - kernel->diagonal(x, theta)).cwiseAbs().maxCoeff(), 1e-15 * largest);
-  // Eigenvalues of a semi-definite matrix come out down to -n eps times the largest.
+  // Computed eigenvalues of a semi-definite matrix can be as low as -n eps times the largest.
   const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(k, Eigen::EigenvaluesOnly).eigenvalues();
   EXPECT_GE(eigenvalues.minCoeff(), -1e-14 * eigenvalues.maxCoeff());
   expect_gradient_is_the_difference(*kernel, x, theta, rng);
@@ -149,7 +150,7 @@ TEST(StationaryKernel, TakesADifferentCategoryForAUnitOfDistance) {
     const auto kernel = surrogate::make_kernel(kind);
     const surrogate::Points x = surrogate::Points::zero(1, 1, 1);
     surrogate::Points y = x;
-    y.categories(0, 0) = 5;  // how far apart the indices are must not matter
+    y.categories(0, 0) = 5;  // the distance of the indices must not matter
     EXPECT_NEAR(kernel->gram(x, y, VectorXd::Zero(3))(0, 0), static_cast<double>(correlation(1.0L)), 1e-14);
     y.categories(0, 0) = 0;
     EXPECT_NEAR(kernel->gram(x, y, VectorXd::Zero(3))(0, 0), 1.0, 1e-15);
@@ -192,13 +193,15 @@ TEST(StationaryKernel, KeepsItsValuesForPointsVeryNearAndVeryFar) {
     for (Index j = 0; j < x.size(); ++j) {
       const auto expected =
           static_cast<double>(correlation(std::abs(static_cast<long double>(x.ordered(j, 0))) * 100.0L));
-      EXPECT_LE(std::abs(k(0, j) - expected), 1e-12 * expected + 1e-300) << j;  // a relative error of exp grows with r
+      EXPECT_LE(std::abs(k(0, j) - expected), 1e-12 * expected + 1e-300)
+          << j;  // the relative error of exp grows with r
     }
   }
 }
 
 TEST(StationaryKernel, DoesNotHideWhatIsNotANumber) {
-  surrogate::Points x = surrogate::Points::zero(9, 2, 0);  // more than one vector register holds, and a rest
+  surrogate::Points x =
+      surrogate::Points::zero(9, 2, 0);  // more than one vector register holds, and not a multiple of it
   x.ordered.col(1).setConstant(std::numeric_limits<double>::quiet_NaN());
   const surrogate::Points y = surrogate::Points::zero(2, 2, 0);
   for (const auto& [kind, correlation] : kTextbook)

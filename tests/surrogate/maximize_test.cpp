@@ -64,7 +64,7 @@ TEST(Maximize, FindsACornerOfTheCube) {
 TEST(Maximize, FindsTheBestOfAFineGridTooLargeToList) {
   surrogate::MixedSpace space;
   for (int j = 0; j < 5; ++j) space.ordered.push_back({grid(j % 2 == 0 ? 1000 : 7)});
-  // Narrow: the nearest of the first 1024 points is hundreds of values away.
+  // A narrow peak: the nearest of the first 1024 points is hundreds of values away.
   const Function f([](const surrogate::Points& p, Index i) {
     const Eigen::RowVectorXd top = (Eigen::RowVectorXd(5) << 0.3, 0.5, 0.9, 1.0 / 6.0, 0.05).finished();
     return -(p.ordered.row(i) - top).cwiseAbs().sum();
@@ -74,7 +74,7 @@ TEST(Maximize, FindsTheBestOfAFineGridTooLargeToList) {
     const auto& values = space.ordered[static_cast<std::size_t>(j)].values;
     EXPECT_TRUE(std::find(values.begin(), values.end(), found.point.ordered(0, j)) != values.end());
   }
-  // The grid k / 999 has 0.3 - 0.0003, 0.9 - 0.0009 + 0.0010 and 0.05 - 0.00005 nearest.
+  // The nearest points of the grid k / 999 are at 0.3 - 0.0003, 0.9 - 0.0009 + 0.0010 and 0.05 - 0.00005.
   EXPECT_LE(-found.score, 3.1e-4 + 1.1e-4 + 5.1e-5 + 1e-12);
 }
 
@@ -89,7 +89,8 @@ TEST(Maximize, FindsTheBestCategories) {
   EXPECT_EQ(found.point.categories, Eigen::RowVector4i(3, 8, 17, 0));
 }
 
-/// Continuous, gridded and a category, whose best value moves the continuous optimum: neither part can be found alone.
+/// Continuous columns, a grid and a category whose best value moves the continuous optimum: neither part can be found
+/// alone.
 double mixed(const surrogate::Points& p, Index i) {
   const double shift = 0.1 * p.categories(i, 0) + 0.3 * p.ordered(i, 1);
   return -square(p.ordered(i, 0) - shift) * 50.0 - square(p.ordered(i, 1) - 0.6) + 0.2 * (p.categories(i, 0) == 2) -
@@ -134,7 +135,7 @@ TEST(Maximize, FindsTheTopOnTheEdgeOfWhatIsAllowed) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const surrogate::Maximum found = maximum_of(f, space, seed);
     EXPECT_TRUE(space.allowed(found.point, 0));
-    // The foot of the perpendicular from (0.5, 0.5): (0.4, 0.3), at distance 0.05^(1/2).
+    // The foot of the perpendicular from (0.5, 0.5) is (0.4, 0.3), at a distance of 0.05^(1/2).
     EXPECT_LE(std::abs(found.score + 0.05), 1e-4) << "seed " << seed;
   }
 }
@@ -159,7 +160,7 @@ TEST(Maximize, ListsASmallSpace) {
   space.ordered = {{grid(10)}, {{0.1, 0.7}}};
   space.categories = {3, 2};
   space.allowed = [](const surrogate::Points& p, Index i) { return p.categories(i, 0) != 1; };
-  // One point sticks out: only who has seen all of them finds it.
+  // One point is much better than the others: only a complete search finds it.
   const Function f([](const surrogate::Points& p, Index i) {
     const bool it =
         p.ordered(i, 0) == 1.0 && p.ordered(i, 1) == 0.7 && p.categories(i, 0) == 2 && p.categories(i, 1) == 1;
@@ -198,7 +199,7 @@ TEST(Maximize, FindsANarrowPeakThatAHintIsNearTo) {
   });
   surrogate::Points hint = surrogate::Points::zero(1, 4, 0);
   hint.ordered.setConstant(0.435);
-  // The hint is a measured point: not to be asked again.
+  // The hint is a measured point that must not be proposed again.
   surrogate::MixedSpace space = continuous(4);
   space.allowed = [&](const surrogate::Points& p, Index i) {
     return (p.ordered.row(i) - hint.ordered.row(0)).norm() > 1e-9;
@@ -214,7 +215,7 @@ TEST(Maximize, GivesTheSameForTheSameRngAndLooksElsewhereForAnother) {
 }
 
 TEST(Maximize, LeavesAPlainOfNoScoreByTheFirstStepThatHasOne) {
-  // All of the first points score -inf, but for the column that a move changes.
+  // All of the first points score -inf; a move of one column leads to points with a score.
   surrogate::MixedSpace space;
   for (int j = 0; j < 4; ++j) space.ordered.push_back({grid(100)});
   const Function f([](const surrogate::Points& p, Index i) {
@@ -268,8 +269,8 @@ TEST(Maximize, IsAsGoodAsAFineGridForExpectedImprovement) {
     all.append(column);
   }
   const double of_grid = score.values(all).maxCoeff();
-  // The best point of all is the corner (1, 0), which belongs to the grid: the search scores it alone and with a
-  // gradient, the grid among 90601 points, so that sums are taken in another order. 1e-15 was seen between the two.
+  // The best point is the corner (1, 0), which belongs to the grid. The search scores it alone and with a gradient, the
+  // grid among 90601 points, so sums are formed in another order. The observed difference was 1e-15.
   const double least = of_grid - 1e-12 * (1.0 + std::abs(of_grid));
   for (const std::uint64_t seed : {1, 2, 3}) EXPECT_GE(maximum_of(score, continuous(2), seed).score, least);
 }

@@ -15,7 +15,7 @@ using Eigen::VectorXd;
 using reference::Real;
 using reference::Vector;
 
-/// Some points measured up to four times, in no order, each value with a known variance of its own.
+/// Some points are measured up to four times, in no order, each value with its own known variance.
 struct Problem {
   surrogate::GpStructure structure{
       surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::linear(1, 1.5, 0.7), {}};
@@ -37,7 +37,7 @@ struct Problem {
     for (const double feature : points.features.col(0)) h.push_back({1, feature});
     return h;
   }
-  /// Of all thirteen rows, none merged.
+  /// Uses all thirteen rows without merging.
   reference::Kriging unmerged(Real log_noise_stddev) const {
     Vector noise;
     for (const double known : data.variance) noise.push_back(known + std::exp(2 * log_noise_stddev));
@@ -101,7 +101,8 @@ TEST(MergedObservations, HaveTheMarginalLikelihoodOfAllRowsAndItsSlopeByTheNoise
 }
 
 TEST(MergedObservations, GiveADoubtedPointLessWeight) {
-  // Five agree, one is far too slow; its variance raised by the square of its surprise, the others' word stands.
+  // Five values agree, and one is far too slow. If its variance is raised by the square of its deviation, the others
+  // decide.
   surrogate::Observations data{surrogate::Points::zero(6, 1, 0), VectorXd(6), VectorXd::Zero(6)};
   data.points.ordered.col(0) << 0.0, 0.2, 0.4, 0.6, 0.8, 1.0;
   data.values << 0.0, 0.1, 0.2, -4.0, 0.4, 0.5;
@@ -115,7 +116,7 @@ TEST(MergedObservations, GiveADoubtedPointLessWeight) {
   gp.condition(data, theta);
   EXPECT_LE(believed, -2.0);
   EXPECT_LE(std::abs(gp.predict(data.points).mean[3] - 0.3), 0.1);
-  // With the variance raised without end, the point has never been measured.
+  // If the variance is raised without limit, the point counts as never measured.
   data.variance[3] = 1e12;
   gp.condition(data, theta);
   const surrogate::Prediction raised = gp.predict(data.points);

@@ -1,4 +1,5 @@
-// Predictions from a process and the nearest of further observations, against the process that has observed all.
+// Compares predictions from a process and the nearest of further observations with a process that has observed all of
+// them.
 #include "krigtune/surrogate/nearby_observations.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ using surrogate::Prediction;
 constexpr Eigen::Index kBackbone = 20;
 constexpr Eigen::Index kOthers = 30;
 
-// Of the mean function: one that kernels do not see.
+// Features of the mean function that kernels do not see.
 Eigen::MatrixXd features_of(const Points& points) { return points.ordered.col(0) - points.ordered.col(1); }
 
 class BesideAProcess : public testing::Test {
@@ -79,7 +80,7 @@ TEST_F(BesideAProcess, FewerNeighboursAreNeverSurerThanAllData) {
   }
 }
 
-// E (mean given all - mean given a part)^2 = variance given the part - variance given all, over data of the prior.
+// Over data from the prior, E (mean given all - mean given a part)^2 = variance given the part - variance given all.
 TEST_F(BesideAProcess, TheMeansErrorIsTheDifferenceOfTheVariances) {
   constexpr int kDraws = 400;
   Rng rng(11, 0);  // seed 11
@@ -99,7 +100,7 @@ TEST_F(BesideAProcess, TheMeansErrorIsTheDifferenceOfTheVariances) {
     squares += (got.mean - want.mean).squaredNorm();
     promised += (got.variance - want.variance).sum();
   }
-  // The sum over 40 points and 400 draws of dependent squares: within a tenth in all seeds that were tried.
+  // A sum of dependent squares over 40 points and 400 draws; within a tenth for all seeds that were tried.
   EXPECT_NEAR(squares / promised, 1.0, 0.1);
 }
 
@@ -129,7 +130,7 @@ class Kept : public BesideAProcess {
   }
 };
 
-// With as many neighbours as there are others, each observation that is appended becomes one more row.
+// If there are as many neighbours as other observations, each appended observation becomes one more row.
 TEST_F(Kept, RowByRowTheyBecomeTheExactPosterior) {
   const Prediction got = after(kOthers, 3, 1).prediction();
   const Prediction want = exact();
@@ -137,7 +138,7 @@ TEST_F(Kept, RowByRowTheyBecomeTheExactPosterior) {
   EXPECT_LE((got.variance - want.variance).cwiseAbs().maxCoeff(), 1e-9);
 }
 
-// Two neighbours, so that some points take six observations and choose anew.
+// With two neighbours, some points use six observations and then choose new neighbours.
 TEST_F(Kept, AreNeverSurerThanAllDataAndKnowMoreThanTheNeighboursAlone) {
   const GaussianProcess backbone = process_of(part(0, kBackbone));
   const Prediction first = NearbyObservations(backbone, part(kBackbone, 2), 2).predict(backbone, asked_);

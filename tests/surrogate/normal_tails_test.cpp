@@ -19,7 +19,7 @@ struct Reference {
 /// Relative for large values, absolute for small ones.
 double error(double got, double want) { return std::abs(got - want) / std::max(1.0, std::abs(want)); }
 
-// All reference values: mpmath, 60 digits at least.
+// All reference values are from mpmath with at least 60 digits.
 const std::vector<Reference> kLogH{
     {30, 3.4011973816621553754},     {8, 2.0794415416798359377},      {5, 1.6094379231264313851},
     {3, 1.0987396653277078},         {2, 0.69738354578822831219},     {1, 0.080026218849306940},
@@ -52,16 +52,16 @@ TEST(LogH, DerivativeHasTheReferenceValues) {
 
 TEST(LogH, DerivativeIsTheDifference) {
   for (const double u : {2.5, 0.3, 0.0, -0.9, -1.1, -4.0, -14.5, -15.5, -60.0}) {
-    // log h is about u^2 / 2 with a rounding error of 1e-13 at the last of them: h = 1e-4 leaves 1e-8.
+    // log h is about u^2 / 2, with a rounding error of 1e-13 at the last point, so h = 1e-4 gives 1e-8.
     const double step = 1e-4;
     const double difference = (surrogate::log_h(u + step) - surrogate::log_h(u - step)) / (2.0 * step);
     EXPECT_LE(error(surrogate::log_h_derivative(u), difference), 1e-7) << "u = " << u;
   }
 }
 
-/// R(t) and 1 - t R(t), which are I_0 and I_1 of I_n = integral of s^n / n! exp(-s t - s^2 / 2) over s > 0. Integration
-/// by parts gives I_(n - 2) = t I_(n - 1) + n I_n with I_(-1) = 1, so that a_n = I_n / I_(n - 1) is 1 / (t + (n + 1)
-/// a_(n + 1)): downwards nothing but sums of positive numbers.
+/// R(t) and 1 - t R(t) are I_0 and I_1 of I_n = integral of s^n / n! exp(-s t - s^2 / 2) over s > 0. Integration by
+/// parts gives I_(n - 2) = t I_(n - 1) + n I_n with I_(-1) = 1, so a_n = I_n / I_(n - 1) is 1 / (t + (n + 1) a_(n +
+/// 1)). The downward recursion has only sums of positive numbers.
 struct Tails {
   long double mills;
   long double improvement;
@@ -77,7 +77,7 @@ Tails tails_by_recurrence(long double t) {
 }
 
 TEST(NormalTails, EqualTheirContinuedFractionEverywhere) {
-  // Its depth suffices from t = 0.3 on: it converges as exp(-2 t sqrt(2 n)).
+  // The depth is sufficient from t = 0.3 on, because the recursion converges as exp(-2 t sqrt(2 n)).
   for (double t = 0.3; t <= 1e8; t *= t < 30.0 ? 1.01 : 1.2) {
     const Tails want = tails_by_recurrence(t);
     EXPECT_LE(std::abs(static_cast<double>(surrogate::mills_ratio(t) / want.mills - 1)), 2e-15) << "t = " << t;
@@ -107,7 +107,7 @@ TEST(LogH, EqualsTheLogarithmOfItsFormulaWhereThatIsAccurate) {
 }
 
 TEST(LogH, EqualsTheIntegralAllAlongTheTail) {
-  // h(u) / phi(u) is the integral of t exp(u t - t^2 / 2) over t > 0: no cancellation. Simpson's rule.
+  // h(u) / phi(u) is the integral of t exp(u t - t^2 / 2) over t > 0, without cancellation. Simpson's rule.
   for (double u = -1.0; u >= -40.0; u -= 0.77) {
     constexpr int kIntervals = 20000;  // the rule's error, (u width)^4 / 60, is 3e-13
     const long double width = 40.0L / -u / kIntervals;
@@ -145,7 +145,7 @@ TEST(LogNormalCdf, HasTheReferenceValues) {
       {-38, -726.55721601882013},     {-100, -5005.5242086942051},    {-1e3, -500007.82669481218431},
       {-1e6, -500000000014.73444909}, {-1e8, -5000000000000019.3396}};
   for (const auto& [z, want] : kValues) EXPECT_LE(error(surrogate::log_normal_cdf(z), want), 1e-15) << "z = " << z;
-  // For large z, log Phi = -Phi(-z): no rounding to zero.
+  // For large z, log Phi = -Phi(-z), which must not be rounded to zero.
   EXPECT_LE(std::abs(surrogate::log_normal_cdf(5.0) / -2.8665161296376359338e-7 - 1.0), 1e-14);
   EXPECT_LE(std::abs(surrogate::log_normal_cdf(10.0) / -7.6198530241605260660e-24 - 1.0), 1e-14);
 }
@@ -160,7 +160,7 @@ TEST(LogNormalCdf, DerivativeHasTheReferenceValues) {
 }
 
 TEST(NormalTails, OfArraysAreThoseOfNumbers) {
-  // 1000 is no multiple of a block or of a vector.
+  // 1000 is not a multiple of a block or of a vector.
   VectorXd u = VectorXd::LinSpaced(1000, -60.0, 40.0);
   u[0] = -1e8;
   u[999] = 1e100;

@@ -21,7 +21,7 @@ surrogate::MixedSpace continuous(int dims) {
   return {std::vector<surrogate::OrderedDimension>(static_cast<std::size_t>(dims)), {}, {}, {}};
 }
 
-/// `levels` equally spaced values, so many others, and three categories: finite.
+/// A finite space: columns of `levels` and of `others` equally spaced values, and three categories.
 surrogate::MixedSpace lattice(int levels, int others) {
   surrogate::MixedSpace space = continuous(2);
   for (int k = 0; k < levels; ++k) space.ordered[0].values.push_back(static_cast<double>(k) / (levels - 1));
@@ -45,14 +45,14 @@ surrogate::Evaluation branin(const surrogate::Points& point) {
   return {point, -bowl * bowl - 10.0 * (1.0 - 1.0 / (8.0 * kPi)) * std::cos(x) - 10.0, {}};
 }
 
-/// Peaks at (5/7, 2/5) of category 1.
+/// Has its peak at (5/7, 2/5) of category 1.
 surrogate::Evaluation ridge(const surrogate::Points& point) {
   const double x = point.ordered(0, 0) - 5.0 / 7.0;
   const double y = point.ordered(0, 1) - 2.0 / 5.0 - 0.5 * x;
   return {point, -x * x - 2.0 * y * y - (point.categories(0, 0) == 1 ? 0.0 : 0.2), {}};
 }
 
-/// Grows towards the corner (1, 1), but fails beyond x + y = 1.2: the best is on that line at (0.6, 0.6).
+/// Grows towards the corner (1, 1), but fails beyond x + y = 1.2. The best point is on that line, at (0.6, 0.6).
 surrogate::Evaluation failing_corner(const surrogate::Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);
@@ -60,7 +60,7 @@ surrogate::Evaluation failing_corner(const surrogate::Points& point) {
   return {point, x + y - (x - y) * (x - y), {}};
 }
 
-/// The same as a measured constraint.
+/// The same function with a measured constraint instead of failures.
 surrogate::Evaluation constrained_corner(const surrogate::Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);
@@ -129,13 +129,13 @@ TEST(Optimizer, AsksTheSameForTheSameSeedAndHistoryWhoeverAskedBefore) {
 TEST(Optimizer, AsksDifferentPointsUntilItIsTold) {
   surrogate::Optimizer optimizer(continuous(2), seeded(1));
   std::vector<surrogate::Points> asked;
-  for (int i = 0; i < 6; ++i) asked.push_back(*optimizer.ask());  // before anything is known
+  for (int i = 0; i < 6; ++i) asked.push_back(*optimizer.ask());  // before anything was told
   for (const surrogate::Points& point : asked) optimizer.tell(branin(point));
   const std::size_t known = asked.size();
   for (int i = 0; i < 6; ++i) asked.push_back(*optimizer.ask());
   for (std::size_t i = 0; i < asked.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
-      // The lengthscales found are of a few tenths: what is believed at a point holds near it.
+      // The lengthscales found are a few tenths, so what is believed at a point is also valid near it.
       EXPECT_GT(distance(asked[i], asked[k]), i < known ? 0.0 : 0.02) << i << ", " << k;
     }
   }
@@ -166,7 +166,8 @@ TEST(Optimizer, FindsTheMaximumAtTheEdgeOfARegionThatFails) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     const std::vector<surrogate::Evaluation> told = search(continuous(2), &failing_corner, 30, seeded(seed));
     EXPECT_GE(best_value(told), 1.18) << "seed " << seed;
-    EXPECT_LE(failures_of(told), 20) << "seed " << seed;  // the values promise more beyond: half of the trials or so
+    EXPECT_LE(failures_of(told), 20)
+        << "seed " << seed;  // the values promise more beyond the line, where about half of the trials go
   }
 }
 
@@ -179,7 +180,7 @@ TEST(Optimizer, KeepsAwayFromFailuresThatCountAsTheWorst) {
 }
 
 TEST(Optimizer, GoesOnWhereNothingHasSucceeded) {
-  // All fail but a corner of a fortieth of the square.
+  // All points fail except a corner of a fortieth of the square.
   const Outcome corner = [](const surrogate::Points& point) {
     const double x = point.ordered(0, 0);
     const double y = point.ordered(0, 1);
@@ -199,7 +200,7 @@ TEST(Optimizer, KeepsToAMeasuredConstraint) {
 }
 
 TEST(Optimizer, LooksForSomethingFeasibleFirst) {
-  // The value leads away from the feasible disc, which is a fiftieth of the square.
+  // The value leads away from the feasible disc, which has a fiftieth of the square's area.
   const Outcome away = [](const surrogate::Points& point) {
     const double from_centre = (point.ordered.row(0).array() - 0.2).matrix().norm();
     return surrogate::Evaluation{point, point.ordered.sum(), VectorXd::Constant(1, from_centre - 0.08)};

@@ -23,7 +23,7 @@ VectorXd vector(std::initializer_list<double> values) {
   return result;
 }
 
-/// Throughputs, of which some are awful: a long tail on the bad side.
+/// Throughputs of which some are very bad: a long tail on the bad side.
 VectorXd heavy_tailed(int count) {
   Rng rng(71, 0);
   return VectorXd::NullaryExpr(count, [&rng](Index) { return 100.0 + rng.normal() - std::exp(2.0 * rng.normal()); });
@@ -32,7 +32,7 @@ VectorXd heavy_tailed(int count) {
 struct Case {
   std::string name;
   surrogate::OutputTransform transform;
-  VectorXd values;  ///< from which it was learned
+  VectorXd values;  ///< the values from which it was learned
 };
 
 std::vector<Case> cases() {
@@ -55,7 +55,7 @@ std::vector<Case> cases() {
   return result;
 }
 
-/// Some values beyond, at and between those that were learned from.
+/// Returns some values beyond, at and between those that were learned from.
 VectorXd probes(const Case& c) {
   const double least = c.values.minCoeff();
   const double range = std::max(c.values.maxCoeff() - least, 1.0);
@@ -72,7 +72,7 @@ TEST(OutputTransform, TakesEveryValueBackToItself) {
     const VectorXd probe = probes(c);
     const double unit = probe.cwiseAbs().maxCoeff();
     for (const double value : probe)
-      // Rounding of the largest number that takes part; a logarithm's is relative.
+      // The rounding error of the largest number involved; that of a logarithm is relative.
       EXPECT_LE(std::abs(c.transform.from_latent(c.transform.to_latent(value)) - value),
                 1e-14 * (c.name == "log" ? value : unit));
   }
@@ -117,8 +117,8 @@ TEST(OutputTransform, IsTheIdentityWhereNothingIsBelowTheMedian) {
   }
 }
 
-/// E[f(z)] by the midpoint rule over twelve stddevs on either side. Kinks of f cost a slope's jump times the square of
-/// the step, 1e-8 of a stddev squared.
+/// Returns E[f(z)] by the midpoint rule over twelve stddevs on either side. A kink of f costs the jump of its slope
+/// times the square of the step, 1e-8 of a stddev squared.
 double mean_by_quadrature(const surrogate::OutputTransform& transform, double mean, double variance) {
   constexpr int kSteps = 240000;
   constexpr double kReach = 12.0;
@@ -191,7 +191,7 @@ TEST(OutputTransform, CarriesTheVarianceOfNoiseByItsSlope) {
       const double value = 0.5 * (probe[i] + probe[i + 1]);
       const double gap = probe[i + 1] - probe[i];
       if (!(gap > 1e-6 * std::abs(value))) continue;
-      // Between two neighbouring probes no knot lies: a piece is straight, or a logarithm smooth.
+      // There is no knot between two neighbouring probes: a piece is straight, and a logarithm is smooth.
       const double stddev = 1e-4 * gap;
       const double slope = (c.transform.to_latent(value + stddev) - c.transform.to_latent(value - stddev)) / stddev / 2;
       EXPECT_LE(std::abs(c.transform.latent_variance(value, stddev * stddev) / (slope * slope * stddev * stddev) - 1.0),

@@ -21,8 +21,8 @@ surrogate::Observations mixed_data() {
   return data;
 }
 
-/// Central differences by the ordered columns, the feature held fixed. Truncation h^2 times a third derivative of some
-/// hundreds and rounding 1e-13 / h meet at 1e-7 of a unit.
+/// Central differences with respect to the ordered columns, with the feature held fixed. Truncation, h^2 times a third
+/// derivative of some hundreds, and rounding, 1e-13 / h, balance at 1e-7 of a unit.
 void expect_gradient_of_differences(const surrogate::Model& model, const surrogate::Points& point) {
   constexpr double kStep = 2e-5;
   constexpr double kTolerance = 2e-6;
@@ -50,7 +50,7 @@ surrogate::Points probes(const surrogate::Observations& data) {
   Rng rng(52, 0);
   surrogate::Points probes = reference::random_points(rng, 6, 3, 1);
   probes.features = VectorXd::LinSpaced(6, 0.6, 1.4);
-  probes.append(data.points.slice(4, 1));  // where the kernel has its kink
+  probes.append(data.points.slice(4, 1));  // the kernel has its kink there
   return probes;
 }
 
@@ -94,7 +94,7 @@ TEST(PredictionGradient, OfASurrogateIsThatOfItsDifferences) {
       options.mean = surrogate::Mean::scaled();
       options.transform = kind;
       options.hyperparameter_samples = samples;
-      options.priors.noise_stddev.log_stddev = 0.3;  // less would make third derivatives of some thousands
+      options.priors.noise_stddev.log_stddev = 0.3;  // a smaller one would make third derivatives of some thousands
       surrogate::Surrogate surrogate(options);
       Rng rng(53, 0);
       surrogate.fit(data, rng);

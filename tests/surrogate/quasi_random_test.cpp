@@ -23,7 +23,8 @@ TEST(HaltonSequence, PutsOnePointIntoEachPartOfItsBase) {
 }
 
 TEST(HaltonSequence, IsMoreEvenThanChance) {
-  // The mean of a product of three smooth functions whose integrals are 1. Chance would be off by 2 / sqrt(4096) = 3 %.
+  // The mean of a product of three smooth functions whose integrals are 1. Random points would be off by 2 / sqrt(4096)
+  // = 3 %.
   Rng rng(2, 0);
   const MatrixXd points = surrogate::HaltonSequence(3, rng).next(4096);
   const Eigen::ArrayXd product = (1.5707963267948966 * (3.141592653589793 * points.array()).sin()).rowwise().prod();
@@ -37,7 +38,8 @@ TEST(HaltonSequence, HasNoCorrelatedColumnsAmongLargePrimes) {
   for (Index j = 0; j < 30; ++j)
     for (Index k = 0; k < j; ++k) {
       const double correlation = centred.col(j).dot(centred.col(k)) / (centred.col(j).norm() * centred.col(k).norm());
-      EXPECT_LE(std::abs(correlation), 0.25) << j << ", " << k;  // chance: 0.05, its largest of 435 about 0.17
+      EXPECT_LE(std::abs(correlation), 0.25)
+          << j << ", " << k;  // random points: 0.05, and the largest of 435 about 0.17
     }
 }
 

@@ -1,5 +1,5 @@
-// Other people's Gaussian processes at the same hyperparameters: golden/surrogate/make_reference_cases.py made the
-// cases.
+// Compares with Gaussian processes of other libraries at the same hyperparameters;
+// golden/surrogate/make_reference_cases.py made the cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ struct Case {
   }
 };
 
-/// Half of the least noise variance is the common one, the rest is known of each observation.
+/// Half of the smallest noise variance is the common one; the remainder is the known variance of each observation.
 void expect_case(const Case& c, const surrogate::KernelSpec& kernel, const surrogate::Mean& mean,
                  const VectorXd& kernel_theta) {
   const VectorXd noise = c.vector("noise_variance");
@@ -86,7 +86,8 @@ TEST(ReferenceCases, BoTorchsMatern32TimesCategoriesAndAConstantMean) {
   surrogate::KernelSpec categories{surrogate::KernelKind::kSquaredExponential, {}, 0, {}};
   categories.columns = {false, {}, {0, 1}};
   const surrogate::KernelSpec product{surrogate::KernelKind::kProduct, {}, 0, {ordered, categories}};
-  // exp(-(1/2) sum_j [differs] / l_j^2) against exp(-(1/c) sum_j [differs] / m_j): l_j^2 = c m_j / 2, here c = 2.
+  // exp(-(1/2) sum_j [differs] / l_j^2) corresponds to exp(-(1/c) sum_j [differs] / m_j): l_j^2 = c m_j / 2, here c =
+  // 2.
   VectorXd theta(7);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance")),
       0.5 * c.vector("category_lengthscale").array().log(), 0.0;

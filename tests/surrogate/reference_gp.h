@@ -1,5 +1,5 @@
 #pragma once
-// Gaussian-process formulas written the obvious way, in long double, by explicit inverses: slow and independent of the
+// Gaussian-process formulas in their direct form, in long double with explicit inverses: slow, and independent of the
 // library (no Cholesky, no standardisation, no Eigen arithmetic).
 #include <cmath>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 // Universal kriging with a normal prior of the coefficients by the classical formulas (Rasmussen & Williams 2006, eq.
-// 2.41 to 2.43), in long double by explicit inverses: K_y and the p x p matrix A are inverted apart, while the library
-// adds H B H^T to the covariance.
+// 2.41 to 2.43), in long double with explicit inverses. K_y and the p x p matrix A are inverted separately, while the
+// library adds H B H^T to the covariance.
 #include <algorithm>
 #include <vector>
 
@@ -42,7 +42,7 @@ class Kriging {
         p_(prior.centre.size()),
         k_(invert(with_diagonal(gram(x_, x_, theta), noise_variance))),
         prior_(prior) {
-    Matrix precision = product(transpose(h_, p_), product(k_.inverse, h_));  // H K_y^-1 H^T + B^-1, named A
+    Matrix precision = product(transpose(h_, p_), product(k_.inverse, h_));  // H K_y^-1 H^T + B^-1, called A
     precision.resize(p_, Vector(p_, 0));
     for (std::size_t i = 0; i < p_; ++i) precision[i][i] += 1 / prior.variance[i];
     a_ = invert(precision);
@@ -78,7 +78,7 @@ class Kriging {
     return result;
   }
 
-  /// Eq. 2.43, its determinant and its inverse taken apart by the matrix inversion lemma.
+  /// Eq. 2.43, with its determinant and its inverse split by the matrix inversion lemma.
   Real log_marginal_likelihood() const {
     Vector residual = y_;
     for (std::size_t i = 0; i < y_.size(); ++i)

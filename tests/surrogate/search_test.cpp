@@ -1,4 +1,4 @@
-// The parts together: fit, LogEI, ask the best, on a list of candidates.
+// The parts together: fit, LogEI, and asking for the best one of a list of candidates.
 #include <gtest/gtest.h>
 
 #include <algorithm>

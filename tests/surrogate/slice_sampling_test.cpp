@@ -20,7 +20,7 @@ surrogate::Observations sine() {
   return data;
 }
 
-/// Only the lengthscale is uncertain: the others' priors are a thousandth wide.
+/// Only the lengthscale is uncertain: the priors of the other entries have a width of a thousandth.
 surrogate::GpStructure lengthscale_alone() {
   surrogate::GpStructure structure{
       surrogate::make_kernel(surrogate::KernelKind::kMatern52), surrogate::Mean::constant(), {}};
@@ -30,7 +30,7 @@ surrogate::GpStructure lengthscale_alone() {
   return structure;
 }
 
-/// Distribution function of the first entry of theta by the midpoint rule, the others at their prior's mode.
+/// Distribution function of the first entry of theta by the midpoint rule, with the others at their prior's mode.
 struct Integral {
   VectorXd grid;
   VectorXd cumulative;
@@ -65,13 +65,13 @@ TEST(SliceSampling, DrawsFromThePosterior) {
   for (const VectorXd& theta : surrogate::sample_hyperparameters(structure, sine(), start, kDraws, rng))
     probability.push_back(integral.at(theta[0]));
   std::ranges::sort(probability);
-  // Kolmogorov & Smirnov: of 2000 independent draws the distance exceeds 0.044 once in a thousand cases; the draws of
+  // Kolmogorov & Smirnov: for 2000 independent draws the distance exceeds 0.044 once in a thousand cases. The draws of
   // a chain are worth somewhat less.
   double distance = 0.0;
   for (std::size_t i = 0; i < probability.size(); ++i)
     distance = std::max(distance, std::abs(probability[i] - (static_cast<double>(i) + 0.5) / kDraws));
   EXPECT_LE(distance, 0.05);
-  // The prior alone would not do: half of it lies below -1.
+  // The prior alone would fail: half of it lies below -1.
   EXPECT_GE(integral.at(-1.0), 0.8);
 }
 

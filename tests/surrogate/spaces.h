@@ -8,8 +8,8 @@
 
 namespace krigtune {
 
-/// A function of one point as a score; gradients by central differences, whose error of 1e-10 (step^2) is nothing next
-/// to what the ascent asks for.
+/// A function of one point as a score. Gradients are central differences, whose error of 1e-10 (step^2) is negligible
+/// compared with the tolerance of the ascent.
 class Function final : public surrogate::ScoreFunction {
  public:
   explicit Function(std::function<double(const surrogate::Points&, Eigen::Index)> f) : f_(std::move(f)) {}
@@ -47,7 +47,7 @@ inline surrogate::MixedSpace continuous(int dims) {
   return space;
 }
 
-/// Three ordered columns, the second of 11 values, and four categories.
+/// Three ordered columns, the second with 11 values, and four categories.
 inline surrogate::MixedSpace mixed_space() {
   surrogate::MixedSpace space = continuous(3);
   space.ordered[1].values = grid(11);

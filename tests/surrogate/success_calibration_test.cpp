@@ -1,4 +1,4 @@
-// Are the probabilities of success what they say, with 3 to 60 outcomes?
+// Are the probabilities of success calibrated, with 3 to 60 outcomes?
 #include <gtest/gtest.h>
 
 #include <Eigen/Cholesky>
@@ -14,7 +14,7 @@ namespace krigtune::success_calibration_test {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-/// Forecasts of outcomes of draws from the model's own prior.
+/// Forecasts for outcomes drawn from the model's own prior.
 struct Forecasts {
   std::vector<double> probability;
   std::vector<bool> outcome;
@@ -66,11 +66,11 @@ void expect_calibrated(const Forecasts& asked) {
   }
   for (const Bin& bin : bins) {
     if (bin.count < 200) continue;
-    // Of independent outcomes the frequency would err by 0.5 / sqrt(count): three of these, and 0.02.
+    // For independent outcomes the frequency has an error of 0.5 / sqrt(count): allow three of these, and 0.02.
     EXPECT_LE(std::abs(bin.predicted - bin.happened) / bin.count, 0.02 + 1.5 / std::sqrt(bin.count))
         << bin.predicted / bin.count;
   }
-  EXPECT_LE(std::abs(score / spread - 1.0), 0.05);  // a calibrated forecast has the Brier score that it claims
+  EXPECT_LE(std::abs(score / spread - 1.0), 0.05);  // a calibrated forecast has the Brier score that it implies
 }
 
 TEST(SuccessCalibration, HoldsOnDrawsFromItsOwnPrior) {
@@ -80,7 +80,7 @@ TEST(SuccessCalibration, HoldsOnDrawsFromItsOwnPrior) {
   }
 }
 
-// A coefficient of column c's distance to the middle is what the trend is made of.
+// The trend consists of a coefficient for the distance of column c from its centre.
 TEST(SuccessModel, SharedShiftsAreTheTrendWhenTheirFeaturesAreItsColumns) {
   Rng rng(52, 0);
   const surrogate::Points x = reference::random_points(rng, 10, 2, 1);

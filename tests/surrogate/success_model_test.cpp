@@ -80,7 +80,8 @@ TEST(SuccessModel, AfterOneOutcomeHasTheExactMoments) {
       EXPECT_LE(std::abs(got.mean[0] - static_cast<double>(want.mean[0])), 1e-12);
       EXPECT_LE(std::abs(got.variance[0] - static_cast<double>(want.variance[0])), 1e-12);
       EXPECT_LE(std::abs(fit.log_evidence - static_cast<double>(std::log(want.evidence))), 1e-12);
-      // The posterior is not Gaussian: the average of Phi over the Gaussian of the same moments is off by so much.
+      // The posterior is not Gaussian: the average of Phi over the Gaussian with the same moments deviates by this
+      // much.
       EXPECT_LE(std::abs(model.probability(x, mean)[0] - static_cast<double>(want.answer)), 0.005);
     }
   }
@@ -106,12 +107,12 @@ TEST(SuccessModel, IsNearTheIntegralForTwoOutcomes) {
   }
 }
 
-/// Expectation propagation from the definitions: explicit inverses, the moments of each site times its cavity by
-/// numerical integration, all sites at once, a hundred times.
+/// Expectation propagation from the definitions: explicit inverses, and the moments of each site times its cavity by
+/// numerical integration, for all sites at once, a hundred times.
 struct SlowPropagation {
   Vector precision;
   Vector value;
-  Matrix inverse;  ///< of K + diag(1 / precision)
+  Matrix inverse;  ///< inverse of K + diag(1 / precision)
 
   SlowPropagation(const Matrix& k, const Vector& mean, const std::vector<bool>& succeeded)
       : precision(k.size(), 1e-6L), value(mean) {
@@ -185,7 +186,7 @@ TEST(SuccessModel, AFailureSpreadsToItsNeighbours) {
   model.fit(places.slice(0, 1), mean.head(1), {false});
   const VectorXd got = model.probability(places, mean);
   for (Index i = 1; i < 5; ++i) EXPECT_GT(got[i], got[i - 1]);
-  // Through the common offset.
+  // The common offset connects it with the others.
   EXPECT_LT(got[4], static_cast<double>(averaged(1.2L, kPriorVariance)));
 }
 
@@ -256,7 +257,7 @@ TEST(SuccessModel, IsAModelWhosePriorMeanIsAFeature) {
 
 TEST(SuccessModel, TakesASpaceWithoutOrderedColumns) {
   surrogate::SuccessOptions options;
-  options.slope_stddev = 1.2;  // a trend of nothing
+  options.slope_stddev = 1.2;  // a trend without data
   surrogate::SuccessModel model = make_model(options);
   surrogate::Points points = surrogate::Points::zero(2, 0, 1);
   points.categories(1, 0) = 1;
@@ -279,7 +280,7 @@ TEST(SuccessModel, ItsAcquisitionHasTheDerivativesOfItsValue) {
           acquisition->at(mean + kStep, variance).value - acquisition->at(mean - kStep, variance).value;
       const auto by_variance =
           acquisition->at(mean, variance + kStep).value - acquisition->at(mean, variance - kStep).value;
-      const double scale = 1.0 + std::abs(want);  // rounding: 1e-16 of the value over the step
+      const double scale = 1.0 + std::abs(want);  // rounding: 1e-16 of the value, divided by the step
       EXPECT_LE(std::abs(got.by_mean - by_mean / (2 * kStep)), 1e-9 * scale) << mean << " " << variance;
       EXPECT_LE(std::abs(got.by_variance - by_variance / (2 * kStep)), 1e-9 * scale) << mean << " " << variance;
     }

@@ -1,4 +1,4 @@
-// What a suggestion costs, in 8 dimensions on one core: the goals first, then how the cost grows. `likelihoods` counts
+// The cost of a suggestion in 8 dimensions on one core: first the goals, then how the cost grows. `likelihoods` counts
 // the evaluations of the marginal likelihood with its gradient.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ struct Problem {
 
 constexpr int kDims = 8;
 
-/// Of the process so far, in MB.
+/// Peak memory of the process so far, in MB.
 double peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -52,7 +52,7 @@ surrogate::Surrogate fitted(const Problem& problem) {
   return surrogate;
 }
 
-/// Hyperparameters learned anew from the last optimum, one observation later; all candidates scored.
+/// Learns the hyperparameters again from the last optimum, one observation later, and scores all candidates.
 void refit_and_score(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
   const Eigen::VectorXd start = fitted(problem).theta();
@@ -70,7 +70,7 @@ void refit_and_score(benchmark::State& state, int dims) {
   state.counters["peak_MB"] = peak_memory();
 }
 
-/// The whole fit, from several starts.
+/// The whole fit from several starts.
 void fit(benchmark::State& state, int dims) {
   const Problem problem(state, dims);
   int likelihoods = 0;

@@ -21,7 +21,7 @@ surrogate::Surrogate make_surrogate(const surrogate::HyperparameterPriors& prior
   return surrogate::Surrogate(options);
 }
 
-/// A mixed problem with values far from standardised.
+/// A mixed problem whose values are far from standardised.
 struct Problem {
   surrogate::Points points;
   VectorXd values;
@@ -44,7 +44,7 @@ struct Problem {
   }
 };
 
-/// Sample mean and stddev, written out.
+/// Sample mean and stddev, computed directly.
 struct Scale {
   Real mean = 0;
   Real stddev = 0;
@@ -55,7 +55,7 @@ struct Scale {
   }
 };
 
-/// The reference's answer in the units of the values.
+/// Returns the reference's answer in the units of the values.
 reference::Moments expected_moments(const Scale& scale, const surrogate::Points& points, const Vector& values,
                                     const Vector& known_variance, const VectorXd& theta, const surrogate::Points& at) {
   Vector outputs;
@@ -70,7 +70,7 @@ reference::Moments expected_moments(const Scale& scale, const surrogate::Points&
   return moments;
 }
 
-// The condition number of these covariances is below 1e4: sixteen digits less four, and some margin.
+// The condition number of these covariances is below 1e4, which costs four of sixteen digits; there is some margin.
 constexpr double kTolerance = 1e-10;
 
 void expect_moments(const surrogate::Prediction& got, const reference::Moments& want, double unit) {
@@ -111,7 +111,7 @@ TEST(Surrogate, BelievingLeavesTheMeanAndEqualsObservingIt) {
   }
 
   gp.believe(pending.slice(0, 1));
-  gp.believe(pending.slice(1, 2));  // in two steps, as trials start one after the other
+  gp.believe(pending.slice(1, 2));  // in two steps, because trials begin one after the other
   const surrogate::Prediction after = gp.predict(p.at);
   EXPECT_LE((after.mean - before.mean).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LE((after.variance - before.variance).maxCoeff(), 1e-10);
@@ -141,7 +141,7 @@ TEST(Surrogate, WithoutNoiseInterpolates) {
   theta[4] = std::log(1e-7);
   gp.condition({p.points, p.values, {}}, theta);
   const surrogate::Prediction prediction = gp.predict(p.points);
-  // The pull towards the mean is noise variance (1e-14) times the condition number (1e6 at most here).
+  // The pull towards the mean is the noise variance (1e-14) times the condition number (here at most 1e6).
   EXPECT_LE((prediction.mean - p.values).cwiseAbs().maxCoeff(), 1e-6 * p.values.cwiseAbs().maxCoeff());
   EXPECT_LE(prediction.variance.maxCoeff(), 1e-6);
   EXPECT_GE(prediction.variance.minCoeff(), 0.0);
@@ -173,7 +173,7 @@ TEST(Surrogate, ScoresManyCandidatesAsItScoresOne) {
 }
 
 TEST(Surrogate, RepeatedPointsCountAsOneWithTheirAverage) {
-  // m observations with noise v at one point are one observation of their average with noise v / m.
+  // m observations with noise v at one point are equivalent to one observation of their average with noise v / m.
   surrogate::Points points = surrogate::Points::zero(6, 1, 0);
   points.ordered.col(0) << 0.2, 0.2, 0.2, 0.2, 0.7, 0.9;
   VectorXd values(6);

@@ -1,4 +1,4 @@
-// A Surrogate around its processes: transform and standardisation, and the average over hyperparameters.
+// How a Surrogate uses its processes: transform and standardisation, and the average over hyperparameters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ TEST(SurrogateTransform, CentresAFeatureThatPredictsTheFunction) {
   a.condition(data, theta());
   b.condition(shifted, theta());
   EXPECT_LE((a.predict(data.points).mean - b.predict(shifted.points).mean).cwiseAbs().maxCoeff(), 1e-9);
-  // The logarithm of a model that is wrong by a factor is the function itself.
+  // The logarithm of a model that is wrong by a factor equals the function itself, up to a constant.
   surrogate::Surrogate c(with(Kind::kLog, surrogate::Mean::scaled(1.0, 0.2)));
   c.condition(data, theta());
   const surrogate::Coefficients coefficients = c.processes().front().coefficients();

@@ -25,7 +25,7 @@ class ElementwiseVectorUnit : public testing::TestWithParam<const surrogate::Vec
   MatrixXd random_matrix(Index rows, Index cols) {
     return MatrixXd::NullaryExpr(rows, cols, [this] { return rng.normal(); });
   }
-  /// Few different numbers, as categories are.
+  /// Few different numbers, like categories.
   MatrixXd random_indices(Index rows, Index cols) {
     return MatrixXd::NullaryExpr(rows, cols, [this] { return static_cast<double>(rng.below(3)); });
   }
@@ -35,7 +35,7 @@ std::string name_of(const testing::TestParamInfo<const surrogate::VectorUnit*>& 
 
 INSTANTIATE_TEST_SUITE_P(Units, ElementwiseVectorUnit, testing::ValuesIn(surrogate::available_vector_units()), name_of);
 
-/// 0 and from 1e-30 to where exp(-u) is 1e-300; as many as fill no vector register.
+/// 0, and values from 1e-30 to where exp(-u) is 1e-300. Their number is not a multiple of a vector register.
 VectorXd squared_distances() {
   VectorXd r2(1003);
   r2[0] = 0.0;
@@ -45,7 +45,7 @@ VectorXd squared_distances() {
 
 struct Correlation {
   surrogate::VectorUnit::Profile profile;
-  std::function<Real(Real r2)> exponent;  ///< what the relative error grows with
+  std::function<Real(Real r2)> exponent;  ///< the relative error grows with it
   std::function<Real(Real r2)> value;
   std::function<Real(Real r2)> slope;
 };
@@ -61,7 +61,8 @@ void expect_correlation(const Correlation& want) {
   for (Index i = 0; i < r2.size(); ++i) {
     const double exponent = static_cast<double>(want.exponent(r2[i]));
     if (exponent > 690.0) continue;
-    // The exponent comes of two operations, each exact to half a unit in its last place; exp and the rest add a few.
+    // The exponent results from two operations, each exact to half a unit in the last place; exp and the rest add a few
+    // units.
     const double tolerance = (10.0 + 2.0 * exponent) * kEpsilon;
     EXPECT_LE(std::abs(value[i] / want.value(r2[i]) - 1.0L), tolerance) << r2[i];
     EXPECT_LE(std::abs(slope[i] / want.slope(r2[i]) - 1.0L), tolerance) << r2[i];
@@ -112,7 +113,7 @@ TEST_P(ElementwiseVectorUnit, GivesANumberTheSameResultWhereverItStands) {
 
 TEST_P(ElementwiseVectorUnit, AddsSquaresAndMismatches) {
   for (const Index n : {1, 8, 37}) {
-    const MatrixXd x = random_matrix(n + 2, 5);  // n of its rows
+    const MatrixXd x = random_matrix(n + 2, 5);  // n of its rows are used
     const MatrixXd y = random_matrix(3, 5);
     const MatrixXd a = random_indices(n + 2, 5);
     const MatrixXd b = random_indices(3, 5);
@@ -155,7 +156,7 @@ TEST_P(ElementwiseVectorUnit, SumsSquaresAndMismatches) {
   }
 }
 
-/// The scalar functions have tests against mpmath of their own.
+/// The scalar functions have their own tests against mpmath.
 TEST_P(ElementwiseVectorUnit, HasTheTailsOfTheScalarFunctions) {
   VectorXd u(8001);
   for (Index i = 0; i < u.size(); ++i) u[i] = 0.01 * static_cast<double>(i - 4000);

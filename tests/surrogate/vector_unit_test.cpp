@@ -16,14 +16,14 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using MatrixXl = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 
-// Around the edges of blocks (32), of their halves and of vector registers; 1 and nothing at all.
+// Sizes around those of blocks (32), their halves and vector registers, and 1 and 0.
 constexpr Index kSizes[] = {0, 1, 2, 7, 31, 32, 33, 64, 65, 97, 150};
 
 MatrixXd random_matrix(Rng& rng, Index rows, Index cols) {
   return MatrixXd::NullaryExpr(rows, cols, [&rng] { return rng.normal(); });
 }
 
-/// Condition number about 10: errors are those of the arithmetic.
+/// The condition number is about 10, so the errors are those of the arithmetic.
 MatrixXd random_covariance(Rng& rng, Index n) {
   const MatrixXd root = random_matrix(rng, n, n);
   const double scale = 1.0 / static_cast<double>(n);
@@ -34,10 +34,10 @@ MatrixXl lower_of(const MatrixXd& covariance) { return covariance.cast<long doub
 
 double largest(const MatrixXl& m) { return m.size() == 0 ? 0.0 : static_cast<double>(m.cwiseAbs().maxCoeff()); }
 
-// Entries are of order 1, sums have up to 150 terms, condition numbers are about 10: a hundred roundings at the most.
+// Entries are of order 1, sums have up to 150 terms, condition numbers are about 10: at most a hundred roundings.
 constexpr double kTolerance = 2e-14;
 
-/// `matrix` inside a larger one whose other entries must not change.
+/// Puts `matrix` into a larger one whose other entries must not change.
 struct Framed {
   static constexpr Index kMargin = 3;
   static constexpr double kOutside = 1e300;
@@ -170,7 +170,8 @@ struct Moments {
   VectorXd variance;
 };
 
-/// Of a Gaussian process with 120 observations in three dimensions, noise variance 1e-4 of the signal's, at 50 points.
+/// A Gaussian process with 120 observations in three dimensions, noise variance 1e-4 of the signal's, predicted at 50
+/// points.
 Moments posterior_by(const surrogate::VectorUnit& unit) {
   Rng rng(52, 0);
   const MatrixXd x = random_matrix(rng, 120, 3);
@@ -192,7 +193,7 @@ Moments posterior_by(const surrogate::VectorUnit& unit) {
   return moments;
 }
 
-// The condition number is below 1e6: sixteen digits less six, and one for margin.
+// The condition number is below 1e6: sixteen digits minus six, and one for margin.
 TEST_P(EveryVectorUnit, HasThePosteriorOfThePlainOne) {
   const Moments plain = posterior_by(*surrogate::available_vector_units().front());
   const Moments here = posterior_by(unit());
