@@ -1,4 +1,4 @@
-// krigtune-bench --check: what it says of a right plan, of damaged ones, and of input that gives no plan.
+// krigtune-bench --check: its output for a correct plan, for damaged ones, and for input that gives no plan.
 #include "programs/bench/check.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class CheckOfABench : public testing::Test {
   }
   ~CheckOfABench() override { std::filesystem::remove_all(folder_); }
 
-  /// `before`: variables of the environment, as the shell takes them.
+  /// `before`: environment variables in the shell's form.
   Ended run(const std::string& arguments, const std::string& before = "") {
     const std::filesystem::path path = folder_ / "config.json";
     write_atomically(path, config_.dump());
@@ -85,7 +85,7 @@ TEST_F(CheckOfABench, PrintsEachFindingOfADamagedPlanOnALine) {
   constexpr std::size_t kStride = 50;
   Mutants(plan_).for_each(kStride, [&](const std::string& name, const plan::StepPlan& mutant) {
     const Json document = check(mutant, true).document();
-    if (document["findings"].empty()) return;  // this mutant does what the plan does
+    if (document["findings"].empty()) return;  // this mutant is equivalent to the plan
     ++damaged;
     EXPECT_EQ(document["status"], "failed") << name;
     const Ended text = check(mutant, false);
@@ -135,7 +135,7 @@ TEST_F(CheckOfABench, RefusesToDoSomethingElseBesides) {
   refuses("--probe --check --measure-machine 2", "--check and --probe and --measure-machine do not go together");
 }
 
-// Started as by torchrun: all processes end alike, and the first one says why.
+// Started as by torchrun, all processes end alike, and the first one prints why.
 TEST_F(CheckOfABench, PrintsOnceWhereEachRankIsAProcess) {
   const std::string second = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1";
   const auto is_said_once = [&](int exit_code) {
@@ -157,7 +157,7 @@ TEST_F(CheckOfABench, PrintsOnceWhereEachRankIsAProcess) {
   is_said_once(2);
 }
 
-// It checks what could not run here: of a GPU that is not there, with more memory than there is.
+// It also checks plans that cannot run here: for a missing GPU, and with more memory than the machine has.
 TEST_F(CheckOfABench, NeedsNeitherGpuNorMemory) {
   config_["cluster"]["gpu"] = "h100-80gb";
   config_["memory"] = {{"limit_gib", 1e-6}};

@@ -11,15 +11,15 @@
 
 namespace krigtune {
 
-/// What a program has said, and how it ended.
+/// The output of a program, and how it ended.
 struct Ended {
-  int exit_code = -1;  ///< -1: by a signal
+  int exit_code = -1;  ///< -1: ended by a signal
   std::string out;
   std::string err;
   Json document() const { return Json::parse(out); }
 };
 
-/// Runs a command of the shell; its stderr goes through a file in `folder`.
+/// Runs a shell command; its stderr goes through a file in `folder`.
 inline Ended run_shell(const std::string& command, const std::filesystem::path& folder) {
   const std::filesystem::path errors = folder / "stderr.txt";
   Ended result;

@@ -1,5 +1,6 @@
-// A management library of one H100 at 0000:65:00.0: what krigtune-bench asks of libnvidia-ml.so.1, with the signatures
-// of NVML. What FAKE_NVML_LACKS names (init, name, clock, power, temperature, reasons) is not supported.
+// A management library with one H100 at 0000:65:00.0: the functions that krigtune-bench calls in libnvidia-ml.so.1,
+// with the signatures of NVML. What FAKE_NVML_LACKS names (init, name, clock, power, temperature, reasons) is not
+// supported.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

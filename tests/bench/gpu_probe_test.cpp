@@ -1,5 +1,5 @@
-// krigtune-bench on machines with and without a driver, GPUs and the libraries of CUDA: a driver of our own in place of
-// NVIDIA's, and a program of our own in place of krigtune-bench-cuda beside a copy of krigtune-bench.
+// krigtune-bench on machines with and without a driver, GPUs and the libraries of CUDA: a fake driver in place of
+// NVIDIA's, and a fake program in place of krigtune-bench-cuda beside a copy of krigtune-bench.
 #include "engine/gpu_probe.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class Machine : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-/// What only a build with krigtune-bench-cuda can show.
+/// Properties that only a build with krigtune-bench-cuda can show.
 class MachineWithCuda : public Machine {
  protected:
   void SetUp() override {

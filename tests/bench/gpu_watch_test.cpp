@@ -1,4 +1,4 @@
-// What a GPU did while steps were measured: readings, their summary, and the way into the reports. NVML is our own.
+// The state of a GPU during measured steps: readings, their summary, and the way into the reports. NVML is a fake.
 #include "programs/bench/gpu_watch.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(Nvml, IsNotThereWithoutItsLibraryOrItsGpu) {
   unsetenv("FAKE_NVML_LACKS");
 }
 
-/// Its clock is the number of the reading.
+/// Its clock rate is the number of the reading.
 class CountingSensor final : public bench::GpuSensor {
  public:
   struct Count {

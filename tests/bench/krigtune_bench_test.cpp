@@ -63,7 +63,7 @@ TEST_F(KrigtuneBench, PrintsEveryFieldOfAGoodRun) {
   EXPECT_GT(document["median_rank_kernels_s"].get<double>(), 0.0);
   EXPECT_GE(document["slowest_rank_kernels_s"].get<double>(), document["median_rank_kernels_s"].get<double>());
   EXPECT_EQ(document["stopped"], "steps");
-  EXPECT_TRUE(document["contention_s"].is_null());  // not asked for
+  EXPECT_TRUE(document["contention_s"].is_null());  // not requested
   EXPECT_GT(document["breakdown"]["forward_s"].get<double>(), 0.0);
   EXPECT_GT(document["breakdown"]["span_s"].get<double>(), document["breakdown"]["backward_s"].get<double>());
   EXPECT_TRUE(document["emulated_network"].is_null());
@@ -76,7 +76,7 @@ TEST_F(KrigtuneBench, PrintsEveryFieldOfAGoodRun) {
       .layers = 2, .hidden = 32, .heads = 2, .kv_heads = 2, .ffn_hidden = 128, .vocab = 64, .seq_len = 16};
   EXPECT_LE(std::abs(document["flops_per_s"].get<double>() * step_time_s * 2.0 / workload::model_flops(model, 8) - 1.0),
             1e-9);
-  // Stage 1 sends half of all gradients and half of all parameters; every tensor here is padded to a multiple of 32.
+  // Stage 1 sends half of all gradients and half of all parameters. Every tensor here is padded to a multiple of 32.
   EXPECT_EQ(document["wire_bytes"]["all_reduce"], 0);
   EXPECT_EQ(document["wire_bytes"]["reduce_scatter"], document["wire_bytes"]["all_gather"]);
   EXPECT_EQ(document["wire_bytes"]["all_gather"].get<std::int64_t>(), workload::parameter_count(model) * 4 / 2);
@@ -114,11 +114,11 @@ TEST_F(KrigtuneBench, MeasuresWithoutCommunicationAndTracesAStepWhenAsked) {
   EXPECT_EQ(difference_s, step_time_s - document["step_time_without_communication_s"].get<double>());
   EXPECT_EQ(document["contention_s"].get<double>(), difference_s - document["exposed_comm_s"].get<double>());
   EXPECT_GE(document["exposed_comm_s"].get<double>(), 0.005);  // at least the last all-gather
-  // Steps without communication come last and change nothing of what is reported.
+  // Steps without communication come last and do not change the report.
   EXPECT_EQ(document["parameters_fnv1a64"], run(config() + "--json --steps 8").document()["parameters_fnv1a64"]);
   const Json traced = load_json(trace);
   EXPECT_GT(traced["traceEvents"].size(), 100U);
-  EXPECT_GE(traced["otherData"]["step"].get<int>(), 3);  // two of warm-up
+  EXPECT_GE(traced["otherData"]["step"].get<int>(), 3);  // after two of warm-up
   EXPECT_EQ(run(config() + "--json --steps 1 --trace /nowhere/t.json").exit_code, 2);
 }
 
@@ -160,7 +160,7 @@ TEST_F(KrigtuneBench, SaysWhenMemoryCannotBeHad) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers reserve more address space than this test allows";
 #endif
-  config_["workload"]["model"]["hidden"] = 1024;  // 100 MB of parameters, as much again of gradients and more
+  config_["workload"]["model"]["hidden"] = 1024;  // 100 MB of parameters, the same for gradients, and more
   config_["memory"]["limit_gib"] = 100;
   const Ended result = run(config() + "--json --steps 1", "ulimit -v 300000; ");
   EXPECT_EQ(result.exit_code, 11) << result.err;
@@ -262,7 +262,7 @@ TEST(BenchEnding, OfALossThatIsNoNumberIsANumericalFailure) {
   EXPECT_EQ(std::string(bench::ending_of(measurement).status), "failed");
 }
 
-// Its cluster is enough of a job; four CPU ranks on two nodes over a network that is imitated.
+// The cluster is enough for this command: four CPU ranks on two nodes over an emulated network.
 TEST_F(KrigtuneBench, MeasuresTheRatesOfItsRanks) {
   config_ = {{"cluster",
               {{"nodes", 2}, {"gpus_per_node", 2}, {"emulate_network", {{"latency_us", 10}, {"bytes_per_s", 4e9}}}}}};

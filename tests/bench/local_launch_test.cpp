@@ -1,5 +1,5 @@
-// Ranks as processes that the program itself starts: what they are told, what becomes of their output, exit codes and
-// signals, and that none outlives it. Every rank holds the writing end of a pipe: it ends when all of them are gone.
+// Ranks as processes that the program itself starts: their environment, their output, exit codes and signals, and that
+// no rank outlives the program. Every rank has the writing end of a pipe, which ends when all of them are gone.
 #include "programs/bench/local_launch.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace krigtune::local_launch_test {
 
-/// Ends of a pipe, closed with it.
+/// The ends of a pipe, closed by the destructor.
 struct Pipe {
   Pipe() { EXPECT_EQ(pipe(ends.data()), 0); }
   ~Pipe() {
@@ -31,7 +31,7 @@ struct Pipe {
     if (ends[1] >= 0) close(ends[1]);
     ends[1] = -1;
   }
-  // Until nobody can write any more.
+  // Reads until nobody can write any more.
   std::string read_all() {
     close_writing();
     std::string text;
@@ -66,17 +66,18 @@ Said launch(const bench::LocalRanks& job) {
   said.err = testing::internal::GetCapturedStderr() + own.str();
   return said;
 }
-// Impatient: what does not end by itself never does.
+// Waits only briefly: a rank that does not end by itself never does.
 bench::LocalRanks of_script(int ranks, const std::string& script) {
   return {.program = "/bin/sh", .arguments = {"-c", script}, .ranks = ranks, .farewell_s = 0.2, .grace_s = 0.2};
 }
 Said launch_script(int ranks, const std::string& script) { return launch(of_script(ranks, script)); }
 
-/// The launcher as a process of its own.
+/// Starts the launcher as a process of its own.
 pid_t start_launcher(int ranks, const std::string& script) {
   const pid_t process = fork();
   if (process != 0) return process;
-  for (const int number : {SIGTERM, SIGINT}) std::signal(number, SIG_DFL);  // what starts the test may ignore them
+  for (const int number : {SIGTERM, SIGINT})
+    std::signal(number, SIG_DFL);  // the program that starts the test may ignore them
   const SystemClock clock;
   std::ostringstream own;
   _exit(bench::run_local_ranks(of_script(ranks, script), clock, own));
@@ -148,7 +149,7 @@ TEST(LocalLaunch, LeavesNobodyBehindWhenItIsKilled) {
   EXPECT_EQ(alive.read_all(), "");
 }
 
-/// krigtune-bench itself, on CPU ranks.
+/// krigtune-bench itself on CPU ranks.
 class LaunchedBench : public testing::Test {
  protected:
   LaunchedBench() : config_(std::filesystem::temp_directory_path() / ("launch_" + std::to_string(getpid()) + ".json")) {

@@ -41,7 +41,7 @@ class FakeTraining {
 TEST(Measure, StopsAfterTenStepsOfEqualLength) {
   FakeTraining training([](std::int64_t) { return 0.1; });
   const bench::Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 100.0});
-  EXPECT_EQ(result.steps, 10 + 10);  // two windows of five tell that steps are steady
+  EXPECT_EQ(result.steps, 10 + 10);  // two windows of five show that steps are steady
   EXPECT_TRUE(result.steady);
   EXPECT_EQ(result.stopped, bench::Stopped::kPrecise);
   EXPECT_EQ(result.measured_steps, 10);
@@ -58,12 +58,12 @@ TEST(Measure, WarmsUpForAsLongAsItIsTold) {
 }
 
 TEST(Measure, WarmsUpUntilStepsAreSteady) {
-  // A tenth less from step to step, then constant from step 12 on.
+  // Each step is a tenth shorter than the one before, and constant from step 12 on.
   FakeTraining cooling(
       [](std::int64_t step) { return std::pow(0.9, std::min<double>(static_cast<double>(step), 12)); });
   const bench::Measurement result = cooling.measure({.warmup_s = 0.0, .measure_s = 100.0});
   EXPECT_TRUE(result.steady);
-  EXPECT_GE(result.steps - result.measured_steps, 18);  // five steps behind step 12
+  EXPECT_GE(result.steps - result.measured_steps, 18);  // five steps after step 12
   EXPECT_DOUBLE_EQ(result.step_time_p90_s, std::pow(0.9, 12));
 }
 
@@ -101,7 +101,7 @@ TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
     if (!report.provisional_sem_s) return;
     told.push_back(report.measured_steps);
     EXPECT_GT(*report.provisional_sem_s, 0.0);
-    // Of five steps the interval is the whole range.
+    // For five steps the interval is the whole range.
     if (report.measured_steps == 5) at_first_s = *report.provisional_sem_s;
   });
   EXPECT_GE(at_first_s, 0.1 / 4.0 - 1e-12);
@@ -112,13 +112,13 @@ TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
 }
 
 TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
-  // A trend is no noise: its interval grows with the steps.
+  // A trend is not noise: its interval grows with the steps.
   FakeTraining drifting([](std::int64_t step) { return 1.0 + 0.01 * static_cast<double>(step); });
   const bench::Measurement result = drifting.measure({.warmup_s = 0.0, .measure_s = 1e6});
   EXPECT_EQ(result.stopped, bench::Stopped::kNoLongerShrinks);
   EXPECT_EQ(result.measured_steps, 80);
   EXPECT_LE(std::abs(result.drift_per_step_s - 0.01), 1e-12);
-  // 0.01 a step of the mean, 60 seconds of them, as a fraction of the median.
+  // 0.01 of the mean per step, over 60 seconds, as a fraction of the median.
   EXPECT_LE(std::abs(result.drift_per_minute * result.step_time_mean_s * result.step_time_s / 0.6 - 1.0), 1e-9);
 }
 
@@ -128,7 +128,7 @@ TEST(Measure, CountsOutliersAndKeepsThem) {
   const bench::Measurement result = training.measure({.steps = 103});
   EXPECT_EQ(result.measured_steps, 100);
   EXPECT_EQ(result.outliers, 5);
-  EXPECT_LE(std::abs(result.step_time_mean_s - 1.1), 0.01);  // 5 % of them at 3
+  EXPECT_LE(std::abs(result.step_time_mean_s - 1.1), 0.01);  // 5 % of them take 3
   EXPECT_LE(std::abs(result.step_time_s - 1.0), 0.01);
 }
 
@@ -154,7 +154,7 @@ TEST(Measure, LeavesTheWarmUpOutOfTheResult) {
 }
 
 TEST(Measure, EndsWithTheStepThatRunsWhenTimeIsOver) {
-  FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 1.0 : 2.0; });  // never precise
+  FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 1.0 : 2.0; });  // never precise enough
   training.measure({.warmup_s = 0.0, .measure_s = 20.0});
   const double warmup_s = 10.0;  // given up after half the time
   EXPECT_GE(training.now_s(), warmup_s + 20.0);

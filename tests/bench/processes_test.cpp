@@ -1,5 +1,5 @@
-// Ranks as processes: how they find one another, what their collectives give, how they learn that one has gone. Here
-// the "processes" are threads that are joined by sockets all the same.
+// Ranks as processes: how they find one another, the results of their collectives, how they notice that one has gone.
+// Here the "processes" are threads, but sockets connect them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ engine::Environment variables(std::map<std::string, std::string> all) {
 
 TEST(Launch, IsReadFromWhatTheLauncherSays) {
   EXPECT_EQ(engine::launch_from(variables({})).kind, engine::Launch::Kind::kAlone);
-  // A batch script of Slurm is no step; a job of one process is alone.
+  // A batch script of Slurm is not a step, and a job of one process is alone.
   EXPECT_EQ(engine::launch_from(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})).kind,
             engine::Launch::Kind::kAlone);
   EXPECT_EQ(engine::launch_from(variables({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).kind, engine::Launch::Kind::kAlone);
@@ -115,7 +115,7 @@ std::vector<int> all_ranks(int size) {
   return all;
 }
 
-/// What one rank puts into a collective: floats, then 16-bit numbers, in ranges that no chunk divides.
+/// One rank's data for a collective: floats, then 16-bit numbers, in ranges that no chunk divides.
 struct Data {
   explicit Data(int rank, std::int64_t elems) {
     Rng rng(11, static_cast<std::uint64_t>(rank));
@@ -164,7 +164,7 @@ std::vector<Data> by_sockets(int size, std::int64_t elems, const Use& use) {
   return data;
 }
 
-// Ranges from a few bytes to several chunks; threads are held to sums formed by hand in communicator_test.cpp.
+// Ranges from a few bytes to several chunks. communicator_test.cpp compares threads with sums computed by hand.
 TEST(TransportCommunicator, GivesBitByBitWhatThreadsGive) {
   for (const int size : {1, 2, 3}) {
     for (const std::int64_t elems : {std::int64_t{6}, std::int64_t{1'200'006}}) {
@@ -212,7 +212,7 @@ TEST(Processes, LearnThatOneHasGoneAndWhy) {
   });
   as_processes(2, [](engine::Processes& processes) {
     const auto group = processes.open(all_ranks(2));
-    if (processes.rank() == 1) return;  // without a word
+    if (processes.rank() == 1) return;  // without saying anything
     EXPECT_THROW(engine::all_say(*group, 1), engine::PeerLost);
     EXPECT_EQ(processes.announced_exit_code(), std::nullopt);
   });
@@ -226,7 +226,7 @@ TEST(Processes, GiveUpWhenInterrupted) {
       EXPECT_THROW(engine::all_say(*group, 1), engine::Aborted);
       other.join();
     }
-    engine::all_say(processes.control(), 1);  // what they agree upon goes on
+    engine::all_say(processes.control(), 1);  // their agreements continue to work
   });
 }
 
@@ -240,7 +240,7 @@ TEST(Processes, OfJobsOfDifferentSizesDoNotMix) {
   other.join();
 }
 
-// Who connects to rank 0 and is none of its ranks.
+// Connections to rank 0 that belong to none of its ranks.
 class Strangers {
  public:
   Strangers(int port, const Clock& clock) : port_(port), clock_(clock) {}
@@ -259,7 +259,7 @@ class Strangers {
   std::vector<engine::Socket> sockets_;
 };
 
-// A Hello of today with another token, as a rank that was started otherwise says it.
+// A valid Hello with another token, as a rank that was started in another job sends it.
 std::vector<std::byte> hello_with_another_token(int size, const Clock& clock) {
   const engine::Socket listener = engine::listen_at(engine::loopback_host(), 0);
   std::thread rank([&] {
@@ -276,8 +276,8 @@ std::vector<std::byte> hello_with_another_token(int size, const Clock& clock) {
   return hello;
 }
 
-// More silent strangers than could be waited for one after the other, garbage, far too much of it, half a greeting, and
-// the right greeting with another token: the ranks meet all the same, compute, and open further groups.
+// More silent strangers than could be served one after the other, garbage, far too much of it, half a Hello, and a
+// correct Hello with another token: the ranks still find one another, compute, and open further groups.
 TEST(Processes, AreNotHinderedByStrangers) {
   const SystemClock clock;
   const int port = free_port();
@@ -322,7 +322,7 @@ TEST(Processes, WithoutTheTokenDoNotJoin) {
   first.join();
 }
 
-// A program that has taken the port before rank 0 came, and answers as long as rank 0 would.
+// A program has taken the port before rank 0 came, and answers for as long as rank 0 would.
 TEST(Processes, DoNotTakeAnybodyForRank0) {
   const SystemClock clock;
   const engine::Socket listener = engine::listen_at(engine::loopback_host(), 0);
@@ -345,7 +345,7 @@ TEST(Sockets, ListenAtTheGivenAddressOnly) {
   if (engine::loopback_host() != "127.0.0.1") GTEST_SKIP() << "this machine has no IPv4";
   const engine::Socket one = engine::listen_at("127.0.0.2", 0);
   EXPECT_EQ(one.local_host(), "127.0.0.2");
-  // Of TEST-NET-1 (RFC 5737): no machine has it.
+  // An address of TEST-NET-1 (RFC 5737), which no machine has.
   EXPECT_THROW(engine::listen_at("192.0.2.1", 0), EnvironmentError);
   EXPECT_EQ(engine::listen_at("192.0.2.1", 0, engine::Elsewhere::kEverywhere).local_host(), "0.0.0.0");
 }

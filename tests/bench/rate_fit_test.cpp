@@ -1,4 +1,4 @@
-// Rates fitted to times that were made up.
+// Rates fitted to synthetic times.
 #include "workload/rate_fit.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(RateFit, LeavesFreeWhatItDoesNotFit) {
   EXPECT_EQ(workload::fit_rate(nothing, workload::BoundBy::kBoth), workload::ClassRate());
 }
 
-// What a small product costs beyond the launch of any kernel is FLOPs of its own.
+// The cost of a small product beyond a kernel's launch becomes additional FLOPs.
 TEST(FitMachine, SplitsTheCostOfSmallProducts) {
   bench::MachineSamples samples;
   const workload::ClassRate product{1e-6, 1e11, 4e5, 1e300};

@@ -1,5 +1,5 @@
-// What krigtune-bench --measure-rates measures: who is in which group, how often what is timed, on threads and on
-// processes.
+// What krigtune-bench --measure-rates measures: the members of each group, and how often each operation is timed, on
+// threads and on processes.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -16,7 +16,7 @@ using workload::CopyKind;
 using workload::ExchangeKind;
 using workload::RankScope;
 
-// Two nodes, of three ranks and of two.
+// Two nodes, one of three ranks and one of two.
 bench::JobRanks uneven() { return {{0, 0, 0, 1, 1}, {"a", "b"}}; }
 
 TEST(JobRanks, FormsGroupsWithinNodesAndBetweenThem) {
@@ -25,7 +25,7 @@ TEST(JobRanks, FormsGroupsWithinNodesAndBetweenThem) {
   EXPECT_EQ(job.members(RankScope::kNode, 4), (std::vector<int>{3, 4}));
   EXPECT_EQ(job.members(RankScope::kAcross, 0), (std::vector<int>{0, 3}));
   EXPECT_EQ(job.members(RankScope::kAcross, 4), (std::vector<int>{1, 4}));
-  EXPECT_EQ(job.members(RankScope::kAcross, 2), (std::vector<int>{2}));  // nobody is its like on the other node
+  EXPECT_EQ(job.members(RankScope::kAcross, 2), (std::vector<int>{2}));  // the other node has no corresponding rank
   EXPECT_EQ(job.members(RankScope::kAll, 2), (std::vector<int>{0, 1, 2, 3, 4}));
   const plan::GroupSpan all = job.span(RankScope::kAll, 0);
   EXPECT_EQ(all.ranks, 5);
@@ -40,7 +40,7 @@ TEST(JobRanks, MeasuresOnlyGroupsThatSaySomething) {
   EXPECT_TRUE((bench::JobRanks{{0}, {"a"}}).scopes().empty());
 }
 
-/// Everything takes a time of its own on a clock that nothing else moves.
+/// Each operation takes a fixed time on a clock that nothing else moves.
 class TimedDevice final : public bench::RankDevice {
  public:
   explicit TimedDevice(ManualClock& clock) : clock_(clock) {}
@@ -74,7 +74,7 @@ TEST(MeasureRates, FindsWhatTheClockSays) {
   devices.push_back(std::make_unique<TimedDevice>(clock));
   const workload::MeasuredRates rates =
       bench::measure_rates({job, groups, nullptr, clock}, devices, sizes, [](auto&) {});
-  ASSERT_EQ(rates.products.size(), 3U);  // one of each precision
+  ASSERT_EQ(rates.products.size(), 3U);  // one for each precision
   EXPECT_EQ(rates.products[0].flops(), 128.0);
   EXPECT_NEAR(rates.products[0].times.median_s, 4e-3, 1e-8);
   EXPECT_NEAR(rates.products[1].times.median_s, 1e-3, 1e-8);
@@ -94,7 +94,7 @@ bench::RateSizes few_sizes() {
   return sizes;
 }
 
-// What is written is a lower bound that no machine can go below: the network is waited for.
+// The time is at least that of the emulated network, on any machine.
 TEST(MeasureRates, HoldsCollectivesForTheNetworkThatIsEmulated) {
   const SystemClock clock;
   const bench::JobRanks job{{0, 0, 1, 1}, {"a", "b"}};
@@ -109,7 +109,7 @@ TEST(MeasureRates, HoldsCollectivesForTheNetworkThatIsEmulated) {
   for (const workload::MeasuredCollective& one : rates.collectives) {
     EXPECT_EQ(one.ranks, one.scope == RankScope::kAll ? 4 : 2);
     EXPECT_EQ(one.nodes, one.scope == RankScope::kNode ? 1 : 2);
-    // Single precision of what the ranks tell one another.
+    // The ranks exchange their times in single precision.
     EXPECT_GE(one.seconds, 0.9999 * (1e-3 + one.wire_bytes() / 100e6)) << one.bytes;
   }
   for (const workload::MeasuredProduct& one : rates.products) EXPECT_GT(one.times.median_s, 0.0);

@@ -1,4 +1,4 @@
-// Where the time of a step went: by hand on made-up times, and the trace of them.
+// Where the time of a step goes: computed by hand for synthetic times, and the trace of these.
 #include "plan/step_breakdown.h"
 
 #include <gtest/gtest.h>
@@ -55,14 +55,15 @@ double time_of(const plan::StepBreakdown& b, plan::Activity a) {
 
 TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
   const plan::StepBreakdown b = of({
-      // A gather for whose data rank 1 is late until 2; the forward pass waits for it until 5, and runs until 9.
+      // A gather for which rank 1's data are late until 2. The forward pass waits for it until 5, and runs until 9.
       {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kForward, {0, 0, 2, 5}},
       {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kForward, {0, 5, 5, 9}},
-      // A reduction under the backward pass (10 to 14, a second of which nothing explains), longer than it by 3.
+      // A reduction beside the backward pass (10 to 14, of which one second is unexplained). It ends 3 later than the
+      // pass.
       {schedule::OpKind::kLinearBackwardInput, schedule::Stream::kCompute, schedule::Phase::kBackward, {9, 10, 10, 14}},
       {schedule::OpKind::kReduceScatter, schedule::Stream::kReduce, schedule::Phase::kBackward, {0, 11, 12, 17}},
       {schedule::OpKind::kAdamW, schedule::Stream::kCompute, schedule::Phase::kOptimizer, {14, 17, 17, 18}},
-      // Nothing waits for the last gather but the step.
+      // Only the step waits for the last gather.
       {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kOptimizer, {5, 18, 18, 22}},
   });
   EXPECT_EQ(b.span_s, 22.0);
@@ -85,7 +86,7 @@ TEST(StepBreakdown, SharesAGapAmongCollectivesAndPutsThemBeforeCopies) {
       {schedule::OpKind::kCopy, schedule::Stream::kCopy, schedule::Phase::kForward, {0, 0, 0, 6}},
       {schedule::OpKind::kAdamW, schedule::Stream::kHost, schedule::Phase::kOptimizer, {0, 5, 5, 7}},
       {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kForward, {0, 7, 7, 8}},
-      // On the compute stream itself: all of it exposed.
+      // On the compute stream itself, so all of it is exposed.
       {schedule::OpKind::kAllReduce, schedule::Stream::kCompute, schedule::Phase::kForward, {8, 8, 8.5, 10}},
       {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kRecompute, {10, 10, 10, 12}},
   });
@@ -157,7 +158,7 @@ TEST_F(TrainedBreakdown, RecordsTimesThatHonourThePlan) {
 }
 
 TEST_F(TrainedBreakdown, SilentStepsCommunicateNothingAndTakeNoTimeForIt) {
-  const SharedClock clock;  // moved by the network alone
+  const SharedClock clock;  // only the network moves it
   engine::Trainer trainer(plan(3), workload::EmulatedNetwork{"slow", 0.5, 1e9}, clock);
   const double loud_s = trainer.step().breakdown.communication_s();
   EXPECT_GE(loud_s, 0.5);
@@ -201,8 +202,8 @@ TEST_F(TrainedBreakdown, IsTracedInChromesFormat) {
   }
 }
 
-// Of the notes' formulas: per token 6 P_mat + 12 L s h c for the model, 14 L s h c where the backward pass of attention
-// computes the scores again.
+// The formulas: per token 6 P_mat + 12 L s h c for the model, and 14 L s h c if the backward pass of attention
+// recomputes the scores.
 TEST_F(TrainedBreakdown, CountsFlopsInThreeConventions) {
   bench::TrainingJob job;
   job.workload = workload();

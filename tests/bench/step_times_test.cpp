@@ -1,4 +1,4 @@
-// Statistics of step times: published values, and coverage counted on generated ones.
+// Statistics of step times: published values, and coverage counted on generated series.
 #include "programs/bench/step_times.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(StepTimes, HasThePublishedRanksOfTheMediansInterval) {
   };
   for (const Row row : {Row{6, 1, 6}, Row{10, 2, 9}, Row{20, 6, 15}, Row{30, 10, 21}, Row{70, 27, 44}}) {
     bench::StepTimes times;
-    // From both ends in turns: neighbours do not resemble each other.
+    // Values alternate between both ends, so neighbours are not correlated.
     for (int i = 1; i <= row.n; ++i) times.add(i % 2 == 1 ? (i + 1) / 2 : row.n + 1 - i / 2);
     EXPECT_EQ(times.autocorrelation_time(), 1.0) << row.n;
     EXPECT_EQ(times.median_interval().low, row.low) << row.n;
@@ -79,7 +79,7 @@ double tolerance(double expected) { return 4.0 * std::sqrt(expected * (1.0 - exp
 
 TEST(StepTimes, EnclosesTheMedianAsOftenAsPromised) {
   const Source normal{"normal", [](Rng& rng, int n) { return autoregressive(rng, n, 0.0); }, 10.0};
-  // Skewed, and every twentieth step on average takes five times as long: P(x < m) = 1/2 at 0.95 F(m) = 1/2.
+  // Skewed, and on average every twentieth step takes five times as long: P(x < m) = 1/2 at 0.95 F(m) = 1/2.
   const Source with_outliers{"lognormal with outliers",
                              [](Rng& rng, int n) {
                                std::vector<double> values;
@@ -100,7 +100,7 @@ TEST(StepTimes, EnclosesTheMedianAsOftenAsPromised) {
   }
 }
 
-// What a short series cannot know: that it lies high as a whole. The interval says so only as the series gets longer.
+// A short series cannot know that all of it is too high. The interval shows this only when the series gets longer.
 TEST(StepTimes, FallsShortOfItsPromiseWhereASeriesIsShorterThanItsMemory) {
   const Source slow{"AR(1), 0.9", [](Rng& rng, int n) { return autoregressive(rng, n, 0.9); }, 10.0};
   const std::map<int, std::pair<double, double>> bounds = {
@@ -118,7 +118,7 @@ TEST(StepTimes, MakesTheIntervalAsWideAsATrend) {
   bench::StepTimes times;
   for (int i = 0; i < 150; ++i) times.add(10.0 + 0.1 * i + rng.normal());
   const bench::Interval interval = times.median_interval();
-  EXPECT_GE(interval.high - interval.low, 0.5 * 15.0);  // that of independent samples would have a tenth of it
+  EXPECT_GE(interval.high - interval.low, 0.5 * 15.0);  // independent samples would have a tenth of it
 }
 
 TEST(StepTimes, IsNotWiderThanItMustBeForIndependentSamples) {
@@ -134,7 +134,7 @@ TEST(StepTimes, IsNotWiderThanItMustBeForIndependentSamples) {
   EXPECT_LE(widths / plain, 1.2);
 }
 
-// Of the signs of a Gaussian AR(1): rho_k = 2 / pi asin(phi^k) (Sheppard 1899), 1 + 2 sum rho_k.
+// For the signs of a Gaussian AR(1): rho_k = 2 / pi asin(phi^k) (Sheppard 1899), tau = 1 + 2 sum rho_k.
 TEST(StepTimes, FindsTheAutocorrelationTimeOfAnAutoregression) {
   for (const double phi : {0.0, 0.5, 0.9}) {
     double expected = 1.0;
@@ -151,7 +151,7 @@ TEST(StepTimes, FindsTheAutocorrelationTimeOfAnAutoregression) {
   EXPECT_EQ(sample({1.0}).autocorrelation_time(), 1.0);
 }
 
-// The standard error against the spread of medians over many series.
+// The standard error compared with the spread of medians over many series.
 TEST(StepTimes, HasTheStandardErrorOfTheMedian) {
   for (const double phi : {0.0, 0.6}) {
     constexpr int kSeries = 400;
@@ -168,12 +168,13 @@ TEST(StepTimes, HasTheStandardErrorOfTheMedian) {
 }
 
 TEST(StepTimes, HasTheSlopeThatTheilAndSenFind) {
-  // Slopes of all pairs of (0, 1), (1, 3), (2, 2), (3, 8): 2, 1/2, 7/3, -1, 5/2, 6; their median is between 2 and 7/3.
+  // The slopes of all pairs of (0, 1), (1, 3), (2, 2), (3, 8) are 2, 1/2, 7/3, -1, 5/2, 6; their median is between 2
+  // and 7/3.
   EXPECT_DOUBLE_EQ(sample({1.0, 3.0, 2.0, 8.0}).drift_per_step_s(), (2.0 + 7.0 / 3.0) / 2.0);
   EXPECT_EQ(sample({4.0}).drift_per_step_s(), 0.0);
   Rng rng(2, 0);
   bench::StepTimes times;
-  // Long enough to go in as medians of stretches, with outliers that a regression would follow.
+  // Long enough to be reduced to medians of stretches, with outliers that a regression would follow.
   for (int i = 0; i < 2000; ++i) times.add(5.0 + 0.002 * i + 0.1 * rng.normal() + (i > 1950 ? 100.0 : 0.0));
   EXPECT_LE(std::abs(times.drift_per_step_s() / 0.002 - 1.0), 0.05);
 }

@@ -1,4 +1,5 @@
-// Where the values of options come from: command line, then KRIGTUNE_* variables, then the session, then the default.
+// Where the values of options come from: the command line, then KRIGTUNE_* variables, then the session, then the
+// default.
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
@@ -8,7 +9,7 @@ namespace krigtune::arguments_test {
 
 class Precedence : public testing::Test {
  protected:
-  // Value and origin of the budget of trials, as the command resolves it.
+  // Returns value and origin of the budget of trials, as the command resolves it.
   std::string trials(const cli::Environment& environment, const std::vector<std::string>& options = {},
                      const std::string& session = "job.json") const {
     std::vector<std::string> arguments = {"tune", (directory_ / session).string(), "--show-config", "--json"};

@@ -11,7 +11,7 @@
 
 namespace krigtune::ask_tell_test {
 
-/// Six configurations, run by nobody but the test.
+/// Six configurations that only the test runs.
 class AskTellTest : public testing::Test {
  protected:
   AskTellTest() {
@@ -26,12 +26,12 @@ class AskTellTest : public testing::Test {
     more.insert(more.begin(), {command, run_directory()});
     return run_krigtune(more);
   }
-  /// Asks; the first call names the session.
+  /// Asks for a trial. The first call names the session.
   Json asked(std::vector<std::string> more = {}) const {
     more.insert(more.end(), {"--session", session_.string()});
     return lines(ask(std::move(more)).out);
   }
-  /// A JSON object a line.
+  /// Reads one JSON object from each line.
   static Json lines(const std::string& text) {
     Json objects = Json::array();
     std::istringstream in(text);

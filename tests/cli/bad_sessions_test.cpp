@@ -1,6 +1,6 @@
-// Every file of tests/golden/bad_sessions is refused in the one line that it begins with: "// expect: <line>", DIR
-// standing for its directory. `test_cli_bad_sessions --write-expectations` writes the lines as they are now; read the
-// difference before it is committed.
+// Every file of tests/golden/bad_sessions is refused with the line at its beginning: "// expect: <line>", where DIR is
+// its directory. `test_cli_bad_sessions --write-expectations` writes the present lines; read the difference before you
+// commit it.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -37,7 +37,7 @@ std::string expected_line(const std::filesystem::path& file) {
   return replaced(text.substr(begin, text.find('\n') - begin), "DIR", kDirectory.string());
 }
 
-/// Name and time of all that is in a directory.
+/// Returns name and time of everything in a directory.
 std::map<std::string, std::filesystem::file_time_type> contents(const std::filesystem::path& directory) {
   std::map<std::string, std::filesystem::file_time_type> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
@@ -68,7 +68,7 @@ TEST(BadSession, IsRefusedInOneLineByEveryCommandAndNothingIsWritten) {
   EXPECT_TRUE(contents(directory.path()).empty());
 }
 
-// The line names the file first, then (but for what is no JSON) the pointer; it ends with the fix.
+// The line begins with the file, followed by the pointer (unless the file is not JSON), and ends with the fix.
 TEST(BadSession, IsNamedWithThePlaceAndTheMend) {
   for (const std::filesystem::path& file : bad_sessions()) {
     const std::string line = expected_line(file);
@@ -94,7 +94,7 @@ TEST(BadSession, ThatIsNoFileIsRefusedToo) {
   expect_one_line({"plan", empty}, empty + ": /: the file is empty; write { ... }");
 }
 
-// Editors on Windows put it there.
+// Editors on Windows write a byte order mark.
 TEST(GoodSession, MayBeginWithAByteOrderMark) {
   const TemporaryDirectory directory;
   const auto file = directory.write("bom.json", "\xef\xbb\xbf// of Windows\r\n{\"space\": {\"a\": [1, 2]}}\r\n");

@@ -28,7 +28,7 @@ class BenchSessionTest : public testing::Test {
       "memory": {"limit_gib": 1}, "runner": {"kind": "bench", "timeout_s": 60}, "budget": {"trials": 8}})")
                    .string();
   }
-  /// A krigtune-bench that measures no machine: no times are predicted.
+  /// A krigtune-bench that cannot measure the machine, so no times are predicted.
   void write_bench(const std::string& measure) const {
     directory_.write_program("krigtune-bench",
                              "[ \"$1\" = --measure-machine ] && { echo 'no clock' >&2; exit 3; }\n" + measure);
@@ -38,7 +38,7 @@ class BenchSessionTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return krigtune::run_krigtune(arguments, directory_ / "krigtune", clock_);
   }
-  /// In a trial's program: a signal to this process, which runs the command line.
+  /// Returns a command for a trial's program that sends a signal to this process, which runs the command line.
   static std::string kill_us(const std::string& signal) {
     return "kill -" + signal + " " + std::to_string(::getpid()) + "\n";
   }

@@ -17,8 +17,8 @@ struct Said {
   std::string err;
 };
 
-/// Runs the program's command line with a clock that stands still, so that nothing of what it writes depends on time.
-/// `program`: krigtune-bench is looked for beside it.
+/// Runs the program's command line with a clock that stands still, so that its output does not depend on time.
+/// krigtune-bench is looked for beside `program`.
 inline Said run_krigtune(const std::vector<std::string>& arguments,
                          const std::filesystem::path& program = "/nowhere/krigtune", const Clock& clock = ManualClock(),
                          const cli::Environment& environment = {}) {
@@ -30,7 +30,7 @@ inline Said run_krigtune(const std::vector<std::string>& arguments,
   return {code, out.str(), err.str()};
 }
 
-/// The same, with KRIGTUNE_* variables.
+/// Does the same with KRIGTUNE_* variables.
 inline Said run_with(const cli::Environment& environment, const std::vector<std::string>& arguments) {
   return run_krigtune(arguments, "/nowhere/krigtune", ManualClock(), environment);
 }
@@ -39,8 +39,8 @@ inline std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-/// A session over a table of 12 measured configurations, one of which ran out of memory and one of which crashed.
-/// The best is stage 2, micro-batch 4: 40.
+/// A session over a table of 12 measured configurations, one of which ran out of memory and one of which crashed. The
+/// best is stage 2, micro-batch 4: 40.
 inline std::filesystem::path replay_session(const TemporaryDirectory& directory, const std::string& more = "") {
   std::string table = "zero_stage,mb,speed,status\n";
   for (int stage = 0; stage < 3; ++stage) {

@@ -12,7 +12,7 @@
 
 namespace krigtune::command_session_test {
 
-/// Sessions of a program: eight micro-batches, the speed of each is ten times as much.
+/// Sessions of a program with eight micro-batches; its speed is ten times the micro-batch.
 class CommandSessionTest : public testing::Test {
  protected:
   static constexpr const char* kMeasure = R"(
@@ -22,7 +22,7 @@ class CommandSessionTest : public testing::Test {
 
   void SetUp() override { program(kMeasure); }
   void program(const std::string& text) const { directory_.write_program("own", text); }
-  /// kill -INT to this process, which runs the command line.
+  /// Returns a command that sends SIGINT to this process, which runs the command line.
   static std::string interrupt() { return "kill -INT " + std::to_string(::getpid()) + "\n"; }
   std::string session(const std::string& runner_more = "") const {
     return directory_
@@ -81,7 +81,8 @@ TEST_F(CommandSessionTest, RefusesAGuessThatIsNoneInOneLineAndWritesNothing) {
   }
 }
 
-// A program that is slow at 1 and 8 says so as it runs, and then waits to be ended: it would take ten minutes.
+// At 1 and 8 the program is slow. It reports that while it runs, and then waits to be ended; otherwise it takes ten
+// minutes.
 TEST_F(CommandSessionTest, EndsATrialThatIsSurelyWorseEarlyAndTheBestStaysWhatIsMeasured) {
   program(R"(
     mb=$(sed -n 's/.*"micro_batch": *\([0-9]*\).*/\1/p' "$1")
@@ -111,7 +112,7 @@ TEST_F(CommandSessionTest, EndsATrialThatIsSurelyWorseEarlyAndTheBestStaysWhatIs
 }
 
 TEST_F(CommandSessionTest, RunsSeveralTrialsAtATime) {
-  // Each waits for another one: alone it would go on until its time is over.
+  // Each trial waits for another one. Alone it would run into its time limit.
   program("touch $$.runs; while [ $(ls | grep -c runs) -lt 2 ]; do sleep 0.01; done\n" + std::string(kMeasure));
   const Said said = tune({"--jobs", "2", "--no-interference-check"});
   EXPECT_EQ(said.code, 0) << said.err;
@@ -183,7 +184,7 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
   expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
 }
 
-/// A program that reads two files and its flags; the speed is ten for each of the batch, twice that with --fast.
+/// A program that reads two files and its flags. Its speed is ten times the batch, and twice that with --fast.
 class JobSessionTest : public CommandSessionTest {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// tune and init --deepspeed on machines that this one is not, and the launches that they need.
+// tune and init --deepspeed on other machines than this one, and the launches that they need.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class DeepSpeedJobTest : public testing::Test {
   static void gpus(int count) { ::setenv("FAKE_GPUS", std::to_string(count).c_str(), 1); }
   std::string path(const std::string& name) const { return (directory_ / name).string(); }
 
-  // `launcher`, then a script of a GPT-2 of 355 million parameters.
+  // Runs `launcher`, then a script of a GPT-2 with 355 million parameters.
   Said init(std::vector<std::string> launcher, const std::string& command = "init") const {
     std::vector<std::string> words = {command, "--deepspeed", path("ds.json")};
     if (command == "init") words.push_back(path("session.json"));
@@ -43,7 +43,7 @@ class DeepSpeedJobTest : public testing::Test {
   }
   std::string text() const { return read_text(directory_ / "session.json"); }
   Json session() const {
-    return Json::parse(text(), nullptr, true, true);  // comments and all
+    return Json::parse(text(), nullptr, true, true);  // with comments
   }
 
   TemporaryDirectory directory_;
@@ -75,7 +75,7 @@ TEST_F(DeepSpeedJobTest, RanksThatNobodySaysAreAskedFor) {
   ::unsetenv("LOCAL_SIZE");
 }
 
-// Does what the engine does for model_info and for a measurement; notes each launch in launches.log.
+// Does what the engine does for model_info and for a measurement, and records each launch in launches.log.
 constexpr const char* kEngine = R"(
 while [ $# -gt 0 ]; do [ "$1" = --deepspeed_config ] && config="$2"; shift; done
 here=$(dirname "$0") dir=$(dirname "$config")
@@ -95,7 +95,7 @@ fi
 
 class DeepSpeedModelTest : public DeepSpeedJobTest {
  protected:
-  // `model`: what the job does when it is asked; PARAMS ACTIVATION_BYTES for answer().
+  // `model`: the job's answer when it is asked for its model. PARAMS ACTIVATION_BYTES are for answer().
   void write_job(const std::string& model) const {
     directory_.write_program("deepspeed",
                              "answer() { echo \"{\\\"num_params\\\": $1, \\\"trainable_num_params\\\": $1, "
@@ -114,7 +114,7 @@ class DeepSpeedModelTest : public DeepSpeedJobTest {
     return run_krigtune(words);
   }
   Json tuned_session() const { return load_json(directory_ / "run/session.json"); }
-  // Stage and micro-batch alone: predictions of few configurations.
+  // Only stage and micro-batch, so that few configurations are predicted.
   void write_small_space() const {
     directory_.write("ds.json", R"({"train_batch_size": 32, "bf16": {"enabled": true}, "autotuning": {"fast": true}})");
   }
@@ -130,9 +130,9 @@ TEST_F(DeepSpeedModelTest, TheJobIsAskedOnceAndNotWhenTheRunGoesOn) {
   const Said first = tune();
   EXPECT_EQ(first.code, 0) << first.err;
   EXPECT_NE(first.err.find("the model has 1000000 parameters"), std::string::npos) << first.err;
-  EXPECT_EQ(launches(), "model 1;trial 8;");  // on the CPU once; the batch of 32 without accumulation is the user's own
+  EXPECT_EQ(launches(), "model 1;trial 8;");  // once on the CPU; the batch of 32 without accumulation is the user's own
   const Said second = tune({"--trials", "2"});
-  EXPECT_EQ(second.code, 2);  // --trials twice
+  EXPECT_EQ(second.code, 2);  // --trials is given twice
   EXPECT_EQ(tune().code, 0);
   EXPECT_EQ(launches(), "model 1;trial 8;");
   EXPECT_EQ(tune({"--fresh"}).code, 0);
@@ -149,7 +149,7 @@ TEST_F(DeepSpeedModelTest, AJobThatDoesNotTellIsTunedAllTheSame) {
   EXPECT_NE(said.err.find("did not tell the size of its model: out of memory"), std::string::npos) << said.err;
   EXPECT_EQ(launches(), "model 1;model 1;trial 8;");  // at the user's own stage, then at stage 3
   EXPECT_EQ(load_json(directory_ / "run.model/stage_3_micro_batch_1/ds_config.json")["zero_optimization"]["stage"], 3);
-  EXPECT_EQ(tune().code, 0);  // what is begun knows no more when it goes on
+  EXPECT_EQ(tune().code, 0);  // a session that has begun learns nothing new when it continues
   EXPECT_EQ(launches(), "model 1;model 1;trial 8;");
 }
 
@@ -165,14 +165,14 @@ TEST_F(DeepSpeedModelTest, IsNotLaunchedWhereItNeedNotBe) {
   EXPECT_EQ(launches(), "trial 8;trial 8;");
   EXPECT_EQ(run_krigtune({"tune", "--hf-config", "x", path("ds.json")}).code, 2);
   EXPECT_EQ(tune({"--fresh", "--hf-config", path("no_such_file.json")}).code, 2);
-  directory_.write("config.json", R"({"model_type": "bloom"})");  // one that is not known: the job tells its size
+  directory_.write("config.json", R"({"model_type": "bloom"})");  // an unknown type: the job reports its size
   const Said unknown = tune({"--fresh", "--hf-config", path("config.json")});
   EXPECT_EQ(launches(), "trial 8;trial 8;model 1;trial 8;");
   EXPECT_NE(unknown.err.find("bloom"), std::string::npos) << unknown.err;
 }
 
-// Two points: 1 and 4 sequences, 20 GiB and 53 GiB, so 11 GiB a sequence and 9 GiB besides. 7e9 parameters of bf16 with
-// AdamW: stage 0 takes 16 bytes each.
+// Two points: 1 and 4 sequences need 20 GiB and 53 GiB, so 11 GiB per sequence and 9 GiB in addition. 7e9 parameters of
+// bf16 with AdamW take 16 bytes each at stage 0.
 TEST_F(DeepSpeedModelTest, OnGpusTwoLaunchesTellTheActivations) {
   gpus(4);
   write_small_space();
@@ -180,10 +180,10 @@ TEST_F(DeepSpeedModelTest, OnGpusTwoLaunchesTellTheActivations) {
   const Said said = tune({}, {"--seq_length", "2048"});
   EXPECT_EQ(launches().rfind("model 1;model 4;", 0), 0U) << launches();
   EXPECT_NE(said.err.find("activations take 11.0 GiB a sequence and 9.00 GiB besides"), std::string::npos) << said.err;
-  // 112e9 bytes of states, 2 of each element of the least bucket (a 64th of 5e8), 20 GiB: 124.3 GiB
+  // 112e9 bytes of states, 2 per element of the smallest bucket (a 64th of 5e8), 20 GiB: 124.3 GiB.
   EXPECT_NE(said.err.find("stage 0 is left out: it takes at least 124.3 GiB of a rank's 79.2 GiB"), std::string::npos)
       << said.err;
-  // 6.7e9 parameters are the nearest in the table: (7e9 - 50257 * 4096) / (12 * 4096^2) = 33.7 layers
+  // 6.7e9 parameters are the nearest in the table: (7e9 - 50257 * 4096) / (12 * 4096^2) = 33.7 layers.
   EXPECT_NE(said.err.find("a GPT of 34 layers of width 4096"), std::string::npos) << said.err;
   const Json session = tuned_session();
   EXPECT_EQ(session["cluster"]["gpu"], "h100-80gb");
@@ -191,7 +191,8 @@ TEST_F(DeepSpeedModelTest, OnGpusTwoLaunchesTellTheActivations) {
   EXPECT_FALSE(session["space"].contains("activation_checkpointing"));
 }
 
-// 34 layers would leave 34 * 2048 * 4096 * 34 bytes, 9 GiB a sequence; 1 GiB is what recomputed ones leave.
+// Without recomputation, 34 layers would keep 34 * 2048 * 4096 * 34 bytes, 9 GiB per sequence; 1 GiB means
+// recomputation.
 TEST_F(DeepSpeedModelTest, FewActivationsAreThoseOfAScriptThatRecomputesThem) {
   gpus(4);
   write_small_space();
@@ -220,7 +221,7 @@ TEST_F(DeepSpeedModelTest, TensorParallelismIsSearchedOnceATrialHasSucceeded) {
   write_job("answer 1000000 4096");
   EXPECT_EQ(tune().code, 0);
   EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
-  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // what is begun goes on without
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // a session that has begun continues without it
   EXPECT_EQ(launches(), "model 1;model 4;trial 8;");
   EXPECT_EQ(tune({"--tensor-parallel", "--no-model-run", "--fresh"}).code, 0);
   EXPECT_EQ(launches(), "model 1;model 4;trial 8;trial 8;trial 8;");
@@ -251,7 +252,7 @@ TEST_F(DeepSpeedModelTest, TensorParallelismThatFailsIsLeftOutWithTheReason) {
   EXPECT_NE(said.err.find("tensor parallelism is left out: its trial failed"), std::string::npos) << said.err;
   EXPECT_NE(said.err.find("Data inconsistency within the TP group"), std::string::npos) << said.err;
   EXPECT_FALSE(tuned_session()["space"].contains("tensor_parallel"));
-  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // goes on, and is told the same
+  EXPECT_EQ(tune({"--tensor-parallel"}).code, 0);  // continues, and prints the same
   EXPECT_EQ(run_krigtune({"tune", "--tensor-parallel", path("ds.json")}).code, 2);
 }
 

@@ -1,5 +1,5 @@
-// krigtune tune of a DeepSpeed job whose engine is a shell script: what people see of the losses, and of a file that
-// they edit meanwhile.
+// krigtune tune of a DeepSpeed job whose engine is a shell script: what the user sees of the losses, and of a file that
+// is edited meanwhile.
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
@@ -7,7 +7,7 @@
 
 namespace krigtune::deepspeed_tune_test {
 
-// Fifteen steps, at stage 2 three times as fast as at stage 1; there the losses are $1 % higher from step 3 on.
+// Fifteen steps, at stage 2 three times as fast as at stage 1. At stage 2 the losses are $1 % higher from step 3 on.
 constexpr const char* kEngine = R"sh(
 while [ $# -gt 0 ]; do [ "$1" = --deepspeed_config ] && config=$2; shift; done
 csv=$(dirname "$config")/monitor/trial

@@ -131,7 +131,7 @@ TEST_F(DiagnoseCommand, OfATraceSaysWhatCouldBeGainedAtMost) {
   EXPECT_EQ(first["limit"], "communication");
   EXPECT_NEAR(first["share"].get<double>(), 50.0 / 150.0, 1e-9);
   EXPECT_NEAR(first["speedup_at_most"].get<double>(), 1.5, 1e-9);
-  EXPECT_TRUE(json["verdicts"][1]["speedup_at_most"].is_null());  // the work
+  EXPECT_TRUE(json["verdicts"][1]["speedup_at_most"].is_null());  // work that must be done
   const Said said = run_krigtune({"diagnose", "--trace", file});
   EXPECT_NE(said.out.find("1. exposed communication: 33 % of the time\n"), std::string::npos) << said.out;
   const Said cut =

@@ -1,5 +1,5 @@
-// krigtune doctor --measure, and sessions that use the file it writes. The measuring program is a stand-in here, which
-// says what a test wants it to; tests/e2e/measure_rates.sh has the real one.
+// krigtune doctor --measure, and sessions that use the file it writes. A stand-in replaces the measuring program here
+// and prints what a test needs; tests/e2e/measure_rates.sh uses the real one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace krigtune::doctor_measure_test {
 using workload::ExchangeKind;
 using workload::RankScope;
 
-/// Two nodes of two H100 whose network reaches 11 GB/s, and whose products are as fast as stated.
+/// Two nodes of two H100s whose network reaches 11 GB/s, and whose products reach the stated rate.
 workload::MeasuredRates slow_network() {
   workload::MeasuredRates rates;
   rates.device = "cuda";
@@ -138,14 +138,14 @@ TEST_F(DoctorMeasure, WritesCpuRanksThatPlanUses) {
   const Json hardware = load_json(directory_ / "hw.json");
   EXPECT_EQ(hardware["local"].size(), 3U);  // precisions
   EXPECT_TRUE(hardware["gpus"].contains("cpu-rank"));
-  // Measured once, it is used; the machine may be another by now.
+  // A measurement in the file is used, although the machine may have changed since.
   directory_.write("machine-fp32", workload::to_json(machine_of(workload::Precision::kFp32, 1e9)).dump());
   std::filesystem::remove_all(directory_ / "cache");
   const double of_the_file = best_step_s(with);
   const double of_now = best_step_s(here);
   ASSERT_GT(of_the_file, 0.0);
   EXPECT_GT(of_now, 5.0 * of_the_file);
-  // What the file does not hold is measured, and said.
+  // What the file does not contain is measured, with a message.
   const std::string other = session("other.json", R"({"gpus_per_node": 4, "hardware": "hw.json"})");
   EXPECT_NE(run({"plan", other}).err.find("\"hardware\" was not measured for 4 CPU ranks in fp32"), std::string::npos);
 }
@@ -155,7 +155,7 @@ TEST_F(DoctorMeasure, ComparesWithAnEarlierMeasurement) {
   EXPECT_EQ(doctor({"--out", (directory_ / "hw.json").string()}).code, 0);
   const Said again = doctor({});
   EXPECT_NE(again.out.find("expects of this machine as it was measured earlier"), std::string::npos) << again.out;
-  // 268 MFLOP in 5 ms are 53.7 GFLOP/s, the machine was measured with 20; rank 1 takes 9 ms.
+  // 268 MFLOP in 5 ms are 53.7 GFLOP/s, and the machine was measured at 20; rank 1 takes 9 ms.
   EXPECT_NE(again.out.find("products in fp32"), std::string::npos);
   EXPECT_NE(again.out.find("WARN  rank 1 on a takes 1.80 times as long"), std::string::npos) << again.out;
 }

@@ -11,7 +11,7 @@ struct ExampleSession {
   std::string text;
 };
 
-/// Good sessions that have, between them, every block and every key. Tables are named by absolute paths.
+/// Good sessions that together have every block and every key. Tables are named by absolute paths.
 inline std::vector<ExampleSession> own_sessions() {
   const std::string table = KRIGTUNE_BAD_SESSIONS "/table.csv";
   return {
@@ -92,7 +92,7 @@ inline std::vector<ExampleSession> own_sessions() {
   };
 }
 
-/// The blocks ```jsonc of a Markdown file that are whole sessions.
+/// Returns the ```jsonc blocks of a Markdown file that are whole sessions.
 inline std::vector<ExampleSession> sessions_in(const std::filesystem::path& markdown) {
   const std::string begin = "```jsonc\n";
   const std::string text = read_text(markdown);
@@ -105,7 +105,7 @@ inline std::vector<ExampleSession> sessions_in(const std::filesystem::path& mark
   return sessions;
 }
 
-/// A session of experiments/<folder>, its table as an absolute path.
+/// Returns a session of experiments/<folder>, with its table as an absolute path.
 inline ExampleSession experiment(const std::string& name) {
   std::string text = read_text(KRIGTUNE_ROOT "/experiments/" + name);
   const std::string up = "\"../";
@@ -122,7 +122,7 @@ inline ExampleSession made_by_init() {
   return {"init", read_text(file)};
 }
 
-/// All good sessions that there are.
+/// Returns all good sessions.
 inline std::vector<ExampleSession> example_sessions() {
   std::vector<ExampleSession> all = own_sessions();
   for (const char* file : {"quickstart/session.json", "quickstart/replay.json", "vtrain/session.json"}) {

@@ -1,6 +1,6 @@
-// A CUDA driver of FAKE_GPUS devices for machines that have none: what krigtune asks of libcuda.so.1, with the
-// signatures of the CUDA Driver API. They are H100s of 79.2 GiB, the first one a byte smaller than the second, and so
-// on.
+// A CUDA driver with FAKE_GPUS devices for machines that have none: the functions that krigtune calls in libcuda.so.1,
+// with the signatures of the CUDA Driver API. The devices are H100s of 79.2 GiB; the first one has a byte less than the
+// second, and so on.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

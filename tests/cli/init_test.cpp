@@ -35,7 +35,7 @@ TEST_F(Init, WritesASessionThatCanBePlannedAndTuned) {
   EXPECT_EQ(plan.code, 0) << plan.err;
 }
 
-// What is commented out is what the session has without it: uncommented it means the same.
+// Commented lines show the values that the session has anyway, so uncommenting them must not change it.
 TEST_F(Init, ShowsTheDefaultsOfEveryBlockAsComments) {
   const std::string text = written();
   const Json before = session::resolved(session::load_session(file_));

@@ -7,7 +7,7 @@
 
 namespace krigtune::interrupt_test {
 
-// CTest's own limit ends the wait if it is never true.
+// If the flag never becomes true, CTest's time limit ends the wait.
 void wait_for(const std::atomic<bool>& flag) {
   while (!flag) std::this_thread::yield();
 }
@@ -31,7 +31,7 @@ TEST(Interrupt, EndsTheTrialAtOnceWhenTerminated) {
   EXPECT_TRUE(interrupt.stop());
 }
 
-// nohup, and a shell's "&", start programs with signals that are ignored.
+// nohup and a shell's "&" start programs with ignored signals.
 TEST(Interrupt, LeavesIgnoredSignalsIgnored) {
   const auto before = std::signal(SIGHUP, SIG_IGN);
   {

@@ -1,4 +1,4 @@
-// krigtune tune and init of any command: what people type, and what they get.
+// krigtune tune and init for any command: what users type, and what they get.
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
@@ -6,7 +6,7 @@
 
 namespace krigtune::job_tune_test {
 
-// Prints twenty lines; the larger --mbs and $WORKERS, the faster, and a third faster with --fast.
+// Prints twenty lines. The speed grows with --mbs and $WORKERS, and is a third higher with --fast.
 constexpr const char* kScript = R"sh(
 mbs=1 fast=0
 while [ $# -gt 0 ]; do

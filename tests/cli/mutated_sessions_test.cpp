@@ -1,5 +1,5 @@
-// Sessions with random damage: read or refused in one line, never a crash, never a long wait.
-// KRIGTUNE_TEST_MUTATIONS: how many (5000); KRIGTUNE_TEST_SEED: of the damage (1).
+// Randomly damaged sessions are read, or refused in one line; they never cause a crash or a long wait.
+// KRIGTUNE_TEST_MUTATIONS: their number (5000); KRIGTUNE_TEST_SEED: the seed of the damage (1).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ std::int64_t number_from(const char* variable, std::int64_t fallback) {
   return text == nullptr ? fallback : std::atoll(text);
 }
 
-/// Damages sessions; every draw comes from one seed.
+/// Damages sessions. Every random draw comes from one seed.
 class Mutator {
  public:
   Mutator(std::vector<std::string> texts, std::uint64_t seed) : texts_(std::move(texts)), rng_(seed, 0) {}
@@ -54,7 +54,7 @@ class Mutator {
       case 2:
         text.insert(at, text.substr(at, length));
         break;
-      case 3: {  // a piece of another one
+      case 3: {  // a piece of another session
         const std::string other = pick(texts_);
         text.insert(at, other.substr(position(other), 4 * length));
         break;
@@ -80,7 +80,7 @@ class Mutator {
     text.replace(begin, end - begin, pick(kNumbers));
   }
 
-  // Two quoted words change places: keys, names, values.
+  // Exchanges two quoted words: keys, names, values.
   void swap_words(std::string& text) {
     const std::string first = quoted_after(text, position(text));
     const std::string second = quoted_after(text, position(text));

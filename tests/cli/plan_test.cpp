@@ -11,7 +11,7 @@
 
 namespace krigtune::plan_test {
 
-// Two ranks, 8 sequences a step; micro-batch 8 does not divide them; the limit excludes some of the rest.
+// Two ranks, 8 sequences per step. Micro-batch 8 does not divide them, and the limit excludes some of the others.
 constexpr const char* kSession = R"({
   "workload": {"model": {"layers": 2, "hidden": 64, "heads": 2, "vocab": 128, "seq_len": 16}, "train_batch_size": 8},
   "cluster": {"gpus_per_node": 2, "emulate_network": "eth-25"},
@@ -32,7 +32,7 @@ class PlanTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// The limit between the smallest and the largest peak: found from the plan itself.
+// Returns a limit between the smallest and the largest peak, both from the plan itself.
 double limit_that_excludes_some(const std::string& csv) {
   const CsvTable table = parse_csv(csv, "plan");
   std::vector<double> peaks;
@@ -96,7 +96,7 @@ TEST_F(PlanTest, TellsTokensASecondAndMfuAndFlagsWhatIsTooGood) {
   const std::string text = run_krigtune({"plan", session("")}).out;
   EXPECT_NE(text.find("MFU: model FLOPs as in PaLM (Chowdhery et al. 2022)"), std::string::npos) << text;
   EXPECT_EQ(text.find("too good"), std::string::npos) << text;
-  // A table that says its products reach all of the peak.
+  // A table in which products reach the whole peak.
   const std::string perfect =
       session(R"(, "hardware": {"gpus": {"a100-80gb": {"gemm_fraction": 1, "attention_fraction": 1}}})");
   EXPECT_NE(run_krigtune({"plan", perfect}).out.find("of the peak is too good to be true"), std::string::npos);
@@ -146,7 +146,7 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   ASSERT_EQ(said.code, 0) << said.err;
   const Json json = parse_json(said.out, "plan");
   const CsvTable table = parse_csv(read_text(csv), "plan");
-  ASSERT_EQ(table.header.size(), 6U + 6U);  // with the derived accumulation
+  ASSERT_EQ(table.header.size(), 6U + 6U);  // including the derived accumulation
   EXPECT_EQ(table.rows.size(), json["configurations"].get<std::size_t>());
   double best = 0.0;
   for (const auto& row : table.rows) {
@@ -247,7 +247,7 @@ TEST_F(PlanTest, OfATuneWithoutTheBenchProgramIsRefusedWithThree) {
   EXPECT_FALSE(std::filesystem::exists(directory_ / "run"));
 }
 
-// Whoever trains with FSDP or Megatron-LM knows other names.
+// Users of FSDP or Megatron-LM know other names.
 TEST_F(PlanTest, SaysWhatTheFrameworkCallsItsParameters) {
   const auto planned = [&](const std::string& framework) {
     const std::string file = directory_

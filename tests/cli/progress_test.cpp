@@ -20,7 +20,7 @@ class ProgressTest : public testing::Test {
     made.width = width;
     return made;
   }
-  /// What a terminal still shows above its last line: without what was taken away.
+  /// Returns the lines above a terminal's last line, without those that were removed.
   std::vector<std::string> kept_lines() const {
     std::vector<std::string> kept;
     std::istringstream lines(err_.str());
@@ -150,14 +150,14 @@ TEST(StatusLine, LeavesOutWholePartsNotTheirEnds) {
   EXPECT_EQ(cli::status_line(parts, 10), "trial 7...");
 }
 
-// The fixture's trials take 2.75 s, suggestions included; the budget is 30 of them.
+// The fixture's trials take 2.75 s, including the suggestions; the budget has 30 of them.
 TEST(SecondsLeft, ArePacedByTheTrialsOfTuneAloneAsTheBudgetIs) {
   session::Session session = bench_session();
   search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
   EXPECT_DOUBLE_EQ(cli::seconds_left(session, history, 1).value(), 29 * 2.75);
   journal::Trial by_hand = trial_record(1, configuration(3, 2, false), measured_samples(125.0));
   by_hand.proposal.asker = journal::Asker::kHand;
-  by_hand.wall_s = 86400.0;  // told a day later
+  by_hand.wall_s = 86400.0;  // reported a day later
   history.push_back(by_hand);
   EXPECT_DOUBLE_EQ(run::seconds_spent(history), 2.75 + 0.25) << "its suggestion was ours";
   EXPECT_DOUBLE_EQ(cli::seconds_left(session, history, 1).value(), 28 * 3.0);

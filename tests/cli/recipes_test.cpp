@@ -1,4 +1,4 @@
-// krigtune recipes: a list, one of them, and one of the user's own.
+// krigtune recipes: the list, one recipe, and a recipe of the user's own.
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"

@@ -1,4 +1,4 @@
-// krigtune repair, and what tune says where a journal was lost.
+// krigtune repair, and what tune prints if a journal was lost.
 #include <gtest/gtest.h>
 
 #include "cli/cli_fixtures.h"
@@ -48,7 +48,7 @@ TEST_F(RepairTest, MakesALostJournalOfTheTableOfTrials) {
   }
 }
 
-// Any line but the first, which says whose journal it is: numbers stay, and trials.csv has what is lost.
+// Any line except the first, which identifies the journal. The numbers stay, and trials.csv has what was lost.
 TEST_F(RepairTest, RestoresWhatADamagedLineHeld) {
   const std::string whole = read_text(journal_);
   const std::vector<journal::Trial> before = journal::read_journal(journal_);
@@ -74,7 +74,8 @@ TEST_F(RepairTest, RestoresWhatADamagedLineHeld) {
 
 TEST_F(RepairTest, ClosesTrialsOfATuneThatIsGone) {
   std::string text = read_text(journal_);
-  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;  // the end of the last trial
+  const std::size_t last =
+      text.rfind('\n', text.size() - 2) + 1;  // the beginning of the last line, which ends the last trial
   text.resize(last);
   directory_.write("run/journal.log", text);
   EXPECT_NE(repair().err.find("trial 7 was begun by a tune that is gone"), std::string::npos);

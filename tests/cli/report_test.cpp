@@ -59,7 +59,7 @@ TEST_F(ReportCommand, ComparesOnAPage) {
   EXPECT_NE(html.find("<th scope=\"row\">6</th>"), std::string::npos) << "a row for each trial";
 }
 
-// The trials of a journal once more, so many times, under new numbers.
+// Returns the trials of a journal repeated `times` times under new numbers.
 std::string repeated(const std::string& journal, int times) {
   std::istringstream lines(journal);
   std::vector<Json> records;
@@ -87,7 +87,7 @@ std::string repeated(const std::string& journal, int times) {
 TEST_F(ReportCommand, OfThousandsOfTrialsTakesTheBestThatTuneRecorded) {
   Json best = parse_json(read_text(directory_ / "run/best.json"), "best.json");
   const int recommended = best.at("trial");
-  int other = -1;  // another one that is ok
+  int other = -1;  // another successful trial
   const Json results = parse_json(run_krigtune({"results", run(), "--json"}).out, "results");
   for (const Json& row : results.at("trials")) {
     if (row.at("status") == "ok" && row.at("trial") != recommended) other = row.at("trial");

@@ -1,5 +1,5 @@
-// The JSON Schema of sessions and their reader say the same, in both directions.
-// `test_cli_schema --write-reference DOCS` writes session.md there.
+// The JSON Schema of sessions and their reader agree, in both directions. `test_cli_schema --write-reference DOCS`
+// writes session.md there.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace krigtune {
 namespace {
 
 constexpr const char* kPython = "/usr/bin/python3";
-constexpr const char* kUnlikely = "zzzzzzzzzzzz";  // near to no key and no name
+constexpr const char* kUnlikely = "zzzzzzzzzzzz";  // similar to no key and no name
 
 std::string refusal(const Json& session) {
   return user_error_of([&] { session::read_session(session, "s", KRIGTUNE_BAD_SESSIONS); });
@@ -33,7 +33,7 @@ std::set<std::string> names_in(const std::string& list) {
   return names;
 }
 
-/// Where an object of the schema stands in a session that has it.
+/// Where an object of the schema is, in a session that has it.
 struct Place {
   std::string in_schema;
   std::string session;
@@ -68,17 +68,17 @@ constexpr const char* kMeasured =
     R"({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"],
         "measure": {"loss": {"wall": "loss"}}, "checks": [{"regex": "x", "equals": "1"}]}})";
 
-// Something that the schema takes where a key must be there.
+// Returns a value that the schema accepts, for a required key.
 Json any_value_of(const Json& schema) {
   const Json& shape = schema.contains("anyOf") ? schema["anyOf"][0] : schema;
   if (shape.contains("const")) return shape["const"];
   return shape["type"] == "array" ? Json::array({"x"}) : Json("x");
 }
 
-// The keys of each kind of a block that comes in kinds, in a session that says no more of it than it must.
+// Adds the keys of each kind of a block that has several kinds, in a session with only the required keys.
 void add_kinds(const std::string& name, std::vector<Place>& places) {
   const Json kinds = session::session_schema()["properties"][name]["allOf"];
-  for (std::size_t i = 1; i < kinds.size(); ++i) {  // the first is in kTrained
+  for (std::size_t i = 1; i < kinds.size(); ++i) {  // kTrained has the first one
     const Json& block = kinds[i]["then"];
     Json session = parse_json(kSpoken, "s");
     for (const Json& key : block["required"]) {
@@ -129,7 +129,7 @@ const std::vector<Place>& places() {
   return kPlaces;
 }
 
-// Calls visit(pointer, object) for every object of the schema that names all its keys.
+// Calls visit(pointer, object) for every object of the schema that lists all its keys.
 void for_each_closed_object(const Json& schema, const Json::json_pointer& at,
                             const std::function<void(const std::string&, const Json&)>& visit) {
   if (schema.is_object() && schema.contains("additionalProperties") && schema["additionalProperties"] == false) {
@@ -146,7 +146,7 @@ const Place* place_of(const std::string& in_schema, const Json& object) {
   for (const Place& place : places()) {
     if (in_schema == place.in_schema) return &place;
   }
-  // Columns are all of one shape: one stands for them.
+  // All columns have the same shape, so one is enough.
   const bool is_column = object["properties"].contains("column") && object["properties"].contains("times");
   return is_column ? place_of("/properties/runner/allOf/2/then/properties/value/anyOf/1", Json::object()) : nullptr;
 }
@@ -220,7 +220,7 @@ TEST(SessionSchema, DescribesEveryKey) {
                          });
 }
 
-/// Whole sessions under the schema, judged by Python's jsonschema (Debian: python3-jsonschema).
+/// Whole sessions under the schema, validated by Python's jsonschema (Debian: python3-jsonschema).
 class Validation : public testing::Test {
  protected:
   void SetUp() override {
@@ -238,7 +238,7 @@ class Validation : public testing::Test {
     return trial::run_process(spec, SystemClock()).exit_code;
   }
 
-  /// "valid", or what is wrong, for each.
+  /// Returns "valid" or the error for each session.
   std::vector<std::string> verdicts(const std::vector<Json>& sessions) const {
     std::vector<std::string> arguments = {KRIGTUNE_TEST_DIR "/cli/validate_sessions.py", schema_};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
@@ -268,7 +268,8 @@ TEST_F(Validation, AcceptsEveryGoodSession) {
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(said[i], "valid") << names[i];
 }
 
-// Those of tests/golden/bad_sessions that say "// schema: cannot tell" are bad by arithmetic or by other files.
+// Sessions in tests/golden/bad_sessions with "// schema: cannot tell" are invalid because of arithmetic or of other
+// files.
 TEST_F(Validation, RefusesEverySessionThatIsBadByItsStructure) {
   std::vector<Json> sessions;
   std::vector<std::string> names;
@@ -279,7 +280,7 @@ TEST_F(Validation, RefusesEverySessionThatIsBadByItsStructure) {
     try {
       sessions.push_back(parse_json(text, "s"));
     } catch (const UserError&) {
-      continue;  // no JSON at all
+      continue;  // not JSON
     }
     names.push_back(entry.path().filename().string());
     may_pass.push_back(text.find("\n// schema: cannot tell\n") != std::string::npos);

@@ -1,4 +1,5 @@
-// docs/security.md: what is written, for whom, through what; what a trial's environment is; what a spreadsheet gets.
+// docs/security.md: which files are written, for whom, and through which links; the environment of a trial; what a
+// spreadsheet gets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@ namespace krigtune::security_test {
 
 namespace fs = std::filesystem;
 
-/// A session of a program that writes down its variables and the configuration's number as the result.
+/// A session of a program that writes down its variables, and the configuration's number as the result.
 class SecurityTest : public testing::Test {
  protected:
   SecurityTest() {
@@ -43,8 +44,8 @@ class SecurityTest : public testing::Test {
   const fs::path run_ = directory_ / "run";
 };
 
-// Whoever may write into a run directory plants links to files of ours: beside the table and the page, and where the
-// next trial will put its files.
+// Whoever may write into a run directory could plant links to the user's files: beside the table and the page, and
+// where the next trial will put its files.
 TEST_F(SecurityTest, FilesOfARunAreNeverWrittenThroughALink) {
   ASSERT_EQ(tune(2).code, 0);
   std::vector<fs::path> links;
@@ -75,7 +76,7 @@ TEST_F(SecurityTest, FilesOfARunAreNeverWrittenThroughALink) {
 
 TEST_F(SecurityTest, AJournalAnOutputOrATrialBehindALinkIsRefused) {
   ASSERT_EQ(tune(2).code, 0);
-  // Each refusal takes a number: the trial was begun, and is closed as interrupted when the session goes on.
+  // Each refusal uses up a number: the trial was begun, and is ended as interrupted when the session continues.
   fs::path next = run_ / "trials/0002";
   for (const char* name : {"stdout.log", "stderr.log"}) {
     fs::create_directories(next);
@@ -126,7 +127,7 @@ TEST_F(SecurityTest, TheUmaskDecidesWhoMayReadARunButForWhatMayHoldASecret) {
   EXPECT_EQ(read_text(run_ / "journal.log").find("WANDB_API_KEY"), std::string::npos);
 }
 
-// docs/security.md lists them in a table: a variable a row, with who sets it.
+// docs/security.md lists them in a table: each row has a variable and who sets it.
 std::set<std::string> documented_variables() {
   std::set<std::string> names;
   std::istringstream page(read_text(fs::path(KRIGTUNE_DOCS) / "security.md"));
@@ -161,7 +162,7 @@ TEST_F(SecurityTest, ATrialHasOurEnvironmentTheSessionsVariablesAndWhatTheDocsLi
   EXPECT_EQ(kept.find("MY_SECRET_OF_THE_SHELL"), std::string::npos);
 }
 
-// A stand-in of krigtune-bench: what joins its ranks is new for each trial, and is written nowhere.
+// In a stand-in for krigtune-bench: the secret that its ranks share is new for each trial, and is written nowhere.
 TEST_F(SecurityTest, TheRanksOfATrialHaveATokenThatNoFileHolds) {
   directory_.write_program("krigtune-bench",
                            "echo \"$KRIGTUNE_TOKEN\" >>'" + (directory_ / "tokens").string() + "'; exit 4");

@@ -235,8 +235,8 @@ TEST_F(SessionTest, ComparesStrategiesFromATableAndFromARecordedRun) {
   EXPECT_EQ(table("recorded/comparison_summary.csv").rows.size(), 1U);
 }
 
-/// A table of 24 configurations, smooth, with one optimum; what ends a session is the budget's text. Each look at the
-/// clock is a second after the one before, so that trials cost something.
+/// A smooth table of 24 configurations with one optimum. The budget's text says what ends a session. Each call of the
+/// clock is a second later than the one before, so that trials cost something.
 class EndingTest : public SessionTest {
  protected:
   std::string smooth_session(const std::string& budget) const {

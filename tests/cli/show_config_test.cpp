@@ -51,10 +51,10 @@ TEST_F(ShowConfig, SaysOfEachValueWhereItCameFrom) {
   const Json origins = shown({"tune", bench_, "--trials", "5"}, {{"KRIGTUNE_HOURS", "2"}})["origins"];
   const std::map<std::string, std::string> wanted = {
       {"/workload/model/layers", "session file"},
-      {"/workload/model/hidden", "derived"},    // of the preset
-      {"/workload/model/kv_heads", "derived"},  // of heads
+      {"/workload/model/hidden", "derived"},    // from the preset
+      {"/workload/model/kv_heads", "derived"},  // from heads
       {"/workload/precision", "default"},
-      {"/cluster/gpus_per_node", "derived"},  // of "local"
+      {"/cluster/gpus_per_node", "derived"},  // from "local"
       {"/space/zero_stage", "session file"},
       {"/baseline/zero_stage", "session file"},
       {"/baseline/micro_batch", "default"},
@@ -109,7 +109,7 @@ TEST_F(ShowConfig, OfComparisonNamesItsStrategiesAndItsTable) {
 
 TEST_F(ShowConfig, WritesNothingAndStartsNothing) {
   const auto before = files();
-  // krigtune-bench is not there: whoever looked for it would complain.
+  // krigtune-bench does not exist here: a command that looked for it would fail.
   for (const char* command : {"plan", "tune", "compare"}) {
     EXPECT_EQ(run_krigtune({command, bench_, "--show-config"}).code, 0) << command;
   }

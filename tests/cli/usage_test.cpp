@@ -10,7 +10,7 @@
 
 namespace krigtune::usage_test {
 
-/// Bad usage and bad input: exit code 2, one line on stderr that says so, nothing on stdout.
+/// Bad usage and bad input give exit code 2, one line on stderr and nothing on stdout.
 void expect_refused(const std::vector<std::string>& arguments, const std::string& line) {
   const Said said = run_krigtune(arguments);
   EXPECT_EQ(said.code, 2);
@@ -62,7 +62,8 @@ TEST(Usage, MakesASessionOfADeepSpeedJob) {
                                   "train.py", "--trials", "9", "--deepspeed_config", file});
   EXPECT_EQ(made.code, 0) << made.err;
   const session::Session read = session::load_session(session);
-  EXPECT_EQ(std::get<deepspeed::DeepSpeedSpec>(read.runner).argv.size(), 8U);  // the command's own --trials is its own
+  EXPECT_EQ(std::get<deepspeed::DeepSpeedSpec>(read.runner).argv.size(),
+            8U);  // the command's own --trials is not krigtune's
   EXPECT_EQ(read.cluster.ranks(), 2);
   EXPECT_EQ(read.baseline->integer("zero_stage", 0), 1);
   expect_refused({"tune", session, "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", file},
@@ -115,7 +116,7 @@ TEST(Usage, SaysWhichPathCannotBeUsed) {
   expect_refused({"results", (directory / std::string(300, 'n')).string()}, "File name too long");
 }
 
-// Each would be read without end, or waited for.
+// Each of these would be read without end or waited for.
 TEST(Usage, RefusesWhatIsNoFile) {
   const TemporaryDirectory directory;
   const std::string pipe = (directory / "pipe").string();

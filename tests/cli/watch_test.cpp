@@ -9,7 +9,7 @@
 
 namespace krigtune::watch_test {
 
-/// Somebody else does the next thing each time a second has passed.
+/// Whenever a second has passed, another process does the next thing.
 class ScriptedClock final : public Clock {
  public:
   explicit ScriptedClock(std::vector<std::function<void()>> acts) : acts_(std::move(acts)) {}
@@ -137,7 +137,7 @@ TEST_F(WatchTest, NamesTheBestThatTheFilesOfTheRunName) {
   EXPECT_EQ(json["best"]["trial"], best["trial"]);
   EXPECT_EQ(json["best"]["gain"], best["gain"]);
   EXPECT_EQ(json["raw_best_trial"], 1);
-  // Who has the journal alone sees the same.
+  // With the journal alone, the result is the same.
   std::filesystem::remove(directory_ / "run/best.json");
   const Json fitted = parse_json(run_krigtune({"watch", run_directory(), "--json"}).out, "watch");
   EXPECT_EQ(fitted["best"], json["best"]);

@@ -1,4 +1,4 @@
-// Against a synthetic step whose parts and whose true factors are known.
+// Compares with a synthetic step whose parts and true factors are known.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct Parts {
   double products_s, memory_s, collectives_s, issue_s, host_s;
 };
 
-// Kernels and their issuing go on at the same time, as in the model.
+// Kernels run while others are issued, as in the model.
 double step_s(const Parts& parts, const cost::TimeCalibration& factors) {
   const double kernels_s =
       factors.products * parts.products_s + factors.memory * parts.memory_s + factors.collectives * parts.collectives_s;
@@ -97,7 +97,7 @@ TEST(TimeCalibration, LeavesOneTrialAndRightPredictionsAlone) {
   EXPECT_LE(mean_error(trials, calibrated(trials, steps_s(trials, {})), {}), 1e-3);
 }
 
-// Nothing to learn: all factors are 1, and measurements scatter by 8 %, as the model's own errors do.
+// There is nothing to learn: all factors are 1, and measurements scatter by 8 %, like the model's own errors.
 TEST(TimeCalibration, DoesNotFollowNoise) {
   double sum = 0.0;
   double largest = 0.0;

@@ -1,4 +1,4 @@
-// What a prediction costs: by StepCostModel and MemoryModel, and by the full plan.
+// The cost of a prediction by StepCostModel and MemoryModel, and by the full plan.
 //
 //   cmake --preset release && ninja -C build/release benchmarks
 //   build/release/bin/benchmark_cost
@@ -15,7 +15,7 @@
 namespace krigtune {
 namespace {
 
-// Two nodes of eight A100: the figures of experiments/data/gpus.csv, rounded.
+// Two nodes of eight A100s: the numbers of experiments/data/gpus.csv, rounded.
 workload::ClusterSpec cluster() {
   workload::ClusterSpec cluster;
   cluster.nodes = 2;
@@ -61,7 +61,7 @@ space::Configuration configuration(std::mt19937_64& random) {
           {"stage3_max_reuse_distance", elems()}};
 }
 
-// Times `model` on 2000 configurations in turn, of one ZeRO stage, or of all for -1.
+// Times `model` on 2000 configurations in turn, of one ZeRO stage, or of all stages for -1.
 template <class Model>
 void ask_in_turn(benchmark::State& state, const Model& model) {
   std::mt19937_64 random(1);
@@ -97,7 +97,7 @@ void estimate_memory(benchmark::State& state, workload::Dialect dialect) {
 BENCHMARK_CAPTURE(estimate_memory, canonical, workload::Dialect::kCanonical)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 BENCHMARK_CAPTURE(estimate_memory, deepspeed, workload::Dialect::kDeepSpeed)->Arg(-1)->Arg(0)->Arg(1)->Arg(2)->Arg(3);
 
-// A model of its own a time: with the templates of its blocks.
+// A new model for each prediction, including the templates of its blocks.
 void predict_first(benchmark::State& state) {
   const space::Configuration configuration = {{"zero_stage", std::int64_t{2}}};
   for (auto _ : state) {
@@ -119,7 +119,7 @@ void plan_gpt2_xl(benchmark::State& state) {
 }
 BENCHMARK(plan_gpt2_xl)->Unit(benchmark::kMillisecond);
 
-// Two micro-steps of GPT-2 1.5B made deeper: ZeRO stage, layers.
+// Two micro-steps of GPT-2 1.5B with more layers. Arguments: ZeRO stage, layers.
 void lay_out_layers(benchmark::State& state) {
   workload::Workload deep = benchmark_workload(workload::Dialect::kCanonical);
   deep.model.layers = state.range(1);

@@ -14,15 +14,15 @@ namespace krigtune {
 inline constexpr double kGb = 1e9;
 inline constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-/// One row of a table of measured steps: what was trained, and its peak where it is told.
+/// One row of a table of measured steps: what was trained, and its peak if the table has it.
 struct MeasuredStep {
-  std::string space;  ///< rows of one model on so many GPUs
+  std::string space;  ///< rows of one model on one number of GPUs
   workload::Workload workload;
   workload::ClusterSpec cluster;
   space::Configuration configuration;
   bool ran = true;
-  double peak_bytes = 0.0;      ///< 0: not told
-  bool of_first_stage = false;  ///< where it was measured
+  double peak_bytes = 0.0;      ///< 0: unknown
+  bool of_first_stage = false;  ///< measured on the first stage
   double capacity_bytes = 0.0;
 };
 
@@ -80,7 +80,7 @@ inline workload::ClusterSpec cluster_of(const std::string& gpu, std::int64_t ran
   return cluster;
 }
 
-/// nanotron on H100s; configurations that stand there both as ok and as failed ran.
+/// nanotron on H100s. Configurations that are listed both as ok and as failed did run.
 inline std::vector<MeasuredStep> ultrascale_steps(const char* file = "ultrascale_dev.csv") {
   const MeasuredTable table(file);
   std::map<std::string, MeasuredStep> merged;
@@ -99,7 +99,7 @@ inline std::vector<MeasuredStep> ultrascale_steps(const char* file = "ultrascale
     }
     step.configuration.set("sequence_parallel", true);
     step.ran = table.text(r, "status") == "ok";
-    step.of_first_stage = true;  // what is told is far below what the head's stage needs where that is the larger one
+    step.of_first_stage = true;  // far below what the stage with the head needs, if that one needs more
     step.capacity_bytes = 80.0 * kGb;
     const std::string& peak = table.text(r, "peak_memory_gb");
     if (step.ran && !peak.empty()) step.peak_bytes = std::stod(peak) * kGb;
@@ -112,7 +112,7 @@ inline std::vector<MeasuredStep> ultrascale_steps(const char* file = "ultrascale
   return steps;
 }
 
-/// MPT under FSDP; all rows ran.
+/// MPT with FSDP; all rows ran.
 inline std::vector<MeasuredStep> llmfoundry_steps() {
   const MeasuredTable table("llmfoundry_mpt_fsdp.csv");
   struct Size {
@@ -148,7 +148,7 @@ inline std::vector<MeasuredStep> llmfoundry_steps() {
   return steps;
 }
 
-/// Llama 3 of few layers under Megatron on B200s; measured is what is allocated.
+/// Llama 3 with few layers in Megatron on B200s; the measured numbers are the allocated bytes.
 inline std::vector<MeasuredStep> b200_steps() {
   const MeasuredTable table("simumax_validation.csv");
   std::vector<MeasuredStep> steps;
@@ -178,7 +178,7 @@ inline std::vector<MeasuredStep> b200_steps() {
   return steps;
 }
 
-/// 18 to 206 billion parameters under Megatron-DeepSpeed on A100s; peaks of the first and last stage's nodes.
+/// 18 to 206 billion parameters in Megatron-DeepSpeed on A100s; peaks of the nodes with the first and the last stage.
 inline std::vector<MeasuredStep> bigscience_steps() {
   const MeasuredTable table("bigscience_tr11_a100_3d.csv");
   std::vector<MeasuredStep> steps;

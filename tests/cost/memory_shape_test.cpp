@@ -11,8 +11,8 @@ namespace krigtune::memory_shape_test {
 using Shows = cost::MemoryEvidence::Shows;
 
 constexpr double kGb = 1e9;
-constexpr double kSpread = 0.15;              // of a framework
-constexpr double kOwn = 2.0 / 3.0 * kSpread;  // of one peak, beside the factors
+constexpr double kSpread = 0.15;              // of measured over predicted peaks of a framework
+constexpr double kOwn = 2.0 / 3.0 * kSpread;  // of one peak, in addition to the factors
 
 plan::MemoryParts parts(double states, double activations, double other_split = 0.0, double logits = 0.0) {
   plan::MemoryParts bytes{};
@@ -38,7 +38,8 @@ double predicted_gb(const cost::MemoryShape& shape, const plan::MemoryParts& pla
 TEST(MemoryShape, IsAsPlannedBeforeAnythingIsMeasured) {
   const cost::MemoryShape shape(kSpread);
   EXPECT_NEAR(predicted_gb(shape, parts(20, 30, 0, 10)), 60.0, 1e-9);
-  // States alone: their own factor, the one on all, and what one peak differs by; independent, so squares add up.
+  // States alone: their own factor, the common one, and the spread of one peak. They are independent, so squares add
+  // up.
   EXPECT_NEAR(shape.allocated({parts(20, 0)}).stddev, std::sqrt(0.03 * 0.03 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
   EXPECT_NEAR(shape.allocated({parts(0, 5)}).stddev, std::sqrt(0.3 * 0.3 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
   EXPECT_DOUBLE_EQ(shape.factor(plan::MemoryPart::kActivations), 1.0);
@@ -53,8 +54,8 @@ TEST(MemoryShape, TheLargestMomentIsThePeakAndOverheadIsNotCountedByAnAllocator)
   EXPECT_NEAR(std::exp(shape.needed(moments).mean) / kGb, 32.0, 1e-9);
 }
 
-// Activations alone leave two unknowns, their factor and the one on all: the most probable pair by looking at all of
-// a grid, under the priors and the error that memory_shape.cpp states.
+// Activations alone leave two unknowns, their factor and the common one. The reference searches a grid for the most
+// probable pair, under the priors and the error that memory_shape.cpp states.
 TEST(MemoryShape, FindsTheMostProbableFactors) {
   const auto student = [](double r, double freedom) { return 0.5 * (freedom + 1.0) * std::log1p(r * r / freedom); };
   for (const double ratio : {0.5, 0.9, 1.3, 4.0}) {
@@ -73,7 +74,7 @@ TEST(MemoryShape, FindsTheMostProbableFactors) {
   }
 }
 
-// Another framework: two and a half times the activations, twice the logits.
+// Another framework, with two and a half times the activations and twice the logits.
 TEST(MemoryShape, ThreePeaksTeachAFrameworkThatKeepsMore) {
   const auto real_gb = [](double states, double activations, double logits) {
     return states + 2.5 * activations + 2.0 * logits;
@@ -88,13 +89,13 @@ TEST(MemoryShape, ThreePeaksTeachAFrameworkThatKeepsMore) {
             cost::MemoryShape(kSpread).allocated({parts(5, 32, 0, 2)}).stddev);
 }
 
-// Planned without sequence parallelism, run with it, and the other way round: a factor of eight is information.
+// Planned without sequence parallelism and run with it, and the other way round: a factor of eight is information.
 TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
   const cost::MemoryShape split = learned({peak(parts(2, 80, -70), 12.0), peak(parts(2, 40, -30), 12.5)});
   EXPECT_GT(split.factor(plan::MemoryPart::kOtherSplit), 0.9);
   EXPECT_NEAR(predicted_gb(split, parts(4, 160, -140)) / 24.0, 1.0, 0.15);
   const cost::MemoryShape whole = learned({peak(parts(2, 10, 70), 82.0), peak(parts(2, 10, 30), 41.5)});
-  EXPECT_GT(whole.factor(plan::MemoryPart::kOtherSplit), 0.5);  // more activations would explain it as well
+  EXPECT_GT(whole.factor(plan::MemoryPart::kOtherSplit), 0.5);  // more activations would be another explanation
   EXPECT_NEAR(predicted_gb(whole, parts(4, 20, 140)) / 164.0, 1.0, 0.15);
 }
 

@@ -1,4 +1,4 @@
-// What the model says of steps that others measured. Each test writes its figures: they are those of docs/accuracy.md.
+// The model's predictions for steps that others measured. Each test writes the figures that docs/accuracy.md has.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,11 +43,11 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return 1.0 - 6.0 * squares / (n * (n * n - 1.0));
 }
 
-// What became of the rows of a table.
+// The results for the rows of a table.
 struct Score {
   int ran = 0, rejected = 0, doubted = 0, sure = 0;  ///< rows that ran: too large, more likely not, fits
-  int failed = 0, foreseen = 0, refused = 0;         ///< rows that did not: as doubted; no such configuration
-  std::vector<double> errors;                        ///< of allocated over measured, less 1
+  int failed = 0, foreseen = 0, refused = 0;  ///< rows that failed: predicted (as `doubted`), not a configuration
+  std::vector<double> errors;                 ///< allocated over measured, minus 1
   std::vector<double> predicted, measured;
   double median_error() const {
     std::vector<double> sizes;
@@ -81,7 +81,7 @@ void add(Score& score, const cost::MemoryModel& model, const MeasuredStep& step,
   std::optional<cost::MemoryEstimate> estimate;
   try {
     estimate = model.estimate(step.configuration);
-  } catch (const UserError&) {  // say, more stages than layers
+  } catch (const UserError&) {  // for example, more stages than layers
     EXPECT_FALSE(step.ran) << step.configuration.text();
     ++score.refused;
     return;
@@ -111,7 +111,7 @@ Score score_of(const std::vector<MeasuredStep>& steps, const workload::MemorySpe
   return score;
 }
 
-// No constant was fitted on these.
+// No constant was fitted to this table.
 TEST(MemoryTables, MegatronsPeaksOnB200AreWithinThreePercent) {
   const Score score = score_of(b200_steps());
   score.write("Megatron on B200 (allocated)");
@@ -122,7 +122,7 @@ TEST(MemoryTables, MegatronsPeaksOnB200AreWithinThreePercent) {
   for (const double error : score.errors) EXPECT_TRUE(std::abs(error) <= 0.03) << error;
 }
 
-// Nor on these, but that 6 bytes a logit were chosen as what rejects none of them.
+// No constant was fitted to this table either, but 6 bytes per logit were chosen because they reject none of its rows.
 TEST(MemoryTables, NoStepOfLlmFoundryIsRejected) {
   const Score score = score_of(llmfoundry_steps());
   score.write("llm-foundry, FSDP");
@@ -131,8 +131,8 @@ TEST(MemoryTables, NoStepOfLlmFoundryIsRejected) {
   EXPECT_LE(score.doubted, 11);
 }
 
-// What nvidia-smi showed, of runs whose settings are not all told: between two days one configuration went from 44 to
-// 67 GB.
+// nvidia-smi's numbers, for runs whose settings are not all known: one configuration needed 44 GB one day and 67 GB
+// another.
 TEST(MemoryTables, NoStepOfBigScienceIsRejected) {
   const Score score = score_of(bigscience_steps());
   score.write("BigScience, Megatron-DeepSpeed (allocated against nvidia-smi)");
@@ -141,7 +141,7 @@ TEST(MemoryTables, NoStepOfBigScienceIsRejected) {
   EXPECT_TRUE(score.median_error() <= 0.25);
 }
 
-// The framework's activations, logits and spread are fitted here.
+// The framework's activations, logits and spread were fitted to this table.
 TEST(MemoryTables, MostFailuresOfNanotronAreForeseenAndHardlyAnyStepThatRanIsDoubted) {
   const Score score = score_of(ultrascale_steps());
   score.write("nanotron on H100 (ultrascale_dev.csv)");
@@ -155,7 +155,7 @@ TEST(MemoryTables, MostFailuresOfNanotronAreForeseenAndHardlyAnyStepThatRanIsDou
   EXPECT_TRUE(rank_correlation(score.predicted, score.measured) >= 0.95);
 }
 
-// DeepSpeed's autotuner rejects what its formula does not let fit, whatever ran.
+// DeepSpeed's autotuner rejects whatever exceeds its formula, even if it ran.
 TEST(MemoryTables, TheFormulaOfDeepSpeedsAutotunerRejectsWhatRan) {
   workload::MemorySpec memory;
   memory.model = workload::MemoryModelKind::kDeepSpeedAutotuner;
@@ -166,8 +166,8 @@ TEST(MemoryTables, TheFormulaOfDeepSpeedsAutotunerRejectsWhatRan) {
   EXPECT_GT(fsdp.rejected + megatron.rejected, 0);
 }
 
-// Rows of one space that ran and tell a comparable peak: spread over what is expected to fit, from the smallest need to
-// the largest; where nothing is, the smallest needs.
+// Returns rows of one space that ran and have a comparable peak, from the smallest to the largest need among those that
+// are expected to fit; if none is expected to fit, those with the smallest needs.
 std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*>& rows, const cost::MemoryModel& model,
                                            std::size_t count) {
   std::vector<std::pair<double, const MeasuredStep*>> candidates;
@@ -185,7 +185,7 @@ std::vector<const MeasuredStep*> trials_of(const std::vector<const MeasuredStep*
   return trials;
 }
 
-// The median error of the peaks of one space, the trials' left out, after so many of them were learned from.
+// Returns the median error of one space's peaks, without the trials, after learning from `count` trials.
 double error_after(std::size_t count, const std::vector<const MeasuredStep*>& rows, const cost::MemoryModel& model) {
   const std::vector<const MeasuredStep*> trials = trials_of(rows, model, count);
   std::vector<cost::MemoryEvidence> evidence;
@@ -202,7 +202,7 @@ double error_after(std::size_t count, const std::vector<const MeasuredStep*>& ro
   return quantile(errors, 0.5);
 }
 
-// By space; peaks that the table tells of another stage than the largest are left out.
+// By space. Peaks of another stage than the largest one are left out.
 std::map<std::string, double> errors_after_three(workload::Framework framework, bool splits_tokens) {
   std::vector<MeasuredStep> steps = ultrascale_steps();
   for (const MeasuredStep& step : ultrascale_steps("ultrascale_3b.csv")) steps.push_back(step);
@@ -216,7 +216,7 @@ std::map<std::string, double> errors_after_three(workload::Framework framework, 
     if (!model) model = std::make_unique<cost::MemoryModel>(step.workload, step.cluster, workload::MemorySpec{});
     try {
       if (is_comparable(step, model->estimate(step.configuration))) spaces[step.space].push_back(&step);
-    } catch (const UserError&) {  // more stages than layers, which nanotron runs
+    } catch (const UserError&) {  // more stages than layers, which nanotron can run
     }
   }
   std::map<std::string, double> errors;
@@ -224,8 +224,8 @@ std::map<std::string, double> errors_after_three(workload::Framework framework, 
   return errors;
 }
 
-// The tables as if their framework were not known, and as if tokens were not split, which they were. No factor was
-// fitted on them.
+// Treats the tables as if their framework were unknown, and as if tokens were not split, although they were. No factor
+// was fitted to them.
 TEST(MemoryTables, ThreePeaksTeachWhatAnUnknownFrameworkKeeps) {
   double sum = 0.0;
   int count = 0;

@@ -1,4 +1,4 @@
-// Pipeline stages, and what frameworks send.
+// Pipeline stages, and what frameworks send between them.
 #include "cost/time/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ double parts_s(const cost::StepCost& cost) {
          cost.bubble_s + cost.idle_s;
 }
 
-// Stage by stage, task by task: warm-up forwards, then one forward and one backward, then the backwards that are left.
-// A task starts when its stage is free and what it needs has arrived; sending is a part of the task.
+// Simulates stage by stage and task by task: warm-up forwards, then alternating one forward and one backward, then the
+// remaining backwards. A task starts when its stage is free and its input has arrived; sending is a part of the task.
 double simulated_pipeline_s(const std::vector<cost::StageTime>& stages, int micro_steps, double send_s) {
   const int p = static_cast<int>(stages.size());
   std::vector<std::vector<std::pair<bool, int>>> tasks(stages.size());  // backward, micro-step
@@ -190,7 +190,7 @@ TEST(StepCostModel, TellsWhatEachStageDoesInTheTimeThatItPredicts) {
   EXPECT_FALSE(model.pipeline_step({{"micro_batch", std::int64_t{2}}}).has_value()) << "there is one stage";
 }
 
-// 4 P of fp32 gradients reduced and scattered, 2 P of bf16 parameters gathered, each times 7/8.
+// 4 P of fp32 gradients are reduce-scattered, and 2 P of bf16 parameters gathered, each times 7/8.
 TEST(StepCostModel, ReducesInTheFrameworksTypeAndWhenItDoes) {
   const space::Configuration stage1 = {{"zero_stage", std::int64_t{1}},
                                        {"gradient_accumulation_steps", std::int64_t{4}}};

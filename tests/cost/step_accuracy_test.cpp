@@ -1,4 +1,5 @@
-// Predicted step times against the published tables: what docs/accuracy.md states, a little looser.
+// Predicted step times compared with published tables. The limits are a little looser than what docs/accuracy.md
+// states.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,7 +20,7 @@ std::map<std::string, Steps> by_space(const std::vector<MeasuredStep>& steps) {
 
 struct Expected {
   double mape, mean_spearman;
-  double without_mape, without_mean_spearman;  ///< without what was fitted on the table
+  double without_mape, without_mean_spearman;  ///< without the rows to which something was fitted
 };
 
 void expect_accuracy(const std::vector<MeasuredStep>& steps, std::size_t smallest, const Expected& expected) {
@@ -76,7 +77,7 @@ MeasuredStep first(std::vector<MeasuredStep> steps) { return std::move(steps.fro
 
 TEST(StepAccuracy, CollectivesOfNanotronsTensorGroupsAreAFloorThatGrowsWithThem) {
   const MeasuredStep step = first(ultrascale(kData));
-  const cost::Machine machine = cost::make_machine(step.workload, step.cluster);  // 8 GPUs a node
+  const cost::Machine machine = cost::make_machine(step.workload, step.cluster);  // with 8 GPUs per node
   plan::Operation collective;
   collective.kind = schedule::OpKind::kAllReduce;
   collective.group = schedule::Group::kTensor;
@@ -88,7 +89,7 @@ TEST(StepAccuracy, CollectivesOfNanotronsTensorGroupsAreAFloorThatGrowsWithThem)
   EXPECT_DOUBLE_EQ(cost::issue_time_s(machine, collective, 32, 2), traits.issue_s);
 }
 
-// Products of a layer: 3 h^2 + h^2 + 4 h^2 and, behind the activation and not computed again, 4 h^2.
+// The products of a layer are 3 h^2 + h^2 + 4 h^2 and, after the activation and not recomputed, 4 h^2.
 TEST(StepAccuracy, FsdpComputesTwoThirdsOfAForwardAgain) {
   MeasuredStep step = first(llmfoundry(kData));
   const auto recompute_s = [&](workload::Framework framework) {

@@ -1,4 +1,4 @@
-// The compressed plan against the clock on the full plan.
+// The compressed plan compared with the clock on the full plan.
 #include "cost/time/step_cost.h"
 
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ double quantile(std::vector<double> values, double level) {
   return values[static_cast<std::size_t>(level * static_cast<double>(values.size() - 1))];
 }
 
-// Of collectives, each alone.
+// Returns the seconds of all collectives, each running alone.
 double communication_s(const plan::StepPlan& plan, const cost::Machine& machine) {
   double sum = 0.0;
   for (const plan::Operation& operation : plan.operations) {
@@ -150,7 +150,7 @@ double parts_s(const cost::StepCost& cost) {
          cost.bubble_s + cost.idle_s;
 }
 
-// Where the time goes, beside how much of it there is. Of the step: `most`.
+// Compares how the time divides; differences may be at most `most` of the step.
 void expect_same_breakdown(const cost::StepCost& cost, const plan::StepBreakdown& full, double most) {
   const double kernels_s = std::accumulate(full.compute_s.begin(), full.compute_s.end(), 0.0);
   const double offload_s = full.activities[static_cast<std::size_t>(plan::Activity::kCopies)].exposed_s +
@@ -161,7 +161,7 @@ void expect_same_breakdown(const cost::StepCost& cost, const plan::StepBreakdown
   EXPECT_LE(std::abs(cost.offload_s - offload_s), most * step_s);
 }
 
-/// Of the step's time and of each of its parts: at most `most` of the step.
+/// Compares the step's time and each of its parts; differences may be at most `most` of the step.
 Comparison compare(const Case& one, const cost::Machine& machine, double most) {
   const plan::StepPlan plan = plan::build_plan(one.workload, one.cluster, one.configuration);
   const cost::PredictedStep full = cost::predict_step(plan, machine);
@@ -178,7 +178,7 @@ Comparison compare(const Case& one, const cost::Machine& machine, double most) {
 }
 
 struct Bounds {
-  double median = 0.0, almost_all = 0.0;  ///< errors: of one half, of 99 %
+  double median = 0.0, almost_all = 0.0;  ///< errors of one half and of 99 % of the cases
   double rank_correlation = 0.0;
 };
 
@@ -190,7 +190,7 @@ void expect_within(const std::vector<Comparison>& all, const Bounds& bounds) {
   EXPECT_GE(rank_correlation(all), bounds.rank_correlation);
 }
 
-// Here and below: the bounds are what it reaches, rounded up.
+// Here and below, the bounds are the observed errors, rounded up.
 TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
   std::mt19937_64 random(7);
   std::vector<Comparison> all;
@@ -241,7 +241,8 @@ TEST(StepCostModel, EqualsTheClockOnCpuRanksToo) {
   expect_within(all, {1e-3, 0.03, 0.999});
 }
 
-// Offload to NVMe is not modelled: a value says so, to time and memory alike. Whoever asks for it by name is told why.
+// Offload to NVMe is not modelled: queries return an empty value, both for time and for memory. A caller that requires
+// a result gets the reason.
 TEST(StepCost, WhatIsNotModelledIsEmptyToWhomeverAsksWhetherItIs) {
   workload::Workload model;
   model.model = workload::model_preset("gpt2-124m");

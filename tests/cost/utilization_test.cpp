@@ -19,7 +19,7 @@ workload::Workload gpt(std::int64_t layers, std::int64_t hidden, std::int64_t he
 }
 
 // Korthikanti et al. 2022 (arXiv:2205.05198), table 5: iteration time with sequence parallelism and selective
-// recomputation on A100s of 312 TFLOP/s, and the MFU printed beside it, to a tenth of a percent.
+// recomputation on A100s of 312 TFLOP/s, and the MFU that the table states, to a tenth of a per cent.
 TEST(Utilization, IsWhatKorthikantiEtAlPrintForTheirFourModels) {
   const struct {
     std::int64_t layers, hidden, heads, gpus, sequences;
@@ -39,8 +39,8 @@ TEST(Utilization, IsWhatKorthikantiEtAlPrintForTheirFourModels) {
   }
 }
 
-// The same by hand, for GPT-3 of 175B on 64 GPUs, 64 sequences in 13.75 s:
-//   6 P_mat a token = 72 L h^2 + 6 V h = 1047451926528,  12 L s h a token = 28991029248
+// The same computed by hand, for GPT-3 175B on 64 GPUs, 64 sequences in 13.75 s:
+//   6 P_mat per token = 72 L h^2 + 6 V h = 1047451926528,  12 L s h per token = 28991029248
 TEST(Utilization, CountsAttentionOrLeavesItOut) {
   const auto used = cost::utilization_of(gpt(96, 12288, 96), a100s(64), schedule::Checkpointing::kNone, 64, 13.75);
   ASSERT_TRUE(used.has_value());
@@ -50,8 +50,8 @@ TEST(Utilization, CountsAttentionOrLeavesItOut) {
 }
 
 // Narayanan et al. 2021 (arXiv:2104.04473), equation 3 and table 1: 145.6B parameters, 1536 A100s, 2304 sequences, full
-// recomputation, 148 TFLOP/s a GPU. Their F = 96 B s L h^2 (1 + s / 6h + V / 16 L h) = 5.641682e18 takes 24.817366 s
-// then.
+// recomputation, 148 TFLOP/s per GPU. Their F = 96 B s L h^2 (1 + s / 6h + V / 16 L h) = 5.641682e18 then takes
+// 24.817366 s.
 TEST(Utilization, OfTheHardwareCountsFullRecomputationAsNarayananEtAl) {
   const auto used =
       cost::utilization_of(gpt(80, 12288, 96), a100s(1536), schedule::Checkpointing::kFull, 2304, 24.8173657580627);

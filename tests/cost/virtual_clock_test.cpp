@@ -39,7 +39,8 @@ TEST(RunClock, OverlapsStreamsAndHonoursWaits) {
   EXPECT_DOUBLE_EQ(times[3].end_s, 5.0);
 }
 
-// One second of kernels, of which half runs beside a collective of 0.75 s: 0.75 s yield 0.5 s, the rest takes 0.5 s.
+// One second of kernels runs beside a collective of 0.75 s at half the speed: 0.75 s do 0.5 s of work, the remainder
+// takes 0.5 s.
 TEST(RunClock, StretchesKernelsWhileACollectiveRuns) {
   const std::vector<cost::TimedOperation> operations = {collective(schedule::Stream::kReduce, 0.75),
                                                         kernel(1.0, 0.0, {})};
@@ -82,7 +83,7 @@ TEST(RunClock, LetsWhatComputesShareTheCores) {
   EXPECT_DOUBLE_EQ(times[1].end_s, 3.0);
 }
 
-// A second of a core beside a kernel on one core takes two; the link's part goes on meanwhile.
+// A second of core time beside a kernel on one core takes two seconds; the link's part continues meanwhile.
 TEST(RunClock, EndsACollectiveWhenLinkAndCoresAreDone) {
   std::vector<cost::TimedOperation> operations = {collective(schedule::Stream::kReduce, 0.5), kernel(1.0)};
   operations[0].core_s = 1.0;
@@ -96,7 +97,7 @@ TEST(RunClock, EndsACollectiveWhenLinkAndCoresAreDone) {
 TEST(RunClock, SlowsKernelsOnlyWhileASleepingLinksCollectiveTakesACore) {
   std::vector<cost::TimedOperation> operations = {collective(schedule::Stream::kReduce, 9.0), kernel(2.0)};
   operations[0].core_s = 1.0;
-  // One second yields half, the rest takes a second and a half.
+  // One second does half of the work; the remainder takes a second and a half.
   EXPECT_DOUBLE_EQ(cost::run_clock(operations, {.overlap_slowdown = 2.0, .sleeping_links = true})[1].end_s, 2.5);
 }
 

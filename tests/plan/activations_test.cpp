@@ -1,5 +1,5 @@
-// Bytes of activations against what others measured and published. A layer's are the difference of two plans, of two
-// layers and of one.
+// Bytes of activations compared with measured and published ones. Those of a layer are the difference between plans of
+// two layers and of one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ plan::StepPlan plan_of(workload::Workload workload, std::int64_t layers, const s
   return plan::build_plan(workload, cpu_ranks(configuration.integer("tensor_parallel", 1)), configuration);
 }
 
-/// Bytes kept of the buffers with these names; all where there are none.
+/// Returns the bytes that are kept in buffers with these names; if there are no names, in all buffers.
 double kept_bytes(const plan::StepPlan& plan, const std::set<std::string>& names) {
   double bytes = 0.0;
   for (const plan::Buffer& buffer : plan.buffers) {
@@ -60,7 +60,7 @@ double layer_bytes(const workload::Workload& workload, const space::Configuratio
          kept_bytes(plan_of(workload, 1, configuration), names);
 }
 
-/// A row of act_bytes_measured.csv: an A100's memory profile of two layers less that of one.
+/// A row of act_bytes_measured.csv: an A100's memory profile of two layers minus that of one.
 struct Row {
   std::string family, profile, flags;
   std::int64_t hidden, heads, seq_len, tensor_parallel, micro_batch;
@@ -90,8 +90,8 @@ std::vector<Row> measured_rows() {
   return rows;
 }
 
-/// Rows of implementations that keep something else, found in these same data: heads of width 50 are padded, a
-/// checkpointed variant keeps half a state more, and Hugging Face's RMS norm keeps copies in fp32.
+/// Rows of implementations that keep something else, as these data show: heads of width 50 are padded, a checkpointed
+/// variant keeps half a state more, and Hugging Face's RMS norm keeps copies in fp32.
 bool is_named_exception(const Row& row) {
   const bool padded_heads = row.hidden / row.heads == 50;
   const bool checkpointed_variant = !row.of_llama() && row.has("c") && row.has("sp");
@@ -99,8 +99,8 @@ bool is_named_exception(const Row& row) {
   return padded_heads || checkpointed_variant || fp32_norm;
 }
 
-/// Bytes that those implementations keep besides, a token and element: silu(gate) where SwiGLU is not fused, and with
-/// sequence parallelism some of them 2 h / t more in attention.
+/// Returns the additional bytes that those implementations keep per token and element: silu(gate) if SwiGLU is not
+/// fused, and with sequence parallelism some of them 2 h / t in attention.
 double kept_besides(const Row& row, const workload::ModelSpec& model) {
   if (row.has("c")) return 0.0;
   const auto t = static_cast<double>(row.tensor_parallel);
@@ -131,7 +131,7 @@ TEST(ActivationBytes, AreThoseMeasuredOnA100s) {
     const space::Configuration configuration =
         run(row.micro_batch, row.tensor_parallel, row.has("sp"), row.has("c") ? "full" : "none");
     const double bytes = layer_bytes(workload, configuration, buffers_of(row)) / static_cast<double>(row.elems());
-    // 1 %: allocators round, and the profiles' own figures repeat within as much.
+    // 1 %: allocators round, and the profiles' own figures vary as much.
     EXPECT_LE(std::abs((bytes + kept_besides(row, workload.model)) / row.measured() - 1.0), 0.01)
         << row.family << " " << row.profile << " " << row.flags << " t = " << row.tensor_parallel << ": " << bytes;
     ++reproduced;
@@ -141,9 +141,10 @@ TEST(ActivationBytes, AreThoseMeasuredOnA100s) {
 
 struct PaperModel {
   const char* name;
-  std::int64_t hidden, heads, layers, stages, interleave;  ///< of its pipeline, which is the paper's and not planned
-  double none_gib, sequence_selective_gib;                 ///< figure 1: activations of the first stage
-  double sequence, selective, sequence_selective, full;    ///< figure 7: % of tensor parallelism alone
+  std::int64_t hidden, heads, layers, stages,
+      interleave;                           ///< of its pipeline, which belongs to the paper and is not planned
+  double none_gib, sequence_selective_gib;  ///< figure 1: activations of the first stage
+  double sequence, selective, sequence_selective, full;  ///< figure 7: % of tensor parallelism alone
 };
 // Korthikanti et al. 2022 (arXiv:2205.05198), figures 1 and 7, as encoded in calculon's validation.py (Apache-2.0):
 // tensor parallelism 8, sequences of 2048, micro-batch 1, 16 bit, dropout, eager attention.
@@ -153,8 +154,8 @@ constexpr PaperModel kPaperModels[] = {
     {"1T", 25600, 160, 128, 64, 1, 131.25, 26.5625, 58.31, 62.04, 20.27, 9.42},
 };
 
-// Beside the paper's tensors a plan keeps the log-sum-exp (4 a) and the norms' statistics (16 bytes a token): below
-// 0.1 % here. The paper's percentages were read off its bars, to about 1 %.
+// In addition to the paper's tensors, a plan keeps the log-sum-exp (4 a) and the norms' statistics (16 bytes per
+// token), which is less than 0.1 % here. The paper's percentages were read off its bars, to about 1 %.
 TEST(ActivationBytes, AreThoseOfThePaperOnRecomputation) {
   for (const PaperModel& paper : kPaperModels) {
     workload::Workload workload = gpt(paper.hidden, paper.heads, 2048, 0.1);
@@ -170,7 +171,7 @@ TEST(ActivationBytes, AreThoseOfThePaperOnRecomputation) {
     expect_percent(bytes(false, "selective"), paper.selective, 0.005);
     expect_percent(bytes(true, "selective"), paper.sequence_selective, 0.005);
     expect_percent(bytes(false, "full"), paper.full, 0.012);
-    // 1F1B: the first stage holds the activations of as many micro-steps as make up all layers, and of the
+    // 1F1B: the first stage has the activations of as many micro-steps as make up all layers, plus those of the
     // interleaving.
     const auto p = static_cast<double>(paper.stages);
     const double held = paper.interleave == 1 ? 1.0 : 1.0 + (p - 1.0) / (p * static_cast<double>(paper.interleave));
@@ -186,7 +187,7 @@ TEST(ActivationBytes, AreThoseOfALongSequence) {
   const workload::Workload workload = llama("llama-3-8b", 32768);
   EXPECT_DOUBLE_EQ(layer_bytes(workload, run(1, 1, false, "full")), 0.25 * kGib);
   const plan::StepPlan plan = plan_of(workload, 32, run(1, 1, false, "full"));
-  // The embedding, 32 outputs (the last is the final norm's input), and the final norm with a number a token.
+  // The embedding, 32 outputs (the last is the final norm's input), and the final norm with one number per token.
   const double final_norm = 0.25 * kGib + 4.0 * 32768.0;
   EXPECT_DOUBLE_EQ(kept_bytes(plan, {}) - final_norm, (8.0 + 0.25) * kGib);
   workload::Workload in_fp32 = workload;
@@ -198,21 +199,22 @@ TEST(ActivationBytes, AreThoseOfALongSequence) {
   EXPECT_LE(std::abs(logits / kGib - 15.7), 0.05);
 }
 
-// GPT-2 1.5B, 32 sequences of 1024: full checkpointing leaves the inputs of 48 layers and one layer alive, 34 s b h + 5
-// a s^2 b bytes of it as in the paper on recomputation: 11.0 GB (the ZeRO paper, section 3.2, says "about 8").
+// GPT-2 1.5B, 32 sequences of 1024: with full checkpointing the inputs of 48 layers and one layer are alive, which
+// needs 34 s b h + 5 a s^2 b bytes as in the paper on recomputation: 11.0 GB (the ZeRO paper, section 3.2, says "about
+// 8").
 TEST(ActivationBytes, WithCheckpointsAreTheInputsAndOneLayer) {
   workload::Workload workload = gpt(1600, 25, 1024, 0.1);
   workload.model.attention = workload::Attention::kEager;
   const double layer = layer_bytes(workload, run(32, 1, false, "none"));
   const double inputs = 48.0 * layer_bytes(workload, run(32, 1, false, "full"));
   EXPECT_LE(std::abs((inputs + layer) / 11.01005e9 - 1.0), 0.002);
-  // And the plan holds a layer's worth above the inputs when it computes one again.
+  // When the plan recomputes a layer, it needs a layer's memory in addition to the inputs.
   const plan::MemoryReport deep = plan::explain(plan_of(workload, 4, run(32, 1, false, "full")));
   const double workspace = static_cast<double>(deep.term_bytes[static_cast<std::size_t>(schedule::Term::kWorkspace)]);
   EXPECT_GE(workspace, layer);
 }
 
-// Groups of k layers: an input a group instead of one a layer.
+// Groups of k layers keep one input per group instead of one per layer.
 TEST(ActivationBytes, WithSparserCheckpointsAreFewer) {
   const workload::Workload workload = gpt(1024, 16, 512, 0.0);
   const auto kept = [&](std::int64_t every) {
@@ -226,7 +228,7 @@ TEST(ActivationBytes, WithSparserCheckpointsAreFewer) {
   EXPECT_DOUBLE_EQ(kept(1) - kept(5), 9.0 * input);  // groups of 5, 5 and 2
 }
 
-// llm.c's recompute = 2: of 32 s b h bytes (no dropout) the two norms' outputs and GELU's are computed again.
+// llm.c's recompute = 2: of 32 s b h bytes (no dropout), the outputs of the two norms and of GELU are recomputed.
 TEST(ActivationBytes, OfSelectiveCheckpointingWithFlashAttentionAreThoseOfLlmC) {
   const workload::Workload workload = gpt(1024, 16, 512, 0.0);
   const double elems = 2.0 * 512.0 * 1024.0;

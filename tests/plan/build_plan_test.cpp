@@ -28,9 +28,10 @@ TEST(BuildPlan, CountsTheModelsParametersExactly) {
   });
 }
 
-// ZeRO paper (Rajbhandari et al. 2020) section 7 with micro-steps k: stage 0 all-reduces 2 Psi once, stage 1 moves Psi
-// + Psi, stage 2 reduce-scatters in every micro-step, stage 3 gathers every unit forward and again backward. The tied
-// table is part of two units (embedding, head) and gathered for both. All times (N - 1) / N, 4 bytes an element.
+// ZeRO paper (Rajbhandari et al. 2020), section 7, with k micro-steps: stage 0 all-reduces 2 Psi once, stage 1 moves
+// Psi + Psi, stage 2 reduce-scatters in every micro-step, stage 3 gathers every unit for forward and again for
+// backward. The tied table belongs to two units (embedding, head) and is gathered for both. All times (N - 1) / N, 4
+// bytes per element.
 TEST(BuildPlan, SendsTheBytesOfTheZeroPaperExactly) {
   for_each_plan([](const plan::StepPlan& plan) {
     const std::int64_t psi = plan.padded_parameter_elems * 4 * (plan.ranks - 1) / plan.ranks;
@@ -83,7 +84,8 @@ TEST(BuildPlan, StaysInsideItsBuffersAndWritesThemBeforeReadingThem) {
   });
 }
 
-// 2 m n k a product: forward once, backward twice; attention forward two products, backward five (Q K^T again).
+// A product has 2 m n k FLOPs, once in forward and twice in backward. Attention has two products in forward and five in
+// backward (Q K^T again).
 TEST(BuildPlan, CarriesTheModelsFlops) {
   for_each_plan([](const plan::StepPlan& plan) {
     const workload::ModelSpec model = small_workload().model;
@@ -127,7 +129,7 @@ TEST(BuildPlan, PutsWholeTensorsIntoBucketsAndLargerOnesIntoTheirOwn) {
 TEST(BuildPlan, NeverHoldsMoreThanTwoGatheredUnits) {
   const plan::StepPlan plan = plan::build_plan(small_workload(), cpu_ranks(2), knobs(3, 1, 2, 5'000, true));
   const Reachability order(plan);
-  // The gather of use j + 2 may only start when every operation of use j is done.
+  // The gather of use j + 2 may start only when every operation of use j is done.
   std::vector<std::size_t> gathers;
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
     if (plan.operations[i].kind == schedule::OpKind::kAllGather) gathers.push_back(i);
@@ -188,7 +190,7 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
   refuses({{"zero_stage", std::int64_t{4}}});
   refuses({{"micro_batch", std::int64_t{0}}});
   refuses({{"reduce_bucket_size", std::int64_t{0}}});
-  refuses({{"tensor_parallel", std::int64_t{3}}});  // of 2 ranks
+  refuses({{"tensor_parallel", std::int64_t{3}}});  // with 2 ranks
   refuses({{"pipeline_parallel", std::int64_t{2}}});
   refuses({{"offload_optimizer", std::string("nvme")}});
   refuses({{"activation_checkpointing", std::string("some")}});
@@ -199,12 +201,12 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
     change(workload);
     EXPECT_THROW(plan::build_plan(workload, cpu_ranks(2), {}), UserError);
   };
-  refuses_model([](workload::Workload& w) { w.model.heads = 5; });     // of hidden 32
-  refuses_model([](workload::Workload& w) { w.model.kv_heads = 3; });  // of 4 heads
+  refuses_model([](workload::Workload& w) { w.model.heads = 5; });     // with hidden 32
+  refuses_model([](workload::Workload& w) { w.model.kv_heads = 3; });  // with 4 heads
   refuses_model([](workload::Workload& w) { w.model.seq_len = 1; });
   refuses_model([](workload::Workload& w) {
     w.model.heads = w.model.kv_heads = 32;
-    w.model.positions = workload::Positions::kRotary;  // rotates pairs, and the heads are 1 wide
+    w.model.positions = workload::Positions::kRotary;  // rotates pairs, but the heads have width 1
   });
 }
 
@@ -215,7 +217,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     if (!is_planned) continue;
     const space::Configuration at_default{{known.name, known.default_value}};
     EXPECT_NO_THROW(schedule::check_knobs(small_workload(), cpu_ranks(2), at_default)) << known.name;
-    // What a plan leaves out is at the default of the table.
+    // Parameters that a configuration omits have the default of the table.
     EXPECT_EQ(plan::build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
               plan::build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
   }

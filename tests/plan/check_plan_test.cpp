@@ -51,7 +51,7 @@ std::vector<PlanCase> tiny_cases() {
   return cases;
 }
 
-// What is not found must be no mistake: the mutant has no races and leaves the same behind, which is decided by
+// A mutant without findings must be correct: it has no races and leaves the same results behind. This is decided by
 // executing it byte by byte (reference_run.h), and not by the checker.
 TEST(CheckPlan, FindsEveryMistakeThatChangesWhatAStepDoes) {
   int found = 0;

@@ -14,7 +14,7 @@ workload::EmulatedNetwork h200_nodes(std::int64_t ranks_per_node) {
   return {"test", 0.0, 0.0, workload::NodeNetwork{nvlink, infiniband, ranks_per_node}};
 }
 
-// S of nccl-tests: the whole range.
+// `size_bytes` is S of nccl-tests: the whole range.
 double all_gather_s(const workload::EmulatedNetwork& network, const plan::GroupSpan& span, double size_bytes) {
   const auto ranks = static_cast<double>(span.ranks);
   return plan::collective_time_s(network, schedule::OpKind::kAllGather, span,
@@ -30,8 +30,7 @@ TEST(CollectiveTime, IsLatencyPlusBytesOverBandwidthOnAFlatNetwork) {
   }
 }
 
-// What NCCL's constants and 361.4 GB/s, measured on eight H200, give: bus bandwidths of 51, 108, 235, 285, 318, 351
-// GB/s.
+// NCCL's constants and 361.4 GB/s, measured on eight H200, give bus bandwidths of 51, 108, 235, 285, 318, 351 GB/s.
 TEST(CollectiveTime, OfEightRanksOnNvlinkIsWhatNcclExpects) {
   const std::pair<double, double> kTimes[] = {{1e6, 17},   {5e6, 41},    {25e6, 93},
                                               {50e6, 154}, {100e6, 275}, {500e6, 1250}};
@@ -41,7 +40,7 @@ TEST(CollectiveTime, OfEightRanksOnNvlinkIsWhatNcclExpects) {
   }
 }
 
-// Large: the slower of the links within nodes and of all cards of a node decides, and all-reduce is two passes.
+// For large ranges, the slower one of the links within nodes and all cards of a node decides. All-reduce is two passes.
 TEST(CollectiveTime, OfLargeRangesIsThatOfTheSlowestLink) {
   constexpr double kHuge = 1e12;
   const auto bus_bytes_per_s = [&](const plan::GroupSpan& span) {
@@ -57,12 +56,12 @@ TEST(CollectiveTime, OfLargeRangesIsThatOfTheSlowestLink) {
   EXPECT_LE(std::abs(twice / once - 2.0), 1e-3);
 }
 
-// Tiny: protocol LL, base + hops. Sixteen ranks on two nodes: 15 steps, one of them over the network.
+// For tiny ranges, protocol LL: base + hops. Sixteen ranks on two nodes: 15 steps, one of them over the network.
 TEST(CollectiveTime, OfTinyRangesIsThatOfItsHops) {
   const plan::GroupSpan span{16, 2, 8};
   const double once_us = 6.6 + 14 * 0.6 + (2.7 + 5.0);
   const double twice_us = 6.6 + 28 * 0.6 + 2 * (2.7 + 5.0);
-  const double tiny = 1.0 / 22.5e3;  // a byte, in us, is nothing
+  const double tiny = 1.0 / 22.5e3;  // the time of one byte, in us, is negligible
   EXPECT_LE(
       std::abs(plan::collective_time_s(h200_nodes(8), schedule::OpKind::kReduceScatter, span, 1) / kMicro - once_us),
       tiny);

@@ -54,8 +54,8 @@ TEST(LayOut, AlignsEveryBufferAndEndsAtTheHighestOne) {
   });
 }
 
-// Lower bound: the largest sum of bytes that are found in use together. It is not always reached: then more is in use
-// than the moments that are looked at show, or the greedy order is not the best.
+// The lower bound is the largest sum of bytes that are known to be in use together. It is not always reached: more
+// bytes may be in use than at the examined moments, or the greedy order may not be the best.
 TEST(LayOut, NeedsAtMostThreePercentMoreThanTheLowerBoundButForFewPlans) {
   const auto excess = [](const plan::PlaceReport& report) {
     EXPECT_GE(report.fragmentation_bytes, 0);
@@ -76,8 +76,8 @@ TEST(LayOut, NeedsAtMostThreePercentMoreThanTheLowerBoundButForFewPlans) {
   EXPECT_LE(above, kPlans / 10);
 }
 
-// ZeRO paper, section 5, for fp32 training: 4 Psi parameters, 4 Psi gradients, 8 Psi AdamW moments, divided by N from
-// the stage on that shards them.
+// ZeRO paper, section 5, for fp32 training: 4 Psi for parameters, 4 Psi for gradients, 8 Psi for AdamW's moments, each
+// divided by N from the stage on that shards it.
 TEST(Explain, GivesTheModelStatesOfTheZeroPaper) {
   for_each_plan([](const plan::StepPlan& plan) {
     const plan::MemoryReport report = plan::explain(plan);
@@ -95,7 +95,7 @@ TEST(Explain, GivesTheModelStatesOfTheZeroPaper) {
 }
 
 // Stage 0: all activations and the logits are alive at the head. Stage 3 with one bucket: all gradients of the
-// micro-step are alive when the last block's have been written.
+// micro-step are alive when those of the last block have been written.
 TEST(Explain, NamesThePhaseThatPeaks) {
   const plan::StepPlan head = plan::build_plan(small_workload(), cpu_ranks(2), knobs(0, 8, 2, 5'000, false));
   EXPECT_EQ(plan::explain(head).peak_at, "forward (linear_forward), micro-step 0");

@@ -16,7 +16,7 @@ class Mutants {
 
   explicit Mutants(const plan::StepPlan& plan) : plan_(plan) {}
 
-  /// Of the many mistakes in operands and buffers, every `stride`-th.
+  /// Visits only every `stride`-th of the many mistakes in operands and buffers.
   void for_each(std::size_t stride, const Visit& visit) const {
     std::size_t count = 0;
     const auto visit_some = [&](const std::string& name, const plan::StepPlan& mutant) {
@@ -45,7 +45,7 @@ class Mutants {
       at(mutant, i).waits.erase(at(mutant, i).waits.begin() + static_cast<std::ptrdiff_t>(w));
       visit(name("without a wait of", i), mutant);
     }
-    // The next operation of its stream.
+    // Finds the next operation of its stream.
     for (std::size_t j = i + 1; j < plan_.operations.size(); ++j) {
       if (plan_.operations[j].stream != plan_.operations[i].stream) continue;
       visit(name("swapped with the next one:", i), swapped(i, j));
@@ -90,7 +90,7 @@ class Mutants {
         if (access == plan_.operations[i].operands[k].access) continue;
         change("another access", [&](plan::Operand& operand) { operand.access = access; });
       }
-      // The same place of another buffer that is large enough: the next one, and the one before.
+      // The same place in another buffer that is large enough: the next one, and the previous one.
       for (const plan::BufferId step : {1, -1}) {
         change("another buffer", [&](plan::Operand& operand) {
           const auto count = static_cast<plan::BufferId>(plan_.buffers.size());
@@ -118,7 +118,7 @@ class Mutants {
     }
   }
 
-  // Who waited for it waits for what it waited for, and for what came before it in its stream.
+  // Operations that waited for the removed one wait for what it waited for, and for what came before it in its stream.
   plan::StepPlan without(std::size_t i) const {
     plan::StepPlan mutant = plan_;
     const auto removed = static_cast<plan::OpId>(i);
@@ -155,7 +155,7 @@ class Mutants {
 
   plan::StepPlan swapped(std::size_t i, std::size_t j) const {
     plan::StepPlan mutant = plan_;
-    // Issued where the other one was, with its own waits if they are not too late.
+    // It is issued in the other's place, with those of its own waits that are not too late.
     std::swap(mutant.operations[i], mutant.operations[j]);
     const auto moved = [&](plan::OpId other) {
       if (other == static_cast<plan::OpId>(i)) return static_cast<plan::OpId>(j);

@@ -10,7 +10,7 @@
 
 namespace krigtune {
 
-/// How many random plans a sweep draws: under AddressSanitizer, which costs tenfold, every fifth.
+/// Returns how many random plans a test draws: a fifth under AddressSanitizer, which is ten times slower.
 constexpr int sweep(int plans) {
 #if defined(__SANITIZE_ADDRESS__)
   return plans / 5;
@@ -19,7 +19,7 @@ constexpr int sweep(int plans) {
 #endif
 }
 
-/// What a plan is made of.
+/// The inputs of a plan.
 struct PlanCase {
   workload::Workload workload;
   workload::ClusterSpec cluster;
@@ -32,12 +32,12 @@ struct PlanCase {
   }
 };
 
-/// Draws models and configurations: a new knob is a line here. All sizes small.
+/// Draws models and configurations, all of small sizes. A new knob needs one line here.
 class RandomPlans {
  public:
   explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0) {}
 
-  /// The next case that makes a plan; what does not fit together is drawn again.
+  /// Returns the next case that makes a plan. Combinations that are not valid are drawn again.
   PlanCase next() {
     for (;;) {
       PlanCase drawn;

@@ -11,9 +11,9 @@
 
 namespace krigtune {
 
-/// Executes a plan byte by byte in the order of issue on all ranks, with scrambled numbers in place of arithmetic: slow
-/// and obvious, and without any idea of what a training step should be. Two plans that leave the same behind and have
-/// no races mean the same.
+/// Executes a plan byte by byte in the order of issue on all ranks, with scrambled numbers instead of arithmetic. It is
+/// slow and simple, and does not know what a training step should be. Two plans without races that leave the same
+/// results behind are equivalent.
 class ReferenceRun {
  public:
   explicit ReferenceRun(const plan::StepPlan& plan) : plan_(plan) {
@@ -32,8 +32,8 @@ class ReferenceRun {
     }
   }
 
-  /// What outlives the steps on all ranks: parameters and what starts with their values, losses, control. Moments and
-  /// gradients are not seen from outside; what they do shows in the parameters of a later step.
+  /// Returns what outlives the steps on all ranks: parameters and what starts with their values, losses, control.
+  /// Moments and gradients are not visible from outside, but they affect the parameters of a later step.
   std::vector<std::uint64_t> left_behind() const {
     std::vector<std::uint64_t> all;
     const auto take = [&](const plan::Range& range) {
@@ -82,7 +82,7 @@ class ReferenceRun {
       const std::uint64_t* bytes = cell(r, range, rank, e);
       std::uint64_t value = bytes[0];
       for (std::int64_t b = 1; b < width(range); ++b) {
-        if (bytes[b] != bytes[0]) value = scramble(value, bytes[b]);  // parts of several numbers
+        if (bytes[b] != bytes[0]) value = scramble(value, bytes[b]);  // contains parts of several numbers
       }
       values.push_back(value);
     }
@@ -168,11 +168,11 @@ class ReferenceRun {
       const std::int64_t data_rank = r / plan_.tensor_ranks;
       name = scramble(name, static_cast<std::uint64_t>((step * 100 + operation.micro_step) * 100 + data_rank));
     }
-    // A split table; each rank's tokens.
+    // The table is split, so each rank looks up other tokens.
     if (plan::traits_of(kind).looks_up()) {
       name = scramble(name, static_cast<std::uint64_t>(r % plan_.tensor_ranks));
     }
-    // Where a kind does not replace what kReadWrite finds, it adds to it.
+    // If a kind does not replace the former value of kReadWrite, it adds to it.
     const auto role = [&](std::size_t k) { return plan::traits_of(kind).operand(k, operation.operands.size()).role; };
     for (std::size_t k = 0; k < operation.operands.size(); ++k) {
       const plan::Operand& operand = operation.operands[k];
@@ -204,7 +204,7 @@ class ReferenceRun {
     }
   }
 
-  // Zeros add nothing.
+  // Zeros do not change the norm.
   void add_norm(const plan::Operation& operation, std::int64_t r, std::int64_t rank) {
     Values sum = {0};
     if (operation.operands[0].access == plan::Access::kReadWrite) sum = load(r, operation.operands[0].range, rank);
@@ -244,7 +244,8 @@ class ReferenceRun {
   std::vector<std::array<std::vector<std::uint64_t>, schedule::kPlaceCount>> cells_;  ///< by rank, place and byte
 };
 
-/// Whether two operations that may run in either order touch the same bytes and one of them writes: by definition.
+/// Returns, by the definition, whether two operations that may run in either order access the same bytes and one of
+/// them writes.
 inline bool has_race(const plan::StepPlan& plan) {
   const Reachability order(plan);
   struct Touched {

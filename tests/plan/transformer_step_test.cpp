@@ -1,4 +1,4 @@
-// What one micro-step computes and sends: FLOPs and the tensor group's bytes in closed form.
+// The FLOPs of one micro-step and the bytes sent in the tensor group, in closed form.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace krigtune::transformer_step_test {
 
-// Sizes that 2 and 4 ranks divide, the vocabulary included.
+// Sizes that 2 and 4 ranks divide, including the vocabulary.
 workload::Workload gpt() {
   workload::Workload workload = small_workload();
   workload.model.vocab = 48;
@@ -37,7 +37,7 @@ space::Configuration step(std::int64_t tensor_parallel, bool sequence_parallel, 
           {"activation_checkpointing_layers", layers}};
 }
 
-/// Of the tensor group, by the model itself.
+/// Returns the bytes that the model itself sends in the tensor group.
 plan::WireBytes tensor_bytes(const plan::StepPlan& plan) {
   plan::WireBytes sent;
   for (const plan::Operation& operation : plan.operations) {
@@ -51,8 +51,8 @@ plan::WireBytes tensor_bytes(const plan::StepPlan& plan) {
   return sent;
 }
 
-/// One pass of the residual stream over the wire, (t - 1) / t * 2 s b h bytes in 16 bit, and the loss' three
-/// all-reduces of a number a token in fp32.
+/// One pass of the residual stream over the wire, (t - 1) / t * 2 s b h bytes in 16 bits, and the loss's three
+/// all-reduces of one fp32 number per token.
 struct Passes {
   std::int64_t stream_bytes, loss_bytes;
   Passes(const plan::StepPlan& plan, std::int64_t hidden) {
@@ -63,8 +63,9 @@ struct Passes {
   }
 };
 
-// Shoeybi et al. 2019: a layer all-reduces twice forward and twice backward, 16 (t - 1) / t s b h bytes; its forward
-// once more under full checkpointing. The embedding all-reduces once forward, the head's input once backward.
+// Shoeybi et al. 2019: a layer all-reduces twice in forward and twice in backward, 16 (t - 1) / t s b h bytes, and its
+// forward once more under full checkpointing. The embedding all-reduces once in forward, the head's input once in
+// backward.
 TEST(TensorParallelism, SendsTheBytesOfMegatron) {
   for (const workload::Workload& workload : {gpt(), llama()}) {
     for (const std::int64_t t : {2, 4}) {
@@ -84,9 +85,10 @@ TEST(TensorParallelism, SendsTheBytesOfMegatron) {
   }
 }
 
-// Korthikanti et al. 2022: each all-reduce is a reduce-scatter and an all-gather, which is as much; and a layer gathers
-// the inputs of its two column-parallel products once more for their weights' gradients, as only a part is kept. The
-// embedding is reduce-scattered and its gradient gathered, the head's input gathered and its gradient reduce-scattered.
+// Korthikanti et al. 2022: each all-reduce becomes a reduce-scatter and an all-gather, with the same bytes. A layer
+// also gathers the inputs of its two column-parallel products once more for the gradients of their weights, because
+// only a part is kept. The embedding is reduce-scattered and its gradient gathered; the head's input is gathered and
+// its gradient reduce-scattered.
 TEST(SequenceParallelism, SendsTheSameBytesAndGathersTwoInputsOfALayerAgain) {
   for (const workload::Workload& workload : {gpt(), llama()}) {
     for (const std::int64_t t : {2, 4}) {
@@ -109,7 +111,7 @@ TEST(TensorParallelism, IsAbsentOnOneRank) {
   for (const plan::Operation& operation : plan.operations) EXPECT_EQ(operation.group, schedule::Group::kData);
 }
 
-// Of all ranks: matrix products and attention, what is computed again included.
+// Returns the FLOPs of all ranks in matrix products and attention, including recomputation.
 double samples_flops(const plan::StepPlan& plan) {
   double flops = 0.0;
   for (const plan::Operation& operation : plan.operations) {
@@ -118,7 +120,8 @@ double samples_flops(const plan::StepPlan& plan) {
   return flops * static_cast<double>(plan.world());
 }
 
-// Eager attention keeps its probabilities: the hardware does what the model needs and no more, on any number of ranks.
+// Eager attention keeps its probabilities, so the hardware computes exactly what the model needs, on any number of
+// ranks.
 TEST(HardwareFlops, AreTheModelsWhereNothingIsComputedAgain) {
   for (workload::Workload workload : {gpt(), llama()}) {
     workload.model.attention = workload::Attention::kEager;
@@ -129,8 +132,8 @@ TEST(HardwareFlops, AreTheModelsWhereNothingIsComputedAgain) {
   }
 }
 
-// What is computed again of a layer, a token: flash attention's scores in backward, 2 s h c; eager attention's core,
-// 4 s h c; full checkpointing's forward, 24 h^2 + 4 s h c (h^2 as in a GPT with f = 4 h).
+// The recomputed FLOPs of a layer per token: flash attention's scores in backward, 2 s h c; eager attention's core, 4 s
+// h c; full checkpointing's forward, 24 h^2 + 4 s h c (h^2 as in a GPT with f = 4 h).
 TEST(HardwareFlops, CountWhatIsComputedAgain) {
   workload::Workload workload = gpt();
   const workload::ModelSpec& model = workload.model;
@@ -162,7 +165,7 @@ TEST(PalmFlops, AreThoseOfThePaperOnRecomputation) {
   EXPECT_NEAR(workload::palm_flops(m, 5) / expected, 1.0, 1e-12);
 }
 
-// Table 5 of the same paper: model FLOPs utilisation of A100s (312 TFLOP/s) at the published iteration times.
+// Table 5 of the same paper: model FLOPs utilization of A100s (312 TFLOP/s) at the published iteration times.
 TEST(PalmFlops, GiveThePublishedUtilisations) {
   struct Row {
     std::int64_t layers, hidden, heads, batch;
@@ -184,7 +187,7 @@ TEST(PalmFlops, GiveThePublishedUtilisations) {
 
 TEST(ParameterTable, SplitsTensorsOverTheRanksAndKeepsTheirSum) {
   for (workload::Workload workload : {gpt(), llama()}) {
-    workload.model.vocab = 50;  // 13 rows on each of 4 ranks: 2 fill up
+    workload.model.vocab = 50;  // 13 rows on each of 4 ranks, of which 2 are padding
     for (const std::int64_t t : {1, 2, 4}) {
       const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(4), step(t, false, "none"));
       std::int64_t held = 0;
@@ -195,7 +198,7 @@ TEST(ParameterTable, SplitsTensorsOverTheRanksAndKeepsTheirSum) {
             held += counts && schedule::whole_element(tensor, rank, t, i) >= 0 ? 1 : 0;
           }
         }
-        // Each of the data ranks' shards starts on 64 bytes, in 16 bit.
+        // Each data rank's shard begins at a multiple of 64 bytes, with 16-bit numbers.
         EXPECT_EQ(tensor.padded_elems % (plan.ranks * schedule::kAlignmentBytes / 2), 0) << tensor.name;
       }
       EXPECT_EQ(held, workload::parameter_count(workload.model)) << t;

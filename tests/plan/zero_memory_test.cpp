@@ -1,4 +1,4 @@
-// What the ZeRO paper and users of DeepSpeed say a schedule needs, against plans.
+// The memory of plans compared with the ZeRO paper and with reports from users of DeepSpeed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace krigtune::zero_memory_test {
 
-// GPTs of the sizes of the ZeRO paper, to 0.1 % of its numbers of parameters.
+// GPTs of the sizes in the ZeRO paper, within 0.1 % of its numbers of parameters.
 workload::ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t vocab) {
   return {.layers = layers,
           .hidden = hidden,
@@ -37,8 +37,8 @@ double model_states_gb(const workload::ModelSpec& model, std::int64_t stage, std
   return static_cast<double>(bytes) / 1e9;
 }
 
-// Whole plans with all layers. The paper gives two to four digits and cuts some of them off: within one unit of the
-// last one.
+// Whole plans with all layers. The paper gives two to four digits and truncates some, so compare within one unit of the
+// last digit.
 TEST(ModelStates, AreThoseOfTheZeroPapersTable) {
   const std::map<std::string, workload::ModelSpec> models = {
       {"7.5B", gpt(36, 4096, 60'000)}, {"128B", gpt(158, 8192, 92'000)}, {"1T", gpt(127, 25'600, 45'000)}};
@@ -78,9 +78,9 @@ TEST(ModelStates, OfSgdWithMomentumAreTwelveBytesAParameterAndOfFp32AdamSixteen)
   EXPECT_EQ(states(workload::Precision::kFp32, workload::OptimizerKind::kAdamW), 16.0);
 }
 
-// Differences of maximum memory that users measured with ZeRO 2 in fp16 (github.com/deepspeedai/DeepSpeed issue 1302),
-// MiB: the second bucket of overlap_comm, and two buckets of another size. Here with a GPT of 1.1e9 parameters and
-// sequences of two, so that activations do not matter; its tensors fit the smallest bucket. Within 1 %.
+// Differences of maximum memory in MiB that users measured with ZeRO 2 in fp16 (github.com/deepspeedai/DeepSpeed issue
+// 1302): the second bucket of overlap_comm, and two buckets of another size. Here with a GPT of 1.1e9 parameters and
+// sequences of two, so that activations do not matter; its tensors fit into the smallest bucket. Within 1 %.
 TEST(DeepSpeed, NeedsTheBucketsThatUsersMeasured) {
   constexpr double kMib = 1024.0 * 1024.0;
   workload::Workload workload;

@@ -1,4 +1,4 @@
-// Where parameters, gradients and optimizer state live, what travels and how much of it at once.
+// Where parameters, gradients and optimizer state are stored, and what is sent in which portions.
 #include <gtest/gtest.h>
 
 #include "plan/zero_fixtures.h"
@@ -7,16 +7,17 @@ namespace krigtune::zero_schedule_test {
 
 constexpr std::int64_t kHuge = 1'000'000'000;
 
-// The table of schedules: with Psi the padded parameters, k the micro-steps, e bytes an element, all times (N - 1) / N.
+// The table of schedules, with Psi the padded parameters, k the micro-steps, e bytes per element, all times (N - 1) /
+// N:
 //
 //   stage  canonical                              deepspeed
-//   0      all-reduce 2 Psi                       likewise
+//   0      all-reduce 2 Psi                       all-reduce 2 Psi
 //   1      reduce-scatter Psi, all-gather Psi     all-reduce 2 Psi, all-gather Psi
 //   2      reduce-scatter k Psi, all-gather Psi   all-reduce 2 k Psi, all-gather Psi
-//   3      reduce-scatter k Psi, all-gather k (forward + backward) of what is not persistent, and once what is
+//   3      reduce-scatter k Psi, all-gather k (forward + backward) of sharded tensors, and once of persistent ones
 //
-// Forward and backward each use every unit once; the tied table is of two units (embedding, head). Where tensors are
-// kept that are used again soon (deepspeed), no more than Psi is gathered in a micro-step.
+// Forward and backward each use every unit once; the tied table belongs to two units (embedding, head). If tensors that
+// are used again soon are kept (deepspeed), at most Psi is gathered in a micro-step.
 plan::WireBytes expected_bytes(const plan::StepPlan& plan, workload::Dialect dialect, std::int64_t persistence_elems,
                                std::int64_t reuse_elems) {
   const std::int64_t element =
@@ -43,7 +44,7 @@ plan::WireBytes expected_bytes(const plan::StepPlan& plan, workload::Dialect dia
   return expected;
 }
 
-// What the data-parallel group sends. Scalars (the gradients' norm) are not counted.
+// Returns what the data-parallel group sends. Scalars (the gradients' norm) are not counted.
 plan::WireBytes sent_among_data_ranks(const plan::StepPlan& plan) {
   plan::WireBytes sent;
   for (const plan::Operation& operation : plan.operations) {
@@ -91,9 +92,8 @@ TEST(WireBytes, EqualTheTableOfSchedulesExactly) {
   }
 }
 
-// Under sequence parallelism every tensor rank has a part of the gradients of what is not cut: one all-reduce each, 2
-// (t
-// - 1) / t of their bytes, as often as gradients are reduced.
+// Under sequence parallelism, every tensor rank has a part of the gradients of tensors that are not split. They are
+// summed by one all-reduce, 2 (t - 1) / t of their bytes, as often as gradients are reduced.
 TEST(WireBytes, OfPartialGradientsAreCountedOnce) {
   for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     for (const std::int64_t stage : {0, 1, 2, 3}) {

@@ -1,4 +1,4 @@
-// What travels at once: windows of prefetching and of collectives under way.
+// What travels at the same time: windows of prefetching and of collectives in flight.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace krigtune::zero_windows_test {
 
 constexpr std::int64_t kHuge = 1'000'000'000;
 
-// Which gathered values may be there at the same time, by reachability.
+// Finds which gathered values may exist at the same time, by reachability.
 class Gathers {
  public:
   explicit Gathers(const plan::StepPlan& plan) : plan_(plan), order_(plan) {
@@ -33,14 +33,14 @@ class Gathers {
     }
   }
 
-  /// Elements that may be there while gather `g` arrives.
+  /// Returns the elements that may exist while gather `g` arrives.
   std::int64_t live_elems(std::size_t g) const {
     return sum(g, [&](std::size_t buffer) {
       const auto& readers = readers_.at(buffer);
       return !std::all_of(readers.begin(), readers.end(), [&](std::size_t r) { return order_.before(r, g); });
     });
   }
-  /// Of what was gathered, what only units behind the one in which it is issued read.
+  /// Returns the gathered elements that only units after the one in which the gather is issued read.
   std::int64_t ahead_elems(std::size_t g) const {
     return sum(g, [&](std::size_t buffer) {
       const auto& readers = readers_.at(buffer);
@@ -94,7 +94,7 @@ TEST(Prefetching, NeverGathersMoreAheadThanItsWindowsAllow) {
                                                                               {"stage3_max_live_parameters", live},
                                                                               {"stage3_max_reuse_distance", reuse}});
           const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(2), now);
-          std::int64_t unit = 0;  // the largest: a block
+          std::int64_t unit = 0;  // the largest one: a block
           for (const schedule::ParameterTensor& tensor : plan.tensors) {
             if (tensor.name.starts_with("block0.")) unit += tensor.padded_elems;
           }
@@ -131,14 +131,14 @@ TEST(Prefetching, GathersMoreAheadWhereTheWindowsAreWider) {
   for (const workload::Dialect dialect : {workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed}) {
     EXPECT_LT(most_live(dialect, 13'000, kHuge), most_live(dialect, 30'000, kHuge));
     EXPECT_LT(most_live(dialect, kHuge, 30'000), most_live(dialect, kHuge, kHuge));
-    // Everything, and of the canonical dialect the next unit once more.
+    // Everything, and in the canonical dialect the next unit once more.
     const plan::StepPlan plan = plan::build_plan(workload_in(dialect), cpu_ranks(2), knobs(3, 1, 1, 5'000, true));
     EXPECT_GE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 9 / 10);
     EXPECT_LE(most_live(dialect, kHuge, kHuge), plan.padded_parameter_elems * 4 / 3);
   }
 }
 
-// DeepSpeed's back-pressure: whatever is computed behind the start of one waits for the one `width` before it.
+// DeepSpeed's back-pressure: what is computed after the start of a collective waits for the one `width` before it.
 TEST(DeepSpeed, HasAFewCollectivesUnderWay) {
   for (const std::int64_t stage : {1, 2, 3}) {
     const space::Configuration now =

@@ -36,8 +36,8 @@ TEST(BatchIdentity, RanksSplitIntoWholeReplicasOrNotAtAll) {
   EXPECT_EQ(space::data_parallel_ranks(12, 0, 1), std::nullopt);
 }
 
-// Spaces complete with integers, conditions read real numbers, and lattices are counted with bounds: three ways to one
-// answer.
+// Spaces complete configurations with integers, conditions read real numbers, and lattices are counted with bounds. All
+// three must agree.
 TEST(BatchIdentity, IsThatOfSpacesAndOfTheirConditions) {
   const std::string parameters = R"({"micro_batch": [1, 2, 3, 4], "tensor_parallel": [1, 2, 3, 4],
                                      "pipeline_parallel": [1, 2, 5]})";

@@ -1,4 +1,4 @@
-// Constraints and conditional parameters, by small examples.
+// Constraints and conditional parameters in small examples.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,8 @@ TEST(Constraint, TakesWellKnownParametersThatAreNotTunedAtTheirDefault) {
 }
 
 TEST(Constraint, SeesKnobsAsWhatTheyMean) {
-  // Below stage 3 the knob means its first value, which the constraint forbids: those stages have no configuration.
+  // Below stage 3 the knob has no effect and stands for its first value, which the constraint forbids. So those stages
+  // have no configuration.
   const space::Space space = constrained(R"({"zero_stage": [2, 3], "stage3_prefetch_bucket_size": [1, 2]})",
                                          {"stage3_prefetch_bucket_size >= 2"}, {.ranks = 2});
   EXPECT_EQ(texts_of(space), Texts{"zero_stage=3 stage3_prefetch_bucket_size=2"});

@@ -23,7 +23,7 @@ TEST(Value, IsTheSameAsAUserMeansIt) {
   EXPECT_FALSE(space::same_value(space::Value(std::int64_t{4}), space::Value(4.5)));
   EXPECT_FALSE(space::same_value(space::Value(std::int64_t{1}), space::Value(true)));
   EXPECT_FALSE(space::same_value(space::Value(std::string("4")), space::Value(std::int64_t{4})));
-  // Two integers that are one double.
+  // Two integers that are the same double.
   EXPECT_FALSE(
       space::same_value(space::Value(std::int64_t{9007199254740993}), space::Value(std::int64_t{9007199254740992})));
 }

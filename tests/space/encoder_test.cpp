@@ -119,7 +119,8 @@ TEST(Encoder, DecodesToTheNearestConfigurationOfTheSpace) {
   const space::Space space =
       space_from(R"({"micro_batch": {"min": 1, "max": 8}})", {.ranks = 2, .train_batch_size = 16});
   const space::Encoder encoder(space);
-  // 1 to 8 lie at 0, 1/7, ..., 1; of them 1, 2, 4 and 8 divide the batch: 3 (slightly above) goes to 4, 7 to 8.
+  // 1 to 8 are at 0, 1/7, ..., 1. Of these, 1, 2, 4 and 8 divide the batch, so 3 (slightly above) becomes 4, and 7
+  // becomes 8.
   EXPECT_EQ(encoder.decode({{2.1 / 7}, {}}).integer("micro_batch", 0), 4);
   EXPECT_EQ(encoder.decode({{1.9 / 7}, {}}).integer("micro_batch", 0), 2);
   EXPECT_EQ(encoder.decode({{6.0 / 7}, {}}).integer("micro_batch", 0), 8);

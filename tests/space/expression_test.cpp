@@ -70,7 +70,7 @@ TEST(Expression, IsUnknownWhereAndOnlyWhereItDependsOnWhatIsUnknown) {
   }
 }
 
-// With more names known, what was known stays: on random expressions, for each name in turn.
+// If more names are known, earlier results stay the same. Checked on random expressions, for each name in turn.
 TEST(Expression, NeverTakesBackWhatItKnew) {
   Rng rng(4, 0);
   const std::vector<space::Parameter> parameters = {
@@ -174,7 +174,7 @@ TEST(Expression, SurvivesWhatIsHostile) {
   EXPECT_EQ(holds(conjunction, {{"a", true}}), true);
 }
 
-// Random bytes and random tokens: an expression or an error with a position, nothing else.
+// Random bytes and random tokens give an expression or an error with a position, and nothing else.
 TEST(Expression, TakesAnyText) {
   const std::vector<std::string> pieces = {"a", "1", "'t'", "(", ")",  "min", ",",  "+", "-",  "*", "/",
                                            "%", "!", "==",  "<", "&&", "||",  "\"", " ", "1e", ".", "\xC3"};
@@ -221,7 +221,7 @@ TEST(ExpressionValue, IsANumberATruthOrAText) {
       {"on && n > 4", false},
       {"where == 'cpu'", true},
       {"(n + 1) * 1e6", 4000000_i},
-      {"big", 9007199254740993_i},  // a name alone keeps what a double does not hold
+      {"big", 9007199254740993_i},  // a single name keeps the digits that a double would lose
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(value(text, names), expected) << text;
 }
@@ -235,7 +235,7 @@ TEST(ExpressionValue, IsUnknownOrUndefined) {
   EXPECT_EQ(value("1 / 0 > 1"), space::Value(false));
 }
 
-// A condition has as its value whether it holds.
+// The value of a condition is whether it is true.
 TEST(ExpressionValue, AgreesWithHolds) {
   const Names names = {{"n", 3_i}, {"on", true}, {"where", "cpu"}};
   for (const char* text : {"n == 3", "n > 3 || on", "!on && absent", "where != 'cpu'", "absent == 1", "n / 0 <= 1"}) {

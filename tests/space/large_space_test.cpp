@@ -1,4 +1,4 @@
-// Spaces that nobody can walk: counted and sampled exactly, against counts of their parts.
+// Spaces that are too large to walk: counted and sampled exactly, compared with counts of their parts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace krigtune::large_space_test {
 
 using Digits = std::vector<std::int64_t>;
 
-// Parameters a, b, ... of the values 0 to 9.
+// Parameters a, b, ... with the values 0 to 9.
 space::Space digits_space(int dims, const std::vector<std::string>& constraints) {
   std::vector<space::Parameter> parameters;
   for (int i = 0; i < dims; ++i) {
@@ -32,7 +32,7 @@ Digits digits_of(const space::Configuration& c) {
   return digits;
 }
 
-// How often digit `at` of the points of `dims` digits that meet `keep` is 0, 1, ..., 9: by walking them.
+// Counts how often digit `at` is 0, 1, ..., 9 among the points of `dims` digits that meet `keep`, by walking them.
 template <class Keep>
 std::vector<double> marginal(int dims, int at, Keep keep) {
   std::vector<double> counts(10, 0.0);
@@ -50,7 +50,7 @@ double sum_of(const std::vector<double>& counts) {
   return sum;
 }
 
-// The 99.99 % point of chi squared by Wilson and Hilferty (1931): 3.719 standard normals.
+// Returns the 99.99 % point of chi squared after Wilson and Hilferty (1931): 3.719 standard normals.
 double largest_chi_squared(double freedom) {
   const double spread = 2.0 / (9.0 * freedom);
   return freedom * std::pow(1.0 - spread + 3.719 * std::sqrt(spread), 3);
@@ -75,7 +75,7 @@ bool first(const Digits& d) { return d[0] * d[1] <= 30; }
 bool second(const Digits& d) { return (d[0] + d[1]) % 3 == 0 || d[2] == 0; }
 bool third(const Digits& d) { return d[0] + d[1] + d[2] + d[3] <= 18; }
 
-// Three constraints that share no parameter: counts and marginals are those of the parts.
+// Three constraints without a common parameter: counts and marginals are those of the parts.
 const std::vector<std::string> kThree = {"a * b <= 30", "(c + d) % 3 == 0 || e == 0", "f + g + h + i <= 18"};
 
 TEST(LargeSpace, OfABillionPointsIsCounted) {
@@ -94,7 +94,7 @@ TEST(LargeSpace, OfABillionPointsIsSampledUniformly) {
   const space::Space space = digits_space(9, kThree);
   constexpr int kDraws = 20'000;
   std::vector<std::vector<double>> drawn(9, std::vector<double>(10, 0.0));
-  std::vector<double> pairs(100, 0.0);  // of a and i, which no constraint joins
+  std::vector<double> pairs(100, 0.0);  // of a and i, which no constraint connects
   Rng rng(17, 0);
   for (int draw = 0; draw < kDraws; ++draw) {
     const Digits digits = digits_of(space.sample(rng));
@@ -111,7 +111,7 @@ TEST(LargeSpace, OfABillionPointsIsSampledUniformly) {
   expect_fits(pairs, expected);
 }
 
-// Cell by cell, where there are few enough.
+// Compares cell by cell, if there are few enough.
 TEST(LargeSpace, IsSampledAsItsListIs) {
   const space::Space space = digits_space(3, {"a + b + c == 9 || a * b * c == 24", "a != b || c > 4", "max(a, b) < 8"});
   std::map<std::string, std::size_t> cells;
@@ -123,7 +123,7 @@ TEST(LargeSpace, IsSampledAsItsListIs) {
   expect_fits(drawn, std::vector<double>(cells.size(), 1.0));
 }
 
-// The number of ways to write at most `bound` as a sum of `dims` digits, by adding one digit after the other.
+// Returns in how many ways at most `bound` is a sum of `dims` digits, by adding one digit after the other.
 double sums_up_to(int dims, int bound) {
   std::vector<double> ways = {1.0};
   for (int i = 0; i < dims; ++i) {
@@ -158,7 +158,7 @@ TEST(LargeSpace, WithAlmostNothingLeftIsSampledAllTheSame) {
     ASSERT_TRUE(space.contains(c)) << c.text();
     seen.insert(c.text());
   }
-  EXPECT_EQ(space.count(), 2);  // 17 and seven digits of 63 or less: all nines, and a, i in either order
+  EXPECT_EQ(space.count(), 2);  // 17 and seven digits with a sum of at most 63: all nines, and a, i in either order
   EXPECT_EQ(seen.size(), 2U);
 }
 
@@ -167,7 +167,7 @@ TEST(LargeSpace, ThatConstraintsEmptyIsEmpty) {
   EXPECT_FALSE(digits_space(9, {"a + b + c + d + e + f + g + h + i >= 81"}).is_empty());
 }
 
-// 10^12 sums, of which 4005 are below 90: nothing but a walk would tell.
+// 10^12 sums, of which 4005 are below 90. Only a walk would find them.
 TEST(LargeSpace, ThatOnlyAWalkOfDaysWouldCountIsRefused) {
   std::vector<space::Parameter> parameters = {{"x", {}}, {"y", {}}};
   for (space::Parameter& parameter : parameters) {

@@ -1,5 +1,5 @@
-// What a space says without walking, against a walk over every point of its lattice with every rule evaluated as it is
-// written.
+// Compares what a space says without walking with a walk over every point of its lattice that evaluates every rule as
+// it is written.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace krigtune::lattice_test {
 
-// The value of a name as the documentation defines it.
+// Returns the value of a name as the documentation defines it.
 std::optional<space::Value> value_of(const space::Space& space, const space::Configuration& c,
                                      const std::string& name) {
   if (const space::Value* value = c.find(name)) return *value;
@@ -24,7 +24,7 @@ std::optional<space::Value> value_of(const space::Space& space, const space::Con
   return space::Value(static_cast<double>(facts.ranks) / (ways("tensor_parallel") * ways("pipeline_parallel")));
 }
 
-// The number of the constraint that the configuration breaks first; nothing where it meets all.
+// Returns the index of the first constraint that the configuration violates, or nothing.
 std::optional<std::size_t> broken(const space::Space& space, const space::Configuration& c) {
   for (std::size_t i = 0; i < space.constraints().size(); ++i) {
     std::map<std::string, std::optional<space::Value>> values;
@@ -166,7 +166,8 @@ TEST(Lattice, IsSampledOverAllOfItAndNothingElse) {
     double chi_squared = 0.0;
     for (const auto& [text, c] : walked.configurations) chi_squared += std::pow(drawn[text] - kEach, 2) / kEach;
     EXPECT_EQ(drawn.size(), walked.configurations.size());
-    // Mean n - 1, standard deviation sqrt(2 (n - 1)); six of them, and two for the skewness of few degrees of freedom.
+    // The mean is n - 1, and the standard deviation sqrt(2 (n - 1)). Six of them, plus two for the skewness at few
+    // degrees of freedom.
     EXPECT_LE(chi_squared, cells - 1.0 + 6.0 * std::sqrt(2.0 * cells) + 8.0);
   });
 }

@@ -24,7 +24,8 @@ void expect_uniform(const space::Space& space, int draws_per_configuration) {
   double chi_squared = 0.0;
   for (const auto& [text, count] : counts) chi_squared += std::pow(count - draws_per_configuration, 2);
   chi_squared /= draws_per_configuration;
-  // Chi squared with n - 1 degrees of freedom: mean n - 1, standard deviation sqrt(2 (n - 1)); five of them.
+  // Chi squared with n - 1 degrees of freedom has the mean n - 1 and the standard deviation sqrt(2 (n - 1)); five of
+  // them.
   EXPECT_LE(std::abs(chi_squared - (kinds - 1.0)), 5.0 * std::sqrt(2.0 * (kinds - 1.0)));
 }
 
@@ -33,10 +34,9 @@ TEST(Sample, IsUniformOverMeaningsNotOverLatticePoints) { expect_uniform(quickst
 TEST(Sample, IsUniformWhereAlmostNothingIsLeft) {
   space::Space space =
       space_from(R"({"a": {"min": 1, "max": 40}, "b": {"min": 1, "max": 40}, "c": {"min": 1, "max": 20}})");
-  space.restrict_to(
-      [](const space::Configuration& c) {  // 4 of 32,000: drawing alone would miss them for a thousand draws
-        return c.integer("a", 0) == 7 && c.integer("b", 0) == 9 && c.integer("c", 0) > 16;
-      });
+  space.restrict_to([](const space::Configuration& c) {  // 4 of 32,000: a thousand random draws would miss them
+    return c.integer("a", 0) == 7 && c.integer("b", 0) == 9 && c.integer("c", 0) > 16;
+  });
   expect_uniform(space, 25);
 }
 

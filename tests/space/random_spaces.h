@@ -13,7 +13,7 @@
 
 namespace krigtune {
 
-/// Writes conditions over parameters of all kinds, as a person might who tries everything.
+/// Writes conditions over parameters of all kinds, like a person who tries everything.
 class RandomConditions {
  public:
   RandomConditions(Rng& rng, const std::vector<space::Parameter>& parameters) : rng_(rng) {
@@ -88,8 +88,8 @@ inline std::vector<space::Value> random_values(Rng& rng, const std::string& name
   return pick({i(1), i(2), i(3), i(4), i(8)});
 }
 
-/// A small space of parameters of all kinds in any order, with conditions and constraints; nothing where they happen to
-/// go in a circle.
+/// A small space of parameters of all kinds in any order, with conditions and constraints. Empty if they happen to be
+/// circular.
 inline std::optional<space::Space> random_space(Rng& rng) {
   std::vector<std::string> names = {"zero_stage",
                                     "micro_batch",

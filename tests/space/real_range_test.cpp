@@ -1,4 +1,4 @@
-// Spaces with continuous parameters: they cannot be listed, and everything else works.
+// Spaces with continuous parameters cannot be listed; everything else works.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace krigtune::real_range_test {
 
 double number(const space::Configuration& c, const char* name) { return space::as_number(*c.find(name)); }
 
-// The largest distance of the draws' distribution from the uniform one on [0, 1] (Kolmogorov, Smirnov).
+// Returns the largest distance of the draws' distribution from the uniform one on [0, 1] (Kolmogorov, Smirnov).
 double distance_from_uniform(std::vector<double> draws) {
   std::sort(draws.begin(), draws.end());
   double largest = 0.0;
@@ -63,7 +63,7 @@ TEST(RealRange, IsSampledUniformlyOnItsScale) {
 }
 
 TEST(RealRange, UnderAConstraintIsUniformWhereItHolds) {
-  // x < n / 4: of the list 1, 2, 4 each has a share of n / 4, together 7 / 4.
+  // x < n / 4: the values 1, 2, 4 of the list have a share of n / 4 each, together 7 / 4.
   const space::Space space =
       constrained(R"({"x": {"type": "real", "min": 0, "max": 1}, "n": [1, 2, 4]})", {"4 * x < n"});
   Rng rng(43, 0);
@@ -79,7 +79,7 @@ TEST(RealRange, UnderAConstraintIsUniformWhereItHolds) {
 }
 
 TEST(RealRange, MayDecideWhatExists) {
-  // Above 0.5 there are four methods, below none: four parts in five lie above.
+  // Above 0.5 there are four methods, below it none, so four of five draws are above.
   const space::Space space = constrained(R"({"method": {"values": ["a", "b", "c", "d"], "when": "x > 0.5"},
                                       "x": {"type": "real", "min": 0, "max": 1},
                                       "depth": {"type": "real", "min": 1, "max": 2, "when": "method == 'a'"}})",
@@ -111,7 +111,7 @@ TEST(RealRange, MovesByATenthOfItsAxis) {
   const space::Configuration c{{"lr", 1e-3}, {"dropout", 0.5}, {"layers", std::int64_t{2}}};
   ASSERT_TRUE(space.contains(c));
   const std::vector<space::Configuration> neighbours = space.neighbours(c);
-  ASSERT_EQ(neighbours.size(), 4U);  // the end of dropout's axis is no step away from itself
+  ASSERT_EQ(neighbours.size(), 4U);  // no step is possible from the end of dropout's axis
   EXPECT_NEAR(number(neighbours[0], "lr"), std::pow(10.0, -3.4), 1e-12);
   EXPECT_NEAR(number(neighbours[1], "lr"), std::pow(10.0, -2.6), 1e-12);
   EXPECT_NEAR(number(neighbours[2], "dropout"), 0.45, 1e-12);

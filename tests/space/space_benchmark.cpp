@@ -1,5 +1,5 @@
-// What a space of 10^9 points costs: the rules made, counted, and one configuration drawn; what listing 10^6 costs; and
-// one evaluation of a constraint.
+// The costs of a space of 10^9 points: making and counting the rules, and drawing one configuration. Also the costs of
+// listing 10^6 points and of one evaluation of a constraint.
 #include <benchmark/benchmark.h>
 
 #include "space/spaces.h"
@@ -9,7 +9,7 @@ namespace {
 
 std::string name_of(int i) { return std::string("p").append(std::to_string(i)); }
 
-// p0, p1, ... of ten values each.
+// p0, p1, ... with ten values each.
 std::vector<space::Parameter> parameters_of(int count) {
   std::vector<space::Parameter> parameters;
   for (int i = 0; i < count; ++i) {

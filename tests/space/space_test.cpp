@@ -18,8 +18,8 @@ std::int64_t excluded(const space::Space& space, space::Exclusion reason) {
   return -1;
 }
 
-// What a configuration of quickstart_space does, by hand: stage, micro-batch, how many elements go into a reduce
-// bucket, into a gather bucket (none at stages 0 and 3), overlap.
+// The effect of a configuration of quickstart_space, computed by hand: stage, micro-batch, elements in a reduce bucket,
+// elements in a gather bucket (none at stages 0 and 3), overlap.
 using Meaning = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
 
 Meaning meaning_of(const space::Configuration& c, std::int64_t parameter_count) {
@@ -103,7 +103,7 @@ TEST(Batch, ExcludesWhatDoesNotDivide) {
 TEST(Batch, ExcludesRanksThatDoNotDivide) {
   const space::Space space =
       space_from(R"({"tensor_parallel": [1, 2, 4], "pipeline_parallel": [1, 2, 3]})", {.ranks = 4});
-  // tp * pp in {1, 2, 4} divides 4; 3 never, 4 x 2 not.
+  // tp * pp must be 1, 2 or 4 to divide 4, so 3 and 4 x 2 are excluded.
   EXPECT_EQ(space.count(), 5);
   EXPECT_EQ(excluded(space, space::Exclusion::kRanksNotDivisible), 4);
 }

@@ -18,7 +18,7 @@ inline space::Space space_from(const std::string& json, const space::JobFacts& f
   return constrained(json, {}, facts);
 }
 
-/// The space of a small session on two ranks: 480 points of the lattice.
+/// The space of a small session on two ranks, with 480 points in its lattice.
 inline space::Space quickstart_space(std::int64_t parameter_count = 5'000'000) {
   return space_from(R"({
     "zero_stage": [0, 1, 2, 3],
@@ -39,7 +39,7 @@ inline std::vector<space::Configuration> all_of(const space::Space& space) {
   return all;
 }
 
-/// Every point of the lattice, by a recursion that knows nothing of the space's rules.
+/// Returns every point of the lattice, by a recursion that does not know the space's rules.
 inline std::vector<space::Configuration> lattice_of(const std::vector<space::Parameter>& parameters) {
   std::vector<space::Configuration> points(1);
   for (const space::Parameter& parameter : parameters) {

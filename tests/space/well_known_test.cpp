@@ -63,7 +63,7 @@ TEST(WellKnown, RangesMakeASpaceTogether) {
   EXPECT_LT(space.count(), space.lattice_count());
 }
 
-// What has an effect nowhere twice, and what does not: the words against the rules.
+// Values that have an effect, and values without: the rules are compared with the words.
 TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string name = known.name;
@@ -112,7 +112,7 @@ TEST(WellKnown, NeedOtherDataParallelRanksWhereTheyCommunicateWithThem) {
             std::set<std::string>({space::kReduceBucket, space::kAllgatherBucket, space::kOverlap, space::kPrefetch}));
 }
 
-// A knob that a file can leave out says so by a value of its own kind, and every text names a value of its range.
+// The value with which a file may omit a knob has the knob's kind, and every text is a value of the knob's range.
 TEST(WellKnown, RowsAgreeWithThemselves) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const space::Parameter range = parsed_range(known);
