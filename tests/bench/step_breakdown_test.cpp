@@ -58,8 +58,7 @@ TEST(StepBreakdown, GivesEachPieceOfTheStepToWhatHeldItUp) {
       // A gather for which rank 1's data are late until 2. The forward pass waits for it until 5, and runs until 9.
       {schedule::OpKind::kAllGather, schedule::Stream::kGather, schedule::Phase::kForward, {0, 0, 2, 5}},
       {schedule::OpKind::kLinearForward, schedule::Stream::kCompute, schedule::Phase::kForward, {0, 5, 5, 9}},
-      // A reduction beside the backward pass (10 to 14, of which one second is unexplained). It ends 3 later than the
-      // pass.
+      // The backward pass (10 to 14) begins a second late without a reason. The reduction beside it ends 3 later.
       {schedule::OpKind::kLinearBackwardInput, schedule::Stream::kCompute, schedule::Phase::kBackward, {9, 10, 10, 14}},
       {schedule::OpKind::kReduceScatter, schedule::Stream::kReduce, schedule::Phase::kBackward, {0, 11, 12, 17}},
       {schedule::OpKind::kAdamW, schedule::Stream::kCompute, schedule::Phase::kOptimizer, {14, 17, 17, 18}},

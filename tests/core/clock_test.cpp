@@ -24,7 +24,7 @@ TEST(SystemClock, NeverGoesBackAndNeverWakesEarly) {
   const double before = clock.now_s();
   clock.sleep_until_s(before + 1e-4);
   EXPECT_GE(clock.now_s(), before + 1e-4);
-  clock.sleep_until_s(before);  // has passed
+  clock.sleep_until_s(before);  // in the past
   EXPECT_GT(clock.unix_us(), 1'577'836'800'000'000) << "after 2020";
 }
 

@@ -39,7 +39,7 @@ TEST(CsvLine, QuotesOnlyWhereItMust) {
             "1,x y,,\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\n");
 }
 
-// What a spreadsheet takes for a formula: OWASP, "CSV Injection".
+// Texts that a spreadsheet would treat as a formula: OWASP, "CSV Injection".
 TEST(SpreadsheetSafe, PutsAnApostropheBeforeTextsThatBeginLikeAFormula) {
   EXPECT_EQ(spreadsheet_safe("=a,b\n=1+1,x\n+1x,-\n@SUM(A1),\"\tq\"\n\"\rr\",'=\n"),
             "'=a,b\n'=1+1,x\n'+1x,'-\n'@SUM(A1),'\tq\n\"'\rr\",'=\n");
@@ -64,7 +64,7 @@ TEST(Csv, SurvivesWritingAndReadingOfAnyText) {
     Row header;
     for (std::size_t i = 0; i <= cells.size(); ++i) header.push_back(std::to_string(i));
     Row row = cells;
-    row.push_back("end");  // a lone empty field is an empty line
+    row.push_back("end");  // a single empty field is an empty line
     const CsvTable table = parse_csv(csv_line(header) + csv_line(row) + csv_line(row), "t.csv");
     RC_ASSERT(table.header == header);
     RC_ASSERT(table.rows == (std::vector<Row>{row, row}));

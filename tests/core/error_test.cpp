@@ -13,7 +13,7 @@ TEST(UserError, SaysWhatIsWrongAndThenTheMend) {
   EXPECT_EQ(line_of("it is wrong"), "it is wrong");
 }
 
-// Keys and values of the user's stand in the text: two lines, or a terminal that obeys them, would be a surprise.
+// The user's keys and values are part of the text. They must not split the line or control the terminal.
 TEST(UserError, IsOneLineThatNoTerminalObeys) {
   EXPECT_EQ(line_of("a\nb\tc\033[2Jd\x7f", "\r"), "a\\nb\\x09c\\x1b[2Jd\\x7f; \\x0d");
   EXPECT_EQ(line_of("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xb0"), "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xb0");

@@ -42,14 +42,15 @@ TEST_F(Files, ComeBackAsTheyWereWritten) {
 TEST_F(Files, AreReplacedNeverRewritten) {
   const fs::path path = directory_ / "a";
   write_atomically(path, "old text");
-  std::ifstream reader(path);  // opened before: it must go on seeing the old file, whole
+  std::ifstream reader(path);  // opened before, so it must still see the whole old file
   write_atomically(path, "new");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), "old text");
   EXPECT_EQ(read_text(path), "new");
 }
 
 TEST_F(Files, ThatCannotBeReplacedStayAsTheyWere) {
-  fs::create_directories(directory_ / "taken" / "inside");  // a directory that is not empty cannot be renamed over
+  fs::create_directories(directory_ / "taken" /
+                         "inside");  // a directory that is not empty cannot be replaced by a rename
   EXPECT_THROW(write_atomically(directory_ / "taken", "text"), EnvironmentError);
   EXPECT_TRUE(fs::exists(directory_ / "taken" / "inside"));
   EXPECT_EQ(entries(), 1) << "no temporary file stays behind";

@@ -6,7 +6,7 @@
 
 namespace krigtune::deepspeed_command_test {
 
-// By blanks: no word of these tests has one.
+// Splits at blanks; no word in these tests contains one.
 std::vector<std::string> words(const std::string& line) {
   std::vector<std::string> result;
   for (std::size_t at = 0; at < line.size();) {
@@ -163,7 +163,7 @@ TEST(DsFlags, AreRewrittenButNotAddedWhereTheScriptIsNotKnownToTakeThem) {
       "deepspeed train.py --deepspeed --deepspeed_config /t/7/ds.json --per_device_train_batch_size 8");
   EXPECT_EQ(changed("deepspeed train.py --deepspeed ds.json --epochs 2", values),
             "deepspeed train.py --deepspeed /t/7/ds.json --epochs 2");
-  // A launcher's own option of the same name is not the script's.
+  // An option of the launcher with the same name does not belong to the script.
   EXPECT_EQ(changed("accelerate launch --gradient_accumulation_steps 4 --deepspeed_config_file d.json t.py", values),
             "accelerate launch --gradient_accumulation_steps 4 --deepspeed_config_file /t/7/ds.json t.py");
 }
@@ -234,7 +234,7 @@ TEST(DeepSpeedCommand, IsStartedAtAPlace) {
     words.insert(words.end(), script.begin(), script.end());
     return words;
   };
-  const std::string rest = " train.py --deepspeed_config ds.json --num_gpus 9";  // the script's own stays
+  const std::string rest = " train.py --deepspeed_config ds.json --num_gpus 9";  // the script's own option stays
   EXPECT_EQ(placed(with({"deepspeed", "--num_gpus", "2", "--master_port=29500"}), {2, 3}),
             "deepspeed --include localhost:2,3 --master_port 29555" + rest);
   EXPECT_EQ(placed(with({"deepspeed", "--include", "localhost:0,1", "--force_multi"}), {4}),

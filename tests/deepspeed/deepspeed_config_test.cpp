@@ -96,7 +96,7 @@ TEST(DsBatch, IsWhatTheFileSaysOrImplies) {
   EXPECT_EQ(batch(R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"})", 4), std::nullopt);
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto"})", 4), std::nullopt);
   EXPECT_EQ(batch(R"({"train_micro_batch_size_per_gpu": [1, 2]})", 4), std::nullopt);
-  // Two ranks that see the same sequences are one: 8 ranks of AutoTP 2 learn from 4 x 4 sequences, not from 32.
+  // Two ranks that see the same sequences count as one: 8 ranks with AutoTP 2 train on 4 x 4 sequences, not on 32.
   EXPECT_EQ(batch(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,
                       "tensor_parallel": {"autotp_size": 2}})",
                   8),
@@ -121,10 +121,10 @@ TEST(DsBatch, OfATrialKeepsTheGlobalBatch) {
   }
   EXPECT_EQ(trial(fixed, {{"gradient_accumulation_steps", 1_n}})["train_micro_batch_size_per_gpu"], 16);
   EXPECT_NE(user_error_of([&] { trial(fixed, {{"micro_batch", 3_n}}); }).find("micro-batches of 3"), std::string::npos);
-  // DeepSpeed: a batch alone is one micro-step, a micro-batch alone too.
+  // In DeepSpeed, a batch size alone means one micro-step, and so does a micro-batch alone.
   EXPECT_EQ(trial(R"({"train_batch_size": 32})", {})["train_micro_batch_size_per_gpu"], 16);
   EXPECT_EQ(trial(R"({"train_micro_batch_size_per_gpu": 4})", {})["gradient_accumulation_steps"], 1);
-  // Over two tensor-parallel ranks the four replicas become two: 32 = 4 x 4 x 2.
+  // With two tensor-parallel ranks, the four replicas become two: 32 = 4 x 4 x 2.
   const Json split = trial(R"({"train_batch_size": 32})", {{"micro_batch", 4_n}, {"tensor_parallel", 2_n}}, 4);
   EXPECT_EQ(split["gradient_accumulation_steps"], 4);
   EXPECT_EQ(split["tensor_parallel"]["autotp_size"], 2);
@@ -226,7 +226,7 @@ TEST(DsValues, TakeTheFirstOfAListThatNobodyChoseFrom) {
   EXPECT_EQ(chosen["zero_optimization"]["sub_group_size"], 1000000000);
 }
 
-// DeepSpeed asserts an even one at stages 1 and 2 (stage_1_and_2.py).
+// DeepSpeed asserts that it is even at stages 1 and 2 (stage_1_and_2.py).
 TEST(DsValues, RoundAllgatherBucketsUpToEvenNumbers) {
   for (const char* user : {"{}", R"({"zero_optimization": {"allgather_bucket_size": 10}})"}) {
     const Json json = trial(user, {{"zero_stage", 2_n}, {"allgather_bucket_size", 501_n}});
@@ -257,7 +257,7 @@ TEST(DsValues, SayNothingThatTheStageDoesNotHave) {
             parse_json(R"({"device": "cpu", "pin_memory": true})", "expected"));
 }
 
-// Stage 0 reduces gradients in pieces of its own size (runtime/engine.py) and reads none of these.
+// Stage 0 reduces gradients in pieces of a fixed size (runtime/engine.py) and reads none of these.
 TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
   const space::Configuration chosen = {{"zero_stage", 0_n},
                                        {"reduce_bucket_size", 2000_n},
@@ -278,7 +278,7 @@ TEST(DsValues, AddNoBucketsAtStage0AndReplaceThoseThatTheFileHas) {
   }
 }
 
-// RFC 4648, section 10, with the quotes of JSON around, and Python: base64.urlsafe_b64encode(...).
+// RFC 4648, section 10, in JSON's quotes, and Python: base64.urlsafe_b64encode(...).
 TEST(DsConfigBase64, IsThatOfTheRfcWithTheUrlAlphabet) {
   EXPECT_EQ(deepspeed::ds_config_base64(Json("fooba")), "ImZvb2JhIg==");
   EXPECT_EQ(deepspeed::ds_config_base64(Json("foobar")), "ImZvb2JhciI=");

@@ -22,7 +22,7 @@ struct Refused {
   const char* fix;
 };
 
-/// Each is refused in one line that names the file, the place in it and the fix.
+/// Each case is refused with one line that names the file, the place in it and the fix.
 inline void expect_refused(const std::vector<Refused>& cases, std::string (*error)(const std::string&)) {
   for (const Refused& one : cases) {
     const std::string line = error(one.text);

@@ -63,7 +63,7 @@ TEST(LossInLine, IsNoOtherNumber) {
   EXPECT_EQ(deepspeed::loss_in_line("aux_loss: 0.01, lm loss: 6.4")->value, 6.4);
 }
 
-// What train.py printed under real DeepSpeed: 11 steps, of which 10 were timed.
+// The output of train.py under real DeepSpeed: 11 steps, 10 of which were timed.
 TEST(Losses, OfTheRecordedJobAreItsFirstSteps) {
   const deepspeed::DsLosses losses = deepspeed::losses_in(read_text(kRecorded / "success.txt"), 10, 10);
   ASSERT_EQ(losses.values.size(), 10U);
@@ -75,7 +75,7 @@ TEST(Losses, OfTheRecordedJobAreItsFirstSteps) {
   EXPECT_TRUE(deepspeed::losses_in("nothing of the kind\n", 10, 10).values.empty());
 }
 
-// Two ranks, four micro-steps: eight lines a step, the last of the seventeenth step is lost.
+// Two ranks and four micro-steps: eight lines per step, of which the last one of the seventeenth step is lost.
 TEST(Losses, ManyLinesOfAStepCountWithTheirMean) {
   std::string text;
   for (int line = 0; line < 17 * 8 - 1; ++line)
@@ -95,7 +95,7 @@ TEST(Losses, OfRanksThatNameTheStepAreTogetherWhereverTheyStand) {
   EXPECT_EQ(losses.values, (std::vector<double>{3.0, 6.0}));
 }
 
-// tqdm draws a state twice: before the new loss is set, and after.
+// tqdm draws a state twice: before the new loss is set, and after it.
 TEST(Losses, OfAProgressBarAreTheLastOfEachOfItsStates) {
   const deepspeed::DsLosses losses = deepspeed::losses_in(
       "\r  0%|   | 0/20 [00:00<?, ?it/s]\r  0%|   | 0/20 [00:01<?, ?it/s, loss=7.0]"

@@ -1,4 +1,4 @@
-// What a session makes of a model of which only the size, or the size and its activations, are known.
+// The session for a model of which only the size, or the size and its activations, are known.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace krigtune::deepspeed_model_test {
 
-// On four ranks.
+// Inputs for four ranks.
 deepspeed::DsSessionInputs inputs_of(const std::string& config, const std::vector<std::string>& flags = {}) {
   deepspeed::DsSessionInputs inputs;
   inputs.config = deepspeed::read_ds_config(config, "ds.json");
@@ -31,7 +31,8 @@ bool says(const deepspeed::DsSession& session, const std::string& text) {
 
 Json list(const char* text) { return parse_json(text, "expected"); }
 
-// Brown et al. 2020, table 2.1: 350 million parameters have a width of 1024, 6.7 billion one of 4096 and 32 layers.
+// Brown et al. 2020, table 2.1: a model with 350 million parameters has width 1024; one with 6.7 billion has 4096 and
+// 32 layers.
 TEST(DeepSpeedModel, TakesAModelOfAKnownSizeForAGptWhereASequenceIsKnown) {
   deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 32})", {"--seq_length", "1024"});
   for (const auto& [params, layers, hidden] :
@@ -50,12 +51,13 @@ TEST(DeepSpeedModel, TakesAModelOfAKnownSizeForAGptWhereASequenceIsKnown) {
   inputs.model.num_params = 1'000'000;  // less than GPT-2's embedding
   EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json.contains("workload"));
   inputs = inputs_of(R"({"train_batch_size": 32})");
-  inputs.model.num_params = 354'000'000;  // of no known sequence
+  inputs.model.num_params = 354'000'000;  // with an unknown sequence length
   EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json.contains("workload"));
   EXPECT_TRUE(says(deepspeed::deepspeed_session(inputs), "of its 354000000 parameters only stages are judged"));
 }
 
-// 1e9 parameters of 16 bits with AdamW on 4 ranks: 16e9, 2e9 + 2e9 + 3e9, 2e9 + 3.5e9, 4e9 bytes at stages 0 to 3.
+// 1e9 parameters of 16 bits with AdamW on 4 ranks take 16e9, 2e9 + 2e9 + 3e9, 2e9 + 3.5e9 and 4e9 bytes at stages 0 to
+// 3.
 TEST(DeepSpeedModel, LeavesRoomForTheBucketAndOneSequenceInEachStage) {
   const auto stages = [](const std::string& bucket, double limit_gb, std::optional<double> slope) {
     deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 32, "bf16": {"enabled": true},

@@ -12,8 +12,8 @@ namespace krigtune::deepspeed_outcome_test {
 
 const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/deepspeed/deepspeed_outputs";
 
-// What a real job left, as the runner would have seen it: recorded exit codes are Python's (-6: signal 6), those of
-// a job that the time limit ended are null; each step that the csv files hold has a line of times in stdout, too.
+// The files of a real job in the form in which the runner would find them. Recorded exit codes are Python's (-6: signal
+// 6); that of a job that the time limit ended is null. Each step in the csv files also has a line of times in stdout.
 deepspeed::DsEnd recorded(const std::string& name, const Json& code) {
   const std::string text = read_text(kRecorded / (name + ".txt"));
   const std::string out = "==== stdout\n", err = "==== stderr\n";
@@ -124,7 +124,7 @@ TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
     }
     EXPECT_EQ(verdict.sentence.find('\n'), std::string::npos) << name;
     const bool is_cut = name == "invalid_own_optimizer_offload" || name == "reported_device_out_of_memory";
-    EXPECT_EQ(sentence == sentences().end(), is_cut) << name;  // below
+    EXPECT_EQ(sentence == sentences().end(), is_cut) << name;  // tested below
   }
 }
 
@@ -148,11 +148,11 @@ TEST(DeepSpeedOutcome, TellsWhatWasAskedFor) {
   EXPECT_EQ(deepspeed::judge(recorded("out_of_memory", 1)).requested, Bytes{4194304});
   EXPECT_FALSE(deepspeed::judge(recorded("out_of_memory_at_once", -6)).requested);
   EXPECT_EQ(deepspeed::judge(recorded("reported_device_out_of_memory", 1)).requested, Bytes{786 << 20});
-  EXPECT_FALSE(
-      deepspeed::judge(recorded("reported_host_out_of_memory", 134)).requested);  // two ranks wrote into one another
+  EXPECT_FALSE(deepspeed::judge(recorded("reported_host_out_of_memory", 134))
+                   .requested);  // two ranks wrote into each other's line
 }
 
-// The same job, had somebody else ended it.
+// The same job, ended by somebody else.
 TEST(DeepSpeedOutcome, AKillIsOutOfMemoryOnlyWhereTheOomKillerHasARecord) {
   for (const auto& [name, code] : std::map<std::string, int>{{"killed", 247}, {"killed_torchrun", 1}}) {
     deepspeed::DsEnd end = recorded(name, code);
@@ -174,7 +174,7 @@ TEST(DeepSpeedOutcome, AKillIsOutOfMemoryOnlyWhereTheOomKillerHasARecord) {
   EXPECT_EQ(deepspeed::judge(shell).what, deepspeed::DsClass::kOutOfMemory);
 }
 
-// Memory that runs out while ranks connect is no trouble of the network, and what NCCL says after a step is a crash.
+// Running out of memory while ranks connect is not a network problem, and an NCCL error after a step is a crash.
 TEST(DeepSpeedOutcome, NcclsComplaintIsLauncherTroubleOnlyWhileTheRanksConnect) {
   deepspeed::DsEnd end = recorded("reported_nccl", 1);
   expect_failed(deepspeed::outcome_of(deepspeed::judge(end), end), trial::FailureReason::kEnvironment);
@@ -187,7 +187,7 @@ TEST(DeepSpeedOutcome, NcclsComplaintIsLauncherTroubleOnlyWhileTheRanksConnect) 
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
 }
 
-// Each says so in its own words when the host's memory is limited far too much (experiments/deepspeed_cpu).
+// Libraries report it in their own words if the host's memory is far too small (experiments/deepspeed_cpu).
 TEST(DeepSpeedOutcome, OfLibrariesThatGetNoHostMemoryIsOutOfMemory) {
   for (const char* line : {"OpenBLAS error: Memory allocation still failed after 10 retries, giving up.",
                            "OSError: [Errno 12] Cannot allocate memory", "MemoryError",
@@ -213,7 +213,7 @@ TEST(DeepSpeedOutcome, MemoryOnTheDeviceIsToldFromTheHosts) {
   EXPECT_TRUE(std::holds_alternative<trial::OutOfMemory>(deepspeed::outcome_of(verdict, end)));
 }
 
-// One rank runs out, the others wait for it until krigtune ends them.
+// One rank runs out of memory, and the others wait for it until krigtune ends them.
 TEST(DeepSpeedOutcome, AHangForWantOfMemoryIsOutOfMemory) {
   deepspeed::DsEnd end = recorded("hang", nullptr);
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kHang);
@@ -225,11 +225,11 @@ TEST(DeepSpeedOutcome, MemoryThatRunsOutAfterTheLastTimedStepIsNoSuccess) {
   deepspeed::DsEnd end = recorded("out_of_memory", 1);
   end.steps = end.steps_due;
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
-  end.standard_error = "a note on CUDA out of memory, by somebody who says much\n";  // no exception
+  end.standard_error = "a note on CUDA out of memory, by somebody who says much\n";  // not an exception
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kSuccess);
 }
 
-// The words of a refusal, once training has begun or from code that is not DeepSpeed's, are a crash.
+// The words of a refusal are a crash if training has begun or if they come from other code than DeepSpeed's.
 TEST(DeepSpeedOutcome, AnAssertionOfTheScriptOrAfterAStepIsACrash) {
   deepspeed::DsEnd end = recorded("invalid_stage3_one_bit", 1);
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kInvalid);

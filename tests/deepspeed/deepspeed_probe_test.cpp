@@ -1,4 +1,4 @@
-// What is found out of a job's surroundings: the installed DeepSpeed, and where its ranks come from.
+// What krigtune finds out about a job's environment: the installed DeepSpeed, and where its ranks come from.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace krigtune::deepspeed_probe_test {
 
 using Words = std::vector<std::string>;
 
-// Answers as an interpreter that was asked for a version; to any other program it is a failure.
+// Answers like an interpreter that is asked for a version. As any other program it fails.
 constexpr const char* kPython = "[ \"$1\" = -c ] && echo 0.16.9+cu121\n";
 
 class DeepSpeedProbe : public ::testing::Test {
@@ -65,7 +65,7 @@ TEST_F(DeepSpeedProbe, ASilentInterpreterIsGivenUp) {
   EXPECT_EQ(deepspeed::installed_version(command, dir_.path(), clock), std::nullopt);
 }
 
-// The last one as distlib writes it (pip 23.0.1).
+// The last one is in the form that distlib writes (pip 23.0.1).
 TEST(DeepSpeedInterpreter, IsNamedByTheFirstLines) {
   EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python\nimport sys\n"), Words({"/venv/bin/python"}));
   EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python3.11 -sP"), Words({"/venv/bin/python3.11", "-sP"}));
@@ -117,7 +117,7 @@ class DeepSpeedRanks : public ::testing::Test {
         deepspeed::read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
   }
 
-  // "RANKS/NODES", "-" for what is not known, "+" where other nodes have a part.
+  // Returns "RANKS/NODES": "-" means unknown, "+" that other nodes take part.
   std::string text(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
     const auto number = [](const auto& count) { return count ? std::to_string(*count) : "-"; };
     const jobs::JobRanks ranks = found(launcher, gpus, variables);

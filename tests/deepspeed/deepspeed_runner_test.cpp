@@ -16,9 +16,9 @@
 
 namespace krigtune::deepspeed_runner_test {
 
-// Takes the configuration's path from the command as a training script does. Then: `rows N FORWARD_MS` writes what the
-// engine would, N steps of 32 samples with a backward of twice the forward and an optimizer of 10 ms; the forward
-// grows by 1 ms with each odd step.
+// Reads the configuration's path from its command, like a training script. Then `rows N FORWARD_MS` writes what the
+// engine would write: N steps of 32 samples, with a backward twice as long as the forward and an optimizer of 10 ms.
+// The forward grows by 1 ms in each odd step.
 constexpr const char* kEngine = R"(
 while [ $# -gt 0 ]; do [ "$1" = --deepspeed_config ] && trial=$(dirname "$2"); shift; done
 csv="$trial/monitor/trial/Train_Samples_elapsed_time_ms_"
@@ -66,7 +66,7 @@ class DeepSpeedRunner : public ::testing::Test {
   deepspeed::DeepSpeedJob job_;
 };
 
-// Behind the warm-up of 5 there are the steps 6 to 15: 0 or 1 ms above 310 ms, five of each.
+// After the warm-up of 5 come the steps 6 to 15: 0 or 1 ms above 310 ms, five of each.
 TEST_F(DeepSpeedRunner, TheStepsBehindTheWarmUpAreTheMeasurement) {
   const trial::Outcome outcome = run("rows 5 900; rows 10 100");
   const auto* measured = std::get_if<trial::Measured>(&outcome);
@@ -139,7 +139,7 @@ TEST_F(DeepSpeedRunner, TheBatchOfTheFlagsStaysWhereTheFileLeavesItToThem) {
   expect_failed(odd, trial::FailureReason::kInvalid);
 }
 
-// DeepSpeed 0.19.8 under torchrun: in 7 of 109 runs a rank aborted at its exit.
+// DeepSpeed 0.19.8 under torchrun: in 7 of 109 runs a rank aborted when it exited.
 TEST_F(DeepSpeedRunner, WholeStepsCountWhateverTheExitCodeIs) {
   EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("rows 15 100; exit 1")));
 }
@@ -164,7 +164,7 @@ TEST_F(DeepSpeedRunner, TheDevicesPeakIsWhatTheEngineSays) {
   EXPECT_EQ(std::get<trial::Measured>(outcome).peak_memory, from_gib(1.5));
 }
 
-// A GPU that holds 500 MiB before, 9000 after the first step, 8000 later, beside one that is another's.
+// One GPU has 500 MiB in use before, 9000 after the first step, and 8000 later. The other GPU belongs to another job.
 TEST_F(DeepSpeedRunner, WithoutThoseLinesTheGpusGrowthIsAMetricAndNoPeak) {
   dir_.write_program("nvidia-smi", R"sh(
 cd "$(dirname "$0")"
@@ -215,7 +215,7 @@ TEST_F(DeepSpeedRunner, ALoserIsEndedOnceItIsSurelyOne) {
 }
 
 TEST_F(DeepSpeedRunner, SilenceIsAHang) {
-  double now_s = 0.0;  // every look at the clock is a second later, once there are steps
+  double now_s = 0.0;  // once there are steps, every call of the clock is a second later
   const EventClock clock([&] {
     if (std::filesystem::exists(trial_dir() / "there")) now_s += 1.0;
     return now_s;
@@ -257,7 +257,7 @@ TEST_F(DeepSpeedRunner, ANumberThatNoTrialHasIsNamed) {
 }
 
 TEST_F(DeepSpeedRunner, WhatNoTrialCouldUseIsRefusedAtOnce) {
-  EXPECT_THROW(deepspeed::make_deepspeed_runner(job_, still_), EnvironmentError);  // there is no ./deepspeed yet
+  EXPECT_THROW(deepspeed::make_deepspeed_runner(job_, still_), EnvironmentError);  // ./deepspeed does not exist yet
   dir_.write_program("deepspeed", "exit 0\n");
   EXPECT_NO_THROW(deepspeed::make_deepspeed_runner(job_, still_));
   job_.spec.argv = {"./deepspeed", "train.py"};

@@ -1,4 +1,4 @@
-// Sessions made of a user's ds_config.json and command, against what was worked out by hand.
+// Sessions made from a user's ds_config.json and command, compared with results computed by hand.
 #include "deepspeed/session/deepspeed_session.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ deepspeed::DsSession made(const std::string& config, const std::string& flags = 
   return deepspeed::deepspeed_session(inputs_of(config, flags, ranks));
 }
 
-// As the tuner reads it.
+// Reads the session as the tuner does.
 session::Session read(const deepspeed::DsSession& session) {
   return session::read_session(session.json, "s.json", "/");
 }
@@ -90,7 +90,7 @@ TEST(DeepSpeedSession, KeepsTheBatchInEveryConfigurationWithAndWithoutAModel) {
       return true;
     });
     EXPECT_EQ(micro, (std::set<std::int64_t>{1, 2, 3, 4, 6, 12}));
-    EXPECT_EQ(read_back.baseline->integer("micro_batch", 0), 12);  // DeepSpeed's: no accumulation
+    EXPECT_EQ(read_back.baseline->integer("micro_batch", 0), 12);  // DeepSpeed's default: no accumulation
   }
 }
 
@@ -112,13 +112,14 @@ TEST(DeepSpeedSession, OpensAFileThatOpensNothing) {
   EXPECT_EQ(read_back.workload->dialect, workload::Dialect::kDeepSpeed);
   EXPECT_EQ(read_back.workload->model.layers, 4);
   EXPECT_EQ(read_back.workload->model.hidden, 256);
-  // 4 (12 h h + 13 h) + 2 h + 1000 h + 64 h parameters: no bucket needs to hold more, rounded up to two digits.
+  // The model has 4 (12 h h + 13 h) + 2 h + 1000 h + 64 h parameters. No bucket needs to be larger, rounded up to two
+  // digits.
   EXPECT_EQ(workload::parameter_count(read_back.workload->model), 4 * (12 * 65536 + 13 * 256) + 1066 * 256);
   EXPECT_EQ(space["reduce_bucket_size"]["max"], 3'500'000);
   const space::Configuration& baseline = *read_back.baseline;
   EXPECT_EQ(baseline.integer("zero_stage", 0), 3);
   EXPECT_EQ(baseline.integer("micro_batch", 0), 4);
-  EXPECT_EQ(baseline.boolean("overlap_comm", false), true);  // DeepSpeed's default at stage 3 alone
+  EXPECT_EQ(baseline.boolean("overlap_comm", false), true);  // DeepSpeed's default at stage 3 only
 }
 
 TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
@@ -141,7 +142,7 @@ TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
       "activation_checkpointing": "none"})"));
   EXPECT_TRUE(read(session).baseline.has_value());
 
-  // The Trainer's own default of the micro-batch is 8.
+  // The Trainer's own default for the micro-batch is 8.
   const deepspeed::DsSession unsaid = deepspeed::deepspeed_session(trainers(config, "--bf16 --output_dir out"));
   EXPECT_EQ(unsaid.json["space"]["micro_batch"], json("[1, 2, 4, 8]"));
   EXPECT_EQ(unsaid.json["baseline"]["micro_batch"], 8);
@@ -188,7 +189,7 @@ TEST(DeepSpeedSession, ReadsObjectiveBudgetAndLimitsFromTheSectionAutotuning) {
   EXPECT_FALSE(read_back.objective.maximize);
   EXPECT_EQ(read_back.budget.trials, 12);
   EXPECT_EQ(read_back.baseline->integer("micro_batch", 0),
-            16);  // outside of what is searched, and measured all the same
+            16);  // outside the space, but measured anyway
 }
 
 TEST(DeepSpeedSession, LetsTheBatchVaryWhereNothingSaysItAndSaysSo) {
@@ -197,7 +198,7 @@ TEST(DeepSpeedSession, LetsTheBatchVaryWhereNothingSaysItAndSaysSo) {
       "autotuning": {"max_train_batch_size": 24}, "zero_optimization": {"stage": 0}})");
   EXPECT_TRUE(says(session, "the sequences of a step vary"));
   const session::Session read_back = read(session);
-  EXPECT_EQ(read_back.space.count(), 2);  // 3 * 4 ranks * 4 sequences are too many
+  EXPECT_EQ(read_back.space.count(), 2);  // 3 * 4 ranks * 4 sequences exceed the batch
 }
 
 TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
@@ -219,7 +220,7 @@ TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
   inputs.tensor_parallel = true;
   EXPECT_EQ(deepspeed::deepspeed_session(inputs).json["space"]["tensor_parallel"], json("[1, 2, 4, 8]"));
   EXPECT_GT(read(deepspeed::deepspeed_session(inputs)).space.count(), 0);
-  inputs.machine.version = deepspeed::DsVersion{0, 16, 9};  // AutoTP below stage 3 alone
+  inputs.machine.version = deepspeed::DsVersion{0, 16, 9};  // supports AutoTP only below stage 3
   EXPECT_EQ(deepspeed::deepspeed_session(inputs).json["constraints"].back(), "tensor_parallel == 1 || zero_stage < 3");
   inputs.machine.version = deepspeed::DsVersion{0, 14, 4};
   EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json["space"].contains("tensor_parallel"));

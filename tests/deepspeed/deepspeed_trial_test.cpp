@@ -15,7 +15,7 @@ namespace krigtune::deepspeed_trial_test {
 
 const std::filesystem::path kRecorded = KRIGTUNE_TEST_DIR "/deepspeed/deepspeed_outputs/trial_ok";
 
-// The recorded trial where a runner would have it.
+// The recorded trial at the place where a runner would have it.
 class DeepSpeedTrial : public ::testing::Test {
  protected:
   DeepSpeedTrial() {
@@ -43,7 +43,7 @@ TEST_F(DeepSpeedTrial, TheCsvFilesAreReadRowByRow) {
   EXPECT_LE(std::abs(times[9].optimizer_s - 0.00747990), 1e-7);
 }
 
-// DeepSpeed prints the same times, with two digits.
+// DeepSpeed prints the same times with two digits.
 TEST_F(DeepSpeedTrial, TheLinesOfTheOutputSayTheSame) {
   const std::vector<deepspeed::DsStepTime> times = deepspeed::read_step_times(files_);
   const std::vector<deepspeed::DsStepTime> said =
@@ -57,7 +57,7 @@ TEST_F(DeepSpeedTrial, TheLinesOfTheOutputSayTheSame) {
   EXPECT_EQ(deepspeed::step_times_in("time (ms) | fwd: 1.5 | bwd: x | step: 2\ntime (ms) | optimizer: 1\n").size(), 0U);
 }
 
-// Files that are being written, were cut by a kill, or hold anything else.
+// Files that are being written, were cut off, or contain something else.
 TEST_F(DeepSpeedTrial, OnlyWholeRowsThatAllFilesHaveCount) {
   append("forward", "352,50.5\r\n384,50.5\n");
   append("backward", "352,200\n384,20");  // torn: it may be 200
@@ -82,21 +82,21 @@ TEST_F(DeepSpeedTrial, RowsOfDifferentStepsAreNotAdded) {
   EXPECT_EQ(deepspeed::read_step_times(files_).size(), 10U);
 }
 
-// Counted out: the five steps behind the warm-up of five take 284.658, 294.218, 306.964, 300.517 and 376.425 ms.
+// Computed by hand: the five steps after the warm-up of five take 284.658, 294.218, 306.964, 300.517 and 376.425 ms.
 TEST_F(DeepSpeedTrial, TheEstimateIsTheMedianBehindTheWarmUp) {
   const auto found = deepspeed::estimate(deepspeed::read_step_times(files_), 5, 1);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->steps, 5);
   EXPECT_LE(std::abs(found->step_time_s - 0.3005166), 1e-6);
-  // Deviations 15.859, 6.299, 6.447, 0, 75.909 ms: their median is 6.447; b_5 = 1.206.
+  // The deviations are 15.859, 6.299, 6.447, 0, 75.909 ms; their median is 6.447; b_5 = 1.206.
   EXPECT_LE(std::abs(found->step_time_sem_s - std::sqrt(M_PI / 10.0) * 1.4826 * 1.206 * 0.006447), 2e-6);
   EXPECT_EQ(found->samples_per_step, 32.0);
   EXPECT_FALSE(deepspeed::estimate(deepspeed::read_step_times(files_), 10, 1));
   EXPECT_EQ(deepspeed::estimate(deepspeed::read_step_times(files_), 9, 1)->step_time_sem_s,
-            0.0);  // of one step nobody knows
+            0.0);  // unknown for a single step
 }
 
-// DeepSpeed counts each rank of a tensor-parallel group: 64 of the 128 samples that it says are the same.
+// DeepSpeed counts each rank of a tensor-parallel group, so 64 of its 128 samples are duplicates.
 TEST(DeepSpeedEstimate, CountsTensorParallelRanksOnce) {
   const std::vector<deepspeed::DsStepTime> times = {{128, 0.1, 0.2, 0.1}, {256, 0.1, 0.2, 0.1}, {384, 0.1, 0.2, 0.1}};
   EXPECT_EQ(deepspeed::estimate(times, 1, 2)->samples_per_step, 64.0);
@@ -106,7 +106,7 @@ TEST(DeepSpeedEstimate, CountsTensorParallelRanksOnce) {
   EXPECT_EQ(deepspeed::tensor_parallel_of(Json::parse(R"({"zero_optimization": {"stage": 1}})")), 1);
 }
 
-// Slow and obvious: the middle by counting how many are smaller, and what the error is by doing it over again.
+// Slow and simple: finds the median by counting smaller values, and the error by repetition.
 TEST(DeepSpeedEstimate, HasTheStandardErrorThatRepetitionShows) {
   constexpr int kRepetitions = 4000;
   for (const int n : {5, 6, 10, 15, 40}) {
@@ -119,7 +119,8 @@ TEST(DeepSpeedEstimate, HasTheStandardErrorThatRepetitionShows) {
         totals.push_back(1.0 + 0.05 * rng.normal());
         times.push_back({0.0, 0.25 * totals.back(), 0.5 * totals.back(), 0.25 * totals.back()});
       }
-      double low = -1.0, high = 1e9;  // the largest with at most half below it, the smallest with at most half above
+      double low = -1.0,
+             high = 1e9;  // the largest value with at most half below it, and the smallest with at most half above it
       for (const double total : totals) {
         const auto below = std::count_if(totals.begin(), totals.end(), [&](double other) { return other < total; });
         if (2 * below <= n) low = std::max(low, total);
@@ -191,7 +192,7 @@ TEST(DeepSpeedMemory, IsTheLargestThatTheEngineSays) {
   EXPECT_FALSE(deepspeed::peak_memory_in("MaxMemAllocated=0.0GB"));
 }
 
-// As nvidia-smi 535 and 550 print it: MiB without a unit, words where a GPU does not say.
+// As nvidia-smi 535 and 550 print it: MiB without a unit, and words if a GPU does not report it.
 TEST(DeviceMemory, IsTheNumberOfEachGpu) {
   EXPECT_EQ(deepspeed::used_memory_in("4\n 40536\n"),
             (std::vector<Bytes>{Bytes{4 << 20}, Bytes{std::int64_t{40536} << 20}}));
@@ -204,7 +205,7 @@ TEST(DeviceMemory, IsTheNumberOfEachGpu) {
   }
 }
 
-// The product is free of the engine's own times: 5.66 GFLOP, 8 micro-steps of 3 x 236 MFLOP.
+// The product is independent of the engine's own times: 5.66 GFLOP, 8 micro-steps of 3 x 236 MFLOP.
 TEST(DeepSpeedFlops, FollowFromTheRecordedMetrics) {
   const auto flops = deepspeed::step_flops_in(read_text(kRecorded / "metrics.json"));
   ASSERT_TRUE(flops);

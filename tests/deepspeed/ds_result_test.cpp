@@ -1,4 +1,4 @@
-// Results for a user's own DeepSpeed job: the file, the command, and what is different in them.
+// Results for a user's own DeepSpeed job: the file, the command, and their differences.
 #include "deepspeed/result/ds_result.h"
 
 #include <gtest/gtest.h>
@@ -139,11 +139,12 @@ TEST(DsResult, IsWhatTheRunDirectoryOfADeepSpeedSessionGets) {
   EXPECT_NE(read_text(run.directory / "ds_config_diff.md").find("| `--mb` | 4 | 16 | 1.8 times faster"),
             std::string::npos);
   EXPECT_EQ(load_json(run.directory / "best.json")["changes"]["each"].size(), 4U);
-  // The same file is exported.
+  // Exports the same file.
   EXPECT_EQ(result::export_format_from("deepspeed", "").make(run, "/out").files.at(0).text, read_text(config));
 }
 
-// A session of a DeepSpeed job with its files, two trials of one cut of the batch, and the losses that they left.
+// A session of a DeepSpeed job with its files, two trials that split the batch in the same way, and the losses that
+// they printed.
 class DsLossCheck : public ::testing::Test {
  protected:
   DsLossCheck() {
@@ -224,7 +225,7 @@ TEST_F(DsLossCheck, TheCommandHoldsTheConfigurationWhereTrialsDid) {
             std::string::npos);
 }
 
-// 2 ranks, 64 sequences a step in the file, 8 * 16 * 2 in the best; no workload anywhere.
+// 2 ranks, 64 sequences per step in the file, 8 * 16 * 2 in the best configuration; there is no workload.
 TEST_F(DsLossCheck, AnotherBatchHasAdviceByTheFilesOwnOptimizer) {
   best_.configuration.set("micro_batch", std::int64_t{16});
   best_.configuration.set("gradient_accumulation_steps", std::int64_t{8});

@@ -13,7 +13,7 @@ namespace krigtune::loss_check_test {
 
 using Verdict = deepspeed::LossCheck::Verdict;
 
-// Losses that fall from 6.5 on, each `factor(step)` times what it should be.
+// Losses that fall from 6.5, each `factor(step)` times its correct value.
 template <class Factor>
 deepspeed::DsLosses falling(const Factor& factor, int steps = 15, double resolution = 1e-6) {
   deepspeed::DsLosses losses;
@@ -52,14 +52,14 @@ TEST(LossCheck, ADifferenceIsToldFromItsFirstStepOn) {
       << sentence;
 }
 
-// "6.43" may be anything from 6.425 to 6.435.
+// "6.43" can be anything from 6.425 to 6.435.
 TEST(LossCheck, WhatTheDigitsHideIsNoDifference) {
   const deepspeed::DsLosses coarse{{6.4}, 0.1, 1}, other{{6.5}, 0.1, 1}, far{{6.7}, 0.1, 1};
   EXPECT_EQ(deepspeed::compare_losses(coarse, other, {}).verdict, Verdict::kAgree);
   EXPECT_EQ(deepspeed::compare_losses(coarse, far, {}).verdict, Verdict::kDiffer);
 }
 
-// deepspeedai/DeepSpeed#7965: stage 2 with overlap_comm against stage 1, and stage 3 against stage 1.
+// deepspeedai/DeepSpeed#7965: stage 2 with overlap_comm compared with stage 1, and stage 3 with stage 1.
 TEST(LossCheck, NoNumberIsAlwaysADifference) {
   const deepspeed::DsLosses stage1{{11.201002, 11.165665, 11.213738, 11.121310}, 1e-6, 1};
   const deepspeed::DsLosses stage2{{11.201002, 11.165665, std::nan("")}, 1e-6, 1};
@@ -75,7 +75,7 @@ TEST(LossCheck, NoNumberIsAlwaysADifference) {
   }
 }
 
-// Stage 0 against stage 1 with accumulation, deepspeedai/DeepSpeed#1488: every second step from the second on.
+// Stage 0 compared with stage 1 with accumulation, deepspeedai/DeepSpeed#1488: every second step from the second on.
 TEST(LossCheck, AReportedFaultOfAccumulationIsFound) {
   deepspeed::DsLosses stage0{{3.7346994876861572, 2.4462392330169678, 2.4768574237823486, 2.8659024238586426}, 1e-6, 2};
   deepspeed::DsLosses stage1{{3.709287643432617, 2.4332594871520996, 2.469241142272949, 2.7676191329956055}, 1e-6, 2};
@@ -103,12 +103,12 @@ TEST(LossCheck, WhatCannotBeComparedSaysWhy) {
   EXPECT_TRUE(deepspeed::loss_check_json(std::nullopt).is_null());
 }
 
-// Real DeepSpeed on two CPU ranks (experiments/deepspeed_cpu/record_losses.py): what is neutral agrees, and stage 0 in
-// bf16, which has no fp32 weights, does not.
+// Real DeepSpeed on two CPU ranks (experiments/deepspeed_cpu/record_losses.py): neutral parameters agree, and stage 0
+// in bf16, which has no fp32 weights, does not.
 TEST(LossCheck, OfRecordedTrainingsTellsRoundingFromAnotherTraining) {
   const std::string file = KRIGTUNE_TEST_DIR "/deepspeed/deepspeed_outputs/losses.csv";
   const CsvTable table = parse_csv(read_text(file), file);
-  std::map<std::string, std::map<std::string, deepspeed::DsLosses>> runs;  // by precision, by the rest
+  std::map<std::string, std::map<std::string, deepspeed::DsLosses>> runs;  // by precision, then by the other parameters
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const auto& cells = table.rows[row];
     deepspeed::DsLosses& losses = runs[cells[0]][cells[1] + " " + cells[2] + " " + cells[4] + " " + cells[5]];

@@ -1,4 +1,4 @@
-// A user's job as a session, on machines that this one is not, and what it is asked on the way.
+// Sessions made from a user's job, on other machines than this one, and what the job is asked for that.
 #include "deepspeed/session/session_of_job.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace krigtune::session_of_job_test {
 
 constexpr std::int64_t kH100Bytes = 85029158912;  // 79.2 GiB
-// A GPT-2 of 355 million parameters.
+// A GPT-2 with 355 million parameters.
 const std::vector<std::string> kSizes = {"--num_layers=24",    "--hidden_size=1024", "--n_head=16",
                                          "--vocab_size=50257", "--seq_length=1024",  "--gradient_checkpointing"};
 
@@ -35,7 +35,7 @@ class SessionOfJob : public testing::Test {
     };
   }
 
-  // Of `launcher`, then a script with these flags.
+  // Runs `launcher`, then a script with these flags.
   deepspeed::JobSession made(const std::vector<std::string>& launcher, const std::vector<std::string>& flags = kSizes) {
     request_.command = launcher;
     request_.command.emplace_back("train.py");
@@ -47,7 +47,7 @@ class SessionOfJob : public testing::Test {
     return user_error_of([&] { made(launcher); });
   }
 
-  // A launcher that tells the size of the model, and notes each launch.
+  // Writes a launcher that reports the size of the model, and records each launch.
   std::string write_engine() const {
     return directory_
         .write_program("deepspeed", R"(
@@ -66,7 +66,7 @@ echo '{"num_params": 1000000, "activation_mem_per_gpu": 4096, "rank": 0}' > "$(d
   TemporaryDirectory directory_;
   deepspeed::JobRequest request_;
   std::vector<std::string> progress_;
-  int probes_ = 0;  ///< how often the node was asked for its GPUs
+  int probes_ = 0;  ///< how often the GPUs of the node were queried
 };
 
 bool says(const deepspeed::JobSession& made, const std::string& text) {

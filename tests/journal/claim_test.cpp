@@ -15,7 +15,7 @@ namespace krigtune::claim_test {
 
 class Claim : public ::testing::Test {
  protected:
-  // A process that has the claim until it is killed.
+  // Starts a process that has the claim until it is killed.
   pid_t claimant() const {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) return -1;
@@ -70,13 +70,13 @@ TEST_F(Claim, ProgramsThatItsProcessStartedDoNotKeepIt) {
     const journal::TunerClaim claim(file_);
     const pid_t program = ::fork();
     if (program == 0) {
-      ::dup2(ends[1], STDOUT_FILENO);  // it says when it runs
+      ::dup2(ends[1], STDOUT_FILENO);  // it prints something once it runs
       ::execl("/bin/sh", "sh", "-c", "echo x; exec sleep 1000", nullptr);
       ::_exit(1);
     }
     ::_exit(::write(ends[1], &program, sizeof program) == sizeof program && ::pause() == 0 ? 0 : 1);
   }
-  // The number and the word come in any order.
+  // The number and the word may come in any order.
   std::string said;
   std::array<char, 16> part{};
   while (said.size() < sizeof(pid_t) + 2) {

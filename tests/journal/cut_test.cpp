@@ -1,4 +1,4 @@
-// A journal cut after any byte, as a power failure or a full disk leaves it.
+// A journal that is cut after any byte, as after a power failure or with a full disk.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace krigtune::cut_test {
 
-// Whole lines with that operation, counted in the text itself.
+// Counts the whole lines with that operation in the text itself.
 std::size_t count_operations(const std::string& text, int operation) {
   const std::string needle = "{\"op_code\":" + std::to_string(operation) + ",";
   std::size_t count = 0;
@@ -22,7 +22,7 @@ std::size_t count_operations(const std::string& text, int operation) {
   return count;
 }
 
-// Few and short trials, so that every byte can be tried: one of each ending, one that runs, two parameters written.
+// Few and short trials, so that every byte can be tried: one with each ending, one that runs, two parameters.
 space::Space small_space() {
   const space::Space whole = example_space();
   return {{whole.parameters()[0], whole.parameters()[1]}, whole.facts()};
@@ -38,7 +38,7 @@ std::vector<ExampleTrial> few_trials() {
   return trials;
 }
 
-// What `cut` holds of the trials in `whole`: a prefix, the last ones perhaps not yet ended.
+// The trials in `cut` are a prefix of those in `whole`, of which the last ones may not have ended yet.
 void expect_prefix(const std::vector<journal::Trial>& cut, const std::vector<journal::Trial>& whole,
                    const std::string& text) {
   ASSERT_EQ(cut.size(), count_operations(text, 4));
@@ -98,7 +98,7 @@ TEST(CutJournal, IsContinuedByTwoWhoHadItOpenWhenAThirdDiedInItsAppend) {
     dir.write("journal.log", text.substr(0, created));
     journal::Journal first(file, space, "throughput", true);
     journal::Journal second(file, space, "throughput", true);
-    dir.write("journal.log", text.substr(0, size));  // the same file, as far as the third came
+    dir.write("journal.log", text.substr(0, size));  // the same file, as a third writer left it
     const std::vector<journal::Trial> cut = journal::read_journal(file);
     const auto next = static_cast<int>(cut.size());
     ASSERT_EQ(second.begin(example_proposal(3, 8), 1, cut.size()), next);

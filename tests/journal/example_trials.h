@@ -47,8 +47,8 @@ struct ExampleTrial {
   std::optional<trial::Outcome> outcome;
 };
 
-/// Every kind of ending, with and without what may be absent, one that runs, and one asked by hand without the
-/// parameters that do not exist there. The first eight stand in tests/golden/journal_0_1.log: add at the end.
+/// Every kind of ending, with and without optional parts, one that runs, and one asked by hand without the parameters
+/// that do not exist in it. The first eight are in tests/golden/journal_0_1.log, so add new ones at the end.
 inline std::vector<ExampleTrial> example_trials() {
   journal::Proposal bare;
   bare.configuration = example_configuration(2, 4, true);
@@ -74,12 +74,12 @@ inline std::vector<ExampleTrial> example_trials() {
 
 inline constexpr std::int64_t kExampleStartUs = 1'787'479'200'123'456;
 
-/// Begins the next trial, which nobody else has begun.
+/// Begins the next trial. No other process may have begun one.
 inline int begin_next(journal::Journal& journal, const journal::Proposal& proposal, std::int64_t started_us) {
   return journal.begin(proposal, started_us, journal.trials().size()).value();
 }
 
-/// Writes the trials, a minute each.
+/// Writes the trials, one minute each.
 inline void write_trials(journal::Journal& journal, const std::vector<ExampleTrial>& trials) {
   for (const ExampleTrial& trial : trials) {
     const std::int64_t started_us = kExampleStartUs + 60'000'000 * static_cast<std::int64_t>(journal.trials().size());
@@ -88,7 +88,7 @@ inline void write_trials(journal::Journal& journal, const std::vector<ExampleTri
   }
 }
 
-/// Everything in a proposal or an outcome, doubles to the last bit: equal texts, equal values.
+/// Returns everything in a proposal or an outcome, with all bits of doubles: equal texts mean equal values.
 inline std::string full_text(const journal::Proposal& p) {
   std::string text = p.configuration.text() + "|" + p.strategy + fmt::format("|{:a}|", p.suggest_s);
   text += p.asker == journal::Asker::kHand ? "by hand|" : "|";

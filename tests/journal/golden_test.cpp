@@ -1,4 +1,4 @@
-// Journals of earlier versions, written by them from example_trials(), load as they were meant.
+// Journals that earlier versions wrote from example_trials() are read correctly.
 #include <gtest/gtest.h>
 
 #include "core/files.h"
@@ -22,7 +22,7 @@ TEST(OldJournals, Of0_1LoadsExactly) {
     EXPECT_FALSE(read[i].proposal.trials_without_gain.has_value());
     EXPECT_FALSE(read[i].waiting);
   }
-  EXPECT_EQ(read.front().started_at, "2026-08-23T10:00:00.123456");  // written where local time was UTC
+  EXPECT_EQ(read.front().started_at, "2026-08-23T10:00:00.123456");  // written where the local time was UTC
 }
 
 TEST(OldJournals, Of0_1IsContinued) {

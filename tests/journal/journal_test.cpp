@@ -217,7 +217,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// One bad record takes nobody else's trial away.
+// One bad record never costs other trials.
 TEST_F(JournalFile, ADamagedLineIsPassedOverAndNamed) {
   {
     journal::Journal journal = open();

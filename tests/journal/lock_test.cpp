@@ -26,7 +26,7 @@ class Lock : public ::testing::Test {
   fs::path link_ = dir_ / "journal.log.lock";
 };
 
-// Sleeping moves it, and something happens meanwhile.
+// Sleeping moves the clock, and something happens meanwhile.
 class BusyClock final : public Clock {
  public:
   explicit BusyClock(std::function<void(double)> meanwhile) : meanwhile_(std::move(meanwhile)) {}
@@ -59,7 +59,7 @@ TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
   });
   const journal::SymlinkLock lock(journal_, clock, journal::OwnLink::kIsAwaited);
   EXPECT_GT(clock.now_s(), 7.0);
-  EXPECT_LT(clock.now_s(), 8.1);  // pauses grow to one second
+  EXPECT_LT(clock.now_s(), 8.1);  // the pauses grow to one second
 }
 
 TEST_F(Lock, AnAbandonedLockIsTakenAfterThirtySeconds) {
@@ -76,7 +76,7 @@ TEST_F(Lock, ALockThatGoesFromHandToHandIsNotAbandoned) {
     fs::create_symlink(journal_, link_);
   };
   pass_on();
-  double next_s = 10.0;  // each holds it for ten seconds, well below the thirty
+  double next_s = 10.0;  // each one has it for ten seconds, well below thirty
   const BusyClock clock([&](double now_s) {
     if (now_s < next_s) return;
     next_s += 10.0;
@@ -103,7 +103,7 @@ TEST_F(Lock, OfALivingKrigtuneIsAwaited) {
 }
 
 TEST_F(Lock, NobodyElsesIsTakenForALeftover) {
-  // Optuna's by its absolute and its relative path, and a krigtune's on another machine.
+  // Links of Optuna with its absolute and its relative path, and of a krigtune on another machine.
   const std::string ours = journal::SymlinkLock::target_of(journal_);
   std::string other_machine = ours;
   other_machine.replace(0, 2, ours[2] == '/' ? "./" : ".//");
@@ -144,7 +144,7 @@ TEST_F(Lock, OneAtATimeAmongProcesses) {
   EXPECT_EQ(read_text(counter), std::to_string(kProcesses * kTurns));
 }
 
-// Nothing is wrong with what the user said.
+// The user's input is not wrong.
 TEST_F(Lock, OfAJournalThatTheMachineCannotOpenIsAFailureOfTheMachine) {
   const NoMoreFiles limit;
   EXPECT_THROW(journal::TunerClaim{journal_}, EnvironmentError);

@@ -1,5 +1,5 @@
-// The journal as Optuna reads it: needs Python with Optuna (Debian: python3-optuna), else it is skipped. Which Python:
-// KRIGTUNE_TEST_PYTHON (scripts/optuna_check sets it), else Debian's.
+// The journal as Optuna reads it. Needs Python with Optuna (Debian: python3-optuna); otherwise the tests are skipped.
+// KRIGTUNE_TEST_PYTHON names the Python (scripts/optuna_check sets it); the default is Debian's.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Optuna : public PythonTest {
   std::filesystem::path file_ = directory_ / "journal.log";
 };
 
-// What Optuna should show, written down from the trials and not from the journal's lines.
+// What Optuna should show, computed from the trials and not from the journal's lines.
 Json proposal_part(int number, const journal::Proposal& p) {
   Json wanted = {{"number", number}, {"state", "RUNNING"}, {"value", nullptr}, {"system_attrs", Json::object()}};
   wanted["datetime_start"] = local_iso_time(kExampleStartUs + 60'000'000LL * number);
@@ -121,7 +121,7 @@ TEST_F(Optuna, ReadsAValueOutsideThatComesLaterAsFarAsItsRulesAllow) {
                                       {"workers", std::int64_t{1}},    {"overlap_comm", false},
                                       {"offload", std::string("x")},   {"lr", 7.5}};
   Json wanted = study_part(trials);
-  // Choices are those of the first trial; the configuration attribute has it all the same.
+  // Choices are those of the first trial; the configuration attribute has the value anyway.
   wanted["trials"][3]["params"].erase("zero_stage");
   wanted["trials"][3]["params"].erase("offload");
   {
@@ -146,7 +146,7 @@ TEST_F(Optuna, MayAddATrialThatIsUnderstoodHere) {
   EXPECT_EQ(begin_next(journal, example_proposal(1, 1), kExampleStartUs), static_cast<int>(added) + 1);
 }
 
-// [number, state, value, zero_stage, strategy], as share_with_optuna.py writes it.
+// [number, state, value, zero_stage, strategy], in the form in which share_with_optuna.py writes it.
 Json row_of(const journal::Trial& trial) {
   const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
   const char* state = !trial.outcome ? "RUNNING" : measured != nullptr ? "COMPLETE" : "FAIL";
@@ -171,7 +171,7 @@ TEST_F(Optuna, WorksOnTheSameJournalAtTheSameTime) {
     std::optional<int> number;
     while (!number) number = journal.begin(example_proposal(ours % 4, 4), kExampleStartUs, journal.trials().size());
     if (ours % 3 != 0) journal.end(*number, trial::Measured{{{"throughput", 1.0 + ours}}, 0.0, std::nullopt}, 1.0, 1);
-    clock.sleep_until_s(clock.now_s() + 0.01);  // time for them, who wait in steps that double
+    clock.sleep_until_s(clock.now_s() + 0.01);  // give time to the others, whose waiting doubles
   }
   ASSERT_EQ(worker.get(), 0);
   ASSERT_EQ(python({kWorker, "list", file_.string(), directory_ / "rows"}), 0);

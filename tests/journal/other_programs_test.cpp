@@ -1,4 +1,4 @@
-// What Optuna, or whoever else, writes into a journal beside krigtune.
+// What Optuna and other programs write into a journal besides krigtune.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 namespace krigtune::other_programs_test {
 
-// The JSON of a distribution of choices, as a string inside a line.
+// Returns the JSON of a distribution of choices, as a string within a line.
 std::string choices(const std::string& list) {
   const Json json = {{"name", "CategoricalDistribution"}, {"attributes", {{"choices", Json::parse(list)}}}};
   return Json(json.dump()).dump();
@@ -20,7 +20,7 @@ std::string choices(const std::string& list) {
 
 class OtherPrograms : public ::testing::Test {
  protected:
-  // A line as they write it: operation, then what follows the worker's name.
+  // Adds a line in their form: the operation, then what follows the worker's name.
   void add(int operation, const std::string& rest) const {
     std::ofstream(file_, std::ios::app) << fmt::format("{{\"op_code\": {}, \"worker_id\": \"o\", {}}}\n", operation,
                                                        rest);
@@ -77,13 +77,13 @@ TEST_F(OtherPrograms, AQueuedTrialCanBeEndedWithoutHavingBegun) {
 TEST_F(OtherPrograms, TheirOtherStudiesArePassedOverAndTheirTrialsHaveIds) {
   begin_here();
   add(0, R"("study_name": "mine", "directions": [1, 2])");
-  add(0, R"("study_name": "krigtune", "directions": [2])");  // load_if_exists: no new study
+  add(0, R"("study_name": "krigtune", "directions": [2])");  // load_if_exists: not a new study
   add(0, R"("study_name": "too", "directions": [1])");
   add(3, R"("study_id": 2, "system_attr": {"study:metric_names": ["loss"]})");
   add(4, R"("study_id": 1, "datetime_start": null)");
   add(8, R"("trial_id": 1, "user_attr": {"configuration": "{}"})");
   add(1, R"("study_id": 1)");
-  add(4, R"("study_id": 1, "datetime_start": null)");  // after its end: no trial, no id
+  add(4, R"("study_id": 1, "datetime_start": null)");  // after its end: neither a trial nor an id
   add(6, R"("trial_id": 1, "state": 3, "values": null, "datetime_complete": "2026-08-23T10:00:00.000000")");
   EXPECT_EQ(begin_here(), 1U);
   EXPECT_TRUE(journal_.end(1, trial::Bounded{3.0}, 1.0, 2));
@@ -92,7 +92,7 @@ TEST_F(OtherPrograms, TheirOtherStudiesArePassedOverAndTheirTrialsHaveIds) {
   EXPECT_FALSE(trials[0].outcome.has_value());
   EXPECT_EQ(full_text(trials[1].proposal), full_text(example_proposal(1, 8)));
   EXPECT_EQ(std::get<trial::Bounded>(*trials[1].outcome).at_best, 3.0);
-  // Under the id that Optuna counts: two trials came before it.
+  // Uses the id that Optuna counts: two trials came before it.
   EXPECT_NE(read_text(file_).find(R"("trial_id":2,"param_name":"zero_stage")"), std::string::npos);
 }
 
@@ -105,7 +105,7 @@ TEST_F(OtherPrograms, ParametersThatOptunaDropsAreDropped) {
              choices(R"(["cpu", "none", "nvme"])"));
   EXPECT_TRUE(last().proposal.configuration.empty());
   begin_here();
-  // Ours goes under the choices of the first trial, or it would be dropped in its turn.
+  // krigtune's trial is written with the choices of the first trial; otherwise Optuna would drop it.
   const std::string text = read_text(file_);
   EXPECT_NE(text.rfind("[\\\"none\\\",\\\"cpu\\\"]"), std::string::npos) << text;
 }
@@ -159,7 +159,7 @@ TEST_F(OtherPrograms, ATrialThatLacksParametersIsPassedOverUntilItHasThem) {
   begin_here();
   add(4, kStart);
   EXPECT_NE(last().passed_over.find("trial 1 of another program lacks"), std::string::npos);
-  EXPECT_TRUE(journal_.complaints().empty());  // its worker may still say them
+  EXPECT_TRUE(journal_.complaints().empty());  // its worker may still write them
   const space::Space space = example_space();
   for (const space::Parameter& parameter : space.parameters()) {
     const space::Value value = parameter.continuous() ? space::Value(0.5) : parameter.values.front();

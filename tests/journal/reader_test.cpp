@@ -1,4 +1,4 @@
-// Reading a journal that grows: each look reads what was appended, and says what a reader of the whole file would.
+// Reads a journal that grows: each call reads what was appended, and returns what a reader of the whole file would.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -34,7 +34,7 @@ class GrowingJournal : public testing::Test {
 
 TEST_F(GrowingJournal, IsReadFromWhereItWasLeft) {
   journal::JournalReader reader(file_);
-  EXPECT_TRUE(reader.look().empty());  // there is no file
+  EXPECT_TRUE(reader.look().empty());  // the file does not exist
   journal::Journal journal = open();
   EXPECT_TRUE(reader.look().empty());
   for (int number = 0; number < 4; ++number) {
@@ -70,9 +70,9 @@ TEST_F(GrowingJournal, ThatShrinksOrIsReplacedIsReadAnew) {
   const std::string text = read_text(file_);
   journal::JournalReader reader(file_);
   EXPECT_EQ(reader.look().size(), 3U);
-  write(text.substr(0, text.find("\"op_code\":4") - 1));  // the study alone
+  write(text.substr(0, text.find("\"op_code\":4") - 1));  // only the study
   EXPECT_TRUE(reader.look().empty());
-  write_atomically(file_, text);  // another file
+  write_atomically(file_, text);  // a new file
   EXPECT_EQ(reader.look().size(), 3U);
   std::filesystem::remove(file_);
   EXPECT_TRUE(reader.look().empty());
@@ -96,8 +96,7 @@ TEST_F(GrowingJournal, PassesABadLineOverAndComplainsOfItOnce) {
   EXPECT_NE(reader.complaints()[0].find("not a JSON object"), std::string::npos);
 }
 
-// Lines of parameters whose distribution is the last one's are not parsed; the next writer goes on by them all the
-// same.
+// Lines of parameters with an unchanged distribution are not parsed. The next writer must still continue correctly.
 TEST_F(GrowingJournal, KeepsTheDistributionsThatOthersHaveChanged) {
   {
     journal::Journal journal = open();

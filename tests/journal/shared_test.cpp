@@ -27,7 +27,7 @@ class SharedJournal : public ::testing::Test {
   space::Space space_ = example_space();
 };
 
-// Begins and ends `count` trials beside others who do the same, each with a value that tells whose it is.
+// Begins and ends `count` trials while others do the same. The value of each trial identifies its writer.
 void take_turns(const std::filesystem::path& file, int writer, int count) {
   journal::Journal journal(file, example_space(), "throughput", true);
   for (int i = 0; i < count; ++i) {
@@ -121,7 +121,7 @@ TEST_F(SharedJournal, AKilledWriterIsInNobodysWay) {
   if (child == 0) {
     journal::Journal journal = open();
     begin_next(journal, example_proposal(1, 4), 1);
-    // It dies while it appends: a torn line and both locks are there.
+    // It dies while it appends, and leaves a torn line and both locks.
     const journal::ScopedByteLock turn(::open(file_.c_str(), O_RDWR), journal::LockedByte::kAppend);
     std::filesystem::create_symlink(journal::SymlinkLock::target_of(file_), file_.string() + ".lock");
     std::ofstream(file_, std::ios::app) << "{\"op_code\":4,\"work" << std::flush;
@@ -176,8 +176,8 @@ TEST_F(SharedJournal, AFullDiskLeavesWholeLines) {
 }
 
 TEST_F(SharedJournal, AppendingReadsNothingTwice) {
-  // Twenty thousand appends to a journal that grows to 200 000 lines: if each read the lines before it, the test's
-  // limit of time would be passed by far.
+  // Twenty thousand appends to a journal that grows to 200 000 lines. If each read all earlier lines, the test would
+  // far exceed its time limit.
   journal::Journal journal = open();
   for (int i = 0; i < 10'000; ++i) {
     begin_next(journal, example_proposal(i % 4, 1 << (i % 4)), i);

@@ -1,4 +1,4 @@
-// Ask and tell from several sides on one directory.
+// Several processes ask and tell in one directory.
 #include "run/by_hand.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(ByHand, CountsTheTimeFromAskToTell) {
 
 TEST_F(ByHand, GivesFewerTrialsWhenTheSpaceIsExhausted) {
   EXPECT_EQ(ask(20).size(), 20U);
-  EXPECT_EQ(ask(20).size(), 4U);  // of 24
+  EXPECT_EQ(ask(20).size(), 4U);  // of 24 configurations
   EXPECT_TRUE(ask(1).empty());
   std::set<std::string> asked;
   for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory()))) {
@@ -112,12 +112,12 @@ TEST_F(ByHand, LeavesTheTrialsOfARunningTuneToIt) {
   {
     const journal::TunerClaim running(run::journal_path(directory()));
     EXPECT_NE(refusal(1, measured(session_, 1.0)).find("trial 1 is being run by a krigtune tune"), std::string::npos);
-    EXPECT_TRUE(tell(0, measured(session_, 1.0)).outcome);  // its own may be told meanwhile
+    EXPECT_TRUE(tell(0, measured(session_, 1.0)).outcome);  // its own trial may be told meanwhile
   }
-  EXPECT_TRUE(tell(1, measured(session_, 1.0)).outcome);  // that tune is gone
+  EXPECT_TRUE(tell(1, measured(session_, 1.0)).outcome);  // that tune has ended
 }
 
-// Each asks and tells until nothing is left.
+// Each process asks and tells until no configuration remains.
 void ask_until_the_end(const session::Session& session, const std::filesystem::path& directory) {
   const Problem problem(session);
   const SystemClock clock;
@@ -169,7 +169,7 @@ TEST_F(ByHand, NeverAsksOneConfigurationTwiceFromSeveralProcesses) {
 
 TEST_F(ByHand, AsksBesideARunningSession) {
   session_.runner = runner::ReplaySpec();
-  // Each of its trials asks one by hand and tells every other one.
+  // In each of its trials it asks one by hand, and tells every second one.
   FakeRunner runner([&](const space::Configuration& c) -> trial::Outcome {
     const std::vector<journal::Trial> mine = ask();
     if (!mine.empty() && mine[0].number % 4 == 1) tell(mine[0].number, measured(session_, 1.0));
@@ -178,7 +178,7 @@ TEST_F(ByHand, AsksBesideARunningSession) {
   StoppingObserver observer;
   session_.budget.trials = 1000;
   const run::RunResult result = run(session_, observer, runner);
-  EXPECT_EQ(result.reason, run::EndReason::kExhausted);  // those asked by hand do not stall it
+  EXPECT_EQ(result.reason, run::EndReason::kExhausted);  // those asked by hand do not block it
   std::set<std::string> asked;
   int pending = 0;
   for (const journal::Trial& trial : result.history) {
@@ -187,7 +187,7 @@ TEST_F(ByHand, AsksBesideARunningSession) {
   }
   EXPECT_EQ(result.history.size(), 24U);
   EXPECT_GT(pending, 0);
-  // The next tune leaves them as they are.
+  // The next tune leaves them open.
   EXPECT_EQ(run(session_).reason, run::EndReason::kExhausted);
   int still_pending = 0;
   for (const journal::Trial& trial : journal::read_journal(run::journal_path(directory())))

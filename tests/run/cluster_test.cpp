@@ -1,6 +1,6 @@
-// Thousands of trials on a thousand nodes that fail, beside preemption, requeued jobs, late results and a tuner that is
-// killed in the middle: nothing is lost or repeated, and little memory is taken. The cluster is pretended (virtual
-// time), the loop and its journal are not.
+// Thousands of trials on a thousand nodes that fail, with preemption, requeued jobs, late results and a tuner that is
+// killed in the middle: nothing is lost or repeated, and little memory is used. The cluster is simulated (virtual
+// time); the loop and its journal are real.
 #include <gtest/gtest.h>
 
 #include "core/json.h"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace scale_out;
 
-// 6,318 configurations, all of which fit. Trials take four nodes.
+// 6,318 configurations, all of which fit. Each trial takes four nodes.
 constexpr const char* kSession = R"({
   "workload": {"model": {"preset": "llama-2-7b"}, "precision": "bf16", "framework": "deepspeed", "train_batch_size": 256},
   "cluster": {"nodes": 4, "gpus_per_node": 8, "gpu": "a100-80gb", "interconnect": "nvlink3", "network": "ib-hdr-200"},
@@ -27,7 +27,7 @@ constexpr const char* kSession = R"({
 
 class Cluster : public testing::Test {
  protected:
-  // In memory where that is possible: ten thousand times fsync is not what is tested.
+  // Uses a file system in memory if possible, because ten thousand fsyncs are not what is tested.
   static std::filesystem::path scratch() {
     const std::filesystem::path in_memory = "/dev/shm";
     std::error_code error;
@@ -74,7 +74,7 @@ TEST_F(Cluster, OfAThousandNodesAndTwoThousandTrialsLosesNothing) {
   const run::RunResult result = tune(search::StrategyKind::kRandom, kTrials, kJobs, cluster);
   EXPECT_EQ(result.reason, run::EndReason::kTrials);
   EXPECT_EQ(search::closed_trials(result.history), kTrials);
-  // All of it really happened.
+  // All of these events really occurred.
   const ClusterCounts counts = cluster.counts();
   EXPECT_GT(counts.nodes_failed, 5);
   EXPECT_GT(counts.preempted, 100);

@@ -1,4 +1,4 @@
-// Trials on an executor: what is lost is run again, what an earlier tuner began is adopted, large trials are not
+// Trials on an executor: lost trials run again, trials of an earlier tuner are adopted, and large trials are not
 // overtaken.
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class ScriptedExecutor final : public trial::Executor {
   std::map<int, int> times_;
 };
 
-/// Runs a program that measures what the loop's space is worth.
+/// Runs a program whose result is the value of the loop's configuration.
 class PlacedRunner final : public trial::Runner {
  public:
   PlacedRunner(const session::Session& session, const Clock& clock) : session_(session), clock_(clock) {}
@@ -135,10 +135,10 @@ TEST_F(OnExecutor, WhatIsLostThreeTimesHasFailedWithItsReason) {
   EXPECT_EQ(failed.reason, trial::FailureReason::kLost);
   EXPECT_EQ(failed.last_lines, "preempted");
   EXPECT_EQ(observer_.lost.size(), 2U);
-  EXPECT_TRUE(search::counts(history[1]));  // it is not asked again for ever
+  EXPECT_TRUE(search::counts(history[1]));  // it is not asked again forever
 }
 
-// A trial that lost its place twice under one tuner has one try left under the next, not three.
+// A trial that lost its place twice under one tuner has one attempt left under the next one, not three.
 TEST_F(OnExecutor, LossesAreCountedOverTuners) {
   class Dying final : public run::Observer {
    public:
@@ -212,8 +212,8 @@ TEST_F(OnExecutor, TrialsOfATunerThatDiedAreInterruptedWhereTheyDieWithIt) {
   EXPECT_EQ(adopted_, 0);
 }
 
-// Eight GPUs. Four small trials run; a large one is asked, then more small ones, for which there is room all the time.
-// The small ones end one by one: whoever would begin another one meanwhile would starve the large one.
+// Eight GPUs. Four small trials run. Then a large one is asked, followed by more small ones, for which there is always
+// room. The small ones end one by one; if another one began meanwhile, the large one would starve.
 TEST_F(OnExecutor, ALargeTrialIsNotOvertaken) {
   session::Session session = budgeted(8);
   session.space = plain_session(R"({"a": {"min": 0, "max": 5}, "b": [1, 8]})").space;

@@ -1,4 +1,4 @@
-// Several trials at a time, the user's guesses, and what a process of its own would ask next.
+// Several trials at a time, the user's guesses, and what another process would ask next.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace krigtune::jobs_test {
 
 using Jobs = Loop;
 
-/// Lets nobody go before so many are there.
+/// Blocks everybody until a given number has arrived.
 class Meeting {
  public:
   explicit Meeting(int wanted) : wanted_(wanted) {}
@@ -71,7 +71,7 @@ TEST_F(Jobs, RunAtTheSameTimeAndNeverTwice) {
     EXPECT_TRUE(trial.outcome);
     EXPECT_TRUE(asked.insert(trial.proposal.configuration.text()).second);
   }
-  EXPECT_EQ(asked.size(), 12U);  // the budget is not overdrawn
+  EXPECT_EQ(asked.size(), 12U);  // the budget is not exceeded
 }
 
 TEST_F(Jobs, EachHaveARunnerOfTheirOwn) {
@@ -173,7 +173,7 @@ TEST_F(Tries, RunAfterTheBaselineEachOnce) {
   EXPECT_EQ(result.history[2].proposal.strategy, search::kTryStrategy);
   EXPECT_EQ(result.history[2].proposal.configuration, inside);
   for (std::size_t i = 3; i < 6; ++i) EXPECT_EQ(result.history[i].proposal.strategy, "bayes");
-  // The same command again repeats none of them; a further guess is run.
+  // The same command repeats none of them, and runs a further guess.
   session.budget.trials = 8;
   options_.tries.push_back({{"a", std::int64_t{4}}, {"b", std::int64_t{4}}});
   const run::RunResult more = run(session);
@@ -188,7 +188,7 @@ TEST_F(Tries, RunAfterTheBaselineEachOnce) {
 
 using NextQuestion = Loop;
 
-// A process that has nothing but the journal's lines up to some trial.
+// A process that knows only the journal's lines up to some trial.
 TEST_F(NextQuestion, IsTheOneOfTheFullRunAtEveryTrial) {
   for (const search::StrategyKind kind : search::all_strategies()) {
     std::filesystem::remove_all(directory());

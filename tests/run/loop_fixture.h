@@ -20,7 +20,7 @@ inline bool loop_fails(const space::Configuration& c) {
   return space::as_number(*c.find("a")) + space::as_number(*c.find("b")) > 11;
 }
 
-/// Sets the stop flag after so many trials, and remembers what it heard.
+/// Sets the stop flag after a number of trials, and records what it was told.
 class StoppingObserver final : public run::Observer {
  public:
   explicit StoppingObserver(int trials = 1'000'000) : left_(trials) { stop = trials == 0; }
@@ -36,7 +36,7 @@ class StoppingObserver final : public run::Observer {
   int at_start = -1;
   std::vector<int> begun;
   std::vector<int> ended;
-  std::vector<int> at_end;  ///< trials, for each time that it heard of an end
+  std::vector<int> at_end;  ///< number of trials at each end of the session
 
  private:
   int left_;

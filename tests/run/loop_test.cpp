@@ -31,7 +31,7 @@ TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
   run(session, 5);
   const std::vector<std::string> before = texts(journal::read_journal(run::journal_path(directory())));
   std::string next;
-  {  // A process that dies between asking and telling leaves a trial that runs.
+  {  // a process that dies between asking and telling leaves a running trial behind
     const Problem problem(session);
     const auto strategy = problem.strategy(search::StrategyKind::kBayes, options_.loop.seed, 8);
     journal::Journal journal(run::journal_path(directory()), session.space, session.objective.field, true);
@@ -42,13 +42,13 @@ TEST_F(Loop, ClosesTheTrialOfADeadProcessAsInterruptedAndAsksItAgain) {
     next = proposal->configuration.text();
   }
   const run::RunResult result = run(session);
-  ASSERT_EQ(result.history.size(), 9u);  // 8 that count
+  ASSERT_EQ(result.history.size(), 9u);  // 8 of which count
   EXPECT_TRUE(search::is_interrupted(result.history[5]));
   EXPECT_EQ(result.history[5].proposal.configuration.text(), next);
   EXPECT_EQ(result.history[6].proposal.configuration.text(), next);
   EXPECT_EQ(result.trials_now, 3);
   const std::vector<std::string> after = texts(result.history);
-  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));  // nothing lost
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));  // nothing was lost
 }
 
 TEST_F(Loop, RefusesAnotherSessionAndShowsTheDifference) {
@@ -182,13 +182,13 @@ TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
   run(session, observer, runner);
   ASSERT_EQ(runner.rivals.size(), 5u);
   EXPECT_FALSE(runner.rivals[0]);  // the baseline
-  EXPECT_FALSE(runner.rivals[1]);  // a guess of the user's
+  EXPECT_FALSE(runner.rivals[1]);  // one of the user's guesses
   for (std::size_t i = 2; i < 5; ++i) {
     ASSERT_TRUE(runner.rivals[i]) << i;
     EXPECT_EQ(runner.rivals[i]->metric, "speed");
     EXPECT_TRUE(runner.rivals[i]->maximize);
     EXPECT_EQ(runner.rivals[i]->value, 20.0);
-    // Its own spread and twice that from run to run, 3 % where nothing was repeated.
+    // Its own variance, plus twice that between runs, which is (3 %)^2 if nothing was repeated.
     EXPECT_LE(std::abs(runner.rivals[i]->value_sem - std::sqrt(0.25 + 2.0 * 0.36)), 1e-9);
   }
 }

@@ -1,4 +1,4 @@
-// Sessions that go on where the machine may run at another speed by now.
+// Sessions that continue after the machine may have changed its speed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class ResumedRun : public Loop {
     rivals_ = runner.rivals;
     return result;
   }
-  std::vector<std::optional<trial::Rival>> rivals_;  ///< of the last call
+  std::vector<std::optional<trial::Rival>> rivals_;  ///< in the last call
 };
 
 std::vector<int> asked_again(const search::History& history) {
@@ -78,7 +78,7 @@ TEST_F(ResumedRun, MeasuresTheLeaderOnceARun) {
   run_at(1.0, timed(12), 5);
   clock_.advance_s(3600.0);
   run_at(1.0, timed(12), 2);
-  run_at(1.0, timed(12), 2);  // at once: the same run
+  run_at(1.0, timed(12), 2);  // immediately, so it is the same run
   clock_.advance_s(3600.0);
   const run::RunResult last = run_at(1.0, timed(12));
   EXPECT_EQ(asked_again(last.history), (std::vector<int>{5, 9}));
@@ -155,7 +155,7 @@ class SimulatedDays : public Loop {
     const Problem problem(session, Problem::WithPhysics{});
     return search::recommend(problem.session, problem.candidates, history, options_.loop.seed)->configuration;
   }
-  /// What it does on the undisturbed machine of the first day; 0: it fails.
+  /// Returns the speed on the undisturbed machine of the first day; 0 if the configuration fails.
   static double true_speed(const session::Session& session, const space::Configuration& configuration) {
     auto spec = std::get<runner::SimulateSpec>(session.runner);
     spec.noise = 0.0;
@@ -166,7 +166,7 @@ class SimulatedDays : public Loop {
     const auto* measured = std::get_if<trial::Measured>(&outcome);
     return measured == nullptr ? 0.0 : measured->metrics.at(session.objective.field);
   }
-  /// A session of that seed, stopped after eight trials and continued with every step slower.
+  /// Runs a session with that seed, stopped after eight trials and continued with every step slower.
   run::RunResult interrupted(std::int64_t seed, double noise) {
     std::filesystem::remove_all(directory());
     run_simulated(session_of({}, seed, noise), 8);
@@ -178,7 +178,7 @@ class SimulatedDays : public Loop {
   }
 };
 
-// The same one, or one that is not a per cent slower.
+// It finds the same best configuration, or one that is less than a per cent slower.
 TEST_F(SimulatedDays, FindTheSameBestAtAnotherSpeed) {
   for (const std::int64_t seed : {5, 6, 7}) {
     const session::Session session = session_of({}, seed, 0.001);
@@ -192,7 +192,7 @@ TEST_F(SimulatedDays, FindTheSameBestAtAnotherSpeed) {
   }
 }
 
-// With more noise than the best few differ by, they are equals.
+// With more noise than the differences of the best few, these count as equal.
 TEST_F(SimulatedDays, FindOneAsGoodWhereTrialsAreNoisy) {
   for (const std::int64_t seed : {5, 6, 7}) {
     const session::Session session = session_of({}, seed, 0.02);
@@ -224,7 +224,7 @@ TEST_F(SimulatedDays, EndNoHealthyTrial) {
 TEST_F(SimulatedDays, AreOneRunWhileTodayIsTheSame) {
   const session::Session session = session_of({}, 5, 0.01);
   run_simulated(session, 4);
-  clock_.advance_s(1e6);  // it is the virtual clock that counts
+  clock_.advance_s(1e6);  // the virtual clock counts
   EXPECT_EQ(asked_again(run_simulated(session, 2).history), std::vector<int>{});
 }
 

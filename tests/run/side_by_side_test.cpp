@@ -1,4 +1,4 @@
-// Whether trials disturb each other is measured, not assumed.
+// Measures whether trials disturb each other, instead of assuming it.
 #include "run/side_by_side.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +24,12 @@ TEST(MemoryOfSlots, IsWarnedOfWhereItDoesNotSuffice) {
 
 namespace {
 
-/// Each trial is slower by what the others cost it, and no two of the first three places are alike.
+/// Other trials slow each trial down, and no two of the first three places are equally fast.
 class CrowdedRunner final : public trial::Runner {
  public:
   CrowdedRunner(const session::Session& session, double cost) : session_(session), cost_(cost) {}
 
-  // Trials of the beginning wait for each other, so that they really are together.
+  // The first trials wait for each other, so that they really run at the same time.
   trial::Outcome run(const space::Configuration& configuration, const trial::RunContext& /*context*/) override {
     std::unique_lock lock(mutex_);
     const int order = begun_++;
@@ -71,7 +71,7 @@ class Heard final : public run::Observer {
   }
   void trial_ended(const journal::Trial&, const search::History&) override { --now; }
   std::vector<run::Interference> heard;
-  std::vector<int> running;  ///< with each that begins
+  std::vector<int> running;  ///< number of running trials when each one begins
   int now = 0;
 
  private:
@@ -118,7 +118,8 @@ TEST_F(SideBySide, TheBaselineRunsAloneThenInAllPlacesAndTheBestRunAloneAtTheEnd
     EXPECT_EQ(history[i].proposal.run, 0);
   }
   EXPECT_EQ(search::closed_trials(history), 10);
-  // The best, each once, with nothing beside it. Neither they nor the baseline's places are of the budget of ten.
+  // The best ones run once each, with nothing beside them. Neither they nor the baseline's places count in the budget
+  // of ten.
   std::set<std::string> alone;
   for (std::size_t i = 13; i < history.size(); ++i) {
     EXPECT_EQ(history[i].proposal.strategy, search::kAloneStrategy);
@@ -127,7 +128,7 @@ TEST_F(SideBySide, TheBaselineRunsAloneThenInAllPlacesAndTheBestRunAloneAtTheEnd
     EXPECT_TRUE(alone.insert(history[i].proposal.configuration.text()).second);
   }
   EXPECT_LE(alone.size(), 3U);
-  // The same command again measures nothing anew.
+  // The same command measures nothing again.
   EXPECT_EQ(go().size(), history.size());
 }
 
@@ -137,12 +138,12 @@ TEST_F(SideBySide, TheSlowdownIsSaidAndTakenOutOfTheComparison) {
   const run::Interference& found = heard_.heard.front();
   EXPECT_EQ(found.at_a_time, 3);
   EXPECT_NEAR(found.slowdown, 0.10, 1e-9);
-  EXPECT_NEAR(found.stddev, 0.01, 1e-9);  // of -0.01, 0 and 0.01
+  EXPECT_NEAR(found.stddev, 0.01, 1e-9);  // the stddev of -0.01, 0 and 0.01
   EXPECT_EQ(run::interference_sentence(found),
             "3 trials at a time: each is 10.0 % slower than alone, and they differ by 1.0 % from place to place");
   EXPECT_NE(run::interference_advice(found).find("--jobs 1 measures more sharply"), std::string::npos);
   EXPECT_EQ(run::interference_advice({4, 0.02, 0.01}), "");
-  // What ran among others is worth 10 % more on the scale of those alone.
+  // A trial that ran beside others is worth 10 % more on the scale of those alone.
   const search::RunEffects effects(session_.objective, history);
   EXPECT_EQ(effects.latest(), 1);
   EXPECT_NEAR(effects.factor(0), 1.10, 0.01);
@@ -171,7 +172,7 @@ TEST_F(SideBySide, ABaselineThatFailsHoldsNobodyUp) {
     EXPECT_NE(trial.proposal.strategy, search::kTogetherStrategy);
 }
 
-// Whoever asked the baseline by hand may tell it tomorrow.
+// A user who asked the baseline by hand may tell it as late as tomorrow.
 TEST_F(SideBySide, ABaselineThatWasAskedByHandHoldsNobodyUp) {
   std::filesystem::create_directories(directory());
   journal::Proposal by_hand;

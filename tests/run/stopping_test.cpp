@@ -1,4 +1,4 @@
-// Why a session ends, and that it goes on where it ended.
+// Why a session ends, and that it continues from there.
 #include <gtest/gtest.h>
 
 #include "run/loop_fixture.h"
@@ -41,8 +41,8 @@ TEST_F(Stopping, EndsWhenEverythingWasTried) {
   EXPECT_EQ(result.history.size(), 24u);
 }
 
-// Trials [0, 100], [20, 80] and [90, 130] cover 130 s, whatever their sum is; one waited in a queue from 130 s to 500 s
-// and ran for 30 s after 2 s of thought, and two are without an end that can be read.
+// Trials [0, 100], [20, 80] and [90, 130] cover 130 s, whatever their sum is. One waited in a queue from 130 s to 500 s
+// and ran for 30 s after 2 s of computing its proposal, and two have no readable end.
 TEST(HoursOfASession, AreThoseOfTheClockOnTheWall) {
   search::History history;
   const auto add = [&](double end_s, double wall_s, double suggest_s, journal::Asker asker = journal::Asker::kTune) {
@@ -63,7 +63,7 @@ TEST(HoursOfASession, AreThoseOfTheClockOnTheWall) {
   add(530.0, 30.0, 2.0);
   EXPECT_NEAR(run::seconds_elapsed(history), 162.0, 1e-5);
   add(0.0, 5.0, 1.0);
-  add(900.0, 300.0, 3.0, journal::Asker::kHand);  // its suggestion was ours, its time is the user's
+  add(900.0, 300.0, 3.0, journal::Asker::kHand);  // its proposal took krigtune's time, the trial itself the user's
   EXPECT_NEAR(run::seconds_elapsed(history), 171.0, 1e-5);
 }
 
@@ -89,7 +89,7 @@ TEST_F(Stopping, EndsWhenPatienceIsOut) {
   session.budget.patience = 4;
   int count = 0;
   FakeRunner runner([&](const space::Configuration&) -> trial::Outcome {
-    // 100, then nothing better by more than 1 % until trial 3 (102), then a slow creep of under 1 %.
+    // 100, then nothing better by more than 1 % until trial 3 (102), then a slow increase of less than 1 %.
     const double values[] = {100.0, 100.9, 90.0, 102.0, 102.5, 102.9, 103.0, 102.0, 50.0};
     return measured(session, values[count++]);
   });
@@ -126,7 +126,7 @@ TEST_F(Stopping, EndsWhenNothingCanRunHereAndTriesTheSameAgainLater) {
   EXPECT_EQ(texts(later.history)[3], texts(later.history)[0]);
 }
 
-// A trial that failed as a Python program does: addresses and sizes differ from run to run.
+// A trial that failed like a Python program: addresses and sizes differ from run to run.
 trial::Failed crash(const std::string& message, trial::FailureReason reason = trial::FailureReason::kCrash) {
   static constexpr const char* kTrace =
       "exit code 1\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    main()\n";
@@ -191,7 +191,7 @@ TEST_F(Stopping, WritesNothingWhenNothingFits) {
   EXPECT_FALSE(std::filesystem::exists(directory()));
 }
 
-/// Whether, and by which rule, a session ends before its budget.
+/// Whether a session ends before its budget, and by which rule.
 class EarlyEnd : public testing::Test {
  protected:
   EarlyEnd() {
@@ -201,7 +201,7 @@ class EarlyEnd : public testing::Test {
     session_.cluster.gpus_per_node = 4;
   }
 
-  // A closed trial that took an hour and was expected to gain so much.
+  // Adds a closed trial that took an hour and was expected to gain so much.
   void add(double expected_gain, double bound, double value = 100.0) {
     journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
@@ -246,7 +246,7 @@ TEST_F(EarlyEnd, AsksForNothingWithoutAnOutlook) {
   EXPECT_FALSE(run::not_worth_running(session_, history_, journal::Proposal()));
 }
 
-// Trials take an hour on four ranks; with 500 GPU-hours to train, 1 % more throughput saves 500 (1 - 1 / 1.01) = 4.95.
+// Trials take an hour on four ranks. With 500 GPU-hours to train, 1 % more throughput saves 500 (1 - 1 / 1.01) = 4.95.
 TEST_F(EarlyEnd, IsNotWorthItWhereATrialCostsMoreThanItSaves) {
   session_.budget.least_gain = 0.0;
   session_.budget.run_gpu_hours = 500.0;
@@ -259,11 +259,11 @@ TEST_F(EarlyEnd, IsNotWorthItWhereATrialCostsMoreThanItSaves) {
   EXPECT_EQ(with(0.007, 0.5), run::EndReason::kNotWorthIt);
   session_.budget.run_gpu_hours = 5000.0;
   EXPECT_FALSE(with(0.007, 0.5));
-  session_.objective.maximize = false;  // of a time 1 % is what is saved
+  session_.objective.maximize = false;  // for a time, 1 % less is exactly what is saved
   EXPECT_LE(std::abs(run::worth_of(session_, history_, {0.01, 0.5, 0.95})->saving_gpu_hours - 50.0), 1e-12);
 }
 
-// The whole way: it ends, it stays ended, and it goes on where the rule is taken away.
+// The whole sequence: the session ends, stays ended, and continues when the rule is removed.
 TEST_F(Stopping, StaysEndedUntilItsRuleIsTakenAway) {
   session::Session session = budgeted(100);
   session.budget.least_gain = 0.02;

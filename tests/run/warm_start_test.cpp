@@ -15,7 +15,7 @@ namespace krigtune::warm_start_test {
 constexpr const char* kSpace = R"({"batch": {"min": 1, "max": 64, "scale": "log2"},
     "bucket": {"min": 1000, "max": 1000000, "scale": "log", "steps": 8}, "overlap": [false, true]})";
 
-// Best at a large batch and a middle bucket; `shift` moves it a little, as another machine does.
+// Best at a large batch and a middle bucket. `shift` moves the optimum a little, like another machine.
 double speed(const space::Configuration& c, double shift = 0.0) {
   const double batch = std::exp2(log2_of(c, "batch"));
   const double bucket = log2_of(c, "bucket") - 15.0 - shift;
@@ -25,7 +25,7 @@ double speed(const space::Configuration& c, double shift = 0.0) {
 
 using Speed = std::function<double(const space::Configuration&)>;
 
-// Every `step`-th configuration of the space.
+// Returns a run of every `step`-th configuration of the space.
 forecast::EarlierRun run_of(const session::Session& session, const Speed& value, std::int64_t step = 3) {
   forecast::EarlierRun run;
   run.source = "old";
@@ -37,7 +37,7 @@ forecast::EarlierRun run_of(const session::Session& session, const Speed& value,
   return run;
 }
 
-// Trials of bayes until a value within 2 % of the best, in the mean over seeds.
+// Returns the number of trials of bayes until a value within 2 % of the best, as a mean over seeds.
 double mean_trials_to_best(const session::Session& session, const forecast::EarlierRuns& runs) {
   const run::Prepared prepared(session, runs);
   const search::Candidates& candidates = prepared.candidates;
@@ -99,7 +99,7 @@ TEST(WarmStart, KnowsTheRunsValuesNearItsTrialsAndWhatIsTypicalFarFromThem) {
   EXPECT_EQ(forecast::make_warm_start_prior(session, run, nullptr, 3)->coefficient().centre, 0.25);
 }
 
-// Physics that is right: nothing is left to learn. The contrary of it: not believed.
+// If physics is right, there is nothing to learn. The opposite of physics is not believed.
 TEST(WarmStart, CarriesOverWhatPhysicsDoesNotKnow) {
   class Physics final : public forecast::Prior {
    public:
@@ -132,7 +132,7 @@ TEST(WarmStart, CarriesOverWhatPhysicsDoesNotKnow) {
   EXPECT_EQ(forecast::make_warm_start_prior(session, run_with([](double x) { return -0.02 * x; }), &physics), nullptr);
 }
 
-// Minimised, and on other values of the parameters: what was short is good.
+// Minimised, and with other values of the parameters: short times were good.
 TEST(WarmStart, TurnsWhatIsMinimisedRound) {
   const session::Session session = plain_session(R"({"x": {"min": 0, "max": 30}})", false);
   forecast::EarlierRun run;
@@ -151,7 +151,7 @@ TEST(WarmStart, LearnsFromParametersThatVariedInBothOnly) {
     run.trials.push_back({{{"mode", std::string(i % 2 == 0 ? "b" : "c")},  // a text that is new
                            {"x", std::int64_t{1} << (i % 4)},
                            {"y", std::int64_t{i}},     // of another kind
-                           {"own", std::int64_t{1}}},  // always the same
+                           {"own", std::int64_t{1}}},  // always the same value
                           1.0 + i});
   }
   EXPECT_EQ(forecast::shared_parameters(session.space, run), (std::vector<std::string>{"x", "mode"}));
@@ -183,7 +183,7 @@ TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
             std::string::npos);
 }
 
-// As Optuna 4 writes it: two studies, the second one minimised, with a parameter by its index.
+// As Optuna 4 writes it: two studies, the second one minimised, with one parameter given by its index.
 constexpr const char* kOptuna =
     R"({"op_code":0,"worker_id":"w","study_name":"other","directions":[2]}
 {"op_code":0,"worker_id":"w","study_name":"mine","directions":[1]}

@@ -1,4 +1,4 @@
-// What bayes is compared with: the tuners of stagewise, and what a grid skips.
+// The strategies with which bayes is compared: the tuners of stagewise, and what a grid skips.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 
 namespace krigtune::baselines_test {
 
-// Its own experiments in deepspeed_stock/second; in the first it ended the walk down after 13 by a figure of another
-// experiment, which is fixed here.
+// The trials of DeepSpeed's own experiments in deepspeed_stock/second. In the first experiment, the walk down ended
+// after 13 because of a number from another experiment; that defect is fixed here.
 TEST(Stagewise, AsksWhatDeepSpeedsAutotunerRan) {
   session::Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 16},
                                       "gradient_accumulation_steps": [1, 2]})");
@@ -55,7 +55,7 @@ TEST_P(EveryTuner, AsksTheSameWhenItIsResumedAnywhere) {
   }
 }
 
-// The best bucket is found among three whatever the order, and what surely loses is minimised just as well.
+// Each tuner finds the best of three buckets in its own order, whether speed is maximised or its inverse minimised.
 TEST_P(EveryTuner, FindsTheBestOfASmallSpaceInEitherDirection) {
   for (const bool maximize : {true, false}) {
     session::Session session = plain_session(kStages, maximize);
@@ -154,9 +154,9 @@ TEST(RankTrees, OrderSamplesAsTheirLabelsDo) {
   EXPECT_EQ(scores.maxCoeff(), scores(14));
 }
 
-// One feature, four samples, two and two: by hand. A sample of the better two has slope -2p (of two pairs, p = 1 / (1 +
-// exp(difference))) and curvature 4 p (1 - p), so that each leaf gets 0.3 * 4p / (8 p (1 - p) + 1), for as long as its
-// curvature is 1 or more. With one sample each it never is.
+// One feature and four samples, two and two, computed by hand. A sample of the better two has slope -2p (of two pairs,
+// p = 1 / (1 + exp(difference))) and curvature 4 p (1 - p), so each leaf gets 0.3 * 4p / (8 p (1 - p) + 1) as long as
+// its curvature is at least 1. With one sample on each side it never is.
 TEST(RankTrees, FollowTheirFormula) {
   Eigen::MatrixXd two(2, 1);
   two << 0, 1;
@@ -174,7 +174,7 @@ TEST(RankTrees, FollowTheirFormula) {
   for (int i = 0; i < 4; ++i) EXPECT_LE(std::abs(some(i) - (i < 2 ? -expected : expected)), 1e-12) << i;
 }
 
-/// A space of well-known names and an oracle of what it needs.
+/// A space of well-known names, and an oracle for the memory that it needs.
 class Pruning : public testing::Test {
  protected:
   using Runs = std::function<bool(const space::Configuration&)>;
@@ -182,7 +182,7 @@ class Pruning : public testing::Test {
     int skipped = 0;
     int could_run = 0;
   };
-  // Everything is asked that the grid asks; then what it never asked is looked at.
+  // Asks everything that the grid asks, and then examines what it skipped.
   static Count count(session::Session session, const Runs& runs, session::GridOrder order, const Runs& surely_runs) {
     session.grid.order = order;
     const Problem problem(std::move(session));
@@ -210,14 +210,14 @@ class Pruning : public testing::Test {
 };
 
 // Peaks that others measured, on devices smaller than theirs. Measured peaks are not quite monotonic: of 971 pairs of
-// which one should need more, 8 need less (by 0.1 to 0.7 GB); on these devices that makes no difference.
+// which one should need more, 8 need less (by 0.1 to 0.7 GB). On these devices that makes no difference.
 TEST_F(Pruning, NeverSkipsWhatRanOnMeasuredPeaks) {
   const CsvTable table = parse_csv(read_text(KRIGTUNE_EXPERIMENTS "/data/ultrascale_dev.csv"), "ultrascale_dev.csv");
   const auto at = [&](const std::vector<std::string>& row, const char* column) {
     return row[static_cast<std::size_t>(table.column(column))];
   };
   constexpr std::array<const char*, 4> kNames{"tensor_parallel", "pipeline_parallel", "zero_stage", "micro_batch"};
-  std::map<std::string, std::map<std::string, double>> peaks;  // by space, by configuration
+  std::map<std::string, std::map<std::string, double>> peaks;  // by space and configuration
   std::map<std::string, std::map<std::string, std::set<std::int64_t>>> values;
   for (const std::vector<std::string>& row : table.rows) {
     if (at(row, "status") != "ok") continue;
@@ -250,7 +250,7 @@ TEST_F(Pruning, NeverSkipsWhatRanOnMeasuredPeaks) {
   EXPECT_GT(skipped, 500);
 }
 
-// What krigtune-bench needs, to the byte: buckets, recomputation, overlap and all four stages.
+// The memory of krigtune-bench to the byte: buckets, recomputation, overlap and all four stages.
 TEST_F(Pruning, NeverSkipsWhatFitsByThePlan) {
   session::Session session = session::read_session(parse_json(R"({
       "workload": {"model": {"layers": 4, "hidden": 128, "heads": 4, "vocab": 256, "seq_len": 16}, "precision": "fp32",
@@ -260,7 +260,7 @@ TEST_F(Pruning, NeverSkipsWhatFitsByThePlan) {
                 "reduce_bucket_size": [1e4, 1e5, 1e6], "overlap_comm": [true, false]}, "baseline": null})",
                                                               "s"),
                                                    "s", ".");
-  session.objective.metric = "speed";  // the rule of memory alone
+  session.objective.metric = "speed";  // only the memory rule applies
   const session::MemoryFilter filter(session);
   std::map<std::string, double> needed;
   std::vector<double> sorted;
@@ -285,7 +285,7 @@ TEST_F(Pruning, LeavesOutStages2And3WhereALowerOneRuns) {
   session::Session session = plain_session(R"({"zero_stage": [0, 1, 2, 3], "micro_batch": [1, 2, 4]})");
   session.objective = {"throughput", true, "throughput"};
   const auto runs = [](const space::Configuration& c) { return micro_batch_of(c) <= 1 << (stage_of(c) / 2); };
-  // 0 and 1 run 1, 2 and 3 run 2: 2:1 and 3:1 cannot win, nor can 3:2; 4 runs nowhere.
+  // 0 and 1 run with 1, 2 and 3 run with 2; 2:1, 3:1 and 3:2 cannot win; 4 never runs.
   EXPECT_EQ(count(session, runs, session::GridOrder::kSession).could_run, 3);
   session.grid.prune = false;
   EXPECT_EQ(count(session, runs, session::GridOrder::kSession).skipped, 0);

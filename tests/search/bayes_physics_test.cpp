@@ -10,7 +10,8 @@
 
 namespace krigtune::bayes_physics_test {
 
-constexpr double kOffset = 0.25 / 0.15;  // stddev of the error that all planned peaks share, in those of one
+constexpr double kOffset =
+    0.25 / 0.15;  // stddev of the error that all planned peaks share, in units of the error of one
 
 journal::Trial closed(const space::Configuration& configuration, trial::Outcome outcome) {
   journal::Trial trial;
@@ -27,7 +28,7 @@ struct Moments {
   double variance;
 };
 
-// Of f given a failure, f ~ Normal(mean, variance), P(failure | f) = Phi(-f / noise), by the trapezoidal rule.
+// Moments of f given a failure, f ~ Normal(mean, variance), P(failure | f) = Phi(-f / noise), by the trapezoidal rule.
 Moments after_failure(double mean, double variance, double noise = 1.0) {
   constexpr int kSteps = 20'000;
   double mass = 0.0;
@@ -88,11 +89,11 @@ TEST(TrialSuccess, OneTrialOutOfMemoryMovesTheBeliefOfAllAsTheIntegralSays) {
   const search::History history = {closed(problem.candidates[uncertain[1]], trial::OutOfMemory{})};
   const Eigen::VectorXd got = search::TrialSuccess(problem.candidates, history).probability(known.points, known.memory);
 
-  // What memory says after it is memory_margins_test.cpp's.
+  // memory_margins_test.cpp tests the margins after such a history.
   const Eigen::VectorXd margins = search::MemoryMargins(problem.candidates, history).at(known.memory);
   ASSERT_LT(margins(failed), known.memory[uncertain[1]]->spread->margin - 0.1);
   const auto margin_after = [&](Eigen::Index i) { return margins(i); };
-  // The second latent, of all failures, with the margins as its mean.
+  // The second latent, for all failures, has the margins as its mean.
   const auto mean = [&](Eigen::Index i) { return std::min(margin_after(i), 1.76); };
   const auto covariance = [&](Eigen::Index i, Eigen::Index j) {
     const Eigen::ArrayXd a = known.points.ordered.row(i).array() - 0.5;
@@ -138,14 +139,14 @@ TEST(TrialSuccess, RulesOfThumbTiltTheProbabilityWhereNamesAreUsual) {
     const space::Configuration c{{"tp", std::int64_t{tp}}, {"mbs", std::int64_t{mbs}}, {"x", std::int64_t{x}}};
     return search::TrialSuccess(problem.candidates, {}).probability(problem.candidates.encode({c}), {std::nullopt})(0);
   };
-  EXPECT_GT(probability(8, 2, 2), probability(1, 2, 2));  // sharing a model saves memory
+  EXPECT_GT(probability(8, 2, 2), probability(1, 2, 2));  // splitting a model saves memory
   EXPECT_LT(probability(2, 8, 2), probability(2, 1, 2));
-  EXPECT_LE(std::abs(probability(2, 2, 8) - probability(2, 2, 1)), 1e-12);  // nothing is known of x
+  EXPECT_LE(std::abs(probability(2, 2, 8) - probability(2, 2, 1)), 1e-12);  // nothing is known about x
 }
 
 struct Replayed {
-  double to_5_percent = 0.0;  // trials, in the mean over spaces
-  double failed = 0.0;        // of the first twenty
+  double to_5_percent = 0.0;  // trials, mean over spaces
+  double failed = 0.0;        // among the first twenty
 };
 
 Replayed replay_ultrascale(const std::string& job, const std::string& cluster = "") {
@@ -169,8 +170,8 @@ Replayed replay_ultrascale(const std::string& job, const std::string& cluster = 
   return mean;
 }
 
-// Six measured spaces of 60 to 156 configurations, of which four of ten fail. docs/search.md has the figures of all;
-// here with a margin of about one trial.
+// Six measured spaces of 60 to 156 configurations, four of ten of which fail. docs/search.md has the figures of all;
+// the limit here has a margin of about one trial.
 TEST(Bayes, WithPhysicsFindsTheBestOfMeasuredClustersInTwoTrials) {
   const Replayed right = replay_ultrascale("known");
   EXPECT_LE(right.to_5_percent, 2.5);

@@ -10,7 +10,7 @@
 
 namespace krigtune::bayes_test {
 
-// Rises with the batch and saturates, best at a middle bucket; overlap helps large buckets.
+// Rises with the batch and saturates; a middle bucket is best, and overlap helps large buckets.
 double speed(const space::Configuration& c) {
   const double batch = std::exp2(log2_of(c, "batch"));
   const double bucket = log2_of(c, "bucket") - 15.0;
@@ -20,10 +20,10 @@ double speed(const space::Configuration& c) {
          (1.0 + overlap * (0.03 + 0.01 * bucket));
 }
 
-// The corner of large batches at low stages does not fit.
+// The corner of large batches at low stages does not fit into memory.
 bool fails(const space::Configuration& c) { return log2_of(c, "batch") - space::as_number(*c.find("stage")) > 2.5; }
 
-// Trials from 1 until a value within 2 % of the best.
+// Returns the number of trials until a value within 2 % of the best, counted from 1.
 int trials_to_best(const Problem& problem, const search::History& history, double optimum) {
   for (const journal::Trial& trial : history) {
     const std::optional<double> value = search::value_of(trial, problem.session.objective);
@@ -66,7 +66,7 @@ TEST(Bayes, MinimisesAsWell) {
   const auto answer = [&](const space::Configuration& c) { return measured(problem.session, 1.0 / speed(c)); };
   const Problem rising(plain_session(kFourKnobs, true));
   const auto rising_answer = [&](const space::Configuration& c) { return measured(rising.session, speed(c)); };
-  // log(1 / y) = -log y: the same questions.
+  // log(1 / y) = -log y, so the questions are the same.
   EXPECT_EQ(texts(problem.drive(search::StrategyKind::kBayes, 4, 15, answer)),
             texts(rising.drive(search::StrategyKind::kBayes, 4, 15, rising_answer)));
 }
@@ -96,7 +96,8 @@ TEST(Bayes, LearnsFromFailuresWhereNotToAsk) {
     random_late += failures(by_random, 20);
     to_best.push_back(trials_to_best(problem, by_bayes, optimum_of(problem, true)));
   }
-  // The best lies at the edge of what fails: it is found by touching it a few times, and then left alone.
+  // The best is at the edge of the failing region. bayes finds it by trying the edge a few times, and then leaves it
+  // alone.
   EXPECT_LT(bayes, random);
   EXPECT_LE(3 * bayes_late, random_late);
   EXPECT_LE(median(to_best), 25.0);
@@ -122,13 +123,13 @@ TEST(Bayes, KeepsItsHyperparametersWithTheProposal) {
   const Problem problem(plain_session(kFourKnobs));
   const auto answer = [&](const space::Configuration& c) { return measured(problem.session, speed(c)); };
   const search::History history = problem.drive(search::StrategyKind::kBayes, 1, 6, answer);
-  EXPECT_TRUE(history[2].proposal.hyperparameters.empty());   // of the spread
+  EXPECT_TRUE(history[2].proposal.hyperparameters.empty());   // one of the first, which spread out
   ASSERT_EQ(history[3].proposal.hyperparameters.size(), 6u);  // four lengthscales, signal, noise
   ASSERT_TRUE(history[5].proposal.predicted_value);
   EXPECT_GT(*history[5].proposal.predicted_value, 0.0);
 }
 
-// Each is the farthest one among a random half of the eleven: whichever six they are, two apart can be had.
+// Each is the farthest one among a random half of the eleven. Whichever six are drawn, two of them are apart.
 TEST(Bayes, SpreadsItsFirstTrialsAndDependsOnTheSeed) {
   const Problem problem(plain_session(R"({"x": {"min": 0, "max": 10}})"));
   const auto answer = [&](const space::Configuration&) { return measured(problem.session, 1.0); };
@@ -147,7 +148,8 @@ TEST(Bayes, SpreadsItsFirstTrialsAndDependsOnTheSeed) {
 }
 
 TEST(Bayes, AsksElsewhereThanWhatIsBelieved) {
-  // Told nothing in between, each ask sees the others as measured at their mean: four asks do not crowd.
+  // Without any result in between, each question treats the others as measured at their mean, so four questions spread
+  // out.
   const Problem problem(plain_session(R"({"x": {"min": 0, "max": 40}})"));
   const auto answer = [&](const space::Configuration& c) {
     const double x = space::as_number(*c.find("x"));
@@ -172,7 +174,7 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
                                                               "s"),
                                                    "s", ".");
   const Problem problem(session);
-  // The device has less than the session says: half of all configurations run out.
+  // The device has less memory than the session says, so half of all configurations run out of memory.
   std::vector<double> planned;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     planned.push_back(static_cast<double>(problem.candidates.memory_of(i)->predicted.count));
@@ -195,7 +197,8 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
   EXPECT_LE(3 * bayes, random);
   RecordProperty("bayes_oom", static_cast<int>(bayes));
   RecordProperty("random_oom", static_cast<int>(random));
-  // Planned bytes are exact: what needs at least as many as a trial that ran out is not asked any more.
+  // Planned bytes are exact: a configuration that needs at least as much as one that ran out of memory is no longer
+  // asked.
   double smallest_that_failed = std::numeric_limits<double>::infinity();
   for (const journal::Trial& trial : problem.drive(search::StrategyKind::kBayes, 1, 20, answer)) {
     const auto bytes = static_cast<double>(problem.candidates.memory_of(trial.proposal.configuration)->predicted.count);
@@ -204,7 +207,7 @@ TEST(Bayes, TakesAnOutOfMemoryTrialForAWallBelowThePlansLimit) {
   }
 }
 
-// Two values that happen to be nearly alike say little of how much the others differ.
+// Two values that are nearly equal by chance say little about how much the others differ.
 TEST(Bayes, TrialsEndedFarBelowTwoEqualOnesDoNotPullThoseDown) {
   const Problem problem(plain_session(kFourKnobs));
   search::History history;

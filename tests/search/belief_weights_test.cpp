@@ -7,7 +7,7 @@
 
 namespace krigtune::belief_weights_test {
 
-/// Says nothing: only its place counts.
+/// Has no values: only its position matters.
 class Silent final : public forecast::Prior {
  public:
   Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
@@ -24,7 +24,7 @@ surrogate::Points points_with(const Eigen::MatrixXd& features) {
   return points;
 }
 
-// Two priors, the first with two alternatives: columns prior 0, prior 1, alternatives of 0.
+// Two priors, the first with two alternatives. The columns are prior 0, prior 1, and the alternatives of 0.
 TEST(BeliefWeights, FollowBayesRule) {
   search::BeliefWeights weights({{silent(), {{silent(), 0.3}, {silent(), 0.1}}}, {silent()}});
   Eigen::MatrixXd features(2, 4);
@@ -33,7 +33,7 @@ TEST(BeliefWeights, FollowBayesRule) {
   const surrogate::Points points = points_with(features);
   EXPECT_EQ(weights.mixed(points).features, features.leftCols(2)) << "before anything is learned";
 
-  // Each hypothesis is known by the value that the first prior has at the first point under it.
+  // Each hypothesis is identified by the value that the first prior has at the first point under it.
   const auto log_evidence = [](const surrogate::Observations& latent) {
     EXPECT_DOUBLE_EQ(latent.points.features(0, 1), 10.0);
     return std::log(latent.points.features(0, 0) == 2.0 ? 4.0 : 1.0);
@@ -46,7 +46,7 @@ TEST(BeliefWeights, FollowBayesRule) {
   EXPECT_EQ(mixed.features.col(1), features.col(1));
 }
 
-// 8 GPUs behind PCIe, where links decide.
+// 8 GPUs behind PCIe, so that links decide.
 session::Session slow_links() {
   return session::read_session(parse_json(R"({
       "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50304, "seq_len": 2048},
@@ -59,7 +59,7 @@ session::Session slow_links() {
                                "s", ".");
 }
 
-// Largest error of the predictions after six trials on a machine whose links take four times as long as is believed.
+// Largest error of the predictions after six trials on a machine whose links take four times as long as believed.
 double error_on_slow_links(const Problem& problem, std::vector<forecast::Belief> beliefs,
                            const forecast::Prior& truth) {
   const search::CandidateList& list = *problem.candidates.to_score({}, 0);

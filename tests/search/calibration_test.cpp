@@ -1,4 +1,4 @@
-// How wide intervals become by what a session's own predictions were off.
+// How much intervals widen because of the errors of a session's own predictions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,8 +16,8 @@ class Calibration : public testing::Test {
  protected:
   Calibration() : session_(plain_session(R"({"x": {"min": 0, "max": 10}})")) {}
 
-  // A trial that was predicted to measure 100, with a latent standard deviation of `stddev` after `widening`, and that
-  // came out `error` of it off.
+  // Adds a trial that was predicted to measure 100, with a latent standard deviation of `stddev` after `widening`, and
+  // whose result deviated from that by `error`.
   void add(double error, double stddev = 0.2, double widening = 1.0) {
     journal::Trial trial;
     trial.number = static_cast<int>(history_.size());
@@ -31,7 +31,8 @@ class Calibration : public testing::Test {
     return search::learned_widening(session_.objective, search::ObjectiveScale(session_.objective, history_), history_);
   }
 
-  /// Of 4000 errors drawn like the 60 that were learned from, the share within the widened interval of 90 %.
+  /// Returns the share of 4000 errors, drawn like the 60 from which it learned, that lie within the widened interval of
+  /// 90 %.
   double share_held(const std::function<double(Rng&)>& draw, std::uint64_t seed) {
     Rng rng(seed, 0);
     history_.clear();
@@ -66,7 +67,7 @@ TEST_F(Calibration, IsNeverSurerThanTheSurrogate) {
   EXPECT_EQ(factor(), 1.0);
 }
 
-// What was widened then is not widened again.
+// Intervals that were widened at that time are not widened again.
 TEST_F(Calibration, DoesNotDependOnEarlierWidening) {
   for (const double error : {0.5, -2.5, 1.0, 3.0}) add(error);
   ASSERT_GT(factor(), 1.1 * kAtFirst);

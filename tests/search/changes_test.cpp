@@ -1,4 +1,4 @@
-// What each change from the baseline to the recommended configuration is worth.
+// The gain of each change from the baseline to the recommended configuration.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ double number(const space::Configuration& configuration, const char* name) {
 
 class GainOfChanges : public testing::Test {
  protected:
-  // a: 8 % a step and 1.5 times with b = "y"; c does nothing.
+  // a gains 8 % for each step, and 1.5 times that with b = "y"; c has no effect.
   static double speed(const space::Configuration& c) {
     return std::exp(0.08 * number(c, "a")) * (space::to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
   }
@@ -72,7 +72,7 @@ TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
   EXPECT_FALSE(best->changes.each[1].before);
   EXPECT_EQ(best->changes.each[1].alone, search::Change::Alone::kNeedsAnother);
   EXPECT_FALSE(best->changes.each[1].gain);
-  // Once the rest was seen to run out of memory with it taken back, that is what its gain is.
+  // Once the configuration with this change reverted is known to run out of memory, that is the gain of the change.
   space::Configuration without = best->configuration;
   without.set("lazy", false);
   journal::Trial failed = history.back();

@@ -14,8 +14,8 @@
 
 namespace krigtune {
 
-/// A session without workload over the given block "space", its objective "speed" (or "cost", minimised). Nothing but
-/// its budget ends it.
+/// A session without workload over the given block "space", with the objective "speed" (or "cost", minimised). Only its
+/// budget ends it.
 inline session::Session plain_session(const std::string& space, bool maximize = true) {
   session::Session session;
   space::JobFacts facts;
@@ -23,7 +23,7 @@ inline session::Session plain_session(const std::string& space, bool maximize = 
   session.space = space::Space(space::read_parameters(parse_json(space, "test"), "test", "/space"), facts);
   const std::string metric = maximize ? "speed" : "cost";
   session.objective = {metric, maximize, metric};
-  session.runner = runner::ReplaySpec();  // the runner without files
+  session.runner = runner::ReplaySpec();  // a runner that needs no files
   session.budget.regret = 0.0;
   session.budget.least_gain = 0.0;
   return session;
@@ -35,7 +35,7 @@ inline trial::Outcome measured(const session::Session& session, double value) {
   return result;
 }
 
-/// Answers by a function and counts.
+/// Answers with a function and counts the calls.
 class FakeRunner final : public trial::Runner {
  public:
   using Answer = std::function<trial::Outcome(const space::Configuration&)>;
@@ -49,14 +49,14 @@ class FakeRunner final : public trial::Runner {
     return answer_(configuration);
   }
   std::vector<space::Configuration> asked;
-  std::vector<std::optional<trial::Rival>> rivals;  ///< one a call
+  std::vector<std::optional<trial::Rival>> rivals;  ///< one for each call
 
  private:
   Answer answer_;
-  std::mutex mutex_;  // of asked
+  std::mutex mutex_;  // guards asked_
 };
 
-/// Runners that hand everything to the one, which must outlive them.
+/// Makes runners that all use the same one, which must outlive them.
 inline trial::RunnerFactory sharing(trial::Runner& runner) {
   class Shared final : public trial::Runner {
    public:
@@ -82,11 +82,11 @@ inline double log2_of(const space::Configuration& configuration, const char* nam
   return std::log2(space::as_number(*configuration.find(name)));
 }
 
-/// Session, memory filter and candidates, which refer to each other.
+/// A session, its memory filter and its candidates, which refer to each other.
 struct Problem {
   explicit Problem(session::Session the_session)
       : session(std::move(the_session)), filter(session), candidates(session, filter) {}
-  /// With the session's own prior, where it has one.
+  /// Uses the session's own prior, if it has one.
   struct WithPhysics {};
   Problem(session::Session the_session, WithPhysics)
       : session(std::move(the_session)), filter(session), candidates(session, filter, priors_of(session, filter)) {}
@@ -96,7 +96,7 @@ struct Problem {
   std::unique_ptr<search::Strategy> strategy(search::StrategyKind kind, std::uint64_t seed, int trials = 30) const {
     return search::make_strategy(kind, session, candidates, {seed, trials});
   }
-  /// Asks and tells up to `trials` times, one trial at a time.
+  /// Asks and tells at most `trials` times, one trial at a time.
   search::History drive(search::StrategyKind kind, std::uint64_t seed, int trials, const FakeRunner::Answer& answer,
                         search::History history = {}) const {
     const auto asked = strategy(kind, seed, trials);

@@ -1,4 +1,4 @@
-// Spaces that cannot be listed: real ranges, and more configurations than a list would hold.
+// Spaces that cannot be listed: continuous ranges, and more configurations than a list can contain.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST_P(EveryStrategyInALargeSpace, AsksAnew) {
       return measured(problem.session, value);
     };
     const search::History whole = problem.drive(GetParam(), 5, 12, answer);
-    // stagewise is through when the first of its only stage fails.
+    // stagewise ends when the first configuration of its only stage fails.
     if (GetParam() == search::StrategyKind::kStagewise) {
       ASSERT_GE(whole.size(), 1U);
     } else {
@@ -160,7 +160,7 @@ TEST_F(LargePredictions, SampleWithoutReplacementInLatticeOrder) {
   }
   EXPECT_EQ(distinct.size(), 500U);
   options.where = [](const space::Configuration& c) { return number(c, "a") > 1000; };
-  EXPECT_TRUE(rows(problem, options).empty());  // and it ends
+  EXPECT_TRUE(rows(problem, options).empty());  // and the call returns
 }
 
 TEST(LargeCompare, GivesEveryStrategyItsBudget) {

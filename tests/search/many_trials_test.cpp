@@ -1,4 +1,4 @@
-// More trials than an exact model is made of.
+// More trials than an exact model can use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ double hill(const space::Configuration& c) {
   return 100.0 * std::exp(-2.0 * a * a - 3.0 * b * b);
 }
 
-// Drawn at random, each once (seed 3); every `fails`-th fails.
+// Random configurations, each once (seed 3). Every `fails`-th one fails.
 search::History random_history(const Problem& problem, int trials, int fails = 0) {
   Rng rng(3, 1);
   search::History history;
@@ -55,14 +55,14 @@ TEST(RelevantRows, HoldTheBestTheirNeighboursAndLeaveNoGap) {
   EXPECT_TRUE(std::binary_search(rows.begin(), rows.end(), best));
   Eigen::VectorXd nearest = Eigen::VectorXd::Constant(points.size(), HUGE_VAL);
   for (const Eigen::Index row : rows) nearest = nearest.cwiseMin(search::squared_distances(points, points, row));
-  // 32 points that fill gaps of a square: none is farther from them than a quarter of its side.
+  // 32 points fill the gaps of a square: no point is farther from them than a quarter of its side.
   EXPECT_LE(std::sqrt(nearest.maxCoeff()), 0.25);
   const std::vector<Eigen::Index> others = search::other_rows(rows, points.size());
   EXPECT_EQ(others.size() + rows.size(), static_cast<std::size_t>(points.size()));
 }
 
 TEST(RelevantRows, AreAllWhereThereAreFew) {
-  const surrogate::Points points = surrogate::Points::zero(5, 2, 0);  // five times one point
+  const surrogate::Points points = surrogate::Points::zero(5, 2, 0);  // one point five times
   EXPECT_EQ(search::relevant_rows(points, Eigen::VectorXd::Zero(5), 5), (std::vector<Eigen::Index>{0, 1, 2, 3, 4}));
   EXPECT_EQ(search::spread_rows(points, 3).size(), 3U);
 }
@@ -137,7 +137,7 @@ TEST(Bayes, FitsOnceWhatItAsksWhileTrialsArePending) {
   }
 }
 
-// A question is a function of the history: what a strategy keeps between questions changes no answer.
+// A question is a function of the history: whatever a strategy keeps between questions must not change an answer.
 TEST(Bayes, OfManyTrialsAnswersWhilePendingAsOneThatIsAskedForTheFirstTime) {
   for (const char* space :
        {kGrid, R"({"a": {"min": 0, "max": 39}, "b": {"min": 0, "max": 39}, "c": {"min": 0, "max": 99}})"}) {
@@ -192,9 +192,9 @@ TEST(TrialsWithoutGain, AreCountedAlikeWhereTheBestIsMeasuredAgainAndWorse) {
   };
   add(1, 100.0);
   add(2, 110.0);  // a gain
-  add(2, 60.0);   // its mean is 85 now: the best is 100 again
+  add(2, 60.0);   // its mean is now 85, so the best is 100 again
   EXPECT_EQ(search::best_value(problem.session.objective, history), 100.0);
-  add(3, 111.0);  // no 1 % more than 110
+  add(3, 111.0);  // less than 1 % above 110
   EXPECT_EQ(search::trials_without_gain(problem.session.objective, history), 2);
   add(4, 120.0);
   EXPECT_EQ(search::trials_without_gain(problem.session.objective, history), 0);

@@ -20,7 +20,7 @@ const plan::MemoryVerdict::Spread& spread_of(const Problem& problem, std::size_t
   return *problem.candidates.to_score({}, 0)->memory[i]->spread;
 }
 
-// The nearest above zero, or with `sign` -1 below.
+// Returns the nearest margin above zero, or with `sign` -1 below zero.
 std::size_t tightest(const Problem& problem, double sign) {
   std::size_t found = problem.candidates.size();
   double least = 1e9;
@@ -58,7 +58,7 @@ TEST(MemoryMargins, AMeasuredPeakMovesAllOfThem) {
   EXPECT_GT(margin_after(problem, less, measured), spread.margin + 1.0);
   EXPECT_LT(margin_after(problem, more, measured), spread.margin - 1.0);
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
-    // In bytes: where states are nearly all, the margins' stddevs differ by more than what one peak says.
+    // Compares bytes: if states are almost everything, the stddevs of the margins differ by more than one peak says.
     const auto log_bytes = [&](const search::History& history) {
       return search::MemoryMargins(problem.candidates, history).shape()->needed(spread_of(problem, i).moments).mean;
     };
@@ -68,7 +68,7 @@ TEST(MemoryMargins, AMeasuredPeakMovesAllOfThem) {
 
 TEST(MemoryMargins, FollowTheSidesOnWhichTrialsLay) {
   const Problem problem(uncertain_session());
-  const std::size_t tight = tightest(problem, -1.0);  // should not fit, might
+  const std::size_t tight = tightest(problem, -1.0);  // should not fit, but might
   const double planned = spread_of(problem, tight).margin;
   EXPECT_GT(margin_after(problem, {closed(problem.candidates[tight], std::nullopt)}, tight), planned);
   const std::size_t roomy = tightest(problem, 1.0);
@@ -85,8 +85,8 @@ TEST(MemoryMargins, AFailureOfUnknownCauseSaysNothing) {
   EXPECT_FALSE(search::MemoryMargins(problem.candidates, {crashed}).shape());
 }
 
-// The session believes that all needs 1.5 times as much; the program tells its peaks, which are as planned without
-// that.
+// The session assumes that everything needs 1.5 times as much. The program reports its peaks, which are as planned
+// without that factor.
 TEST(Bayes, FindsItsWayPastPlansThatAreTooHigh) {
   const Problem truth(uncertain_session());
   const Problem wrong(uncertain_session(R"("peak_factor": 1.5)"), Problem::WithPhysics{});

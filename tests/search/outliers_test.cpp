@@ -1,5 +1,5 @@
-// A configuration that is slower than everything around it for reasons that nobody models: it is doubted, and says
-// nothing of its neighbours.
+// A configuration that is slower than everything around it, for reasons that no model has. The model doubts it, and
+// does not extend it to its neighbours.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace krigtune::outliers_test {
 
-// Where physics says what to expect.
+// Physics predicts what to expect.
 TEST(Outliers, AreDoubtedAndNothingElseIs) {
   const Problem problem(session::read_session(parse_json(ultrascale(64, "known"), "s"), "s", "."),
                         Problem::WithPhysics{});
@@ -20,7 +20,7 @@ TEST(Outliers, AreDoubtedAndNothingElseIs) {
     if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
   }
   std::sort(order.begin(), order.end());
-  // The best predicted is left; the second best is the one that is slow.
+  // The best prediction is left alone; the second best is the slow one.
   const auto after = [&](double factor) {
     search::History history;
     for (const std::size_t rank : {1U, 5U, 10U, 20U, 30U, 40U}) {
@@ -36,7 +36,7 @@ TEST(Outliers, AreDoubtedAndNothingElseIs) {
   EXPECT_EQ(after(0.02), after(1.0));
 }
 
-// Where nothing is known beforehand: a link that retransmits at one configuration says nothing of others of its stage.
+// Nothing is known in advance: a link that retransmits for one configuration says nothing about others of its stage.
 TEST(Outliers, AreNoPropertyOfTheirStage) {
   const Problem problem(plain_session(R"({"stage": [0, 1, 2, 3], "batch": {"min": 1, "max": 64, "scale": "log2"}})"));
   const auto predicted_after = [&](double factor) {

@@ -13,7 +13,7 @@ constexpr double kNormal95 = 1.6448536269514722;
 
 TEST(LargestDifference, OfOneIsAQuantileOfItsDifference) {
   EXPECT_LE(std::abs(search::largest_difference({{-0.1, 0.2, 1.0}}, 1.0, 0.95) - (-0.1 + kNormal95 * 0.2)), 1e-9);
-  // A chance of one half of succeeding: 5 % of all is 10 % of those that do.
+  // With a probability of one half of succeeding, 5 % of all are 10 % of those that do.
   constexpr double kNormal90 = 1.2815515655446004;
   EXPECT_LE(std::abs(search::largest_difference({{-0.1, 0.2, 0.5}}, 1.0, 0.95) - (-0.1 + kNormal90 * 0.2)), 1e-9);
 }
@@ -23,7 +23,7 @@ TEST(LargestDifference, IsNothingWhereNothingMayBeBetter) {
   EXPECT_EQ(search::largest_difference({{-1.0, 0.1, 1.0}, {0.5, 0.1, 0.001}}, 1.0, 0.95), 0.0);
 }
 
-// What is exactly known is a step: on both sides of it nothing changes.
+// A known value is a step function: on both sides of the step nothing changes.
 TEST(LargestDifference, IsFoundWhereTheChanceIsAStep) {
   for (const double mean : {1e-4, 0.5, 30.0}) {
     const double bound = search::largest_difference({{mean, 1e-6, 1.0}, {-2.0, 1e-6, 1.0}}, 1.0, 0.95);
@@ -31,7 +31,7 @@ TEST(LargestDifference, IsFoundWhereTheChanceIsAStep) {
   }
 }
 
-// Equal challengers: n of them, or one that stands for n.
+// n equal challengers, or one that counts n times.
 TEST(LargestDifference, CountsTheWholeSpace) {
   const std::vector<search::Challenger> hundred(100, search::Challenger{-0.3, 0.2, 1.0});
   const double by_count = search::largest_difference(hundred, 1.0, 0.95);
@@ -55,12 +55,12 @@ TEST(LargestDifference, HoldsAsOftenAsItSays) {
     }
     held += is_held ? 1 : 0;
   }
-  // Boole's sum is above the chance of any by at most half its square.
+  // Boole's sum exceeds the probability of any by at most half its square.
   EXPECT_GE(held, kDraws * 0.885);
   EXPECT_LE(held, kDraws * 0.925);
 }
 
-/// A line of eleven configurations, some of them measured.
+/// A line of eleven configurations, some of which are measured.
 class Outlooks : public testing::Test {
  protected:
   explicit Outlooks() : problem_(plain_session(R"({"x": {"min": 0, "max": 10}})")) {
@@ -97,7 +97,8 @@ TEST_F(Outlooks, ComesWithWhatTheModelProposes) {
   EXPECT_EQ(proposal.outlook->confidence, 0.95);
 }
 
-// By the trapezoidal rule, over all that is left: E[max(e^h - 1, 0)], h the latent gain over the best posterior mean.
+// By the trapezoidal rule, over all remaining configurations: E[max(e^h - 1, 0)], h the latent gain over the best
+// posterior mean.
 TEST_F(Outlooks, ExpectsTheLargestGainOfAnyTrialThatIsLeft) {
   for (const std::int64_t x : {0, 4, 10}) add(x, 100.0 - static_cast<double>((x - 6) * (x - 6)));
   search::TrialModel model(problem_.session.objective, problem_.candidates, history_);
@@ -129,7 +130,7 @@ TEST_F(Outlooks, FallsAsMoreIsKnownAndIsHigherTheSurerItIsToBe) {
   EXPECT_LT(ask().outlook->regret_bound, 0.5 * at_first);
 }
 
-// Gains are fractions: the unit of the objective does not matter.
+// Gains are fractions, so the unit of the objective does not matter.
 TEST_F(Outlooks, DoesNotDependOnTheUnit) {
   const auto speed = [](std::int64_t x) { return 100.0 - static_cast<double>((x - 6) * (x - 6)); };
   for (const std::int64_t x : {0, 5, 10}) add(x, speed(x));
@@ -141,7 +142,7 @@ TEST_F(Outlooks, DoesNotDependOnTheUnit) {
   EXPECT_LE(std::abs(in_units.regret_bound / in_thousandths.regret_bound - 1.0), 1e-3);
 }
 
-// The moments of a Gaussian cut off above, with noise on the value: by the trapezoidal rule.
+// The moments of a truncated Gaussian with noise on the value, by the trapezoidal rule.
 TEST(UpperBound, LeavesTheMomentsOfTheCensoredPosterior) {
   surrogate::Points points = surrogate::Points::zero(2, 1, 0);
   points.ordered(1, 0) = 0.3;

@@ -1,4 +1,4 @@
-// What is scored where a space cannot be listed, and what the surrogate expects of real axes.
+// What is scored if a space cannot be listed, and what the surrogate expects on continuous axes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST(Pool, HoldsWhatLiesNearTheBestTrial) {
   history[0].proposal.configuration = best;
   history[0].outcome = measured(problem.session, 100.0);
   const auto pool = problem.candidates.to_score(history, 1);
-  // Of 4,000 uniform samples none would be expected so near: 2 * 0.01 * 2 * 0.01 / 4 / 16 of the space.
+  // Of 4,000 uniform samples none would be expected this near: 2 * 0.01 * 2 * 0.01 / 4 / 16 of the space.
   const auto near =
       std::count_if(pool->configurations.begin(), pool->configurations.end(), [](const space::Configuration& c) {
         return std::abs(std::log10(number(c, "lr")) + 3.0) < 0.04 && std::abs(number(c, "momentum") - 0.8) < 0.01 &&
@@ -68,8 +68,9 @@ TEST(Pool, KeysAreOfValuesNotOfTheirForm) {
   EXPECT_NE(problem.candidates.key({{"momentum", 0.5}}), problem.candidates.key({{"lr", 0.5}}));
 }
 
-// Ackley's function over four real axes: ripples a tenth of an axis long on a cone whose bottom is 1. Where
-// lengthscales of whole axes are expected the ripples pass for noise, and searches end at 1.9 on average, else at 1.1.
+// Ackley's function over four continuous axes: ripples of a tenth of an axis on a cone whose minimum is 1. If
+// lengthscales of whole axes are expected, the ripples look like noise, and searches end at 1.9 on average; otherwise
+// at 1.1.
 TEST(Bayes, SeesRipplesOnRealAxes) {
   const std::string axis = R"({"type": "real", "min": -5, "max": 5})";
   const std::string space = R"({"w": )" + axis + R"(, "x": )" + axis + R"(, "y": )" + axis + R"(, "z": )" + axis + "}";

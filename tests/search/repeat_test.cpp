@@ -18,7 +18,7 @@ namespace krigtune::repeat_test {
 
 double standard_normal_density(double z) { return std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::acos(-1.0)); }
 
-// By the trapezoidal rule, which converges for the kinks as 1/n^2.
+// By the trapezoidal rule, which converges as 1/n^2 because of the kinks.
 double integrated_gain(const Eigen::VectorXd& means, const Eigen::VectorXd& slopes) {
   constexpr double kEnd = 9.0;
   constexpr int kSteps = 20'000;
@@ -75,7 +75,7 @@ class Achieved : public testing::Test {
     return surrogate_.processes().front().prior_covariance(a, b);
   }
 
-  static constexpr double kOwn = 0.3;  // stddev of what is peculiar to a configuration
+  static constexpr double kOwn = 0.3;  // stddev of the part that belongs to a single configuration
   surrogate::Points points_;
   Eigen::VectorXd values_;
   Eigen::VectorXd stated_;
@@ -83,7 +83,7 @@ class Achieved : public testing::Test {
   surrogate::Surrogate surrogate_;
 };
 
-// The obvious way: f has the kernel and a diagonal, y is f with the stated errors.
+// The direct way: f has the kernel plus a diagonal, and y is f with the stated errors.
 TEST_F(Achieved, IsThePosteriorOfAKernelWithADiagonal) {
   const search::AchievedValues achieved(surrogate_, points_, stated_);
   const Eigen::MatrixXd prior = kernel(points_, points_) + kOwn * kOwn * Eigen::MatrixXd::Identity(kCount, kCount);
@@ -107,7 +107,7 @@ TEST_F(Achieved, IsWhatWasMeasuredWhereThatIsExactAndTheSmoothFunctionWhereAllIs
   EXPECT_LE((smooth.covariance().diagonal() - prediction.variance).cwiseAbs().maxCoeff(), 1e-9);
 }
 
-// 4 x 7 = 28 configurations; two ridges nearly as good as each other.
+// 4 x 7 = 28 configurations, with two ridges that are almost equally good.
 constexpr const char* kSpace = R"({"stage": [0, 1, 2, 3], "batch": {"min": 1, "max": 64, "scale": "log2"}})";
 
 double speed(const space::Configuration& c) {
@@ -116,7 +116,7 @@ double speed(const space::Configuration& c) {
   return 100.0 * std::exp(-0.03 * (batch - 4.0) * (batch - 4.0)) * (stage == 0.0 ? 1.0 : 0.97 - 0.02 * stage);
 }
 
-/// Each measurement 4 % off, and told so.
+/// Each measurement has an error of 4 %, and states it.
 class NoisyMachine {
  public:
   NoisyMachine(const session::Session& session, std::uint64_t seed, double sem = 0.01)
@@ -143,7 +143,7 @@ int repeats_in(const search::History& history) {
   }));
 }
 
-// Returns how many there were.
+// Returns the number of labels.
 int check_labels(const search::History& history) {
   std::set<std::string> seen;
   for (const journal::Trial& trial : history) {
@@ -175,7 +175,7 @@ TEST(Repeats, AreNeverAskedWhereValuesStateNoSpread) {
   const search::History history =
       problem.drive(search::StrategyKind::kBayes, 1, 60, NoisyMachine(problem.session, 1, 0.0));
   EXPECT_EQ(repeats_in(history), 0);
-  EXPECT_EQ(history.size(), 28U);  // each once, then nothing is left
+  EXPECT_EQ(history.size(), 28U);  // each once, then none remains
 }
 
 TEST(Repeats, AreNotOfWhatIsPending) {
@@ -197,7 +197,7 @@ TEST(Repeats, AreNotOfWhatIsPending) {
 TEST(Repeats, EndWithTheRowsOfATable) {
   const TemporaryDirectory directory;
   std::string table = "x,v,e\n";
-  // Two rows each: the best two are worth another look.
+  // Two rows each: the best two are worth another measurement.
   for (const auto& [x, value] : std::map<char, int>{{'a', 118}, {'b', 60}, {'c', 124}, {'d', 70}, {'e', 121}}) {
     table += fmt::format("{0},{1},8\n{0},{2},8\n", x, value, value - 1);
   }
@@ -269,7 +269,7 @@ TEST(Recommendation, CarriesTheEvidenceOfAllItsMeasurements) {
   EXPECT_EQ(recommended->configuration.text(), best.text());
   EXPECT_EQ(recommended->measurements, 3);
   EXPECT_DOUBLE_EQ(recommended->value, 100.0);
-  EXPECT_DOUBLE_EQ(recommended->value_sem, 2.0);  // scatter sqrt(12), by sqrt(3)
+  EXPECT_DOUBLE_EQ(recommended->value_sem, 2.0);  // scatter sqrt(12), divided by sqrt(3)
   EXPECT_EQ(recommended->trial, 2);
   EXPECT_LT(recommended->lower_95, recommended->posterior_mean);
 }

@@ -49,10 +49,10 @@ TEST_F(RunEffectsTest, AreNoneWhereASessionWasNeverContinued) {
   EXPECT_EQ(search::run_effect_sentence(session.objective, history), "");
 }
 
-// With one configuration measured once in each run, d = y_1 - y_0 ~ Normal(u, 2 v) and u ~ Normal(0, s^2).
+// If one configuration is measured once in each run, d = y_1 - y_0 ~ Normal(u, 2 v) and u ~ Normal(0, s^2).
 TEST_F(RunEffectsTest, OfOneRepeatAreThoseOfTheConjugateNormalModel) {
   add(0, at(1, 1), 18.0);
-  add(0, at(2, 1), 12.0);  // says nothing: the other run did not measure it
+  add(0, at(2, 1), 12.0);  // without influence, because the other run did not measure it
   add(1, at(1, 1), 10.0);
   const double gain = kPrior * kPrior / (kPrior * kPrior + 2.0 * kNoise);
   EXPECT_LE(std::abs(effects().shift(0) - gain * std::log(10.0 / 18.0)), 1e-12);
@@ -95,7 +95,7 @@ TEST_F(RunEffectsTest, AreOfTheLatestRunThatHasMeasuredAnything) {
   EXPECT_EQ(*effects().value_of(history[1]), 10.0);
 }
 
-// A second path: all unknowns at once, effects of configurations with a prior so wide that it says nothing.
+// A second way: all unknowns at once, with a prior for the effects of configurations so wide that it has no influence.
 TEST_F(RunEffectsTest, OfSeveralRunsAreThoseOfTheJointPosterior) {
   constexpr int kConfigurations = 4;
   Rng rng(7, 0);
@@ -150,7 +150,7 @@ double hill(const space::Configuration& c) {
   return 100.0 * std::exp(-0.03 * x * x - 0.05 * y * y);
 }
 
-// Half of the trials in a run on a machine 1.8 times slower, some of them repeats.
+// Half of the trials are in a run on a machine that is 1.8 times slower; some of them are repeats.
 class TwoRuns : public RunEffectsTest {
  protected:
   TwoRuns() {
@@ -189,7 +189,8 @@ TEST_F(TwoRuns, GivePredictionsOfTheLatestOne) {
   EXPECT_LE(worst, 0.05);
 }
 
-// f = g + d is the smooth function and what is peculiar, y = f + F z + e what is observed: by the joint covariance.
+// f = g + d is the smooth function plus the configuration's own part, and y = f + F z + e is observed. Uses the joint
+// covariance.
 TEST(AchievedValuesOfRuns, AreThePosteriorWithTheClocksErrorsShared) {
   constexpr Eigen::Index kCount = 6;
   constexpr double kOwn = 0.3;

@@ -11,7 +11,7 @@ namespace krigtune {
 inline std::int64_t stage_of(const space::Configuration& c) { return c.integer("zero_stage", 0); }
 inline std::int64_t micro_batch_of(const space::Configuration& c) { return c.integer("micro_batch", 1); }
 
-/// Saturates with the micro-batch; the second of three buckets is best; stage 1 is fastest.
+/// Saturates with the micro-batch. The second of three buckets and stage 1 are the fastest.
 inline trial::Outcome small_cluster(const session::Session& session, const space::Configuration& c) {
   constexpr std::array<std::int64_t, 4> kLargest{5, 9, 9, 12};
   constexpr std::array<double, 4> kSpeed{1.0, 1.02, 0.9, 0.8};
@@ -26,7 +26,7 @@ inline trial::Outcome small_cluster(const session::Session& session, const space
 inline constexpr const char* kStages = R"({"zero_stage": [0, 1, 2, 3], "micro_batch": {"min": 1, "max": 16},
                                     "bucket": [10, 20, 30]})";
 
-/// "1:9:20": stage, micro-batch, bucket.
+/// Returns "1:9:20" for stage, micro-batch and bucket.
 inline std::vector<std::string> short_texts(const search::History& history) {
   std::vector<std::string> result;
   for (const journal::Trial& trial : history) {

@@ -1,4 +1,4 @@
-// DeepSpeed's algorithm: decision by decision, against a second implementation of it, and how it meets the rest.
+// DeepSpeed's algorithm: decision by decision, against a second implementation of it, and as a strategy.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,8 +18,8 @@ TEST(Stagewise, DecidesAsWorkedOutByHand) {
       problem.drive(search::StrategyKind::kStagewise, 1, 200,
                     [&](const space::Configuration& c) { return small_cluster(problem.session, c); });
   const std::vector<std::string> expected{
-      "0:1:10",                                   // the smallest runs
-      "0:16:10", "0:15:10",                       // the largest and 0.95 of it do not
+      "0:1:10",                                   // the smallest one runs
+      "0:16:10", "0:15:10",                       // the largest one and 0.95 of it do not
       "0:8:10",  "0:4:10",  "0:6:10",  "0:5:10",  // bisection: 5 is the largest
       "0:2:10",                                   // the list is 2 (two micro-steps for 5) and 5; below 5: 4 is slower
       "0:2:20",  "0:2:30",  "0:5:20",  "0:5:30",  // the grid of the buckets
@@ -27,7 +27,7 @@ TEST(Stagewise, DecidesAsWorkedOutByHand) {
       "1:16:10", "1:15:10",                       // and so on
       "1:10:10", "1:7:10",  "1:8:10",  "1:9:10",  // each gains more than 1 %
       "1:9:20",  "1:9:30",                        // the list is 9: from 5 on all take one step
-      "2:9:10",  "2:16:10", "2:15:10", "2:12:10", "2:10:10",  // 9 again is the largest, and slower: no grid
+      "2:9:10",  "2:16:10", "2:15:10", "2:12:10", "2:10:10",  // 9 is the largest again, and slower, so there is no grid
       "3:9:10",  "3:16:10", "3:15:10", "3:12:10", "3:14:10", "3:13:10", "3:11:10"};
   EXPECT_EQ(short_texts(history), expected);
 }
@@ -53,8 +53,8 @@ TEST(Stagewise, EndsTheBisectionAtAPlateau) {
   EXPECT_EQ(fine[5], "0:14:10");
 }
 
-/// The algorithm in the plain words of autotuner.py, "fast", for micro-batches 1 ... `most` and no memory formula; what
-/// ran is remembered.
+/// The algorithm written directly after autotuner.py, "fast", for micro-batches 1 ... `most` and without a memory
+/// formula. It remembers what ran.
 class Reference {
  public:
   using Speed = std::function<std::optional<double>(int stage, int micro_batch)>;
@@ -206,7 +206,7 @@ TEST(Stagewise, KeepsTheBatchAndWalksLayoutsByRanksPerReplica) {
             (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {2, 1}, {1, 2}, {4, 1}, {2, 2}, {4, 2}}));
 }
 
-// DeepSpeed reads the user's micro-batch; what the user has of other parameters stays as it is.
+// DeepSpeed reads the user's micro-batch. The user's values of all other parameters stay the same.
 TEST(Stagewise, BeginsAtTheUsersConfiguration) {
   session::Session session = plain_session(kStages);
   session.baseline = space::Configuration{
@@ -228,9 +228,9 @@ TEST(Stagewise, AsksAheadOnlyWhatDoesNotDepend) {
     for (std::size_t i = closed; i < history.size(); ++i) history[i].outcome.reset();
     return history;
   };
-  EXPECT_FALSE(strategy->ask(with_pending(0, 1)));  // all depends on whether the smallest runs
+  EXPECT_FALSE(strategy->ask(with_pending(0, 1)));  // everything depends on whether the smallest one runs
   EXPECT_EQ(strategy->why_idle(with_pending(0, 1)), search::Idle::kWaits);
-  // Of the grid, four more than the one that is known are asked whatever comes out.
+  // Four more points of the grid, besides the known one, are asked whatever their results are.
   for (std::size_t pending = 0; pending < 4; ++pending) {
     const auto next = strategy->ask(with_pending(8, pending));
     ASSERT_TRUE(next) << pending;
@@ -285,7 +285,7 @@ TEST_F(StagewiseRun, SaysThatItWaitsForTrialsOfOthers) {
   options_.loop.strategy = search::StrategyKind::kStagewise;
   const Problem problem(session);
   const auto asked = run::ask_by_hand(problem.session, problem.candidates, directory(), options_.loop, clock_, 3);
-  ASSERT_EQ(asked.size(), 1U);  // what comes next depends on it
+  ASSERT_EQ(asked.size(), 1U);  // what comes next depends on its result
   EXPECT_EQ(run(session).reason, run::EndReason::kWaits);
   run::tell_by_hand(session, directory(), 0, trial::OutOfMemory{}, clock_);
   FakeRunner runner([&](const space::Configuration& c) { return small_cluster(session, c); });

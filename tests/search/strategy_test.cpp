@@ -13,7 +13,7 @@ namespace krigtune::strategy_test {
 
 constexpr const char* kSpace = R"({"a": [0, 1, 2, 3], "b": {"min": 1, "max": 5}, "c": ["red", "blue"]})";  // 40
 
-// A hill with its top at a = 2, b = 4, blue.
+// A hill with its maximum at a = 2, b = 4, blue.
 double hill(const space::Configuration& configuration) {
   const double a = space::as_number(*configuration.find("a"));
   const double b = space::as_number(*configuration.find("b"));
@@ -64,7 +64,7 @@ TEST_P(EveryStrategy, NeverAsksWhatIsPending) {
     }
     ASSERT_TRUE(trial);
     EXPECT_TRUE(asked.insert(trial->proposal.configuration.text()).second) << trial->proposal.configuration.text();
-    // Every third is told: the others stay pending.
+    // Only every third trial gets its result; the others stay pending.
     if (i % 3 == 0) tuner.tell(trial->number, measured(problem.session, hill(trial->proposal.configuration)), 0.0);
   }
   EXPECT_FALSE(tuner.ask());
@@ -109,13 +109,14 @@ TEST(RandomStrategy, IsUniform) {
                   ->ask({})
                   ->configuration.text()];
   }
-  // Each count is binomial with mean 1000 and standard deviation 27: four of them is five in a hundred thousand.
+  // Each count is binomial with mean 1000 and standard deviation 27; four standard deviations have a probability of
+  // 5e-5.
   for (const auto& [text, count] : counted) EXPECT_LE(std::abs(count - 1000), 110) << text;
   EXPECT_EQ(counted.size(), 4u);
 }
 
 TEST(GridStrategy, CoversAnEvenSubGridThatFitsTheBudgetFirst) {
-  // 9 x 9 values, budget 30: 5 x 5 fits, 6 x 5 as well, 6 x 6 does not.
+  // 9 x 9 values and a budget of 30: 5 x 5 fits, 6 x 5 as well, 6 x 6 does not.
   const Problem problem(plain_session(R"({"a": {"min": 0, "max": 8}, "b": {"min": 0, "max": 8}})"));
   const search::History history = problem.drive(
       search::StrategyKind::kGrid, 2, 30, [&](const space::Configuration&) { return measured(problem.session, 1.0); });

@@ -20,13 +20,13 @@ double speed(const space::Configuration& c) {
 
 using Seconds = std::function<double(const space::Configuration&)>;
 
-// Setting up a higher stage takes long: 10 to 200 s a trial, whatever it achieves.
+// A higher stage takes long to set up: 10 to 200 s per trial, whatever it achieves.
 double by_stage(const space::Configuration& c) {
   return 10.0 * std::pow(20.0, space::as_number(*c.find("stage")) / 3.0);
 }
-// So many samples a trial: 13 to 250 s.
+// Each trial processes a fixed number of samples: 13 to 250 s.
 double by_speed(const space::Configuration& c) { return 12'000.0 / speed(c); }
-// So many steps a trial: 10 to 100 s, longest where it is fastest.
+// Each trial runs a fixed number of steps: 10 to 100 s, longest where the throughput is highest.
 double by_steps(const space::Configuration& c) { return 1400.0 * std::exp2(log2_of(c, "batch")) / speed(c); }
 
 struct Spent {
@@ -34,7 +34,7 @@ struct Spent {
   double seconds = 0.0;
 };
 
-// Until a value within 5 % of the best. `told`: whether the strategy hears of the seconds.
+// The cost until a value within 5 % of the best. `told`: whether the strategy knows the seconds.
 Spent to_5pct(const Problem& problem, std::uint64_t seed, const Seconds& seconds, bool told) {
   double optimum = 0.0;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
@@ -96,7 +96,7 @@ TEST(TrialCosts, ChangeNothingWhereTrialsTakeAboutTheSameOrNoTime) {
   EXPECT_EQ(texts(driven(problem, 15, alike)), none);
   const auto looked_up = [](const space::Configuration& c) {
     return 1e-9 * std::pow(speed(c), 3.0);
-  };  // under a second
+  };  // less than a second
   EXPECT_EQ(texts(driven(problem, 15, looked_up)), none);
 }
 
@@ -136,7 +136,7 @@ TEST_F(LearnedCost, PredictsTheSecondsOfOtherConfigurations) {
   }
 }
 
-// Running out of memory in a second is no reason to go there.
+// Running out of memory within a second is no reason to go there.
 TEST_F(LearnedCost, DoesNotTakeFailingSoonForASaving) {
   search::History history = driven(problem_, 10, by_stage);
   const std::vector<space::Configuration> somewhere{problem_.candidates[100]};
@@ -148,7 +148,7 @@ TEST_F(LearnedCost, DoesNotTakeFailingSoonForASaving) {
   failed.wall_s = 1.0;
   history.push_back(failed);
   EXPECT_DOUBLE_EQ(log_seconds(history, somewhere)(0), before);
-  // A time-out is the price of being there.
+  // A time-out is a cost of that region.
   history.back().outcome = trial::Failed{trial::FailureReason::kTimeout, 0, ""};
   history.back().wall_s = 4000.0;
   EXPECT_GT(log_seconds(history, somewhere)(0), before + 0.5);

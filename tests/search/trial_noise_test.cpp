@@ -37,15 +37,15 @@ TEST_F(TrialNoises, IsTheDefaultWhereNothingWasRepeated) {
   EXPECT_DOUBLE_EQ(noise().between_fraction(), kDefault);
   EXPECT_DOUBLE_EQ(noise().total_sem(100.0, 1.0), std::sqrt(1.0 + 100.0 * 100.0 * kDefault * kDefault));
   EXPECT_DOUBLE_EQ(noise().total_sem(-100.0, 1.0), noise().total_sem(100.0, 1.0));
-  EXPECT_EQ(noise().total_sem(100.0, 0.0), 0.0);  // of which nothing is known
+  EXPECT_EQ(noise().total_sem(100.0, 0.0), 0.0);  // nothing is known
 }
 
 TEST_F(TrialNoises, LearnsFromRepeatsByTheAnalysisOfVariance) {
-  // Two runs at 90 and 110, each sure to 1: 2 * 0.1^2 at one degree of freedom, less 0.01^2.
+  // Two runs at 90 and 110, each with an error of 1: 2 * 0.1^2 with one degree of freedom, minus 0.01^2.
   add(1, 90.0, 1.0);
   add(1, 110.0, 1.0);
   EXPECT_DOUBLE_EQ(noise().between_fraction(), std::sqrt((3.0 * kDefault * kDefault + 0.02 - 1e-4) / 4.0));
-  // Three more of another size, and one alone, which says nothing.
+  // Three more of another size, and a single one, which adds no information.
   add(2, 9.0, 0.1);
   add(2, 10.0, 0.1);
   add(2, 11.0, 0.1);
@@ -56,7 +56,7 @@ TEST_F(TrialNoises, LearnsFromRepeatsByTheAnalysisOfVariance) {
 
 TEST_F(TrialNoises, NeverFallsBelowNothing) {
   add(1, 100.0, 50.0);
-  add(1, 101.0, 50.0);  // less apart than their own errors
+  add(1, 101.0, 50.0);  // they differ by less than their own errors
   EXPECT_DOUBLE_EQ(noise().between_fraction(), std::sqrt(3.0 / 4.0) * kDefault);
 }
 
@@ -78,10 +78,11 @@ TEST_F(TrialNoises, FindsTheFractionThatItWasGiven) {
       add(x, run * (1.0 + 0.02 * rng.normal()), 0.02 * configuration);
     }
   }
-  EXPECT_LE(std::abs(noise().between_fraction() / 0.08 - 1.0), 0.15);  // 117 degrees of freedom: 7 % of it
+  EXPECT_LE(std::abs(noise().between_fraction() / 0.08 - 1.0), 0.15);  // 117 degrees of freedom leave an error of 7 %
 }
 
-// The same smooth values, of unknown and of hardly any spread within a run: what is known of runs must be felt.
+// The same smooth values, with an unknown spread within a run and with almost none: the spread between runs must
+// matter.
 TEST_F(TrialNoises, IsPartOfWhatTheSurrogateAssumes) {
   const auto stddev_at_measured = [&](double sem) {
     history_.clear();
@@ -95,7 +96,7 @@ TEST_F(TrialNoises, IsPartOfWhatTheSurrogateAssumes) {
   const double stated = stddev_at_measured(1e-6);
   EXPECT_GT(stated, 2.0 * unknown);
   EXPECT_GT(stated, 0.2 * kDefault);
-  EXPECT_LT(stated, kDefault);  // of one run alone; neighbours help
+  EXPECT_LT(stated, kDefault);  // from one run alone; neighbours help
 }
 
 }  // namespace krigtune::trial_noise_test

@@ -5,8 +5,8 @@
 
 namespace krigtune {
 
-/// A session on a measured table: nanotron's 1.3B Llama on some nodes of 8 H100s. `job`: "": nothing is said of it;
-/// `cluster` holds further keys of that block.
+/// A session on a measured table: nanotron's 1.3B Llama on some nodes of 8 H100s. If `job` is "", the session says
+/// nothing about the job; `cluster` has further keys of that block.
 inline std::string ultrascale(int gpus, const std::string& job, const std::string& cluster = "") {
   return R"({)" +
          (job.empty() ? ""

@@ -5,7 +5,8 @@
 
 namespace krigtune {
 
-/// Of a program whose memory is only estimated, on a device where that decides. `memory`: keys of that block.
+/// A session of a program whose memory is only estimated, on a device where memory decides. `memory`: keys of that
+/// block.
 inline session::Session uncertain_session(const std::string& memory = "") {
   return session::read_session(parse_json(R"({
       "workload": {"model": {"layers": 24, "hidden": 2048, "heads": 16, "vocab": 50304, "seq_len": 2048},

@@ -63,7 +63,7 @@ TEST(WellKnown, RangesMakeASpaceTogether) {
   EXPECT_LT(space.count(), space.lattice_count());
 }
 
-// Values that have an effect, and values without: the rules are compared with the words.
+// Compares the words about parameters without effect with the rules.
 TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string name = known.name;
