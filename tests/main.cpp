@@ -1,6 +1,6 @@
-// `test_tuner loop` runs the tests of tests/run/loop_test.cpp, `test_tuner` all of the layer's. GoogleTest's options
-// and GTEST_FILTER hold as ever: one that leaves tests out ("-Loop.Stops*") beside the word, one that chooses some
-// instead of it.
+// `test_tuner loop` runs the tests of tests/run/loop_test.cpp, `test_tuner` all tests of the layer. GoogleTest's
+// options and GTEST_FILTER work as usual: a filter that excludes tests ("-Loop.Stops*") is combined with the word, and
+// one that selects tests replaces it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// The names of the tests in the file of `unit`, as GoogleTest's filters have them; "" if there is none.
+// Returns the names of the tests in the file of `unit`, in the form of GoogleTest's filters; "" if there are none.
 std::string tests_of(const std::string& unit) {
   const std::string file = "/" + unit + "_test.cpp";
   std::string names;
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s [<unit>] [GoogleTest's options]; there is no such unit\n", argv[0]);
     return 2;
   }
-  // A filter that chooses tests stands: so a death test, which starts this program again, names its own.
+  // A filter that selects tests is kept: a death test starts this program again and names itself.
   const std::string filter = testing::GTEST_FLAG(filter);
   if (filter == "*") testing::GTEST_FLAG(filter) = names;
   if (filter.starts_with("-")) testing::GTEST_FLAG(filter) = names + filter;

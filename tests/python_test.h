@@ -12,8 +12,8 @@
 
 namespace krigtune {
 
-/// Tests that need a Python with some module, else they are skipped. Which Python: KRIGTUNE_TEST_PYTHON, which must
-/// have it, else Debian's.
+/// Tests that need a Python with some module; otherwise they are skipped. KRIGTUNE_TEST_PYTHON names a Python that must
+/// have it; the default is Debian's.
 class PythonTest : public ::testing::Test {
  protected:
   /// `fix`: how to get the module.
@@ -30,7 +30,7 @@ class PythonTest : public ::testing::Test {
     return given != nullptr ? given : "/usr/bin/python3";
   }
 
-  /// Its exit code; what it said is added to the test's output.
+  /// Returns the exit code, and adds the output to that of the test.
   int python(const std::vector<std::string>& arguments) const {
     trial::ProcessSpec spec;
     spec.argv = {program()};

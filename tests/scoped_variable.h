@@ -5,8 +5,8 @@
 
 namespace krigtune {
 
-/// An environment variable that has another value for as long as this object lives. Tests of one program share its
-/// environment, whichever of them run.
+/// Gives an environment variable another value for as long as the object lives. All tests of a program share its
+/// environment.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const std::string& value) : name_(name) {

@@ -5,7 +5,7 @@
 
 namespace krigtune {
 
-/// The line that a user would see, or "no error".
+/// Returns the line that a user would see, or "no error".
 std::string user_error_of(const auto& action) {
   try {
     action();

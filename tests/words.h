@@ -5,7 +5,7 @@
 
 namespace krigtune {
 
-/// The words of a line, at blanks.
+/// Splits a line into words at blanks.
 inline std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   std::istringstream stream(line);

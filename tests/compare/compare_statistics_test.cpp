@@ -18,7 +18,7 @@ compare::ComparedTrial row(search::StrategyKind strategy, std::uint64_t seed, in
   return compared;
 }
 
-// Three seeds of random and one of grid, which ended early; the optimum is 100, the budget 5.
+// Three seeds of random and one of grid, which ended early. The optimum is 100, the budget 5.
 compare::Comparison worked_out_by_hand() {
   constexpr search::StrategyKind kRandom = search::StrategyKind::kRandom;
   constexpr search::StrategyKind kGrid = search::StrategyKind::kGrid;
@@ -48,7 +48,7 @@ compare::Comparison worked_out_by_hand() {
 
 TEST(Summary, FillsTheRegretOfEachTrial) {
   const std::vector<compare::ComparedTrial> trials = worked_out_by_hand().trials;
-  EXPECT_EQ(trials[0].regret, 1.0);  // before the first ok trial
+  EXPECT_EQ(trials[0].regret, 1.0);  // before the first successful trial
   EXPECT_FALSE(trials[0].best_so_far);
   EXPECT_NEAR(trials[1].regret, 0.2, 1e-15);
   EXPECT_EQ(trials[4].best_so_far, 100.0);
@@ -61,7 +61,7 @@ TEST(Summary, IsWhatOneWorksOutByHand) {
   ASSERT_EQ(comparison.summary.size(), 2u);
   const compare::StrategySummary& random = comparison.summary[0];
   EXPECT_EQ(random.seeds, 3);
-  // Trials to 5 %: 3, 1 (95 is at the edge), 2. To 1 %: 3, 6 (never), 2 (99 is at the edge).
+  // Trials to 5 %: 3, 1 (95 is exactly at the limit), 2. To 1 %: 3, 6 (never), 2 (99 is exactly at the limit).
   EXPECT_EQ(random.trials_to_5pct.median, 2.0);
   EXPECT_EQ(random.trials_to_5pct.mean, 2.0);
   EXPECT_EQ(random.trials_to_5pct.q25, 1.5);
@@ -73,12 +73,12 @@ TEST(Summary, IsWhatOneWorksOutByHand) {
   EXPECT_EQ(random.failed_first_20_mean, 1.0);
   ASSERT_TRUE(random.best_over_optimum_at[0]);
   EXPECT_NEAR(*random.best_over_optimum_at[0], (1.0 + 0.96 + 0.99) / 3.0, 1e-15);
-  EXPECT_FALSE(random.best_over_optimum_at[1]);  // ten trials are beyond the budget
+  EXPECT_FALSE(random.best_over_optimum_at[1]);  // ten trials exceed the budget
 
   const compare::StrategySummary& grid = comparison.summary[1];
   EXPECT_EQ(grid.seeds, 1);
   EXPECT_EQ(grid.trials_to_5pct.median, 6.0);
-  EXPECT_NEAR(*grid.best_over_optimum_at[0], 0.7, 1e-15);  // ended after two: keeps its last
+  EXPECT_NEAR(*grid.best_over_optimum_at[0], 0.7, 1e-15);  // it ended after two trials and keeps its last value
 }
 
 TEST(Summary, MeasuresRegretTheOtherWayRoundWhenMinimised) {
@@ -99,7 +99,7 @@ TEST(Summary, TakesTheBestOfAllRunsWhereTheOptimumIsNotKnown) {
   EXPECT_NEAR(comparison.trials[0].regret, 0.2, 1e-15);
 }
 
-// A table's truth: a 100, b 90. Each is measured with luck.
+// The table says 100 for a and 90 for b. Each measurement has its luck.
 TEST(Summary, JudgesARunByTheConfigurationThatItNamesNotByItsLuckiestMeasurement) {
   constexpr search::StrategyKind kRandom = search::StrategyKind::kRandom;
   compare::Comparison comparison;
@@ -171,7 +171,7 @@ TEST(RegretCurve, HasTheMedianAndTheQuartilesAndARunThatEndedKeepsItsLast) {
   EXPECT_TRUE(compare::regret_curve(comparison, search::StrategyKind::kGrid, 3).empty());
 }
 
-// Every one of the 2^n ways to give signs to the ranks.
+// Tries every one of the 2^n assignments of signs to the ranks.
 double signed_rank_by_enumeration(const std::vector<double>& differences) {
   const std::size_t count = differences.size();
   std::vector<double> ranks(count);
@@ -197,7 +197,7 @@ double signed_rank_by_enumeration(const std::vector<double>& differences) {
   return std::min(1.0, 2.0 * std::min(below, above) / static_cast<double>(std::size_t{1} << count));
 }
 
-// Differences 1 ... n, those named negative: their ranks' sum is the statistic.
+// Differences 1 ... n, the named ones negative. The sum of their ranks is the statistic.
 std::vector<double> ranked(int count, const std::set<int>& negative) {
   std::vector<double> differences;
   for (int i = 1; i <= count; ++i) differences.push_back(negative.count(i) > 0 ? -i : i);
@@ -205,8 +205,8 @@ std::vector<double> ranked(int count, const std::set<int>& negative) {
 }
 
 TEST(SignedRank, HasTheTabulatedCriticalValues) {
-  // Two-sided 5 %: n = 6: 0, 8: 3, 10: 8, 15: 25, 20: 52 (Wilcoxon, Katti & Wilcox 1970; in every textbook). At the
-  // critical value p <= 0.05, one above it p > 0.05.
+  // Critical values at two-sided 5 %: n = 6: 0, 8: 3, 10: 8, 15: 25, 20: 52 (Wilcoxon, Katti & Wilcox 1970, and
+  // textbooks). At the critical value p <= 0.05, one above it p > 0.05.
   EXPECT_LE(compare::signed_rank_p_value(ranked(6, {})), 0.05);
   EXPECT_GT(compare::signed_rank_p_value(ranked(6, {1})), 0.05);
   EXPECT_LE(compare::signed_rank_p_value(ranked(8, {3})), 0.05);
@@ -217,7 +217,7 @@ TEST(SignedRank, HasTheTabulatedCriticalValues) {
   EXPECT_GT(compare::signed_rank_p_value(ranked(15, {12, 14})), 0.05);
   EXPECT_LE(compare::signed_rank_p_value(ranked(20, {16, 17, 19})), 0.05);
   EXPECT_GT(compare::signed_rank_p_value(ranked(20, {16, 18, 19})), 0.05);
-  // n = 5: 2 / 2^5, exactly.
+  // n = 5 gives exactly 2 / 2^5.
   EXPECT_EQ(compare::signed_rank_p_value(ranked(5, {})), 0.0625);
 }
 
@@ -237,7 +237,7 @@ TEST(SignedRank, OfManyPairsGoesOverIntoTheNormalLimit) {
   std::vector<double> differences;
   for (int i = 1; i <= 400; ++i) differences.push_back(i % 20 < 9 ? -i : i);
   const double counted = compare::signed_rank_p_value(differences);
-  differences.push_back(0.5);  // the least rank: next to nothing changes but the method
+  differences.push_back(0.5);  // the smallest rank: almost nothing changes except the method
   const double normal = compare::signed_rank_p_value(differences);
   EXPECT_TRUE(counted > 0.001 && counted < 0.2) << counted;
   EXPECT_LE(std::abs(normal / counted - 1.0), 0.02);
@@ -251,7 +251,7 @@ TEST(SignTest, IsTheBinomialTail) {
 }
 
 TEST(RatioOfMeans, HasAnIntervalThatIsThatOfTheDeltaMethod) {
-  // Independent columns of mean 10 and 5, variances 2 each: log ratio has the variance 2/n (1/100 + 1/25).
+  // Independent columns with means 10 and 5 and variances 2 each: the log ratio has the variance 2/n (1/100 + 1/25).
   std::vector<double> numerators;
   std::vector<double> denominators;
   constexpr int kCount = 400;
@@ -262,7 +262,7 @@ TEST(RatioOfMeans, HasAnIntervalThatIsThatOfTheDeltaMethod) {
   const compare::RatioInterval interval = compare::ratio_of_means(numerators, denominators, 1);
   EXPECT_NEAR(interval.ratio, 2.0, 1e-14);
   const double stddev = std::sqrt(2.0 / kCount * (1.0 / 100.0 + 1.0 / 25.0));
-  // 10^4 resamples know a 2.5 % quantile to some 2 % of the stddev; 6 % allow for the skew as well.
+  // 10^4 resamples determine a 2.5 % quantile to about 2 % of the stddev; 6 % allow for the skew as well.
   EXPECT_LE(std::abs(std::log(interval.lower_95 / 2.0) / stddev + 1.96), 0.06);
   EXPECT_LE(std::abs(std::log(interval.upper_95 / 2.0) / stddev - 1.96), 0.06);
 }

@@ -9,7 +9,7 @@
 
 namespace krigtune::compare_test {
 
-// Those that go on until everything was tried.
+// The strategies that continue until every configuration was tried.
 const std::vector<search::StrategyKind> kOfAllConfigurations{
     search::StrategyKind::kBayes, search::StrategyKind::kRandom, search::StrategyKind::kGrid};
 

@@ -71,7 +71,7 @@ TEST(Diagnose, AdviceIsWhatTheModelsSayOfTheChangedConfiguration) {
       EXPECT_EQ(advice.predicted.memory->predicted, forecast.memory->predicted);
       EXPECT_GE(forecast.memory->probability_fits, 0.5);
       EXPECT_GE(advice.speedup, diagnose::kLeastSpeedup);
-      // A step trains as many sequences as before.
+      // A step trains on as many sequences as before.
       EXPECT_EQ(advice.predicted.sequences, 64.0);
       for (const diagnose::Change& change : advice.changes) {
         EXPECT_EQ(*advice.configuration.find(change.parameter), change.after);
@@ -95,15 +95,15 @@ TEST(Diagnose, SaysWhetherTheSpaceHoldsWhatItAdvises) {
     (diagnose::advice_of(job.model, present, move).in_space ? inside : outside).insert(size);
   }
   EXPECT_EQ(inside, (std::set<std::int64_t>{2}));
-  EXPECT_EQ(outside, (std::set<std::int64_t>{4, 8}));  // 64 sequences on 8 ranks: no larger one divides them
+  EXPECT_EQ(outside, (std::set<std::int64_t>{4, 8}));  // 64 sequences on 8 ranks: no larger value divides them
 }
 
 TEST(Diagnose, OffersOnlyWhatTheJobCanDo) {
   Job job(session_of(R"({"micro_batch": [1, 2]})", R"({"micro_batch": 1})"));
   const diagnose::Prediction present = *job.model.predict(*job.session.baseline);
   const diagnose::Moves moves(job.model, *job.session.baseline, present);
-  EXPECT_TRUE(moves.of({"tensor_parallel"}).empty());              // nobody said that the job knows it
-  EXPECT_TRUE(moves.of({"gradient_accumulation_steps"}).empty());  // the batch is kept
+  EXPECT_TRUE(moves.of({"tensor_parallel"}).empty());              // nothing says that the job supports it
+  EXPECT_TRUE(moves.of({"gradient_accumulation_steps"}).empty());  // the batch stays the same
   EXPECT_FALSE(moves.of({"zero_stage"}).empty());
 }
 
@@ -160,7 +160,7 @@ TEST(Diagnose, SaysWhereNoFactorExplainsTheMeasurement) {
   EXPECT_FALSE(diagnosis.is_unexplained());
 }
 
-// A rank that shares its core (measured: rank 1 at nice 19 beside a busy program) computes longer and comes late.
+// A rank that shares its core (measured: rank 1 at nice 19 beside a busy program) computes longer and arrives late.
 TEST(Diagnose, ASlowRankCostsWhatOthersWaitForIt) {
   diagnose::Observation seen;
   seen.step_time_s = 32.2e-3;
@@ -172,12 +172,12 @@ TEST(Diagnose, ASlowRankCostsWhatOthersWaitForIt) {
   EXPECT_NEAR(seen.straggling_s(), 14.9e-3, 1e-9);
   seen.waiting_s = 1e-3;
   EXPECT_NEAR(seen.straggling_s(), 5.4e-3, 1e-9);
-  seen.slowest_rank_kernels_s = 13.3e-3;  // no rank is slow: what it waits for is the network
+  seen.slowest_rank_kernels_s = 13.3e-3;  // no rank is slow, so it waits for the network
   seen.waiting_s = 14.9e-3;
   EXPECT_NEAR(seen.straggling_s(), 0.1e-3, 1e-9);
 }
 
-// One trial is enough: exposed communication was measured.
+// One trial is enough, because exposed communication was measured.
 TEST(Diagnose, ASlowNetworkAndSlowKernelsAreToldApartByOneTrial) {
   for (const bool is_network : {true, false}) {
     Job job(session_of(kSpace, R"({"zero_stage": 2, "micro_batch": 4, "overlap_comm": false})"));

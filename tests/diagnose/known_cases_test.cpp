@@ -1,7 +1,7 @@
-// Ten clusters with one bottleneck each, made on purpose. The truth is the simulator: its machine differs from the one
-// that the session states by hidden factors on every class of operations, by ripples over the space and by noise, and
-// in three cases by what is the matter with it (a slow network, throttled products, a slow rank). What is diagnosed
-// sees the session and the simulator's trials only.
+// Ten clusters, each with one deliberate bottleneck. The truth is the simulator. Its machine differs from the session's
+// by hidden factors for every class of operations, by ripples over the space and by noise, and in three cases by a
+// fault (a slow network, throttled products, a slow rank). The diagnosis sees only the session and the simulator's
+// trials.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,11 +17,11 @@ struct KnownCase {
   const char* name;
   const char* workload;
   const char* cluster;
-  const char* space;  ///< single values are the diagnosed configuration's
+  const char* space;  ///< single values belong to the diagnosed configuration
   const char* diagnosed;
   diagnose::Limit limit;
   diagnose::Reason reason = diagnose::Reason::kNone;
-  const char* true_cluster = nullptr;  ///< where it is not as stated
+  const char* true_cluster = nullptr;  ///< the real cluster, if it is not as stated
   double straggler_slowdown = 1.0;
 };
 
@@ -119,7 +119,7 @@ session::Session session_of(const KnownCase& known) {
   return session::read_session(parse_json(text, known.name), known.name, ".");
 }
 
-/// The machine as it is.
+/// The real machine.
 class Truth {
  public:
   Truth(const session::Session& session, const KnownCase& known, std::int64_t seed, bool fixed) : session_(session) {
@@ -155,7 +155,7 @@ constexpr int kOtherTrials = 6;
 
 struct Answer {
   diagnose::Diagnosis diagnosis;
-  double simulated_speedup = 0.0;  ///< of the first advice
+  double simulated_speedup = 0.0;  ///< for the first advice
 };
 
 Answer answer_of(const KnownCase& known, std::int64_t seed) {
@@ -164,7 +164,7 @@ Answer answer_of(const KnownCase& known, std::int64_t seed) {
   Truth truth(session, known, seed, false);
   diagnose::Seen seen;
   diagnose::Observation own = truth.run(*session.baseline).value();
-  // A slow rank is there nine times in ten.
+  // Nine of ten trials have a slow rank.
   while (known.straggler_slowdown > 1.0 && own.straggling_s() == 0.0) own = truth.run(*session.baseline).value();
   seen.observations.push_back(own);
   Rng rng(static_cast<std::uint64_t>(seed), 0);

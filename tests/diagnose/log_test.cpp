@@ -104,7 +104,7 @@ double part_named(const diagnose::MeasuredParts& parts, const std::string& name)
   return 0.0;
 }
 
-// The form is that of megatron/core/timers.py, numbers are composed so that they can be added on paper.
+// The form is that of megatron/core/timers.py; the numbers were chosen so that they are easy to add.
 constexpr const char* kLevelTwo = R"(
 (min, max) time across ranks (ms):
     model-and-optimizer-setup ......................: (1345.37, 1359.59)
@@ -153,7 +153,7 @@ TEST(Logs, MegatronsTimersAreReadWithWhatHoldsThem) {
             "stages of different sizes");
 }
 
-// Level 1, as of 2023: gradients are reduced behind the passes; only the largest is printed, behind a launcher's
+// Level 1, as of 2023: gradients are reduced after the passes, and only the largest time is printed, after a launcher's
 // prefix.
 TEST(Logs, MegatronsOlderTimersStandBesideEachOther) {
   const diagnose::MegatronTimers timers = timers_of(

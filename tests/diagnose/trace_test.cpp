@@ -1,5 +1,4 @@
-// Small traces in the form that torch.profiler and krigtune-bench write, composed by hand: every sum can be checked on
-// paper.
+// Small handmade traces in the form of torch.profiler and krigtune-bench, so that every sum can be checked on paper.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,9 +26,9 @@ std::string trace_of(const std::vector<std::string>& events, const std::string& 
   return text + "]" + more + "}";
 }
 
-// A device, microseconds: a product 0 to 100, an elementwise kernel 100 to 140, an all-reduce on another stream 90 to
-// 200 (60 of 110 exposed), a copy 195 to 220 (20 exposed), nothing until 300, of which the loader runs 260 to 290,
-// flash attention 300 to 350. The host's events are of another process.
+// A device, in microseconds: a product 0 to 100, an elementwise kernel 100 to 140, an all-reduce on another stream 90
+// to 200 (60 of 110 exposed), a copy 195 to 220 (20 exposed), nothing until 300, while the loader runs 260 to 290, and
+// flash attention 300 to 350. The host's events belong to another process.
 std::string device_trace() {
   return trace_of(
       {event("kernel", "sm90_xmma_gemm_bf16bf16_tn", 0, 100), event("kernel", "elementwise_kernel<4>", 100, 40),
@@ -101,8 +100,8 @@ TEST_F(Traces, OfADeviceHaveTheirVerdictsInOrder) {
   EXPECT_EQ(verdicts.front().quantity, "(all_reduce, exposed) / time of the device");
 }
 
-// Of NCCL's kernels PyTorch writes which group they belong to: a product 0 to 100; tensor-parallel all-reduce 100 to
-// 160, of which a data-parallel reduce-scatter covers 140 to 190; a kernel without a telling name 200 to 230.
+// PyTorch writes the group of NCCL's kernels: a product 0 to 100; a tensor-parallel all-reduce 100 to 160, which a
+// data-parallel reduce-scatter overlaps from 140 to 190; a kernel without an informative name 200 to 230.
 TEST_F(Traces, TellWhoseGroupCommunicates) {
   const auto collective = [](const std::string& name, double ts, double dur, const std::string& arguments) {
     return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "pid": 0, "tid": 20, "ts": )" +
@@ -149,9 +148,9 @@ TEST_F(Traces, KnowGroupsByWhatFrameworksCallThem) {
   for (const auto& [name, group] : kKnown) EXPECT_EQ(diagnose::group_of(name), group) << name;
 }
 
-// On a thread of operators an outer one is counted without those that it calls: layer_norm 0 to 100 calls addmm (so it
-// is composed) 10 to 70. Another thread reduces from 60 to 160: exposed from 100 on. The loader's own operators are
-// its.
+// On a thread of operators, an outer one is counted without those that it calls: layer_norm 0 to 100 calls addmm (so it
+// is composed) 10 to 70. Another thread reduces from 60 to 160, exposed from 100 on. The loader's own operators belong
+// to the loader.
 TEST_F(Traces, OfOperatorsCountTheInnermostOne) {
   const diagnose::MeasuredParts parts = this->parts(
       trace_of({event("cpu_op", "aten::layer_norm", 0, 100, 9, "1"), event("cpu_op", "aten::addmm", 10, 60, 9, "1"),
@@ -198,7 +197,7 @@ TEST_F(Traces, CutAnywhereTheyAreOneClearLine) {
   }
 }
 
-// RFC 1952, the data in one stored block (RFC 1951, 3.2.4): what gzip would write if it packed nothing.
+// RFC 1952 with the data in one stored block (RFC 1951, 3.2.4), as gzip writes data that it does not compress.
 std::string gzip(const std::string& text) {
   std::uint32_t crc = 0xffffffffU;
   for (const char c : text) {
@@ -209,7 +208,7 @@ std::string gzip(const std::string& text) {
   const auto number = [&](std::uint32_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) packed += static_cast<char>((value >> (8U * static_cast<unsigned>(i))) & 0xffU);
   };
-  const auto length = static_cast<std::uint32_t>(text.size());  // below 64 KiB
+  const auto length = static_cast<std::uint32_t>(text.size());  // less than 64 KiB
   number(length, 2);
   number(~length, 2);
   packed += text;
@@ -229,7 +228,7 @@ TEST_F(Traces, MayBePackedAndTellWhereTheyAreCut) {
         << length;
   }
   std::string damaged = packed;
-  damaged[damaged.size() - 6] ^= 1;  // of the checksum
+  damaged[damaged.size() - 6] ^= 1;  // in the checksum
   EXPECT_NE(trouble(damaged).find("it cannot be unpacked"), std::string::npos) << trouble(damaged);
 }
 

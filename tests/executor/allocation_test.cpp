@@ -45,7 +45,7 @@ TEST(Allocation, FillsANodeBeforeItBreaksAnother) {
   Allocation allocation = four_nodes();
   const auto half = allocation.choose(needs(1, 4, 4), 1).value();
   EXPECT_THAT(half.nodes, ElementsAre("n1"));
-  EXPECT_EQ(half.cores, 8);  // its half of the node
+  EXPECT_EQ(half.cores, 8);  // half of the node
   allocation.take(half);
   EXPECT_THAT(allocation.choose(needs(1, 4, 4), 1)->nodes, ElementsAre("n1"));
   EXPECT_THAT(allocation.choose(needs(3, 8, 24), 1)->nodes, ElementsAre("n2", "n3", "n4"));
@@ -68,7 +68,7 @@ TEST(Allocation, DividesCoresWhereThereAreNoGpus) {
   Allocation allocation = four_nodes();
   const auto share = allocation.choose(needs(1, 0, 4), 2).value();
   EXPECT_EQ(share.cores, 8);
-  EXPECT_EQ(allocation.choose(needs(1, 0, 99), 1)->cores, 16);  // more ranks than cores take turns
+  EXPECT_EQ(allocation.choose(needs(1, 0, 99), 1)->cores, 16);  // more ranks than cores: they share the cores
 }
 
 TEST(Allocation, RefusesWhatNeverFits) {

@@ -1,4 +1,4 @@
-// Jobs of a scheduler that the test plays, on a clock that it moves: every sentence of the executor without a cluster.
+// The test plays the scheduler and moves the clock, so that every message of the executor is tested without a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using executor::JobState;
 using executor::Submission;
 using testing::HasSubstr;
 
-/// What happens when the scheduler is asked; each answer is one entry, the last one stays.
+/// The answers of the scheduler. Each query uses one entry; the last one stays.
 struct Play {
   std::vector<std::function<std::optional<std::vector<JobState>>()>> answers;
   std::vector<Submission> submissions = {{Submission::Answer::kAccepted, "7", ""}};
@@ -120,7 +120,7 @@ class Batch : public testing::Test {
     return result;
   }
 
-  // The job's last words, as its script writes them.
+  // The job's exit file, as its script writes it.
   std::optional<std::vector<JobState>> exits(int code, const std::string& signal, JobState state) {
     const executor::JobFiles files(task_.directory);
     write_atomically(spec_.stdout_file, "out\n");
@@ -187,7 +187,7 @@ TEST_F(Batch, AsksNoMoreOftenThanItShould) {
 
 TEST_F(Batch, CountsTheTimeLimitFromTheStartOfTheJob) {
   play_.answers.assign(50, says(pending("Priority")));  // 500 s in the queue
-  play_.answers.push_back(says(running(30.0)));         // it began 30 s ago
+  play_.answers.push_back(says(running(30.0)));         // it began 30 s before
   const double queue_s = 50 * options_.poll_s;
   const trial::ProcessResult result = run();
   EXPECT_TRUE(result.timed_out);
@@ -214,7 +214,7 @@ TEST_F(Batch, IsToldWhatTheSchedulerDid) {
   play_.asked = 0;
   play_.answers = {says(running()), says(ended(End::kOutOfMemory, "OUT_OF_MEMORY"))};
   EXPECT_TRUE(run().out_of_memory);
-  // Of a job with the full limit it is the trial's own fault.
+  // With the full limit, the timeout is the trial's own fault.
   play_.asked = 0;
   play_.answers = {says(running()), says(ended(End::kTimeLimit, "TIMEOUT"))};
   EXPECT_TRUE(run().timed_out);
@@ -228,14 +228,14 @@ TEST_F(Batch, AvoidsANodeThatFailed) {
 }
 
 TEST_F(Batch, DoesNotBelieveAnExitThatASignalBrought) {
-  // The script saw SIGTERM of a preemption; the program it started returned 0.
+  // The script received SIGTERM from a preemption, and the program that it started returned 0.
   play_.answers = {says(running()), exits_with(0, "TERM", running()),
                    says(ended(JobState::End::kPreempted, "PREEMPTED"))};
   EXPECT_THAT(run().lost, HasSubstr("preempted"));
 }
 
 TEST_F(Batch, AsksWhoEndedAProgramThatASignalEnded) {
-  // The program was gone before the signal reached the script.
+  // The program had ended before the signal reached the script.
   play_.answers = {says(running()), exits_with(143, "", running()),
                    says(ended(JobState::End::kPreempted, "PREEMPTED"))};
   EXPECT_THAT(run().lost, HasSubstr("preempted"));
@@ -260,7 +260,7 @@ TEST_F(Batch, FollowsAJobThatSlurmRunsAgain) {
 }
 
 TEST_F(Batch, WaitsForFilesThatAreLate) {
-  // The job has ended; its exit file appears here half a minute later.
+  // The job has ended, and its exit file appears half a minute later.
   const JobState done = ended(JobState::End::kByItself, "COMPLETED");
   play_.answers = {says(running()), says(done), says(done), says(done), exits_with(0, "", done)};
   const trial::ProcessResult result = run();
@@ -298,7 +298,7 @@ TEST_F(Batch, SaysWhyNothingCanBeWritten) {
   EXPECT_EQ(executor::write_trouble(scratch_ / ""), "");
 }
 
-// Only where one may be mounted.
+// Needs the permission to mount a file system.
 TEST_F(Batch, KnowsAFullDisk) {
   const std::string folder = (scratch_ / "full").string();
   std::filesystem::create_directory(folder);
@@ -373,7 +373,7 @@ TEST_F(Batch, TakesBackWhatWaitsOnceItShouldEnd) {
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.lost, "");
   EXPECT_EQ(play_.cancelled.size(), 1u);
-  // One that began in that moment is let run.
+  // A job that began at that moment continues.
   play_.asked = 0;
   play_.answers = {says(pending("Resources")), says(running()), exits_with(0, "", running())};
   EXPECT_FALSE(run().stopped);
@@ -435,7 +435,7 @@ TEST_F(Batch, DoesNotTakeTheFilesOfAnEarlierTry) {
   run();
   const std::string old = read_text(executor::JobFiles(task_.directory).ended());
   play_.asked = 0;
-  // A job that was believed to be lost still writes.
+  // A job that counted as lost still writes.
   play_.answers = {says(running()),
                    [&] {
                      write_atomically(executor::JobFiles(task_.directory).ended(), old);
@@ -454,7 +454,8 @@ TEST_F(Batch, AsksForLessTimeOnceItIsKnown) {
     run();
   }
   EXPECT_EQ(play_.limits.front(), 3600.0 + spec_.grace_s + 120.0);
-  // The fourth is given three times what they took (12.5 s), and two minutes; that is too little, so it gets all.
+  // The fourth job gets a limit of three times the usual time (12.5 s) plus two minutes. That is too short, so it gets
+  // the full limit.
   play_.asked = 0;
   play_.answers = {says(ended(JobState::End::kTimeLimit, "TIMEOUT")), exits_with(0, "", running())};
   EXPECT_EQ(run().exit_code, 0);
@@ -486,7 +487,7 @@ TEST_F(Batch, HasRoomForSoManyJobs) {
   second.reset();
   EXPECT_TRUE(two->has_room({}));
   play_.objection = "sbatch refused the job: Invalid partition";
-  EXPECT_TRUE(two->has_room({}));  // it was asked once
+  EXPECT_TRUE(two->has_room({}));  // the scheduler was asked once
   EXPECT_THAT(user_error_of([&] { two->has_room({.ranks = 99}); }), HasSubstr("Invalid partition"));
 }
 

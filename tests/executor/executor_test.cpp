@@ -120,7 +120,7 @@ TEST(TrialSizes, AreTheClustersWhereATrialLaunchesAllItsRanks) {
             }).find("launches ranks on 2 nodes"),
             std::string::npos);
   cluster.nodes = 1;
-  machine.gpus.clear();  // ranks of processors
+  machine.gpus.clear();  // ranks are on processors
   local.gpus_per_trial = "auto";
   const auto of_cores = executor::make_slots(local, machine, "run");
   EXPECT_EQ(executor::TrialSizes(local, cluster, space, *of_cores, 60.0, true).least().gpus_per_node, 0);

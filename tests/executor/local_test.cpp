@@ -1,4 +1,4 @@
-// Slots of one machine, on machines that are described rather than had.
+// Slots of one machine, for described machines instead of real ones.
 #include "executor/local.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using executor::MachineParts;
 
-// Two NUMA nodes of eight processors, four GPUs beside each.
+// Two NUMA nodes with eight processors and four GPUs each.
 MachineParts eight_gpus() {
   MachineParts machine;
   machine.cores = {{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}};
@@ -110,7 +110,7 @@ TEST(LocalSlots, DivideTheCoresOfAMachineWithoutGpus) {
 TEST(LocalSlots, GiveEachGpuTheCoresBesideIt) {
   MachineParts machine = eight_gpus();
   EXPECT_EQ(executor::cores_of_gpus(machine)[5], (std::vector<int>{10, 11}));
-  machine.gpus[0].numa_node = -1;  // not known of one: all cores, divided
+  machine.gpus[0].numa_node = -1;  // unknown for one GPU: all cores are divided
   EXPECT_EQ(executor::cores_of_gpus(machine)[0], (std::vector<int>{0, 1}));
   EXPECT_EQ(executor::cores_of_gpus(machine)[7], (std::vector<int>{14, 15}));
 }
@@ -121,7 +121,7 @@ TEST(LocalSlots, ReadListsOfProcessors) {
   EXPECT_EQ(executor::cpu_list("x"), std::vector<int>());
 }
 
-// Two lines as nvidia-smi of driver 535 prints them, the third as of a GPU in a large domain.
+// Two lines as nvidia-smi of driver 535 prints them, and a third one for a GPU in a large domain.
 constexpr const char* kListing =
     "0, GPU-8932f937-d72c-4106-c12f-20bd9faed9f6, 00000000:3B:00.0\n"
     "1, GPU-1c0ffee0-0000-0000-0000-000000000001, 00000000:AF:00.0\n"
@@ -142,7 +142,7 @@ TEST(LocalSlots, KnowTheGpusThatTheTunerMaySee) {
   EXPECT_EQ(numbers("GPU-8932"), (std::vector<int>{0}));
   EXPECT_EQ(numbers("1,-1,2"), (std::vector<int>{1}));  // CUDA stops there
   EXPECT_EQ(numbers(""), std::vector<int>());
-  EXPECT_EQ(numbers("3,5", ""), (std::vector<int>{3, 5}));  // no nvidia-smi
+  EXPECT_EQ(numbers("3,5", ""), (std::vector<int>{3, 5}));  // without nvidia-smi
   EXPECT_EQ(numbers(std::nullopt, "NVIDIA-SMI has failed\n"), std::vector<int>());
 }
 
@@ -168,7 +168,7 @@ TEST(LocalSlots, TellATrialItsShareUnlessTheUserSaysOtherwise) {
   EXPECT_EQ(value_of(of_cores, "OMP_NUM_THREADS"), "6");
 }
 
-// The program prints what it may use; this thread may use what it could before.
+// The program prints what it may use. This thread may still use what it could before.
 TEST(LocalSlots, BindThePrograms) {
   cpu_set_t before;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);

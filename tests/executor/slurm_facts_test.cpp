@@ -1,4 +1,4 @@
-// What doctor says of Slurm, on recorded output (22.05.8).
+// What doctor prints about Slurm, from recorded output (22.05.8).
 #include "executor/slurm_facts.h"
 
 #include <gmock/gmock.h>

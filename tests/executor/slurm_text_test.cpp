@@ -52,7 +52,7 @@ TEST(SlurmText, KnowsWhichStatesAreEnds) {
   EXPECT_EQ(end_of("BOOT_FAIL"), End::kNodeFailure);
   EXPECT_EQ(end_of("CANCELLED by 1000"), End::kCancelled);  // sacct
   EXPECT_EQ(executor::slurm_state("COMPLETING", "").phase, JobState::Phase::kRunning);
-  // Of a later Slurm: the job's own files will say.
+  // From a later Slurm; the job's own files will say when it has ended.
   EXPECT_EQ(executor::slurm_state("EXPEDITING", "").phase, JobState::Phase::kRunning);
 }
 
@@ -136,7 +136,7 @@ TEST(SlurmText, BelievesOnlyTheDaemonsOwnLines) {
                   .time_limit);
   EXPECT_TRUE(executor::daemon_words("slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-25T10:00:00 ***\n")
                   .cancelled);
-  // A rank has failed, and srun ended the others.
+  // A rank has failed, and srun has ended the others.
   EXPECT_FALSE(executor::daemon_words("srun: error: n2: tasks 2-3: Exited with exit code 3\n"
                                       "srun: launch/slurm: _step_signal: Terminating StepId=7.6\n"
                                       "slurmstepd-n1: error: *** STEP 7.6 ON n1 CANCELLED AT 2026-11-25T14:28:18 ***\n")

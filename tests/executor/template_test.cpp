@@ -1,4 +1,4 @@
-// Schedulers that krigtune knows by their commands alone, played by small scripts that speak as they do.
+// Schedulers that krigtune knows only by their commands, imitated by small scripts.
 #include "executor/template.h"
 
 #include <gmock/gmock.h>
@@ -45,8 +45,8 @@ class Template : public testing::Test {
     return path.string();
   }
 
-  // A scheduler whose submit prints `id_line` and whose status prints `state_line` until the job has ended, and
-  // `end_line` from then on. Its daemon is a thread of the test: what submit itself starts ends with it.
+  // A scheduler whose submit prints `id_line`, and whose status prints `state_line` until the job has ended and
+  // `end_line` from then on. Its daemon is a thread of the test, because what submit itself starts ends with submit.
   trial::ProcessResult run_under(const std::string& id_line, const std::string& state_line, const std::string& end_line,
                                  const std::string& keys) {
     const std::string submit =
@@ -108,7 +108,8 @@ TEST_F(Template, RunsUnderLsfAndEndsWhatTakesTooLong) {
   EXPECT_EQ(args("status"), "815\n");
 }
 
-// The tuner died between submit and the note of the job's id: a scheduler that is asked by name still finds it.
+// The tuner died after submit and before it recorded the job's id. A scheduler that is asked by name still finds the
+// job.
 TEST_F(Template, FindsAJobByItsName) {
   executor::TemplateSpec spec;
   spec.submit = {"/bin/false"};
@@ -131,7 +132,7 @@ TEST_F(Template, FindsAJobByItsName) {
 }
 
 TEST_F(Template, CountsTheMemoryOfTheProgram) {
-  // 64 MiB in a child of the program, which holds them until they were seen.
+  // 64 MiB in a child of the program, which keeps them until they were noticed.
   const std::string seen = "$(cat " + (directory() / "job_start.json").string() + ".*.peak 2>/dev/null || echo 0)";
   spec_.argv = {
       "/bin/bash", "-c",

@@ -7,7 +7,7 @@
 
 namespace krigtune::plan_study_test {
 
-// 16 ranks; GiB_LIMIT and MORE are filled in.
+// 16 ranks. GiB_LIMIT and MORE are placeholders.
 session::Session session_of(const std::string& space, const std::string& more = "", const std::string& batch = "128") {
   const std::string text = R"({
     "workload": {"model": {"preset": "llama-3-8b"}, "precision": "bf16", "train_batch_size": )" +
@@ -21,7 +21,7 @@ session::Session session_of(const std::string& space, const std::string& more = 
 constexpr const char* kSpace = R"({"zero_stage": [1, 2, 3], "micro_batch": [1, 2, 4, 8], "tensor_parallel": [1, 2],
   "activation_checkpointing": ["none", "full"], "overlap_comm": [true, false]})";
 
-/// A session with all that is asked of it.
+/// A session and all the answers about it.
 struct Studied {
   explicit Studied(session::Session of, forecast::StudyOptions options = {})
       : session(std::move(of)),
@@ -131,7 +131,7 @@ TEST(PlanAnswers, VolumesOfZeroAreThoseOfTheClosedForms) {
   EXPECT_LE(volume(2), 3.0 * k + 0.2);
 }
 
-// Four all-reduces a layer and micro-step of batch * seq * hidden elements, three of which carry 2 (t - 1) / t.
+// Four all-reduces of batch * seq * hidden elements per layer and micro-step, three of which send 2 (t - 1) / t.
 TEST(PlanAnswers, VolumesOfTensorParallelismAreThoseOfTheClosedForms) {
   const Studied studied(session_of(R"({"zero_stage": [1], "micro_batch": [1], "tensor_parallel": [1, 2, 4],
                                        "activation_checkpointing": ["none"]})"));

@@ -42,7 +42,7 @@ TEST(SobolIndices, OfASumAreTheSharesOfItsTerms) {
       plain_session(R"({"a": {"min": 0, "max": 4}, "b": {"min": 0, "max": 2}, "c": ["x", "y"]})");
   const insight::SobolIndices indices =
       exact_indices(session.space, [](const space::Configuration& c) { return number(c, "a") + 3.0 * number(c, "b"); });
-  // Variances of 0 ... n evenly: n (n + 2) / 12.
+  // The variance of 0 ... n with equal weights is n (n + 2) / 12.
   const double a = 4.0 * 6.0 / 12.0;
   const double b = 9.0 * 2.0 * 4.0 / 12.0;
   EXPECT_NEAR(indices.variance, a + b, 1e-12);
@@ -67,8 +67,8 @@ TEST(SobolIndices, OfAProductHaveItsClosedForm) {
   }
 }
 
-// Ishigami & Homma 1990 on twelve midpoints of [-pi, pi] each: sums of sines over them are the integrals, those of x^4
-// and x^8 are taken as they are.
+// Ishigami & Homma 1990 on twelve midpoints of [-pi, pi] for each variable. Sums of sines over them equal the
+// integrals; the sums of x^4 and x^8 are computed.
 constexpr int kIshigamiLevels = 12;
 double ishigami_level(double index) { return M_PI * ((2.0 * index + 1.0) / kIshigamiLevels - 1.0); }
 double ishigami(const space::Configuration& c) {
@@ -128,7 +128,7 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
   const insight::SobolIndices indices = exact_indices(session.space, function);
   // By the definitions, with a and b of 0 ... 5 - a.
   double mean = 0.0;
-  std::array<double, 6> mean_of_square{};  // of a, given b
+  std::array<double, 6> mean_of_square{};  // over a, given b
   for (int a = 0; a <= 5; ++a) {
     for (int b = 0; b <= 5 - a; ++b) {
       mean += (a * a + b) / 21.0;
@@ -136,8 +136,8 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
     }
   }
   double variance = 0.0;
-  double by_a = 0.0;      // what a changes whatever b is
-  double within_a = 0.0;  // a known: what b changes
+  double by_a = 0.0;      // effect of a, whatever b is
+  double within_a = 0.0;  // a is known: effect of b
   for (int a = 0; a <= 5; ++a) {
     const double mean_of_b = (5 - a) / 2.0;
     double effect = 0.0;
@@ -159,7 +159,7 @@ TEST(SobolIndices, FollowTheirDefinitionWhereConstraintsTieParametersTogether) {
             3.0 * insight::sampling_error(sampled, values));
 }
 
-// Values that are tied by constraints, and functions of them that are drawn at random: the seeds are these.
+// Values that are tied by constraints, and random functions of them. The numbers are the seeds.
 TEST(SobolIndices, OfAParameterAloneAreNeverAboveItsTotal) {
   for (const std::uint64_t seed : {11U, 12U, 13U, 14U, 15U}) {
     session::Session session =
@@ -185,8 +185,8 @@ TEST(SobolIndices, OfAParameterAloneAreNeverAboveItsTotal) {
   }
 }
 
-// With a + b = 5 neither can change alone; of 3 a + c, a uniform on 0 to 5 and c on 0 to 3, they explain
-// 9 * 35/12 / (9 * 35/12 + 15/12). d has no part in the constraint and none in the function.
+// With a + b = 5 neither can change alone. Of 3 a + c, with a uniform on 0 to 5 and c on 0 to 3, they explain 9 * 35/12
+// / (9 * 35/12 + 15/12). d occurs neither in the constraint nor in the function.
 TEST(SobolIndices, OfParametersThatAConstraintTiesAreThoseOfAllOfThem) {
   session::Session session = plain_session(
       R"({"a": {"min": 0, "max": 5}, "b": {"min": 0, "max": 5}, "c": {"min": 0, "max": 3}, "d": [1, 2]})");
@@ -211,7 +211,7 @@ TEST(SobolIndices, OfParametersThatAConstraintTiesAreThoseOfAllOfThem) {
   }
 }
 
-// Of the product of three factors the terms that hold both i and j are v_i v_j (1 + v_k); of a sum there are none.
+// For the product of three factors, the terms that contain both i and j are v_i v_j (1 + v_k); a sum has none.
 TEST(SobolIndices, OfPairsAreTheirTermsOfTheDecomposition) {
   const session::Session session =
       plain_session(R"({"a": {"min": 0, "max": 3}, "b": {"min": 0, "max": 4}, "c": {"min": 0, "max": 2}})");
@@ -237,7 +237,7 @@ TEST(SobolIndices, OfPairsAreTheirTermsOfTheDecomposition) {
       const std::size_t a = design->pairs[p].a;
       const std::size_t b = design->pairs[p].b;
       const double truth = v.at(a) * v.at(b) * (1.0 + v.at(3 - a - b)) / variance;
-      // 2000 rectangles, whose squares deviate from their mean by about twice that.
+      // 2000 rectangles, whose squares deviate from their mean by about twice the mean.
       EXPECT_NEAR(indices.pairs(static_cast<Eigen::Index>(p)) / truth, 1.0, 0.15) << a << b;
       EXPECT_LE(none.pairs(static_cast<Eigen::Index>(p)), 1e-25) << a << b;
     }
@@ -265,7 +265,7 @@ TEST(PosteriorDraws, HaveThePosteriorsCovariance) {
 
 class ImportanceOfParameters : public testing::Test {
  protected:
-  // a: 8 % a step and 1.5 times with b = "y"; c does nothing.
+  // a gains 8 % for each step, and 1.5 times that with b = "y"; c has no effect.
   static double speed(const space::Configuration& c) {
     return std::exp(0.08 * number(c, "a")) * (space::to_string(*c.find("b")) == "y" ? 1.5 : 1.0);
   }

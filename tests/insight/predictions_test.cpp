@@ -12,8 +12,8 @@
 
 namespace krigtune::predictions_test {
 
-// E[max(0, improvement)] by the trapezium rule over +-12 standard deviations: errors below 1e-9 for smooth integrands,
-// and the kink costs no more than the square of the step.
+// E[max(0, improvement)] by the trapezium rule over +-12 standard deviations. Errors are below 1e-9 for smooth
+// integrands, and the kink adds only the square of the step.
 double improvement_by_quadrature(bool maximize, bool logarithmic, double mean, double stddev, double best) {
   constexpr int kSteps = 400000;
   const double step = 24.0 / kSteps;
@@ -55,7 +55,7 @@ TEST(ObjectiveScale, HasTheExpectedImprovementOfTheObjectiveItself) {
 
 TEST(ObjectiveScale, IsContinuousWhereItChangesItsForm) {
   const search::ObjectiveScale scale({"m", true, "m"}, {});
-  // Far below the incumbent the difference of the two terms vanishes; log EI must go on falling smoothly.
+  // Far below the incumbent, the two terms cancel; log EI must still decrease smoothly.
   double last = 0.0;
   for (double delta = -0.001; delta > -40.0; delta *= 1.05) {
     const double log_ei = scale.log_expected_improvement(delta, 0.01, 0.0);
@@ -108,7 +108,7 @@ TEST_F(Predictions, HoldTheWholeSpaceInTheObjectivesUnits) {
     EXPECT_GT(*row.median, 0.0);
     EXPECT_LT(*row.lower_95, *row.median);
     EXPECT_GT(*row.upper_95, *row.median);
-    // A log-normal: the median is the geometric mean of the interval's ends.
+    // For a log-normal distribution, the median is the geometric mean of the interval's ends.
     EXPECT_LE(std::abs(std::sqrt(*row.lower_95 * *row.upper_95) / *row.median - 1.0), 1e-9);
     if (*row.log_expected_improvement > -700.0) {  // exp underflows below
       EXPECT_NEAR(std::log(*row.expected_improvement), *row.log_expected_improvement, 1e-9);

@@ -1,4 +1,4 @@
-// changes.md of a job that is no DeepSpeed job.
+// changes.md of a job that does not use DeepSpeed.
 #include "jobs/result/changes.h"
 
 #include <gtest/gtest.h>

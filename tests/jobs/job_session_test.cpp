@@ -1,4 +1,4 @@
-// The session that is made of a command and of what may vary in it.
+// The session that is made from a command and from the parameters that may vary in it.
 #include "jobs/session/job_session.h"
 
 #include <gtest/gtest.h>

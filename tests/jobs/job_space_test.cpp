@@ -1,4 +1,4 @@
-// What is worth trying by the size of model and machine, against what was worked out by hand.
+// The values worth trying for the sizes of model and machine, compared with results computed by hand.
 #include "jobs/session/job_space.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ jobs::JobSize size_of(std::int64_t ranks, std::int64_t per_node, std::int64_t ba
 }
 
 TEST(JobSpace, KeepsTheBatchByAConstraintWhereNobodyDerivesIt) {
-  jobs::JobSize size = size_of(4, 4, 96);  // 24 a rank
+  jobs::JobSize size = size_of(4, 4, 96);  // 24 per rank
   size.can_write_accumulation = true;
   const jobs::JobSpace made = jobs::fitted_space(json_of(R"({"micro_batch": [1, 5, 64]})"), size);
   EXPECT_EQ(made.space.dump(), R"({"micro_batch":[1,2,3,4,8],"gradient_accumulation_steps":[3,6,8,12,24]})");

@@ -7,7 +7,7 @@
 #include "jobs/recipe/rewriting.h"
 #include "trial/temporary_directory.h"
 
-// Commands that people type, with what the recipes make of them: tests/golden/jobs/commands/<recipe>.json.
+// Commands that people type, and what recipes make of them: tests/golden/jobs/commands/<recipe>.json.
 namespace krigtune::jobs {
 
 /// One of the commands, in a directory of its own with the files that it names.

@@ -1,5 +1,5 @@
-// What recipes make of commands that people type, against tests/golden/jobs/commands. `test_jobs_recipe_golden
-// --write-expectations` writes it as it is now; read the difference before it is committed.
+// Compares what recipes make of typical commands with tests/golden/jobs/commands. `test_jobs_recipe_golden
+// --write-expectations` writes the present results; read the difference before you commit it.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,7 +29,7 @@ Json optimal_as_json(const OptimalCommand& optimal) {
   return json;
 }
 
-// Without the name of the directory in which the case stands.
+// Removes the name of the case's directory.
 Json without_directory(const Json& json, const RecipeCase& one) {
   std::string text = json.dump();
   const std::string directory = one.directory().string();
@@ -85,7 +85,7 @@ TEST(RecipesGolden, CommandsAreRecognised) {
   }
 }
 
-// Words are filled into lines, objects have a line for each key.
+// Lists of words fill the lines; objects have one line for each key.
 void write_words(std::ostream& out, const Json& words, const std::string& indent) {
   constexpr std::size_t kWidth = 118;
   std::string line = indent + "  ";

@@ -1,5 +1,5 @@
 // Regular expressions of the shipped recipes on recorded lines: tests/golden/jobs/logs/<recipe>.log. A line "#= METRIC
-// TEXT" says what the line above must give; "-": no match; "*": a match.
+// TEXT" says what the line above must give; "-" means no match, "*" any match.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -13,7 +13,7 @@
 namespace krigtune::jobs::recipe_log_test {
 namespace {
 
-// Each measurement that is read from lines, and each check as "check:WHAT".
+// Returns each measurement that is read from lines, and each check as "check:WHAT".
 std::map<std::string, std::string> regexes_of(const Recipe& recipe) {
   std::map<std::string, std::string> regexes;
   for (const auto& [name, metric] : recipe.measure.items()) {

@@ -1,5 +1,5 @@
-// docs/jobs/NAME.md is what `krigtune recipes NAME` prints. `test_jobs_recipe_pages --write-reference docs/jobs` writes
-// it.
+// docs/jobs/NAME.md is the output of `krigtune recipes NAME`. `test_jobs_recipe_pages --write-reference docs/jobs`
+// writes it.
 #include <gtest/gtest.h>
 
 #include <filesystem>

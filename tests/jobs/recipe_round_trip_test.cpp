@@ -1,4 +1,4 @@
-// A rewritten command means what it was rewritten for: read again, it gives the configuration back.
+// A rewritten command has the meaning for which it was rewritten: reading it again gives the same configuration.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 using space::Configuration;
 
-// What the placeholder says: a name, a name divided by a number and rounded, or comparisons joined by ||.
+// Evaluates a placeholder: a name, a name divided by a number and rounded, or comparisons joined by ||.
 std::string evaluated(const std::string& placeholder, const Configuration& values) {
   const auto text_of = [&](const std::string& name) { return space::to_string(*values.find(name)); };
   const std::size_t slash = placeholder.find('/');
@@ -36,7 +36,7 @@ std::string evaluated(const std::string& placeholder, const Configuration& value
   return "false";
 }
 
-// The words of a trial: as the runner fills in placeholders, slowly.
+// Returns the words of a trial. Fills in placeholders as the runner does, but slowly.
 std::string filled_in(const std::string& word, const Configuration& values, const std::string& dir) {
   std::string filled;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -60,7 +60,7 @@ void set_key(ConfigValues& values, std::string key, const std::string& text) {
   values[key] = space::value_from_text(text);
 }
 
-// JSON is YAML too; TOML takes dotted keys.
+// JSON is also YAML; TOML accepts dotted keys.
 void write_values(const ConfigValues& values, const std::filesystem::path& file) {
   std::ofstream out(file);
   Json json = Json::object();
@@ -76,7 +76,7 @@ void write_values(const ConfigValues& values, const std::filesystem::path& file)
   if (file.extension() != ".toml") out << json.dump();
 }
 
-// Elements of lists come back as keys of an object, which no recipe reads.
+// Elements of lists become keys of an object, which no recipe reads.
 std::vector<std::string> words_of_trial(const RecipeJob& job, const Json& block, Configuration values,
                                         const TemporaryDirectory& dir) {
   std::vector<std::string> words;
@@ -133,7 +133,7 @@ TEST(RecipeRoundTrip, TheCommandOfATrialWithTheCommandsOwnValuesMeansTheSame) {
   EXPECT_GE(count, 24);
 }
 
-// A value from the list of each parameter; accumulation where the command says a batch.
+// Draws a value from the list of each parameter, and derives accumulation if the command has a batch size.
 std::optional<Configuration> drawn(const Json& space, const RecipeJob& job, const OwnValues& own, Rng& rng) {
   Configuration configuration;
   for (const auto& [name, range] : space.items()) {

@@ -100,7 +100,7 @@ TEST(Recipe, ACommandWithoutItsScriptAndFlagsIsRefused) {
       error,
       "the command is no job of the recipe megatron: neither its script nor its flags are there; krigtune recipes "
       "megatron shows what it looks for");
-  // A script of another name with Megatron's flags is one.
+  // A script with another name but with Megatron's flags is accepted.
   EXPECT_NO_THROW(read_job(find_recipe("megatron"), inputs("torchrun mine.py --micro-batch-size 2")));
 }
 

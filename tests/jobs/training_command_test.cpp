@@ -1,4 +1,4 @@
-// The command that trains, of a session whose job a recipe knows.
+// The command that trains, for a session whose job a recipe knows.
 #include "jobs/result/training_command.h"
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@ constexpr const char* kMegatron =
 
 class TrainingCommand : public testing::Test {
  protected:
-  // The command of `line` with the values, as the space has them.
+  // Returns the command of `line` with these values, which have the space's form.
   std::string trains(const std::string& line, const space::Configuration& values) const {
     jobs::JobRequest request;
     request.command = words_of(line);
     request.directory = directory_.path();
     const session::Session session = jobs::session_of_job(request).session;
     space::Configuration configuration = session.baseline.value();
-    configuration.erase(space::kAccumulation);  // it follows from the rest
+    configuration.erase(space::kAccumulation);  // it follows from the other parameters
     for (const auto& [name, value] : values) configuration.set(name, value);
     EXPECT_EQ(session.space.complete(configuration), space::Exclusion::kNone);
     return join(jobs::training_command(session, configuration, {directory_.path(), "c.json", "r.json", 3}).argv, " ");
@@ -46,7 +46,7 @@ TEST_F(TrainingCommand, LeavesWhatHasNoEffectAsTheUserWroteIt) {
   EXPECT_EQ(trains(with + two, {{"tensor_parallel", std::int64_t{1}}}), with + " --tensor-model-parallel-size 1");
 }
 
-// All buckets that hold the whole model are one.
+// All buckets that hold the whole model are equivalent.
 TEST_F(TrainingCommand, KeepsABucketThatMeansTheSame) {
   const std::string size = " --overlap-grad-reduce --ddp-bucket-size ";
   const std::string whole = std::string(kMegatron) + size + "600000000";

@@ -1,4 +1,4 @@
-// Where a command's values become placeholders, and that nothing else of it changes.
+// Where a command's values become placeholders, and that nothing else in it changes.
 #include "jobs/session/varied_command.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What --vary may say, and what is answered to what it may not.
+// What --vary accepts, and how it refuses everything else.
 #include "jobs/session/vary.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(VaryPlaces, AreFlagsOverridesVariablesAndKeys) {
   EXPECT_TRUE(jobs::read_vary("x=--mbs").values.is_null());
 }
 
-// Each with a part of what is said: the whole begins with the option's text.
+// Each case with a part of the message, which begins with the option's text.
 TEST(VaryTexts, ThatAreWrongSayWhatToWrite) {
   const std::vector<std::pair<const char*, const char*>> table = {
       {"", "write NAME=FLAG:VALUES"},

@@ -1,4 +1,4 @@
-// What the environment says that slows jobs down: each check on a machine made up in a folder.
+// Properties of the environment that slow jobs down: each check on a synthetic machine in a folder.
 #include "machine/environment_checks.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using machine::Finding;
 using machine::Health;
 using machine::Slowness;
 
-/// A machine in a folder; by default nothing is wrong with it, and there is little to say.
+/// A machine in a folder. By default nothing is wrong with it, and there is little to report.
 class EnvironmentChecks : public testing::Test {
  protected:
   EnvironmentChecks() {
@@ -45,7 +45,7 @@ class EnvironmentChecks : public testing::Test {
     file(folder / "mtu", std::to_string(mtu) + "\n");
     file(folder / "operstate", state + "\n");
   }
-  // The answer to the query of parse_gpu_states. Composed; its form is that of nvidia-smi 580.
+  // The answer to the query of parse_gpu_states, handmade in the form of nvidia-smi 580.
   void gpus(const std::string& csv) { outputs_["--query-gpu"] = csv; }
 
   std::vector<Finding> of(const std::string& check) const {
@@ -130,7 +130,8 @@ TEST_F(EnvironmentChecks, FindSmallFramesOnFastInterfacesOnly) {
   EXPECT_EQ(of("MTU").at(0).health, Health::kOk);
 }
 
-// index, name, driver, PCIe generation now and at the most, width now and at the most, throttle reasons (nvml.h).
+// Columns: index, name, driver, present and maximum PCIe generation, present and maximum width, throttle reasons
+// (nvml.h).
 TEST_F(EnvironmentChecks, ReadClocksAndLinksOfGpus) {
   gpus(
       "0, NVIDIA A100-SXM4-80GB, 580.95.05, 4, 4, 16, 16, 0x0000000000000000\n"
@@ -139,7 +140,7 @@ TEST_F(EnvironmentChecks, ReadClocksAndLinksOfGpus) {
       "3, NVIDIA A100-SXM4-80GB, 580.95.05, 1, 4, 16, 16, 0x0000000000000001\n"
       "4, NVIDIA A100-SXM4-80GB, 580.95.05, 3, 4, 16, 16, 0x0000000000000000\n");
   EXPECT_EQ(warnings("GPU clocks"), (Texts{"GPU 1 has its clocks lowered: the power limit is reached; it is too hot"}));
-  // An idle GPU lowers the generation, not the width.
+  // An idle GPU lowers the generation, but not the width.
   EXPECT_EQ(warnings("GPU PCIe"), (Texts{"GPU 2 is linked by PCIe 1 x8, and could be by PCIe 4 x16",
                                          "GPU 4 is linked by PCIe 3 x16, and could be by PCIe 4 x16"}));
   EXPECT_TRUE(of("mixed GPUs").empty());
@@ -165,7 +166,7 @@ TEST_F(EnvironmentChecks, FindGpusThatCannotReadOneAnother) {
   EXPECT_EQ(warnings("GPU P2P"), (Texts{"GPUs cannot read one another's memory: CNS between GPU0-GPU1"}));
 }
 
-// The matrix of NVIDIA/nccl issue 770 (eight A40), first four GPUs.
+// The matrix of NVIDIA/nccl issue 770 (eight A40), for the first four GPUs.
 TEST_F(EnvironmentChecks, FindGpusOfSeveralSockets) {
   outputs_["topo -m"] =
       "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
@@ -259,8 +260,7 @@ TEST_F(EnvironmentChecks, AreToldOnlyWhereTheyExplain) {
   EXPECT_EQ(names({}), Texts());
 }
 
-// Each entry of the table has a name of its own and, where its warnings do not bring their own, something that it
-// explains.
+// Each entry of the table has a name of its own and an explanation, unless its warnings bring their own.
 TEST(EnvironmentChecksTable, IsWellFormed) {
   std::map<std::string, int> names;
   for (const machine::Check& check : machine::environment_checks()) {

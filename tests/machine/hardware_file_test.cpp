@@ -1,5 +1,5 @@
-// Measured rates beside expected ones, and as a file that sessions name: on measurements made up by the models, whose
-// rates are known.
+// Measured rates beside expected ones, and as a file that sessions name. The measurements come from models with known
+// rates.
 #include "machine/hardware_file.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ workload::ClusterSpec two_nodes() {
   return cluster_of(R"("nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400")");
 }
 
-/// What would be measured on a machine that is as the cluster says, for all sizes of krigtune-bench-cuda.
+/// Returns the measurements of a machine that is as the cluster says, for all sizes of krigtune-bench-cuda.
 workload::MeasuredRates rates_of(const workload::ClusterSpec& cluster) {
   workload::MeasuredRates rates;
   rates.device = "cuda";
@@ -65,8 +65,8 @@ workload::MeasuredRates rates_of(const workload::ClusterSpec& cluster) {
   return rates;
 }
 
-// The same cluster with a network of 11 GB/s and 40 us, NVLink at half its rate, and products, memory and copies to
-// the host slower than stated.
+// The same cluster with a network of 11 GB/s and 40 us, NVLink at half its rate, and slower products, memory and copies
+// to the host than stated.
 constexpr const char* kSlow =
     R"("nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400", "hardware": {
   "gpus": {"h100-80gb": {"gemm_fraction": 0.4, "gemm_half_flops": 2e10, "memory_fraction": 0.5, "host_bytes_per_s": 2e10}},
@@ -96,7 +96,7 @@ TEST(ComparedRates, NameWhatIsSlowerAndWhatToLookAt) {
   EXPECT_GE(slow[machine::Slowness::kNode], 3);     // bandwidth
   EXPECT_GE(slow[machine::Slowness::kNetwork], 4);  // bandwidth and latency
   const std::string all = testing::PrintToString(sentences);
-  // 0.22 and 0.9 of 50 GB/s, less the start of a collective.
+  // 0.22 and 0.9 of 50 GB/s, minus the start of a collective.
   EXPECT_NE(
       all.find("all-reduce between nodes: 11 GB/s of 44.8 expected, at 1.00 GiB; look at which network NCCL uses"),
       std::string::npos)
@@ -105,7 +105,7 @@ TEST(ComparedRates, NameWhatIsSlowerAndWhatToLookAt) {
 
 TEST(ComparedRates, AreLeftOutWhereNothingIsKnown) {
   EXPECT_TRUE(machine::compare_rates(rates_of(two_nodes()), {}).empty());
-  // Of a machine that was measured in fp32 products in other precisions are not compared.
+  // If a machine was measured in fp32, products in other precisions are not compared.
   workload::ClusterSpec local;
   local.gpus_per_node = 16;
   local.measured.emplace();
@@ -134,10 +134,11 @@ TEST(HardwareFile, FindsTheNumbersThatTheTimesWereMadeWith) {
   EXPECT_EQ(found.device.id, "h100-80gb");
   EXPECT_NEAR(found.device.gemm_fraction, 0.4, 0.01);
   EXPECT_NEAR(found.device.gemm_half_flops / 2e10, 1.0, 0.1);
-  EXPECT_EQ(found.device.bf16_flops_per_s, truth.device->bf16_flops_per_s);  // as stated: it was not exceeded
+  EXPECT_EQ(found.device.bf16_flops_per_s,
+            truth.device->bf16_flops_per_s);  // as stated, because the measurement does not exceed it
   EXPECT_NEAR(found.device.memory_fraction, 0.5, 0.01);
   EXPECT_NEAR(found.device.host_bytes_per_s / 2e10, 1.0, 0.01);
-  EXPECT_EQ(found.device.attention_fraction, truth.device->attention_fraction);  // was not measured
+  EXPECT_EQ(found.device.attention_fraction, truth.device->attention_fraction);  // not measured
   ASSERT_TRUE(found.intra && found.inter);
   EXPECT_EQ(found.intra->link.id, "nvlink4");
   EXPECT_NEAR(found.intra->link.bytes_per_s * found.intra->link.reached / (0.4 * 450e9), 1.0, 0.01);
@@ -147,7 +148,7 @@ TEST(HardwareFile, FindsTheNumbersThatTheTimesWereMadeWith) {
   EXPECT_LE(found.inter->mean_log_error, 0.05);
 }
 
-// A session that names the same ids predicts with what was measured: that is the purpose.
+// A session that names the same ids predicts with the measured rates, which is the purpose of the file.
 TEST(HardwareFile, IsUsedByClustersThatNameIt) {
   const TemporaryDirectory directory;
   const workload::ClusterSpec truth = cluster_of(kSlow);
@@ -169,7 +170,7 @@ TEST(HardwareFile, IsUsedByClustersThatNameIt) {
             R"("hardware":"hw.json"})");
 }
 
-// A GPU that the table has not, and CPU ranks, get entries that say all.
+// A GPU that is not in the table, and CPU ranks, get complete entries.
 TEST(HardwareFile, StandsForMachinesOfNoTable) {
   const TemporaryDirectory directory;
   for (const std::string device : {"cuda", "cpu"}) {
@@ -213,7 +214,7 @@ TEST(NetworkId, IsReadFromTheKernel) {
   file("sys/class/net/eth0/speed", "25000\n");
   EXPECT_EQ(machine::network_id_of(root.path()), "eth-25");
   file("sys/class/net/eth0/speed", "1000\n");
-  EXPECT_EQ(machine::network_id_of(root.path()), std::nullopt);  // the table has none so slow
+  EXPECT_EQ(machine::network_id_of(root.path()), std::nullopt);  // no link in the table is that slow
   file("sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
   EXPECT_EQ(machine::network_id_of(root.path()), "ib-hdr-200");
   file("sys/class/infiniband/mlx5_1/ports/1/rate", "400 Gb/sec (4X NDR)\n");

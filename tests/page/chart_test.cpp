@@ -50,7 +50,7 @@ TEST(Chart, HoldsWhatLiesOutsideAtItsEdge) {
   EXPECT_EQ(outside[1], ends[2]);
 }
 
-// Both edges of a band hold their values until the next one: no edge is slanted.
+// Both edges of a band keep their values until the next point, so no edge is slanted.
 TEST(Chart, BandsStepAsTheirLinesDo) {
   Chart chart = three_dots();
   chart.lines = {{.name = "a",

@@ -5,8 +5,8 @@
 
 namespace krigtune {
 
-/// A strict reader of the HTML that krigtune writes: no missing end tags but those of void elements, attributes quoted,
-/// "&" and "<" only as markup. It says what is wrong first, and collects what tests ask for.
+/// A strict reader of the HTML that krigtune writes: only void elements have no end tag, attributes are quoted, "&" and
+/// "<" occur only as markup. It reports the first error, and collects what tests need.
 class HtmlReader {
  public:
   explicit HtmlReader(const std::string& html) : html_(html) { read(); }
@@ -19,7 +19,7 @@ class HtmlReader {
     for (const std::string& one : tags_) found += one == tag ? 1 : 0;
     return found;
   }
-  const std::string& text() const { return text_; }  ///< outside of tags, style and script; references as they stand
+  const std::string& text() const { return text_; }  ///< outside of tags, style and script, with entities unchanged
 
  private:
   static bool is_void(const std::string& tag) {

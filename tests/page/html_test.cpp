@@ -21,7 +21,7 @@ TEST(Html, ShowsWhatWouldTurnTheTextAround) {
   EXPECT_EQ(page::escaped("a\tb\nc"), "a\tb\nc");
 }
 
-// Torn, overlong, a surrogate, beyond the last character, a lone continuation.
+// A torn and an overlong sequence, a surrogate, a code point beyond the last character, a lone continuation byte.
 TEST(Html, ReplacesWhatIsNoText) {
   const std::string replaced = "\xEF\xBF\xBD";
   EXPECT_EQ(page::escaped("\xE2\x80"), replaced + replaced);
@@ -46,7 +46,7 @@ TEST(Html, TablesAreWhole) {
   EXPECT_EQ(read.count("th"), 4);
 }
 
-// The reader that the other tests trust.
+// The other tests rely on this reader.
 TEST(HtmlReader, FindsFaults) {
   EXPECT_EQ(HtmlReader("<p>a</p>").fault(), "");
   for (const char* bad : {"<p>a", "<p>a</b>", "a & b", "<p class=x>a</p>", "a > b", "<a id=\"1\"></a><a id=\"1\"></a>",

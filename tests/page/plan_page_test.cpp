@@ -1,4 +1,4 @@
-// The page of a plan: what fits, the map of memory, the Pareto front.
+// The page of a plan: what fits, the memory map, the Pareto front.
 #include "page/plan/plan_page.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ TEST(PlanPage, HasTheMapAndTheParetoFrontOfWhatWasLookedAt) {
   EXPECT_NE(html.find("krigtune plan: &lt;job&gt;"), std::string::npos);
   EXPECT_NE(html.find(">ZeRO stage 3<"), std::string::npos);
   EXPECT_NE(html.find("Where memory goes, by ZeRO stage"), std::string::npos);
-  // By hand: who is neither slower nor larger than any other is on the front.
+  // Computed directly: a candidate is on the front if no other one is faster or smaller, and as good in the other.
   for (const forecast::Candidate& one : looked_at) {
     ASSERT_TRUE(one.forecast.memory && one.forecast.cost);
     bool is_on_front = true;

@@ -1,4 +1,4 @@
-// report.html: whole, self-contained, and true to what the run directory says.
+// report.html is complete, self-contained, and agrees with the run directory.
 #include "page/report/report_page.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ constexpr std::size_t kMegabyte = 1'000'000;
 
 class ReportPage : public testing::Test {
  protected:
-  /// The page of these trials, with the recommendation that the model makes.
+  /// Returns the page for these trials, with the model's recommendation.
   std::string page_of(session::Session session, const search::History& history, const std::string& name = "job",
                       const report::ComparedCurves& compared = {}) const {
     const run::Prepared prepared(std::move(session));
@@ -26,7 +26,7 @@ class ReportPage : public testing::Test {
     return page::report_page(
         {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path(), compared});
   }
-  /// What every page must be.
+  /// Checks what must be true of every page.
   static void expect_whole(const std::string& html) {
     const HtmlReader read(html);
     EXPECT_EQ(read.fault(), "");
@@ -44,7 +44,7 @@ class ReportPage : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-/// `count` trials over the fixture's space, the later ones faster; every fifth runs out of memory.
+/// `count` trials over the fixture's space; later ones are faster, and every fifth one runs out of memory.
 search::History many_trials(int count) {
   search::History history;
   for (int i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ TEST_F(ReportPage, AnswersFirst) {
   expect_whole(html);
   EXPECT_NE(html.find("The recommended configuration (trial 5) trains 1.25 times as fast as yours (trial 0)"),
             std::string::npos);
-  // Six closed trials of 2.5 s on two ranks; 1 - 1 / 1.25 of a training is saved.
+  // Six closed trials of 2.5 s on two ranks; 1 - 1 / 1.25 of a training run is saved.
   EXPECT_NE(
       html.find(
           "The trials took 0.0083 GPU-hours on 2 ranks. They pay for themselves in any training that would have taken "
@@ -152,7 +152,7 @@ TEST_F(ReportPage, CountsWhichIntervalsHeld) {
             std::string::npos);
 }
 
-// The rows of a table, as texts of their cells.
+// Returns the rows of a table as the texts of their cells.
 std::vector<std::vector<std::string>> rows_of(const std::string& html, const std::string& id) {
   std::vector<std::vector<std::string>> rows;
   const std::size_t begin = html.find("<table id=\"" + id + "\"");
@@ -170,7 +170,7 @@ std::vector<std::vector<std::string>> rows_of(const std::string& html, const std
   return rows;
 }
 
-// Of every trial, also of those that no bar shows; the parts of a row add up to its whole.
+// For every trial, also for those without a bar; the parts of a row add up to its total.
 TEST_F(ReportPage, HasTheMemoryAndTheTimeOfEveryTrial) {
   const search::History history = many_trials(60);
   const std::string html = page_of(bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})"), history);
@@ -200,7 +200,7 @@ TEST_F(ReportPage, ShowsWhatKrigtuneBenchMeasuredOfAStep) {
   }
   const std::string html = page_of(bench_session(), history);
   expect_whole(html);
-  // Trial 4 ran out of memory, trial 3 told nothing; 8 sequences a step.
+  // Trial 4 ran out of memory, and trial 3 reported nothing; 8 sequences per step.
   const std::vector<std::vector<std::string>> steps = rows_of(html, "measured-steps");
   ASSERT_EQ(steps.size(), 4U);
   EXPECT_EQ(steps[0], (std::vector<std::string>{"0", "10", "10", "3", "3", "4"}));
@@ -217,7 +217,7 @@ TEST_F(ReportPage, LaysTheCurvesOfACompareOverItsOwn) {
   EXPECT_EQ(page_of(bench_session(), all_outcomes()).find("krigtune compare"), std::string::npos);
 }
 
-// overlap_comm pays at stage 3 only.
+// overlap_comm helps only at stage 3.
 TEST_F(ReportPage, ShowsWhichParametersDependOnEachOther) {
   search::History history;
   int number = 0;

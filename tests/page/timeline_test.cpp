@@ -1,4 +1,4 @@
-// The report's figure of which trial ran where and when.
+// The report's figure that shows which trial ran where and when.
 #include <gtest/gtest.h>
 
 #include "html_reader.h"

@@ -1,4 +1,4 @@
-// What krigtune compare wrote, read again beside a session.
+// Reads the files of krigtune compare for a page beside a session.
 #include "report/compared_curves.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace krigtune::compared_curves_test {
 
-// Three runs of random, the last one without a success at first and shorter; one of grid.
+// Three runs of random, of which the last one begins with failures and is shorter; one run of grid.
 constexpr const char* kRows =
     "strategy,seed,trial,status,value,best_so_far,regret,wall_s\n"
     "grid,1,0,ok,10,10,0.5,1\n"

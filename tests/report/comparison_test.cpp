@@ -10,8 +10,8 @@
 
 namespace krigtune::comparison_test {
 
-// What is wrong with the text as XML (tags that do not balance, attributes without quotes, a bare & or <), or "". Knows
-// what our writer uses: elements, attributes, text, entities.
+// Returns what is wrong with the text as XML (unbalanced tags, attributes without quotes, a bare & or <), or "". It
+// knows what krigtune's writer uses: elements, attributes, text, entities.
 std::string xml_fault(const std::string& text) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < text.size();) {
@@ -65,7 +65,7 @@ TEST(PlotSvg, IsWellFormedAndFetchesNothing) {
 }
 
 TEST(PlotSvg, PutsPointsWhereTheAxesSay) {
-  // The frame is x 84 to 590, y 364 up to 44: 0.1 is half way on the logarithm, 0 below its end.
+  // The frame is x 84 to 590, y 364 up to 44. 0.1 is in the middle of the logarithmic axis, and 0 is below its end.
   const std::string svg = report::plot_svg(plot_of(false));
   EXPECT_NE(svg.find("<polyline points=\"84.0,44.0 337.0,204.0 590.0,364.0\" class=\"kt-line kt-0 kt-first\"/>"),
             std::string::npos)
@@ -92,7 +92,7 @@ TEST(AxisTicks, AreRoundNumbersAndNotMoreThanAskedFor) {
   }
 }
 
-// Bayes reaches the optimum with its second trial, random with its fourth or never (of five); grid runs once.
+// Bayes reaches the optimum in its second trial; random in its fourth or never (of five); grid runs once.
 compare::Comparison compared(int grid_reached = 2) {
   compare::Comparison comparison;
   comparison.optimum = 100.0;
@@ -139,7 +139,8 @@ TEST(ComparisonSvg, HasACurveForEachStrategyAndABandWhereThereAreSeveralRuns) {
   EXPECT_EQ(count_of(svg, "<polyline"), 3U);
   EXPECT_EQ(count_of(svg, "<polygon"), 2U);
   EXPECT_NE(svg.find("median of 6 runs,"), std::string::npos);
-  // Regret 0.5 of 1 to 0.001: log(500) / log(1000) of 320 up from 364; nothing left after two of five trials.
+  // Regret 0.5 on an axis from 1 to 0.001: log(500) / log(1000) of 320 up from 364. Nothing remains after two of five
+  // trials.
   const double y = 364.0 - 320.0 * std::log(500.0) / std::log(1000.0);
   char half[16];
   std::snprintf(half, sizeof half, "%.1f", y);

@@ -40,7 +40,7 @@ TEST(MemoryAdvice, RaisesALimitThatIsTheUsersOwn) {
             "limit (/memory/limit_gib)");
 }
 
-// The drivers' figures differ by a per cent or so: 80 is meant by many for an A100 that shows 79.2.
+// The drivers' numbers differ by about a per cent: many people write 80 for an A100 that reports 79.2.
 TEST(MemoryLimit, IsNoMoreThanTheNamedGpuHas) {
   const std::string space = R"({"micro_batch": [1, 2]})";
   EXPECT_NO_THROW(session_of(kGpus, space, R"({"limit_gib": 80})"));

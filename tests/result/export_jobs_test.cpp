@@ -1,4 +1,4 @@
-// Files of other launchers and frameworks, read back by the readers that read users' own jobs.
+// Files of other launchers and frameworks, read back by the readers for users' jobs.
 #include <gtest/gtest.h>
 
 #include "jobs/recipe/config_values.h"
@@ -47,7 +47,7 @@ std::string why(const result::Export& made, const std::string& file, const std::
   return "";
 }
 
-// Words between blanks, without quotes: these have none.
+// Splits at blanks; these words have no quotes.
 std::vector<std::string> words_in(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
@@ -62,7 +62,7 @@ std::vector<std::string> words_in(const std::string& text) {
   return words;
 }
 
-// What a recipe reads of a command with these words.
+// Returns what a recipe reads from a command with these words.
 jobs::OwnValues read_back(const char* recipe_name, std::vector<std::string> command,
                           const std::vector<std::string>& words, std::int64_t ranks) {
   command.insert(command.end(), words.begin(), words.end());
@@ -120,7 +120,7 @@ TEST(AccelerateOfFsdp, SplitsTensorsInVersionTwoAloneAndPrefetchesInVersionOneAl
   EXPECT_EQ(why(made, "accelerate_fsdp.yaml", "overlap_comm"), "FSDP 2 always overlaps");
 }
 
-// Its command does not say the sizes of the model.
+// The command does not state the model's sizes.
 TEST(AccelerateOfFsdp, IsFsdpByTheRecipeWhereThereIsNoWorkload) {
   session::Session session;
   runner::CommandSpec command;
@@ -187,7 +187,7 @@ TEST(Torchtitan, ReplicatesInStageZeroAndSaysThatThereIsNoStageOne) {
       << "it always overlaps";
 }
 
-// Two ranks share a sequence, two a layer: of eight ranks two have a micro-batch of their own.
+// Two ranks share a sequence, and two a layer, so of eight ranks two have a micro-batch of their own.
 TEST(JobFiles, CountRanksThatShareASequenceOnce) {
   const session::Session session = fsdp_session();
   space::Configuration best = configuration(3, 2, true);
@@ -224,7 +224,7 @@ TEST(Torchtitan, SaysWhatItDoesByItselfOnlyWhereItIsToBeOtherwise) {
   }
 }
 
-// The words of KRIGTUNE_ARGS=(...).
+// Returns the words of KRIGTUNE_ARGS=(...).
 std::vector<std::string> array_in(const std::string& text) {
   const std::size_t begin = text.find("KRIGTUNE_ARGS=(") + 15;
   return words_in(text.substr(begin, text.find("\n)\n") - begin));

@@ -1,6 +1,6 @@
-// Event files: read back by our reader, and compared with the bytes that TensorBoard's own protobuf classes give for
-// the same events (tensorboard 2.21: tensorboard.compat.proto and plugins/hparams, SerializeToString).
-// scripts/tensorboard_check shows them to TensorBoard itself.
+// Event files: read back by krigtune's reader, and compared with the bytes that TensorBoard's own protobuf classes give
+// for the same events (tensorboard 2.21: tensorboard.compat.proto and plugins/hparams, SerializeToString).
+// scripts/tensorboard_check tests them with TensorBoard itself.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -32,7 +32,7 @@ std::string text_of(const result::Export& made, const std::string& name) {
   return "";
 }
 
-// Its records in hexadecimal digits. The checksums are those of the reader.
+// Returns the file's records in hexadecimal digits. The reader checks the checksums.
 std::vector<std::string> records_of(const std::string& file) {
   constexpr std::size_t kHead = 12, kTail = 4;
   std::vector<std::string> records;
@@ -65,7 +65,7 @@ TEST(TensorboardExport, HasARunForEachClosedTrialAndOneOfTheSession) {
   std::set<std::string> names;
   for (const result::ExportedFile& file : exported(session, history).files) names.insert(file.name);
   std::set<std::string> expected = {kRoot};
-  for (const char* trial : {"0000", "0001", "0002", "0003", "0004", "0005"}) {  // trial 6 still runs
+  for (const char* trial : {"0000", "0001", "0002", "0003", "0004", "0005"}) {  // trial 6 is still running
     expected.insert(std::string("tensorboard/trial_") + trial + "/events.out.tfevents.krigtune");
   }
   EXPECT_EQ(names, expected);
@@ -124,7 +124,7 @@ TEST(TensorboardExport, WritesTheBytesOfTensorboardsOwnClasses) {
   EXPECT_EQ(root[2], "090000c040fc54d9412a130a110a0a7468726f756768707574150000c842");
 }
 
-// One parameter each: a map's order is the writer's own.
+// One parameter each, because the order of a map may differ between writers.
 TEST(TensorboardExport, WritesHyperparametersOfEveryKindAsTensorboardsOwnClassesDo) {
   const session::Session session = bench_session();
   const std::string head = "0900002040fc54d9412a";

@@ -40,7 +40,7 @@ TEST(Export, OfDeepSpeedSaysWhatItsFileCannot) {
   const search::History none;
   search::Recommendation best = recommendation();
   EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)), "");
-  best.configuration.set("activation_checkpointing", "none");  // asks for nothing
+  best.configuration.set("activation_checkpointing", "none");  // requires nothing
   best.configuration.set("pipeline_parallel", std::int64_t{1});
   EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)), "");
   best.configuration.set("activation_checkpointing", "full");

@@ -1,4 +1,4 @@
-// All trials as MLflow's store, as JSON, and in words.
+// All trials as MLflow's store, as JSON, and as text.
 #include <gtest/gtest.h>
 
 #include "core/json.h"
@@ -26,7 +26,7 @@ std::string value_in(const std::string& yaml, const char* key) {
   return found == values.end() ? "absent" : space::to_string(found->second);
 }
 
-// The files of the run that is called so, by their names in it.
+// Returns the files of the run with that title, by their names in it.
 Files run_called(const Files& files, const std::string& title) {
   std::string folder;
   for (const auto& [name, text] : files) {
@@ -62,7 +62,7 @@ TEST(MlflowExport, HasARunForEachClosedTrialWithItsParametersMetricsAndStatus) {
   EXPECT_EQ(failed.at("tags/krigtune.reason"), "timeout");
   EXPECT_EQ(failed.count("tags/krigtune.best"), 0U);
   EXPECT_TRUE(run_called(files, "trial 6").empty()) << "it still runs";
-  for (const Files& run : {best, bounded, failed}) {  // MLflow 3 finds no run without these folders
+  for (const Files& run : {best, bounded, failed}) {  // MLflow 3 finds no runs without these folders
     EXPECT_EQ(run.count("metrics/wall_s"), 1U);
     EXPECT_EQ(run.count("params/zero_stage"), 1U);
     EXPECT_EQ(run.count("artifacts/configuration.json"), 1U);
@@ -90,7 +90,7 @@ TEST(MlflowExport, NamesItselfConsistentlyAndTheSameEachTime) {
   }
 }
 
-// Metrics are called what a user's program calls them.
+// Metrics have the names that the user's program gives them.
 TEST(MlflowExport, LeavesItsFolderForNoName) {
   const session::Session session = bench_session();
   trial::Measured measured;

@@ -8,7 +8,7 @@
 
 namespace krigtune {
 
-/// A bench session of two ranks whose gradient_accumulation_steps are derived: 8 = micro_batch * 2 * steps.
+/// A bench session of two ranks with derived gradient_accumulation_steps: 8 = micro_batch * 2 * steps.
 inline session::Session bench_session(const std::string& cluster = R"({"gpus_per_node": 2})",
                                       const std::string& workload_more = "") {
   const std::string text = R"({"workload": {"model": {"layers": 1, "hidden": 16, "heads": 2, "vocab": 16, "seq_len": 4},
@@ -50,7 +50,7 @@ inline trial::Outcome measured_samples(double samples_per_s, double sem = 0.0) {
   return result;
 }
 
-/// Every kind of outcome, and a trial that still runs.
+/// Every kind of outcome, and a trial that is still running.
 inline search::History all_outcomes() {
   search::History history = {
       trial_record(0, configuration(2, 2, false), measured_samples(100.0, 1.5), "baseline"),
@@ -79,7 +79,7 @@ inline search::Recommendation recommendation() {
   return best;
 }
 
-/// A recommendation of which only trial, value and gain are known.
+/// A recommendation with only trial, value and gain.
 inline search::Recommendation best_of(const journal::Trial& trial, double value, double gain) {
   search::Recommendation best;
   best.trial = trial.number;

@@ -1,4 +1,4 @@
-// When result files are rewritten, and how often what they recommend is made anew.
+// When result files are rewritten, and how often the recommendation in them is computed again.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ TEST_F(GrowingTrialsCsv, ThatSomebodyChangedOrRemovedIsWrittenAnew) {
   EXPECT_EQ(read_text(directory_ / "trials.csv"), whole);
 }
 
-/// A writer whose recommendation is the latest trial, so that the files show by which trials it was made.
+/// A writer whose recommendation is the latest trial, so that the files show from which trials it was made.
 class RecommendationsMade : public testing::Test {
  protected:
   RecommendationsMade() : writer_(view(), [this](const search::History& history) { return fit(history); }) {}
@@ -148,7 +148,7 @@ class RecommendationsMade : public testing::Test {
   int trials_of_the_recommendation() const { return load_json(directory_ / "best.json")["trial"].get<int>() + 1; }
   int trials_in_files() const { return load_json(directory_ / "best.json")["trials"]["ok"].get<int>(); }
 
-  const session::Session session_;  // of nothing but a metric: two small files
+  const session::Session session_;  // it has only a metric, so that there are two small files
   const search::History none_;
   const TemporaryDirectory directory_;
   search::History history_;
@@ -158,7 +158,7 @@ class RecommendationsMade : public testing::Test {
 
 TEST_F(RecommendationsMade, AreFewInALongSessionAndLackNoMoreThanATenthOfTheTrials) {
   writer_.resumed(history_);
-  double operations = 0.0;  // of a fit: the cube of the trials
+  double operations = 0.0;  // of a fit: the cube of the number of trials
   for (int count = 1; count <= 60; ++count) {
     const int before = fits_;
     measure(count == 1 ? 100.0 : 50.0, configuration(count == 1 ? 2 : 3, 4, true));

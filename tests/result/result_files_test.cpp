@@ -221,7 +221,7 @@ TEST(ResultFiles, OfASessionWithoutWorkloadHaveNoTrainingConfiguration) {
   EXPECT_EQ(result::write_result_files(run), (std::vector<std::string>{"trials.csv", "best.json"}));
 }
 
-// 32 sequences a step instead of the baseline's 8: by hand k = 4, and nothing that is exported takes part in it.
+// 32 sequences per step instead of the baseline's 8: by hand k = 4. No exported file changes because of it.
 TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
   session::Session session = bench_session();
   session.workload->train_batch_size.reset();
@@ -240,7 +240,7 @@ TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
             std::string::npos)
       << command;
   EXPECT_EQ(parse_json(text_of("ds_config_optimal.json", run).value(), "written")["optimizer"]["params"]["lr"], 1e-3);
-  // As it was: no word of it.
+  // The same batch: no advice.
   const report::RunView same = run_view(session, history, recommendation());
   EXPECT_FALSE(parse_json(text_of("best.json", same).value(), "written").contains("batch_advice"));
   EXPECT_EQ(text_of("cmd_optimal.txt", same).value().find('#'), std::string::npos);

@@ -1,5 +1,5 @@
-// Event files as TensorBoard reads them: needs Python with tensorboard, else it is skipped. Which Python:
-// KRIGTUNE_TEST_PYTHON (scripts/tensorboard_check sets it), else Debian's.
+// Event files as TensorBoard reads them. Needs Python with tensorboard; otherwise the tests are skipped.
+// KRIGTUNE_TEST_PYTHON names the Python (scripts/tensorboard_check sets it); the default is Debian's.
 #include <gtest/gtest.h>
 
 #include "core/files.h"
@@ -16,7 +16,7 @@ class Tensorboard : public PythonTest {
   Tensorboard() : PythonTest("tensorboard", "scripts/tensorboard_check installs it") {}
 };
 
-// What TensorBoard should show, written down from the trials.
+// What TensorBoard should show, computed from the trials.
 Json expected_of(const search::History& history) {
   Json best = Json::array();
   Json values = Json::array();

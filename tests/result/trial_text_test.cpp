@@ -72,9 +72,9 @@ TEST(TrialText, ShowsTokensASecondAndMfuWhereTheGpuIsNamed) {
   const report::RunView run = run_view(session, history, recommendation());
   const report::Table table = result::trial_table(run);
   const Json rows = report::rows_json(table);
-  // Trial 5: 125 samples/s of 4 tokens on 2 GPUs; its step says 8 / 125 s.
+  // Trial 5: 125 samples/s of 4 tokens on 2 GPUs; the step takes 8 / 125 s.
   EXPECT_NEAR(rows[5]["tokens_per_s_per_gpu"].get<double>(), 250.0, 1e-9);
-  // 6 (12 h^2 + V h) + 12 s h FLOPs a token with h = V = 16 and s = 4, of 312 TFLOP/s.
+  // 6 (12 h^2 + V h) + 12 s h FLOPs per token with h = V = 16 and s = 4, of 312 TFLOP/s.
   const double flops = 6.0 * (12.0 * 256.0 + 256.0) + 12.0 * 4.0 * 16.0;
   EXPECT_NEAR(rows[5]["mfu"].get<double>(), 250.0 * flops / 312e12, 1e-18);
   EXPECT_TRUE(rows[1]["mfu"].is_null()) << "it ran out of memory";

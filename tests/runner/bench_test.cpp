@@ -38,7 +38,7 @@ class Bench : public ::testing::Test {
   std::filesystem::path trial_dir() const { return dir_ / "0000_z1"; }
   std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
 
-  // A program of a few shell lines in place of krigtune-bench.
+  // Runs a few shell lines in place of krigtune-bench.
   trial::Outcome run(const std::string& script, const Clock& clock) {
     job_.program = dir_.write_program("fake-bench", script);
     return runner::make_bench_runner(job_, clock)
@@ -49,7 +49,7 @@ class Bench : public ::testing::Test {
     return run("cat <<'END'\n" + document + "\nEND\nexit " + std::to_string(exit_code) + "\n");
   }
 
-  // The good result with one field given another value.
+  // Returns the good result with another value in one field.
   static std::string with(const std::string& field, const Json& value) {
     Json document = Json::parse(kGoodResult);
     document[field] = value;
@@ -137,7 +137,7 @@ TEST_F(Bench, WhatItWasGivenAndSaidIsKept) {
 }
 
 TEST_F(Bench, OutOfMemoryTellsHowMuchWasAskedFor) {
-  // Under a limit that the session knows nothing of, a plan that does not fit is news.
+  // If the session does not know the limit, it learns here that a plan does not fit.
   for (const auto limit : {std::optional<double>(), std::optional(0.125)}) {
     for (const int code : {10, 11}) {
       job_.spec.memory_limit_gib = limit;
@@ -175,17 +175,17 @@ TEST_F(Bench, WithoutHeartbeatsForLongItHangs) {
   EXPECT_TRUE(Json::parse(text_of("exit.json")).at("hung").get<bool>());
 }
 
-// A line of signs of life as krigtune-bench writes it, 50 samples a second so far.
+// A heartbeat line as krigtune-bench writes it, with 50 samples a second so far.
 constexpr const char* kHalfAsFast =
     R"({"phase":"measure","step":9,"steps":6,"step_time_s":0.32,"step_time_sem_s":0.0032,"samples_per_s":50.0,)"
     R"("tokens_per_s":6400.0,"flops_per_s":1e9})";
 
-// Standard errors of 1 % and 2 %.
+// For standard errors of 1 % and 2 %.
 const double kMargin = std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02));
 
 class RacingBench : public Bench {
  protected:
-  // Tells how it is doing, and goes on for as long as it is let.
+  // The script reports its progress and continues until it is ended.
   trial::Outcome race(const std::optional<trial::Rival>& rival, const std::string& then = "exec sleep 600") {
     job_.program = dir_.write_program("fake-bench", "echo '" + std::string(kHalfAsFast) + "' >> '" +
                                                         (trial_dir() / "heartbeat.jsonl").string() + "'\n" + then);

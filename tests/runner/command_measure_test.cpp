@@ -1,4 +1,4 @@
-// Command trials that are measured by what they print, with small programs that print it.
+// Command trials that are measured by their output, with small programs that print it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,7 +59,7 @@ class CommandMeasure : public ::testing::Test {
   runner::CommandJob job_;
 };
 
-// Steps of 0.5 s after two of 3 s.
+// Steps of 0.5 s after two steps of 3 s.
 constexpr const char* kSteps =
     "for i in 1 2; do echo \"step $i time 3 s\"; done; for i in 3 4 5 6 7 8; do echo \"step $i time 0.5 s\"; done";
 const std::string kAndGoOn = std::string(kSteps) + "; exec sleep 600";
@@ -151,8 +151,8 @@ TEST_F(CommandMeasure, AHangIsAHangUnlessAFileThatIsReadGrows) {
   trial::Measure& loss = measure("loss", "loss ([^ ]+)");
   loss.from = "{dir}/log*.txt";
   std::filesystem::remove(trial_dir() / "there");
-  // Each line that the file has is half a minute: the file alone keeps it alive for 5 minutes. A file that was not
-  // there before is noticed within a second.
+  // Each line of the file stands for half a minute, and the file alone keeps the trial alive for 5 minutes. A new file
+  // is noticed within a second.
   const EventClock clock([&] {
     std::error_code error;
     const auto size = std::filesystem::file_size(trial_dir() / "log1.txt", error);

@@ -28,7 +28,7 @@ class Command : public ::testing::Test {
   std::filesystem::path trial_dir() const { return dir_ / "0007_z1"; }
   std::string text_of(const std::string& file) const { return read_text(trial_dir() / file); }
 
-  // A few shell lines as the user's program: $1 is {config}, $2 {result}, $3 {dir}.
+  // Runs a few shell lines as the user's program: $1 is {config}, $2 {result}, $3 {dir}.
   trial::Outcome run(const std::string& script, const Clock& clock) {
     job_.spec.argv = {"/bin/sh", "-c", script, "sh", "{config}", "{result}", "{dir}"};
     return runner::make_command_runner(job_, clock)
@@ -65,7 +65,7 @@ TEST_F(Command, IsEndedEarlyWhereItsProgressSaysThatItIsSurelyWorse) {
   ASSERT_TRUE(std::holds_alternative<trial::Bounded>(ended));
   EXPECT_LE(std::abs(std::get<trial::Bounded>(ended).at_best - 50.0 * std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02))),
             1e-9);
-  // As good, or too little is said.
+  // Equally good, or not enough is known.
   for (const char* progress : {R"({"throughput": 95, "value_sem": 0.5, "steps": 8})",
                                R"({"throughput": 50, "value_sem": 0.5, "steps": 4})", R"({"throughput": 50})"}) {
     EXPECT_TRUE(std::holds_alternative<trial::Measured>(race(progress, good))) << progress;
@@ -152,7 +152,7 @@ TEST_F(Command, ARankThatRanOutOfMemoryExplainsTheHangOfTheOthers) {
 }
 
 TEST_F(Command, SilenceIsAHang) {
-  double now_s = 0.0;  // every look at the clock is a second later, once the program is there
+  double now_s = 0.0;  // once the program exists, every call of the clock is a second later
   const EventClock clock([&] {
     if (std::filesystem::exists(trial_dir() / "there")) now_s += 1.0;
     return now_s;
@@ -179,7 +179,7 @@ TEST_F(Command, AMissingProgramIsFoundOutBeforeAnythingRuns) {
   expect_failed(runner::make_command_runner(job_, still_)->run({}, trial_dir()), trial::FailureReason::kBadResult);
 }
 
-// What its place says goes before what its files say.
+// What its place reports has precedence over its files.
 TEST_F(Command, ThatLosesItsPlaceOrItsMemoryThereSaysSo) {
   job_.spec.argv = {"/bin/sh", "{gpus}", "{slot}", "{port}"};
   ScriptedPlace lost(lost_place("node n1 failed"), {.slot = 3, .gpus = {2, 3}, .port = 29501});
@@ -197,7 +197,7 @@ TEST_F(Command, ThatLosesItsPlaceOrItsMemoryThereSaysSo) {
       std::holds_alternative<trial::OutOfMemory>(runner->run({}, trial::RunContext{trial_dir(), std::nullopt, small})));
 }
 
-// Its job may have written the result while nobody looked.
+// The job may have written its result while nobody watched.
 TEST_F(Command, ThatIsAdoptedKeepsWhatItsProgramHasLeft) {
   job_.spec.argv = {"/bin/sh", "{config}", "{result}"};
   std::ofstream(trial_dir() / "result.json") << R"({"throughput": 12.5})";
@@ -210,7 +210,7 @@ TEST_F(Command, ThatIsAdoptedKeepsWhatItsProgramHasLeft) {
   EXPECT_EQ(std::get<trial::Measured>(adopted).metrics.at("throughput"), 12.5);
   EXPECT_EQ(text_of("cmd.txt"), "as it was started");
   const trial::Outcome anew = runner->run({}, trial::RunContext{trial_dir(), std::nullopt, place});
-  expect_failed(anew, trial::FailureReason::kBadResult);  // an earlier result is none of the new program's
+  expect_failed(anew, trial::FailureReason::kBadResult);  // an earlier result does not belong to the new program
 }
 
 }  // namespace krigtune::command_test

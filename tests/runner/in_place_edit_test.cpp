@@ -64,7 +64,7 @@ TEST(InPlaceEdit, ReplacesOneValueAndNothingElse) {
       {kYaml, "a: none\n", "a", {"8", true}, "a: \"8\"\n"},
       {kYaml, "a: none\n", "a", {"x: y", true}, "a: \"x: y\"\n"},
       {kYaml, "a: none\n", "a", {"", true}, "a: \"\"\n"},
-      {kYaml, "a: 1.0e-4\n", "a", {"1e-05"}, "a: 1.0e-05\n"},  // PyYAML takes 1e-05 for a text
+      {kYaml, "a: 1.0e-4\n", "a", {"1e-05"}, "a: 1.0e-05\n"},  // PyYAML reads 1e-05 as a text
       {kYaml, "a:\nb: 1\n", "a", {"4"}, "a: 4\nb: 1\n"},
       {kYaml, "a: # c\nb: 1\n", "a", {"4"}, "a: 4 # c\nb: 1\n"},
       {kYaml, "a: ~\nb: null\n", "b", {"true"}, "a: ~\nb: true\n"},
@@ -119,7 +119,7 @@ TEST(InPlaceEdit, AddsWhatIsMissing) {
       {kYaml, "t:\n  b: |\n    text\n    more\nc: 1\n", "t.o", {"4"}, "t:\n  b: |\n    text\n    more\n  o: 4\nc: 1\n"},
       {kYaml, "", "a.b", {"4"}, "a:\n  b: 4\n"},
       {kYaml, "# nothing\n", "a", {"4"}, "# nothing\na: 4\n"},
-      {kYaml, "a: 1\n", "a", {"4"}, "a: 4\n"},  // it is there
+      {kYaml, "a: 1\n", "a", {"4"}, "a: 4\n"},  // it exists already
       {kToml, "a = 1\n\n[t]\nb = 8 # c\n\n[u]\n", "t.n", {"4"}, "a = 1\n\n[t]\nb = 8 # c\nn = 4\n\n[u]\n"},
       {kToml, "a = 1\n\n[t]\n", "c", {"4"}, "a = 1\nc = 4\n\n[t]\n"},
       {kToml, "[t]\n[u]\n", "t.x.y", {"4"}, "[t]\nx.y = 4\n[u]\n"},
@@ -185,7 +185,7 @@ TEST(InPlaceEdit, KnowsTheFormatByTheName) {
   EXPECT_EQ(runner::file_format_of("yaml"), std::nullopt);
 }
 
-// Random documents of which it is known where each value stands.
+// Random documents with the known place of each value.
 struct Place {
   std::string key;
   std::size_t begin;
@@ -416,7 +416,7 @@ bool is_same_scalar(const NewValue& wanted, const std::string& found) {
   return !wanted.is_text && space::is_number(a) && space::is_number(b) && space::same_value(a, b);
 }
 
-// What stood at the place is replaced, all other bytes are as they were. Returns what is there now.
+// Checks that the text at the place was replaced and that all other bytes are unchanged. Returns the new text.
 std::string replaced_token(const Writer& document, const Place& place, const std::string& changed) {
   const std::string before = document.text.substr(0, place.begin);
   const std::string behind = document.text.substr(place.end);
@@ -426,7 +426,7 @@ std::string replaced_token(const Writer& document, const Place& place, const std
   return changed.substr(before.size(), changed.size() - before.size() - behind.size());
 }
 
-// A second, slow opinion of what a document says: each value by its key.
+// A second, slow reader of a document: each value by its key.
 using Flat = std::map<std::string, std::pair<std::string, std::string>>;
 
 void flatten(const YAML::Node& node, const std::string& key, Flat& flat) {
@@ -502,7 +502,7 @@ TEST(InPlaceEdit, OfRandomTomlChangesThatValueAlone) {
       const std::string token = replaced_token(document, place, changed);
       const bool is_quoted = token.front() == '"' || token.front() == '\'';
       EXPECT_TRUE(is_quoted || (!value.is_text && is_same_scalar(value, token))) << token;
-      // Back to the old value: all others are what they were.
+      // After restoring the old value, everything is as before.
       const std::string old = document.text.substr(place.begin, place.end - place.begin);
       std::string back = changed;
       back.replace(place.begin, token.size(), old);
@@ -513,7 +513,7 @@ TEST(InPlaceEdit, OfRandomTomlChangesThatValueAlone) {
   EXPECT_GE(replaced, 500);
 }
 
-// Everything that is added is there, and nothing else has changed.
+// Everything that was added is there, and nothing else has changed.
 TEST(InPlaceEdit, AddsToRandomDocuments) {
   for (unsigned seed = 1; seed <= 100; ++seed) {
     for (const std::string key : {"new", "new.deeper.key", "k0.new", "s0.new.key"}) {

@@ -45,7 +45,7 @@ class JobFilesTest : public testing::Test {
         .start(configuration(), {.dir = "/t", .config = "/t/config.json", .trial = 7, .port = 4242});
   }
 
-  // What is said of a session's block, read and checked against the space.
+  // Returns the error for a session's block that is read and checked against the space.
   std::string error_of(const std::string& keys, const std::string& space_json = kSpace,
                        const std::optional<space::Configuration>& baseline = std::nullopt) const {
     const Json json = parse_json(R"({"kind": "command", )" + keys + "}", "s.json");
@@ -113,7 +113,7 @@ TEST_F(JobFilesTest, ATextParameterIsATextInFilesAlso) {
   EXPECT_EQ(file("plain"), "a: plain\n");
 }
 
-// A run goes on with what the files said when it began, whatever becomes of them.
+// A run continues with the files as they were when it began, even if they change.
 TEST_F(JobFilesTest, AreReadAgainFromWhatIsWritten) {
   const std::string keys =
       R"("argv": ["t"], "flags": {"recompute": {"none": [], "full": ["x"]}, "overlap": ["{overlap}"]},

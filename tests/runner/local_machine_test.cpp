@@ -9,7 +9,7 @@
 
 namespace krigtune::local_machine_test {
 
-// A krigtune-bench that counts how often it is asked.
+// A krigtune-bench that counts how often it is called.
 class LocalMachine : public ::testing::Test {
  protected:
   LocalMachine() {

@@ -20,7 +20,7 @@ class Replay : public ::testing::Test {
     return {spec, {"a", "b"}, "speed", maximize};
   }
 
-  // Over a in `values` and b = 1.
+  // Over a in `values`, with b = 1.
   static std::optional<double> optimum(const runner::ReplayTable& table,
                                        std::vector<space::Value> values = {std::int64_t{1}, std::int64_t{2},
                                                                            std::int64_t{3}}) {

@@ -2,7 +2,7 @@
 
 namespace krigtune::replay_tables_test {
 
-using ReplayTables = Replay;  // of other people: their words, units and sizes
+using ReplayTables = Replay;  // from other people, with their words, units and sizes
 
 TEST_F(ReplayTables, ColumnsMayHaveOtherUnits) {
   runner::ReplaySpec spec = table("bucket_mb,b,ms\n0.07,1,20\n500,1,10\n 47.6837158203125 ,1,40\n");
@@ -108,7 +108,7 @@ TEST_F(ReplayTables, AParameterThatDoesNotExistThereIsAnEmptyField) {
   EXPECT_EQ(value_of(t.look_up({{"a", std::int64_t{2}}, {"b", std::int64_t{4}}}, 0)), 8.0);
 }
 
-// The obvious reference: the table's generator asked again.
+// The reference is the generator of the table, called again.
 TEST_F(ReplayTables, ALargeTableGivesEveryRowBack) {
   constexpr std::int64_t kRows = 20000;
   const auto value_at = [](std::int64_t i) { return static_cast<double>((i * 7919) % 20011) + 1.0; };

@@ -26,7 +26,7 @@ runner::SimulateJob job(const runner::SimulateSpec& spec) {
   return {workload, cluster, {}, space, spec};
 }
 
-// Nothing but what is asked for.
+// Only what is requested explicitly.
 runner::SimulateSpec quiet() {
   runner::SimulateSpec spec;
   spec.noise = spec.systematic_error = spec.memory_error = 0.0;
@@ -46,7 +46,7 @@ std::optional<double> step_time(const trial::Outcome& outcome) {
   return measured == nullptr ? std::nullopt : std::optional(measured->metrics.at("step_time_s"));
 }
 
-// Step times of the configurations that run, in the space's order.
+// Returns the step times of the configurations that run, in the space's order.
 std::vector<double> step_times(const runner::SimulateSpec& spec) {
   const runner::SimulateJob simulated = job(spec);
   const auto runner = runner::make_simulate_runner(simulated);
@@ -97,7 +97,7 @@ TEST(Simulate, NoiseHasTheStatedSpreadFromTrialToTrial) {
   }
   const double mean = sum / kTrials;
   const double stddev = std::sqrt(squares / kTrials - mean * mean);
-  // Four standard errors: s / sqrt(2 n), s / sqrt(n).
+  // Four standard errors: s / sqrt(2 n) and s / sqrt(n).
   EXPECT_LE(std::abs(stddev - 0.1), 4.0 * 0.1 / std::sqrt(2.0 * kTrials));
   const double predicted = cost::StepCostModel(simulated.workload, simulated.cluster)(configuration).step_time_s;
   EXPECT_LE(std::abs(mean - std::log(predicted)), 4.0 * 0.1 / std::sqrt(1.0 * kTrials));

@@ -27,8 +27,8 @@ struct Refused {
   std::string what, hint;
 };
 
-// What is not modelled is a value that says so. It used to be an exception, which forecasts caught together with
-// every real mistake.
+// A configuration that is not modelled gives a value that says so. It used to be an exception, which forecasts caught
+// together with every real error.
 TEST(Knobs, WhatIsNotModelledIsAValueThatSaysWhatAndWhatToWrite) {
   const std::vector<Refused> cases = {
       {{{"offload_optimizer", std::string("nvme")}},

@@ -53,7 +53,8 @@ TEST(StageTensors, EachIsReadyOnceAndInAUnit) {
   }
 }
 
-// Backward begins with the head: the gradient of its copy is complete there, where the embedding is in another stage.
+// Backward begins with the head: if the embedding is in another stage, the gradient of the head's copy is complete
+// there.
 TEST(StageTensors, TheLastStagesCopyOfATiedTableIsReadyFirst) {
   const UnitTensors model = unit_tensors(tied_model(2), Knobs{});
   const StageTensors last(model, {2, false, true}, 16);
@@ -85,7 +86,7 @@ TEST(Stores, TakeSixteenBytesAParameterWithAdamWInSixteenBits) {  // Rajbhandari
     for (const Store& moments : stores.moments) add(moments);
     return bytes;
   };
-  // Figure 1 there: K = 12, N = 64.
+  // Figure 1 of that paper: K = 12, N = 64.
   EXPECT_DOUBLE_EQ(bytes_of(0, 64), 16.0);
   EXPECT_DOUBLE_EQ(bytes_of(1, 64), 4.0 + 12.0 / 64.0);
   EXPECT_DOUBLE_EQ(bytes_of(2, 64), 2.0 + 14.0 / 64.0);

@@ -1,4 +1,4 @@
-// What every sink may rely on, over random settings.
+// What every sink can rely on, checked over random settings.
 #include "schedule/walk.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Parts, EachLayerGoesForwardOnceAndBackwardOnceInReverse) {
   }
 }
 
-// A part that does not end its unit's use is followed by the one that goes on with it.
+// A part that does not end its unit's use is followed by the part that continues it.
 TEST(Parts, AUseThatGoesOnIsTakenUpByTheNextPart) {
   RandomSettings random(2);
   for (int i = 0; i < 200; ++i) {
@@ -53,7 +53,7 @@ TEST(Parts, AUseThatGoesOnIsTakenUpByTheNextPart) {
   }
 }
 
-// Notes what it is told, and checks it.
+// Records what it is told, and checks it.
 class Witness final : public GatheringSink, public ReductionSink, public PartSink, public UpdateSink {
  public:
   explicit Witness(const SettingCase& drawn) : setting_(*drawn.setting), text_(drawn.text()) {}
@@ -91,7 +91,7 @@ class Witness final : public GatheringSink, public ReductionSink, public PartSin
     for (const int t : setting_.tensors.unit(part.unit_index)) {
       Reduction& reduction = walk_->reduction();
       EXPECT_EQ(reduction.begin(t), begun_.insert(t).second) << text_;
-      // A tied table's gradient goes on to the embedding.
+      // A tied table's gradient continues with the embedding's.
       const bool goes_on =
           part.unit == Unit::kHead && setting_.tensors.tied() && t == 0 && !setting_.tensors.copies_table();
       if (!goes_on) reduction.done(t);
@@ -180,8 +180,8 @@ TEST(Walk, KeepsItsPromisesToEverySink) {
   }
 }
 
-// A model of two layers, one tensor of each block larger than the persistence threshold of 1'000: 16 x 64 elements, up
-// and down. The order of uses is embedding, 0, 1, head, head, 1, 0, embedding.
+// A model of two layers. In each block, two tensors exceed the persistence threshold of 1'000: 16 x 64 elements, up and
+// down. The order of uses is embedding, 0, 1, head, head, 1, 0, embedding.
 TEST(Gathering, KeepsWhatIsUsedAgainWithinTheReuseDistance) {
   workload::Workload workload;
   workload.model = {.layers = 2, .hidden = 16, .heads = 2, .kv_heads = 2, .ffn_hidden = 64, .vocab = 31, .seq_len = 8};
@@ -204,7 +204,7 @@ TEST(Gathering, KeepsWhatIsUsedAgainWithinTheReuseDistance) {
     for (std::size_t use = 0; use < parts.size(); ++use) gathering.begin_use();
     return counter.tensors;
   };
-  std::int64_t head = 0;  // what is traversed between layer 1's forward and its backward
+  std::int64_t head = 0;  // traversed between layer 1's forward and its backward
   for (const int t : tensors.unit(tensors.units() - 1)) head += 2 * tensors.elems(t);
   EXPECT_EQ(gathers(0), 8U);         // up and down of two layers, forward and backward
   EXPECT_EQ(gathers(head), 8U);      // not within the distance

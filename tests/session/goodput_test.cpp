@@ -42,7 +42,7 @@ TEST(Goodput, EfficiencyIsOneAtTheBaseBatchAndFallsAsPolluxSays) {
   EXPECT_DOUBLE_EQ(session::statistical_efficiency(noise, 256.0), 1.0);
   EXPECT_DOUBLE_EQ(session::statistical_efficiency(noise, 8256.0), 4256.0 / 12256.0);
   EXPECT_GT(session::statistical_efficiency(noise, 128.0), 1.0);
-  // Far below the noise scale a sample is a sample; far above, only steps count.
+  // Far below the noise scale every sample counts fully; far above it, only the number of steps counts.
   EXPECT_NEAR(session::statistical_efficiency({1e12, 256.0}, 512.0), 1.0, 1e-9);
   EXPECT_NEAR(session::statistical_efficiency({1e-6, 256.0}, 512.0), 0.5, 1e-8);
 }
@@ -71,7 +71,7 @@ TEST(Goodput, TheNoiseScaleFollowsFromTwoBatches) {
   EXPECT_NEAR(*session::gradient_noise_scale(norm(256), norm(2048)), 4000.0, 1e-6);
   EXPECT_NEAR(*session::gradient_noise_scale(norm(2048), norm(256)), 4000.0, 1e-6);
   EXPECT_FALSE(session::gradient_noise_scale({256, 1.0}, {2048, 1.1}));  // grows with the batch
-  EXPECT_FALSE(session::gradient_noise_scale({256, 8.0}, {2048, 0.9}));  // falls faster than noise does
+  EXPECT_FALSE(session::gradient_noise_scale({256, 8.0}, {2048, 0.9}));  // falls faster than noise can
   EXPECT_FALSE(session::gradient_noise_scale({256, 1.0}, {256, 1.0}));
   const session::Session session = read(text_of(R"({"metric": "goodput", "noise_scale":
       [{"batch": 256, "squared_norm": 4.9875}, {"batch": 2048, "squared_norm": 0.8859375}]})"));
@@ -107,7 +107,7 @@ TEST(Goodput, IsWorkedOutFromWhatARunnerReports) {
   EXPECT_EQ(std::get<trial::Measured>(session::with_goodput(plain, of(8, 8), reported)).metrics, reported.metrics);
 }
 
-// 512 sequences at an efficiency of 4256 / 4512: to match a goodput of 90 it must reach a throughput of 95.4.
+// 512 sequences have an efficiency of 4256 / 4512, so a goodput of 90 needs a throughput of 95.4.
 TEST(Goodput, OfARivalIsTheThroughputThatMatchesIt) {
   class Capturing final : public trial::Runner {
    public:
@@ -150,7 +150,7 @@ TEST(Goodput, IsForecastAndThePriorOfTheSearch) {
   }
 }
 
-// A table of throughputs that grow with the batch: the best goodput lies inside, and regret is relative to it.
+// In a table of throughputs that grow with the batch, the best goodput is inside, and regret is relative to it.
 TEST(Goodput, OfATableIsOfItsThroughput) {
   const TemporaryDirectory directory;
   std::string table = "micro_batch,gradient_accumulation_steps,speed\n";
@@ -224,9 +224,9 @@ TEST(LearningRate, FollowsTheGainOfAStepWhereTheNoiseIsKnown) {
   EXPECT_NEAR(*adam->total_steps, 1.0 / kGain, 1e-12);
   const auto sgd = forecast::learning_rate_advice(goodput_session("", R"(, "optimizer": "sgd")"), of(16, 8));
   EXPECT_NEAR(sgd->learning_rate(), kGain, 1e-12);
-  // McCandlish et al.: S = S_min (1 + phi / B), the steps to one loss.
+  // McCandlish et al.: S = S_min (1 + phi / B), the number of steps to the same loss.
   EXPECT_NEAR(*sgd->total_steps, (1.0 + 4000.0 / 1024.0) / (1.0 + 4000.0 / 256.0), 1e-12);
-  // Beyond the noise scale no batch allows more than 1 + phi / M0.
+  // Beyond the noise scale, no batch can gain more than 1 + phi / M0.
   const auto most =
       forecast::learning_rate_advice(goodput_session(R"(, "base_batch": 1)", R"(, "optimizer": "sgd")"), of(64, 64));
   EXPECT_LT(most->learning_rate(), 4001.0);

@@ -1,4 +1,4 @@
-// Constraints, real ranges, conditional parameters and the runners that krigtune does not know from inside.
+// Constraints, continuous ranges, conditional parameters, and runners whose programs krigtune does not know.
 #include <gtest/gtest.h>
 
 #include "run/run_directory.h"
@@ -34,7 +34,7 @@ constexpr const char* kCommand = R"(, "runner": {"kind": "command", "argv": ["ru
 TEST(Constraints, KeepWhatTheyHoldFor) {
   const session::Session session =
       read(plain(R"({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]})", R"(, "constraints": ["a * b <= 4", "a != 4"])"));
-  EXPECT_EQ(session.space.count(), 7);  // of the eight points with a b <= 4, (4, 1) goes
+  EXPECT_EQ(session.space.count(), 7);  // of the eight points with a b <= 4, (4, 1) is excluded
   session.space.for_each([](const space::Configuration& c) {
     EXPECT_LE(c.integer("a", 0) * c.integer("b", 0), 4);
     return true;
@@ -46,7 +46,7 @@ TEST(Constraints, MayUseFactsOfTheJob) {
       with_workload(R"({"micro_batch": [1, 2, 4]})",
                     R"(, "constraints": ["micro_batch * seq_len <= 32", "nodes * gpus_per_node == ranks && dp == 2",
           "layers == 2 && hidden == 32 && heads == 2 && kv_heads == 2 && vocab == 64 && train_batch_size == 8"])"));
-  EXPECT_EQ(session.space.count(), 2);  // 4 * 16 = 64 is too many
+  EXPECT_EQ(session.space.count(), 2);  // 4 * 16 = 64 exceeds the batch
 }
 
 TEST(Constraints, OfDeepSpeedForbidPipelinesWithStagesTwoAndThree) {
@@ -68,7 +68,7 @@ TEST(Constraints, OfDeepSpeedForbidPipelinesWithStagesTwoAndThree) {
 struct Bad {
   const char* name;
   std::string text;
-  std::string begin;  ///< of the line: where, and what
+  std::string begin;  ///< of the line: the place, and the error
   std::string fix;
 };
 
@@ -126,7 +126,7 @@ TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {
   ASSERT_TRUE(session.usable_per_rank);
   EXPECT_EQ(session.usable_per_rank->count, static_cast<std::int64_t>(0.95 * 4.0 * 1024.0 * 1024.0 * 1024.0));
   EXPECT_EQ(session.objective.field, "throughput");
-  ASSERT_TRUE(session.baseline);  // the defaults of the known, the first of the others
+  ASSERT_TRUE(session.baseline);  // defaults of well-known parameters, first values of the others
   EXPECT_EQ(session.baseline->text(), "micro_batch=1 my_own=x gradient_accumulation_steps=4");
 }
 
@@ -149,7 +149,7 @@ TEST(Try, IsCompletedLikeABaseline) {
   EXPECT_EQ(session::read_try(session, R"({"micro_batch": 2, "zero_stage": 3})", "--try").text(),
             "zero_stage=3 micro_batch=2 gradient_accumulation_steps=2");
   EXPECT_EQ(session::read_try(session, R"({"zero_stage": 1,})", "--try")
-                .text(),  // outside the list, the batch at its default
+                .text(),  // outside the list, with the batch at its default
             "zero_stage=1 micro_batch=1 gradient_accumulation_steps=4");
   for (const auto& [text, what] :
        std::vector<std::pair<const char*, const char*>>{{R"({"micro_batch": 3})", "batch not divisible"},
@@ -197,14 +197,14 @@ TEST(Session, WithEverythingReadsBackAsResolved) {
   EXPECT_EQ(again.baseline, session.baseline);
   EXPECT_EQ(again.budget.gpu_hours, 6.0);
   EXPECT_EQ(again.objective.field, "latency");
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {  // the same space: the same draws
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {  // equal spaces give the same draws
     Rng one(seed, 0);
     Rng two(seed, 0);
     EXPECT_EQ(again.space.sample(one), session.space.sample(two));
   }
 }
 
-// A job of that framework on 8 GPUs of two kinds of parallelism.
+// A job of that framework on 8 GPUs with two kinds of parallelism.
 std::string job_of(const std::string& framework, const std::string& keys = "") {
   return R"({"workload": {"model": {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 50304, "seq_len": 2048},
       "precision": "bf16", "framework": ")" +
@@ -277,7 +277,7 @@ TEST(Assumptions, AreWhatTheFrameworkUsuallySetsAndNobodySays) {
   EXPECT_EQ(assumed_by(read(job_of("deepspeed", splits))), Texts{"attention=flash"});
 }
 
-// What is assumed is what is predicted: as if it were fixed.
+// Assumed values are used in predictions as if they were fixed.
 TEST(Assumptions, ArePredictedWith) {
   const auto bytes = [](const std::string& keys) {
     const session::Session session =

@@ -12,7 +12,7 @@ namespace krigtune::session_test {
 constexpr const char* kModel =
     R"("model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "precision": "fp32")";
 
-// A small bench session; `more` are further keys, `space` its block.
+// A small bench session; `more` has further keys, `space` is its block.
 std::string bench_session(const std::string& more = "",
                           const std::string& space = R"({"zero_stage": [0, 1, 2, 3], "micro_batch": [1, 2, 4]})",
                           int batch = 8) {
@@ -38,7 +38,7 @@ TEST(Session, FillsInTheDefaults) {
   EXPECT_FALSE(session.budget.hours || session.budget.patience);
   EXPECT_EQ(session.grid.order, session::GridOrder::kSeed);
   ASSERT_TRUE(session.usable_per_rank);
-  EXPECT_EQ(session.usable_per_rank->count, std::int64_t{1} << 30);  // no reserve: the plan is exact
+  EXPECT_EQ(session.usable_per_rank->count, std::int64_t{1} << 30);  // no reserve, because the plan is exact
   EXPECT_EQ(session.space.count(), 12);
   EXPECT_TRUE(session.warnings.empty());
 }
@@ -90,7 +90,7 @@ TEST(Session, DerivesTheBaselinesAccumulationWhereItIsAParameterToo) {
 struct Bad {
   const char* name;
   std::string text;
-  std::string message;  ///< where it is and what is wrong
+  std::string message;  ///< the place, and what is wrong
   std::string fix;
 };
 
@@ -174,7 +174,7 @@ TEST_F(ReplaySession, HoldsOnlyWhatTheTableHolds) {
   EXPECT_FALSE(session.baseline);
   EXPECT_TRUE(session.warnings.empty());
   EXPECT_FALSE(session.objective.maximize);
-  EXPECT_EQ(session.objective.field, "latency");  // the column is named by the runner: the metric is a label
+  EXPECT_EQ(session.objective.field, "latency");  // the runner names the column; the metric is a label
   EXPECT_EQ(session.table->optimum(session.space), 60.0);
   EXPECT_FALSE(session.usable_per_rank);
 }

@@ -6,7 +6,7 @@
 
 namespace krigtune {
 
-/// A clock whose time is what a function of the test says: hours pass when something has happened.
+/// A clock whose time is the result of a function of the test: hours pass when something has happened.
 class EventClock final : public Clock {
  public:
   explicit EventClock(std::function<double()> now_s) : now_s_(std::move(now_s)) {}

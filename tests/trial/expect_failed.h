@@ -5,7 +5,7 @@
 
 namespace krigtune {
 
-/// The failure, which must be of that reason; an empty one where it is none.
+/// Returns the failure, which must have that reason; an empty one if the outcome is not a failure.
 inline trial::Failed expect_failed(const trial::Outcome& outcome, trial::FailureReason reason) {
   const auto* failed = std::get_if<trial::Failed>(&outcome);
   EXPECT_TRUE(failed != nullptr && failed->reason == reason)

@@ -15,7 +15,7 @@ using std::filesystem::exists;
 
 class Guard : public Process {
  protected:
-  // Runs the script by a process that is killed once the file `there` stands.
+  // Runs the script by a process that is killed once the file `there` exists.
   void kill_parent_of(const std::string& script) {
     const pid_t parent = ::fork();
     if (parent == 0) {
@@ -29,7 +29,7 @@ class Guard : public Process {
   }
 };
 
-// Tells whether all processes that have the pipe open for writing are gone, without looking at process ids.
+// Tells whether all processes that have the pipe open for writing are gone, without using process ids.
 class WriterWatch {
  public:
   explicit WriterWatch(const std::filesystem::path& pipe) {
@@ -51,12 +51,12 @@ class WriterWatch {
   int file_;
 };
 
-// A process that ignores SIGTERM, holds the pipe open and says so by making the file `there`.
+// A process that ignores SIGTERM, keeps the pipe open, and makes the file `there`.
 constexpr const char* kStubborn =
     "/bin/sh -c 'trap \"\" TERM; exec 3> \"$1/pipe\"; : > \"$1/there\"; while :; do sleep 600; done' sh \"$1\"";
 
-// Three that outlive their parents: one of the program's group, one in a session of its own, and one whose parent is
-// gone before it begins.
+// Three processes that outlive their parents: one in the program's group, one in a session of its own, and one whose
+// parent has ended before it begins.
 constexpr const char* kFamily = R"(
 cat > "$1/stubborn" <<'END'
 trap "" TERM HUP
@@ -107,7 +107,7 @@ TEST_F(Guard, NobodyOutlivesTheProgram) {
 
 TEST_F(Guard, NobodyOutlivesATimeout) {
   const WriterWatch watch(dir_ / "pipe");
-  double now_s = 0.0;  // hours a look, once they are all there
+  double now_s = 0.0;  // each call is hours later, once they all exist
   const EventClock clock([&] { return now_s += exists(dir_ / "there") ? 3600.0 : 0.0; });
   EXPECT_TRUE(
       trial::run_process(shell(std::string(kFamily) + "trap '' TERM; while :; do sleep 600; done"), clock).timed_out);
@@ -147,7 +147,7 @@ TEST_F(Guard, ASignalToAllProcessesOfAJobLeavesTheGuard) {
 
 TEST_F(Guard, TheGuardKeepsNothingOpen) {
   const WriterWatch watch(dir_ / "pipe");
-  int ours = ::open((dir_ / "pipe").c_str(), O_WRONLY);  // as a lock of the run directory would be
+  int ours = ::open((dir_ / "pipe").c_str(), O_WRONLY);  // like a lock of the run directory
   ASSERT_GE(ours, 0);
   bool released = false;
   const EventClock clock([&] {

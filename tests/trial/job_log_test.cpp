@@ -1,4 +1,4 @@
-// Reading what a job prints, against splitters that are slow and obvious.
+// Reads the output of a job, and compares with simple and slow splitters.
 #include "trial/job_log.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<std::string> split(const std::string& bytes, const std::vector<std::
   return lines;
 }
 
-// All at once, by regular expressions on whole lines.
+// Splits everything at once with regular expressions on whole lines.
 std::vector<std::string> obvious(std::string bytes, std::size_t most = trial::kMostLineBytes) {
   if (bytes.rfind("\xEF\xBB\xBF", 0) == 0) bytes.erase(0, 3);
   const std::regex colour("\x1b\\[[0-9;]*m");

@@ -1,5 +1,5 @@
-// What is read from lines that real jobs printed: values as a person reads them. Where only one line of a job is known,
-// more of the same form are made from it.
+// What is read from lines that real jobs printed; the values are those that a person reads. If only one line of a job
+// is known, further lines of the same form are made from it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ trial::MeasureSpec spec_of(const std::string& measures, std::int64_t warmup = 0,
   return spec;
 }
 
-// All lines from one stream, as a log is.
+// All lines come from one stream, as in a log.
 trial::Measurement measured(const trial::MeasureSpec& spec, const std::vector<std::string>& lines,
                             const trial::MeasureFacts& facts = {}) {
   trial::Measurement measurement(spec, facts);
@@ -183,7 +183,7 @@ TEST(LlamaFactory, ItsJsonLinesGiveExactTimes) {
   const TemporaryDirectory dir;
   std::filesystem::create_directory(dir / "out");
   dir.write("out/trainer_log.jsonl",
-            "{\"current_steps\": 1, \"total_tokens\": 1, \"throughput\": 1}\n");  // of an earlier run
+            "{\"current_steps\": 1, \"total_tokens\": 1, \"throughput\": 1}\n");  // from an earlier run
   trial::MeasureSpec spec = spec_of(
       R"~({"iteration": {"key": "current_steps", "from": "out/*_log.jsonl"},
     "loss": {"key": "loss", "from": "out/*_log.jsonl"},
@@ -274,7 +274,7 @@ TEST(Wall, IsTheTimeBetweenLinesThatMatchSharedByThoseThatCameTogether) {
     for (const int step : steps) found.take_line(0, "step " + std::to_string(step), {0, 1}, false);
     found.end_of_look(0, written_s);
   };
-  lines({1, 2}, 100.0);  // nobody knows when the first one came
+  lines({1, 2}, 100.0);  // the arrival of the first one is unknown
   lines({3}, 102.0);
   lines({4, 5}, 106.0);
   lines({}, 107.0);

@@ -17,7 +17,7 @@ TEST(Metrics, EachIsFoundByItsNameAndHasAFieldOfItsOwn) {
     EXPECT_TRUE(fields.insert(metric.field).second) << metric.field;
     EXPECT_GT(metric.units_a_value, 0.0);
   }
-  EXPECT_EQ(trial::find_metric("samples_per_s"), nullptr);  // a field, and no name
+  EXPECT_EQ(trial::find_metric("samples_per_s"), nullptr);  // a field, and not a name
   EXPECT_EQ(trial::find_metric(""), nullptr);
 }
 

@@ -69,7 +69,7 @@ TEST(Placeholders, AreNamesExpressionsAndFormats) {
       {"{precision == 'bf16'}", "true"},
       {"{precision == \"fp16\"}", "false"},
       {"{x.y}", "0.5"},
-      {"{dir}/out", "/tmp/{x}/out"},  // what a value says is not looked through
+      {"{dir}/out", "/tmp/{x}/out"},  // placeholders within a value are not replaced
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(filled(text), expected) << text;
 }
@@ -128,7 +128,7 @@ TEST(Placeholders, TwoBracesAreOne) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(filled(text), expected) << text;
 }
 
-// Any text, its braces doubled, is itself again.
+// Any text with doubled braces gives the text itself.
 TEST(Placeholders, AreEscapedOneWay) {
   std::mt19937 draw(20241124);
   const std::string alphabet = "{}{}ab: \n\"'1$dp";
@@ -141,7 +141,7 @@ TEST(Placeholders, AreEscapedOneWay) {
   }
 }
 
-// JSON without a known name as a bare word needs nothing.
+// JSON that contains no known name as a bare word needs no escapes.
 TEST(Placeholders, AnyJsonIsItself) {
   std::mt19937 draw(7);
   const std::function<Json(int)> any = [&](int depth) -> Json {

@@ -53,7 +53,7 @@ TEST_F(Process, ATimeoutAsksFirst) {
 }
 
 TEST_F(Process, WhoDoesNotListenIsKilledAfterTheGrace) {
-  // 1000: the timeout. The trap makes `asked`: 2000, the grace is over.
+  // 1000 is the timeout. The trap makes the file `asked`; at 2000 the grace period is over.
   const EventClock clock([&] { return exists(dir_ / "asked") ? 2000.0 : exists(dir_ / "there") ? 1000.0 : 0.0; });
   const trial::ProcessResult result =
       trial::run_process(shell("trap ': > \"$1/asked\"' TERM; : > \"$1/there\"; while :; do sleep 0.01; done"), clock);
@@ -122,7 +122,7 @@ TEST_F(Process, AFileThatChangesIsProgress) {
   double now_s = 0.0;
   int looks = 0;
   const EventClock clock([&] {
-    // Each look is 20 s after the one before, and each time something has happened.
+    // Each call is 20 s after the one before, and something has happened each time.
     if (++looks == 100) dir_.write("go", "");
     dir_.write(looks % 2 == 0 ? "out" : "progress", std::string(static_cast<std::size_t>(looks), 'x'));
     return now_s += 20.0;

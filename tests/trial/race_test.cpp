@@ -38,8 +38,8 @@ TEST(Race, IsNotRunOnFewStepsOrOnValuesThatAreNotPositive) {
   EXPECT_FALSE(trial::bound_of_a_loser({std::nan(""), 0.0, 5}, rival(100.0, 0.0)));
 }
 
-// Trials as good as the rival, runs 3 % apart (stated so), steps 10 % apart and resembling their neighbours (0.8), the
-// first ones up to 5 % too slow: fewer than one in a thousand may be ended, over all their looks.
+// Trials as good as the rival, with runs 3 % apart (as stated), steps 10 % apart and correlated with their neighbours
+// (0.8), the first ones up to 5 % too slow: fewer than one in a thousand may be ended, over all checks.
 TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
   constexpr int kTrials = 20'000;
   constexpr double kRun = 0.03;
@@ -57,7 +57,7 @@ TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
       noise = kResemblance * noise + std::sqrt(1.0 - kResemblance * kResemblance) * kStep * rng.normal();
       sum += ours + noise - 0.05 * std::exp(-step / 20.0);
       if (step < 5) continue;
-      // The variance of a mean of n steps of an AR(1) process, to first order.
+      // The variance of the mean of n steps of an AR(1) process, to first order.
       const double tau = (1.0 + kResemblance) / (1.0 - kResemblance);
       const double value = std::exp(sum / step);
       const double sem = value * kStep * std::sqrt(std::min(tau / step, 1.0));
@@ -69,7 +69,7 @@ TEST(Race, EndsFewerThanOneInAThousandOfThoseThatAreAsGood) {
   EXPECT_LE(ended, kTrials / 1000);
 }
 
-// Those that take twice as long are ended as soon as it may be.
+// Trials that take twice as long are ended as early as allowed.
 TEST(Race, EndsWhatIsHalfAsFastAfterFiveSteps) {
   EXPECT_TRUE(trial::bound_of_a_loser({50.0, 50.0 * 0.05, 5}, rival(100.0, std::sqrt(2.0) * 3.0)));
 }
@@ -78,7 +78,7 @@ TEST(ProgressLines, GivesTheLastWholeLineThatHasTheField) {
   const TemporaryDirectory directory;
   const auto file = directory / "heartbeat.jsonl";
   trial::ProgressLines lines(file);
-  EXPECT_FALSE(lines.next("step_time_s"));  // there is no file
+  EXPECT_FALSE(lines.next("step_time_s"));  // the file does not exist
   std::ofstream out(file);
   out << "{\"phase\":\"measure\",\"step\":1}\n{\"step\":2,\"step_time_s\":0.5}\n{\"step\":3,\"step_time_s\":0.4}\n"
       << "garbage\n{\"step\":4}\n{\"step\":5,\"step_ti" << std::flush;

@@ -13,7 +13,7 @@ TEST(StepEstimate, IsTheMedianBehindTheWarmUpWithItsStandardError) {
   EXPECT_EQ(found->value, 1.0);
   EXPECT_LE(std::abs(found->mean - 1.04), 1e-12);
   EXPECT_EQ(found->steps, 5);
-  // Deviations 0, 0.1, 0.1, 0.2, 0: median 0.1; b_5 = 1.206.
+  // The deviations are 0, 0.1, 0.1, 0.2, 0, with the median 0.1; b_5 = 1.206.
   EXPECT_LE(std::abs(found->independent_sem - std::sqrt(M_PI / 10.0) * 1.4826 * 1.206 * 0.1), 1e-12);
   EXPECT_EQ(found->sem, found->independent_sem) << "too few to tell whether they resemble one another";
   EXPECT_FALSE(trial::estimate_steps({1.0, 2.0}, 2));
@@ -21,7 +21,7 @@ TEST(StepEstimate, IsTheMedianBehindTheWarmUpWithItsStandardError) {
   EXPECT_EQ(trial::estimate_steps({1.0, 3.0}, 0)->value, 2.0);
 }
 
-// A series x_i = rho x_(i-1) + e_i with standard deviation 0.05 about 1.
+// A series x_i = rho x_(i-1) + e_i with standard deviation 0.05 around 1.
 std::vector<double> autoregression(std::size_t n, double rho, std::mt19937& random) {
   std::normal_distribution<double> normal;
   std::vector<double> values;

@@ -8,7 +8,7 @@
 
 namespace krigtune {
 
-/// Made empty, removed at the end.
+/// An empty directory that is removed by the destructor.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {

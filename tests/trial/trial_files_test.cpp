@@ -8,7 +8,7 @@
 
 namespace krigtune::trial_files_test {
 
-// What was taken for an empty result made a failed trial of one that had been measured.
+// A file that could not be read used to count as an empty result, which turned a measured trial into a failed one.
 TEST(TrialFiles, ThatTheMachineCannotReadAreNotTakenForEmpty) {
   const TemporaryDirectory directory;
   const std::filesystem::path result = directory.write("result.json", "{\"speed\": 1}");

@@ -59,7 +59,7 @@ TEST(Network, HasTheFiguresOfTheTable) {
     const workload::NetworkLevel level = cluster(both.dump()).emulated_network.value().nodes.value().inter;
     EXPECT_DOUBLE_EQ(line.bytes_per_s, number("GBps_per_dir_per_gpu") * 1e9) << ids[i];
     EXPECT_DOUBLE_EQ(line.latency_s, number("launch_latency_us_plan") * 1e-6) << ids[i];
-    EXPECT_LE(std::abs(level.bytes_per_s - number("plan_GBps") * 1e9), 0.06e9) << ids[i];  // rounded there
+    EXPECT_LE(std::abs(level.bytes_per_s - number("plan_GBps") * 1e9), 0.06e9) << ids[i];  // rounded in the table
   }
 }
 

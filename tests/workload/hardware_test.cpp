@@ -1,4 +1,4 @@
-// What the machine is: tables of GPUs and links, the user's own hardware, a machine that was measured.
+// The machine: tables of GPUs and links, the user's own hardware, a measured machine.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ workload::ClusterSpec cluster(const std::string& json) {
   return workload::read_cluster(parse_json(json, "s.json"), "s.json", "/cluster");
 }
 
-// The product that reaches half the rate: 22 us at it, or fitted on measured products.
+// The product that reaches half the rate: 22 us at the full rate, or fitted to measured products.
 double half_flops(const workload::DeviceSpec& device) {
   if (device.id.starts_with("a100")) return 5e9;
   if (device.id.starts_with("v100") && !device.id.ends_with("pcie")) return 2e9;
@@ -45,7 +45,7 @@ TEST(Device, HasTheFiguresOfTheTable) {
     EXPECT_DOUBLE_EQ(device.memory_fraction, number("hbm_frac_plan")) << ids[i];
     EXPECT_DOUBLE_EQ(device.host_bytes_per_s, number("pcie_host_GBps_plan") * 1e9) << ids[i];
     EXPECT_LE(std::abs(device.gemm_half_flops / half_flops(device) - 1.0), 0.06) << ids[i];
-    // Its usual link has the rate of its NVLink or xGMI; without one it is the PCIe generation of the card.
+    // Its usual link has the rate of its NVLink or xGMI; without these, it is the PCIe generation of the card.
     const double link_gb_per_s =
         number(cell("nvlink_GBps_per_dir").empty() ? "pcie_GBps_per_dir" : "nvlink_GBps_per_dir");
     const Json flat = {{"emulate_network", device.interconnect}};
@@ -91,7 +91,7 @@ TEST(Hardware, OfTheUserExtendsAndChangesTheTables) {
   EXPECT_EQ(own.device->memory, from_gib(94.5));
   EXPECT_DOUBLE_EQ(own.device->launch_s, 7e-6);
   EXPECT_EQ(own.device->bf16_flops_per_s, known.bf16_flops_per_s);
-  EXPECT_EQ(own.device->gemm_fraction, known.gemm_fraction);  // the entry behind it changes another
+  EXPECT_EQ(own.device->gemm_fraction, known.gemm_fraction);  // the next entry changes another one
   EXPECT_EQ(own.network->intra.name, "my-net");
   EXPECT_DOUBLE_EQ(own.network->intra.bytes_per_s, 0.85 * 5e10);
   EXPECT_DOUBLE_EQ(own.network->inter.bytes_per_s, 0.5 * 3.125e9);
@@ -119,8 +119,8 @@ TEST(Hardware, IsWrittenWhereTheTablesDoNotHaveIt) {
       EXPECT_EQ(again.emulated_network->bytes_per_s, own.emulated_network->bytes_per_s) << keys;
     }
   }
-  EXPECT_FALSE(
-      workload::to_json(cluster(with_own(R"("gpu": "l4-24gb")"))).contains("hardware"));  // it uses nothing of its own
+  EXPECT_FALSE(workload::to_json(cluster(with_own(R"("gpu": "l4-24gb")")))
+                   .contains("hardware"));  // it uses no hardware of its own
 }
 
 TEST(Hardware, MayBeAFileBesideTheSession) {
@@ -166,7 +166,7 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
     const auto n = static_cast<double>(i + 1);
     machine.rates[i] = {1e-7 / n, 1e11 / n, 1e5 * n, 3e10 / n};
   }
-  machine.rates[4].flops_per_s = std::numeric_limits<double>::infinity();  // without bound: left out
+  machine.rates[4].flops_per_s = std::numeric_limits<double>::infinity();  // unbounded, so it is left out
   machine.exchanges[2] = {1e-5 / 3.0, std::numeric_limits<double>::infinity(), 0.0, 1e9 / 7.0};
   machine.wake_s = 1e-5 / 7.0;
   machine.overlap_slowdown = 1.25;
@@ -203,7 +203,7 @@ TEST(Hardware, HoldsMeasuredCpuRanks) {
   const workload::MeasuredMachine* found = spec.hardware->measured(4, workload::Precision::kBf16);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->wake_s, 3e-6);
-  // Written out and read again it says the same.
+  // Writing and reading again gives the same.
   const Json written = workload::to_json(spec);
   EXPECT_TRUE(written["hardware"]["links"].contains("slow"));
   EXPECT_EQ(workload::to_json(cluster(written.dump())), written);

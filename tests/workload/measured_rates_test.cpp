@@ -33,7 +33,7 @@ TEST(MeasuredCollective, CountsBusBandwidthAsNcclTestsDoes) {
   const MeasuredCollective one{ExchangeKind::kAllReduce, RankScope::kAll, 64, 8, 4294967296, 81146e-6};
   EXPECT_NEAR(one.alg_bytes_per_s() / 1e9, 52.93, 0.005);
   EXPECT_NEAR(one.bus_bytes_per_s() / 1e9, 104.20, 0.005);
-  // The other two send half of it: (n - 1) / n.
+  // The other two kinds send half of that: (n - 1) / n.
   for (const ExchangeKind kind : {ExchangeKind::kAllGather, ExchangeKind::kReduceScatter}) {
     const MeasuredCollective half{kind, RankScope::kAll, 64, 8, 4294967296, 81146e-6};
     EXPECT_DOUBLE_EQ(half.bus_bytes_per_s(), one.bus_bytes_per_s() / 2.0);
@@ -52,7 +52,7 @@ TEST(RatesText, HasTheColumnsOfNcclTests) {
           "  4294967296    1073741824     float     sum      -1    81146   52.93  104.20\n"
           "# Avg bus bandwidth    : 104.2"))
       << text;
-  // Its count is what a rank sends.
+  // The count is the number of elements that a rank sends.
   EXPECT_TRUE(has("     1048576         65536     float    none      -1    250.0    4.19    3.15\n")) << text;
   EXPECT_TRUE(has("# all-gather between nodes, 4 ranks")) << text;
 }
@@ -82,7 +82,7 @@ TEST(MeasuredRates, RefuseWhatIsNone) {
 
 TEST(RankTimes, NameTheSlowestRank) {
   const workload::RankTimes two = workload::rank_times({2.0, 3.0});
-  EXPECT_EQ(two.median_s, 2.0);  // the faster of two: else a slow rank would never show
+  EXPECT_EQ(two.median_s, 2.0);  // the faster of two, because a slow rank would otherwise never show
   EXPECT_EQ(two.slowest_s, 3.0);
   EXPECT_EQ(two.slowest_rank, 1);
   EXPECT_EQ(workload::rank_times({5.0, 1.0, 4.0}).median_s, 4.0);

@@ -19,7 +19,7 @@ std::string error_of(const std::string& json) {
   return user_error_of([&] { read(json); });
 }
 
-// Published sizes: the sums over the released checkpoints' tensors.
+// Published sizes: the sums over the tensors of released checkpoints.
 TEST(ParameterCount, IsThatOfTheReleasedCheckpoints) {
   const std::pair<const char*, std::int64_t> kPublished[] = {
       {"gpt2-124m", 124'439'808},    {"gpt2-350m", 354'823'168},      {"gpt2-774m", 774'030'080},
@@ -32,7 +32,7 @@ TEST(ParameterCount, IsThatOfTheReleasedCheckpoints) {
   EXPECT_EQ(std::size(kPublished), workload::model_preset_names().size());
 }
 
-// Tensor by tensor, as a checkpoint of a small GPT would list them.
+// Tensor by tensor, as a checkpoint of a small GPT lists them.
 TEST(ParameterCount, IsTheSumOverTheTensors) {
   const workload::ModelSpec model = read(R"({"layers": 3, "hidden": 8, "heads": 2, "vocab": 11, "seq_len": 5})");
   std::int64_t sum = 11 * 8 + 5 * 8;  // token and position tables
@@ -44,7 +44,7 @@ TEST(ParameterCount, IsTheSumOverTheTensors) {
     sum += 8 * 32 + 32;  // up
     sum += 32 * 8 + 8;   // down
   }
-  sum += 8 + 8;  // last norm; the head is the token table
+  sum += 8 + 8;  // final norm; the head is the token table
   EXPECT_EQ(workload::parameter_count(model), sum);
 }
 
@@ -65,7 +65,7 @@ TEST(ParameterCount, FollowsEveryChoice) {
   EXPECT_EQ(workload::parameter_count(other) - plain, -2 * 2 * (6 * 8 + 6));
 }
 
-// Multiply-adds counted one matrix and one position at a time, backward twice the forward.
+// Counts multiply-adds one matrix and one position at a time, with backward twice the forward.
 double counted_flops(const workload::ModelSpec& m) {
   const double kv = static_cast<double>(m.hidden / m.heads * m.kv_heads);
   const auto h = static_cast<double>(m.hidden);
@@ -74,7 +74,7 @@ double counted_flops(const workload::ModelSpec& m) {
   for (std::int64_t position = 1; position <= m.seq_len; ++position) {
     for (std::int64_t layer = 0; layer < m.layers; ++layer) {
       forward += 2.0 * h * (h + 2.0 * kv) + 2.0 * h * h;         // projections
-      forward += 2.0 * h * static_cast<double>(position) * 2.0;  // scores and mixture over the past
+      forward += 2.0 * h * static_cast<double>(position) * 2.0;  // scores, and the weighted sum over the past
       forward += 2.0 * h * f * (m.gated_mlp ? 3.0 : 2.0);        // MLP
     }
     forward += 2.0 * h * static_cast<double>(m.vocab);  // head
@@ -140,7 +140,7 @@ TEST(Model, IsRefusedInOneClearLine) {
 }
 
 // The released config.json of openai-community/gpt2, meta-llama/Llama-3.1-8B and mistralai/Mistral-7B-v0.1, without
-// what a cost does not depend on.
+// keys that do not affect the cost.
 constexpr const char* kGpt2Config = R"({"model_type": "gpt2", "activation_function": "gelu_new", "attn_pdrop": 0.1,
   "embd_pdrop": 0.1, "resid_pdrop": 0.1, "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
   "n_positions": 1024, "vocab_size": 50257, "architectures": ["GPT2LMHeadModel"]})";

@@ -1,4 +1,4 @@
-// my_tuner SESSION DIR: asks and tells a session whose best configuration is known, parallel=4 buffer_mb=16.
+// my_tuner SESSION DIR asks and tells a session whose best configuration is known: parallel=4 buffer_mb=16.
 #include <krigtune/tuning.h>
 
 #include <cmath>
