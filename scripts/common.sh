@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # the lists of packages are used by those who source this
-# Sourced by scripts/quickstart, scripts/test and .ci/run: what they need from Debian, how they build, how long it takes.
+# Sourced by scripts/quickstart, scripts/test and .ci/run: which Debian packages
+# they need, how they build, and how long that takes.
 set -euo pipefail
 export LC_ALL=C.UTF-8  # awk, sort and printf: numbers with a point, whatever language the user reads
 
@@ -13,12 +14,13 @@ build_packages=(g++ cmake ninja-build libeigen3-dev libnlopt-dev libboost-dev li
 # journal with Optuna itself; python3-jsonschema: and sessions under the schema.
 test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3-optuna
                python3-jsonschema strace)
-# libclang-rt-14-dev: libFuzzer and the sanitizers of clang.
+# libclang-rt-14-dev has libFuzzer and clang's sanitizers.
 fuzz_packages=(clang libclang-rt-14-dev)
 lint_packages=(git clang-format clang-tidy codespell)
 # Without these the tests of manual pages, completion and Debian packages are skipped.
 package_packages=(groff-base zsh fish dpkg-dev file)
-# Without these the tests with a real Slurm are skipped (not slurm-wlm-emulator: it replaces the daemons).
+# Without these the tests with a real Slurm are skipped. (slurm-wlm-emulator
+# would replace the daemons.)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins)
 
 say() { printf '%s\n' "$*"; }
@@ -33,7 +35,7 @@ stop_at() {
 
 is_installed() { [[ "$(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1" 2>/dev/null)" == ?i* ]]; }
 
-# apt_get ARGUMENT...: as root, or through sudo.
+# apt_get ARGUMENT... runs as root, or through sudo.
 apt_get() {
   local command=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@")
   if [[ $EUID -ne 0 ]]; then
@@ -42,7 +44,7 @@ apt_get() {
   "${command[@]}"
 }
 
-# find_missing PACKAGE...: sets `missing` to those that are not installed.
+# find_missing PACKAGE... sets `missing` to the packages that are not installed.
 find_missing() {
   local package
   missing=()
@@ -55,7 +57,8 @@ find_missing() {
   done
 }
 
-# ensure_packages PACKAGE...: installs those that are missing, after it has said which.
+# ensure_packages PACKAGE... names the packages that are missing, and installs
+# them.
 ensure_packages() {
   local missing
   find_missing "$@"
@@ -71,20 +74,22 @@ ensure_packages() {
     stop_at 3 "apt-get could not install them (see above). As root: apt-get install --no-install-recommends ${missing[*]}"
 }
 
-# The memory that may still be used: what the machine has available, or what the limit of a container leaves.
+# Prints the memory that may still be used: what the machine has available, or
+# what a container's limit leaves.
 available_memory_kib() {
   local available limit used
   available=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
   limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
   if [[ $limit != max ]]; then
-    used=$(awk '$1 == "anon" {print $2}' /sys/fs/cgroup/memory.stat)  # the kernel gives back what it only caches
+    used=$(awk '$1 == "anon" {print $2}' /sys/fs/cgroup/memory.stat)  # the kernel frees cached pages if needed
     limit=$(((limit - used) / 1024))
     available=$((available < limit ? available : limit))
   fi
   printf '%d' "$available"
 }
 
-# As many compilers as there are cores, but one per 1.5 GiB: Eigen and Boost.Math take about 1 GiB each.
+# One compiler for each core, but at most one for each 1.5 GiB: Eigen and
+# Boost.Math take about 1 GiB each.
 build_jobs() {
   local cores by_memory
   cores=$(nproc)
@@ -93,7 +98,7 @@ build_jobs() {
   printf '%d' $((jobs > 0 ? jobs : 1))
 }
 
-# build_preset PRESET [TARGET...] [-D...]: configures and builds.
+# build_preset PRESET [TARGET...] [-D...] configures and builds.
 build_preset() {
   local preset=$1 argument targets=() options=()
   shift
@@ -106,16 +111,19 @@ build_preset() {
 
 # --- what a script is going to do, and how long it takes
 
-# Seconds that one core of an AMD EPYC (Zen 3) needs with GCC 12, and how long a loop of the shell takes it: measured in
-# a bare Debian 12 with nothing else running; programs and tests: scaled since, by what a newer machine saved when several
-# sources came to be compiled at once. The scripts print at their end how long it really took.
+# Seconds that one core of an AMD EPYC (Zen 3) needs with GCC 12, and the time
+# of a shell loop on it, measured in a bare Debian 12 with nothing else running.
+# The times of programs and tests were scaled since then by what a newer machine
+# saved when several sources came to be compiled at once. The scripts print at
+# their end how long it really took.
 reference_programs_s=580
 reference_cuda_s=160
 reference_tests_s=500
 reference_test_runs_s=450
 reference_loop_us=19000
 
-# How slow this machine is: its time for the loop, the least of five tries, in percent of that core's.
+# Prints the slowness of this machine: its time for the loop, the shortest of
+# five attempts, in per cent of that core's time.
 slowness_percent() {
   local try i begun elapsed_us least_us=1000000000
   for try in 1 2 3 4 5; do
@@ -139,13 +147,15 @@ in_words() {
   fi
 }
 
-# on_this_machine REFERENCE_S [PARALLEL]: how long that work takes here, in so many processes side by side.
+# on_this_machine REFERENCE_S [PARALLEL] prints how long that work takes here,
+# in so many processes side by side.
 on_this_machine() { in_words $(($1 * $(slowness_percent) / 100 / ${2:-1})); }
 
 # say_step NUMBER WHAT HOW_LONG
 say_step() { printf '  %d. %-56s %s\n' "$@"; }
 
-# The usual first steps of a script: say_packages NUMBER PACKAGE...; say_build NUMBER WHAT REFERENCE_S.
+# The usual first steps of a script:
+#   say_packages NUMBER PACKAGE...; say_build NUMBER WHAT REFERENCE_S
 say_packages() {
   local number=$1 missing
   shift
@@ -167,7 +177,7 @@ say_build() {
 
 # --- checks with real training jobs
 
-# The lines at the top of a script, from its usage on.
+# Prints the comment at the top of a script from "usage:" on.
 print_help() { sed -n '/^# usage:/,/^[^#]/ {s/^# \{0,1\}//p}' "$0" | sed '$ {/^source /d}'; }
 
 # build_krigtune_for_check NAME
@@ -181,8 +191,8 @@ build_krigtune_for_check() {
   }
 }
 
-# find_python_for_check NAME WHAT COMMAND...: sets `python` to the interpreter that COMMAND prints. Ends the script where
-# PyPI is out of reach.
+# find_python_for_check NAME WHAT COMMAND... sets `python` to the interpreter
+# that COMMAND prints. Ends the script if PyPI cannot be reached.
 find_python_for_check() {
   local name=$1 what=$2 begun=$SECONDS status=0
   shift 2
@@ -195,7 +205,7 @@ find_python_for_check() {
   printf '%6d s  %s\n' $((SECONDS - begun)) "$what in ${python%/bin/python}"
 }
 
-# Where the programs are, and what makes the shell find them.
+# Prints where the programs are, and how the shell finds them.
 say_programs() {
   local folder=$repository/build/release/bin
   say "The programs are krigtune and krigtune-bench in $folder. To call them by their names:"
