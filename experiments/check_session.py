@@ -1,5 +1,5 @@
-"""What the checks with real jobs share (deepspeed_cpu/check.py, jobs_cpu/check.py): processes that can be found again, the
-trials of a session, and what has to hold after krigtune was killed and started again."""
+"""Shared by the checks with real jobs (deepspeed_cpu/check.py, jobs_cpu/check.py): processes that can be found again, the
+trials of a session, and what must be true after krigtune was killed and started again."""
 import csv
 import os
 import shutil
@@ -7,10 +7,10 @@ import signal
 import time
 from pathlib import Path
 
-MARK = "KRIGTUNE_TEST_CHECK"  # in the environment of all that is started here
-KEPT = {MARK, "KRIGTUNE_VECTOR_UNIT"}  # of the variables with this beginning: the others are options
-DEADLINE_S = 600  # of anything that is waited for
-CLEAN_S = 60  # until nothing of a killed session runs: 0.2 s were seen
+MARK = "KRIGTUNE_TEST_CHECK"  # in the environment of everything that is started here
+KEPT = {MARK, "KRIGTUNE_VECTOR_UNIT"}  # of the variables with this prefix; the others are options
+DEADLINE_S = 600  # limit for everything that is waited for
+CLEAN_S = 60  # until no process of a killed session runs; 0.2 s were observed
 
 
 class Missed(Exception):
@@ -37,7 +37,7 @@ def environment_of(process):
 
 
 class Children:
-    """All that a check starts, and what that starts, known by a mark in its environment."""
+    """All processes that a check starts, directly or indirectly, identified by a mark in their environment."""
 
     def __init__(self, **variables):
         self.mark = f"{os.getpid()}-{time.time_ns()}"
@@ -58,7 +58,7 @@ class Children:
 
 
 def make_folder(folder):
-    """Only what an earlier check has left is removed."""
+    """Removes only what an earlier check has left behind."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("run*"):
         if (old / "journal.log").exists():
@@ -67,7 +67,7 @@ def make_folder(folder):
 
 
 class Session:
-    """The directory of a session: its trials now, and as a killed krigtune left them."""
+    """The directory of a session: its present trials, and those that a killed krigtune left."""
 
     def __init__(self, run):
         self.run = run
@@ -82,7 +82,7 @@ class Session:
             return []
 
     def kill(self, process, children):
-        """kill -9, and nothing of it runs on. What stands in words."""
+        """Sends SIGKILL, and waits until no process of it runs. Returns the state in words."""
         before = self.closed()
         process.kill()
         process.wait()
@@ -92,7 +92,7 @@ class Session:
         return f"{len(before)} trials closed; nothing of it ran {time.monotonic() - killed_s:.1f} s later"
 
     def expect_resumed(self, cut_trial):
-        """What was closed before the kill is as it was, the trial that was cut is asked again and no other."""
+        """Trials closed before the kill are unchanged; only the interrupted trial is asked again."""
         rows = self.closed()
         kept = [{key: row.get(key) for key in ("trial", "status", "value", "started_at")} for row in self.before]
         again = [{key: row.get(key) for key in kept[0]} for row in rows[:len(kept)]]
@@ -115,7 +115,7 @@ def configuration_of(row):
 
 
 def expect_no_repetition(rows):
-    """A configuration measured twice on purpose is the strategy's; the user's guesses and the baseline are run once."""
+    """A repeated measurement is the strategy's own choice; the user's guesses and the baseline run once."""
     expect(rows[0]["strategy"] == "baseline", "the baseline first", rows[0]["strategy"])
     ran = [configuration_of(row) for row in rows
            if row["strategy"] in ("baseline", "try") and row["reason"] != "interrupted"]

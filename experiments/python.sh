@@ -1,6 +1,7 @@
 #!/bin/sh
-# Prints an interpreter that has the named packages: $PYTHON if it is set, else one of a virtual environment that is made
-# in the build folder and filled by pip.  usage: experiments/python.sh BUILD_FOLDER PACKAGE...
+# Prints an interpreter that has the named packages: $PYTHON if it is set,
+# otherwise that of a virtual environment in the build folder, which pip fills.
+# usage: experiments/python.sh BUILD_FOLDER PACKAGE...
 set -eu
 build=${1:?usage: python.sh BUILD_FOLDER PACKAGE...}
 shift

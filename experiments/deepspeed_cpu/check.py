@@ -1,9 +1,10 @@
-"""Tunes the job of this folder with krigtune and real DeepSpeed on two CPU ranks, under a limit of memory that some
-configurations exceed; kills krigtune in between; trains on with what it found. Run by scripts/deepspeed-check.
+"""Tunes the job of this folder with krigtune and real DeepSpeed on two CPU ranks,
+under a memory limit that some configurations exceed; kills krigtune meanwhile;
+trains on with the result. Run by scripts/deepspeed-check.
 
-  check.py [--short] KRIGTUNE FOLDER        by the interpreter that setup.sh prints
+  check.py [--short] KRIGTUNE FOLDER        with the interpreter that setup.sh prints
 
-One line of what was expected and what was seen, and exit code 1, where something is not as it should be.
+If something fails, prints one line with what was expected and what was seen, and exits with 1.
 """
 import argparse
 import json
@@ -20,10 +21,10 @@ sys.path.insert(0, str(HERE.parent))
 from check_session import Children, Missed, Session, expect, make_folder, wait_for  # noqa: E402
 
 CONFIG = HERE / "ds_config_check.json"
-LARGE_BUCKET = 200_000_000  # elements, the largest of CONFIG: 800 MB, reserved at once from stage 1 on
-HEADROOM = 1.35  # limit / measured peak; configurations without the large bucket lie within 10 % of one another
+LARGE_BUCKET = 200_000_000  # elements, the largest of CONFIG: 800 MB, allocated at once from stage 1 on
+HEADROOM = 1.35  # limit / measured peak; configurations without the large bucket differ by less than 10 %
 
-# Guesses of the user's: all stages, both ends of the accumulation, offload, and what must run out of memory.
+# The user's guesses: all stages, both ends of the accumulation, offload, and one that must run out of memory.
 TRIES = [{"zero_stage": 2, "micro_batch": 16, "reduce_bucket_size": LARGE_BUCKET},
          {"zero_stage": 0, "micro_batch": 16},
          {"zero_stage": 1, "micro_batch": 8, "offload_optimizer": "cpu"},
@@ -40,7 +41,7 @@ def free_port():
 
 
 class Check:
-    """One run of the check: where it works and what it starts."""
+    """One run of the check: its folder and what it starts."""
 
     def __init__(self, krigtune, folder, short):
         self.krigtune, self.short = krigtune, short
@@ -61,7 +62,7 @@ class Check:
                 str(config)]
 
     def tune(self, log):
-        """The command that the user types, twice the same."""
+        """The command that the user types, the same both times."""
         guesses = [word for guess in self.tries for word in ("--try", json.dumps(guess))]
         words = [self.krigtune, "tune", "--deepspeed", str(CONFIG), "--out", str(self.run), "--trials",
                  str(self.trials), "--full-budget", *guesses, "--", "prlimit", f"--data={self.limit_bytes}",
@@ -71,7 +72,7 @@ class Check:
 
 
 def data_bytes(process):
-    """What prlimit --data limits: its private writable memory."""
+    """The memory that prlimit --data limits: private writable memory."""
     try:
         for line in (process / "status").read_text().splitlines():
             if line.startswith("VmData:"):
@@ -82,7 +83,7 @@ def data_bytes(process):
 
 
 def calibrate(check):
-    """The limit: above what is needed without the large bucket, far below what is needed with it."""
+    """The limit: more than is needed without the large bucket, much less than with it."""
     config = json.loads(CONFIG.read_text())
     del config["autotuning"]
     config["train_micro_batch_size_per_gpu"] = 16
@@ -105,7 +106,7 @@ def calibrate(check):
 
 
 def kill_in_the_middle(check):
-    """kill -9 of krigtune while the third trial trains: its first step has been written."""
+    """Kills krigtune with SIGKILL while the third trial trains: its first step has been written."""
     with open(check.folder / "killed.log", "w", encoding="utf-8") as log:
         session = check.tune(log)
         wait_for("a third trial that trains",
@@ -128,7 +129,7 @@ def is_too_large(row):
 
 
 def check_trials(check):
-    """What ran out of memory is recorded as that, all else went on."""
+    """Trials that ran out of memory are recorded as such, and everything else continued."""
     rows = [row for row in check.session.closed() if row["reason"] != "interrupted"]
     for row in rows:
         wanted = ("oom",) if is_too_large(row) else ("ok", "bounded")
@@ -144,7 +145,7 @@ def check_trials(check):
         expect(batch == 32, f"trial {row['trial']} to keep the 32 sequences of a step", batch)
     values = {row["trial"]: float(row["value"]) for row in rows if row["status"] == "ok"}
     gain = max(values.values()) / values["0"]
-    # Stage 3 at micro-batch 1 communicates 16 times a step, the best once: 3 to 6 times were seen.
+    # Stage 3 at micro-batch 1 communicates 16 times per step, the best once. 3 to 6 times were observed.
     expect(gain >= 1.5, "a best that is 1.5 times as fast as the baseline", f"{gain:.2f} times")
     counts = {status: sum(row["status"] == status for row in rows) for status in ("ok", "bounded", "oom")}
     return (f"{len(rows)} trials: {counts['ok']} ok, {counts['bounded']} ended early, {counts['oom']} out of memory; "
@@ -152,7 +153,7 @@ def check_trials(check):
 
 
 def train_on(check):
-    """The command of cmd_optimal.txt as it stands; gloo's threads abort about one run in fifteen at its very end."""
+    """Runs the command of cmd_optimal.txt. In one of fifteen runs gloo's threads abort at the very end."""
     config = json.loads((check.run / "ds_config_optimal.json").read_text())
     left = [key for key in ("autotuning", "csv_monitor") if key in config]
     expect(not left, "ds_config_optimal.json without what only a tuner needs", left)

@@ -1,5 +1,6 @@
-"""Empty stand-ins for the CUDA libraries that PyPI's torch wheel loads at import, so that it runs on a machine without
-a GPU and without 3 GB of nvidia packages.  Every function in them answers "no device" (cudaErrorNoDevice, 100).
+"""Empty stand-ins for the CUDA libraries that PyPI's torch wheel loads at import,
+so that it runs on a machine without a GPU and without 3 GB of nvidia packages.
+Every function in them answers "no device" (cudaErrorNoDevice, 100).
 
 usage: empty_cuda_libs.py SITE_PACKAGES/torch/lib      (needs gcc, nm and readelf; 3 s; tried with torch 2.15.0)
 """
@@ -22,7 +23,7 @@ def output(*command):
 
 
 def undefined_symbols(libraries):
-    """CUDA symbol -> the version that its library must define ("" where none is asked for)."""
+    """CUDA symbol -> the version that its library must define ("" if none is required)."""
     defined, wanted = set(), {}
     for library in libraries:
         for line in output("nm", "-D", "--defined-only", library).splitlines():
@@ -41,7 +42,7 @@ def needed_libraries(libraries):
 
 
 def distribute(symbols, needed):
-    """Which library defines which symbols: a version names its library, the others go to the first."""
+    """Which library defines which symbols. A version names its library; the others go to the first library."""
     contents = {name: {} for name in needed}
     nvshmem = next((name for name in needed if name.startswith("libnvshmem")), needed[0])
     for symbol, version in symbols.items():

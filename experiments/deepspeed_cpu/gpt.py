@@ -49,9 +49,9 @@ class Gpt(nn.Module):
 
 
 def sample(index, vocabulary, sequence, seed):
-    """Sequence number `index` of the text, sequence + 1 tokens: each follows from the one before by a rule that the
-    model can learn, one in eight is drawn afresh.  A sequence depends on its number alone, so that the same global
-    batch holds the same text however it is cut into ranks and micro-batches."""
+    """Returns sequence number `index` of the text, sequence + 1 tokens. Each token follows from the one before by a rule
+    that the model can learn; one in eight is random.  A sequence depends only on its number, so a global batch has the
+    same text however it is split into ranks and micro-batches."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + index)
     draws = torch.randint(vocabulary, (sequence + 1,), generator=generator).tolist()
     fresh = torch.randint(8, (sequence + 1,), generator=generator).tolist()

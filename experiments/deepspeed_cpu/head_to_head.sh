@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# DeepSpeed's own autotuner and krigtune, one after the other on the job of this folder; then the configuration of each
-# and the user's own are measured alike, in turns.  usage: head_to_head.sh [--rounds N] FOLDER [KRIGTUNE]
+# Runs DeepSpeed's own autotuner and krigtune, one after the other, on the job
+# of this folder. Then it measures the configuration of each, and the user's own,
+# in the same way and alternately.
+# usage: head_to_head.sh [--rounds N] FOLDER [KRIGTUNE]
 #
-# krigtune gets ds_config.json as it is and no option at all, the autotuner what stock_autotuner.sh says. Leaves in
-# FOLDER: stock/ (see there), krigtune/ (the run directory), tuners.csv (wall and CPU seconds, launches), steps.csv (every
-# measured step), summary.md, machine.txt (with the load). Prints the summary. 10 minutes on two quiet cores.
+# krigtune gets ds_config.json unchanged and no option; the autotuner gets what
+# stock_autotuner.sh says. FOLDER gets stock/ (see there), krigtune/ (the run
+# directory), tuners.csv (wall and CPU seconds, launches), steps.csv (every
+# measured step), summary.md and machine.txt (with the load). Prints the summary.
+# It takes 10 minutes on two idle cores.
 set -euo pipefail
 
 rounds=5
@@ -34,7 +38,8 @@ note() {
     tee -a "$folder/machine.txt"
 }
 
-# timed NAME COMMAND...: real, user and system seconds to FOLDER/NAME.time.
+# timed NAME COMMAND... writes real, user and system seconds to
+# FOLDER/NAME.time.
 timed() {
   local name=$1 TIMEFORMAT='%R %U %S'
   shift

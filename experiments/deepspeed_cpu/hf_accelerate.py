@@ -1,4 +1,4 @@
-"""A training loop on Hugging Face's accelerate: the same small GPT-2, the batch by flags of its own.
+"""A training loop with Hugging Face's accelerate: the same small GPT-2, with flags of its own for the batch.
 
   accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json --num_processes 2 --num_machines 1 \\
       --dynamo_backend no hf_accelerate.py --batch_size 2

@@ -1,4 +1,4 @@
-"""The Trainer of Hugging Face on a small GPT-2 of random weights and random text; its flags are the Trainer's.
+"""The Trainer of Hugging Face on a small GPT-2 with random weights and random text. Its flags are the Trainer's.
 
   torchrun --nproc_per_node 2 hf_trainer.py --deepspeed ds_config_auto.json --per_device_train_batch_size 2 \\
       --gradient_accumulation_steps 8 --learning_rate 1e-3 --max_steps 40 --logging_steps 1 --use_cpu --output_dir out \\
@@ -12,7 +12,7 @@ TOKENS = 64
 
 
 class Text(torch.utils.data.Dataset):
-    """Sequences that depend on their number alone."""
+    """Sequences that depend only on their numbers."""
 
     def __len__(self):
         return 100_000

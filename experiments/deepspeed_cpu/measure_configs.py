@@ -1,9 +1,11 @@
-"""Measures configurations of the job of this folder in turns (A B C A B C ...), by the times at which the lines of its
-steps arrive: nothing of DeepSpeed's or krigtune's own timing.
+"""Measures configurations of the job of this folder alternately (A B C A B C ...),
+by the times at which the lines of its steps arrive, independently of DeepSpeed's
+and krigtune's own timing.
 
   measure_configs.py [--rounds N] [--steps N] OUT.csv NAME=FILE...
 
-Writes round, configuration, step, seconds between the step's line and the one before; the first 5 steps are left out.
+Writes round, configuration, step, and the seconds between the step's line and the one before. The first 5 steps are
+left out.
 """
 import argparse
 import csv
@@ -25,7 +27,7 @@ def command(config, steps):
 
 
 def arrivals(config, steps):
-    """Step number and the time of its line. gloo may abort at the very end, after the last line."""
+    """Step number and the time of its line. gloo may abort after the last line, at the very end."""
     seen, output = [], []
     with subprocess.Popen(command(config, steps), cwd=HERE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as job:

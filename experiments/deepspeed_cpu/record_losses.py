@@ -1,9 +1,11 @@
-"""Trains the same 16 steps of 16 sequences in configurations that should train alike, and records every loss.
+"""Trains the same 16 steps of 16 sequences in configurations that should train alike,
+and records every loss.
 
-usage: $(./setup.sh) record_losses.py FILE.csv        (2 ranks, 10-20 s a configuration, 14 of them)
+usage: $(./setup.sh) record_losses.py FILE.csv        (2 ranks, 14 configurations of 10 to 20 s each)
 
-Seven configurations (stages 0 to 3, cuts of the batch, small buckets with overlap) in fp32 and in bf16; the data, the
-weights and AdamW are the same. A row a step: what rounding alone does to a loss, and what a stage does that is none.
+Seven configurations (stages 0 to 3, splits of the batch, small buckets with
+overlap) in fp32 and in bf16, with the same data, weights and AdamW. Each step
+is a row. They show how rounding alone changes a loss, and how a wrong stage does.
 """
 import csv
 import json

@@ -1,11 +1,13 @@
-"""Runs the jobs that go wrong (and some that do not) with real DeepSpeed and records what they print.
+"""Runs jobs that fail (and some that do not) with real DeepSpeed and records what they print.
 
-usage: $(./setup.sh) record_outputs.py FOLDER [CASE...]        (Linux; needs prlimit; 10-15 s a case)
+usage: $(./setup.sh) record_outputs.py FOLDER [CASE...]        (Linux; needs prlimit; 10-15 s per case)
 
-Writes FOLDER/<case>.txt, stdout and then stderr, each under its heading, long ones without their middle and without
-this machine's paths, and FOLDER/cases.json: exit code, whether the metrics file was there, launcher and expected class.
-The case `success` also leaves its metrics and csv files in FOLDER/trial_ok. Cases of cases.json that are none of these
-(`reported_...`: taken from public reports, for want of a GPU or a cluster) are kept.
+Writes FOLDER/<case>.txt: stdout and then stderr, each below its heading, without
+the middle of long ones and without this machine's paths. FOLDER/cases.json has
+exit code, whether the metrics file exists, launcher and expected class. The case
+`success` also leaves its metrics and csv files in FOLDER/trial_ok. Other cases in
+cases.json (`reported_...`, which come from public reports, because they need a
+GPU or a cluster) are kept.
 """
 import base64
 import json
@@ -113,7 +115,7 @@ def launch_line(spec, folder, port):
 
 
 def run(spec, folder):
-    """Exit code (None where the time limit ended it) and what went to stdout and stderr."""
+    """Exit code (None if the time limit ended it), stdout and stderr."""
     with open(os.path.join(folder, "ds_config.json"), "w", encoding="utf-8") as file:
         file.write(spec.get("text") or json.dumps(config_of(spec, folder), indent=2))
     environment = {**os.environ, "PATH": BIN + ":" + os.environ["PATH"], "DS_ACCELERATOR": "cpu", "LOCAL_SIZE": "2",

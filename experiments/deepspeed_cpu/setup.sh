@@ -1,10 +1,15 @@
 #!/bin/sh
-# A virtual environment with real DeepSpeed from PyPI for a machine without a GPU; prints its interpreter, all else goes
-# to stderr.  usage: setup.sh [VERSION]      (default 0.19.8; tried with 0.19.8, 0.17.6, 0.16.9, 0.14.4; Linux, x86-64)
+# Makes a virtual environment with real DeepSpeed from PyPI for a machine
+# without a GPU. Prints its interpreter on stdout and everything else on stderr.
+# usage: setup.sh [VERSION]      (default 0.19.8; tried with 0.19.8, 0.17.6,
+#                                 0.16.9, 0.14.4; Linux, x86-64)
 #
-# Lies under ${XDG_CACHE_HOME:-~/.cache}/krigtune: setup_torch.sh's torch-2.15.0 (once: 530 MB to download, 1.6 GB on
-# disk) and deepspeed-VERSION beside it, which sees that torch.  Runs again in no time; an interrupted one begins again.
-# Takes ${PYTHON:-python3} (3.10 or newer), gcc, nm, readelf.  Exit code 77: PyPI is out of reach, or breaks off within
+# The environment is under ${XDG_CACHE_HOME:-~/.cache}/krigtune: torch-2.15.0 of
+# setup_torch.sh (once: 530 MB to download, 1.6 GB on disk) and, beside it,
+# deepspeed-VERSION, which uses that torch. A second run takes no time; an
+# interrupted one starts again. It needs ${PYTHON:-python3} (3.10 or newer), gcc,
+# nm and readelf. Exit code 77: PyPI cannot be reached, or the connection breaks
+# while torch is downloaded; 1: any other error.
 # torch; 1: any other trouble.
 set -eu
 
@@ -13,7 +18,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/setup_common.sh"
 deepspeed=$cache/deepspeed-$version
 
-# DeepSpeed's own build of a shared-memory extension (50-80 s, at the first launch) that training on gloo never calls.
+# DeepSpeed would build a shared-memory extension (50 to 80 s, at the first
+# launch) that training with gloo never calls.
 without_shm_op() {
   sed -i 's/^def build_shm_op():$/&\n    return None/' "$1/deepspeed/comm/torch.py"
 }

@@ -1,16 +1,20 @@
 #!/bin/sh
-# A virtual environment with PyTorch from PyPI for a machine without a GPU; prints its interpreter, all else goes to
-# stderr.  usage: setup_torch.sh      (torch 2.15.0; 530 MB to download, 1.6 GB on disk; Linux, x86-64)
+# Makes a virtual environment with PyTorch from PyPI for a machine without a
+# GPU. Prints its interpreter on stdout and everything else on stderr.
+# usage: setup_torch.sh      (torch 2.15.0; 530 MB to download, 1.6 GB on disk;
+#                             Linux, x86-64)
 #
-# Lies under ${XDG_CACHE_HOME:-~/.cache}/krigtune/torch-2.15.0. Runs again in no time; an interrupted one begins again.
-# Takes ${PYTHON:-python3} (3.10 or newer), gcc, nm, readelf.  Exit code 77: PyPI is out of reach, or breaks off within
-# torch; 1: any other trouble.
+# The environment is ${XDG_CACHE_HOME:-~/.cache}/krigtune/torch-2.15.0. A second
+# run takes no time; an interrupted one starts again. It needs ${PYTHON:-python3}
+# (3.10 or newer), gcc, nm and readelf. Exit code 77: PyPI cannot be reached, or
+# the connection breaks while torch is downloaded; 1: any other error.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/setup_common.sh"
 
-# torch's wheel loads CUDA's libraries at import though nothing here calls them: empty ones instead of 3 GB of packages.
+# torch's wheel loads CUDA's libraries at import although nothing here calls
+# them. Empty libraries replace 3 GB of packages.
 make_torch() {
   say "torch $torch_version and what DeepSpeed needs from PyPI into $torch: 530 MB to download, a minute"
   rm -rf "$torch"

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Beside setup.sh's DeepSpeed also transformers and accelerate of Hugging Face; prints the interpreter.
-# usage: setup_transformers.sh      (transformers 5.23.0, accelerate 1.15.0; 15 s and 120 MB beyond setup.sh)
+# Adds transformers and accelerate of Hugging Face to setup.sh's DeepSpeed, and
+# prints the interpreter.
+# usage: setup_transformers.sh      (transformers 5.23.0, accelerate 1.15.0; 15 s
+#                                    and 120 MB more than setup.sh)
 #
-# For hf_trainer.py and hf_accelerate.py.  Exit code 77: PyPI is out of reach; 1: any other trouble.
+# It is for hf_trainer.py and hf_accelerate.py. Exit code 77: PyPI cannot be
+# reached; 1: any other error.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +18,8 @@ if [ ! -e "$into/complete" ]; then
   rm -rf "$into"
   "$torch/bin/python" -m venv --without-pip "$into"
   { site "$base"; site "$torch/bin/python"; } >"$(site "$into/bin/python")/base.pth"
-  # What they need but torch, whose own needs would be CUDA's libraries.
+  # Installs their dependencies except torch, which would bring CUDA's
+  # libraries.
   pip --python "$into/bin/python" install --quiet --no-deps \
     transformers==5.23.0 accelerate==1.15.0 tokenizers safetensors huggingface_hub regex pyyaml requests urllib3 certifi \
     idna charset_normalizer hf-xet httpx httpx2 httpcore httpcore2 truststore h11 anyio shellingham typer-slim click ||

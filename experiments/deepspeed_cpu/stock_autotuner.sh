@@ -1,10 +1,12 @@
 #!/bin/sh
-# DeepSpeed's own autotuner on the job of this folder: its config with all ZeRO stages, the global batch kept.
+# Runs DeepSpeed's own autotuner on the job of this folder: its config with all
+# ZeRO stages and a fixed global batch.
 # usage: stock_autotuner.sh FOLDER [VERSION [train.py's flags...]]
 #
-# Leaves in FOLDER: ds_config.json (what it was given), results/summary.txt, results/ds_config_optimal.json,
-# results/cmd_optimal.txt, log.txt, wall_s.txt (seconds), launches.txt (training jobs started), throughput.csv (what it
-# measured).  Prints them in short.
+# FOLDER gets ds_config.json (its input), results/summary.txt,
+# results/ds_config_optimal.json, results/cmd_optimal.txt, log.txt, wall_s.txt
+# (seconds), launches.txt (training jobs started) and throughput.csv (its
+# measurements). Prints a short version of these.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,8 +21,9 @@ PATH=$(dirname "$python"):$PATH # it starts "deepspeed" by name
 export PATH DS_ACCELERATOR=cpu OMP_NUM_THREADS=1 TORCHDYNAMO_DISABLE=1
 export LOCAL_SIZE=2 # the number of "devices" of this machine
 
-# It keeps the global batch only as max_train_batch_size; it fails at its first run where the config fixes the batch in
-# full; without a limit it tries micro-batches up to a thousand.
+# It keeps the global batch only as max_train_batch_size, and fails at its first
+# run if the config determines the batch completely. Without a limit it tries
+# micro-batches up to a thousand.
 "$python" - "$here/ds_config.json" >ds_config.json <<'PROGRAM'
 import json
 import sys

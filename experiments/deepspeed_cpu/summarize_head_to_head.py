@@ -1,8 +1,10 @@
-"""The tables of head_to_head.sh.  usage: summarize_head_to_head.py FOLDER      (tuners.csv, steps.csv, the configs)
+"""Prints the tables of head_to_head.sh.  usage: summarize_head_to_head.py FOLDER      (tuners.csv, steps.csv, the configs)
 
-A run's figure is the median of its steps. Two configurations are compared by the logarithms of their figures' ratio in
-each round, with the exact sign-flip test (Fisher 1935, "The Design of Experiments", section 21): the share of the 2^n
-sign patterns whose sum is as large as the one seen, if which of a round's two is slower were a coin's toss.
+The figure of a run is the median of its steps. Two configurations are compared
+by the logarithms of the ratio of their figures in each round, with the exact
+sign-flip test (Fisher 1935, "The Design of Experiments", section 21): the share
+of the 2^n sign patterns whose sum is at least as large as the observed one, as
+if a coin toss decided which of the two is slower in a round.
 """
 import csv
 import itertools
@@ -19,7 +21,7 @@ def rows(file):
 
 
 def medians(folder):
-    """Configuration -> milliseconds a step of each round."""
+    """Configuration -> milliseconds per step of each round."""
     steps = {}
     for row in rows(folder / "steps.csv"):
         steps.setdefault(row["configuration"], {}).setdefault(row["round"], []).append(1e3 * float(row["step_time_s"]))
@@ -27,7 +29,7 @@ def medians(folder):
 
 
 def sign_flip_p(logs):
-    """One-sided: how often a sum as large as this comes about by chance."""
+    """One-sided: the probability of a sum at least as large as this by chance."""
     seen = sum(logs)
     sums = [sum(sign * log for sign, log in zip(signs, logs)) for signs in itertools.product((1, -1), repeat=len(logs))]
     return sum(total >= seen - 1e-12 for total in sums) / len(sums)

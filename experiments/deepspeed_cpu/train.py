@@ -1,10 +1,11 @@
-"""Trains a small GPT with DeepSpeed, on any accelerator that DeepSpeed knows, the CPU included.
+"""Trains a small GPT with DeepSpeed on any accelerator that DeepSpeed supports, including the CPU.
 
   deepspeed --num_gpus 2 train.py --deepspeed --deepspeed_config ds_config.json
   torchrun --nproc_per_node 2 train.py --deepspeed ds_config.json
 
-Prints one line a step with the loss of its global batch.  Under autotuning the engine itself ends the run after
-end_profile_step, inside step(), with exit code 0: nothing here knows of it, as in any other training script.
+Prints one line per step with the loss of its global batch.  Under autotuning the
+engine itself ends the run after end_profile_step, inside step(), with exit code
+0. This script does not know about it, like any other training script.
 """
 import argparse
 import base64
@@ -62,7 +63,7 @@ def parse():
 
 
 def read_config(config):
-    """The configuration as a dictionary, of a path, or of the base64 that DeepSpeed's own autotuner passes."""
+    """Returns the configuration as a dictionary, from a path or from the base64 that DeepSpeed's autotuner passes."""
     if os.path.exists(config):
         with open(config, encoding="utf-8") as file:
             return json.load(file)
@@ -73,7 +74,7 @@ def read_config(config):
 
 
 def build_model(args, config):
-    """At stage 3 each parameter is cut up as soon as it is made, so that no rank ever holds the whole model."""
+    """At stage 3 each parameter is sharded as soon as it is made, so that no rank ever has the whole model."""
     shard = config.get("zero_optimization", {}).get("stage", 0) == 3 and not args.no_zero_init
     torch.manual_seed(args.seed)
     with deepspeed.zero.Init(config_dict_or_path=config) if shard else nullcontext():
@@ -85,7 +86,7 @@ def own_optimizer(model, config, learning_rate):
 
 
 def micro_batch(args, engine, step, micro_step):
-    """This rank's part of the micro-batch, so that steps of one global batch see the same text in any cut."""
+    """This rank's part of the micro-batch: a global batch has the same text however it is split."""
     size, ranks = engine.train_micro_batch_size_per_gpu(), engine.dp_world_size
     first = step * engine.train_batch_size() + (micro_step * ranks + deepspeed.comm.get_rank()) * size
     time.sleep(args.load_ms / 1000)
@@ -103,7 +104,7 @@ def make_trouble(args, step):
 
 
 def train_step(args, engine, step):
-    """One optimizer step; prints the loss before the engine may end the run."""
+    """Runs one optimizer step; prints the loss before the engine may end the run."""
     micro_steps = engine.gradient_accumulation_steps()
     total = torch.zeros((), device=engine.device)
     for micro_step in range(micro_steps):
@@ -118,7 +119,7 @@ def train_step(args, engine, step):
 
 
 def start(args, config):
-    """The model, once the ranks have found one another."""
+    """Makes the model after the ranks have found one another."""
     deepspeed.init_distributed()
     if get_accelerator().device_name() != "cpu":
         get_accelerator().set_device(args.local_rank)

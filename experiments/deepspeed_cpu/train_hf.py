@@ -1,10 +1,11 @@
-"""Trains the same GPT behind the command line of a Hugging Face script: the Trainer without transformers.
+"""Trains the same GPT with the command line of a Hugging Face script: the Trainer without transformers.
 
   deepspeed --num_gpus 2 train_hf.py --deepspeed ds_config.json --per_device_train_batch_size 2 \\
       --gradient_accumulation_steps 8 --learning_rate 1e-3
 
-The flags fill the "auto" values of the configuration; a value that contradicts its flag is refused, by the rules and in
-the words of transformers (HfTrainerDeepSpeedConfig, compared with 5.23.0).
+The flags replace the "auto" values of the configuration. A value that contradicts
+its flag is refused, by the rules and in the words of transformers
+(HfTrainerDeepSpeedConfig, compared with 5.23.0).
 """
 import argparse
 import os
@@ -13,7 +14,7 @@ import train
 
 
 class FilledConfig:
-    """The configuration as the Trainer completes it: fill() takes a flag's value, or notes that it contradicts."""
+    """The configuration as the Trainer completes it: fill() uses a flag's value, or records a contradiction."""
 
     def __init__(self, config):
         self.config = config
@@ -33,7 +34,7 @@ class FilledConfig:
         return None if node is None else node.get(name)
 
     def fill(self, key, value, flag=None):
-        """Without a flag's name the user's own value stands whatever it is."""
+        """Without the name of a flag, the user's own value is kept whatever it is."""
         node, name = self.node(key)
         if node is None or node.get(name) is None:
             return
@@ -58,7 +59,7 @@ class FilledConfig:
         self.fill("bf16.enabled", args.bf16, "bf16|bf16_full_eval")
 
     def finish(self, args):
-        """What needs the model and the number of steps; then all contradictions at once, as the Trainer does."""
+        """Fills in what needs the model and the number of steps, and then reports all contradictions, like the Trainer."""
         self.fill("zero_optimization.reduce_bucket_size", args.hidden * args.hidden)
         if self.value("zero_optimization.stage") == 3:
             self.fill("zero_optimization.stage3_prefetch_bucket_size", int(0.9 * args.hidden * args.hidden))
@@ -99,7 +100,7 @@ def main():
     filled = FilledConfig(train.read_config(args.deepspeed))
     filled.fill_from_flags(args, int(os.environ.get("WORLD_SIZE", "1")))
     if "optimizer" not in filled.config:
-        filled.config["zero_allow_untested_optimizer"] = True  # as the Trainer does: AdamW is then its own
+        filled.config["zero_allow_untested_optimizer"] = True  # like the Trainer: AdamW is then its own
     model = train.start(args, filled.config)
     filled.finish(args)
     train.train(args, filled.config, model)

@@ -1,6 +1,8 @@
 #!/bin/sh
-# write_torchrun.sh ENVIRONMENT: ENVIRONMENT/bin/torchrun for a virtual environment that sees another one's torch. As pip
-# writes programs where the path of the interpreter may have spaces: the shell reads lines 2 and 3, Python a text.
+# write_torchrun.sh ENVIRONMENT writes ENVIRONMENT/bin/torchrun for a virtual
+# environment that uses another one's torch. Like pip, it writes a program that
+# works if the path of the interpreter has spaces: the shell reads lines 2 and
+# 3, and to Python they are a string.
 set -eu
 
 cat >"$1/bin/torchrun" <<EOF

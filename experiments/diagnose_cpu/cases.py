@@ -1,13 +1,15 @@
-"""Four steps on two CPU ranks that are made slow on purpose: what `krigtune diagnose` says of each, and what following
-its first advice really gains.
+"""Four steps on two CPU ranks that are made slow on purpose: what `krigtune diagnose`
+says about each, and how much its first advice really gains.
 
 usage: cases.py BIN_FOLDER OUT_FOLDER [SECONDS [CASE]]
 
-BIN_FOLDER has krigtune and krigtune-bench. OUT_FOLDER gets what was run (configurations, results, diagnoses) and
-diagnose_cpu.csv. SECONDS: how long each measurement may take (default 4). CASE: that one alone.
+BIN_FOLDER has krigtune and krigtune-bench. OUT_FOLDER gets configurations, results,
+diagnoses and diagnose_cpu.csv. SECONDS is the limit for each measurement
+(default 4). With CASE, only that case runs.
 
-Other programs on the machine slow single ranks down, and are diagnosed as what they are. So each configuration is
-measured several times, before and after in turn, and the fastest of each counts.
+Other programs on the machine slow single ranks down, which is then the right
+diagnosis. So each configuration is measured several times, alternating before
+and after, and the fastest of each counts.
 """
 import copy
 import csv
@@ -33,7 +35,7 @@ SESSION = {
 GOOD = {"zero_stage": 1, "micro_batch": 4, "activation_checkpointing": "none", "reduce_bucket_size": 1000000,
         "overlap_comm": True}
 
-# name, what was made worse, the configuration, the emulated network, the verdict that is right
+# name, what was made worse, the configuration, the emulated network, the correct verdict
 CASES = [
     ("slow network", "100 MB/s and ZeRO stage 3", {**GOOD, "zero_stage": 3, "micro_batch": 2},
      {"latency_us": 50, "bytes_per_s": 1e8}, "data_communication"),
@@ -65,7 +67,7 @@ class Bench:
                 "--warmup-s", "0.5", "--measure-s", str(self.seconds)]
 
     def once(self, config, launch):
-        """One result document. `launch`: "threads", or with a process for each rank "mpirun" or "niced"."""
+        """Returns one result document. `launch`: "threads", or "mpirun" or "niced" with a process for each rank."""
         one = self.command(config)
         if launch == "threads":
             return json.loads(subprocess.run(one, stdout=subprocess.PIPE, check=True).stdout)
@@ -125,7 +127,7 @@ def run_case(bench, name, worse, configuration, network, expected):
         after_config = bench.config(session, advice["configuration"], key + ".after")
         after = []
         for _ in range(RUNS):
-            # What the machine has to fix is fixed by leaving out what was made worse.
+            # If the machine must be fixed, leave out what was made worse.
             after.append(bench.once(after_config, mended_launch))
             before.append(bench.once(before_config, worse_launch))
         gain = fastest(before)["step_time_s"] / fastest(after)["step_time_s"]

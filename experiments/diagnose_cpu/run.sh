@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Four steps made slow on purpose on two CPU ranks: verdicts, and what following the advice gains. Three minutes.
-# usage: experiments/diagnose_cpu/run.sh [OUT_FOLDER]     (default: runs/diagnose_cpu; needs mpirun and python3)
+# Four steps that are made slow on purpose on two CPU ranks: the verdicts, and
+# what following the advice gains. It takes three minutes.
+# usage: experiments/diagnose_cpu/run.sh [OUT_FOLDER]
+#        (default: runs/diagnose_cpu; needs mpirun and python3)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${1:-runs/diagnose_cpu}

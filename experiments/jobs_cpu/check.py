@@ -1,16 +1,20 @@
-"""Tunes real training jobs on two CPU ranks from the commands that their users type; kills krigtune in between; trains on with
-what it found, and compares that with the best of a grid of 16 configurations. Run by scripts/jobs-check.
+"""Tunes real training jobs on two CPU ranks from the commands that their users type;
+kills krigtune meanwhile; trains on with the result, and compares it with the best
+of a grid of 16 configurations. Run by scripts/jobs-check.
 
-  check.py [--short] [--only JOB] KRIGTUNE FOLDER        by the interpreter that setup.sh prints
+  check.py [--short] [--only JOB] KRIGTUNE FOLDER        with the interpreter that setup.sh prints
 
-One line of what was expected and what was seen, and exit code 1, where something is not as it should be.
+If something fails, prints one line with what was expected and what was seen, and exits with 1.
 
-How the grid and the tuned command are compared: each configuration of the grid is launched once. Its best of 16 noisy values
-is too good by chance, and the machine may be busier later; so both are launched again, in turns, `rounds` times each (twice as
-often where launches of one and the same command differ by more than MOST_ALLOWED: half the range over the median). The median
-of the ratios of a round may be below 1 by that noise, by ALLOWED at least and by MOST_ALLOWED at most.
+How the grid and the tuned command are compared: each configuration of the grid is
+launched once. The best of 16 noisy values is too good by chance, and the machine
+may be busier later, so both are launched again alternately, `rounds` times each
+(twice as often if launches of the same command differ by more than MOST_ALLOWED:
+half the range over the median). Because of that noise, the median of the ratios
+of the rounds may be below 1, by at least ALLOWED and at most MOST_ALLOWED.
 
---short measures no grid: the tuned command is compared in the same way with the user's own, than which it has to be faster.
+--short measures no grid: the tuned command is compared in the same way with the
+user's own, and must be faster.
 """
 import argparse
 import os
@@ -29,12 +33,12 @@ from jobs import all_jobs  # noqa: E402
 
 ALLOWED = 0.10
 MOST_ALLOWED = 0.25
-SHORT_GAIN = 1.3  # of the tuned command of the FSDP2 job over its user's: 4 to 6 times were seen
-GLOO_ABORTS = "terminate called without an active exception"  # about one run in fifteen, at its very end
+SHORT_GAIN = 1.3  # of the tuned command of the FSDP2 job over its user's; 4 to 6 times were observed
+GLOO_ABORTS = "terminate called without an active exception"  # in one of fifteen runs, at the very end
 
 
 class Check:
-    """One job: where it works and what it starts."""
+    """One job: its folder and what it starts."""
 
     def __init__(self, krigtune, folder, job, short):
         self.krigtune, self.folder, self.job, self.short = krigtune, folder, job, short
@@ -49,7 +53,7 @@ class Check:
         self.best_point = None
 
     def launch(self, words, name):
-        """What the job prints; it has to end with exit code 0, the second time at the latest where gloo aborts."""
+        """What the job prints. It must end with exit code 0, at the second attempt if gloo aborts the first."""
         for _ in range(2):
             done = subprocess.run(words, cwd=self.folder, env=self.children.environment, text=True, errors="replace",
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -66,7 +70,7 @@ class Check:
         return value
 
     def tune(self, log):
-        """The command that the user types, twice the same."""
+        """The command that the user types, the same both times."""
         words = [self.krigtune, "tune", *self.job.options, "--out", str(self.session.run), "--trials", str(self.trials),
                  "--full-budget", "--", *self.job.command]
         return subprocess.Popen(words, cwd=self.folder, env=self.children.environment, stdin=subprocess.DEVNULL,
@@ -82,7 +86,7 @@ def measure_grid(check):
 
 
 def kill_in_the_middle(check):
-    """kill -9 of krigtune while the third trial trains: its first step has been printed."""
+    """Kills krigtune with SIGKILL while the third trial trains: its first step has been printed."""
     def third_trains():
         logs = list(check.session.run.glob("trials/0002*/std*.log"))
         return any(check.job.throughput(log.read_text(errors="replace")) for log in logs)
@@ -105,7 +109,7 @@ def resume(check):
 
 
 def train_on(check):
-    """The command of cmd_optimal.txt as it stands, in turns with the best of the grid, or with the user's own."""
+    """Runs the command of cmd_optimal.txt alternately with the best of the grid, or with the user's own."""
     command = ["sh", str(check.session.run / "cmd_optimal.txt")]
     other = "the user's command" if check.short else "the best of the grid"
     words = check.job.command + (check.job.flags_of(check.best_point) if check.best_point else [])
@@ -150,7 +154,7 @@ def main():
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
     folder = args.folder.resolve()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started is ended
     for name, job in all_jobs(folder, args.short).items():
         if args.only in (None, name):
             check = Check(args.krigtune, make_folder(folder / name), job, args.short)

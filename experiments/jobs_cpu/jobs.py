@@ -1,4 +1,4 @@
-"""The jobs that check.py tunes: what their users type, what may vary, what they print, and a grid of 16 configurations."""
+"""The jobs that check.py tunes: their users' commands, what may vary, their output, and a grid of 16 configurations."""
 import itertools
 import re
 import statistics
@@ -7,17 +7,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RANKS = 2
 TORCHRUN = ["torchrun", "--standalone", "--nproc-per-node", str(RANKS)]
-SEQUENCES = 8  # of a step and rank
+SEQUENCES = 8  # per step and rank
 SKIPPED_STEPS = 2  # the first two warm up
 
 
 class Job:
-    """One job. Its command has `steps` steps; a configuration is told by flags, the last of two equal ones counts."""
+    """One job. Its command has `steps` steps. Flags set a configuration; the last of two equal flags counts."""
 
     def __init__(self, name, command, options, grid, throughput, flags_of, unit="tokens/s", trials=10):
         self.name, self.command, self.options, self.trials, self.unit = name, command, options, trials, unit
         self.grid = grid  # list of dictionaries
-        self.throughput = throughput  # output -> samples or tokens a second; None: it did not train
+        self.throughput = throughput  # output -> samples or tokens per second; None if it did not train
         self.flags_of = flags_of  # dictionary -> words
 
 
@@ -26,13 +26,13 @@ def product(**values):
 
 
 def median_of(pattern, text):
-    """Of what the steps print, without the first."""
+    """The rates that the steps print, without the first ones."""
     values = [float(found) for found in re.findall(pattern, text)][SKIPPED_STEPS:]
     return statistics.median(values) if values else None
 
 
 def hf_throughput(text):
-    """Hugging Face prints tokens and seconds since the start: those between two lines are a step's."""
+    """Hugging Face prints tokens and seconds since the start: the difference of two lines is a step."""
     seen = [(float(tokens), float(seconds)) for tokens, seconds in
             re.findall(r"'num_input_tokens_seen': '?([0-9.e+]+)'?, 'train_runtime': '?([0-9.e+]+)", text)]
     steps = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(seen, seen[1:]) if b[1] > a[1]][1:]
@@ -72,7 +72,7 @@ def trainer(folder):
 
 
 def sft(folder):
-    """TRL's own program; recomputation is on unless it is turned off."""
+    """TRL's own program; recomputation is on unless it is disabled."""
     command = TORCHRUN + ["-m", "trl.scripts.sft", "--model_name_or_path", str(folder / "tiny/model"), "--dataset_name",
                           str(folder / "tiny/data"), "--packing", "true", "--max_length", "64", "--bf16", "false",
                           "--output_dir", str(folder / "output"), *HF_FLAGS]
@@ -95,7 +95,7 @@ def lightning():
 
 
 def all_jobs(folder, short):
-    """Folders of the jobs, by what stands in front of their logs."""
+    """Folders of the jobs, by the prefix of their logs."""
     jobs = {"fsdp": fsdp()}
     if not short:
         jobs.update(trainer=trainer(folder / "trainer"), sft=sft(folder / "sft"), lightning=lightning())

@@ -1,4 +1,5 @@
-"""What TRL's sft wants on disk, without a download: a small Llama of random weights, a tokenizer of whole words, a text.
+"""Makes the files that TRL's sft needs, without a download: a small Llama with random weights, a tokenizer of whole
+words, a text.
 
 usage: make_tiny_llama.py FOLDER      makes FOLDER/model and FOLDER/data
 """
@@ -11,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 WORDS = 1000
-TOKENS = 64  # of a text and its end: all packed sequences are full
+TOKENS = 64  # of a text with its end, so that all packed sequences are full
 
 
 def save_tokenizer(folder):

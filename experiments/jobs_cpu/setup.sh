@@ -1,18 +1,22 @@
 #!/bin/sh
-# Virtual environments with what the jobs of this folder import, from PyPI, for a machine without a GPU; prints the
-# interpreter, all else goes to stderr.
+# Makes virtual environments with what the jobs of this folder import, from PyPI,
+# for a machine without a GPU. Prints the interpreter on stdout and everything else
+# on stderr.
 # usage: setup.sh [torch]
-#   torch    PyTorch alone, for train_fsdp.py (530 MB to download the first time, shared with ../deepspeed_cpu)
-#   nothing  also transformers 5.23.0, accelerate 1.15.0, TRL 1.16.0 and Lightning 2.6.6 (45 s and 300 MB more)
+#   torch    only PyTorch, for train_fsdp.py (530 MB to download the first time,
+#            shared with ../deepspeed_cpu)
+#   nothing  also transformers 5.23.0, accelerate 1.15.0, TRL 1.16.0 and
+#            Lightning 2.6.6 (45 s and 300 MB more)
 #
-# Exit code 77: PyPI is out of reach; 1: any other trouble.
+# Exit code 77: PyPI cannot be reached; 1: any other error.
 set -eu
 
 here=$(cd "$(dirname "$0")/../deepspeed_cpu" && pwd)
 . "$here/setup_common.sh"
 jobs=$cache/jobs-1
 
-# --no-deps: what names torch among its needs would bring CUDA's libraries.
+# With --no-deps, because packages that depend on torch would bring CUDA's
+# libraries.
 make_jobs() {
   say "transformers, TRL and Lightning from PyPI into $jobs"
   ask_pypi

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a small transformer with DDP or FSDP2 on CPU ranks, as its user wrote it: it knows nothing of krigtune.
+"""Trains a small transformer with DDP or FSDP2 on CPU ranks, as its user wrote it, without knowing krigtune.
 
   torchrun --standalone --nproc-per-node 2 train_fsdp.py --mbs 2 --ga 4 --stage 3
 """
@@ -70,7 +70,7 @@ def distribute(model, stage):
 
 
 def train_step(args, model, step):
-    """The gradients of a step, and its mean loss. The sequences are the same however a step is cut."""
+    """The gradients of a step, and its mean loss. The sequences are the same however a step is split."""
     total = torch.zeros(())
     for micro_step in range(args.ga):
         first = ((step * args.ga + micro_step) * dist.get_world_size() + dist.get_rank()) * args.mbs

@@ -1,4 +1,4 @@
-"""The Trainer of Hugging Face on a small Llama of random weights and random tokens; its flags are the Trainer's own."""
+"""The Trainer of Hugging Face on a small Llama with random weights and random tokens; its flags are the Trainer's own."""
 import torch
 from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 

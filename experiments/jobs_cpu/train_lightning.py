@@ -1,4 +1,4 @@
-"""Lightning's own command line on a small transformer of random tokens: `train_lightning.py fit --trainer.devices 2 ...`."""
+"""Lightning's own command line with a small transformer on random tokens: `train_lightning.py fit --trainer.devices 2 ...`."""
 import time
 
 import torch

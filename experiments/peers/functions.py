@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""BoTorch and SMAC with their defaults on the functions of surrogate_sanity, one thread: rows as sanity.cpp writes them.
+"""BoTorch and SMAC with their defaults on the functions of surrogate_sanity, with one
+thread. The rows have the form of sanity.cpp.
 
 usage: functions.py OUTPUT.csv [--seeds 10] [--problems NAME...] [--tools botorch smac]
-BoTorch: SingleTaskGP (MixedSingleTaskGP where there are categories) on standardised values, log expected improvement maximised
-by its own optimizers, 2 (d + 1) Sobol points first. SMAC: the black-box facade (Gaussian process), its Sobol design.
-A run that OUTPUT.csv holds is not run again.
+BoTorch: SingleTaskGP (MixedSingleTaskGP if there are categories) on standardised
+values; log expected improvement, maximised by its own optimizers, after 2 (d + 1)
+Sobol points. SMAC: the black-box facade (Gaussian process) with its Sobol design.
+Runs that are in OUTPUT.csv are not repeated.
 """
 import argparse
 import os
@@ -110,7 +112,7 @@ TOOLS = {"botorch": Botorch, "smac": Smac}
 
 
 def regrets_of(problem, tool, seed):
-    """Best regret after every evaluation."""
+    """The best regret after every evaluation."""
     peer, best, regrets = TOOLS[tool](problem, seed), float("inf"), []
     for _ in range(problem.evaluations):
         point = peer.ask()

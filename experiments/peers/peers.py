@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Runs other tools on the tables that experiments/search/spaces.py wrote, 40 trials each, and appends a row a run.
+"""Runs other tools on the tables that experiments/search/spaces.py wrote, 40 trials each, and appends a row per run.
 
 usage: peers.py SPACES_DIR ROWS.csv [--tools A;B] [--seeds N] [--slow-seeds N] [--only TEXT] [--trials N]
-Fast tools (TPE) run on every space with --seeds seeds (30), the others on the spaces marked "few" with --slow-seeds (3).
-A run that ROWS.csv holds is not run again, so it may be stopped and started. Columns: tool, version, set, space, seed,
-table (CRC-32 of what of it the tools are told), seconds (CPU), trials: numbers of the table's rows in the order in which they were tried.
+Fast tools (TPE) run on every space with --seeds seeds (30), the others on the spaces
+marked "few" with --slow-seeds (3). Runs that are in ROWS.csv are not repeated, so the
+program may be stopped and started. Columns: tool, version, set, space, seed, table
+(CRC-32 of the part of it that the tools are told), seconds (CPU), and trials: the
+numbers of the table's rows in the order in which they were tried.
 """
 import argparse
 import csv
@@ -27,7 +29,7 @@ class Space:
         status, metric = header.index("status"), header.index(row["metric"])
         self.checksum = row["checksum"]
         self.rows = Rows(header[:status], [tuple(line[:status]) for line in lines])
-        times = -1 if row["metric"] == "latency" else 1  # a gain: to be maximised
+        times = -1 if row["metric"] == "latency" else 1  # a gain, which is maximised
         self.gains = [float(line[metric]) ** times if line[status] == "ok" else None for line in lines]
 
 
@@ -38,7 +40,7 @@ def read_spaces(folder):
 
 def run(tool, space, seed, trials):
     """Numbers of the rows in the order in which they were tried."""
-    own = zlib.crc32(f"{space.set}/{space.name}/{seed}".encode())  # runs of one seed are independent
+    own = zlib.crc32(f"{space.set}/{space.name}/{seed}".encode())  # makes runs with the same seed independent
     peer = TOOLS[tool](space.rows, own)
     tried = []
     while len(tried) < min(trials, space.rows.count):
@@ -57,7 +59,7 @@ def done_before(path):
 
 
 def jobs(arguments):
-    """Seed by seed, so that whatever is cut off leaves fewer seeds, not fewer spaces."""
+    """Seed by seed, so that an interruption leaves fewer seeds, and not fewer spaces."""
     spaces = [s for s in read_spaces(arguments.spaces) if re.search(arguments.only, f"{s.set}/{s.name}")]
     chosen = arguments.tools.split(";") if arguments.tools else list(TOOLS)
     for seed in range(1, max(arguments.seeds, arguments.slow_seeds) + 1):

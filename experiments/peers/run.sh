@@ -1,8 +1,11 @@
 #!/bin/sh
-# Makes a virtual environment with Optuna, BoTorch and SMAC (2 GB) and runs them on the spaces of experiments/search.
-# usage: experiments/peers/run.sh ROWS.csv [build folder] [options of peers.py]     (default build/release)
-# An hour on one core. PYTHON names an interpreter that has torch, botorch, optuna, greenlet and smac; without it
-# python.sh makes one. Rows that are there stay, so it may be stopped and started again.
+# Makes a virtual environment with Optuna, BoTorch and SMAC (2 GB) and runs them
+# on the spaces of experiments/search.
+# usage: experiments/peers/run.sh ROWS.csv [build folder] [options of peers.py]
+#        (default build/release)
+# It takes an hour on one core. PYTHON names an interpreter that has torch,
+# botorch, optuna, greenlet and smac; without it, python.sh makes one. Existing
+# rows are kept, so it may be stopped and started again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 rows=${1:?usage: run.sh ROWS.csv [build folder] [options of peers.py]}

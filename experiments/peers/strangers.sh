@@ -1,7 +1,10 @@
 #!/bin/sh
-# experiments/strangers and, beside it, Optuna's GPSampler, BoTorch and SMAC on the same tables and functions.
-# usage: experiments/peers/strangers.sh FOLDER [seeds] [build folder]     (default 10, build/release)
-# Two hours on one core, most of them BoTorch's. PYTHON names an interpreter as for run.sh. What is there is not run again.
+# Runs experiments/strangers and, for comparison, Optuna's GPSampler, BoTorch and
+# SMAC on the same tables and functions.
+# usage: experiments/peers/strangers.sh FOLDER [seeds] [build folder]
+#        (default 10, build/release)
+# It takes two hours on one core, most of them for BoTorch. PYTHON names an
+# interpreter as for run.sh. Existing results are not computed again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:?usage: strangers.sh FOLDER [seeds] [build folder]}

@@ -1,18 +1,19 @@
-"""The peers behind one face: `ask` names a row of the table that was not tried, `tell` says what came of it.
+"""The peers behind one interface: `ask` names a row of the table that was not tried, `tell` reports its result.
 
-Every tool knows which rows exist, but where its name says otherwise. BoTorch scores all unseen rows. Optuna and SMAC take
-no list: what they propose is moved to the nearest unseen row, which is what they are then told of.
+Every tool knows which rows exist, unless its name says otherwise. BoTorch scores all
+unseen rows. Optuna and SMAC accept no list: their proposals are moved to the nearest
+unseen row, and they are told about that row.
 """
 import importlib.metadata
 import math
 import random
 import tempfile
 
-STARTUP = 10  # trials drawn at random before Optuna's and SMAC's models begin: their own default
+STARTUP = 10  # random trials before Optuna's and SMAC's models begin: their own default
 
 
 class Rows:
-    """Rows as each tool wants them: indices of values, points of the unit cube (texts, booleans: one axis a value)."""
+    """The rows in the form that each tool needs: indices of values, points of the unit cube (texts, booleans: one axis each)."""
 
     def __init__(self, names, rows):
         self.names, self.count = names, len(rows)
@@ -58,7 +59,7 @@ class Tool:
         raise NotImplementedError
 
     def tell(self, row, gain):
-        """gain: to be maximised, positive; None where the configuration failed."""
+        """gain: positive, to be maximised; None if the configuration failed."""
         del self.left[row]
         self.seen.append((row, None if gain is None else math.log(gain)))
 
@@ -71,7 +72,7 @@ class Tool:
 
 
 class Optuna(Tool):
-    """Default settings; failures are told as such (TPE leaves them out), or as the worst value so far (`imputes`)."""
+    """Default settings. Failures are reported as such (TPE ignores them), or as the worst value so far (`imputes`)."""
 
     package = "optuna"
     imputes = False
@@ -98,7 +99,7 @@ class Optuna(Tool):
         if len(self.seen) < len(self.first):
             return self.first[len(self.seen)]
         trial = self.study.ask(self.axes)
-        self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)  # what is tried instead is added below
+        self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)  # the row tried instead is added below
         return self.nearest(tuple(trial.params.get(name, 0) for name in self.rows.names))
 
     def tell(self, row, gain):
@@ -114,14 +115,14 @@ class Optuna(Tool):
 
 
 class OptunaImputed(Optuna):
-    """TPE that is told of failures as the worst value so far."""
+    """TPE; failures are reported as the worst value so far."""
 
     imputes = True
 
 
 class OptunaUntold(Optuna):
-    """TPE on the values of each parameter alone. A combination that is not in the table costs nothing: it is told to have
-    failed, one that was tried is told again, and after 20 of them an unseen row is drawn."""
+    """TPE on the values of each parameter separately. A combination that is not in the table costs nothing: it is
+    reported as failed. One that was tried is reported again. After 20 of these, an unseen row is drawn."""
 
     asks = 20
 
@@ -156,7 +157,7 @@ class OptunaUntold(Optuna):
 
 
 class OptunaGp(Optuna):
-    """GPSampler, which has no word for a failure: the worst value so far."""
+    """GPSampler, which cannot be told about a failure, so failures get the worst value so far."""
 
     imputes = True
 
@@ -165,7 +166,7 @@ class OptunaGp(Optuna):
 
 
 class Botorch(Tool):
-    """SingleTaskGP as it comes, LogEI over all unseen rows; five Sobol points first. A failure: the worst value so far."""
+    """SingleTaskGP with defaults, LogEI over all unseen rows, after five Sobol points. A failure gets the worst value so far."""
 
     package = "botorch"
     sobol_trials = 5
@@ -176,7 +177,7 @@ class Botorch(Tool):
 
         torch.set_num_threads(1)
         torch.manual_seed(seed)
-        torch.distributions.Distribution.set_default_validate_args(False)  # checks alone, a third of the fit
+        torch.distributions.Distribution.set_default_validate_args(False)  # checks take a third of the fit
         self.torch = torch
         sobol = torch.quasirandom.SobolEngine(len(rows.free), scramble=True, seed=seed)
         self.first = sobol.draw(self.sobol_trials).tolist()
@@ -231,10 +232,10 @@ class BotorchFeasible(Botorch):
 
 
 class Smac(Tool):
-    """SMAC3's facade for hyperparameters (random forest); a failure has crashed, at the worst cost so far."""
+    """SMAC3's facade for hyperparameters (random forest); a failure counts as crashed, with the worst cost so far."""
 
     package = "smac"
-    retries = 1000  # proposals that were tried before, in a row; then it gives up, and an unseen row is drawn
+    retries = 1000  # successive proposals that were tried before; after that, an unseen row is drawn
 
     def __init__(self, rows, seed):
         super().__init__(rows, seed)

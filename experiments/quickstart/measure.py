@@ -3,9 +3,10 @@
 
 usage: measure.py SESSION TABLE.csv [--repeats 3] [--seed 1] [--bin build/release/bin]
 
-A row is one measurement: the parameters, repeat, status, samples_per_s, value_sem, step_time_s, exposed_comm_s,
-peak_memory_bytes. Rows are appended as they come; the same command again goes on where it stopped. Each repeat walks the
-whole space in an order of its own, so that a slow minute of the machine does not fall on one corner of it.
+Each row is one measurement: the parameters, repeat, status, samples_per_s, value_sem,
+step_time_s, exposed_comm_s, peak_memory_bytes. Rows are appended as they come, and the
+same command continues an interrupted run. Each repeat visits the whole space in an
+order of its own, so that a slow minute of the machine does not affect one region only.
 """
 import argparse
 import csv
@@ -18,11 +19,11 @@ import sys
 import tempfile
 
 RESULTS = ["status", "samples_per_s", "value_sem", "step_time_s", "exposed_comm_s", "peak_memory_bytes"]
-BEHIND_PARAMETERS = "predicted_value"  # first column of `krigtune plan --csv` that is no parameter
+BEHIND_PARAMETERS = "predicted_value"  # first column of `krigtune plan --csv` that is not a parameter
 
 
 def without_comments(text):
-    """Comments and trailing commas go; the session files here have no // inside strings."""
+    """Removes comments and trailing commas; the session files here have no // inside strings."""
     text = re.sub(r"//.*", "", text)
     return json.loads(re.sub(r",(\s*[}\]])", r"\1", text))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Merges the rows of measure.py: one row a configuration, median and spread of its repeats, and says how noisy they are.
+"""Merges the rows of measure.py into one row per configuration, with median and spread of its repeats, and prints how
+noisy they are.
 
 usage: summarise.py RAW.csv MERGED.csv
 
@@ -40,12 +41,13 @@ def main():
 
     groups = [[float(row["samples_per_s"]) for row in repeats if row["status"] == "ok"] for repeats in points.values()]
     relative = [statistics.stdev(group) / statistics.median(group) for group in groups if len(group) > 1]
-    # Robust pooled deviation: the median of the sample variances of n normal values is below their mean; for n = 3 the
-    # chi-square with 2 degrees of freedom has its median at 2 ln 2, that is 0.69 of its mean.
+    # Robust pooled deviation. The median of the sample variances of n normal values is below their mean: for n = 3, the
+    # chi-square with 2 degrees of freedom has its median at 2 ln 2, which is 0.69 of its mean.
     deviation = statistics.median(relative) / 0.8326
     medians = [statistics.median(group) for group in groups if group]
     best = max(medians)
-    # A median of three normal values has a standard error of 0.67 deviations; the difference of two, sqrt(2) times that.
+    # The median of three normal values has a standard error of 0.67 deviations, and the difference of two sqrt(2) times
+    # that.
     noise = 2 * 0.67 * 2**0.5 * deviation
     within = sum(value >= best * (1 - noise) for value in medians)
     print(f"{len(medians)} configurations, {min(medians):.1f} to {best:.1f} samples/s (a factor of {best / min(medians):.2f})")

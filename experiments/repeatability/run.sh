@@ -1,7 +1,9 @@
 #!/bin/sh
-# Five configurations, 20 runs of each, interleaved at random (about 5 minutes), and the table of how far runs are apart.
-# The same command again goes on where TABLE.csv ends.
-# usage: experiments/repeatability/run.sh TABLE.csv [repeats] [build folder]     (default 20, build/release)
+# Runs five configurations 20 times each, interleaved at random (about 5
+# minutes), and prints the table of the differences between runs. The same command
+# continues an interrupted TABLE.csv.
+# usage: experiments/repeatability/run.sh TABLE.csv [repeats] [build folder]
+#        (default 20, build/release)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 table=${1:?usage: run.sh TABLE.csv [repeats] [build folder]}

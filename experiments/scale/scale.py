@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""What a question, a look and a trial cost after 10, 100, 1000 and 10^4 trials.
+"""The costs of a question, a look and a trial after 10, 100, 1000 and 10^4 trials.
 
 usage: scale.py BIN_DIR OUT [--trials N,N,...] [--failed SHARE] [--only WORDS]
 
-Writes run directories whose journals hold so many closed trials (drawn at random, answered by a smooth function with 2 %
-noise) and calls the programs in BIN_DIR on copies of them:
+Writes run directories whose journals have so many closed trials (random configurations,
+with values of a smooth function and noise of 2 per cent), and runs the programs in
+BIN_DIR on copies of them:
 
-  ask          one proposal of bayes, a space of 10^6 configurations (six parameters of ten values), no workload
-  ask 10x10^4  the same with 10^4 configurations (two parameters of 100 values), nothing failed
-  count        ask --count 11: what each further proposal takes while the others are pending
+  ask          one proposal of bayes in a space of 10^6 configurations (six parameters of
+               ten values), without a workload
+  ask 10x10^4  the same with 10^4 configurations (two parameters of 100 values), no failures
+  count        ask --count 11: the time of each further proposal while the others are pending
   results      results --top 1
   watch        watch --once, with best.json as tune leaves it
-  random       tune by random draws, replayed from a table: seconds a trial, all that tune does included
-  bayes        the same by bayes
+  random       tune by random draws, replayed from a table: seconds per trial, including
+               everything that tune does
+  bayes        the same with bayes
 
-Prints a row for each: the least of three processor times in seconds (of random and bayes: a trial), wall time, the peak of
-memory in MB, and for ask what the program itself says of the suggestion. Standard library only.
+Prints a row for each: the smallest of three processor times in seconds (for random and
+bayes: per trial), wall time, peak memory in MB, and for ask the program's own time of the
+suggestion. Needs only the standard library.
 """
 import argparse
 import json
@@ -53,7 +57,7 @@ def dump(line):
 
 
 def journal_lines(name, trials, failed, seed):
-    """As krigtune writes them."""
+    """In the form in which krigtune writes them."""
     rng, space = random.Random(seed), SPACES[name]
     worker = {"worker_id": "krigtune-1"}
     yield dump({"op_code": 0, **worker, "study_name": "krigtune", "directions": [2]})
@@ -87,7 +91,7 @@ def journal_lines(name, trials, failed, seed):
 
 
 def run_directory(krigtune, out, name, trials, failed, strategy="bayes", runner=None):
-    """With as many trials; made once."""
+    """A directory with that many trials, made once."""
     directory = out / f"{name}_{trials}{'_failed' if failed else ''}{'_' + strategy if runner else ''}"
     if directory.exists():
         return directory
@@ -133,7 +137,7 @@ def suggestions(journal):
 
 
 def tune_overhead(binaries, out, strategy, trials, more):
-    """Seconds a trial of `more` trials after `trials` others, replayed from a table."""
+    """Seconds per trial of `more` trials after `trials` others, replayed from a table."""
     folder = out / "tune"
     folder.mkdir(exist_ok=True)
     table = folder / "table.csv"
@@ -151,7 +155,7 @@ def tune_overhead(binaries, out, strategy, trials, more):
     session = folder / "session.json"
     words = [binaries / "krigtune", "tune", session, "--out", copy, "--strategy", strategy, "--full-budget", "--quiet"]
     session.write_text(json.dumps(session_of("square", runner, trials + 1)))
-    idle = called(words)  # begins and ends, with a page each time
+    idle = called(words)  # begins and ends, and writes a page each time
     session.write_text(json.dumps(session_of("square", runner, trials + 1 + more)))
     busy = called(words)
     return {"cpu": (busy["cpu"] - idle["cpu"]) / more, "wall": (busy["wall"] - idle["wall"]) / more, "mb": busy["mb"]}

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""Optuna's TPE with a constant liar on the same tables and the same virtual clock as scale_out. Needs python3-optuna (Debian).
+"""Optuna's TPE with a constant liar on the tables and the virtual clock of scale_out. Needs python3-optuna (Debian).
 
-usage: optuna_workers.py OUT [SEEDS [SET,SET...]]     reads OUT/spaces.csv (told nothing of the model), prints rows as those of found.csv
+usage: optuna_workers.py OUT [SEEDS [SET,SET...]]
 
-Numbers are ordinals (their place among the table's values), texts and switches are categories. A combination that is no row of the
-table costs nothing: Optuna does not know which there are; after twenty such in a row it is given a row at random. One that it asks again
-costs its time again, as it would.
+Reads OUT/spaces.csv (only spaces that say nothing about the model), and prints rows
+like those of found.csv. Numbers are ordinals (their index among the table's values);
+texts and switches are categories. A combination that is not a row of the table costs
+nothing, because Optuna does not know which rows exist; after twenty of these in
+succession it gets a random row. A combination that it asks again costs its time again.
 """
 import csv
 import heapq

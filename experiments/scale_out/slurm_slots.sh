@@ -1,8 +1,11 @@
 #!/bin/bash
-# The job of scripts/quickstart as Slurm jobs, 1, 2 and 4 at a time: a real Slurm on this machine (tests/slurm), on an
-# emulated network that is so slow that trials mostly wait. Prints a row a session: the seconds until it ended, trials, the
-# best, and the seconds until the first trial within 5 % of the best of all sessions had ended.
-# usage: slurm_slots.sh KRIGTUNE [SEEDS=2] [TRIALS=16] [LATENCY_US=1000] [BYTES_PER_S=5e7]
+# Runs the job of scripts/quickstart as Slurm jobs, 1, 2 and 4 at a time. It uses a
+# real Slurm on this machine (tests/slurm), with an emulated network so slow that
+# trials mostly wait. Prints a row per session: the seconds until it ended, trials,
+# the best value, and the seconds until the first trial within 5 % of the best of
+# all sessions had ended.
+# usage: slurm_slots.sh KRIGTUNE [SEEDS=2] [TRIALS=16] [LATENCY_US=1000]
+#                       [BYTES_PER_S=5e7]
 set -euo pipefail
 krigtune=$(realpath "$1") seeds=${2:-2} trials=${3:-16} latency_us=${4:-1000} bytes_per_s=${5:-5e7}
 repository=$(realpath "$(dirname "$0")/../..")

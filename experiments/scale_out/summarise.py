@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Wall time and trials to within 5 % of the best with K workers, by what the session is told. Standard library only.
+"""Wall time and trials to within 5 % of the best with K workers, by what the session says. Standard library only.
 
 usage: summarise.py OUT      reads OUT/found.csv and OUT/spaces.csv, prints CSV
 
-speedup: the mean wall time of one worker over that of K, over the same spaces and seeds; "hard": of the spaces where one
-worker that draws at random needs ten trials or more on average. A run that never came within 5 % counts with all its time.
+speedup: the mean wall time of one worker over that of K, over the same spaces and
+seeds. "hard": only spaces in which one worker that draws at random needs ten trials or
+more on average. A run that never came within 5 % counts with all its time.
 """
 import collections
 import csv
@@ -20,7 +21,7 @@ def means(rows):
 
 
 def lines(told, strategy, spaces, hard):
-    """`spaces`: of each (set, space) its rows by K; `hard`: those that are."""
+    """`spaces`: the rows of each (set, space) by K; `hard`: the hard spaces."""
     for chosen in ("all", "hard"):
         picked = [rows for space, rows in spaces.items() if chosen == "all" or space in hard]
         if not picked:

@@ -1,11 +1,12 @@
 """Six clusters that exist only on the virtual clock.
 
-What a session is told is one thing, the machine that answers another: its links and GPUs fall short of their data sheets
-("hidden" below), each class of operations errs by a hidden factor, memory too, some trials are noisy, one part of the
-space crashes. What a machine answers is measured once, whole (measure_table), and lies in simulated/.
+The machine that answers differs from what the session says: its links and GPUs are
+slower than their data sheets ("hidden" below), each class of operations and memory have
+a hidden factor, some trials are noisy, and one part of the space crashes. Each machine
+is measured once, completely (measure_table), and the results are in simulated/.
 """
 
-# Sequences a step, and the space as a session writes it.
+# Sequences per step, and the space in the form of a session.
 LOG2 = {"scale": "log2", "min": 1}
 BUCKETS = {"min": 1e6, "max": 1e9, "scale": "log", "steps": 4}
 CHECKPOINTING = ["none", "selective", "full"]
@@ -72,19 +73,19 @@ FAILURES = {"unforeseen_fraction": 0.1, "crash_probability": 0.01}
 
 
 def told(name):
-    """What the tuner is told: workload, cluster, space."""
+    """What the session says: workload, cluster, space."""
     this = CLUSTERS[name]
     session = {"workload": {"model": this["model"], "precision": "bf16", "framework": this["framework"],
                             "train_batch_size": this["batch"]},
                "cluster": dict(this["cluster"]), "space": this["space"], "baseline": None,
                "objective": {"metric": "tokens_per_second"}}
     if this["framework"] == "megatron":
-        session["fixed"] = {"sequence_parallel": False}  # as it was measured
+        session["fixed"] = {"sequence_parallel": False}  # as in the measurement
     return session
 
 
 def measured(name, world=0):
-    """The machine that answers. `world`: others of the same kind, which differ in what is drawn at random."""
+    """The machine that answers. `world`: others of the same kind, with other random numbers."""
     session = told(name)
     session["cluster"]["hardware"] = CLUSTERS[name]["hidden"]
     session["memory"] = {"reserve_fraction": 0}

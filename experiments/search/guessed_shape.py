@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What are predictions for a model worth of which only the size is known? Standard library only.
+"""What are predictions worth if only the size of the model is known? Standard library only.
 
-usage: guessed_shape.py KRIGTUNE OUT [SEEDS]      (10 seeds: 3 minutes of a core)
+usage: guessed_shape.py KRIGTUNE OUT [SEEDS]      (10 seeds take 3 minutes of a core)
 
-`bayes` on the spaces of ultrascale_dev (spaces.py) with the exact model, with a GPT of the usual shape of as many
-parameters (src/deepspeed/session/ds_job.cpp) at the right and at wrong sequence lengths, and without a workload.
-Prints the trials to 5 % and the failures among the first 20 trials: means over the spaces, each the mean of its seeds.
+Runs `bayes` on the spaces of ultrascale_dev (spaces.py) with the exact model, with a GPT
+of the usual shape and the same number of parameters (src/deepspeed/session/ds_job.cpp)
+at the right and at wrong sequence lengths, and without a workload. Prints the trials to
+5 % and the failures among the first 20 trials, as means over the spaces of the means
+over the seeds.
 """
 import csv
 import math
@@ -21,7 +23,7 @@ VOCAB = 50257
 
 
 def parameters_of(model):
-    """Of Llama, its keys and values as many as its heads."""
+    """Parameters of Llama with as many keys and values as heads."""
     hidden, embeddings = model["hidden"], 1 if model["tied_embeddings"] else 2
     return model["layers"] * (4 * hidden ** 2 + 3 * hidden * model["ffn_hidden"]) + embeddings * model["vocab"] * hidden
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Measures the six simulated clusters, every configuration once, into simulated/*.csv.
-# usage: experiments/search/measure_clusters.sh [build folder]     (default build/release; a minute)
+# Measures the six simulated clusters, every configuration once, into
+# simulated/*.csv. usage: experiments/search/measure_clusters.sh [build folder]
+# (default build/release; takes a minute)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/../../build/release}

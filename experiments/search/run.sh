@@ -1,11 +1,16 @@
 #!/bin/sh
 # Runs krigtune's strategies on every space: OUT/spaces.csv, OUT/runs/<set>_<space>_<variant>.csv (comparison.csv).
-# usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N] [--strategies A,B] [--wrong-seeds N] [--worlds N] [build folder]
-#   --only TEXT      sessions whose name matches this extended regular expression: 'ultrascale_dev.*(physics|workload)'
-#   --seeds N        of each strategy (30); --wrong-seeds N: of bayes where what it believes is wrong (5)
-#   --worlds N       the simulated clusters in N other worlds each instead of all spaces (measure_table is needed)
-#   --strategies     with right physics and with no workload (bayes,random,grid,stagewise); with wrong physics bayes alone
-# What is there is not run again: remove OUT/runs to begin anew.
+# usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N]
+#        [--strategies A,B] [--wrong-seeds N] [--worlds N] [build folder]
+#   --only TEXT      only sessions whose name matches this extended regular
+#                    expression: 'ultrascale_dev.*(physics|workload)'
+#   --seeds N        seeds of each strategy (30)
+#   --wrong-seeds N  seeds of bayes if its beliefs are wrong (5)
+#   --worlds N       instead of all spaces, the simulated clusters in N other
+#                    worlds each (needs measure_table)
+#   --strategies     with right physics and with no workload
+#                    (bayes,random,grid,stagewise); with wrong physics only bayes
+# Existing results are not computed again: remove OUT/runs to start again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '3,4p' "$0" >&2; exit 2; }
@@ -30,7 +35,7 @@ else
   "$here/spaces.py" "$out"
 fi
 mkdir -p "$out/runs"
-# A file of its own: a command inside the loop must not read what the loop reads.
+# Uses a file, because a command inside the loop must not read the loop's input.
 tail -n +2 "$out/spaces.csv" | grep -E -- "$only" >"$out/todo.csv" || { echo "no session matches $only" >&2; exit 2; }
 while IFS=, read -r _ _ variant session _; do
   name=$(basename "$session" .json)

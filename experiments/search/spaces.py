@@ -4,9 +4,9 @@
 usage: spaces.py OUT_DIR              sessions/*.json, tables/*.csv and spaces.csv (set, space, variant, session, table)
        spaces.py --clusters OUT_DIR   the sessions that measure the simulated clusters (read by measure_table)
        spaces.py --worlds N MEASURE_TABLE OUT_DIR
-                                      as the first, of the simulated clusters in N other worlds each, measured now
+                                      like the first, but the simulated clusters in N other worlds each, measured now
 
-A table holds the rows of one space: the parameters, status, and the objective. Every tool reads these.
+A table has the rows of one space: the parameters, status, and the objective. Every tool reads these tables.
 """
 import collections
 import csv
@@ -24,12 +24,12 @@ TRIALS = 40
 FEWEST_ROWS = 12
 
 MEMORY_GIB = {"a100-40gb": 39.4, "a100-80gb": 79.2, "h100-80gb": 79.1, "l40s-48gb": 44.45}  # data/gpus.csv
-# Latency (us) and rate (bytes/s) of each link, as krigtune has them: data/interconnects.csv.
+# Latency (us) and rate (bytes/s) of each link in krigtune's table: data/interconnects.csv.
 LINKS = {"nvlink3": (10, 300e9), "nvlink4": (10, 450e9), "pcie4": (10, 31.5e9), "ib-hdr-200": (5, 25e9),
          "ib-ndr-400": (5, 50e9), "eth-100": (12, 12.5e9)}
 INTERCONNECT = {"a100-80gb": "nvlink3", "h100-80gb": "nvlink4"}
 
-# On ten of the spaces of vTrain slow tools run too: each hidden size, layers and batch at least twice.
+# Slow tools run on ten of vTrain's spaces, which have each hidden size, number of layers and batch at least twice.
 FEW_VTRAIN = ["1024-12-4-16", "1024-16-8-8", "1024-20-8-16", "1024-24-4-8", "1024-24-8-32", "2048-12-8-16",
               "2048-16-4-16", "2048-16-8-32", "2048-20-8-8", "2048-24-8-16"]
 
@@ -45,7 +45,7 @@ def rows_of(table):
 
 
 def best_of_repeats(rows, parameters, better):
-    """One row per configuration: ok if any row is, then the best."""
+    """One row per configuration: ok if any of its rows is, and then the best one."""
     kept = {}
     for row in rows:
         point = tuple(row[name] for name in parameters)
@@ -60,7 +60,7 @@ def values_that_occur(rows, parameters):
 
 
 def ultrascale(table):
-    """nanotron on 8 to 512 H100s: parallelism, ZeRO stage and micro-batch; many fail."""
+    """nanotron on 8 to 512 H100s: parallelism, ZeRO stage and micro-batch; many configurations fail."""
     parameters = ["tensor_parallel", "pipeline_parallel", "zero_stage", "micro_batch"]
     groups = collections.defaultdict(list)
     for row in rows_of(table):
@@ -85,7 +85,7 @@ def ultrascale(table):
 
 
 def vtrain(table):
-    """Megatron-DeepSpeed on A100s, everything recomputed; none fails."""
+    """Megatron-DeepSpeed on A100s with full recomputation; no configuration fails."""
     columns = {"tensor_parallel": "tp", "pipeline_parallel": "pp", "micro_batch": "micro_batch"}
     groups = collections.defaultdict(list)
     for row in rows_of(table):
@@ -111,7 +111,7 @@ def vtrain(table):
 
 
 def answers(lines):
-    """What measure_table printed."""
+    """The output of measure_table."""
     rows = list(csv.DictReader(lines))
     for row in rows:
         row["value"] = float(row["tokens_per_second"]) if row["status"] == "ok" else None
@@ -161,7 +161,7 @@ def copy(session):
 
 
 def no_workload(session):
-    """A stranger's table: names and values, nothing else."""
+    """A stranger's table: only names and values."""
     return {key: value for key, value in copy(session).items() if key not in ("workload", "cluster", "fixed")}
 
 
@@ -169,7 +169,7 @@ OWN_NAMES = {"tensor_parallel": "alpha", "pipeline_parallel": "beta", "zero_stag
 
 
 def own_names(session):
-    """A stranger's table whose parameters have names that say nothing."""
+    """A stranger's table whose parameters have meaningless names."""
     session = no_workload(session)
     names = {name: OWN_NAMES.get(name, f"p{i}") for i, name in enumerate(session["space"])}
     session["space"] = {names[name]: values for name, values in session["space"].items()}
@@ -178,7 +178,7 @@ def own_names(session):
 
 
 def not_told(session):
-    """The session does not say whether tokens are split over the tensor-parallel ranks: the framework's habit counts."""
+    """The session does not say whether tokens are split over the tensor-parallel ranks: the framework's default counts."""
     session = copy(session)
     session.pop("fixed", None)
     return session
@@ -192,7 +192,7 @@ def told_none(session):
 
 
 def framework(name):
-    """The session names another framework, and leaves what is usual there to it."""
+    """The session names another framework, and leaves that framework's defaults to it."""
 
     def change(session):
         session = not_told(session)
@@ -203,7 +203,7 @@ def framework(name):
 
 
 def other_links(times):
-    """The session believes that every link takes so many times as long."""
+    """The session assumes that every link takes so many times as long."""
 
     def change(session):
         session = copy(session)
@@ -217,14 +217,14 @@ def other_links(times):
 
 
 def flat_products(session):
-    """The session believes that small matrix products are as efficient as large ones."""
+    """The session assumes that small matrix products are as efficient as large ones."""
     session = copy(session)
     session["cluster"]["hardware"] = {"gpus": {session["cluster"]["gpu"]: {"gemm_half_flops": 0}}}
     return session
 
 
 def other_memory(times):
-    """The session believes that everything takes so many times as much memory."""
+    """The session assumes that everything takes so many times as much memory."""
 
     def change(session):
         return {**copy(session), "memory": {"peak_factor": times}}
@@ -240,7 +240,7 @@ def other_limit(times):
         stated_gib = round(MEMORY_GIB[gpu] * times, 3)
         if times <= 1:
             return {**copy(session), "memory": {"limit_gib": stated_gib}}
-        # A limit above what the GPU has is refused: the GPU is said to have more.
+        # A limit above the GPU's memory is refused, so the session states a GPU with more memory.
         hardware = {"gpus": {gpu: {"memory_gib": stated_gib}}}
         return {**copy(session), "cluster": {**session["cluster"], "hardware": hardware}}
 
@@ -256,7 +256,7 @@ VARIANTS = {"physics": copy, "no_workload": no_workload, "own_names": own_names,
             "limit_too_high": other_limit(1.5)}
 
 
-OF_TOKENS = ("not_told", "told_none")  # where a table's framework splits tokens
+OF_TOKENS = ("not_told", "told_none")  # for tables whose framework splits tokens
 
 
 def field(value):
@@ -264,7 +264,7 @@ def field(value):
 
 
 def write_table(path, parameters, metric, rows):
-    """Returns the CRC-32 of the table without measured peaks: of what every tool is told."""
+    """Returns the CRC-32 of the table without measured peaks, which is what every tool is told."""
     lines = [[*parameters, "status", metric, "peak_memory_bytes"]]
     lines += [[*(str(field(row[name])) for name in parameters), row["status"], str(field(row["value"])),
                str(field(row.get("peak")))] for row in rows]

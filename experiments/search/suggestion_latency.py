@@ -3,9 +3,10 @@
 
 usage: suggestion_latency.py KRIGTUNE OUT_DIR [--runs N]
 
-Replays a smooth table of its own making with `krigtune tune --json` and prints the least and the median of the last ten
-suggestions' seconds over the runs (wall time, as `suggest_s` has it: elsewhere on the machine it should be quiet), and the
-processor time of a session, all that it does included. Standard library only.
+Replays a smooth synthetic table with `krigtune tune --json`. Prints the minimum and the
+median, over the runs, of the seconds of the last ten suggestions (wall time, as in
+`suggest_s`, so the machine should be idle), and the processor time of a whole session.
+Needs only the standard library.
 """
 import argparse
 import itertools

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Who needs how many trials: one table per set of spaces, as CSV and as Markdown. Standard library only.
+"""Which tool needs how many trials: one table per set of spaces, as CSV and as Markdown. Standard library only.
 
 usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
-OUT is what run.sh wrote; PEERS.csv what experiments/peers/peers.py wrote. A tool stands in the table of a set when it ran
-on all of its spaces on which anything ran. --into: the tables replace what stands between the lines "<!-- tables -->" and
-"<!-- /tables -->". Everything is computed from the values of the trials and from the tables, for all tools alike:
+OUT is what run.sh wrote, PEERS.csv what experiments/peers/peers.py wrote. A tool is in
+the table of a set if it ran on all of its spaces on which anything ran. --into: the
+tables replace the text between the lines "<!-- tables -->" and "<!-- /tables -->".
+Everything is computed in the same way for all tools, from the values of the trials and
+from the tables:
 
-  trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's best; never within 40: 41
-  failed: trials among the first 20 that gave no value; best/optimum after n trials: 0 before the first value
+  trials to 5 % (1 %): the number of the first trial within 5 % (1 %) of the table's
+                       best; 41 if there is none within 40
+  failed: trials among the first 20 that gave no value
+  best/optimum after n trials: 0 before the first value
 """
 import argparse
 import collections
@@ -21,7 +25,7 @@ AFTER = (5, 10, 20, 40)
 METRICS = ["to_5pct", "to_1pct", "failed_of_20", *(f"best_{n}" for n in AFTER)]
 OURS = "krigtune "
 BAYES = OURS + "bayes"
-RIGHT = {"physics": "", "no_workload": ", no workload"}  # the rest believes something wrong
+RIGHT = {"physics": "", "no_workload": ", no workload"}  # all other variants have wrong beliefs
 
 
 def rows_of(path):
@@ -30,17 +34,17 @@ def rows_of(path):
 
 
 class Table:
-    """Values of one space; None where a configuration fails."""
+    """Values of one space; None if a configuration fails."""
 
     def __init__(self, path, metric, checksum):
-        self.checksum = checksum  # of what of it the tools are told
+        self.checksum = checksum  # of the part that the tools are told
         self.values = [float(row[metric]) if row["status"] == "ok" else None for row in rows_of(path)]
         self.minimised = metric == "latency"
         known = [value for value in self.values if value is not None]
         self.best = min(known) if self.minimised else max(known)
 
     def quotient(self, value):
-        """Of the optimum, 1 at the best; 0 for a failure."""
+        """The value over the optimum: 1 for the best, 0 for a failure."""
         if value is None:
             return 0.0
         return self.best / value if self.minimised else value / self.best
@@ -98,7 +102,7 @@ class Runs:
         self.found[key][tool].append(figures(self.tables[key], values))
 
     def sets(self):
-        """Name, its spaces on which anything ran; of vTrain the ten on which all ran as well."""
+        """Its name, and its spaces on which anything ran; for vTrain also the ten on which all tools ran."""
         for name, spaces in self.spaces.items():
             keys = [(name, space) for space in spaces if self.found[name, space]]
             yield name, keys
@@ -111,7 +115,7 @@ class Runs:
 
 
 def aggregate(runs, keys, tool):
-    """Median over all runs; mean over the spaces of the mean over the seeds: each space counts alike."""
+    """Median over all runs; mean over the spaces of the mean over the seeds, so that each space has the same weight."""
     row = {"tool": tool, "spaces": len(keys), "runs": sum(len(runs.found[key][tool]) for key in keys)}
     for i, metric in enumerate(METRICS):
         per_space = [[run[i] for run in runs.found[key][tool]] for key in keys]
@@ -140,7 +144,7 @@ def line(cells):
 
 
 def against_peers(rows):
-    """What part of the best peer's trials to 5 % ours take, in the mean."""
+    """The mean fraction of the best peer's trials to 5 % that krigtune needs."""
     peers = [row for row in rows if not row["tool"].startswith(OURS)]
     if not peers:
         return []
@@ -160,7 +164,7 @@ def markdown(name, rows):
 
 
 def wrong_physics(sets, order):
-    """What it costs to believe something wrong; tools in the given order."""
+    """The cost of wrong beliefs; tools in the given order."""
     known = {row["tool"] for rows in sets.values() for row in rows}
     tools = [tool for tool in order if tool.startswith(BAYES) and tool in known]
     lines = ["### What it costs to say little, or something wrong: mean trials to 5 % (to 1 %)", "",
@@ -192,7 +196,7 @@ def put_into(path, tables):
 
 
 def space_rows(runs):
-    """A row per space and tool: means over its runs."""
+    """One row per space and tool: means over its runs."""
     for (set_name, space), tools in runs.found.items():
         for tool, found in tools.items():
             means = {m: statistics.mean(run[i] for run in found) for i, m in enumerate(METRICS)}

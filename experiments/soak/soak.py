@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Two thousand trials while everything around them breaks, and whether anything was lost.
+"""Runs two thousand trials while everything around them breaks, and checks whether anything was lost.
 
 usage: soak.py BIN_DIR OUT [--trials N] [--seed N] [--strategy NAME] [--full S] [--every N]
 
-Runs `krigtune tune` on trial.py (crashes, out of memory, hangs, garbage, processes left behind) and meanwhile
+Runs `krigtune tune` on trial.py (crashes, out of memory, hangs, garbage, processes left
+behind) and meanwhile
 
-  - kills the tuner with SIGKILL, on average once in --every (50) trials, and starts it again with 1, 2 or 4 trials at a time;
-    a fifth of the session in the middle is left in peace, so that one process lives long enough to show a leak,
-  - fills the file system of the run directory (a tmpfs of its own, in a mount namespace: as root, or where users may have
-    one) three times, once for --full (60) seconds,
-  - moves the wall clock of the tuner by seconds to years, forwards and back (clock.cpp, preloaded),
-  - asks results and watch, which must always answer.
+  - kills the tuner with SIGKILL, on average once in --every (50) trials, and starts it
+    again with 1, 2 or 4 trials at a time; a fifth of the session in the middle is left in
+    peace, so that one process lives long enough to show a leak,
+  - fills the file system of the run directory (its own tmpfs in a mount namespace: as
+    root, or if users may have one) three times, once for --full (60) seconds,
+  - moves the tuner's wall clock by seconds to years, forwards and back (clock.cpp,
+    preloaded),
+  - runs results and watch, which must always answer.
 
-Then each trial's own evidence (OUT/evidence/TRIAL, another file system) is held against the journal and trials.csv. Prints a
-table; OUT/samples.csv has memory, descriptors and threads of the tuner over time, OUT/tuner.log what it said. Exit codes: 0
-nothing was lost, repeated, misjudged or left behind; 1 something was. Standard library and g++.
+Then it compares each trial's own evidence (OUT/evidence/TRIAL, on another file system)
+with the journal and trials.csv. Prints a table. OUT/samples.csv has memory, descriptors
+and threads of the tuner over time, OUT/tuner.log its output. Exit codes: 0 nothing was
+lost, repeated, misjudged or left behind; 1 something was. Needs the standard library and
+g++.
 """
 import argparse
 import collections
@@ -42,7 +47,7 @@ STATUS_OF = {"segfault": "failed crash", "killed": "failed crash", "exit": "fail
 
 
 def has_own_mounts():
-    """This process again, where a tmpfs can be mounted that nobody else sees."""
+    """Runs this process again in a namespace in which it can mount a tmpfs that nobody else sees."""
     if "SOAK_MOUNTS" in os.environ:
         return os.environ["SOAK_MOUNTS"] == "yes"
     unshare = ["unshare", "--mount", "--propagation", "private"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
@@ -55,7 +60,7 @@ def has_own_mounts():
 
 
 class Journal:
-    """How many trials are closed, read from where the last look stopped."""
+    """How many trials are closed, reading on from where the last call stopped."""
 
     def __init__(self, path):
         self.path, self.at, self.closed = path, 0, 0
@@ -144,7 +149,7 @@ class Soak:
         if self.full_until is None:
             return
         if time.monotonic() < self.full_until:
-            with open(self.filler, "ab", buffering=0) as file:  # and what trials freed since
+            with open(self.filler, "ab", buffering=0) as file:  # also what trials have freed since
                 try:
                     while file.write(b"\0" * 2**20):
                         pass
@@ -206,7 +211,7 @@ class Soak:
         self.findings.append("three hours were not enough")
 
     def follow(self):
-        """Until this tuner ends."""
+        """Waits until this tuner ends."""
         next_sample = 0.0
         while self.tuner.poll() is None:
             closed = self.journal.look()
@@ -229,7 +234,7 @@ class Soak:
 
 
 class Record:
-    """What the journal says of one trial."""
+    """What the journal says about one trial."""
 
     def __init__(self):
         self.configuration, self.repeat_of, self.strategy, self.worker = None, None, None, None
@@ -277,7 +282,7 @@ def read_evidence(folder):
 
 
 def check(soak):
-    """Counts for the table; what is wrong goes to the findings."""
+    """Counts for the table. Errors are added to the findings."""
     findings, counts = soak.findings, soak.counts
     trials = read_journal(soak.run / "journal.log", findings)
     evidence = read_evidence(soak.evidence)
@@ -352,7 +357,7 @@ def check_files(soak, trials):
 
 
 def strays(soak):
-    """Processes of trials that are still there."""
+    """Processes of trials that still exist."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -409,7 +414,7 @@ def main():
     parser.add_argument("--full", type=float, default=60, help="seconds of the longest full disk")
     parser.add_argument("--every", type=float, default=50, help="trials between two kills, on average")
     soak = Soak(parser.parse_args())
-    # Trials are guarded by krigtune; whoever escapes is ours now, and is found.
+    # krigtune guards its trials. Processes that escape become children of this one, and are found.
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     soak.go()
     seconds = time.monotonic() - soak.begun

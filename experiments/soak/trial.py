@@ -1,10 +1,11 @@
-"""One trial of the soak: begins, goes wrong or not, and says so in a file of its own.
+"""One trial of the soak: it begins, fails or not, and records that in a file of its own.
 
 usage: trial.py TRIAL CONFIG RESULT EVIDENCE_DIR SEED
 
-EVIDENCE_DIR/TRIAL gets a line `begin PID` and, at the end, `end ok VALUE` or the name of what it did instead. It lies on
-another file system than the run directory, and what it says can be held against the journal. What goes wrong follows from SEED
-and TRIAL alone. Standard library only, and little of it: two thousand of these are started.
+EVIDENCE_DIR/TRIAL gets a line `begin PID` and, at the end, `end ok VALUE` or the name of
+the fault. It is on another file system than the run directory, so it can be compared
+with the journal. The fault depends only on SEED and TRIAL. Uses only a little of the
+standard library, because it is started two thousand times.
 """
 import json
 import os
@@ -13,14 +14,14 @@ import sys
 import time
 import zlib
 
-# name -> share of the trials, in thousandths
+# name -> fraction of the trials, in thousandths
 FAULTS = {"segfault": 15, "killed": 10, "exit": 15, "oom_exit": 15, "oom_text": 15, "hang": 4, "deaf_hang": 4, "no_result": 8,
           "torn_result": 8, "binary_result": 8, "nan_result": 8, "huge_result": 5, "directory_result": 5, "flood": 8, "stray": 20}
-RUNS = {"flood", "stray"}  # these end well all the same
+RUNS = {"flood", "stray"}  # these still end well
 
 
 def drawn(seed, trial, what):
-    """0 to 1."""
+    """A number from 0 to 1."""
     return zlib.crc32(f"{seed} {trial} {what}".encode()) / 2**32
 
 
@@ -40,7 +41,7 @@ def value_of(configuration, seed, trial):
 
 
 def stay_behind():
-    """A process that its trial leaves, in a session of its own."""
+    """A process that its trial leaves behind, in a session of its own."""
     if os.fork() == 0:
         os.setsid()
         time.sleep(600)

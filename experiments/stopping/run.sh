@@ -1,12 +1,13 @@
 #!/bin/sh
-# Sessions on the tables of experiments/search, told rightly, little and wrongly, ended by their own rules.
-# usage: experiments/stopping/run.sh OUT [SEEDS] [build folder]     OUT/ends.csv (a row a session), OUT/summary.csv
+# Replays sessions that know everything, little or wrong things about the tables of experiments/search, until they end.
+# usage: experiments/stopping/run.sh OUT [SEEDS] [build folder]     OUT/ends.csv (a row per session), OUT/summary.csv
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 1 ] || { sed -n '3p' "$0" >&2; exit 2; }
 out=$1 seeds=${2:-1} build=${3:-$here/../../build/release}
 "$here/../search/spaces.py" "$out"
-# Of vtrain's forty small spaces all, told everything and no workload; of the others every column.
+# For the forty small spaces of vtrain, only the variants with everything and
+# with no workload; for the others every variant.
 sessions=$(awk -F, 'NR > 1 && ($1 != "vtrain" || $3 == "physics" || $3 == "no_workload") { print $4 }' "$out/spaces.csv")
 rm -rf "$out/parts" && mkdir "$out/parts"
 # shellcheck disable=SC2016

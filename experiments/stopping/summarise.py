@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What became of the sessions in OUT/ends.csv, by set of spaces, by what they were told, and by noise. Standard library only.
+"""Results of the sessions in OUT/ends.csv, by set of spaces, by what they were told, and by noise. Standard library only.
 
 usage: summarise.py OUT      reads OUT/ends.csv and OUT/spaces.csv, prints CSV
 """

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Searches of spaces of which nothing is known beforehand: the two tables of GPU kernels, and functions, by Optimizer and by
-# `krigtune tune`.
-# usage: experiments/strangers/run.sh FOLDER [seeds] [build folder]     (default 10, build/release)
+# Searches spaces about which nothing is known in advance: the two tables of GPU
+# kernels, and functions, with Optimizer and with `krigtune tune`.
+# usage: experiments/strangers/run.sh FOLDER [seeds] [build folder]
+#        (default 10, build/release)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:?usage: run.sh FOLDER [seeds] [build folder]}

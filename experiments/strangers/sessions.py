@@ -1,5 +1,5 @@
-"""Writes a session without a workload, and its table, for each of the tables of GPU kernels into FOLDER, and spaces.csv, the
-list of them that experiments/peers reads.
+"""Writes for each of the tables of GPU kernels a session without a workload and its
+table into FOLDER, and spaces.csv, which lists them for experiments/peers.
 
 usage: sessions.py FOLDER
 """

@@ -1,4 +1,5 @@
-"""Writes FOLDER/tables.csv and FOLDER/functions_summary.csv from what run.sh, and experiments/peers/strangers.sh, measured.
+"""Writes FOLDER/tables.csv and FOLDER/functions_summary.csv from the measurements of run.sh and of
+experiments/peers/strangers.sh.
 
 usage: summarise.py FOLDER
 """
@@ -25,7 +26,7 @@ def write(path, header, rows):
 
 
 def regrets_of_ours(folder, table):
-    """By seed, the regret of each trial in turn; None: it failed."""
+    """By seed, the regret of each trial in order; None if it failed."""
     runs = {}
     for row in rows_of(folder / table / "comparison.csv"):
         runs.setdefault(row["seed"], []).append(float(row["regret"]) if row["regret"] else None)
@@ -33,7 +34,7 @@ def regrets_of_ours(folder, table):
 
 
 def regrets_of_peers(folder, table):
-    """The same, by tool."""
+    """The same by tool."""
     speeds = [float(row["speed"]) if row["status"] == "ok" else None for row in rows_of(folder / f"{table}.csv")]
     best = max(speed for speed in speeds if speed is not None)
     tools = {}

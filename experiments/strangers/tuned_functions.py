@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The functions of surrogate_sanity by `krigtune tune`, as anybody's own program: rows as sanity.cpp writes them.
+"""Runs the functions of surrogate_sanity with `krigtune tune` as a user's own program. The rows have the form of
+sanity.cpp.
 
 usage: tuned_functions.py KRIGTUNE OUT_DIR [--seeds 10] [--jobs 1] [--problems NAME...]
 Writes OUT_DIR/tuned.csv, and OUT_DIR/suggestions.csv: the median of the last ten suggestions' seconds of each run.
-Called as `tuned_functions.py --evaluate NAME CONFIG RESULT` it is the program.
+Called as `tuned_functions.py --evaluate NAME CONFIG RESULT`, it is the program.
 """
 import argparse
 import csv

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Times a fit and a suggestion in BoTorch and in Optuna's GPSampler, one thread each, on the data of peers_krigtune.cpp.
+"""Times a fit and a suggestion in BoTorch and in Optuna's GPSampler, with one thread each, on the data of
+peers_krigtune.cpp.
 
     peers.py data FOLDER                     writes observations_<n>.csv and candidates.csv
     peers.py botorch|optuna FOLDER N [--repetitions R]
                                              measures at n observations, prints rows tool,task,n,candidates,seconds,error
     peers.py table ROWS.csv                  prints the medians and their ratios as a Markdown table
 
-`seconds` are of CPU time, which other work on the machine changes less than the time on the wall. `error` is the root
-mean square error of the posterior mean over the candidates, noise-free, where there is one: was the same function
-learned?
+`seconds` are CPU time, which other work on the machine changes less than wall time.
+`error` is the root mean square error of the noise-free posterior mean over the
+candidates, if there is one: it shows whether the same function was learned.
 """
 import os
 
@@ -47,7 +48,7 @@ def write_points(path, rng, count, noise_stddev):
 
 def write_data(folder):
     rng = random.Random(1)
-    for n in SIZES:  # one more: told after the first suggestion
+    for n in SIZES:  # one more, told after the first suggestion
         write_points(folder / f"observations_{n}.csv", rng, n + 1, NOISE_STDDEV)
     write_points(folder / "candidates.csv", rng, max(CANDIDATES), 0)
 
@@ -101,12 +102,12 @@ class Botorch:
         return f"{off.square().mean().sqrt().item():.4f}"
 
     def warm_up(self):
-        """What a process does once (imports, first calls) is no part of a suggestion."""
+        """What a process does only once (imports, first calls) is not part of a suggestion."""
         x, y = self.observations(20, SIZES[0])
         self.score(self.fitted(x, y), y, CHUNK)
 
     def measure(self, n):
-        """The fit once, then the scores of each list: their times are added."""
+        """Fits once, and then scores each list; the times are added."""
         x, y = self.observations(n, n)
         began = time.process_time()
         model = self.fitted(x, y)
@@ -129,7 +130,7 @@ class Botorch:
             report("botorch", "refit and score", n, count, fit + time.process_time() - began)
 
     def without_caches(self, model, x, y):
-        """The same hyperparameters in a new object: what the first prediction computes is part of a suggestion."""
+        """The same hyperparameters in a new object, because the first prediction's work is part of a suggestion."""
         from botorch.models import SingleTaskGP
         fresh = SingleTaskGP(x, y)
         fresh.load_state_dict(model.state_dict())

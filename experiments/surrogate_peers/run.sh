@@ -1,7 +1,10 @@
 #!/bin/sh
-# Times the same fit and suggestion here, in BoTorch and in Optuna, one thread each, and prints the table of ratios.
-# usage: experiments/surrogate_peers/run.sh ROWS.csv [build folder]     (default build/release)
-# PYTHON names an interpreter that has torch, botorch, optuna and greenlet; without it python.sh makes one.
+# Times the same fit and suggestion here, in BoTorch and in Optuna, with one thread
+# each, and prints the table of ratios.
+# usage: experiments/surrogate_peers/run.sh ROWS.csv [build folder]
+#        (default build/release)
+# PYTHON names an interpreter that has torch, botorch, optuna and greenlet; without
+# it, python.sh makes one.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 rows=${1:?usage: run.sh ROWS.csv [build folder]}
@@ -14,7 +17,7 @@ PYTHON=$("$here/../python.sh" "$build" torch botorch optuna greenlet)
 
 "$PYTHON" "$here/peers.py" data "$data"
 echo tool,task,n,candidates,seconds,error >"$rows"
-# In turns, so that no one alone meets a slow minute of the machine.
+# They alternate, so that a slow minute of the machine affects all of them.
 for turn in 1 2 3; do
   "$build/bin/peers_krigtune" "$data" 100 5 >>"$rows"
   "$PYTHON" "$here/peers.py" optuna "$data" 100 --repetitions 3 >>"$rows"

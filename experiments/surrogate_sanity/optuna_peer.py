@@ -33,7 +33,7 @@ def ask(trial, problem):
 
 
 def tell_failure(study, trial, impute, worst):
-    """A failure is told as such, or as the worst value seen so far. Before there is one, it is told as such too."""
+    """A failure is reported as such, or as the worst value seen so far once there is one."""
     if impute and worst is not None:
         study.tell(trial, worst)
     else:
@@ -41,7 +41,7 @@ def tell_failure(study, trial, impute, worst):
 
 
 def search(problem, seed, impute):
-    """Best regret after every evaluation."""
+    """The best regret after every evaluation."""
     sampler = optuna.samplers.GPSampler(
         seed=seed, constraints_func=(lambda t: t.user_attrs.get("constraints", ())) if has_constraints(problem) else None)
     study = optuna.create_study(direction="minimize", sampler=sampler)

@@ -1,7 +1,7 @@
-"""The test problems of problems.cpp once more, for peers written in Python; all to be minimised.
+"""The test problems of problems.cpp for peers written in Python; all are minimised.
 
-A point is its ordered columns as numbers in [0, 1] and its categories as indices. expected_values.csv holds points and
-values that both must give.
+A point is its ordered columns as numbers in [0, 1] and its categories as indices. Both languages must give the values
+of expected_values.csv.
 """
 import csv
 import math
@@ -13,13 +13,13 @@ from typing import Callable, Optional, Sequence
 @dataclass
 class Outcome:
     value: Optional[float]  # None: the evaluation failed
-    constraints: Sequence[float] = ()  # feasible where all are <= 0
+    constraints: Sequence[float] = ()  # feasible if all are <= 0
 
 
 @dataclass
 class Problem:
     name: str
-    levels: Sequence[int]  # of each ordered column: k / (levels - 1); 0: continuous
+    levels: Sequence[int]  # for each ordered column: k / (levels - 1); 0: continuous
     categories: Sequence[int]
     evaluations: int
     optimum: float
@@ -94,14 +94,14 @@ PROBLEMS = [
     Problem("hartmann3_failing", (0, 0, 0), (), 40, -3.8627797873326624, hartmann3_failing),
 ]
 
-# Those that neither fail nor have constraints.
+# Problems that neither fail nor have constraints.
 PLAIN = ["branin", "hartmann6", "ackley4", "mixed_bowls", "mixed_ackley"]
-# Of the rows that every search writes, as sanity.cpp does.
+# Columns of the rows that every search writes, as in sanity.cpp.
 HEADER = ["problem", "strategy", "seed", "evaluation", "best_regret"]
 
 
 def check_expected_values():
-    """Raises AssertionError where a problem of this file differs from expected_values.csv."""
+    """Raises AssertionError if a problem of this file differs from expected_values.csv."""
     problems = {problem.name: problem for problem in PROBLEMS}
     with (pathlib.Path(__file__).parent / "expected_values.csv").open() as file:
         for row in csv.DictReader(file):

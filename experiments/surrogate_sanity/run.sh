@@ -1,7 +1,10 @@
 #!/bin/sh
-# All searches of this experiment in one run, and the table of them. Writes one CSV a strategy and final.csv into FOLDER.
-# usage: experiments/surrogate_sanity/run.sh FOLDER [seeds] [build folder]     (default 30, build/release)
-# PYTHON names an interpreter that has Optuna 5, torch and greenlet; without it python.sh makes one.
+# Runs all searches of this experiment and prints their table. Writes one CSV per
+# strategy and final.csv into FOLDER.
+# usage: experiments/surrogate_sanity/run.sh FOLDER [seeds] [build folder]
+#        (default 30, build/release)
+# PYTHON names an interpreter that has Optuna 5, torch and greenlet; without it,
+# python.sh makes one.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:?usage: run.sh FOLDER [seeds] [build folder]}

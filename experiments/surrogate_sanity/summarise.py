@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Final regrets of every search into one file, and their medians and quartiles as a table.
+"""Writes the final regrets of every search into one file, and prints their medians and quartiles as a table.
 
     summarise.py FINAL_REGRETS.csv ours.csv random.csv ...    from what run.sh wrote
-    summarise.py FINAL_REGRETS.csv                            the table alone
+    summarise.py FINAL_REGRETS.csv                            only the table
 """
 import collections
 import csv
@@ -23,7 +23,7 @@ def final_rows(paths):
 
 
 def quantile(sorted_values, part):
-    """Linear between order statistics."""
+    """Interpolates linearly between order statistics."""
     place = part * (len(sorted_values) - 1)
     low = math.floor(place)
     high = math.ceil(place)

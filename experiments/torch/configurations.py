@@ -1,4 +1,4 @@
-"""What is trained, and how: on CPU ranks two models that 2 and 4 ranks train in about a second a step, on one GPU GPT-2."""
+"""What is trained, and how: on CPU ranks two models that 2 and 4 ranks train at about a second per step, on a GPU GPT-2."""
 import json
 
 MODELS = {
@@ -22,7 +22,7 @@ CPU = [
     ("wide", 4, 3, 4, 1, "none"), ("wide", 4, 3, 1, 4, "full"),
 ]
 
-# The same, and precision, and where the optimizer is. One GPU.
+# For one GPU: the same, with precision and the place of the optimizer.
 GPU = [
     ("124m", 1, 0, 4, 1, "none", "bf16"), ("124m", 1, 0, 16, 1, "none", "bf16"), ("124m", 1, 0, 32, 1, "none", "bf16"),
     ("124m", 1, 0, 4, 8, "none", "bf16"), ("124m", 1, 0, 16, 1, "selective", "bf16"),
@@ -57,7 +57,7 @@ class Row:
         return {**chosen, "offload_optimizer": self.offload} if self.ranks == 1 else chosen
 
     def exchange_knobs(self):
-        """DDP's buckets are 25 MiB. FSDP2's are whole blocks, and it shards every tensor."""
+        """DDP's buckets have 25 MiB. FSDP2's are whole blocks, and it shards every tensor."""
         if self.ranks == 1:
             return {}
         bucket = 25 * 2**20 // 4 if self.stage == 0 else block_elems(self.model)
@@ -65,14 +65,14 @@ class Row:
                 "stage3_param_persistence_threshold": 0}
 
     def job(self):
-        """For krigtune-bench and torch_reference.py."""
+        """The file for krigtune-bench and torch_reference.py."""
         return json.dumps({"workload": self.workload(), "cluster": {"gpu": "local", "gpus_per_node": self.ranks},
                            "configuration": {**self.chosen(), **self.exchange_knobs()}}, indent=1)
 
     def session(self, framework, cluster):
-        """For krigtune plan: a space of this one configuration."""
+        """The session for krigtune plan: a space with this one configuration."""
         named = None if framework == "krigtune" else framework
-        # Ranks have no cores to spare: what the loopback device takes is time of the cores that compute.
+        # Ranks have no spare cores: the loopback device uses the time of the cores that compute.
         knobs = {**self.exchange_knobs(), **({"overlap_comm": False} if self.ranks > 1 else {})}
         return json.dumps({"workload": self.workload(named), "cluster": {"gpus_per_node": self.ranks, **cluster},
                            "space": {key: [value] for key, value in self.chosen().items()},

@@ -39,12 +39,12 @@ def pytorch(options, row, job, *more):
     return result, result["arena_peak_bytes"], result["losses"]
 
 
-# The allocator of glibc keeps what is freed, and each thread has a part of it: with these it gives every tensor back at once.
+# glibc's allocator keeps freed memory, for each thread separately. With these settings it returns every tensor at once.
 RETURN_MEMORY = {"MALLOC_ARENA_MAX": 1, "MALLOC_MMAP_THRESHOLD_": 65536, "MALLOC_TRIM_THRESHOLD_": 0}
 
 
 def memory(options, row, job):
-    """Three steps, slow ones: only their memory counts."""
+    """Three steps, which may be slow: only their memory counts."""
     command = [options.python, HERE.parent / "gpu" / "torch_reference.py", "--config", job, "--device", options.device,
                "--steps", "3"]
     result = json.loads(ranks.run(row.ranks, command, first=options.first, more_variables=RETURN_MEMORY))

@@ -1,4 +1,4 @@
-"""A program on several processes of this machine, told by torchrun's variables who they are."""
+"""A program on several processes of this machine, which know their ranks from torchrun's variables."""
 import os
 import socket
 import subprocess
@@ -12,13 +12,14 @@ def free_port():
 
 
 def go_first():
-    """Runs before all other programs of this machine, and at once when it wakes up; for root alone. Neither nice nor the
-    weight of a session does the second: under load 7 a small all-reduce of gloo took 700 to 2000 us with them, 100 us so."""
+    """Gives the ranks priority over all other programs of this machine, and an immediate start when they wake up; only
+    for root. Neither nice nor the weight of a session does the second: at load 7, a small all-reduce of gloo took 700 to
+    2000 us with them, and 100 us in this way."""
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 def run(ranks, command, timeout_s=300, first=False, more_variables=None):
-    """What rank 0 printed. Each rank has one thread for what it computes. A rank that fails ends the others."""
+    """Returns rank 0's output. Each rank computes with one thread. If a rank fails, the others are ended."""
     port = free_port()
     processes = []
     for rank in range(ranks):

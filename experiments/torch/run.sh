@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# usage: experiments/torch/run.sh [--first] [OUT_FOLDER] [ROUNDS]     (default: runs/torch, 3 rounds)
-# Trains 28 configurations with krigtune-bench and with PyTorch on 2 and 4 CPU ranks, and compares both with what krigtune plan
-# predicts: OUT/table.csv, summary.md, scatter.svg. About 35 minutes on two cores; an interrupted run continues.
-#   --first    before all other programs of a machine that is busy (needs root); they get a pause after each run
-# Needs PyTorch, which it gets from PyPI. Exit codes: 0 done, 77 PyPI is out of reach, 1 anything else.
+# usage: experiments/torch/run.sh [--first] [OUT_FOLDER] [ROUNDS]
+#        (default: runs/torch, 3 rounds)
+# Trains 28 configurations with krigtune-bench and with PyTorch on 2 and 4 CPU
+# ranks, and compares both with the predictions of krigtune plan: OUT/table.csv,
+# summary.md, scatter.svg. It takes about 35 minutes on two cores; an interrupted
+# run continues.
+#   --first    give these runs priority over all other programs of a busy machine
+#              (needs root); the others get a pause after each run
+# It needs PyTorch, which it gets from PyPI. Exit codes: 0 done, 77 PyPI cannot be
+# reached, 1 anything else.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 first=()

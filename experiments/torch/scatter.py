@@ -44,7 +44,7 @@ class Panel:
             yield f'<text x="{self.left - 8}" y="{self.y(value) + 4:.1f}" text-anchor="end">{value:g}</text>'
 
     def line(self, factor):
-        """y = factor x, as far as it is within."""
+        """The part of y = factor x that is within the plot."""
         low = max(self.x_range[0], self.y_range[0] / factor)
         high = min(self.x_range[1], self.y_range[1] / factor)
         if low >= high:

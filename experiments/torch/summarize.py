@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Puts the runs of measure.py and the predictions of krigtune plan beside each other: OUT/table.csv, summary.md, scatter.svg.
+"""Combines the runs of measure.py with the predictions of krigtune plan: OUT/table.csv, summary.md, scatter.svg.
 
   summarize.py OUT --krigtune build/release/bin/krigtune
 
-OUT holds runs.csv and, for N CPU ranks, ranks_N.json (krigtune doctor --measure --out on N processes) and torch_N.json
+OUT has runs.csv and, for N CPU ranks, ranks_N.json (krigtune doctor --measure --out on N processes) and torch_N.json
 (torch_rates.py).
 """
 import argparse
@@ -18,8 +18,8 @@ import sys
 import configurations
 import scatter
 
-# FrameworkTraits of src/cost/framework.cpp. torch_reference.py reports what PyTorch has allocated: no context, and not what
-# the allocator keeps.
+# FrameworkTraits of src/cost/framework.cpp. torch_reference.py reports the bytes that PyTorch has allocated, without
+# the context and without what the allocator keeps.
 CONTEXT_BYTES, FRAGMENTATION = 1.5e9, 1.06
 
 
@@ -59,7 +59,7 @@ def median(runs, column):
 
 
 def predict(options, row, framework, cluster):
-    """Seconds and bytes that krigtune plan says."""
+    """The seconds and bytes that krigtune plan predicts."""
     session, table = options.out / "session.json", options.out / "plan.csv"
     session.write_text(row.session(framework, cluster))
     subprocess.run([options.krigtune, "plan", session, "--csv", table, "--quiet"], check=True, stdout=subprocess.DEVNULL)
@@ -119,7 +119,7 @@ def groups(table):
     return found
 
 
-# (What, of which column, beside which column)
+# (title, column, column to compare with)
 PAIRS = [("PyTorch by krigtune-bench", "krigtune_s", "torch_s"),
          ("krigtune-bench by `plan`", "krigtune_predicted_s", "krigtune_s"),
          ("PyTorch by `plan`, rates of `doctor --measure`", "torch_from_doctor_s", "torch_s"),

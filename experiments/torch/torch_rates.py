@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What PyTorch and gloo reach on this machine's CPU ranks, all of them at the same time, as a "hardware" file of krigtune.
+"""Measures the rates of PyTorch and gloo on all of this machine's CPU ranks at once, as a "hardware" file for krigtune.
 
   torchrun --standalone --nproc-per-node 2 torch_rates.py OUT.json
 
-In that file the GPU "torch-rank" is a CPU rank as PyTorch uses it: its products, its elementwise kernels, its attention, and
-the call of an operation from Python with its part of the backward pass. The link "gloo" is what gloo's all-reduces reach over
-the loopback device. The link "fsdp2" is what FSDP2's exchanges of a block reach in a training step: gathering, copying in and
-out, reducing, and the hooks that do it; measured on blocks of other widths than those that are compared. What was measured is
-in OUT.measured.json.
+In that file the GPU "torch-rank" is a CPU rank as PyTorch uses it: its products, its
+elementwise kernels, its attention, and the call of an operation from Python with its
+part of the backward pass. The link "gloo" is the rate of gloo's all-reduces over the
+loopback device. The link "fsdp2" is the rate of FSDP2's exchanges of a block in a
+training step: gathering, copying in and out, reducing, and the hooks that do it; it was
+measured on blocks of other widths than those that are compared. OUT.measured.json has
+the measurements.
 """
 import json
 import os
@@ -25,13 +27,13 @@ from torch.nn import functional
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gpu"))
 import torch_reference as reference  # noqa: E402
 
-# What the model of krigtune multiplies by for "fsdp" (src/cost/framework.cpp), taken out of what is measured here.
+# Factors of krigtune's model for "fsdp" (src/cost/framework.cpp), which are removed from the measured rates here.
 ELEMENTWISE_FACTOR, ATTENTION_FACTOR = 2.8, 0.55
 PLAN_OPERATIONS_OF_BLOCK = 22  # krigtune-bench's kernels of a GPT block, forward and backward
 
 
 def seconds(act, least_s=0.15):
-    """Median of the ranks' means, after one call."""
+    """Median of the ranks' means, after one warm-up call."""
     act()
     dist.barrier()
     begin = time.perf_counter()
@@ -83,7 +85,7 @@ def attention_rate(batch=4, heads=8, length=128, width=64):
 
 
 def elementwise_rate(rows=512, hidden=512):
-    """Bytes of krigtune's plan (norm 2 + 4, GELU 2 + 3, residual 3 times the elements) over PyTorch's time."""
+    """Bytes in krigtune's plan (norm 2 + 4, GELU 2 + 3, residual 3 times the elements) over PyTorch's time."""
     x, up = torch.randn(rows, hidden), torch.randn(rows, 4 * hidden)
     norm = nn.LayerNorm(hidden)
     total_s = (seconds(with_backward(norm, x)) + seconds(lambda: x + x)
@@ -92,12 +94,12 @@ def elementwise_rate(rows=512, hidden=512):
 
 
 def call_seconds():
-    """Of one operation of krigtune's plan, called from Python with its part of the backward, where there is no work."""
+    """Time of one operation of krigtune's plan without work, called from Python with its part of the backward pass."""
     return seconds(with_backward(block_of(16), torch.randn(1, 4, 16))) / PLAN_OPERATIONS_OF_BLOCK
 
 
 def collectives():
-    """Microseconds by kind and bytes as nccl-tests counts them."""
+    """Microseconds by kind and by bytes as nccl-tests counts them."""
     ranks = dist.get_world_size()
     found = {}
     for size in (4096, 65536, 1 << 20, 1 << 22, 1 << 24):
@@ -118,7 +120,7 @@ def block_of(hidden):
 
 
 def sharded_seconds(hidden, units=4):
-    """What FSDP2 adds to forward and backward of a block: two all-gathers and a reduce-scatter."""
+    """The time that FSDP2 adds to forward and backward of a block: two all-gathers and a reduce-scatter."""
     plain = nn.Sequential(*(block_of(hidden) for _ in range(units)))
     sharded = nn.Sequential(*(block_of(hidden) for _ in range(units)))
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
@@ -137,7 +139,7 @@ def sharded_seconds(hidden, units=4):
 
 
 def fsdp2_link(found):
-    """Latency and bandwidth with which three collectives take what was measured, by least squares over the widths."""
+    """Latency and bandwidth of three collectives that explain the measured times, by least squares over the widths."""
     ranks = dist.get_world_size()
     sent = [3 * (ranks - 1) / ranks * 4 * (12 * hidden**2 + 13 * hidden) for hidden in found]
     seconds_of = list(found.values())
@@ -148,7 +150,7 @@ def fsdp2_link(found):
 
 
 def link_of(found):
-    """Bandwidth of the largest all-reduce, latency of the smallest one; the model adds about 15 us a hop."""
+    """Bandwidth of the largest all-reduce, latency of the smallest one; the model adds about 15 us per hop."""
     ranks = dist.get_world_size()
     largest, smallest = max(found), min(found)
     rate = 2 * (ranks - 1) / ranks * largest / found[largest]["all_reduce"] * 1e6

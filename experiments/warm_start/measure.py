@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Trials that a warm start saves, and what a poisoned one costs. Standard library only.
+"""Trials that a warm start saves, and that a poisoned one costs. Standard library only.
 
 usage: measure.py KRIGTUNE OUT_DIR [--seeds N] [--only TEXT]
 
-Each space is searched cold, and warm-started from a neighbour (the next number of GPUs up and down; vTrain: the next number
-of layers): `good` from 20 trials of bayes there, `shuffled` and `inverse` from 40 random trials of a table whose values were
-permuted, or inverted, beforehand. Writes OUT_DIR/warm_start.csv (a row a run) and prints means over pairs. What is there is
-not run again.
+Each space is searched cold, and warm-started from a neighbour (the next number of GPUs up
+and down; vTrain: the next number of layers): `good` from 20 trials of bayes there,
+`shuffled` and `inverse` from 40 random trials of a table whose values were permuted or
+inverted first. Writes OUT_DIR/warm_start.csv (a row per run) and prints means over pairs.
+Existing results are not computed again.
 """
 import argparse
 import collections
@@ -25,7 +26,7 @@ VARIANTS = ("physics", "no_workload", "links_slow")
 
 
 def neighbours(rows):
-    """{(set, space): [space]}: those that differ by one step."""
+    """{(set, space): [space]}: spaces that differ by one step."""
     lines = collections.defaultdict(set)  # a space has a row for each variant
     for row in rows:
         parts = row["space"].split("-")
@@ -43,7 +44,7 @@ def neighbours(rows):
 
 
 def poisoned(session, kind, path):
-    """The same session over a table whose values are wrong."""
+    """The same session over a table with wrong values."""
     session = json.loads(json.dumps(session))
     table = pathlib.Path(session["runner"]["table"])
     with open(table, newline="") as file:

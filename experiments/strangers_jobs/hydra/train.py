@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A trainer that is configured as Hydra does it: config.yaml beside this file, `section.key=value` on the command line,
-records of a logger on stderr. Nothing is trained: the times are a formula's.
+"""A trainer with Hydra's kind of configuration: config.yaml beside this file, `section.key=value` on the command line,
+a logger's records on stderr. Nothing is trained: a formula gives the times.
 
 usage: train.py [SECTION.KEY=VALUE]...
 """
@@ -21,7 +21,7 @@ def value_of(text):
 
 
 def read_config(file):
-    """Two levels of keys, as many as this file has."""
+    """Two levels of keys, as in this file."""
     config, section = {}, None
     for line in file.read_text(encoding="utf-8").splitlines():
         line = line.split("#")[0].rstrip()
@@ -48,7 +48,7 @@ def override(config, words):
 
 
 def step_s(config):
-    """A micro-batch costs a launch and its sequences; a compiled model launches less; reading ahead hides what is read."""
+    """A micro-batch costs a launch and its sequences; compiling reduces the launch; prefetching hides reading."""
     micro_batch, prefetch = config["trainer.micro_batch"], config["data.prefetch"]
     micro_steps = config["trainer.global_batch"] // micro_batch
     launch, sequence = (0.012, 0.0088) if config["model.compile"] else (0.025, 0.0101)

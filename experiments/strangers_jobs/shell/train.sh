@@ -1,7 +1,7 @@
 #!/bin/sh
-# A job that is told by its environment what to do, and draws one progress bar over and over (carriage returns, stderr).
-# Nothing is trained: the times are a formula's.
-#   BATCH    images a step (8)        THREADS  that copy to the device (1)
+# A job that is configured by its environment, and redraws one progress bar
+# (carriage returns, stderr). Nothing is trained: a formula gives the times.
+#   BATCH    images per step (8)      THREADS  that copy to the device (1)
 #   AMP      off, fp16 or bf16        STEPS    to train (20)
 set -eu
 exec awk -v batch="${BATCH:-8}" -v threads="${THREADS:-1}" -v amp="${AMP:-off}" -v steps="${STEPS:-20}" '

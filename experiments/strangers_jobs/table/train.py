@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A trainer of images as one finds them: argparse, and a table on stdout. Nothing is trained: the times are a formula's."""
+"""A typical trainer of images: argparse, and a table on stdout. Nothing is trained: a formula gives the times."""
 import argparse
 import sys
 
@@ -20,7 +20,7 @@ def parse():
 
 
 def step_ms(args):
-    """The device takes 3.2 ms a step and 0.21 ms an image, less in nhwc; who decodes gets in one another's way."""
+    """The device takes 3.2 ms per step and 0.21 ms per image, less in nhwc; decoders disturb each other."""
     device = 3.2 + 0.21 * args.batch_size * (0.8 if args.layout == "nhwc" else 1) * (1 + (args.batch_size / 512) ** 2)
     decode = 1.3 * args.batch_size
     if args.workers == 0:
