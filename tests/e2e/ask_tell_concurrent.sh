@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: ask_tell_concurrent.sh KRIGTUNE
-# Three shells ask and tell while a tune runs in the same directory: no configuration is measured twice, every trial is
-# closed once, and the result files hold all of them. The space holds more than all of them could ask for.
+# Three shells ask and tell while a tune runs in the same directory. No
+# configuration is measured twice, every trial is closed once, and the result files
+# have all trials. The space has more configurations than all of them could ask for.
 set -euo pipefail
 krigtune=$1
 work=$(mktemp -d)

@@ -1,7 +1,9 @@
 #!/bin/bash
-# usage: bench_failures.sh KRIGTUNE KRIGTUNE_BENCH MPI   (MPI: 1 where krigtune-bench was built with it)
-# A hang, an abort, memory that cannot be had and kill -9 in one rank, with ranks as threads, joined by sockets and under
-# mpirun: the run ends soon, says what it was, and leaves no process behind. Exit code 77: mpirun could not be tried.
+# usage: bench_failures.sh KRIGTUNE KRIGTUNE_BENCH MPI
+#        (MPI: 1 if krigtune-bench was built with it)
+# A hang, an abort, a failed allocation and kill -9 in one rank, with ranks as
+# threads, connected by sockets and under mpirun: the run ends soon, reports what
+# happened, and leaves no process behind. Exit code 77: mpirun could not be tried.
 set -uo pipefail
 krigtune=$1
 bench=$2
@@ -55,7 +57,8 @@ expect() { # NAME CODE EXPECTED
 }
 
 config 32
-# What rank 0 ends with, and rank 1: where they do not share a process, the other one only sees that somebody is gone.
+# The exit codes of rank 0 and rank 1. If they are separate processes, the other
+# one only sees that a rank has gone.
 while read -r fault alone rank0 rank1; do
   export KRIGTUNE_BENCH_FAULT=$fault:1:5
   for way in "${ways[@]}"; do
@@ -77,9 +80,9 @@ kill 137 13 137
 TABLE
 unset KRIGTUNE_BENCH_FAULT
 
-# Memory that cannot be had for real, in rank 1 where it has a process of its own.
+# A real failure of an allocation, in rank 1 if it has a process of its own.
 config 2048
-run[${#run[@]}-1]=30  # so much memory takes its time to be had
+run[${#run[@]}-1]=30  # such an allocation takes time
 for way in "${ways[@]}"; do
   start "$way" sh -c 'ulimit -v 400000; exec "$@"' sh "${run[@]}"
   expect "no memory with $way" $? 11
@@ -87,7 +90,7 @@ for way in "${ways[@]}"; do
   nobody_is_left "no memory with $way"
 done
 
-# Through krigtune: the same, as outcomes of trials.
+# Through krigtune: the same failures as outcomes of trials.
 trial() { # LAUNCHER STATUS REASON
   cat >"$work/session.json" <<JSON
 {"workload": {"model": {"layers": 1, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 8}, "train_batch_size": 8},

@@ -1,7 +1,9 @@
 #!/bin/bash
-# usage: bench_processes.sh KRIGTUNE_BENCH MPI   (MPI: 1 where krigtune-bench was built with it)
-# Ranks as threads, as processes joined by sockets (torchrun's variables, srun's) and under mpirun train the same bits, in
-# every ZeRO stage. Exit code 77: mpirun could not be tried, the rest is well.
+# usage: bench_processes.sh KRIGTUNE_BENCH MPI
+#        (MPI: 1 if krigtune-bench was built with it)
+# Ranks as threads, as processes connected by sockets (torchrun's variables,
+# srun's) and under mpirun train the same bits in every ZeRO stage. Exit code 77:
+# mpirun could not be tried, everything else passed.
 set -uo pipefail
 bench=$1
 mpi=$2
@@ -21,7 +23,8 @@ JSON
 run=("$bench" --config "$work/config.json" --json --steps 4)
 hash_of() { sed -n 's/.*"parameters_fnv1a64": "\(.*\)".*/\1/p' "$1"; }
 
-# Each rank with the variables that a launcher would give it; what rank 0 says goes to $work/out.
+# Starts each rank with the variables that a launcher would set. The output of
+# rank 0 goes to $work/out.
 by_variables() { # RANKS torchrun|srun
   next_port
   local started=() rank
@@ -55,14 +58,15 @@ for ranks in 2 4; do
   done
 done
 
-# Two nodes of two ranks: processes need no network to be imitated, one process does.
+# Two nodes of two ranks: several processes need no emulated network, one
+# process does.
 config 3 4 2
 by_variables 4 srun
 [ "$(hash_of "$work/out.0")" = "$expected" ] || fail "srun differs on two nodes"
 "${run[@]}" >"$work/out" 2>"$work/nodes.err"
 [ $? = 2 ] && grep -q '2 nodes' "$work/nodes.err" || fail "one process cannot be two nodes"
 
-# As many processes as ranks.
+# The number of processes must equal the number of ranks.
 RANK=0 WORLD_SIZE=1 "${run[@]}" --steps 1 >/dev/null 2>"$work/one.err"
 [ $? = 2 ] || fail "one process of torchrun is alone"
 config 0 4 1

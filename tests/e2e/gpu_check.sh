@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: gpu_check.sh BUILD SOURCE
-# scripts/gpu-check --rehearse with the programs of the build folder BUILD: every stage passes on the emulated GPU and every
-# table has rows; a stage that fails, or hangs, is reported, the others go on, and results of earlier runs stay.
+# scripts/gpu-check --rehearse with the programs of the build folder BUILD. Every
+# stage passes on the emulated GPU, and every table has rows. A stage that fails or
+# hangs is reported, the others continue, and results of earlier runs stay.
 set -uo pipefail
 build=$1
 source=$2
@@ -36,7 +37,8 @@ for file in summary.md versions.txt losses.csv logs/tests.log stages/goals.csv b
   cmp "$work/bundle/$file" "$work/out/$file" || fail "the archive has another $file"
 done
 
-# Kernels' tests that hang, rates that fail: each is said, the next stage is run, the goals of the first run stay.
+# Kernel tests that hang and rates that fail are reported, the next stage runs,
+# and the goals of the first run stay.
 printf '#!/bin/sh\nsleep 100\n' >"$work/hangs"
 printf '#!/bin/sh\nexit 1\n' >"$work/fails"
 chmod +x "$work/hangs" "$work/fails"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # usage: gpu_check_scripts.sh SOURCE
-# scripts/gpu-check and scripts/gpu-bundle without any program: bad usage is refused in one line, libraries that are missing
-# are named, and the summary of recorded results (invented ones: golden/gpu_check) is the recorded summary. A new one is
-# written by scripts/gpu-check --summary tests/golden/gpu_check.
+# scripts/gpu-check and scripts/gpu-bundle without any program. Bad usage is
+# refused in one line, missing libraries are named, and the summary of recorded
+# (invented) results in golden/gpu_check equals the recorded summary. To write a
+# new one: scripts/gpu-check --summary tests/golden/gpu_check.
 set -uo pipefail
 source=$1
 work=$(mktemp -d)

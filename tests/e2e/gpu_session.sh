@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# gpu_session.sh KRIGTUNE FAKE_DRIVER_DIR SESSION HAS_CUDA: where a driver says that there is an H100, a session whose GPU
-# is "local" is planned with its memory and its rates; with a build that cannot use it, with those of the CPU ranks.
+# gpu_session.sh KRIGTUNE FAKE_DRIVER_DIR SESSION HAS_CUDA: if the driver
+# reports an H100, a session whose GPU is "local" is planned with its memory and
+# its rates; if the build cannot use it, with those of the CPU ranks.
 set -euo pipefail
 export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1 driver=$2 session=$3 has_cuda=$4

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: ipv6_only.sh TEST_PROGRAM UNIT...
-# Runs the units of the program in a network of their own, in which this machine has no IPv4 address, only ::1.
-# Exit code 77: the system lets this user make no such network (in a chroot, say).
+# Runs the units of the program in a network namespace in which this machine has no
+# IPv4 address, only ::1. Exit code 77: the system does not let this user create
+# such a network, for example in a chroot.
 set -euo pipefail
 
 network=(unshare --net)
@@ -11,7 +12,8 @@ if ! command -v python3 >/dev/null || ! "${network[@]}" true 2>/dev/null; then
   exit 77
 fi
 
-# Brings the loopback interface up and takes its IPv4 address away: netdevice(7), ioctl_list(2).
+# Activates the loopback interface and removes its IPv4 address: netdevice(7),
+# ioctl_list(2).
 read -r -d '' without_ipv4 <<'PY' || true
 import fcntl, os, socket, struct, sys
 SIOCSIFFLAGS, SIOCSIFADDR, IFF_UP, IFF_LOOPBACK = 0x8914, 0x8916, 0x1, 0x8

@@ -1,8 +1,9 @@
 #!/bin/bash
 # usage: jobs_standins.sh KRIGTUNE SOURCE_DIR
-# Megatron-LM and torchtitan, by programs that take their flags, refuse what they refuse and print their lines (jobs/): tuned
-# from the plain command to within 3 % of the best of all configurations of the space; what the job refuses is never asked for; the
-# command that is written trains on, with all that its user said.
+# Megatron-LM and torchtitan, replaced by programs with the same flags, refusals and
+# output (jobs/). They are tuned from the plain command to within 3 % of the best of
+# all configurations of the space. Configurations that the job refuses are never
+# asked for. The written command trains on with everything that its user specified.
 set -euo pipefail
 jobs=$2/tests/e2e/jobs
 source "$2/tests/e2e/readme.sh"
@@ -19,11 +20,11 @@ torchtitan=(torchrun --nproc_per_node=8 --rdzv_backend c10d --rdzv_endpoint=loca
             --tee 3 -m torchtitan.train --module llama3 --config llama3_8b --training.local_batch_size 1
             --training.global_batch_size 64 --training.steps 30 activation_checkpoint:full)
 
-# column NAME of trials.csv
+# column NAME prints a column of trials.csv.
 column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) c = i; next } { print $c }' "$1"; }
 
-# check NAME TRIALS REGEX COMMAND...: REGEX is what the command of cmd_optimal.txt has to match. No stop rule ends the session,
-# so that it is the search that is seen.
+# check NAME TRIALS REGEX COMMAND...: the command in cmd_optimal.txt must match
+# REGEX. No stop rule ends the session, so that only the search decides.
 check() {
   local name=$1 trials=$2 kept=$3 best found count running where
   shift 3
@@ -41,7 +42,8 @@ check() {
     "takes $best ms: $where"
 }
 
-# refuses CODE TEXT COMMAND...: the stand-in ends with 1, its rank with CODE, and says TEXT.
+# refuses CODE TEXT COMMAND...: the stand-in exits with 1, its rank with CODE,
+# and it prints TEXT.
 refuses() {
   local code=$1 text=$2 status=0
   shift 2
@@ -51,7 +53,8 @@ refuses() {
   fi
 }
 
-# The words of `megatron` and `torchtitan` with others behind them, of which the last counts.
+# The words of `megatron` and `torchtitan`, followed by others; the last value
+# counts.
 refuses 1 'Must use --overlap-param-gather with --overlap-grad-reduce' \
   env CUDA_DEVICE_MAX_CONNECTIONS=1 "${megatron[@]}" --use-distributed-optimizer --overlap-param-gather
 refuses 1 'only supported with distributed optimizer' \

@@ -1,19 +1,20 @@
 #!/bin/bash
 # usage: jobs_strangers.sh KRIGTUNE SOURCE_DIR
-# The commands of experiments/strangers_jobs/README.md as they stand, each in a copy of its folder, and then once more with
-# --full-budget, so that no stop rule decides: the command that krigtune writes is within 5 % of the best configuration, which is
+# Runs the commands of experiments/strangers_jobs/README.md unchanged, each in a copy
+# of its folder, and then again with --full-budget, so that no stop rule decides. The
+# command that krigtune writes is within 5 % of the best configuration, which is
 # found by running all of them.
 set -euo pipefail
 strangers=$2/experiments/strangers_jobs
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"
 
-# median FILE REGEX: of what the steps print, but for the first two.
+# median FILE REGEX prints the median of the steps, without the first two.
 median() {
   tr '\r' '\n' <"$1" | sed -nE "s/.*$2.*/\1/p" | tail -n +3 | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-# try REGEX COMMAND...: a line "value command" of what runs.
+# try REGEX COMMAND... prints a line "value command" for each one that runs.
 try() {
   local regex=$1
   shift
@@ -53,7 +54,7 @@ all_of_shell() {
   done
 }
 
-# check NAME BETTER REGEX: BETTER is how `sort` puts the best first.
+# check NAME BETTER REGEX: with BETTER, `sort` puts the best first.
 check() {
   local name=$1 better=$2 regex=$3 best tuned
   cp -r "$strangers/$name" "$work/$name"

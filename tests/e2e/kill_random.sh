@@ -1,9 +1,10 @@
 #!/bin/bash
 # usage: kill_random.sh KRIGTUNE [KILLS=20]
-# Sessions of one's own program as the trial are killed with -9 at random moments, each kill followed by the same command.
-# No finished trial may be lost, changed or measured again, and no process may be left: the program of each trial starts
-# another one in the background that would outlive them all. A session that ends makes room for the next; strategies
-# alternate.
+# Sessions whose trials run a user's program are killed with -9 at random moments.
+# After each kill the same command is given again. No finished trial may be lost,
+# changed or repeated, and no process may remain: the program of each trial starts
+# another one in the background that would outlive all of them. When a session ends,
+# the next one begins; the strategies alternate.
 set -euo pipefail
 export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1
@@ -39,8 +40,8 @@ cat >"$work/session.json" <<JSON
   "budget": {"trials": $budget, "regret": 0, "least_gain": 0}
 }
 JSON
-# Some configurations fail, some run out of memory. The sleepers name the run in their environment: that is how those
-# that are left are found.
+# Some configurations fail, and some run out of memory. The sleepers have the
+# name of the run in their environment, so that remaining ones can be found.
 cat >"$work/trial.sh" <<'SH'
 number() { awk -v name="\"$1\"" 'BEGIN { RS = "[{,}]"; FS = ":" } $1 ~ name { print $2 + 0 }' "$config"; }
 config=$1 result=$2 KILL_RANDOM_RUN=$3
@@ -55,7 +56,7 @@ else
   awk -v x="$x" -v y="$y" 'BEGIN { printf "{\"speed\": %.6f}\n", 100 - (x - 12) ^ 2 / 10 + log(y) }' >"$result"
 fi
 SH
-# In a file, so that the search does not find itself.
+# The pattern is in a file, so that the search does not find itself.
 echo "$run" >"$work/pattern"
 
 left_processes() { grep -lsaF -f "$work/pattern" /proc/[0-9]*/environ /proc/[0-9]*/cmdline || true; }
@@ -72,18 +73,20 @@ expect_no_process_left() {
   fail "these processes are left"
 }
 
-# Rows of closed trials that were not interrupted, up to started_at: columns of metrics come with the first ok trial.
+# Prints the rows of closed trials that were not interrupted, up to started_at:
+# columns of metrics appear with the first successful trial.
 finished() {
   if [ -f "$run/trials.csv" ]; then awk -F, 'NR > 1 && $3 != "interrupted"' "$run/trials.csv" | cut -d, -f1-17; fi
 }
 journal_size() { stat -c %s "$run/journal.log" 2>/dev/null || echo 0; }
-# Its whole lines: a torn one is cut off by the next append.
+# Prints the journal's whole lines. The next append removes a torn one.
 journal_lines() {
   [ -f "$run/journal.log" ] || return 0
   if [ "$(tail -c 1 "$run/journal.log" | wc -l)" -eq 1 ]; then cat "$run/journal.log"; else sed '$d' "$run/journal.log"; fi
 }
 
-# What was there before stays: every line of the journal, every row of trials.csv.
+# Everything that existed before must remain: every line of the journal, every
+# row of trials.csv.
 expect_all_kept() {
   local row
   journal_lines >"$work/journal.now"
@@ -124,8 +127,9 @@ assert all(trial.state.is_finished() for trial in trials)
 PY
 }
 
-# Kills the running tuner: every other time at any moment after its start, else after the journal has grown, so that a
-# slow machine is killed at work too. False when it has ended by itself.
+# Kills the running tuner: every second time at any moment after its start,
+# otherwise after the journal has grown, so that a slow machine is also killed
+# during trials. Returns false if the tuner has ended by itself.
 kill_at_random() {
   local size_before=$1 _
   if [ $((RANDOM % 2)) -eq 0 ]; then

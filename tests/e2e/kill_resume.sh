@@ -1,6 +1,7 @@
 #!/bin/bash
 # usage: kill_resume.sh KRIGTUNE
-# A session that is killed with -9 in the middle and started again loses no finished trial and repeats none.
+# A session that is killed with -9 in the middle and started again loses no finished
+# trial and repeats none.
 set -euo pipefail
 krigtune=$1
 work=$(mktemp -d)
@@ -25,7 +26,7 @@ cat >"$work/session.json" <<'JSON'
 JSON
 
 command=("$krigtune" tune "$work/session.json" --out "$work/run" --strategy random --seed 4)
-# Rows of closed trials that were not interrupted.
+# Prints the rows of closed trials that were not interrupted.
 finished() { if [ -f "$work/run/trials.csv" ]; then awk -F, 'NR > 1 && $3 != "interrupted"' "$work/run/trials.csv"; fi; }
 
 kills=0
@@ -37,7 +38,8 @@ for target in 2 5; do
     kill -0 "$child" 2>/dev/null || fail "krigtune ended by itself"
     sleep 0.05
   done
-  # In the middle of a trial: the journal has begun more trials (op_code 4) than it has closed (op_code 6).
+  # In the middle of a trial, the journal has begun more trials (op_code 4) than
+  # it has closed (op_code 6).
   for _ in $(seq 2400); do
     begun=$(grep -c '"op_code": *4' "$work/run/journal.log" || true)
     closed=$(grep -c '"op_code": *6' "$work/run/journal.log" || true)

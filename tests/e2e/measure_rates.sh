@@ -1,7 +1,10 @@
 #!/bin/bash
-# usage: measure_rates.sh KRIGTUNE KRIGTUNE_BENCH MPI   (MPI: 1 where krigtune-bench was built with it)
-# krigtune doctor --measure alone, with torchrun's and srun's variables and under mpirun: one process says what all have found.
-# Then a session plans and tunes with the file that was written. Exit code 77: mpirun could not be tried, the rest is well.
+# usage: measure_rates.sh KRIGTUNE KRIGTUNE_BENCH MPI
+#        (MPI: 1 if krigtune-bench was built with it)
+# krigtune doctor --measure alone, with torchrun's and srun's variables and under
+# mpirun: one process prints what all have measured. Then a session plans and tunes
+# with the written file. Exit code 77: mpirun could not be tried, everything else
+# passed.
 set -uo pipefail
 krigtune=$1
 bench=$2
@@ -14,7 +17,8 @@ source "$(dirname "$0")/bench.sh"
 has_mpi "$mpi" || mpi=0
 has() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 
-# Each rank with the variables that a launcher would give it; what rank 0 says goes to $work/out.0.
+# Starts each rank with the variables that a launcher would set. The output of
+# rank 0 goes to $work/out.0.
 by_variables() { # RANKS torchrun|srun ARGUMENT...
   next_port
   local ranks=$1 launcher=$2 started=() rank pid
@@ -44,7 +48,7 @@ by_variables 2 torchrun
 has "$work/out.0" "2 rank(s) on 1 node(s), torchrun's variables"
 has "$work/out.0" '# compared with what plan expects of this machine as it was measured earlier'
 
-# Two nodes of two ranks, by a session that says so.
+# Two nodes of two ranks, according to a session.
 cat >"$work/nodes.json" <<JSON
 {"workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}},
  "cluster": {"nodes": 2, "gpus_per_node": 2}, "space": {"zero_stage": [0, 1]}, "memory": {"limit_gib": 1}}
@@ -58,7 +62,7 @@ if [ "$mpi" = 1 ]; then
   [ "$(grep -c '"command": "doctor"' "$work/mpi")" = 1 ] || fail "several processes have spoken"
 fi
 
-# It is a file that plan and tune use.
+# plan and tune can use the file.
 cat >"$work/job.json" <<JSON
 {"workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "train_batch_size": 4},
  "cluster": {"gpu": "local", "gpus_per_node": 2, "hardware": "hw.json"}, "space": {"zero_stage": [0, 1], "micro_batch": [1, 2]},

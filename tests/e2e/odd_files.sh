@@ -1,9 +1,10 @@
 #!/bin/bash
 # usage: odd_files.sh KRIGTUNE KRIGTUNE_BENCH PART
-# PART bench: what krigtune-bench does where files and variables make no sense.
-# PART file_size_limit: a session that meets its limit of file size (ulimit -f) ends with 3, keeps whole lines, leaves no
-#   lock, and goes on.
-# PART fresh: of several `tune --fresh` at the same instant no two share a directory.
+#   PART bench: krigtune-bench with useless files and variables.
+#   PART file_size_limit: a session that exceeds its limit of file size (ulimit -f)
+#     exits with 3, keeps whole lines, leaves no lock, and can be continued.
+#   PART fresh: of several `tune --fresh` at the same moment no two share a
+#     directory.
 set -uo pipefail
 krigtune=$1
 bench=$2
@@ -12,7 +13,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; cat "$work"/*.err >&2; exit 1; }
 
-# refused EXIT_CODE TEXT COMMAND...: it ends with that code, says the text in one line, and does not take forever.
+# refused EXIT_CODE TEXT COMMAND...: the command exits with that code, prints
+# the text in one line, and ends soon.
 refused() {
   local code=$1 text=$2
   shift 2
@@ -41,7 +43,7 @@ JSON
   refused 2 "RANK is 7, but WORLD_SIZE is 2" env RANK=7 WORLD_SIZE=2 "${run[@]}"
   refused 3 "cannot listen at" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 "${run[@]}"
   refused 3 "cannot write '/dev/full': No space left on device" "${run[@]}" --heartbeat /dev/full
-  # What was measured is there all the same.
+  # The measurement is printed anyway.
   refused 3 "cannot write '/dev/full': No space left on device" "${run[@]}" --trace /dev/full
   grep -q '"step_time_s": *[0-9.e-]*[1-9]' "$work/out" || fail "the measurement is lost with the trace"
   grep -q '"status": *"ok"' "$work/out" || fail "the measurement is lost with the trace"
@@ -76,7 +78,7 @@ part_file_size_limit() {
   [ "$ends_before" -ge 1 ] || fail "no trial was closed before the limit"
   "${tune[@]}" >"$work/out" 2>"$work/second.err" || fail "it does not go on"
   [ "$(awk -F, 'NR > 1 && $2 == "ok"' "$work/run/trials.csv" | wc -l)" -eq 40 ] || fail "not 40 trials are ok"
-  # Nothing that was closed is closed twice.
+  # No closed trial is closed again.
   local closed
   closed=$(grep -o '"op_code": *6[^}]*"trial_id": *[0-9]*' "$work/run/journal.log" | grep -o '"trial_id": *[0-9]*' | sort | uniq -d | wc -l)
   [ "$closed" -eq 0 ] || fail "$closed trials are closed twice"
@@ -104,7 +106,8 @@ part_fresh() {
     [ "$ended" -ge 1 ] || fail "nobody ran in round $round"
     runs=$((runs + ended))
   done
-  # Each run that ended well has a directory of its own, with its trials and no others.
+  # Each run that ended well has its own directory, with its trials and no
+  # others.
   local directories=0
   for directory in "$work"/run "$work"/run.*; do
     local rows

@@ -2,7 +2,8 @@
 
 fail() { echo "FAILED: $*" >&2; cat out err >&2; exit 1; }
 
-# enter_workshop KRIGTUNE: an empty directory, removed at the end, in which the examples find the program by its name.
+# enter_workshop KRIGTUNE makes an empty directory in which the examples find
+# the program by its name. It is removed at the end.
 enter_workshop() {
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -12,7 +13,7 @@ enter_workshop() {
   PATH=$work/bin:$PATH
 }
 
-# example README NAME: the code block that stands below <!-- example: NAME -->.
+# example README NAME prints the code block below <!-- example: NAME -->.
 example() {
   awk -v mark="<!-- example: $2 -->" '
     $0 == mark { wanted = 1; next }
@@ -20,7 +21,8 @@ example() {
     inside' "$1"
 }
 
-# take_example README NAME: writes it to the file NAME here; fails where there is none.
+# take_example README NAME writes it to the file NAME, or fails if there is
+# none.
 take_example() {
   example "$1" "$2" >"$2"
   [ -s "$2" ] || { echo "FAILED: the README has no example $2" >&2; exit 1; }

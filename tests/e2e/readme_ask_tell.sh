@@ -1,6 +1,6 @@
 #!/bin/bash
 # usage: readme_ask_tell.sh KRIGTUNE SOURCE_DIR
-# The README's shell loop with ask and tell, as it stands there.
+# Runs the README's shell loop with ask and tell unchanged.
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"

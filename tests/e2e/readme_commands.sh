@@ -1,21 +1,23 @@
 #!/bin/bash
 # usage: readme_commands.sh KRIGTUNE SOURCE_DIR
-# The commands of README.md as they stand there. Any script and Megatron-LM are tuned for three trials, with stand-ins for
-# torchrun; of the DeepSpeed job, which needs DeepSpeed, the session is written (krigtune init); what plan shows is what it prints.
+# Runs the commands of README.md unchanged. An arbitrary script and Megatron-LM are
+# tuned for three trials, with stand-ins for torchrun. For the DeepSpeed job, which
+# needs DeepSpeed, only the session is written (krigtune init). The output of plan is
+# compared.
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"
 readme=$2/README.md
 export KRIGTUNE_TRIALS=3 PYTHONDONTWRITEBYTECODE=1
 
-# line TEXT: the line of the README's shell blocks that has it.
+# line TEXT prints the line with it in the README's shell blocks.
 line() {
   awk '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside' "$readme" | grep -F -m 1 -- "$1" || fail "no line has '$1'"
 }
 trials_of() { tail -n +2 "$1/trials.csv" | grep -c ',ok,' || true; }
 : >out >err
 
-# A script that prints what it achieves: more with larger micro-batches.
+# A script that prints its throughput, which grows with the micro-batch.
 cat >bin/torchrun <<'SCRIPT'
 #!/bin/bash
 while [[ $1 != --mbs ]]; do shift; done

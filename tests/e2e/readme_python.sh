@@ -1,6 +1,7 @@
 #!/bin/bash
 # usage: readme_python.sh KRIGTUNE SOURCE_DIR
-# The README's program of one's own, as it stands there: ten lines of Python, its session, the commands.
+# Runs the README's example of a user's program unchanged: ten lines of Python, its
+# session, the commands.
 set -euo pipefail
 source "$2/tests/e2e/readme.sh"
 enter_workshop "$1"
@@ -13,7 +14,8 @@ trials=$(tail -n +2 runs/own/trials.csv | wc -l)
 head -1 runs/own/trials.csv | grep -q '^trial,status,reason,strategy,micro_batch,recompute,value,' || fail "header"
 sed -n 2p runs/own/trials.csv | grep -q '^0,ok,,baseline,1,false,' || fail "trial 0 is not the baseline"
 grep -q "^trials     $trials: " out || fail "the summary"
-# What cannot run is a result: micro-batches beyond 8 without recomputation, beyond 16 with it.
+# A configuration that cannot run is a result, too: micro-batches above 8
+# without recomputation, above 16 with it.
 awk -F, 'NR > 1 { fits = $5 <= ($6 == "true" ? 16 : 8); if (fits != ($2 == "ok") || (!fits && $2 != "oom")) exit 1 }' \
   runs/own/trials.csv || fail "ok and oom are not where they should be"
 # The command in cmd_optimal.txt runs the best configuration again.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: replay_session.sh KRIGTUNE SOURCE_DIR
-# A session over one space of a measured table: the same seed twice gives the same trials.csv but for the columns that
-# tell times, and predict has a row for every configuration of the space.
+# A session over one space of a measured table. The same seed gives the same
+# trials.csv twice, except for the columns with times, and predict has a row for every
+# configuration of the space.
 set -euo pipefail
 krigtune=$1
 session=$2/experiments/vtrain/session.json
@@ -10,7 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# Fields without the columns named in $1 (space separated); none of the files below quotes its fields.
+# Removes the columns named in $1 (separated by spaces); no field in these files
+# is quoted.
 without() {
   awk -F, -v names="$1" 'NR == 1 { split(names, list, " "); for (i in list) drop[list[i]] = 1
                                    for (i = 1; i <= NF; ++i) keep[i] = !($i in drop) }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trials of one, two, four and eight GPUs beside each other, on a machine whose eight GPUs an nvidia-smi of ours pretends:
-# no two of them ever hold the same GPU, slot or port, and each is told its own.
+# Trials of one, two, four and eight GPUs beside each other, on a machine whose
+# eight GPUs a fake nvidia-smi reports. No two of them ever have the same GPU, slot or
+# port, and each is told its own.
 # usage: slots.sh KRIGTUNE
 set -eu
 krigtune=$1
@@ -11,7 +12,7 @@ cat >"$work/bin/nvidia-smi" <<'S'
 #!/bin/sh
 for i in 0 1 2 3 4 5 6 7; do echo "$i, GPU-0000000$i, 00000000:0$i:00.0"; done
 S
-# A trial that takes hold of what it was given, and fails where somebody else has it.
+# A trial that reserves what it was given, and fails if another trial has it.
 cat >"$work/trial.sh" <<'S'
 #!/bin/sh
 set -eu
@@ -39,8 +40,8 @@ unset CUDA_VISIBLE_DEVICES || true
 PATH="$work/bin:$PATH" "$krigtune" tune "$work/session.json" --out "$work/run" --strategy random >"$work/out" 2>"$work/err" ||
   { cat "$work/err"; exit 1; }
 "$krigtune" results "$work/run" --format csv >"$work/results.csv"
-# The sixteen trials of the budget, the baseline in eight slots and the best alone: all ok, each with as many GPUs as it
-# asked for.
+# The sixteen trials of the budget, the baseline in eight slots, and the best
+# alone: all are ok, each with as many GPUs as it requested.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) column[$i] = i; next }
          $column["status"] != "ok" { print "trial " $1 ": " $column["status"]; bad = 1 }
          { ++count[$column["strategy"]] }

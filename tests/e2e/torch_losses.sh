@@ -1,8 +1,9 @@
 #!/bin/bash
 # usage: torch_losses.sh KRIGTUNE_BENCH
-# PyTorch computes the same losses as krigtune-bench (experiments/torch/check.py). Uses KRIGTUNE_TEST_PYTHON, which must
-# have torch, or else the one that experiments/deepspeed_cpu/setup_torch.sh has installed, or python3. Exit code 77: none of
-# them has torch.
+# PyTorch computes the same losses as krigtune-bench (experiments/torch/check.py). It
+# uses KRIGTUNE_TEST_PYTHON, which must have torch, otherwise the interpreter that
+# experiments/deepspeed_cpu/setup_torch.sh has installed, or python3. Exit code 77:
+# none of these has torch.
 set -euo pipefail
 experiments=$(cd "$(dirname "$0")/../../experiments" && pwd)
 if [ -n "${KRIGTUNE_TEST_PYTHON:-}" ]; then

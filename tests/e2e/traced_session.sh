@@ -1,6 +1,7 @@
 #!/bin/bash
 # usage: traced_session.sh KRIGTUNE KRIGTUNE_BENCH
-# Every program that a session starts is krigtune-bench or what the session names: no shell, nothing else.
+# A session starts only krigtune-bench or the program that the session names: no shell
+# and nothing else.
 set -euo pipefail
 krigtune=$1
 bench=$2
@@ -11,7 +12,7 @@ skip() { echo "SKIP: $*"; exit 77; }
 command -v strace >/dev/null || skip "strace is not installed"
 strace -qq -o /dev/null true 2>/dev/null || skip "strace may not trace here (ptrace)"
 
-printf '#!/bin/bash\necho "{\\"v\\": 1.5}" >"$2"\n' >"$work/own"  # builtins of the shell: it starts nothing itself
+printf '#!/bin/bash\necho "{\\"v\\": 1.5}" >"$2"\n' >"$work/own"  # only builtins of the shell: it starts nothing itself
 chmod +x "$work/own"
 cat >"$work/command.json" <<JSON
 {"space": {"a": ["x; touch $work/hacked", "\$(touch $work/hacked)", "\`touch $work/hacked\`", "|touch $work/hacked"]},
@@ -26,13 +27,14 @@ cat >"$work/bench.json" <<'JSON'
  "budget": {"trials": 2, "regret": 0, "least_gain": 0}}
 JSON
 
-# traced SESSION PROGRAM: what it executed, each once, is krigtune itself and PROGRAM (and what it looks for GPUs with).
+# traced SESSION PROGRAM: the executed programs, each counted once, are krigtune
+# itself and PROGRAM (and the one that looks for GPUs).
 traced() {
   local session=$1 program=$2
   strace -f -qq -e trace=execve,execveat -s 4096 -o "$work/trace" "$krigtune" tune "$work/$session" --out "$work/run.$session" \
     --full-budget >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; fail "the session $session"; }
   sed -n 's/^[0-9]* *execve[a-z]*("\([^"]*\)".* = 0$/\1/p' "$work/trace" | sort | uniq -c >"$work/executed"
-  # A call that another one interrupted stands in two lines; each is begun by the first.
+  # An interrupted call takes two lines; the first one begins it.
   sed -n 's/^[0-9]* *execve[a-z]*("\([^"]*\)".*<unfinished ...>$/\1/p' "$work/trace" >>"$work/executed"
   while read -r _ executed; do
     case $executed in

@@ -1,7 +1,8 @@
 #!/bin/bash
 # usage: vector_units.sh KRIGTUNE KRIGTUNE_BENCH
-# KRIGTUNE_VECTOR_UNIT reaches both programs and the trials that tune starts: each unit that this processor has trains,
-# with the same loss within rounding; one that it does not have, or that does not exist, is refused in one line.
+# KRIGTUNE_VECTOR_UNIT applies to both programs and to the trials that tune starts.
+# Each unit of this processor trains with the same loss within rounding. A unit that
+# the processor lacks, or that does not exist, is refused in one line.
 set -euo pipefail
 export LC_ALL=C  # awk and sort: numbers with a point
 krigtune=$1
@@ -20,7 +21,7 @@ cat >"$work/session.json" <<'JSON'
  "cluster": {"gpus_per_node": 2}, "space": {"zero_stage": [0, 1]}, "baseline": {"zero_stage": 0},
  "runner": {"kind": "bench", "warmup_s": 0.01, "measure_s": 0.05}, "budget": {"trials": 1}, "memory": {"limit_gib": 1}}
 JSON
-# value FILE KEY: a number or a word of krigtune-bench's document.
+# value FILE KEY prints a number or a word of krigtune-bench's document.
 value() { sed -n "s/^  \"$2\": \"\{0,1\}\([^\",]*\).*/\1/p" "$1"; }
 
 refuses() { # UNIT REASON PROGRAM...

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# completion.sh KRIGTUNE SHELL: asks the shell itself what it would offer. Skipped where the shell is not installed.
+# completion.sh KRIGTUNE SHELL asks the shell itself what it would offer. The
+# test is skipped if the shell is not installed.
 set -euo pipefail
 krigtune=$1 shell=$2
 command -v "$shell" >/dev/null || {
@@ -14,7 +15,7 @@ touch job.json
 PATH=$(dirname "$krigtune"):$PATH
 "$krigtune" completion "$shell" >script
 
-# offers WORD...: what is offered for the last word, one a line.
+# offers WORD... prints the offers for the last word, one on each line.
 case $shell in
   bash)
     offers() {
@@ -24,7 +25,8 @@ case $shell in
   # shellcheck disable=SC2016  # fish reads it
   fish) offers() { fish --no-config -c 'source ./script; complete -C "$argv"' "$@" | cut -f 1; } ;;
   zsh)
-    # The completion system runs in the line editor only: a shell on a pseudo-terminal, where `compadd` says what it gets.
+    # The completion system runs only in the line editor, so this starts a shell
+    # on a pseudo-terminal, in which `compadd` prints its arguments.
     cat >ask.zsh <<'ZSH'
 zmodload zsh/zpty
 zpty shell zsh -f -i

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# consumer.sh PREFIX SOURCE BUILD CMAKE_ARGUMENT... -- PROGRAM ARGUMENT...: builds a project that knows krigtune only by what
-# is installed in PREFIX, and runs its program in a folder of its own.
+# consumer.sh PREFIX SOURCE BUILD CMAKE_ARGUMENT... -- PROGRAM ARGUMENT...:
+# builds a project that knows only the installed krigtune in PREFIX, and runs
+# its program in a folder of its own.
 set -euo pipefail
 prefix=$1 source=$2 build=$3
 shift 3

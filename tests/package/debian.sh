@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# debian.sh BUILD FOLDER: makes the Debian packages in FOLDER and looks at what is in them. Skipped where Debian's tools are not.
+# debian.sh BUILD FOLDER makes the Debian packages in FOLDER and checks their
+# contents. The test is skipped if Debian's tools are missing.
 set -euo pipefail
 build=$1 folder=$2
 for tool in dpkg-deb dpkg-shlibdeps file; do
@@ -16,7 +17,8 @@ cpack --config "$build/CPackConfig.cmake" -B "$folder" >cpack.log || {
   exit 1
 }
 
-# holds PACKAGE FILE...: files of a package; needs PACKAGE WORD...: packages that it depends on.
+# holds PACKAGE FILE... checks files of a package; needs PACKAGE WORD... checks
+# its dependencies.
 holds() {
   local listed package=$1
   listed=$(dpkg-deb --contents "$package"_*.deb | awk '{print $6}')

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# installed.sh BUILD PREFIX: installs the build into PREFIX and looks at it as a user would: programs that find each other,
-# a session, manual pages that groff reads without a warning, and the schema.
+# installed.sh BUILD PREFIX installs the build into PREFIX and uses it like a
+# user: programs that find each other, a session, manual pages that groff reads
+# without a warning, and the schema.
 set -euo pipefail
 build=$1 prefix=$2
 rm -rf "$prefix"
@@ -10,7 +11,7 @@ fail() {
   exit 1
 }
 
-# A copy of one program would find the other in the build.
+# A single copied program would find the other one in the build.
 [[ $("$prefix/bin/krigtune" --version) == "krigtune "* ]] || fail "krigtune --version says something else"
 work=$prefix/session
 mkdir "$work"

@@ -1,6 +1,8 @@
 # shellcheck shell=bash disable=SC2154,SC2034  # krigtune is set by who sources this, rc is read by them
-# Sourced by the tests of this folder, with KRIGTUNE in $krigtune: a Slurm of its own on this machine, a session whose
-# trials are a small script, and what must hold after every session. Skips (77) with one line where Slurm is missing.
+# Sourced by the tests of this folder, with KRIGTUNE in $krigtune: a Slurm on
+# this machine for the test, a session whose trials are a small script, and what
+# must be true after every session. Skips (77) with one line if Slurm is
+# missing.
 export LC_ALL=C
 export PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -38,7 +40,8 @@ begin() {
 "$here/fixture.sh" up >"$work/fixture.err" 2>&1 || fail "Slurm does not start"
 export SLURM_CONF=$FX/slurm.conf
 
-# write_session FILE TRIALS SECONDS [EXECUTOR-KEYS] [CLUSTER]: trials are trial.sh, which take SECONDS.
+# write_session FILE TRIALS SECONDS [EXECUTOR-KEYS] [CLUSTER]: trials run
+# trial.sh and take SECONDS.
 write_session() {
   cat >"$1" <<JSON
 {
@@ -53,8 +56,8 @@ write_session() {
 }
 JSON
 }
-# Says in runs/DIRECTORY.begun and .done how often each trial began and came to its end. $work/behave may hold lines of
-# bash that are run in the middle.
+# Records in runs/DIRECTORY.begun and .done how often each trial began and
+# ended. $work/behave may contain lines of bash that run in the middle.
 cat >"$work/trial.sh" <<'SH'
 config=$1 result=$2 name=$(basename "$3") run=$(basename "$(dirname "$(dirname "$3")")") seconds=$4
 here=$(dirname "$0")
@@ -69,18 +72,18 @@ mv "$result.tmp" "$result"
 echo done >>"$here/runs/$run.$name.done"
 SH
 
-# tune SESSION RUN [OPTIONS...]: to its end; the exit code is in $rc.
+# tune SESSION RUN [OPTIONS...] runs to the end; the exit code is in $rc.
 tune() {
   local session=$1 run=$2
   shift 2
   rc=0
   "$krigtune" tune "$session" --out "$run" --strategy random --seed 4 "$@" >"$run.out" 2>"$run.err" </dev/null || rc=$?
 }
-# The same in the background: $tuner.
+# Does the same in the background; its process is $tuner.
 start_tune() {
   local session=$1 run=$2
   shift 2
-  set -m # with job control: without it a shell has SIGINT ignored in what it starts with &, and tune respects that
+  set -m # with job control: otherwise the shell ignores SIGINT in background jobs, and tune respects that
   "$krigtune" tune "$session" --out "$run" --strategy random --seed 4 "$@" >"$run.out" 2>"$run.err" </dev/null &
   set +m
   tuner=$!
@@ -90,7 +93,7 @@ wait_tune() {
   wait "$tuner" || rc=$?
   tuner=
 }
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND... waits until the command succeeds.
 wait_for() {
   local end=$((SECONDS + $1))
   shift
@@ -105,7 +108,8 @@ column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == n
 states() { column "$1" status | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'; }
 no_job_is_left() { [ -z "$(squeue -h -o %i)" ]; }
 
-# expect_whole RUN OK: so many ok trials; each came to its end once; no job is left.
+# expect_whole RUN OK: there are so many ok trials, each ended once, and no job
+# remains.
 expect_whole() {
   local ok twice
   wait_for 15 no_job_is_left
