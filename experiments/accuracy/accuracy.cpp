@@ -1,4 +1,4 @@
-// Predicted against measured step times of the published tables: by space, by table, and the largest residuals.
+// Compares predicted with measured step times of the published tables: by space, by table, and the largest residuals.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Steps = std::vector<const MeasuredStep*>;
 using Spaces = std::map<std::pair<std::string, std::string>, Steps>;  // (table, space)
 
 constexpr std::size_t kSmallest = 12;  // rows of a space that is calibrated and ranked
-constexpr std::size_t kLargest = 15;   // residuals shown of a table
+constexpr std::size_t kLargest = 15;   // residuals shown for each table
 
 struct SpaceResult {
   std::string table, space;
@@ -43,7 +43,7 @@ SpaceResult examine(const std::pair<std::string, std::string>& name, const Steps
   return result;
 }
 
-// Rows without pipeline stages and with them are different questions, but for a tuner of one space.
+// Rows with and without pipeline stages are separate questions, except for a tuner of one space.
 Spaces spaces_of(const std::vector<MeasuredStep>& all) {
   Spaces spaces;
   std::map<std::pair<std::string, std::string>, std::size_t> whole;
@@ -86,7 +86,7 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Over a table's rows, and over its spaces.
+// Scores over a table's rows and over its spaces.
 std::string tables_csv(const Spaces& spaces, const std::vector<SpaceResult>& results) {
   std::map<std::string, Steps> rows;
   for (const auto& [name, steps] : spaces) rows[name.first].insert(rows[name.first].end(), steps.begin(), steps.end());
@@ -147,7 +147,7 @@ std::string residuals_csv(const std::vector<MeasuredStep>& all) {
   return text;
 }
 
-// What the constants that were fitted on a table are worth on it: scores beside those without them.
+// The effect of the constants that were fitted to a table: scores with and without them.
 std::string left_out_csv(const Spaces& spaces) {
   std::string text = csv_line({"table", "rows", "mape_percent", "without_mape_percent", "bias_percent",
                                "without_bias_percent", "mean_spearman", "without_mean_spearman"});

@@ -14,7 +14,7 @@
 namespace krigtune::accuracy {
 namespace {
 
-// 1 for the smallest; equal values share the mean of their ranks.
+// Returns 1 for the smallest value; equal values share the mean of their ranks.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -100,9 +100,9 @@ MakeMachine without_table(const std::string& table) {
       return machine.rates[static_cast<std::size_t>(of)];
     };
     if (table == "vtrain_single_node") {
-      machine.issue_s = 4 * 10e-6;  // kernels an operation; of each as DistIR has it (Santhanam et al. 2021)
+      machine.issue_s = 4 * 10e-6;  // kernels per operation, with the time of each from DistIR (Santhanam et al. 2021)
     } else if (table == "llmfoundry") {
-      constexpr double kEagerBytes = 2.0;  // as many bytes again
+      constexpr double kEagerBytes = 2.0;  // twice the bytes
       rate(workload::OpClass::kMemory).bytes_per_s *= traits.elementwise_factor / kEagerBytes;
       rate(workload::OpClass::kOptimizer).bytes_per_s *= traits.optimizer_factor / kEagerBytes;
       machine.loss_factor *= kEagerBytes / traits.elementwise_factor;

@@ -9,13 +9,13 @@
 
 namespace krigtune::accuracy {
 
-/// How far predictions lie from measurements.
+/// How far predictions are from measurements.
 struct Score {
   std::size_t rows = 0;
   double mape = 0.0;  ///< mean of |predicted / measured - 1|
   double median_error = 0.0;
-  double bias = 0.0;      ///< geometric mean of predicted / measured, less 1
-  double spearman = 0.0;  ///< of ranks; NaN below three rows
+  double bias = 0.0;      ///< geometric mean of predicted / measured, minus 1
+  double spearman = 0.0;  ///< rank correlation; NaN for fewer than three rows
 };
 Score score(std::span<const double> predicted, std::span<const double> measured);
 double spearman(std::span<const double> a, std::span<const double> b);
@@ -23,14 +23,16 @@ double median(std::vector<double> values);
 
 using MakeMachine = std::function<cost::Machine(const workload::Workload&, const workload::ClusterSpec&)>;
 
-/// Seconds of steps, by table row; one model for all rows of a workload on a cluster.
+/// Predicts the seconds of steps, by table row; one model for all rows of a workload on a cluster.
 std::vector<double> predict(std::span<const MeasuredStep* const> steps, const MakeMachine& make);
 std::vector<double> predict(std::span<const MeasuredStep* const> steps, const cost::TimeCalibration& calibration);
 
-/// Machines on which what was fitted on `table` has its value from the literature instead (docs/accuracy.md).
+/// Machines on which constants that were fitted to `table` have their values from the literature instead
+/// (docs/accuracy.md).
 MakeMachine without_table(const std::string& table);
 
-/// Rows of a space in the order of the table, split by the rule of README.md: five drawn by a fixed seed, and the rest.
+/// Rows of a space in the order of the table, split by the rule of README.md: five chosen by a fixed seed, and the
+/// others.
 struct Split {
   std::vector<const MeasuredStep*> drawn, rest;
 };

@@ -11,7 +11,7 @@
 
 namespace krigtune::accuracy {
 
-/// A CSV file by names of columns. Throws std::runtime_error where it does not hold what is asked for.
+/// A CSV file with named columns. Throws std::runtime_error if a requested column or value is missing.
 class Table {
  public:
   explicit Table(const std::filesystem::path& path);
@@ -37,16 +37,16 @@ class Table {
   CsvTable table_;
 };
 
-/// `network` is between nodes.
+/// `network` is the network between nodes.
 workload::ClusterSpec gpus(std::int64_t count, std::int64_t per_node, const std::string& gpu,
                            const std::string& network);
 
-/// GPT as Megatron trains it, its vocabulary padded to 51200.
+/// GPT as Megatron trains it, with its vocabulary padded to 51200.
 workload::ModelSpec gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t seq_len);
-/// Llama of these sizes.
+/// A Llama with these sizes.
 workload::ModelSpec llama(workload::ModelSpec sizes);
 
-/// ZeRO stage 0.
+/// A configuration at ZeRO stage 0.
 space::Configuration parallel(std::int64_t micro_batch, std::int64_t tensor, std::int64_t stages);
 
 }  // namespace krigtune::accuracy

@@ -1,4 +1,4 @@
-// What the tables leave open is said where it is assumed.
+// Where the tables leave something open, a comment states the assumption.
 #include "tables.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace {
 constexpr double kMilli = 1e-3;
 constexpr std::int64_t kPerNode = 8;
 
-// fp16, activations checkpointed layer by layer (the repository's configuration files say so of these runs), nothing
-// overlapped (use_gradient_bucket=false). Attention at that time was eager.
+// fp16, with activations checkpointed layer by layer (as the repository's configuration files say for these runs), and
+// nothing overlapped (use_gradient_bucket=false). Attention at that time was eager.
 MeasuredStep vtrain_row(const Table& table, std::size_t row) {
   const auto integer = [&](const char* column) { return table.integer(row, column); };
   MeasuredStep step;
@@ -28,7 +28,7 @@ MeasuredStep vtrain_row(const Table& table, std::size_t row) {
   step.workload.framework = workload::Framework::kDeepSpeed;
   step.workload.dialect = workload::Dialect::kDeepSpeed;
   step.workload.train_batch_size = integer("global_batch");
-  // The paper's cluster: DGX A100; one HDR card a GPU is assumed.
+  // The paper's cluster: DGX A100. One HDR card per GPU is assumed.
   step.cluster = gpus(integer("n_gpus"), kPerNode, "a100-80gb", "ib-hdr-200");
   step.stages = integer("pp");
   step.configuration = parallel(integer("micro_batch"), integer("tp"), step.stages);
@@ -60,7 +60,7 @@ MeasuredStep nanotron_row(const Table& table, std::size_t row) {
   workload::ModelSpec sizes = gpt(integer("layers"), integer("hidden"), integer("heads"), integer("seq_len"));
   sizes.ffn_hidden = integer("ffn_hidden");
   sizes.vocab = integer("vocab");
-  sizes.tied_embeddings = table.text(row, "model") == "1B";  // as the stated parameters say
+  sizes.tied_embeddings = table.text(row, "model") == "1B";  // according to the stated number of parameters
   step.workload.model = llama(sizes);
   step.workload.precision = workload::Precision::kBf16;
   step.workload.framework = workload::Framework::kNanotron;
@@ -89,12 +89,12 @@ struct KorthikantiCase {
   const char* prefix;
   std::int64_t hidden, heads, layers, gpus, stages, batch, micro_batch;
 };
-// Sizes: their table 3. The 175B and 530B runs interleave three chunks a stage, which is not modelled.
+// Sizes from their table 3. The 175B and 530B runs interleave three chunks per stage, which is not modelled.
 constexpr std::array kKorthikanti = {
     KorthikantiCase{"22B", 6144, 64, 48, 8, 1, 4, 4}, KorthikantiCase{"175B", 12288, 96, 96, 64, 8, 64, 1},
     KorthikantiCase{"530B", 20480, 128, 105, 280, 35, 280, 1}, KorthikantiCase{"1T", 25600, 160, 128, 512, 64, 512, 1}};
 
-// "llama3_70b_l12_tp1_pp2_dp4_mbc4_cef", "llama3_70b_tp2_pp1_dp4_l12_mbc4_cef": the number behind `key`.
+// Returns the number behind `key` in "llama3_70b_l12_tp1_pp2_dp4_mbc4_cef" or "llama3_70b_tp2_pp1_dp4_l12_mbc4_cef".
 std::optional<std::int64_t> number_behind(const std::string& text, const std::string& key) {
   const std::size_t at = text.find("_" + key);
   if (at == std::string::npos) return std::nullopt;
@@ -132,7 +132,7 @@ std::vector<MeasuredStep> vtrain_multi_node(const std::filesystem::path& data) {
 }
 
 std::vector<MeasuredStep> llmfoundry(const std::filesystem::path& data) {
-  constexpr std::int64_t kVocab = 50368;  // with it the sizes give the stated parameters within 0.1 %
+  constexpr std::int64_t kVocab = 50368;  // with this the sizes give the stated number of parameters within 0.1 %
   const Table table(data / "llmfoundry_mpt_fsdp.csv");
   const std::map<std::string, std::pair<const char*, const char*>> machines = {
       {"a100_40gb", {"a100-40gb", "ib-hdr-200"}},

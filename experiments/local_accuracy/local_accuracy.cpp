@@ -1,5 +1,5 @@
-// How well steps on this machine's CPU ranks are predicted after it was measured once: random configurations, measured
-// in turn, a few rounds, against the full plan under the virtual clock. See README.md.
+// How well are steps on this machine's CPU ranks predicted after measuring it once? Random configurations are measured
+// in turn, for a few rounds, and compared with the full plan under the virtual clock. See README.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +26,9 @@ namespace {
 constexpr int kConfigurations = 40;
 constexpr int kRounds = 3;
 constexpr double kRoundS = 0.1;
-constexpr double kQuantile = 0.05;  // of steps: what else the machine does makes them longer, never shorter
+constexpr double kQuantile = 0.05;  // of steps: other activity on the machine makes them longer, never shorter
 
-/// What one of the configurations took.
+/// The measured times of one configuration.
 struct Row {
   space::Configuration configuration;
   plan::StepPlan plan;
@@ -108,7 +108,7 @@ void measure(const Setting& setting, const Clock& clock, Row& row) {
   const double end_s = clock.now_s() + kRoundS;
   for (int i = 0; i < 3 || clock.now_s() < end_s; ++i) row.steps_s.push_back(trainer.step().step_time_s);
   row.arena_bytes = trainer.arena_peak_bytes();
-  clock.sleep_until_s(clock.now_s() + kRoundS);  // who shares the machine has his turn
+  clock.sleep_until_s(clock.now_s() + kRoundS);  // gives other users of the machine their turn
 }
 
 std::vector<double> ranks_of(const std::vector<double>& values) {
@@ -147,7 +147,7 @@ void print(const Setting& setting, const std::vector<Row>& rows) {
              ratios.back(), exact ? "exact" : "NOT exact");
 }
 
-// Measures this machine and the configurations, or takes both from what an earlier run has written.
+// Measures this machine and the configurations, or reads both from the files of an earlier run.
 class Experiment {
  public:
   Experiment(std::filesystem::path directory, bool again) : directory_(std::move(directory)), again_(again) {

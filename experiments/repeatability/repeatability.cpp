@@ -1,13 +1,13 @@
-// How far apart are two measurements of the same configuration? Runs krigtune-bench again and again, each time a
-// process of its own, on a few configurations in turns of random order, and compares the spread between runs with the
-// standard error that a run states for itself.
+// How far apart are two measurements of the same configuration? Runs krigtune-bench repeatedly, each time as a process
+// of its own, on a few configurations in random order, and compares the spread between runs with the standard error
+// that a run states for itself.
 //
-//   repeatability run BENCH TABLE.csv [--repeats 20] [--seed 1]     appends a row a run; goes on where the table ends
+//   repeatability run BENCH TABLE.csv [--repeats 20] [--seed 1]     appends a row per run; continues an existing table
 //   repeatability summary TABLE.csv                                 prints the table of README.md
 //
-// Of one configuration with relative values v_1 .. v_n (over their mean) and stated standard errors s_i:
+// For one configuration with relative values v_1 .. v_n (over their mean) and stated standard errors s_i:
 //   between^2 = max(0, var(v) - mean(s^2)),   ratio = stddev(v) / sqrt(mean(s^2))
-// Pooled: means of the variances over the configurations.
+// Pooled numbers are means of the variances over the configurations.
 #include <fmt/format.h>
 
 #include <array>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace krigtune;
 
-// The quickstart's job; stages, batches, overlap and buckets that differ in what bounds them.
+// The quickstart's job, with stages, batches, overlap and buckets that have different bottlenecks.
 struct Point {
   int zero_stage, micro_batch, reduce_bucket, gather_bucket;
   bool overlap;

@@ -1,4 +1,4 @@
-// Is measuring a configuration again worth its trial? See README.md beside this file.
+// Is it worth a trial to measure a configuration again? See README.md beside this file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +27,10 @@ struct Options {
   int jobs = 1;
   bool physics = true;
   bool shuffled = false;
-  double noise = 0.0;  ///< relative; 0: the table's rows as they are
+  double noise = 0.0;  ///< relative; 0: the table's rows unchanged
 };
 
-/// What a table says of a configuration: the mean of its rows.
+/// A table's values of a configuration: the mean of its rows.
 struct Truth {
   std::map<std::string, double> means;
   double best = 0.0;
@@ -64,7 +64,7 @@ struct Truth {
   }
 };
 
-/// What all runs share.
+/// The inputs that all runs share.
 struct Setting {
   const session::Session& session;
   const runner::ReplayTable& table;
@@ -79,7 +79,7 @@ std::uint64_t hash_of(const std::string& key) {
   return hash.value();
 }
 
-/// The rows of a table in turn, or in an order drawn for each configuration; or its first row with noise of its own.
+/// The rows of a table in turn, or in a random order for each configuration, or its first row with additional noise.
 class Measuring {
  public:
   Measuring(const Setting& setting, std::uint64_t seed)
@@ -108,7 +108,7 @@ class Measuring {
     std::vector<int> rows;
     std::size_t next = 0;
   };
-  // Runs differ by what is stated of none of them, and by a third of that, which they state.
+  // Runs differ by noise that none of them states, and by a third of that, which they state.
   trial::Outcome with_noise(trial::Outcome outcome, const std::string& key, std::size_t measurement) const {
     auto* measured = std::get_if<trial::Measured>(&outcome);
     if (measured == nullptr) return outcome;
@@ -129,7 +129,7 @@ class Measuring {
 };
 
 struct Score {
-  std::map<int, double> within;  ///< share of the seeds, after so many trials
+  std::map<int, double> within;  ///< fraction of the seeds, after so many trials
   std::map<int, double> regret;  ///< mean of 1 - mean value of the recommended / best
   double repeats = 0.0;
   double failures = 0.0;
@@ -137,7 +137,7 @@ struct Score {
   std::vector<double> to_5pct;  ///< trials until a configuration within 5 % of the best was measured
 };
 
-/// The recommendation after so many trials, by what the table says of it.
+/// Judges the recommendation after so many trials by the table's values.
 void judge(const Setting& setting, const search::History& history, int trials, std::uint64_t seed, Score& score) {
   const search::History known(history.begin(), history.begin() + std::min<std::ptrdiff_t>(trials, std::ssize(history)));
   const auto best = search::recommend(setting.session, setting.candidates, known, seed);
@@ -152,7 +152,7 @@ void count(const Setting& setting, const journal::Trial& trial, Score& score) {
   if (trial.proposal.repeat_of) score.repeats += 1.0 / setting.options.seeds;
 }
 
-/// Asks until so many trials are open, and closes the oldest.
+/// Asks until so many trials are open, and then closes the oldest one.
 void run_once(const Setting& setting, std::uint64_t seed, bool repeats, Score& score) {
   const int budget = setting.session.budget.trials;
   const auto strategy = search::make_strategy(search::StrategyKind::kBayes, setting.session, setting.candidates,
@@ -167,7 +167,7 @@ void run_once(const Setting& setting, std::uint64_t seed, bool repeats, Score& s
       if (!trial) break;
       count(setting, *trial, score);
     }
-    if (std::ssize(tuner.history()) == closed) break;  // nothing is left
+    if (std::ssize(tuner.history()) == closed) break;  // no configuration remains
     const space::Configuration configuration = tuner.history()[static_cast<std::size_t>(closed)].proposal.configuration;
     const trial::Outcome outcome = measure(configuration);
     if (!std::holds_alternative<trial::Measured>(outcome) && closed < 20) score.failures += 1.0 / setting.options.seeds;
@@ -213,7 +213,7 @@ int run_experiment(const Options& options) {
   const search::Candidates candidates(session, filter, physics ? forecast::Priors{physics} : forecast::Priors{});
   const std::shared_ptr<const runner::ReplayTable> table = session.table;
   const Truth truth(session, *table, candidates, options.noise == 0.0);
-  if (options.noise > 0.0) session.table = nullptr;  // any number of measurements
+  if (options.noise > 0.0) session.table = nullptr;  // allows any number of measurements
   fmt::print("{} configurations, best {:.6g}, tolerance {:.1f} %, physics {}\n", candidates.size(), truth.best,
              100.0 * truth.tolerance(), physics ? "yes" : "no");
   const Setting setting{session, *table, candidates, truth, options};

@@ -1,11 +1,11 @@
-// Sessions of bayes with the exact model and with the one of many trials, on functions whose best is known: what the
-// best so far lacks (simple regret), and what suggestions took.
+// Sessions of bayes with the exact model and with the model for many trials, on functions with a known optimum: the
+// simple regret (the difference between the best so far and the optimum), and the time of suggestions.
 //
 // usage: scale_regret TRIALS SEEDS EXACT[,EXACT...] [FUNCTION [sampled]]
-//   EXACT     how many measured configurations the process may know; 100000: the exact model
+//   EXACT     how many measured configurations the process may use; 100000: the exact model
 //   FUNCTION  hill (six parameters of ten values), ripples (two of 300), hartmann6 (six of five), hartmann6_7 (six of
 //             seven, which are too many for a list), levy4 and rough4 (four of eleven); all if left out
-//   sampled   the space is sampled for each question, although it could be listed
+//   sampled   sample the space for each question, although it could be listed
 // Prints a CSV row at 10, 20, 50, 100, 200, ... trials of each session. Values have noise of 2 %, and state 1 %.
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ namespace {
 struct Function {
   std::string name;
   std::string space;
-  std::function<double(const std::vector<double>&)> log_value;  ///< of points of the unit cube; at most about 0
+  std::function<double(const std::vector<double>&)> log_value;  ///< for points of the unit cube; at most about 0
 };
 
 std::string space_of(int parameters, int values) {
@@ -57,8 +57,8 @@ double ripples(const std::vector<double>& x) {
          0.12;
 }
 
-// Hartmann's function of six variables: six local maxima; constants of Dixon & Szego 1978, "Towards global optimisation
-// 2", as https://www.sfu.ca/~ssurjano/hart6.html prints them. Its largest value is 3.32237.
+// Hartmann's function of six variables, which has six local maxima. Constants from Dixon & Szego 1978, "Towards global
+// optimisation 2", as in https://www.sfu.ca/~ssurjano/hart6.html. Its largest value is 3.32237.
 double hartmann6(const std::vector<double>& x) {
   constexpr std::array<double, 4> kAlpha{1.0, 1.2, 3.0, 3.2};
   constexpr double kA[4][6] = {{10.0, 3.0, 17.0, 3.5, 1.7, 8.0},
@@ -92,8 +92,8 @@ double levy(const std::vector<double>& x) {
   return -0.03 * sum;
 }
 
-// A draw of a Gaussian process with the squared exponential kernel by 400 random Fourier features
-// (Rahimi & Recht 2007): as many hills as there are places for them, and no trend.
+// A draw of a Gaussian process with the squared exponential kernel by 400 random Fourier features (Rahimi & Recht
+// 2007). It has as many hills as fit, and no trend.
 double rough(const std::vector<double>& x, double lengthscale) {
   constexpr int kFeatures = 400;
   Rng rng(4, 4);

@@ -1,12 +1,13 @@
-// Tunes on a cluster that exists in this process alone (virtual_cluster.h): a thousand nodes that fail, racks that
-// fail, preemption, late results, and a tuner that is killed in the middle and started again five minutes later. usage:
-// scale_cluster SESSION.json OUT STRATEGY JOBS [TRIALS [DRAWN]]
+// Tunes on a cluster that exists only in this process (virtual_cluster.h): a thousand nodes that fail, racks that fail,
+// preemption, late results, and a tuner that is killed in the middle and started again five minutes later.
+//
+// usage: scale_cluster SESSION.json OUT STRATEGY JOBS [TRIALS [DRAWN]]
 //   OUT     a new directory
 //   JOBS    trials at a time
-//   DRAWN   so many trials are first drawn at random, which takes seconds; STRATEGY goes on from there
+//   DRAWN   so many trials are first drawn at random, which takes seconds; then STRATEGY continues
 //
-// Prints what happened, whether every trial came to its end once, how long suggestions took (processor time, by the
-// number of trials before them) and how much memory it took.
+// Prints what happened, whether every trial ended exactly once, how long suggestions took (processor time, by the
+// number of trials before them), and the peak memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +47,7 @@ struct Task {
   int drawn = 0;
 };
 
-// A directory belongs to one strategy; here another one goes on with it.
+// A directory belongs to one strategy, but here another one continues it.
 void hand_over(const std::filesystem::path& directory, search::StrategyKind strategy) {
   Json record = load_json(run::session_path(directory));
   record["strategy"] = search::to_string(strategy);

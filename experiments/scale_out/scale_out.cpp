@@ -1,11 +1,12 @@
-// Replays measured tables with K trials at a time on a virtual clock: how long until the best is found, and after how
-// many trials.
+// Replays measured tables with K trials at a time on a virtual clock: how long it takes to find the best configuration,
+// and how many trials.
+//
 // usage: scale_out SEEDS SESSION.json...     a row for each session, strategy, K and seed; summarise.py makes the table
 //
-// A trial takes kStartS, and kSteps steps of what the table says of its configuration: a rate is turned into a time so
-// that the best configuration's step takes one second, a time is scaled alike. A trial that fails takes its start
-// alone, and none takes longer than kLongestS: sessions end what is surely worse. Whenever a worker is free the
-// strategy is asked, on what has ended until then and on what runs.
+// A trial takes kStartS plus the time of kSteps steps according to the table. A rate is converted to a time so that a
+// step of the best configuration takes one second; times are scaled in the same way. A trial that fails takes only its
+// start, and none takes longer than kLongestS, because sessions end trials that are surely worse. Whenever a worker is
+// free, the strategy is asked, given what has ended until then and what runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,15 +30,15 @@ constexpr double kLongestS = 170.0;  // five times as slow as the best
 constexpr int kMostTrials = 200;
 
 struct Found {
-  int trials = 0;       ///< closed by then
-  double wall_s = 0.0;  ///< of the virtual clock
+  int trials = 0;       ///< number of closed trials at that time
+  double wall_s = 0.0;  ///< on the virtual clock
   bool within = false;
 };
 
 struct Running {
   double ends_s = 0.0;
   int trial = 0;
-  bool operator<(const Running& other) const {  // the earliest on top; of two the one that began first
+  bool operator<(const Running& other) const {  // the earliest on top; of equal times, the one that began first
     return ends_s > other.ends_s || (ends_s == other.ends_s && trial > other.trial);
   }
 };
@@ -80,7 +81,7 @@ class Table {
   std::string name() const { return prepared_.session.file.stem().string(); }
 
  private:
-  // How many times as slow as the best; empty: it fails.
+  // Returns how many times slower than the best it is; empty if it fails.
   std::optional<double> slowness_of(const space::Configuration& configuration) const {
     const std::optional<double> value = prepared_.session.table->value_of(configuration);
     if (!value) return std::nullopt;

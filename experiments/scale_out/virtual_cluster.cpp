@@ -1,6 +1,6 @@
-// Virtual time passes only while every place that the tuner holds is waited at and the tuner cannot begin more. Then
-// one event happens after the other until one of them ends somebody's wait; the tuner's next step is made at that
-// moment of the virtual clock, however long it takes.
+// Virtual time passes only while a thread waits at every place of the tuner, and the tuner cannot begin more trials.
+// Then one event after the other happens until one of them ends a wait. The tuner's next step happens at that moment of
+// the virtual clock, however long it takes.
 #include "virtual_cluster.h"
 
 #include <fmt/format.h>
@@ -106,7 +106,7 @@ trial::ProcessResult VirtualCluster::run(const trial::TrialTask& task, const tri
     job.changed.wait(lock, [&] { return job.result.has_value() || !is_tuner_there_; });
   }
   where = job.where;
-  if (!job.result) {  // we are killed
+  if (!job.result) {  // the tuner is being killed
     trial::ProcessResult stopped;
     stopped.stopped = true;
     return stopped;
@@ -157,7 +157,7 @@ std::map<int, int> VirtualCluster::ends() const {
 
 void VirtualCluster::advance() {
   while (is_tuner_there_ && places_ > 0 && awaited_ == places_ && (places_ >= options_.most_jobs || is_idle_)) {
-    const Event event = events_.top();  // a node's failure is always among them
+    const Event event = events_.top();  // there is always a node failure in the queue
     events_.pop();
     clock_.move_to_s(std::max(event.at_s, clock_.virtual_s()));
     happen(event);
@@ -195,7 +195,7 @@ void VirtualCluster::happen(const Event& event) {
   begin_waiting_jobs();
 }
 
-// In the order of submission: one that has no room holds back the others.
+// Jobs begin in the order of submission: one for which there is no room holds back the others.
 void VirtualCluster::begin_waiting_jobs() {
   while (!queue_.empty()) {
     Job& job = jobs_.at(queue_.front());
@@ -244,7 +244,7 @@ void VirtualCluster::fail_node(int node) {
 }
 
 void VirtualCluster::break_off(int trial, Job& job, const std::string& why) {
-  if (job.on.empty()) return;  // its program has ended already, and its result is on the way
+  if (job.on.empty()) return;  // its program has already ended, and its result will appear
   free_nodes_of(job);
   if (rng_.uniform() < options_.faults.requeued) {
     ++counts_.requeued;

@@ -1,4 +1,5 @@
-// Measures every configuration of a session with the runner "simulate", those that cannot fit too, and prints the table
+// Measures every configuration of a session with the runner "simulate", including those that cannot fit, and prints the
+// table that the runner "replay" reads.  usage: measure_table SESSION.json >TABLE.csv
 // that the runner "replay" reads.  usage: measure_table SESSION.json >TABLE.csv
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-// Preloaded, it shifts the wall clock of a process by as many seconds as the file $SOAK_CLOCK holds (eight bytes, read
-// anew each time): NTP, an administrator or a resumed virtual machine does that to a tuner. The monotonic clock and the
-// times of files stay.
+// If preloaded, it shifts a process's wall clock by as many seconds as the file $SOAK_CLOCK contains (eight bytes, read
+// each time), as NTP, an administrator or a resumed virtual machine may do. The monotonic clock and file times stay
+// unchanged.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
-// Replays sessions until their stop rules end them, and asks whether what they said at the end was true.
-// usage: stopping SEEDS SESSION.json...     a row for each session, noise and seed; summarise.py makes tables of them
+// Replays sessions until their stop rules end them, and checks whether their statements at the end were true.
+// usage: stopping SEEDS SESSION.json...     a row for each session, noise and seed; summarise.py makes tables from them
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,9 +19,9 @@ namespace {
 
 constexpr double kNear = 0.05;
 constexpr double kNormal95 = 1.6449;
-constexpr double kStatedShare = 0.25;  // of the noise: a run sees little of what differs from run to run
+constexpr double kStatedShare = 0.25;  // of the noise: a run sees little of the differences between runs
 
-/// A table's answers, each off by a factor exp(Normal(0, noise^2)) drawn from (seed, how many were drawn).
+/// A table's answers, each multiplied by exp(Normal(0, noise^2)), drawn from (seed, number of draws).
 class NoisyRunner final : public trial::Runner {
  public:
   NoisyRunner(const runner::ReplayTable& table, std::string field, double noise, std::uint64_t seed)
@@ -49,10 +49,10 @@ struct Ended {
   run::EndReason reason{};
   int trials = 0;
   double bound = -1.0;  ///< negative: none was stated
-  double regret = 1.0;  ///< of what it recommends, without noise; as a fraction of it
-  int first_near = 0;   ///< the first trial, counted from 1, within 5 % of the best; the budget and one more: none
+  double regret = 1.0;  ///< of its recommendation, without noise, as a fraction of it
+  int first_near = 0;   ///< the first trial within 5 % of the best, counted from 1; budget + 1 if there is none
   int predicted = 0;    ///< trials whose value was predicted
-  int held = 0;         ///< of these, within the central interval of 90 %
+  int held = 0;         ///< how many of these lie within the central interval of 90 %
 };
 
 /// A space, prepared once for all seeds.
@@ -66,7 +66,7 @@ class Replayed {
     };
     std::filesystem::remove_all(directory);
     session::Session session = prepared_.session;
-    // A table whose rows take turns is not exact: the model is to know that values are noisy.
+    // If the rows of a table take turns, the model must know that values are noisy.
     if (noise > 0.0) std::get<runner::ReplaySpec>(session.runner).repeats = runner::ReplaySpec::Repeats::kCycle;
     run::RunOptions options;
     options.loop.seed = seed;
@@ -95,7 +95,7 @@ class Replayed {
       ended.first_near = std::min(ended.first_near, trial.number + 1);
     const journal::Proposal& proposal = trial.proposal;
     if (!proposal.predicted_value || !proposal.predicted_stddev) return;
-    // Values are log-normal, and half the 68 % interval of one is median * sinh(stddev).
+    // Values are log-normal, and half the width of the 68 % interval is median * sinh(stddev).
     const double stddev = std::asinh(*proposal.predicted_stddev / *proposal.predicted_value);
     ++ended.predicted;
     ended.held += std::abs(std::log(*value / *proposal.predicted_value)) <= kNormal95 * stddev ? 1 : 0;

@@ -1,4 +1,4 @@
-// How often does a measurement lie inside the surrogate's predictive interval? See README.md beside this file.
+// How often is a measurement inside the surrogate's predictive interval? See README.md beside this file.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -48,11 +48,12 @@ struct Coverage {
   double share(std::size_t i) const { return static_cast<double>(inside[i]) / count; }
 };
 
-/// Of a table's row: predictions of points held out, and of each fitted point from the others at the same theta.
+/// Results for a row of the table: predictions of held-out points, and of each fitted point from the others at the same
+/// theta.
 struct Row {
   Coverage held_out;
   Coverage leave_one_out;
-  std::vector<double> shares;  ///< held out, at 90 %, of each fit
+  std::vector<double> shares;  ///< held out, at 90 %, for each fit
 
   double standard_error() const {
     const Eigen::Map<const VectorXd> each(shares.data(), static_cast<Index>(shares.size()));
@@ -110,7 +111,7 @@ double hartmann6(const VectorXd& x) {
   return sum;
 }
 
-/// On [-5, 5]^4, optimum at (0.6, -1.4, 2.2, 0.4).
+/// On [-5, 5]^4, with the optimum at (0.6, -1.4, 2.2, 0.4).
 double ackley4(const VectorXd& unit) {
   const VectorXd x = (10.0 * unit.array() - 5.0).matrix() - Eigen::Vector4d(0.6, -1.4, 2.2, 0.4);
   const double ripples = (2.0 * std::numbers::pi * x.array()).cos().mean();
@@ -138,8 +139,8 @@ Row of_function(const SurrogateOptions& options, const Problem& problem, Index c
   return row;
 }
 
-/// Measured spaces: tensor parallelism, pipeline parallelism, micro-batch (logarithms to the unit interval), and the
-/// logarithm of the throughput.
+/// Reads measured spaces: tensor parallelism, pipeline parallelism and micro-batch (logarithms, mapped to the unit
+/// interval), and the logarithm of the throughput.
 std::vector<Observations> read_spaces(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw krigtune::UserError("cannot read " + path);
@@ -181,7 +182,7 @@ std::vector<Index> count_up(Index size) {
   return order;
 }
 
-/// Half of each space, drawn at random, against the other half.
+/// Predicts one random half of each space from the other half.
 Row of_halves(const SurrogateOptions& options, const std::vector<Observations>& spaces) {
   constexpr std::uint64_t kSeeds = 4;
   Row row;
@@ -196,7 +197,7 @@ Row of_halves(const SurrogateOptions& options, const std::vector<Observations>& 
   return row;
 }
 
-/// Each row of each space against all the others, the hyperparameters learned without it.
+/// Predicts each row of each space from all others; the hyperparameters are learned without it.
 Row of_single_rows(const SurrogateOptions& options, const std::vector<Observations>& spaces) {
   Row row;
   for (const Observations& space : spaces)

@@ -24,7 +24,7 @@ using krigtune::surrogate::Surrogate;
 constexpr Index kDims = 8;
 constexpr Index kCandidates[] = {10'000, 100'000};
 
-/// CPU time of the process: of its one thread.
+/// Returns the CPU time of the process, which has one thread.
 double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Rows x0, ..., x7, value.
@@ -106,7 +106,7 @@ class Measurement {
         krigtune::surrogate::make_log_expected_improvement(observed.values.maxCoeff())->values(prediction)));
   }
 
-  /// Root mean square error of the posterior mean.
+  /// Returns the root mean square error of the posterior mean.
   std::string error_of(const Surrogate& surrogate) const {
     const Observations held_out = slice(candidates_, 0, kCandidates[0]);
     const Eigen::VectorXd off = surrogate.predict(held_out.points).mean - held_out.values;
@@ -122,7 +122,7 @@ class Measurement {
   Observations observed_and_one_;
   Observations observed_;
   Observations candidates_;
-  double chosen_ = 0.0;  ///< of every suggestion, so that none is left out by the compiler
+  double chosen_ = 0.0;  ///< sum over all suggestions, so that the compiler cannot omit any
 };
 
 }  // namespace

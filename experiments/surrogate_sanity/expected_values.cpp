@@ -1,4 +1,4 @@
-// The points and values of expected_values.csv, which problems.py is held to as well.
+// The points and values of expected_values.csv, which problems.py must give, too.
 #include <cmath>
 #include <optional>
 #include <sstream>

@@ -1,7 +1,8 @@
 // Test problems of the literature in the unit cube (problems.py has them for peers written in Python):
 //   Branin, Hartmann 3 and 6: Dixon & Szegoe 1978; Ackley 1987; the constrained one: Gramacy et al. 2016, "Modeling an
 //   augmented Lagrangian for blackbox constrained optimization".
-// mixed_bowls is made up here: in each of four categories a valley that turns with a grid column, rippled along x.
+// mixed_bowls is our own: in each of four categories it has a valley that turns with a grid column, with ripples along
+// x.
 #include "problems.h"
 
 #include <array>
@@ -77,8 +78,8 @@ surrogate::Evaluation mixed_bowls(const surrogate::Points& point) {
       point, kOffset[c] + 4.0 * x * x + 3.0 * valley * valley + 2.0 * g * g + 0.3 * (1.0 - std::cos(4.0 * pi * x)), {}};
 }
 
-// Ackley's function of two real columns, a grid of eleven whole numbers from -5 to 5, and two categories of four levels
-// each. A category counts as a coordinate of no order: 0 at its best level, else 1, 2 or 3 away from it.
+// Ackley's function of two continuous columns, a grid of eleven whole numbers from -5 to 5, and two categories of four
+// levels each. A category counts as a coordinate without order: 0 at its best level, otherwise 1, 2 or 3 away from it.
 surrogate::Evaluation mixed_ackley(const surrogate::Points& point) {
   constexpr std::array<double, 4> kFirst{2.0, 0.0, 3.0, 1.0};
   constexpr std::array<double, 4> kSecond{1.0, 3.0, 2.0, 0.0};

@@ -6,14 +6,14 @@
 
 namespace krigtune::sanity {
 
-/// An expensive function's stand-in, to be minimised.
+/// A stand-in for an expensive function, to be minimised.
 struct Problem {
   std::string name;
   std::vector<int> levels;      ///< of each ordered column: k / (levels - 1); 0: continuous
   std::vector<int> categories;  ///< number of indices of each
   int evaluations;
   double optimum;
-  /// Value to be minimised (none: failed) and constraints, feasible where all are <= 0.
+  /// Returns the value to be minimised (empty if failed) and the constraints, which are feasible if all are <= 0.
   surrogate::Evaluation (*evaluate)(const surrogate::Points& point);
 
   surrogate::MixedSpace space() const;
@@ -21,7 +21,7 @@ struct Problem {
 
 std::vector<Problem> problems();
 
-/// Compares every row of expected_values.csv; UserError where one differs.
+/// Compares every row of expected_values.csv. Throws UserError if one differs.
 void check_expected_values(const std::string& path);
 
 }  // namespace krigtune::sanity

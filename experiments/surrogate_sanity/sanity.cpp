@@ -1,4 +1,4 @@
-// A search on every test problem from every seed; one row per evaluation with the smallest regret so far.
+// Runs a search on every test problem from every seed. Each evaluation gives a row with the smallest regret so far.
 //
 //   sanity EXPECTED_VALUES.csv OUTPUT.csv STRATEGY [FIRST_SEED [SEEDS [PROBLEM...]]]
 #include <algorithm>
@@ -26,7 +26,7 @@ Strategy strategy_named(const std::string& name) {
   throw UserError("no strategy '" + name + "'", "ours, ours-impute or random");
 }
 
-/// Uniform.
+/// Draws a uniform point.
 surrogate::Points random_point(const Problem& problem, Rng& rng) {
   surrogate::Points point = surrogate::Points::zero(1, std::ssize(problem.levels), std::ssize(problem.categories));
   for (std::size_t i = 0; i < problem.levels.size(); ++i) {
@@ -44,7 +44,7 @@ bool feasible(const surrogate::Evaluation& outcome) {
   return outcome.value && (outcome.constraints.size() == 0 || outcome.constraints.maxCoeff() <= 0.0);
 }
 
-/// Smallest regret after every evaluation.
+/// Returns the smallest regret after every evaluation.
 std::vector<double> search(const Problem& problem, Strategy strategy, std::uint64_t seed) {
   surrogate::OptimizerOptions options;
   options.seed = seed;
