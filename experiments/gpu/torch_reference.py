@@ -4,10 +4,12 @@
   torch_reference.py --config C.json [--compile]                          one rank
   torchrun --nproc-per-node 2 torch_reference.py --config C.json          as many ranks as the cluster has
 
-C.json is a file that krigtune-bench --config takes. Rank 0 prints one JSON line with the fields of krigtune-bench's result, and
-the losses of the first 20 steps. ZeRO stage 0 is DistributedDataParallel; stages 1 to 3 are FSDP2 (fully_shard) with the
-collectives of that stage; a single rank uses neither. Exit codes are those of krigtune-bench: 2 the job is invalid or cannot be
-trained here, 11 out of memory, 14 the loss is not a number, 77 no GPU.
+C.json is a file for krigtune-bench --config. Rank 0 prints one JSON line with the
+fields of krigtune-bench's result, and the losses of the first 20 steps. ZeRO stage 0
+is DistributedDataParallel; stages 1 to 3 are FSDP2 (fully_shard) with the collectives
+of that stage; a single rank uses neither. Exit codes are those of krigtune-bench: 2 the
+job is invalid or cannot be trained here, 11 out of memory, 14 the loss is not a number,
+77 no GPU.
 """
 import argparse
 import copy
@@ -42,11 +44,11 @@ def refuse(what, fix):
     sys.exit(BAD_INPUT)
 
 
-# --- What krigtune-bench computes from: Philox4x32-10, initial values, text.
+# --- The inputs of krigtune-bench: Philox4x32-10, initial values, text.
 
 
 def philox(counter, key):
-    """Four 32-bit words of each counter; src/core/rng.cpp. `counter`: four arrays of uint64, `key`: two numbers."""
+    """Four 32-bit words for each counter; include/krigtune/rng.h. `counter`: four arrays of uint64, `key`: two numbers."""
     low = numpy.uint64(0xFFFFFFFF)
     c = list(counter)
     k = [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF]
@@ -59,7 +61,7 @@ def philox(counter, key):
 
 
 def normals(seed, tensor, count):
-    """src/engine/host/rank_values.cpp: Box and Muller, four numbers a block."""
+    """src/engine/host/rank_values.cpp: Box and Muller, four numbers from each block."""
     blocks = numpy.arange((count + 3) // 4, dtype=numpy.uint64)
     zeros = numpy.zeros_like(blocks)
     words = philox([blocks & numpy.uint64(0xFFFFFFFF), blocks >> numpy.uint64(32), zeros + numpy.uint64(tensor), zeros],
@@ -170,7 +172,7 @@ class Model(nn.Module):
             x = x + self.positions.weight
         for first in range(0, len(self.blocks), self.group):
             blocks = self.blocks[first:first + self.group]
-            # A block checkpoints itself: FSDP2 wants that within what it shards.
+            # A block checkpoints itself, because FSDP2 requires this inside the module that it shards.
             x = blocks[0](x) if self.group == 1 else checkpoint(nn.Sequential(*blocks), x, use_reentrant=False)
         logits = self.head(self.final_norm(x)).float()
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -220,7 +222,7 @@ def model_of(workload):
 
 
 def keep_products(_, op, *args, **kwargs):
-    """Selective recomputation as krigtune's with flash attention: products and attention are kept, the rest is not."""
+    """Selective recomputation like krigtune's with flash attention: products and attention are kept, the rest is recomputed."""
     name = op.name()
     kept = any(word in name for word in ("aten::mm", "aten::addmm", "aten::bmm", "scaled_dot_product"))
     return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
@@ -285,7 +287,7 @@ class Job:
         return self.ranks * self.micro_batch * self.micro_steps
 
     def flops(self):
-        """Of a rank and step, the model's: causal-exact, as krigtune-bench counts them."""
+        """FLOPs of the model per rank and step: causal-exact, as krigtune-bench counts them."""
         m = self.model
         h, f, width = m["hidden"], m["ffn_hidden"], m["hidden"] // m["heads"]
         layer = h * (h + 2 * m["kv_heads"] * width) + h * h + h * f * (3 if m["gated_mlp"] else 2)
@@ -297,7 +299,7 @@ class Job:
 
 
 class Masters:
-    """AdamW on fp32 copies of parameters, on the device or on the host, as krigtune-bench's masters are."""
+    """AdamW on fp32 copies of the parameters, on the device or on the host, like krigtune-bench's masters."""
 
     def __init__(self, parameters, first_values, make, device):
         self.parameters = list(parameters)
@@ -365,10 +367,11 @@ class Trainer:
                                                       job.model["seq_len"])]
 
     def exchanges_in(self, micro_step):
-        """What DDP and FSDP2 do with gradients and parameters in this micro-step."""
+        """Sets what DDP and FSDP2 do with gradients and parameters in this micro-step."""
         last = micro_step + 1 == self.job.micro_steps
         if isinstance(self.model, FSDPModule):
-            # Stage 1 reduces once a step, stages 2 and 3 every time; 1 and 2 gather once a step, 3 every time.
+            # Stage 1 reduces once per step, stages 2 and 3 in every micro-step; 1 and 2 gather once per step, 3 every
+            # time.
             self.model.set_requires_gradient_sync(last or self.job.stage > 1)
             self.model.set_reshard_after_backward(last or self.job.stage == 3)
         elif isinstance(self.model, DistributedDataParallel) and not last:
@@ -376,7 +379,7 @@ class Trainer:
         return nullcontext()
 
     def step(self):
-        """Seconds of forward, backward and update (as the program sees them), and the losses' mean of this rank."""
+        """Seconds of forward, backward and update (as the program sees them), and this rank's mean loss."""
         batches = [self.load(micro_step) for micro_step in range(self.job.micro_steps)]
         synchronise(self.device)
         if self.job.ranks > 1:
@@ -407,7 +410,7 @@ def synchronise(device):
 
 
 def agreed(job, times, loss):
-    """The slowest rank's times and the mean loss, alike on all."""
+    """The slowest rank's times and the mean loss, the same on all ranks."""
     if job.ranks == 1:
         return times, loss
     together = torch.tensor(times, dtype=torch.float64)
@@ -420,9 +423,9 @@ def agreed(job, times, loss):
 
 
 class Peak:
-    """Bytes at the most, from before the model is made. On a GPU: what PyTorch's allocator has given out. On a CPU, where it
-    does not count: by how much the resident memory of this process grows (VmHWM of /proc/self/status), once a step of a
-    tiny job has loaded what such a job loads of the libraries."""
+    """Peak memory in bytes, from before the model is made. On a GPU it is what PyTorch's allocator has given out. On a CPU,
+    where the allocator does not count, it is the growth of this process's resident memory (VmHWM of
+    /proc/self/status), after a step of a tiny job has loaded the parts of the libraries that such a job needs."""
 
     def __init__(self, job, options, device):
         self.on_gpu = device.type == "cuda"
@@ -444,7 +447,7 @@ class Peak:
             return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
 
     def forget_initialisation(self):
-        """The arrays from which weights were made are gone; they are no part of training."""
+        """The arrays from which the weights were made have been freed; they are not part of training."""
         if self.on_gpu:
             return
         self.return_memory()
@@ -495,7 +498,7 @@ def parse():
 
 
 def begin(job, options):
-    """The device of this rank; joins the others."""
+    """The device of this rank; connects it with the others."""
     cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
     if cuda and not torch.cuda.is_available():
         print("torch_reference: no GPU can be used", file=sys.stderr)
@@ -529,7 +532,7 @@ def result_of(job, options, device, measured, peak):
         "samples_per_s": job.sequences() / step_s,
         "tokens_per_s": job.sequences() * job.model["seq_len"] / step_s,
         "flops_per_s": job.flops() / step_s,
-        # On GPUs the program runs ahead of these.
+        # On GPUs the program is ahead of the device, so these times are not those of the kernels.
         "breakdown": dict(zip(("forward_s", "backward_s", "optimizer_s"), parts)),
         "loss_first": losses[0], "loss_last": losses[-1], "losses": losses[:20],
         "ranks": job.ranks, "configuration": job.configuration,

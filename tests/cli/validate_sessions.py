@@ -1,4 +1,4 @@
-"""validate_sessions.py SCHEMA FILE...: a line for each FILE, "valid" or where and why it is not (jsonschema)."""
+"""validate_sessions.py SCHEMA FILE... prints a line for each FILE: "valid", or where and why it is invalid (jsonschema)."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 """Loads a journal in Optuna and compares it with what the writer meant.
 
 usage: load_with_optuna.py JOURNAL EXPECTED.json [--add]
---add: afterwards, a trial is asked and told through Optuna, as another worker would.
+--add: afterwards, asks and tells a trial through Optuna, as another worker would.
 """
 import json
 import sys
@@ -16,7 +16,7 @@ except ImportError:  # before 4.0
 
 
 def check(what, got, wanted):
-    # bool is an int in Python: True == 1 must not pass.
+    # bool is an int in Python, but True must not equal 1 here.
     if got != wanted or type(got) is not type(wanted):
         sys.exit(f"{what}: Optuna has {got!r}, expected {wanted!r}")
 

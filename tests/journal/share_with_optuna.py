@@ -1,4 +1,4 @@
-"""Asks and tells through Optuna, as a worker of its own beside whoever else writes to the journal.
+"""Asks and tells through Optuna, as a worker beside others that write to the journal.
 
 usage: share_with_optuna.py ask JOURNAL COUNT   COUNT trials with the values 1000, 1001, ...
        share_with_optuna.py list JOURNAL OUT    writes [number, state, value, zero_stage, strategy] of all trials

@@ -33,7 +33,7 @@ def scalars_of(multiplexer):
             if accumulator.SummaryMetadata(tag).plugin_data.plugin_name != "scalars":
                 continue
             events = accumulator.Tensors(tag)
-            # TensorBoard turns what simple_value says into tensors.
+            # TensorBoard converts simple_value to tensors.
             points = [[e.step, float(e.tensor_proto.float_val[0])] for e in events]
             found.setdefault(run, {})[tag] = points
     return found

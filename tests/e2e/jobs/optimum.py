@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
-"""The best configuration of a session's space by simulated_step.py: all are tried.
+"""The best configuration of a session's space according to simulated_step.py, found by trying all of them.
 
 usage: optimum.py JOB RUN          JOB: megatron or torchtitan; RUN: a directory that `krigtune tune` wrote
 
-Prints the milliseconds of the best step, those of RUN's best trial, how many configurations there are and how many run.
+Prints the milliseconds of the best step, those of RUN's best trial, the number of configurations, and how many run.
 """
 import csv
 import itertools
@@ -16,13 +15,13 @@ from torchtitan.train import FLAVOURS
 
 JOBS = {"megatron": (simulated.Model(32, 4096, 32, 32000, 4096), 8, 128, 1.03),  # model, ranks, sequences, reserved / allocated
         "torchtitan": (FLAVOURS["llama3", "llama3_8b"], 8, 64, 1.0)}
-# What the job says where the session does not.
+# The job's values if the session does not set them.
 ALWAYS = {"megatron": {}, "torchtitan": {"overlap_comm": True, "overlap_param_gather": True, "sequence_parallel": True,
                                          "zero_stage": 3}}
 
 
 def values_of(parameter):
-    """Of a list, or of a range in steps or in powers of two."""
+    """The values of a list, or of a range in steps or in powers of two."""
     if isinstance(parameter, list):
         return parameter
     if "values" in parameter:
@@ -36,7 +35,7 @@ def values_of(parameter):
 
 
 def allowed(job, configuration):
-    """What the stand-in itself refuses, beside simulated.trouble()."""
+    """Why the stand-in itself refuses, in addition to simulated.trouble()."""
     c = simulated.with_defaults(configuration)
     if c["overlap_param_gather"] and not (c["overlap_comm"] and c["zero_stage"] >= 1) and job == "megatron":
         return False

@@ -1,5 +1,5 @@
-"""Stands in for Megatron-LM's pretrain_gpt.py: takes its flags, refuses what it refuses, prints its lines. Nothing is trained,
-and nothing is waited for: the times come from simulated_step.py."""
+"""A stand-in for Megatron-LM's pretrain_gpt.py: it has the same flags, refusals and output. Nothing is trained, and it does
+not wait: the times come from simulated_step.py."""
 import argparse
 import os
 import sys

@@ -1,5 +1,5 @@
-"""What a step of a transformer takes and needs on H100s, by a formula: the stand-ins of training programs print it, and the
-tests look for its optimum. It is made up, but everything that is tuned has a price in it, so that the best is no corner.
+"""The time and memory of a transformer's step on H100s by a formula. The stand-ins of training programs print it, and the
+tests look for its optimum. It is invented, but every tuned parameter has a price, so that the optimum is not in a corner.
 
 Parameters have krigtune's names. Times in seconds, memory in GiB.
 """
@@ -7,10 +7,10 @@ import math
 
 LIMIT_GIB = 79.1
 PEAK_FLOPS = 989e12
-LINK_BYTES_S = 300e9  # of one GPU to the others of its node
+LINK_BYTES_S = 300e9  # from one GPU to the others of its node
 NODE_GPUS = 8
 NETWORK_BYTES_S = 40e9
-LAUNCH_S = 6e-6  # of a message
+LAUNCH_S = 6e-6  # per message
 DEFAULTS = {"tensor_parallel": 1, "pipeline_parallel": 1, "virtual_pipeline": 1, "context_parallel": 1, "micro_batch": 1,
             "zero_stage": 0, "activation_checkpointing": "none", "sequence_parallel": False, "overlap_comm": False,
             "overlap_param_gather": False, "reduce_bucket_size": 40_000_000, "offload_optimizer": "none"}
@@ -32,7 +32,7 @@ def data_parallel(c, world):
 
 
 def trouble(model, world, batch, configuration):
-    """Why no framework takes this configuration; empty where all do."""
+    """Why every framework refuses this configuration; empty if they accept it."""
     c = with_defaults(configuration)
     split = c["tensor_parallel"] * c["pipeline_parallel"] * c["context_parallel"]
     if world % split:
@@ -52,7 +52,7 @@ def bytes_s(ranks):
 
 
 def compute_s(model, c):
-    """Of one micro-batch on the layers of one stage, forward and backward. Small products are slow, and so are cut ones."""
+    """Time of one micro-batch on the layers of one stage, forward and backward. Small and split products are slow."""
     tokens = c["micro_batch"] * model.seq_len / c["context_parallel"]
     flops = 6 * model.parameters * tokens + 12 * model.layers * model.hidden * tokens * model.seq_len / 2
     flops *= {"none": 1, "selective": 1.05, "full": 4 / 3}[c["activation_checkpointing"]]
@@ -71,7 +71,7 @@ def tensor_parallel_s(model, c):
 
 
 def gradients_s(model, c, world, accumulation, backward_s):
-    """What of the exchange of gradients and parameters is not hidden behind the backward of the last micro-batch."""
+    """The part of exchanging gradients and parameters that is not hidden behind the last micro-batch's backward."""
     dp = data_parallel(c, world)
     if dp == 1:
         return 0
@@ -97,7 +97,7 @@ def step_s(model, world, batch, configuration):
 
 
 def states_bytes(c, dp):
-    """Of one parameter: what it is trained with, where bfloat16 parameters have a float32 copy."""
+    """Bytes for training one parameter, if bfloat16 parameters have a float32 copy."""
     states = {0: 18, 1: 6 + 12 / dp, 2: 2 + 16 / dp, 3: 18 / dp}[c["zero_stage"]]
     return states if c["offload_optimizer"] == "none" else states - 12 / (dp if c["zero_stage"] else 1)
 
@@ -120,7 +120,7 @@ def peak_gib(model, world, batch, configuration):
 
 
 def out_of_memory(peak):
-    """What torch 2.5 and later prints."""
+    """The message of torch 2.5 and later."""
     return (f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {max(0.02, (peak - LIMIT_GIB) * 1.1):.2f} GiB. GPU 0 "
             f"has a total capacity of {LIMIT_GIB} GiB of which 0.73 GiB is free. Including non-PyTorch memory, this process has "
             f"{LIMIT_GIB - 0.73:.2f} GiB memory in use. Of the allocated memory 71.08 GiB is allocated by PyTorch, and 4.35 GiB "

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the reference cases beside this file: what scikit-learn, BoTorch and GPyTorch predict at fixed hyperparameters.
+"""Writes the reference cases beside this file: predictions of scikit-learn, BoTorch and GPyTorch at fixed hyperparameters.
 
   python3 make_reference_cases.py      (numpy, scikit-learn, torch, gpytorch, botorch)
 
-Every number is a double; a point's columns, lengthscales and noise variances are those that were given to the other
-program, so that tests/surrogate/reference_cases_test.cpp has to translate them into krigtune's theta.
+Every number is a double. A point's columns, lengthscales and noise variances are those that the other program got, so
+tests/surrogate/reference_cases_test.cpp must convert them to krigtune's theta.
 """
 
 import json
@@ -86,7 +86,7 @@ def squared_exponential():
 
 def mixed():
     """A product of Matern 3/2 over three ordered columns and BoTorch's exp(-mean_j [c_j differs] / l_j) over two
-    categories, and a constant whose prior is normal."""
+    categories, and a constant with a normal prior."""
     rng = np.random.default_rng(3)
     x = np.hstack([rng.random((40, 3)), rng.integers(0, 3, (40, 2))])
     y = function(x[:, :3]) + 0.4 * x[:, 3] - 0.1 * (x[:, 4] == 2) + 0.05 * rng.standard_normal(40)

@@ -1,1 +1,1 @@
-"""Stands in for torchtitan 0.3.0 where there is no GPU; see train.py."""
+"""A stand-in for torchtitan 0.3.0 on machines without a GPU; see train.py."""

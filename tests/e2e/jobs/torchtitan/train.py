@@ -1,5 +1,6 @@
-"""Stands in for `-m torchtitan.train` of torchtitan 0.3.0: takes its command line in its order, refuses what it refuses, prints its
-lines, of every rank. Nothing is trained, and nothing is waited for: the times come from simulated_step.py."""
+"""A stand-in for `-m torchtitan.train` of torchtitan 0.3.0: it has the same command line in the same order, refuses the same
+values, and prints the same lines for every rank. Nothing is trained, and it does not wait: the times come from
+simulated_step.py."""
 import os
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ RECOMPUTE = {"none": "none", "selective": "selective", "full": "full", "memory-b
 
 
 def refuse(text):
-    """As tyro does: the launcher sees exit code 2."""
+    """Like tyro: the launcher sees exit code 2."""
     print(f"╭─ Parsing error ─────────────╮\n│ {text} │\n╰─────────────────────────────╯", file=sys.stderr, flush=True)
     sys.exit(2)
 
@@ -107,7 +108,7 @@ def configuration_of(flags, recompute, world):
 
 
 def check(flags, recompute, model, world):
-    """The configuration, and the sequences of a step."""
+    """The configuration, and the sequences per step."""
     if flags["parallelism.pipeline_parallel_degree"] > 1 and not flags["training.disable_cuda_graphs"]:
         raise ValueError("CUDA graphs do not support pipeline parallelism yet. Set --training.disable_cuda_graphs.")
     configuration = configuration_of(flags, recompute, world)
