@@ -340,7 +340,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .passes_on = 1,
     },
     {
-        // As cross_entropy.
+        // Computes the same as cross_entropy from the results of vocab_sum_exp.
         .kind = schedule::OpKind::kVocabCrossEntropy,
         .name = "vocab_cross_entropy",
         .operands = {becomes("dlogits", "exponentials", rows_outer), in("targets", rows), in("sums", rows),

@@ -81,7 +81,7 @@ class Adder {
                {Split::kRows, {model_.vocab}, model_.hidden});
   }
 
-  // The same on all tensor ranks; under sequence parallelism each rank uses only its own tokens.
+  // The tensor is the same on all tensor ranks; under sequence parallelism each rank uses only its own tokens.
   int whole(const std::string& name, std::int64_t elems, double mean, double stddev) {
     const int index = add(name, elems, mean, stddev, {});
     result_.partial_gradients.back() = sequence_parallel_;

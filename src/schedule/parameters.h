@@ -21,9 +21,9 @@ struct ParameterTensor {
   double initial_mean = 0.0;
   double initial_stddev = 0.0;
   Split split = Split::kNone;
-  /// Of the whole tensor: the rows of each block that is split separately (q, k, v; gate, up), and the length of a row.
-  /// A split over columns has one block. Rows that pad a block to a multiple of the ranks (a vocabulary) follow its end
-  /// and start as zeros.
+  /// The rows of each block of the whole tensor that is split separately (q, k, v; gate, up), and the length of a row.
+  /// A tensor that is split over columns has one block. Rows that pad a block to a multiple of the ranks (a vocabulary)
+  /// follow its end and start as zeros.
   std::vector<std::int64_t> block_rows{};
   std::int64_t row_elems = 0;
 };
