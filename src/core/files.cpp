@@ -24,7 +24,7 @@ namespace {
                          "check the directory's permissions and free space");
 }
 
-// False with the first failure's errno. The file is closed in any case.
+// Returns false with the first failure's errno. The file is closed in any case.
 bool write_and_close(int file, std::string_view text, bool is_synced) {
   const bool written = write_all(file, text) && (!is_synced || ::fsync(file) == 0);
   const int write_error = errno;
@@ -33,20 +33,21 @@ bool write_and_close(int file, std::string_view text, bool is_synced) {
   return written && closed;
 }
 
-constexpr mode_t kShared = 0666;  // less what the umask takes
+constexpr mode_t kShared = 0666;  // less the umask
 constexpr mode_t kPrivate = 0600;
 
 constexpr std::string_view kTemporary = ".tmp-";
 constexpr std::size_t kRandomBytes = 8;
 
-// Of a regular file of ours that is there: whoever opened it to a group, or closed it, meant that.
+// Returns the permissions of an existing regular file that this user owns: whoever opened it to a group, or closed it,
+// meant that.
 std::optional<mode_t> kept_permissions(const std::filesystem::path& path) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode) || there.st_uid != ::geteuid()) return std::nullopt;
   return there.st_mode & 0777U;
 }
 
-// Nobody knows its name before it is there, and a link that stands at it is not followed (O_EXCL).
+// The random name cannot be guessed before the file exists, and a link that stands there is not followed (O_EXCL).
 int create_temporary(std::filesystem::path& temporary, const std::filesystem::path& path, mode_t mode) {
   int file = -1;
   do {
@@ -56,13 +57,13 @@ int create_temporary(std::filesystem::path& temporary, const std::filesystem::pa
   return file;
 }
 
-// What a shell or a parent process handed over: it ends when they say so, as for any other program.
+// Tells a descriptor that a shell or a parent process handed over. Reading it may wait, as in any other program.
 bool is_own_descriptor(const std::filesystem::path& path) {
   const std::string name = path.string();
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
 }
 
-// A device, a pipe, or what this process has open: written to, where a rename would put a file in its place.
+// Tells a device, a pipe or an open descriptor, which is written to: a rename would put a file in its place.
 bool is_stream(const std::filesystem::path& path) {
   const std::string name = path.string();
   if (is_own_descriptor(path) || name == "/dev/stdout" || name == "/dev/stderr") return true;
@@ -111,7 +112,7 @@ struct Closing {
   ~Closing() { ::close(file); }
 };
 
-// At most so many bytes. Throws EnvironmentError where the disk fails, UserError where the path is to blame.
+// Reads at most `most_bytes`. Throws EnvironmentError where the disk fails, UserError where the path is to blame.
 std::string read_all(int file, const std::filesystem::path& path, std::size_t most_bytes) {
   std::string text;
   constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
@@ -225,7 +226,7 @@ bool write_if_possible(const std::filesystem::path& path, std::string_view text)
 
 namespace {
 
-// name.tmp-0123456789abcdef, or the link that a lock was renamed to before it was removed.
+// Matches name.tmp-0123456789abcdef, and the link that a lock was renamed to before it was removed.
 bool is_temporary(const std::string& name) {
   if (name.ends_with(".rename")) return true;
   const std::size_t at = name.rfind(kTemporary);
