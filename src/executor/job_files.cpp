@@ -112,7 +112,7 @@ void remove_job_files(const JobFiles& files) {
 
 namespace {
 
-// bash: EPOCHREALTIME has a point or the locale's comma before six digits.
+// EPOCHREALTIME of bash has a point or the locale's comma before its last six digits.
 constexpr const char* kScript = R"(#!/bin/bash
 # One trial, submitted by krigtune tune. It says when it starts and how it ends in files beside it.
 out={out}
@@ -191,7 +191,7 @@ end_child KILL
 finish "$rc" ""
 )";
 
-// Where the nodes' names mean nothing to the resolver, Slurm still knows their addresses.
+// Slurm knows the nodes' addresses even where the resolver does not know their names.
 constexpr const char* kMasterAddress = R"(export MASTER_ADDR=localhost
 case $where in *[\[,]*)
   MASTER_ADDR=$(scontrol show hostnames "$where" | head -n 1)
@@ -233,7 +233,7 @@ std::string write_trouble(const std::filesystem::path& directory) {
   const int file = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return std::strerror(errno);
   std::string trouble;
-  // Quotas are noticed when bytes reach the server.
+  // Quotas take effect only when bytes reach the server.
   const std::string bytes(4096, 'x');
   if (!write_all(file, bytes) || ::fsync(file) != 0) trouble = std::strerror(errno);
   if (::close(file) != 0 && trouble.empty()) trouble = std::strerror(errno);

@@ -1,7 +1,8 @@
-// What became of a job is decided by three witnesses, in this order: its exit file, which the job itself writes last;
-// what Slurm's daemons wrote among its output; the scheduler's word. The first can be late (the file system remembers
-// that it was not there), the last can be silent (the controller restarts) or forget (MinJobAge), so none is missed
-// before some time has passed by our own clock. Times of other machines are never compared with ours.
+// Three witnesses say what became of a job. In order of trust they are its exit file, which the job itself writes last;
+// the messages that Slurm's daemons wrote into its output; and the scheduler's answer. The exit file can be late,
+// because the file system remembers that it was not there; the scheduler can be silent while its controller restarts,
+// or forget the job (MinJobAge). Therefore none of them counts as missing before some time has passed by our own clock.
+// Times of other machines are never compared with ours.
 #include "executor/job_run.h"
 
 #include <fmt/format.h>
@@ -99,7 +100,7 @@ void JobRun::follow(const std::string& id) {
   say_where_(fmt::format("job {}, waits", id_));
 }
 
-// After a question that got no answer the job may be there all the same.
+// Looks for a job whose submission got no answer: it may have been accepted all the same.
 std::optional<std::string> JobRun::live_job_of_that_name() {
   const std::optional<std::vector<JobState>> jobs = room_.system->jobs({{name_, ""}});
   if (!jobs) return std::nullopt;
@@ -111,7 +112,7 @@ std::optional<std::string> JobRun::live_job_of_that_name() {
   return last == nullptr ? std::nullopt : std::optional(last->id);
 }
 
-// False: result_ says why not.
+// Returns false if the job was not submitted; result_ then says why.
 bool JobRun::submit() {
   if (read_submitted(files_)) room_.system->cancel_named(name_);
   remove_job_files(files_);
@@ -128,7 +129,7 @@ bool JobRun::submit() {
     const Submission answer = room_.system->submit(request);
     if (answer.answer == Submission::Answer::kAccepted) return follow(answer.id), true;
     if (answer.answer == Submission::Answer::kRefused && !request.avoid.empty()) {
-      room_.forget_failed_nodes();  // perhaps too few are left
+      room_.forget_failed_nodes();  // too few nodes may be left without them
       continue;
     }
     if (answer.answer == Submission::Answer::kRefused) {
@@ -153,10 +154,11 @@ bool JobRun::submit() {
   }
 }
 
-// The job that an earlier process left. False: result_ says what is known.
+// Looks for the job that an earlier process left. Returns false if there is none to follow; result_ then says what is
+// known.
 bool JobRun::find() {
   const std::optional<SubmittedJob> submitted = read_submitted(files_);
-  if (!submitted) {  // it is written before anything is submitted
+  if (!submitted) {  // job.json is written before anything is submitted
     lose("no job of this trial was submitted");
     was_begun_ = false;
     return false;
@@ -180,7 +182,7 @@ bool JobRun::find() {
     if (seen.answers >= kEnoughAnswers) break;
     clock_.sleep_until_s(clock_.now_s() + kTickS);
   }
-  // The scheduler has forgotten it; its files may be late.
+  // The scheduler has forgotten the job, but its files may be late.
   if (!submitted->id.empty()) return follow(submitted->id), true;
   lose("the job of this trial was not submitted");
   was_begun_ = false;
@@ -200,12 +202,12 @@ void JobRun::wait_for_end() {
 
 bool JobRun::ended_by_files(double now_s) {
   if (now_s < next_file_look_s_) return false;
-  // So many looks a second at the file system, however many jobs there are.
+  // This bounds the number of looks at the file system in a second, however many jobs there are.
   constexpr double kJobsAtFullRate = 10.0;
   next_file_look_s_ = now_s + kFileLookS * std::max(1.0, room_.taken() / kJobsAtFullRate);
   if (!running_since_s_) {
     if (const std::optional<JobStart> start = read_start(files_); start && start->token == token_) {
-      if (start->restarts >= restarts_) note_start(now_s, 0.0);  // not that of a run before the last
+      if (start->restarts >= restarts_) note_start(now_s, 0.0);  // the file may be that of an earlier run of this job
     }
   }
   const std::optional<JobExit> exit = read_exit(files_);
@@ -217,12 +219,13 @@ bool JobRun::ended_by_files(double now_s) {
   return true;
 }
 
-// Whether no other witness can change what the exit file says.
+// Tells whether no other witness can change what the exit file says.
 bool JobRun::is_settled(const JobExit& exit, double now_s) {
   if (!outputs_are_complete(exit, spec_) && now_s - *exit_since_s_ < room_.options.patience_s) return false;
   if (cancelled_s_ || !exit.start_error.empty()) return true;
   const bool is_over = (state_ && state_->phase == JobState::Phase::kEnded) || is_absent_;
-  // Somebody ended it: a preemption, a limit, scancel. The scheduler knows whom, and whether it runs again.
+  // Somebody ended the job: a preemption, a limit or scancel. The scheduler knows which, and whether the job runs
+  // again.
   if (!exit.signal.empty()) return false;
   const bool was_killed = exit.exit_code > kBySignal;
   return !was_killed || is_over || now_s - *exit_since_s_ >= room_.options.patience_s;
@@ -240,7 +243,7 @@ void JobRun::end_as_file_says(const JobExit& exit) {
   if (exit.exit_code > kBySignal && is_ended && state_->end != JobState::End::kByItself) return end_as_scheduler_says();
   DaemonWords said = daemon_words(trial::read_tail(spec_.stderr_file, kTailBytes));
   if (said.line.empty()) said = daemon_words(trial::read_tail(files_.log(), kTailBytes));
-  // srun returns 0 after a node has failed (Slurm 22.05), so this counts with every exit code.
+  // srun returns 0 after a node has failed (Slurm 22.05), so the daemons' message counts whatever the exit code.
   if (said.node_failure || (is_ended && state_->end == JobState::End::kNodeFailure && exit.exit_code != 0)) {
     for (const std::string& node : room_.system->broken_nodes(exit.nodes)) room_.note_failed_nodes(node);
     lose(fmt::format("{} on {}: a node failed ({})", job(), exit.nodes, said.line.empty() ? state_->word : said.line));
@@ -265,7 +268,7 @@ void JobRun::note_start(double now_s, double elapsed_s) {
 }
 
 void JobRun::see(const JobState& state, int answers, double now_s) {
-  // The start file may be quicker than the scheduler's answers: one that was asked for before it says "pending", too.
+  // The start file may overtake the scheduler's answers: an answer to an older question still says "pending".
   const bool is_old = answers < answers_at_start_ + 2 && !(state_ && state_->phase == JobState::Phase::kRunning);
   if (running_since_s_ && state.phase == JobState::Phase::kPending && is_old) return;
   const bool was_running = running_since_s_.has_value();
@@ -277,7 +280,7 @@ void JobRun::see(const JobState& state, int answers, double now_s) {
       ended_since_s_.reset();
       say_where_(fmt::format("job {}, waits{}", id_, state.reason.empty() ? "" : ": " + state.reason));
       if (!was_running) return;
-      // It was put back into the queue: what its first run left does not count.
+      // The job was put back into the queue, so what its first run left does not count.
       running_since_s_.reset();
       watchdog_.reset();
       exit_since_s_.reset();
@@ -321,8 +324,8 @@ bool JobRun::ended_by_scheduler(double now_s) {
     result_.stopped = true;
     return true;
   }
-  // What a job that came to its own end wrote last must be there sooner or later; one that was ended may have written
-  // nothing.
+  // The last words of a job that came to its own end must appear sooner or later; one that was ended may have written
+  // none.
   constexpr double kLateWordsS = 3.0;
   const bool by_itself = state_->end == JobState::End::kByItself;
   const double patience_s = by_itself ? room_.options.patience_s : std::min(kLateWordsS, room_.options.patience_s);
@@ -338,7 +341,7 @@ std::string JobRun::last_log_line() const {
   return text.substr(end == std::string::npos ? 0 : end + 1);
 }
 
-// Neither exit file nor a reason: something is wrong with the directory or with the node.
+// There is neither an exit file nor a reason, so something is wrong with the directory or with the node.
 void JobRun::end_without_exit_file() {
   const std::string log = last_log_line();
   const std::string said = log.empty() ? "" : fmt::format("; its log ends: {}", log);
@@ -370,7 +373,7 @@ void JobRun::end_as_scheduler_says() {
     case JobState::End::kTimeLimit:
       if (limit_s_ < room_.full_limit_s(spec_) && !task_.adopted) {
         limit_s_ = room_.full_limit_s(spec_);
-        again_ = true;  // it was our guess that was too short
+        again_ = true;  // only our guess was too short
         return;
       }
       result_.timed_out = true;
@@ -406,7 +409,7 @@ void JobRun::end_while_pending(double now_s) {
   tell_of_waiting(now_s);
   const std::string reason = state_ && !state_->reason.empty() ? state_->reason : "no reason given yet";
   if (room_.options.ending != nullptr && room_.options.ending->load()) {
-    // It may have begun since the scheduler was asked; then it is let run.
+    // The job may have begun since the scheduler was asked; then it goes on.
     constexpr double kAgainS = 10.0;
     if (!taken_back_s_ || now_s - *taken_back_s_ >= kAgainS) {
       room_.system->take_back(id_);
@@ -434,7 +437,7 @@ void JobRun::end_while_running(double now_s) {
   result_.timed_out = now_s - *running_since_s_ >= spec_.timeout_s;
   result_.hung = !result_.timed_out && watchdog_->expired(now_s);
   if (now_s >= next_wish_s_) {
-    next_wish_s_ = now_s + kFileLookS;  // it reads files of a shared file system
+    next_wish_s_ = now_s + kFileLookS;  // `enough` reads files of a shared file system
     result_.cut_short = !result_.timed_out && !result_.hung && spec_.enough && spec_.enough();
   }
   if (result_.timed_out || result_.hung || result_.cut_short) cancel(now_s);
@@ -448,7 +451,7 @@ void JobRun::cancel(double now_s) {
     result_.exit_code = running_since_s_ ? kKilled : 0;
   }
   next_cancel_s_ = now_s + kAgainS;
-  // Nothing of a job that never ran has to be waited for.
+  // A job that never ran leaves nothing to wait for.
   if (room_.system->cancel(id_) && !running_since_s_) is_taken_back_ = true;
 }
 

@@ -14,7 +14,7 @@
 
 namespace krigtune::executor {
 
-/// What all jobs of a process share. Thread-safe.
+/// What all jobs of a process share. It is thread-safe.
 class JobRoom {
  public:
   JobRoom(std::unique_ptr<BatchSystem> scheduler, const BatchOptions& wanted, const Clock& time)
@@ -28,23 +28,24 @@ class JobRoom {
   int taken() const;
   int take_slot();
   void give_back(int slot);
-  /// Throws UserError where such trials can never run here. Asks the scheduler once for each kind of trial.
+  /// Throws UserError where such trials can never run here. It asks the scheduler once for each kind of trial.
   void refuse_impossible(const trial::TrialNeeds& needs);
 
   void note_duration(double wall_s);
-  /// Of a trial that may take timeout_s.
+  /// Returns the time limit of a job whose trial may take timeout_s.
   double full_limit_s(const trial::ProcessSpec& spec) const;
-  /// That limit, or a shorter one that trials so far kept to: short jobs fill gaps of the schedule sooner.
+  /// Returns that limit, or a shorter one that all trials so far would have met: the scheduler fills its gaps with
+  /// short jobs sooner.
   double likely_limit_s(const trial::ProcessSpec& spec) const;
 
   void note_failed_nodes(const std::string& nodes);
   std::vector<std::string> failed_nodes() const;
   void forget_failed_nodes();
-  /// Once each time that the scheduler falls silent.
+  /// Tells of each silence of the scheduler once.
   void tell_of_silence(double silent_s);
 
  private:
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all members below
   std::set<int> slots_;
   std::map<std::vector<double>, std::string> objections_;
   std::vector<double> durations_;
@@ -52,14 +53,14 @@ class JobRoom {
   bool told_of_silence_ = false;
 };
 
-/// One trial as a job, from its submission (or adoption) to its end.
+/// Runs one trial as a job, from its submission (or adoption) to its end.
 class JobRun {
  public:
-  /// `say_where` hears of where it runs, whenever that changes.
+  /// `say_where` is told where the trial runs whenever that changes.
   JobRun(JobRoom& room, const trial::TrialTask& task, const trial::ProcessSpec& spec, int port, const Clock& clock,
          std::function<void(const std::string&)> say_where);
   trial::ProcessResult until_it_ends();
-  /// False: the trial was adopted, and the earlier process had not submitted its job.
+  /// Returns false if the trial was adopted and the earlier process had not submitted its job.
   bool was_begun() const { return was_begun_; }
 
  private:
@@ -83,7 +84,7 @@ class JobRun {
   void cancel(double now_s);
   bool is_over_after_cancel(double now_s);
   bool wants_stop() const;
-  std::string job() const;  ///< "Slurm job 4711"
+  std::string job() const;  ///< such as "Slurm job 4711"
   std::string last_log_line() const;
   void lose(const std::string& why);
   void say_once(const std::string& line);
@@ -99,9 +100,9 @@ class JobRun {
   std::function<void(const std::string&)> say_where_;
 
   trial::ProcessResult result_;
-  std::string token_;  ///< of this try
+  std::string token_;  ///< names this try
   std::string id_;
-  double limit_s_ = 0.0;  ///< the job's own
+  double limit_s_ = 0.0;  ///< time limit of the job
   std::optional<JobState> state_;
   std::optional<JobState> forgotten_;
   bool is_absent_ = false;
@@ -117,13 +118,13 @@ class JobRun {
   double next_wish_s_ = 0.0;
   std::optional<JobExit> exit_;
   int restarts_ = 0;
-  int answers_ = 0;  ///< of the scheduler, about this job
+  int answers_ = 0;  ///< number of the scheduler's answers about this job
   int answers_at_start_ = 0;
   std::set<std::string> said_;
-  std::optional<double> taken_back_s_;  ///< when the scheduler was last asked to, after the first Ctrl-C
-  bool is_taken_back_ = false;          ///< it was cancelled before it began
+  std::optional<double> taken_back_s_;  ///< when the scheduler was last asked to take it back, after the first Ctrl-C
+  bool is_taken_back_ = false;          ///< the job was cancelled before it began
   bool was_begun_ = true;
-  bool again_ = false;  ///< with the full time limit
+  bool again_ = false;  ///< the job is to be submitted again with the full time limit
 };
 
 }  // namespace krigtune::executor

@@ -14,7 +14,7 @@ void JobWatch::remove(const std::string& name) {
   entries_.erase(name);
 }
 
-// What to ask for now; empty: nothing.
+// Returns what to ask about now; nothing if it is too early or another thread is asking.
 std::vector<BatchSystem::Asked> JobWatch::due(double now_s) {
   std::vector<BatchSystem::Asked> asked;
   if (is_asking_ || (has_asked_ && now_s < next_s_)) return asked;
@@ -28,7 +28,7 @@ void JobWatch::note(const std::vector<BatchSystem::Asked>& asked, const std::opt
   is_asking_ = false;
   has_asked_ = true;
   if (!answer) {
-    // A controller that restarts is not helped by being asked often.
+    // Asking often does not help a controller that restarts.
     constexpr int kMostDoublings = 3;
     if (failures_ == 0) silent_since_s_ = now_s;
     next_s_ = now_s + poll_s_ * (1 << std::min(failures_, kMostDoublings));

@@ -10,21 +10,21 @@
 
 namespace krigtune::executor {
 
-/// What the scheduler says of all jobs of this process, asked for together: one command for all of them, and at most
-/// one every poll_s. Who looks when that time is over asks for everybody. Thread-safe.
+/// Asks the scheduler about all jobs of this process together: with one command for all of them, at most once every
+/// poll_s. The first caller after that time asks for all the others. It is thread-safe.
 class JobWatch {
  public:
-  /// Both must outlive it.
+  /// `system` and `clock` must outlive this object.
   JobWatch(BatchSystem& system, const Clock& clock, double poll_s) : system_(system), clock_(clock), poll_s_(poll_s) {}
 
-  /// From here on `name` is among what is asked for; `id`: "" where the job is only known by its name.
+  /// Adds the job to those that are asked about. `id` is "" where the job is only known by its name.
   void add(const std::string& name, const std::string& id);
   void remove(const std::string& name);
 
   struct Seen {
-    int answers = 0;             ///< since add(); what was asked before it does not count
-    std::vector<JobState> jobs;  ///< of that name, of the last answer: none, one, or several tries of a trial
-    double silent_s = 0.0;       ///< for how long the scheduler has not answered; 0: it did when it was last asked
+    int answers = 0;             ///< number of answers since add(); an answer to an earlier question does not count
+    std::vector<JobState> jobs;  ///< jobs of that name in the last answer: none, one, or several tries of a trial
+    double silent_s = 0.0;       ///< for how long the scheduler has not answered; 0 if it answered the last question
   };
   Seen look(const std::string& name);
 
@@ -40,12 +40,12 @@ class JobWatch {
   BatchSystem& system_;
   const Clock& clock_;
   const double poll_s_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all members below
   std::map<std::string, Entry> entries_;
   bool is_asking_ = false;
   double next_s_ = 0.0;
   bool has_asked_ = false;
-  int failures_ = 0;  ///< in a row
+  int failures_ = 0;  ///< number of failures in a row
   double silent_since_s_ = 0.0;
 };
 
