@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""usage: faults.py KRIGTUNE LIBRARY [--stride N | --sample N] [--only CLASS...] [--workers N] [--table FILE] [--verbose]
+"""usage: faults.py KRIGTUNE LIBRARY [--stride N | --sample N] [--only CLASS...]
+                 [--workers N] [--findings N] [--keep DIR] [--table FILE]
 
-A session of 30 trials is run again and again, each time with another call of the system that fails: the first one of its
-class, the second, ... until the session ends before the call is made. After each run no trial that was reported may be
-missing, no temporary file and no process may be left, `krigtune results` can read the directory, and the same command
-without faults ends the session, with nothing measured twice but what was running.
+Runs a session of 30 trials again and again, each time with another system call
+that fails: the first one of its class, the second, ... until the session ends
+before the call is made. After each run no trial that was reported may be
+missing, no temporary file and no process may remain, `krigtune results` must be
+able to read the directory, and the same command without faults must end the
+session and measure nothing twice but the trials that were running.
 
---stride N takes every N-th call only, from a different one on in each case; --sample N as many of each case as N, spread
-over all of its calls.
+--stride N takes only every N-th call, starting at a different one in each case;
+--sample N takes about N calls of each case, spread over all of them.
+--findings N ends a case after N findings, --keep DIR keeps their run directories.
 """
 import argparse
 import concurrent.futures
@@ -21,12 +25,12 @@ import time
 
 import sessions
 
-# Survived: the call is made again, or what it was for is not needed. The others end the session where they must: 3.
+# In these cases the call is made again, or its result is not needed. The others may have to end the session with 3.
 SURVIVED = (0,)
 ENDED = (0, 3)
 KILLED = (-9,)
 
-# So many trials in a row that cannot be started end a session.
+# This many trials in a row that cannot be started end a session.
 ENVIRONMENT_FAILURES = 3
 
 # In these cases each trial leaves a program running, which the guard has to end.
@@ -34,7 +38,7 @@ PROCESSES = ("fork", "poll", "thread", "descriptor", "unlink")
 
 
 class Case:
-    """One class of calls that fails in one way, in a session of that kind."""
+    """One class of calls that fails in one way, in one kind of session."""
 
     def __init__(self, kind, name, error, codes, sticky=False, jobs=1, leftovers=False, outcomes=("interrupted",)):
         self.kind, self.name, self.error, self.codes, self.sticky, self.jobs = kind, name, error, codes, sticky, jobs
@@ -53,7 +57,7 @@ class Case:
 
 def all_cases():
     cases = []
-    # A trial that could not be started ends as "environment": it is not tried again by itself.
+    # A trial that could not be started ends as "environment" and is not tried again by itself.
     start = ("interrupted", "environment")
     for kind in ("command", "replay"):
         cases += [Case(kind, "write", error, ENDED) for error in ("ENOSPC", "EIO")]
@@ -81,7 +85,7 @@ def all_cases():
 
 
 def run_once(session, case, n):
-    """False when the session made fewer calls of that class."""
+    """Return False when the session made fewer calls of that class than `n`."""
     session.fresh()
     code, said, stderr = session.tune(case.faults(n))
     calls, failed = session.counts()
@@ -105,7 +109,7 @@ def run_once(session, case, n):
 
 
 def run_case(arguments, case, first):
-    """Sessions that met the fault, calls of a session, findings."""
+    """Return the number of sessions that met the fault, the calls of a session, and the findings."""
     work = tempfile.mkdtemp(prefix="krigtune-faults-")
     session = sessions.Session(arguments.krigtune, arguments.library, work, case.kind, case.jobs, case.name in PROCESSES)
     findings = []

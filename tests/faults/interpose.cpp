@@ -1,12 +1,12 @@
-// Loaded into krigtune with LD_PRELOAD: makes one call of the system fail, or writes down what reaches the disk.
+// This library is loaded into krigtune with LD_PRELOAD. It makes one system call fail, or logs what reaches the disk.
 //
 //   FAULT_PROGRAM   the program that it is for; in any other it does nothing
-//   FAULT_RUN       the run directory: calls on paths outside of it are neither counted nor written down
+//   FAULT_RUN       the run directory: calls on paths outside of it are neither counted nor logged
 //   FAULT_COUNTERS  a file of 16 bytes, zero at first: the calls counted (of all processes), and those that failed
-//   FAULT_CLASS     which calls: see `class_of_call` in faults.py
-//   FAULT_N         the call that fails, from 1 on; with FAULT_STICKY=1 all later ones too
+//   FAULT_CLASS     the class of calls that fail, a name that this file passes to `next`
+//   FAULT_N         the call that fails, counted from 1; with FAULT_STICKY=1 all later ones fail, too
 //   FAULT_ERROR     errno as a number, or SHORT (half of it is transferred), TORN (half of it, then no space),
-//                            KILL (SIGKILL in place of the call)
+//                   KILL (SIGKILL in place of the call)
 //   FAULT_LOG       a file for the log of writes that power_loss.py reads
 //
 // fsync and its like return at once: the disk does not matter here, and thousands of sessions take minutes less.
@@ -43,7 +43,7 @@ struct Counters {
   std::atomic<std::uint64_t> failed;
 };
 
-/// What becomes of a call: 0 it is made, SHORT, or an errno.
+/// What a call is to do: 0 to be made, kShort to transfer half, or the errno to fail with.
 constexpr int kShort = -1;
 
 class Faults {
@@ -66,7 +66,7 @@ class Faults {
 
   bool is_logged() const { return is_active_ && log_ >= 0; }
 
-  /// A call of that class, on that path ("" where it has none).
+  /// Counts a call of class `name` on `path` ("" if it has none) and returns what it is to do.
   int next(std::string_view name, const std::string& path) {
     if (!is_active_ || counters_ == nullptr || name != class_ || (!path.empty() && !is_in_run(path))) return 0;
     const std::uint64_t call = ++counters_->calls;
@@ -82,7 +82,7 @@ class Faults {
     return path.compare(0, run_.size(), run_) == 0 && (path.size() == run_.size() || path[run_.size()] == '/');
   }
 
-  /// One line of the log.
+  /// Writes one line of the log.
   void write_down(const std::string& line) const {
     const std::string text = line + "\n";
     [[maybe_unused]] const long written = ::syscall(SYS_write, log_, text.data(), text.size());
@@ -118,7 +118,7 @@ Faults& faults() {
   return instance;
 }
 
-// Read before main, while there is one thread.
+// The variables are read before main, while there is one thread.
 [[maybe_unused]] const bool is_read = (static_cast<void>(faults()), true);
 
 template <class Function>
@@ -133,7 +133,7 @@ std::string path_of(int file) {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "?";
 }
 
-// Of a path as it is passed: relative ones are the working directory's.
+// Returns the absolute form of a path; relative ones belong to the working directory.
 std::string absolute(const char* path) {
   if (path == nullptr) return "?";
   if (*path == '/') return path;
@@ -272,7 +272,7 @@ int openat(int directory, const char* name, int flags, ...) {
 
 int creat(const char* name, mode_t mode) { return open(name, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 
-// What std::fstream opens with.
+// std::fstream opens files with this call.
 FILE* fopen(const char* name, const char* mode) {
   const std::string path = absolute(name);
   if (fails(faults().next("open", path))) return nullptr;

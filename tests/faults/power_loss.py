@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""usage: power_loss.py KRIGTUNE LIBRARY [--stride N] [--seed N] [--session command|replay] [--findings N]
+"""usage: power_loss.py KRIGTUNE LIBRARY [--stride N] [--seed N]
+                     [--session command|replay] [--findings N]
 
-Everything that a session of 30 trials writes into its run directory is written down. Then the power is cut after each of
-these operations: the directory is built again of what was on the disk for sure, and of a part of the rest.
+Logs everything that a session of 30 trials writes into its run directory. Then
+it cuts the power after each of these operations: it builds the directory again
+from what was on the disk for sure, and from a part of the rest.
 
-For sure is what POSIX promises: a file's bytes once fsync was called on it, a name (made, renamed, removed) once fsync
-was called on its directory. Of the rest, in any order, each operation is there or is not; of a write there may be all,
-none, the first half, or zeros in the place of its bytes. Three disks for each cut: nothing of the rest, all of it, and a
-part that the seed draws. From each, `krigtune tune` has to go on with every trial that it had said had ended.
+POSIX promises that a file's bytes are on the disk once fsync was called on it,
+and a name (made, renamed or removed) once fsync was called on its directory. Of
+the rest each operation is there or not, in any order; of a write there may be
+all, nothing, the first half, or zeros in place of its bytes. Each cut gives
+three disks: with nothing of the rest, all of it, and a part drawn by the seed.
+From each `krigtune tune` must go on with every trial that it had reported.
 """
 import argparse
 import os
@@ -27,7 +31,7 @@ class Operation:
 
 
 class Disk:
-    """Files and names of a directory, built of operations."""
+    """The files and names of a directory, built from operations."""
 
     def __init__(self):
         self.files = {}  # by inode: content
@@ -65,7 +69,7 @@ class Disk:
             self.names[words[0]] = ("folder",)
 
     def put(self, root):
-        """Writes it all where it was; what lies in a folder that is not there is lost."""
+        """Write everything where it was; what lies in a folder that does not exist is lost."""
         shutil.rmtree(root, ignore_errors=True)
         folders = set()
         for path in sorted(self.names, key=len):
@@ -83,7 +87,7 @@ class Disk:
 
 
 def read_log(path):
-    """Operations; a number of an inode that is used again is another file."""
+    """Return the operations. An inode number that is used again stands for another file."""
     operations, serial, current = [], 0, {}
     with open(path) as log:
         for line in log:
@@ -105,7 +109,7 @@ def folder_of(operation):
 
 
 class Pending:
-    """Which operations are on the disk for sure."""
+    """Tells which operations are on the disk for sure."""
 
     def __init__(self):
         self.operations = []  # [operation, is on the disk]

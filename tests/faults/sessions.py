@@ -1,4 +1,4 @@
-"""Sessions of 30 trials that a fault meets, and what has to hold of their run directories afterwards."""
+"""Sessions of 30 trials that a fault hits, and checks of their run directories afterwards."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import time
 
 TRIALS = 30
 
-# The value of a configuration is known, so that a wrong one is seen.
+# The value of a configuration is known, so that a wrong one is noticed.
 TRIAL_PROGRAM = """#!/bin/sh
 config=$(cat "$1")
 x=${config##*'"x": '}; x=${x%%[!0-9]*}
@@ -23,7 +23,7 @@ def value_of(configuration):
 
 
 class Failure(Exception):
-    """What should have held, and did not."""
+    """A condition that a session must meet, and did not."""
 
 
 class Session:
@@ -66,7 +66,7 @@ class Session:
             out.write(bytes(16))
 
     def tune(self, faults=None):
-        """Exit code of `tune`, all it said, and the last of its lines, with the faults (the library's variables)."""
+        """Run `tune` with the library's variables in `faults`; return its exit code, its output and its last line."""
         command = [self.krigtune, "tune", self.file, "--out", self.run, "--strategy", "random", "--seed", "1",
                    "--jobs", str(self.jobs)]
         environment = dict(os.environ, KRIGTUNE_CACHE=os.path.join(self.work, "cache"))
@@ -81,7 +81,7 @@ class Session:
         return done.returncode, said, "".join(done.stderr.decode().splitlines()[-1:])
 
     def counts(self):
-        """Calls counted, and calls that failed."""
+        """Return the number of calls counted, and of calls that failed."""
         with open(self.counters, "rb") as counters:
             data = counters.read()
         return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little")
@@ -115,7 +115,7 @@ def whole_lines(journal):
 
 
 def trials_in(journal):
-    """Trials by number: configuration, outcome ("" where open) and value. Damaged lines are passed over."""
+    """Return the trials by number: configuration, outcome ("" while open) and value. Damaged lines are skipped."""
     trials = []
     for line in whole_lines(journal).splitlines():
         try:
@@ -136,18 +136,18 @@ def trials_in(journal):
 
 
 def reported_in(said):
-    """Values by trial of the rows that `tune` printed as trials ended."""
+    """Return the values by trial of the rows that `tune` printed as trials ended."""
     return {int(number): float(value) for number, value in
             re.findall(r"^ *(\d+)\*? +(\d+) +\S+x ", said, re.MULTILINE)}
 
 
 def was_never_run(trial):
-    """Interrupted, or its program could not be started: it counts for no budget."""
+    """Tell whether a trial was interrupted or could not be started, so that it counts for no budget."""
     return trial["status"] == "failed" and trial["reason"] in ("interrupted", "environment")
 
 
 def check_reported(said, journal):
-    """Whatever was said to have ended is on record with that value."""
+    """Require that each trial that was reported as ended is in the journal with that value."""
     trials = trials_in(journal)
     for number, value in reported_in(said).items():
         if number >= len(trials) or trials[number]["status"] != "ok" or trials[number]["value"] != value:
@@ -156,7 +156,7 @@ def check_reported(said, journal):
 
 
 def check_outcomes(journal, allowed=("interrupted",)):
-    """No trial counts as failed because of what happened to krigtune."""
+    """Require that no trial counts as failed because of what happened to krigtune."""
     for number, trial in enumerate(trials_in(journal)):
         if trial["status"] == "failed" and trial["reason"] not in allowed:
             raise Failure("trial %d failed (%s), and its program did not" % (number, trial["reason"]))
@@ -190,7 +190,7 @@ def check_readable(session):
 
 
 def check_goes_on(session, before, open_trials=1, is_kept=True):
-    """The same command without faults: ends with all trials, those of before as they were, none measured twice."""
+    """Run the same command without faults: it must end with all trials, keep the old ones and measure none twice."""
     known = trials_in(before)
     code, _, stderr = session.tune()
     if code != 0:

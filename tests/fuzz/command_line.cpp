@@ -4,7 +4,7 @@
 #include "fuzz/fuzz.h"
 #include "jobs/command/command.h"
 
-// A user's command, a word a line.
+// The input is a user's command, with one word on each line.
 KRIGTUNE_FUZZ(command_line) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -2,7 +2,7 @@
 
 #include "fuzz/fuzz.h"
 
-// Names are 3, a text or not known, as their first letter says.
+// The first letter of a name decides whether it is 3, a text or not known.
 static const krigtune::space::Value* value_of(std::string_view name) {
   static const krigtune::space::Value number = std::int64_t{3};
   static const krigtune::space::Value word = std::string("text");

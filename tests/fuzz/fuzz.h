@@ -7,13 +7,14 @@
 
 #include "core/error.h"
 
-// A reader of what comes from outside must take any bytes: it reads them or refuses them with an error for users. All
-// else is a finding: another exception, a signal, a sanitizer's complaint, no end, memory without bound.
+// A reader of input from outside must take any bytes: it either reads them or refuses them with an error for users.
+// Anything else is a finding: another exception, a signal, a sanitizer's complaint, no end, or memory without bound.
 //
 //   KRIGTUNE_FUZZ(csv) { krigtune::parse_csv(text, "table.csv"); }
 //
-// is two things. With clang and -DKRIGTUNE_FUZZ=ON it is the program fuzz_csv, which invents inputs (scripts/fuzz). In
-// every build it is the test Fuzz.csv, which reads the files of tests/golden/fuzz/csv: seeds, and what was found once.
+// stands for two things. With clang and -DKRIGTUNE_FUZZ=ON it is the program fuzz_csv, which invents inputs
+// (scripts/fuzz). In every build it is the test Fuzz.csv, which reads the files of tests/golden/fuzz/csv: seeds and
+// earlier findings.
 
 #ifdef KRIGTUNE_LIBFUZZER
 
@@ -39,7 +40,7 @@
 
 namespace krigtune {
 
-/// Each file of the corpus; there is at least one.
+/// Reads each file of the corpus and requires that there is at least one.
 template <class Read>
 void read_corpus(const std::string& name, const Read& read) {
   const std::filesystem::path corpus = std::filesystem::path(KRIGTUNE_TEST_DIR) / "golden" / "fuzz" / name;

@@ -4,7 +4,7 @@
 KRIGTUNE_FUZZ(journal) {
   krigtune::journal::ReplayedStudy whole("journal.log");
   whole.apply(text);
-  // In two parts, as a reader sees it that looks while somebody writes.
+  // The text is applied in two parts, as a reader sees it that looks while somebody writes.
   krigtune::journal::ReplayedStudy parts("journal.log");
   const std::size_t begin = parts.apply(text.substr(0, text.size() / 2));
   parts.apply(text.substr(begin));
