@@ -36,11 +36,11 @@ std::int64_t align_up(std::int64_t bytes) {
 struct Chain {
   std::vector<std::size_t> buffers;
   std::int64_t bytes = 0;
-  // Of the first buffer, as indices of operations:
+  // These positions of the first buffer are indices of operations:
   OpId first = 0;
   OpId last = 0;  ///< the last operation that accesses it
   OpId life = 0;
-  // Of all buffers, counted from the first operation of their micro-step:
+  // These positions of all buffers are counted from the first operation of their micro-step:
   OpId from = 0;
   OpId until = 0;            ///< each is released after this operation
   bool in_one_step = false;  ///< each is released before its micro-step ends

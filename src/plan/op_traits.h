@@ -86,7 +86,7 @@ struct OpTraits {
   bool one_group = false;  ///< the group follows exactly once
   bool control = false;  ///< may be followed by the state of clipping and loss scaling (ControlElement), which it reads
 
-  /// As its kernel counts them, per element of the first operand, or of the first operand of each group.
+  /// FLOPs as the kernel counts them, per element of the first operand, or of the first operand of each group.
   double flops_per_elem = 0.0;
   /// If set, used instead, because the FLOPs are not proportional to such elements.
   double (*flops)(const Operation&) = nullptr;

@@ -44,7 +44,7 @@ struct ZeroState {
   /// Return this rank's 1/N of a whole tensor, and the part that its optimizer updates.
   Range own_part(const Range& whole) const;
   Range updated_part(const Range& whole) const;
-  /// The same for a tensor in a store; if the store holds parts, this is everything in it.
+  /// Return the same for a tensor in a store; if the store holds parts, this is everything in it.
   Range own_part(const TensorStore& store, int t) const;
   Range updated_part(const TensorStore& store, int t) const;
   /// Returns the ranges of the parameters, and those of the masters.

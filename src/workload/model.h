@@ -45,8 +45,8 @@ std::int64_t parameter_count(const ModelSpec& model);
 /// counted).
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
-/// The same with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron and Korthikanti
-/// et al.
+/// Returns the same count with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron
+/// and Korthikanti et al.
 double palm_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns attention's part of palm_flops, 12 L s h per token. The rest, 6 P_mat per token, belongs to the parameters.

@@ -12,7 +12,7 @@ struct Cholesky {
 /// Returns K + jitter I = L L^T with the smallest jitter that works, out of 0, 1e-10, 1e-9, ..., 1e-4 times `unit`.
 /// Returns nothing if even the last one fails (K is not finite, or not a covariance).
 std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance, double unit);
-/// The same, with the mean of the diagonal as `unit`.
+/// Does the same with the mean of the diagonal as `unit`.
 std::optional<Cholesky> cholesky_with_jitter(Eigen::MatrixXd covariance);
 
 /// B <- B L^-T: the rows of B, m x n, are right-hand sides of L v = b.

@@ -26,8 +26,9 @@ struct SiteSubstitutes {
 SiteSubstitutes propagate_expectations(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance,
                                        const ProbitSites& sites);
 
-/// The same with the prediction of `process` at `points` as the prior; this is its posterior if it has observations. If
-/// the process has the sites' noise, then observing the substitutes turns it into the approximate posterior.
+/// Does the same with the prediction of `process` at `points` as the prior; this is its posterior if it has
+/// observations. If the process has the sites' noise, then observing the substitutes turns it into the approximate
+/// posterior.
 SiteSubstitutes propagate_expectations(const GaussianProcess& process, const Points& points, const ProbitSites& sites);
 
 }  // namespace krigtune::surrogate

@@ -39,7 +39,7 @@ TEST(Utilization, IsWhatKorthikantiEtAlPrintForTheirFourModels) {
   }
 }
 
-// The same computed by hand, for GPT-3 175B on 64 GPUs, 64 sequences in 13.75 s:
+// Computed by hand for GPT-3 175B on 64 GPUs, with 64 sequences in 13.75 s:
 //   6 P_mat per token = 72 L h^2 + 6 V h = 1047451926528,  12 L s h per token = 28991029248
 TEST(Utilization, CountsAttentionOrLeavesItOut) {
   const auto used = cost::utilization_of(gpt(96, 12288, 96), a100s(64), schedule::Checkpointing::kNone, 64, 13.75);

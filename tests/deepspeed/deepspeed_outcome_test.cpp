@@ -152,7 +152,7 @@ TEST(DeepSpeedOutcome, TellsWhatWasAskedFor) {
                    .requested);  // two ranks wrote into each other's line
 }
 
-// The same job, ended by somebody else.
+// Here somebody else ended the same job.
 TEST(DeepSpeedOutcome, AKillIsOutOfMemoryOnlyWhereTheOomKillerHasARecord) {
   for (const auto& [name, code] : std::map<std::string, int>{{"killed", 247}, {"killed_torchrun", 1}}) {
     deepspeed::DsEnd end = recorded(name, code);

@@ -192,7 +192,7 @@ TEST(DeepSpeedMemory, IsTheLargestThatTheEngineSays) {
   EXPECT_FALSE(deepspeed::peak_memory_in("MaxMemAllocated=0.0GB"));
 }
 
-// As nvidia-smi 535 and 550 print it: MiB without a unit, and words if a GPU does not report it.
+// nvidia-smi 535 and 550 print MiB without a unit, and words if a GPU does not report its memory.
 TEST(DeviceMemory, IsTheNumberOfEachGpu) {
   EXPECT_EQ(deepspeed::used_memory_in("4\n 40536\n"),
             (std::vector<Bytes>{Bytes{4 << 20}, Bytes{std::int64_t{40536} << 20}}));

@@ -214,7 +214,7 @@ TEST(Gemm, GivesAnElementTheSameBitsWhereverItStands) {
   }
 }
 
-// The same data at two addresses that differ modulo every vector width.
+// Each kernel gets the same data at two addresses that differ modulo every vector width.
 TEST(Kernels, GiveTheSameBitsAtEveryAddress) {
   const plan::Shape s{.rows = 3, .inner = 37, .outer = 29};
   std::vector<std::vector<float>> results;

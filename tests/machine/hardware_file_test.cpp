@@ -65,8 +65,8 @@ workload::MeasuredRates rates_of(const workload::ClusterSpec& cluster) {
   return rates;
 }
 
-// The same cluster with a network of 11 GB/s and 40 us, NVLink at half its rate, and slower products, memory and copies
-// to the host than stated.
+// This is the same cluster with a network of 11 GB/s and 40 us, NVLink at half its rate, and slower products, memory
+// and copies to the host than stated.
 constexpr const char* kSlow =
     R"("nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400", "hardware": {
   "gpus": {"h100-80gb": {"gemm_fraction": 0.4, "gemm_half_flops": 2e10, "memory_fraction": 0.5, "host_bytes_per_s": 2e10}},

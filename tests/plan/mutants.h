@@ -90,7 +90,7 @@ class Mutants {
         if (access == plan_.operations[i].operands[k].access) continue;
         change("another access", [&](plan::Operand& operand) { operand.access = access; });
       }
-      // The same place in another buffer that is large enough: the next one, and the previous one.
+      // These use the same place in another buffer that is large enough: the next one, and the previous one.
       for (const plan::BufferId step : {1, -1}) {
         change("another buffer", [&](plan::Operand& operand) {
           const auto count = static_cast<plan::BufferId>(plan_.buffers.size());

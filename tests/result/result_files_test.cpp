@@ -240,7 +240,7 @@ TEST(ResultFiles, AdviseOnTheLearningRateWhereTheBatchIsAnother) {
             std::string::npos)
       << command;
   EXPECT_EQ(parse_json(text_of("ds_config_optimal.json", run).value(), "written")["optimizer"]["params"]["lr"], 1e-3);
-  // The same batch: no advice.
+  // There is no advice if the batch is the same.
   const report::RunView same = run_view(session, history, recommendation());
   EXPECT_FALSE(parse_json(text_of("best.json", same).value(), "written").contains("batch_advice"));
   EXPECT_EQ(text_of("cmd_optimal.txt", same).value().find('#'), std::string::npos);

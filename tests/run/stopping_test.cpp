@@ -191,7 +191,7 @@ TEST_F(Stopping, WritesNothingWhenNothingFits) {
   EXPECT_FALSE(std::filesystem::exists(directory()));
 }
 
-/// Whether a session ends before its budget, and by which rule.
+/// Tests whether a session ends before its budget, and by which rule.
 class EarlyEnd : public testing::Test {
  protected:
   EarlyEnd() {
@@ -201,7 +201,7 @@ class EarlyEnd : public testing::Test {
     session_.cluster.gpus_per_node = 4;
   }
 
-  // Adds a closed trial that took an hour and was expected to gain so much.
+  // Adds a closed trial that took an hour and was expected to gain `expected_gain`.
   void add(double expected_gain, double bound, double value = 100.0) {
     journal::Trial trial;
     trial.number = static_cast<int>(history_.size());

@@ -183,7 +183,7 @@ TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
             std::string::npos);
 }
 
-// As Optuna 4 writes it: two studies, the second one minimised, with one parameter given by its index.
+// This is a log of Optuna 4 with two studies, the second one minimised, with one parameter given by its index.
 constexpr const char* kOptuna =
     R"({"op_code":0,"worker_id":"w","study_name":"other","directions":[2]}
 {"op_code":0,"worker_id":"w","study_name":"mine","directions":[1]}

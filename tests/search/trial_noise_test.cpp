@@ -81,8 +81,7 @@ TEST_F(TrialNoises, FindsTheFractionThatItWasGiven) {
   EXPECT_LE(std::abs(noise().between_fraction() / 0.08 - 1.0), 0.15);  // 117 degrees of freedom leave an error of 7 %
 }
 
-// The same smooth values, with an unknown spread within a run and with almost none: the spread between runs must
-// matter.
+// The same smooth values have an unknown spread within a run or almost none: the spread between runs must matter.
 TEST_F(TrialNoises, IsPartOfWhatTheSurrogateAssumes) {
   const auto stddev_at_measured = [&](double sem) {
     history_.clear();

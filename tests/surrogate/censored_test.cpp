@@ -201,7 +201,7 @@ TEST(Censored, ABoundMayLieWhereAValueIs) {
 }
 
 TEST(Censored, BoundsMayBeRepeated) {
-  // The same bound three times at one point: the reference is an integral in one dimension.
+  // With the same bound three times at one point, the reference is an integral in one dimension.
   const VectorXd theta = theta_of(1);
   const surrogate::Bounds bounds{line({0.6, 0.6, 0.6}), VectorXd::Constant(3, 0.5)};
   const surrogate::CensoredFit fit = fit_of(some_values(), bounds, theta);

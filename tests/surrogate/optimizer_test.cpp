@@ -60,7 +60,7 @@ surrogate::Evaluation failing_corner(const surrogate::Points& point) {
   return {point, x + y - (x - y) * (x - y), {}};
 }
 
-/// The same function with a measured constraint instead of failures.
+/// This is the same function with a measured constraint instead of failures.
 surrogate::Evaluation constrained_corner(const surrogate::Points& point) {
   const double x = point.ordered(0, 0);
   const double y = point.ordered(0, 1);

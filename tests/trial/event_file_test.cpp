@@ -43,7 +43,8 @@ TEST(Crc32c, IsThatOfTheRfc) {
   EXPECT_EQ(trial::crc32c(std::string(32, '\xFF')), 0x62A8AB43U);
 }
 
-// As written by torch.utils.tensorboard 2.x: file_version "brain.Event:2" at wall time 0, about 26 bytes; here by hand.
+// torch.utils.tensorboard 2.x writes file_version "brain.Event:2" at wall time 0, in about 26 bytes; here it is made by
+// hand.
 TEST(EventReader, ReadsScalarsOfBothKindsInAnyPortions) {
   const std::string version = field_bytes(3, "brain.Event:2");
   const std::string tensor =

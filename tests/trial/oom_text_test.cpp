@@ -6,7 +6,7 @@ namespace krigtune::oom_text_test {
 
 bool runs_out(const std::string& text) { return trial::find_memory_complaint(text, {}).has_value(); }
 
-// As the programs printed them: issues of PyTorch, NCCL, JAX, nextflow, Megatron-LM and DeepSpeed on GitHub.
+// The programs printed these lines: issues of PyTorch, NCCL, JAX, nextflow, Megatron-LM and DeepSpeed on GitHub.
 TEST(OomText, TheWordsOfTheUsualProgramsAreKnown) {
   for (const char* line :
        {"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 79.15 GiB total capacity)",

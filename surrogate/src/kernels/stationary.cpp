@@ -169,7 +169,7 @@ class Stationary final : public Kernel {
   }
 
  private:
-  /// Of n points: groups of columns from their diagonal block down, then mirrored.
+  /// Computes the matrix of n points in groups of columns, from their diagonal block down, and then mirrors it.
   MatrixXd symmetric_gram(const ScaledPoints& x, Index n, double variance) const {
     MatrixXd k(n, n);
     ArrayXd column(x.rows());

@@ -14,7 +14,7 @@ struct VectorUnit {
   struct Profile {
     /// Replaces each r2 by the correlation.
     void (*correlation)(Index n, double* r2);
-    /// The same, and slope <- d correlation / d r^2, which has no 0/0 at r = 0.
+    /// Does the same and sets slope to d correlation / d r^2, which has no 0/0 at r = 0.
     void (*with_slope)(Index n, double* r2, double* slope);
   };
 
