@@ -34,7 +34,7 @@ std::int64_t number_of_job(const std::string& id) {
   return number;
 }
 
-// Of several jobs of a trial's name the last one.
+// Returns the job with that id, or without an id the last of the jobs of the trial's name.
 const JobState* newest(const std::vector<JobState>& jobs, const std::string& id) {
   const JobState* best = nullptr;
   for (const JobState& job : jobs) {
