@@ -77,9 +77,11 @@ bool says(const std::filesystem::path& link, const std::string& target) {
 }
 
 // Renames the link before removing it: if two processes release at once, one renames it and the other finds nothing.
-void release(const std::filesystem::path& link) {
+bool release(const std::filesystem::path& link) {
   const std::string aside = fmt::format("{}{}-{}.rename", link.string(), ::getpid(), ::gettid());
-  if (::rename(link.c_str(), aside.c_str()) == 0) ::unlink(aside.c_str());
+  if (::rename(link.c_str(), aside.c_str()) != 0) return errno == ENOENT;
+  ::unlink(aside.c_str());
+  return true;
 }
 
 // The properties of the link that change when the lock passes to another holder.
@@ -137,7 +139,10 @@ SymlinkLock::SymlinkLock(const std::filesystem::path& journal, const Clock& cloc
   }
 }
 
-SymlinkLock::~SymlinkLock() { release(link_); }
+// If the disk refuses to rename the link, it is removed in place, because nobody else removes one that is held.
+SymlinkLock::~SymlinkLock() {
+  if (!release(link_)) ::unlink(link_.c_str());
+}
 
 // The directory may have been moved aside after the journal was opened: the lock would then be that of an older run.
 TunerClaim::TunerClaim(const std::filesystem::path& journal) : file_(open_journal(journal)) {

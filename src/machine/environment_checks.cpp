@@ -423,8 +423,22 @@ std::vector<Finding> look_at_shared_memory(const MachineView& view) {
 
 }  // namespace
 
+std::vector<Finding> look_at_load(const MachineView& view) {
+  const std::string line = view.line("proc/loadavg");
+  if (line.empty()) return {};
+  const double load = number_of(line);
+  const std::string what =
+      fmt::format("{:.3g} programs on average wanted one of {} cores in the last minute", load, view.cores);
+  if (load < view.cores) return {fine(what)};
+  return {
+      warning(what,
+              "other programs disturb measurements, which may then differ by a factor of two from run to run; wait\n"
+              "until they have ended, or let trials run to their ends (\"early_end\": false)")};
+}
+
 std::vector<Check> environment_checks() {
   return {
+      {"load", {Slowness::kHost, Slowness::kDevice, Slowness::kStraggler}, look_at_load},
       {"shared memory", {Slowness::kNode, Slowness::kHost}, look_at_shared_memory},
       {"cores", {Slowness::kHost, Slowness::kDevice, Slowness::kStraggler}, look_at_cores},
       {"threads", {Slowness::kHost, Slowness::kDevice}, look_at_threads},

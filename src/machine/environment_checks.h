@@ -18,6 +18,9 @@ struct Check {
 /// Returns all checks, in the order of the report.
 std::vector<Check> environment_checks();
 
+/// Returns the finding of one of them: whether other programs keep the processor busy.
+std::vector<Finding> look_at_load(const MachineView& view);
+
 /// Returns the findings of all checks.
 std::vector<Finding> examine_environment(const MachineView& view);
 

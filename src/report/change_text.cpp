@@ -89,6 +89,13 @@ std::vector<std::string> change_lines(const session::Objective& objective, const
   return lines;
 }
 
+std::string doubt_about_gain(const search::Recommendation& best) {
+  const std::optional<search::Gain>& gain = best.changes.together;
+  if (best.trial == best.reference_trial || !gain || gain->clear()) return "";
+  return fmt::format("this gain is not certain: its 95 % interval, {:.2f} to {:.2f} times, includes 1", gain->lower_95,
+                     gain->upper_95);
+}
+
 Json changes_json(const search::Changes& changes) {
   if (changes.each.empty()) return nullptr;
   Json json = {{"each", Json::array()}, {"together", gain_json(changes.together)}};

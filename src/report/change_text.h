@@ -20,4 +20,8 @@ std::vector<std::string> change_lines(const session::Objective& objective, const
 /// The same for programs: an object, or null if nothing changed.
 nlohmann::ordered_json changes_json(const search::Changes& changes);
 
+/// Returns "this gain is not certain: its 95 % interval, 0.74 to 3.1 times, includes 1" if the model cannot tell the
+/// recommended configuration from its reference; otherwise "".
+std::string doubt_about_gain(const search::Recommendation& best);
+
 }  // namespace krigtune::report

@@ -2,13 +2,22 @@
 
 #include <algorithm>
 #include <cassert>
-#include <unordered_set>
 
 #include "run/current_run.h"
 #include "search/candidates/candidate_list.h"
 #include "search/model/best.h"
 
 namespace krigtune::run {
+
+const journal::Trial* trial_of_try(const search::Candidates& candidates, const search::History& history,
+                                   const space::Configuration& configuration) {
+  const std::string key = candidates.key(configuration);
+  const auto trial = std::find_if(history.begin(), history.end(), [&](const journal::Trial& other) {
+    const bool is_bounded = other.outcome && std::holds_alternative<trial::Bounded>(*other.outcome);
+    return search::counts(other) && !is_bounded && candidates.key(other.proposal.configuration) == key;
+  });
+  return trial == history.end() ? nullptr : &*trial;
+}
 
 Proposer::Proposer(const session::Session& session, const search::Candidates& candidates,
                    const search::Strategy& strategy, const Clock& clock, std::vector<space::Configuration> tries,
@@ -51,9 +60,8 @@ std::optional<journal::Proposal> Proposer::of_the_user(const search::History& hi
   });
   if (session_.baseline && !baseline_was_asked) return proposal_of(*session_.baseline, search::kBaselineStrategy);
   if (tries_.empty()) return std::nullopt;
-  const std::unordered_set<std::string> asked = search::asked_keys(candidates_, history);
   const auto left = std::find_if(tries_.begin(), tries_.end(), [&](const space::Configuration& configuration) {
-    return asked.count(candidates_.key(configuration)) == 0;
+    return trial_of_try(candidates_, history, configuration) == nullptr;
   });
   return left == tries_.end() ? std::nullopt : std::optional(proposal_of(*left, search::kTryStrategy));
 }

@@ -17,13 +17,18 @@ struct CurrentRun {
   std::uint64_t seed = 1;  ///< of the recommendation that is measured again
 };
 
+/// Returns the trial that a guess of the user need not repeat, if there is one: it has the same configuration, and runs
+/// or ended in any way except early (Bounded), because guesses run to their ends.
+const journal::Trial* trial_of_try(const search::Candidates& candidates, const search::History& history,
+                                   const space::Configuration& configuration);
+
 /// Decides what to propose next: the session's baseline, then the user's guesses, then the strategy's proposals. If
 /// there is anything left to propose, a run that continues earlier ones begins with their leader, which connects the
 /// time scales of both.
 class Proposer {
  public:
-  /// `tries`: completed guesses (read_try); each is proposed once. `clock` measures the time of the suggestions. The
-  /// references must outlive it.
+  /// `tries`: completed guesses (read_try); each is proposed once, unless trial_of_try finds it. `clock` measures the
+  /// time of the suggestions. The references must outlive it.
   Proposer(const session::Session& session, const search::Candidates& candidates, const search::Strategy& strategy,
            const Clock& clock, std::vector<space::Configuration> tries = {}, CurrentRun run = {});
 

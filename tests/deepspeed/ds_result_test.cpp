@@ -249,6 +249,13 @@ TEST_F(DsLossCheck, AnotherBatchHasAdviceByTheFilesOwnOptimizer) {
 
 TEST(ChangeText, TellsGainsWithTheirIntervals) {
   session::Objective objective;
+  search::Recommendation doubtful;
+  doubtful.trial = 6;
+  doubtful.changes.together = search::Gain{2.71, 0.74, 3.07};
+  EXPECT_EQ(report::doubt_about_gain(doubtful),
+            "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1");
+  doubtful.changes.together->lower_95 = 1.2;
+  EXPECT_EQ(report::doubt_about_gain(doubtful), "");
   EXPECT_EQ(report::gain_sentence(objective, {1.12, 1.041, 1.21}), "12 % faster (4.1 % to 21 %)");
   EXPECT_EQ(report::gain_sentence(objective, {0.9, 0.85, 0.95}), "10 % slower (5.0 % to 15 %)");
   EXPECT_EQ(report::gain_sentence(objective, {0.5, 0.4, 0.625}), "2.0 times slower (1.6 to 2.5)");

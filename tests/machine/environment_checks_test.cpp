@@ -260,6 +260,14 @@ TEST_F(EnvironmentChecks, AreToldOnlyWhereTheyExplain) {
   EXPECT_EQ(names({}), Texts());
 }
 
+TEST_F(EnvironmentChecks, SeeOtherProgramsThatKeepTheCoresBusy) {
+  EXPECT_TRUE(of("load").empty()) << "nothing is known";
+  file("proc/loadavg", "3.21 2.50 1.00 2/300 4711\n");
+  EXPECT_TRUE(warnings("load").empty());
+  file("proc/loadavg", "31.5 20.0 10.0 40/300 4711\n");
+  EXPECT_EQ(warnings("load"), Texts{"31.5 programs on average wanted one of 16 cores in the last minute"});
+}
+
 // Each entry of the table has a name of its own and an explanation, unless its warnings bring their own.
 TEST(EnvironmentChecksTable, IsWellFormed) {
   std::map<std::string, int> names;

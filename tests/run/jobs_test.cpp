@@ -6,6 +6,7 @@
 #include <set>
 
 #include "run/loop_fixture.h"
+#include "run/tuner.h"
 #include "search/model/best.h"
 #include "user_error.h"
 
@@ -184,6 +185,20 @@ TEST_F(Tries, RunAfterTheBaselineEachOnce) {
   std::set<std::string> asked;
   for (const journal::Trial& trial : more.history)
     EXPECT_TRUE(asked.insert(trial.proposal.configuration.text()).second);
+}
+
+// A trial that was ended early says little about its configuration, and a guess always runs to its end.
+TEST_F(Tries, RepeatWhatWasEndedEarlyAndNothingElse) {
+  const Problem problem(budgeted(6));
+  const space::Configuration guess{{"a", std::int64_t{3}}, {"b", std::int64_t{8}}};
+  journal::Trial trial;
+  trial.proposal.configuration = guess;
+  EXPECT_NE(run::trial_of_try(problem.candidates, {trial}, guess), nullptr) << "it runs";
+  trial.outcome = trial::Bounded{20.0};
+  EXPECT_EQ(run::trial_of_try(problem.candidates, {trial}, guess), nullptr);
+  trial.outcome = trial::OutOfMemory{};
+  EXPECT_NE(run::trial_of_try(problem.candidates, {trial}, guess), nullptr);
+  EXPECT_EQ(run::trial_of_try(problem.candidates, {trial}, {{"a", std::int64_t{2}}, {"b", std::int64_t{8}}}), nullptr);
 }
 
 using NextQuestion = Loop;

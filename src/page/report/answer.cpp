@@ -37,6 +37,7 @@ std::string headline(const RunFacts& facts) {
   std::string text = fmt::format("The recommended configuration (trial {}) {} {} times {} {}", best.trial,
                                  report::is_speed(facts.objective()) ? "trains" : "is", times_text(best.gain),
                                  report::is_speed(facts.objective()) ? "as fast as" : "better than", than);
+  if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) return text + ". But " + doubt + ".";
   if (const std::optional<search::Gain>& together = best.changes.together) {
     text += fmt::format("; 95 % interval {} to {}", times_text(together->lower_95), times_text(together->upper_95));
   }

@@ -16,6 +16,7 @@
 #include "executor/executor.h"
 #include "executor/slurm.h"
 #include "journal/lock.h"
+#include "machine/environment_checks.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/document.h"
@@ -29,6 +30,7 @@
 #include "programs/krigtune/tune_summary.h"
 #include "report/labels.h"
 #include "result/result_files.h"
+#include "run/tuner.h"
 #include "runner/replay.h"
 
 namespace krigtune::cli {
@@ -365,6 +367,28 @@ void place_trials(const Context& context, const session::Session& session, const
                                executor::traits_of(session.executor).is_this_machine;
 }
 
+// A guess that was measured already is not measured again, and the user should not wait for it.
+void say_which_tries_are_known(const Context& context, const run::Prepared& prepared, const search::History& history,
+                               const std::vector<space::Configuration>& tries) {
+  for (const space::Configuration& guess : tries) {
+    const journal::Trial* trial = run::trial_of_try(prepared.candidates, history, guess);
+    if (trial == nullptr) continue;
+    context.log.progress(fmt::format("--try: {} is trial {} and is not run again", guess.text(), trial->number));
+  }
+}
+
+// Trials on this machine share its processors with whatever else runs there.
+void say_if_busy(const Context& context, const session::Session& session) {
+  if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine)
+    return;
+  for (const machine::Finding& finding : machine::look_at_load(machine::this_machine(context.console.clock))) {
+    if (finding.health != machine::Health::kWarn) continue;
+    std::string cost = finding.cost;
+    std::replace(cost.begin(), cost.end(), '\n', ' ');
+    context.log.progress(fmt::format("this machine is busy: {}; {}", finding.what, cost));
+  }
+}
+
 // Checks for errors before anything is moved or made, runs the trials, and prints how the session ended.
 int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
@@ -391,7 +415,8 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   refuse_second_tune(directory);
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
-  read_history(context, directory);  // for its warnings
+  say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
+  say_if_busy(context, prepared.session);
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);
