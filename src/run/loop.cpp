@@ -80,7 +80,7 @@ class Run {
     result.trials_now = trials_now_;
     if (result.reason == EndReason::kEnvironment) result.detail = environment_failure(result.history).value_or("");
     if (result.reason == EndReason::kFailsAlike) result.detail = common_failure(result.history).value_or("");
-    if (result.reason == EndReason::kThrough) result.detail = strategy_->left_out(result.history);
+    if (result.reason == EndReason::kNoProposal) result.detail = strategy_->left_out(result.history);
     look_ahead(result);
     return result;
   }
@@ -143,8 +143,8 @@ class Run {
     switch (strategy_->why_idle(journal_.trials())) {
       case search::Idle::kAllTried:
         return EndReason::kExhausted;
-      case search::Idle::kThrough:
-        return EndReason::kThrough;
+      case search::Idle::kNoProposal:
+        return EndReason::kNoProposal;
       case search::Idle::kWaits:
         return EndReason::kWaits;
     }
@@ -312,7 +312,7 @@ const char* to_string(EndReason reason) {
       return "one more trial costs more than it is expected to save";
     case EndReason::kExhausted:
       return "every configuration was tried";
-    case EndReason::kThrough:
+    case EndReason::kNoProposal:
       return "the strategy has nothing left to propose";
     case EndReason::kWaits:
       return "what comes next depends on trials that wait for krigtune tell";

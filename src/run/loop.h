@@ -60,7 +60,7 @@ enum class EndReason {
   kLittleToGain,  ///< no further trial is expected to gain the session's "least_gain"
   kNotWorthIt,    ///< ... or to save as much as it costs
   kExhausted,
-  kThrough,  ///< the strategy does not want any of the remaining configurations
+  kNoProposal,  ///< the strategy does not want any of the remaining configurations
   kWaits,    ///< the strategy waits for trials that others will close
   kNothingFits,
   kInterrupted,
@@ -80,7 +80,7 @@ struct RunResult {
   search::History history;  ///< all trials of the directory
   int trials_now = 0;       ///< closed by this call
   std::string
-      detail;  ///< kEnvironment, kFailsAlike: what the last trials said; kThrough: what is left out, if that is known
+      detail;  ///< kEnvironment, kFailsAlike: what the last trials said; kNoProposal: what is left out, if that is known
   std::optional<journal::Outlook> outlook;  ///< of the trial that would come next; empty if the strategy has none
   std::optional<TrialWorth> worth;          ///< of that trial, if known
 };

@@ -154,7 +154,7 @@ bool recall_ds_config(session::Session& session, const std::filesystem::path& di
 namespace {
 
 // Decides by the names of the variables that the session sets for its trials.
-bool holds_a_secret(const Json& record) {
+bool contains_a_secret(const Json& record) {
   constexpr std::array<std::string_view, 7> kWords = {"token", "secret",     "password", "passwd",
                                                       "key",   "credential", "auth"};
   if (!record.contains("runner") || !record["runner"].contains("env")) return false;
@@ -177,7 +177,7 @@ void write_run_record(const std::filesystem::path& directory, const session::Ses
   }
   const Json record = run_record(session, options);
   const std::string text = record.dump(2) + "\n";
-  if (holds_a_secret(record)) {
+  if (contains_a_secret(record)) {
     write_private(session_path(directory), text);
   } else {
     write_atomically(session_path(directory), text);

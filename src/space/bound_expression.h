@@ -40,7 +40,7 @@ enum class BoundOp {
   kLessEqual,
   kNot,
   kNegate,
-  kHolds,      ///< 1 if the operand is true, otherwise 0; never absent
+  kIsTrue,     ///< 1 if the operand is true, otherwise 0; never absent
   kOtherwise,  ///< the first operand or, if that is absent, the second (a constant)
   kSelect,     ///< the second operand if the first is true, otherwise the third; the first is never absent
 };

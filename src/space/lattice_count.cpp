@@ -178,12 +178,12 @@ int Binder::existence(std::size_t i) {
   const Parameter& parameter = parameters_[i];
   if (!parameter.when) return -1;
   const std::string where = fmt::format("\"when\" of '{}'", parameter.name);
-  return node(BoundOp::kHolds, condition(*parameter.when, where, false));
+  return node(BoundOp::kIsTrue, condition(*parameter.when, where, false));
 }
 
 int Binder::no_effect(std::size_t i) {
   const Expression* where = facts_.well_known ? condition_of_no_effect(parameters_[i].name) : nullptr;
-  return where == nullptr ? -1 : node(BoundOp::kHolds, condition(*where, parameters_[i].name, true));
+  return where == nullptr ? -1 : node(BoundOp::kIsTrue, condition(*where, parameters_[i].name, true));
 }
 
 int Binder::stands_for(std::size_t i) {
@@ -194,8 +194,8 @@ int Binder::stands_for(std::size_t i) {
   if (facts_.well_known && all && is_bucket(parameter.name)) {
     const auto elems = static_cast<double>(*all);
     const Value held = canonical_value(parameter, number_value(elems), false, all);
-    const int holds_all = node(BoundOp::kLessEqual, constant(elems), value);
-    value = node(BoundOp::kSelect, holds_all, constant(words_.number_of(held)), value);
+    const int fits_all = node(BoundOp::kLessEqual, constant(elems), value);
+    value = node(BoundOp::kSelect, fits_all, constant(words_.number_of(held)), value);
   }
   if (result_.no_effect[i] < 0) return value;
   return node(BoundOp::kSelect, result_.no_effect[i], constant(words_.number_of(first_value(parameter))), value);
@@ -252,7 +252,7 @@ void Binder::add_representative(std::size_t i) {
   if (facts_.well_known && facts_.parameter_count && is_bucket(parameter.name)) {
     const auto all = static_cast<double>(*facts_.parameter_count);
     const int smaller = node(BoundOp::kLess, result_.expressions.variable(BoundOp::kVariable, i), constant(all));
-    const int smallest = smallest_that_holds(parameter, all);
+    const int smallest = smallest_that_fits(parameter, all);
     stands = node(BoundOp::kOr, smaller, node(BoundOp::kEqual, digit, constant(smallest)));
   }
   if (result_.no_effect[i] >= 0) stands = node(BoundOp::kSelect, result_.no_effect[i], is_first, stands);

@@ -152,7 +152,7 @@ BoundRange combine(BoundOp op, const BoundRange& a) {
   switch (op) {
     case BoundOp::kNot:
       return BoundRange::truth(a.may_fail(), a.may_hold(), a.absent);
-    case BoundOp::kHolds:
+    case BoundOp::kIsTrue:
       return BoundRange::truth(a.may_hold(), a.may_fail() || a.absent, false);
     default:
       assert(op == BoundOp::kNegate);

@@ -149,7 +149,7 @@ const Expression* condition_of_family(std::string_view knob) {
 // Never returns a smaller bucket than `value`.
 Value held_value(const Parameter& bucket, double elems, const Value& value) {
   if (bucket.range) return bucket.range->max < elems ? value : number_value(std::max(elems, bucket.range->min));
-  const int smallest = smallest_that_holds(bucket, elems);
+  const int smallest = smallest_that_fits(bucket, elems);
   return smallest < 0 ? value : bucket.values[static_cast<std::size_t>(smallest)];
 }
 
@@ -165,7 +165,7 @@ bool is_bucket(const std::string& knob) {
   return known != nullptr && known->is_bucket;
 }
 
-int smallest_that_holds(const Parameter& bucket, double elems) {
+int smallest_that_fits(const Parameter& bucket, double elems) {
   int smallest = -1;
   for (std::size_t i = 0; i < bucket.values.size(); ++i) {
     if (!is_number(bucket.values[i]) || as_number(bucket.values[i]) < elems) continue;

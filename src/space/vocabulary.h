@@ -57,7 +57,7 @@ const Expression* condition_of_no_effect(const std::string& knob);
 /// the range.
 bool is_bucket(const std::string& knob);
 /// Returns the position of the smallest value of the list that holds `elems`, or -1.
-int smallest_that_holds(const Parameter& bucket, double elems);
+int smallest_that_fits(const Parameter& bucket, double elems);
 
 /// Returns the canonical value that is equivalent to `value`. `no_effect`: the knob has no effect.
 Value canonical_value(const Parameter& knob, const Value& value, bool no_effect,

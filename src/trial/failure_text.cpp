@@ -247,7 +247,7 @@ constexpr std::array kKillSigns = {
 };
 
 template <class Signs>
-bool holds_one(std::string_view line, const Signs& signs) {
+bool contains_one(std::string_view line, const Signs& signs) {
   return std::any_of(signs.begin(), signs.end(), [&](const Sign& sign) {
     return line.find(sign.text) != std::string_view::npos && line.find(sign.also) != std::string_view::npos;
   });
@@ -257,7 +257,7 @@ bool is_memory_sign(std::string_view line) {
   // PyTorch also prints this after a collective has timed out; the size in the message is then garbage.
   // https://github.com/NVIDIA/nccl/issues/1284
   if (line.find("more than 1EB") != std::string_view::npos) return false;
-  return holds_one(line, kSigns);
+  return contains_one(line, kSigns);
 }
 
 // Returns the beginning of the first line for which `holds` returns true.
@@ -317,7 +317,7 @@ std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, co
   SearchLimit limit;
   const auto line = first_line(text, [&](const std::string& candidate) {
     const auto matches = [&](const Pattern& pattern) { return pattern.search(candidate, limit).has_value(); };
-    return is_memory_sign(candidate) || holds_one(candidate, kKillSigns) ||
+    return is_memory_sign(candidate) || contains_one(candidate, kKillSigns) ||
            std::any_of(patterns.begin(), patterns.end(), matches);
   });
   return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
@@ -329,7 +329,7 @@ std::optional<MemoryComplaint> find_memory_words(const std::string& text) {
 }
 
 bool tells_of_a_kill(const std::string& text) {
-  return first_line(text, [](const std::string& line) { return holds_one(line, kKillSigns); }).has_value();
+  return first_line(text, [](const std::string& line) { return contains_one(line, kKillSigns); }).has_value();
 }
 
 }  // namespace krigtune::trial

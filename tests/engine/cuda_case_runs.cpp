@@ -11,7 +11,7 @@
 namespace krigtune::cuda {
 namespace {
 
-bool holds_numbers(schedule::DType type) { return type == schedule::DType::kFp32 || engine::is_16_bit(type); }
+bool has_numbers(schedule::DType type) { return type == schedule::DType::kFp32 || engine::is_16_bit(type); }
 
 std::vector<double> widened(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
@@ -131,8 +131,8 @@ std::vector<std::vector<double>> done_in_fp64(const Case& given) {
   std::vector<std::vector<double>> numbers;
   std::vector<engine::OperandView> views;
   for (Datum& d : work.operands) {
-    numbers.push_back(holds_numbers(d.type) ? widened(d.numbers()) : std::vector<double>{});
-    void* data = holds_numbers(d.type) ? static_cast<void*>(numbers.back().data()) : d.bytes.data();
+    numbers.push_back(has_numbers(d.type) ? widened(d.numbers()) : std::vector<double>{});
+    void* data = has_numbers(d.type) ? static_cast<void*>(numbers.back().data()) : d.bytes.data();
     views.push_back({data, d.elems(), d.access, d.type});
   }
   std::vector<double> scratch(static_cast<std::size_t>(engine::scratch_elems(given.kind, given.shape)));
@@ -161,7 +161,7 @@ void expect_same(const Case& device, const Case& host, double most) {
     const Datum& actual = device.operands[i];
     if (host.kind == schedule::OpKind::kAttentionForward && expected.type == schedule::DType::kUint8) {
       EXPECT_EQ(causal_part(host.shape, actual.bytes), causal_part(host.shape, expected.bytes)) << host.name;
-    } else if (!holds_numbers(expected.type)) {
+    } else if (!has_numbers(expected.type)) {
       EXPECT_EQ(actual.bytes, expected.bytes) << host.name << ", operand " << i;
     } else {
       EXPECT_LE(relative_error(actual.numbers(), widened(expected.numbers())), most) << host.name << ", operand " << i;

@@ -200,7 +200,7 @@ class Pruning : public testing::Test {
     }
     const auto strategy = problem.strategy(search::StrategyKind::kGrid, 3);
     const std::string said = strategy->left_out(history);
-    EXPECT_EQ(strategy->why_idle(history), result.skipped > 0 ? search::Idle::kThrough : search::Idle::kAllTried);
+    EXPECT_EQ(strategy->why_idle(history), result.skipped > 0 ? search::Idle::kNoProposal : search::Idle::kAllTried);
     EXPECT_EQ(said.substr(0, said.find(' ')), result.skipped > 0 ? std::to_string(result.skipped) : "");
     return result;
   }

@@ -237,7 +237,7 @@ TEST(Stagewise, AsksAheadOnlyWhatDoesNotDepend) {
     EXPECT_EQ(next->configuration.text(), texts(whole)[8 + pending]);
   }
   EXPECT_FALSE(strategy->ask(with_pending(8, 4)));
-  EXPECT_EQ(strategy->why_idle(whole), search::Idle::kThrough);
+  EXPECT_EQ(strategy->why_idle(whole), search::Idle::kNoProposal);
   EXPECT_NE(strategy->left_out(whole), "");
 }
 
@@ -273,7 +273,7 @@ TEST_F(StagewiseRun, EndsWhenItsAlgorithmHas) {
     options_.jobs = jobs;
     StoppingObserver observer;
     const run::RunResult result = run(session, observer, runner);
-    EXPECT_EQ(result.reason, run::EndReason::kThrough);
+    EXPECT_EQ(result.reason, run::EndReason::kNoProposal);
     EXPECT_EQ(result.history.size(), 33U);
     EXPECT_EQ(result.detail, "its algorithm leaves out 159 of 192 configurations");
   }
@@ -291,7 +291,7 @@ TEST_F(StagewiseRun, SaysThatItWaitsForTrialsOfOthers) {
   FakeRunner runner([&](const space::Configuration& c) { return small_cluster(session, c); });
   StoppingObserver observer;
   const run::RunResult result = run(session, observer, runner);
-  EXPECT_EQ(result.reason, run::EndReason::kThrough);
+  EXPECT_EQ(result.reason, run::EndReason::kNoProposal);
   EXPECT_EQ(stage_of(result.history[1].proposal.configuration), 1);
 }
 

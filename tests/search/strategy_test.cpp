@@ -33,7 +33,7 @@ TEST_P(EveryStrategy, AsksEveryConfigurationOnceAndThenNothing) {
   EXPECT_EQ(std::set<std::string>(asked.begin(), asked.end()).size(), asked.size());
   const auto strategy = problem.strategy(GetParam(), 3);
   EXPECT_FALSE(strategy->ask(history));
-  EXPECT_EQ(strategy->why_idle(history), asked.size() == 40u ? search::Idle::kAllTried : search::Idle::kThrough);
+  EXPECT_EQ(strategy->why_idle(history), asked.size() == 40u ? search::Idle::kAllTried : search::Idle::kNoProposal);
   EXPECT_EQ(strategy->left_out(history).empty(), asked.size() == 40u);
 }
 

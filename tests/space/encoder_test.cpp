@@ -41,7 +41,7 @@ TEST(Encoder, DecodesWhatItEncodedForEveryKindOfParameter) {
 }
 
 TEST(Encoder, DecodesWhatItEncodedForAnySpace) {
-  const auto law_holds = [] {
+  const auto is_identity = [] {
     std::vector<space::Parameter> parameters;
     const auto dims = *rc::gen::inRange<std::size_t>(1, 4);
     while (parameters.size() < dims) {
@@ -58,7 +58,7 @@ TEST(Encoder, DecodesWhatItEncodedForAnySpace) {
     const space::Encoder encoder(space);
     for (const space::Configuration& c : all_of(space)) RC_ASSERT(encoder.decode(encoder.encode(c)) == c);
   };
-  EXPECT_TRUE(rc::check("decode(encode(c)) == c", law_holds));
+  EXPECT_TRUE(rc::check("decode(encode(c)) == c", is_identity));
 }
 
 std::vector<double> column(const std::string& json, const std::vector<space::Value>& values) {

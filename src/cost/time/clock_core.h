@@ -47,7 +47,7 @@ class ClockCore {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   // kWaking: what it waited for is done. kDone: the work is done, but not all its kernels could have been issued yet.
   enum class State : std::uint8_t { kQueued, kWaking, kRunning, kDone };
-  enum class Link : std::uint8_t { kNone, kWaits, kHolds };
+  enum class Link : std::uint8_t { kNone, kWaits, kOccupies };
   struct StreamState {
     plan::OpId head = kNone;
     State state = State::kQueued;
@@ -121,7 +121,7 @@ class ClockCore {
     }
     if (first == nullptr) return;
     links_[lane] = first;
-    first->link = Link::kHolds;
+    first->link = Link::kOccupies;
     --on_the_way_;
     if (operation(*first).core_s == 0.0) observer_.ready(first->head, now_s_);
   }
@@ -210,11 +210,11 @@ class ClockCore {
     }
     if (stream.finish_s <= now_s_) {
       stream.left_s = 0.0;
-      if (stream.link == Link::kHolds) links_[stream.lane] = nullptr;
+      if (stream.link == Link::kOccupies) links_[stream.lane] = nullptr;
       stream.link = Link::kNone;
     } else if (stream.link != Link::kWaits) {
       stream.left_s = std::max(0.0, stream.left_s - passed_s * rate_of(stream));
-      if (!stream.collective || stream.link == Link::kHolds) return;
+      if (!stream.collective || stream.link == Link::kOccupies) return;
     }
     if (stream.link == Link::kNone && stream.core_left_s == 0.0) finish(stream);
   }

@@ -48,7 +48,7 @@ Recorder::Collective CostContext::tensor_collective(schedule::OpKind kind, std::
 
 namespace {
 
-bool holds_parameter(schedule::OpKind kind) {
+bool reads_parameter(schedule::OpKind kind) {
   return std::ranges::any_of(plan::traits_of(kind).operands,
                              [](const plan::OperandTraits& o) { return o.role == plan::Role::kHeld; });
 }
@@ -156,7 +156,7 @@ class TemplateReader {
       const bool is_head_of_tied = tensor == 0 && operation.kind == schedule::OpKind::kLinearBackwardWeight;
       if (!is_head_of_tied) next.ends.push_back(tensor);
       // If parameters are sharded, every unit keeps them through its backward.
-      if (holds_parameter(operation.kind)) next.reads.push_back(tensor);
+      if (reads_parameter(operation.kind)) next.reads.push_back(tensor);
     }
   }
 

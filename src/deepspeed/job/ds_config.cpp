@@ -141,7 +141,7 @@ class Walk {
         add_knob(*known, value, pointer);
       } else if (value.is_object()) {
         object(value, here, path_name(path, key));
-      } else if (holds_knobs(pointer)) {
+      } else if (contains_knobs(pointer)) {
         fail_at(source_, pointer, fmt::format("an object was expected, not {}", shown(value)), mend_of(pointer));
       } else if (value.is_array()) {
         if (pointer == "/train_batch_size") return refuse_batch_list();
@@ -158,7 +158,7 @@ class Walk {
     return found == keys_.end() ? nullptr : found->second;
   }
 
-  bool holds_knobs(const std::string& pointer) const {
+  bool contains_knobs(const std::string& pointer) const {
     return std::any_of(keys_.begin(), keys_.end(),
                        [&](const auto& key) { return key.first.rfind(pointer + "/", 0) == 0; });
   }

@@ -20,7 +20,7 @@ namespace krigtune::deepspeed {
 namespace {
 
 template <class Words>
-bool holds_any(std::string_view text, const Words& words) {
+bool contains_any(std::string_view text, const Words& words) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
@@ -46,7 +46,7 @@ bool is_of_the_network(const trial::PythonException& cause, std::int64_t steps) 
   // Raised by torch.distributed, ProcessGroupNCCL; before torch 2.1 it was a RuntimeError with the same words. After
   // the first step it may have any cause.
   constexpr std::array<std::string_view, 3> kWords = {"NCCL error in", "ncclSystemError", "ncclInvalidUsage"};
-  return steps == 0 && holds_any(cause.message, kWords);
+  return steps == 0 && contains_any(cause.message, kWords);
 }
 
 bool is_of_the_launcher(const trial::PythonException& cause) {
@@ -55,13 +55,13 @@ bool is_of_the_launcher(const trial::PythonException& cause) {
                                                       "RendezvousTimeoutError", "RendezvousClosedError"};
   constexpr std::array<std::string_view, 3> kWords = {"EADDRINUSE", "ddress already in use",
                                                       "Name or service not known"};
-  return is_one_of(cause.type, kTypes) || holds_any(cause.message, kWords) ||
+  return is_one_of(cause.type, kTypes) || contains_any(cause.message, kWords) ||
          was_raised_in(cause, "/deepspeed/launcher/");
 }
 
 bool opens_base64(const trial::PythonException& cause) {
   return cause.type == "OSError" &&
-         holds_any(cause.message, std::array<std::string_view, 1>{"File name too long: 'ey"});
+         contains_any(cause.message, std::array<std::string_view, 1>{"File name too long: 'ey"});
 }
 
 bool is_a_refusal(const trial::PythonException& cause, std::int64_t steps) {
@@ -71,7 +71,7 @@ bool is_a_refusal(const trial::PythonException& cause, std::int64_t steps) {
       "Check batch related parameters",          // deepspeed/runtime/config.py
       "zero_allow_untested_optimizer",           // deepspeed/runtime/engine.py
       "DeepSpeed config values that mismatch"};  // transformers, HfTrainerDeepSpeedConfig
-  if (is_one_of(cause.type, kOwnTypes) || holds_any(cause.message, kWords)) return true;
+  if (is_one_of(cause.type, kOwnTypes) || contains_any(cause.message, kWords)) return true;
   // The directory for its metrics, which it writes after the last step, is missing (print_json_dist).
   if (cause.type == "FileNotFoundError" && was_raised_in(cause, "/deepspeed/utils/logging.py")) return true;
   constexpr std::array<std::string_view, 2> kNoJson = {"JSONDecodeError", "HjsonDecodeError"};
@@ -101,7 +101,7 @@ bool is_of_host_memory(const std::string& line) {
       "DefaultCPUAllocator",  "bad_alloc",  "MemoryError",    "Cannot allocate memory",
       "OOM killer",           "OpenBLAS",   "oom-kill",       "oom_kill",
       "memory allocation of", "OOM Killed", "Killed process", "exceeded memory"};
-  return !holds_any(line, kDevice) && holds_any(line, kHost);
+  return !contains_any(line, kDevice) && contains_any(line, kHost);
 }
 
 std::string find_launcher_line(const std::string& text) {
@@ -124,7 +124,7 @@ std::string find_launcher_line(const std::string& text) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string line = text.substr(begin, end - begin);
     begin = end + 1;
-    if (holds_any(line, kWords)) return line;
+    if (contains_any(line, kWords)) return line;
   }
   return "";
 }

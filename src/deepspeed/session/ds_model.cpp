@@ -28,12 +28,12 @@ constexpr std::array<SizeFlags, 7> kSizes = {{
 }};
 constexpr std::string_view kModelFlags = "config_name model_name_or_path";
 
-bool holds_word(std::string_view words, std::string_view word) {
+bool contains_word(std::string_view words, std::string_view word) {
   const std::size_t at = words.find(word);
   if (word.empty() || at == std::string_view::npos) return false;
   const std::size_t end = at + word.size();
   const bool is_whole = (at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ');
-  return is_whole || (end < words.size() && holds_word(words.substr(end), word));
+  return is_whole || (end < words.size() && contains_word(words.substr(end), word));
 }
 
 std::string plain_name(std::string word) {
@@ -49,7 +49,7 @@ std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
   if (!job.inputs.command) return text;
   const std::vector<std::string>& words = job.inputs.command->argv;
   for (std::size_t i = job.inputs.command->script + 1; i < words.size(); ++i) {
-    if (!holds_word(names, plain_name(words[i]))) continue;
+    if (!contains_word(names, plain_name(words[i]))) continue;
     const std::size_t joined = words[i].find('=');
     const bool has_next = i + 1 < words.size() && words[i + 1].rfind("--", 0) != 0;
     text = joined != std::string::npos ? words[i].substr(joined + 1) : has_next ? words[i + 1] : std::string();

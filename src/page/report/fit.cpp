@@ -21,7 +21,7 @@ struct Predicted {
   const journal::Trial* trial = nullptr;
   double median = 0.0, low = 0.0, high = 0.0;  // 90 % interval
   double measured = 0.0;
-  bool holds() const { return measured >= low && measured <= high; }
+  bool is_inside() const { return measured >= low && measured <= high; }
 };
 
 std::vector<Predicted> predicted_trials(const RunFacts& facts) {
@@ -56,7 +56,7 @@ std::string typical_error(const std::vector<Predicted>& all) {
 }
 
 std::string calibration(const std::vector<Predicted>& all) {
-  const auto held = std::count_if(all.begin(), all.end(), [](const Predicted& one) { return one.holds(); });
+  const auto held = std::count_if(all.begin(), all.end(), [](const Predicted& one) { return one.is_inside(); });
   std::string text = fmt::format(
       "Of {} trials that were predicted before they ran, {} lay within the 90 % interval that "
       "was stated then.",
@@ -97,7 +97,7 @@ std::string fit(const RunFacts& facts) {
     const double measured = facts.shown(one.measured);
     values.push_back(measured);
     reach.insert(reach.end(), {facts.shown(one.low), facts.shown(one.high)});
-    (one.holds() ? inside : outside)
+    (one.is_inside() ? inside : outside)
         .marks.push_back({.x = measured,
                           .y = facts.shown(one.median),
                           .low = facts.shown(one.low),

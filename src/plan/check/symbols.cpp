@@ -223,12 +223,12 @@ void Derivatives::record(const Operation& operation, std::vector<Executed> ranks
 void Derivatives::differentiate() {
   for (auto entry = tape_.rbegin(); entry != tape_.rend(); ++entry) {
     if (is_collective(entry->operation->kind)) {
-      through_collective(*entry);
+      differentiate_collective(*entry);
       continue;
     }
     std::set<std::uint64_t> seen;
     for (const Executed& rank : entry->ranks) {
-      if (seen.insert(symbol_of(rank)).second) through(*entry, rank);
+      if (seen.insert(symbol_of(rank)).second) differentiate_rank(*entry, rank);
     }
   }
   tape_.clear();
@@ -243,7 +243,7 @@ void Derivatives::add(const Symbols& value, const Symbols& derivative) {
   of_.try_emplace(value.hash(), value.elems()).first->second.add(derivative);
 }
 
-void Derivatives::through(const Entry& entry, const Executed& rank) {
+void Derivatives::differentiate_rank(const Entry& entry, const Executed& rank) {
   const Operation& forward = *entry.operation;
   const OpTraits& traits = traits_of(forward.kind);
   if (traits.is_loss) return add(rank.before[0], rank.after[0]);
@@ -269,7 +269,7 @@ void Derivatives::through(const Entry& entry, const Executed& rank) {
 }
 
 // The derivative with respect to each part of a sum over ranks is that of the sum.
-void Derivatives::through_collective(const Entry& entry) {
+void Derivatives::differentiate_collective(const Entry& entry) {
   const std::vector<Executed>& ranks = entry.ranks;
   const schedule::OpKind kind = entry.operation->kind;
   const auto parts = static_cast<std::int64_t>(ranks.size());

@@ -104,8 +104,8 @@ class Derivatives {
   };
 
   void add(const Symbols& value, const Symbols& derivative);
-  void through(const Entry& entry, const Executed& rank);
-  void through_collective(const Entry& entry);
+  void differentiate_rank(const Entry& entry, const Executed& rank);
+  void differentiate_collective(const Entry& entry);
 
   std::vector<Entry> tape_;
   std::unordered_map<std::uint64_t, Symbols> of_;  ///< by the hash of the value

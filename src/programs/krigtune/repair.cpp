@@ -13,12 +13,12 @@ void declare_repair(boost::program_options::options_description& options) {
   options.add_options()("look", "only show what is wrong");
 }
 
-Json repair_json(const run::Repair& repair, const std::filesystem::path& kept, bool is_mended) {
+Json repair_json(const run::Repair& repair, const std::filesystem::path& kept, bool is_repaired) {
   Json json = new_document("repair");
   json["findings"] = repair.findings;
   json["trials"] = repair.trials.size();
   json["recovered_from_trials_csv"] = repair.recovered;
-  json["repaired"] = is_mended;
+  json["repaired"] = is_repaired;
   json["kept"] = kept.empty() ? Json(nullptr) : Json(kept.string());
   return json;
 }
@@ -27,16 +27,16 @@ int repair_run(const Context& context) {
   const std::filesystem::path directory = context.arguments.operand();
   const run::RunRecord record = run::load_run(directory);
   const run::Repair repair = run::examine(record, directory);
-  const bool is_mended = !repair.findings.empty() && !context.arguments.flag("look");
+  const bool is_repaired = !repair.findings.empty() && !context.arguments.flag("look");
   const std::filesystem::path kept =
-      is_mended ? run::apply(repair, record, directory, context.console.clock) : std::filesystem::path();
+      is_repaired ? run::apply(repair, record, directory, context.console.clock) : std::filesystem::path();
   if (context.arguments.flag("json")) {
-    print(context, repair_json(repair, kept, is_mended));
+    print(context, repair_json(repair, kept, is_repaired));
     return ExitCode::kDone;
   }
   for (const std::string& finding : repair.findings) context.log.progress(finding);
   if (repair.findings.empty()) context.log.progress(directory.string() + ": nothing is wrong with its journal");
-  if (!is_mended) return ExitCode::kDone;
+  if (!is_repaired) return ExitCode::kDone;
   context.log.progress(fmt::format("{}: the journal is made anew with {} trials, {} of them from trials.csv{}",
                                    directory.string(), repair.trials.size(), repair.recovered,
                                    kept.empty() ? "" : "; the old one is kept as " + kept.string()));

@@ -66,14 +66,14 @@ class Origins {
       if (is_below && arguments_.origin(option) != Arguments::Origin::kNone) return option_origin(arguments_, option);
     }
     if (file_.contains(leaf)) return source_;
-    if (stands_for_more(leaf)) return text.rfind("/space/", 0) == 0 ? source_ : kDerived;
+    if (has_leaves_below(leaf)) return text.rfind("/space/", 0) == 0 ? source_ : kDerived;
     return is_derived(leaf, file_) ? kDerived : kDefault;
   }
 
  private:
   // A range represents its values, and "local" a whole cluster: then the file has a value above the leaf that is not a
   // block.
-  bool stands_for_more(Pointer above) const {
+  bool has_leaves_below(Pointer above) const {
     while (!above.empty()) {
       above.pop_back();
       if (!file_.contains(above)) continue;

@@ -56,8 +56,8 @@ const char* word_of(run::EndReason reason) {
       return "not_worth_it";
     case run::EndReason::kExhausted:
       return "exhausted";
-    case run::EndReason::kThrough:
-      return "through";
+    case run::EndReason::kNoProposal:
+      return "no_proposal";
     case run::EndReason::kWaits:
       return "waits";
     case run::EndReason::kNothingFits:
@@ -73,7 +73,7 @@ const char* word_of(run::EndReason reason) {
 }
 
 std::string end_text(const session::Session& session, const run::RunResult& result) {
-  if (result.reason == run::EndReason::kThrough && !result.detail.empty()) {
+  if (result.reason == run::EndReason::kNoProposal && !result.detail.empty()) {
     return fmt::format("{}: {}", run::to_string(result.reason), result.detail);
   }
   if (!is_stopped_early(result.reason)) return run::to_string(result.reason);
@@ -254,7 +254,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["emulated_network"] = emulated_json(run.session);
   json["directory"] = run.directory.string();
   json["ended"] = run::to_string(result.reason);
-  json["left_out"] = result.reason == run::EndReason::kThrough ? Json(result.detail) : Json(nullptr);
+  json["left_out"] = result.reason == run::EndReason::kNoProposal ? Json(result.detail) : Json(nullptr);
   json["end_reason"] = word_of(result.reason);
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);

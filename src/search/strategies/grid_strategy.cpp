@@ -308,7 +308,7 @@ class Grid : public Strategy {
       : candidates_(candidates), objective_(session.objective), options_(session.grid) {}
 
   Idle why_idle(const History& history) const override {
-    return left_out(history).empty() ? Idle::kAllTried : Idle::kThrough;
+    return left_out(history).empty() ? Idle::kAllTried : Idle::kNoProposal;
   }
   std::string left_out(const History& history) const override {
     return pruned_text(candidates_, pruning(history), history);

@@ -26,7 +26,7 @@ class StagewiseStrategy final : public Strategy {
 
   Idle why_idle(const History& history) const override {
     if (walk(history).waits()) return Idle::kWaits;
-    return left(history) == 0 ? Idle::kAllTried : Idle::kThrough;
+    return left(history) == 0 ? Idle::kAllTried : Idle::kNoProposal;
   }
 
   std::string left_out(const History& history) const override {

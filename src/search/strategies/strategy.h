@@ -14,9 +14,9 @@ namespace krigtune::search {
 
 /// Why a strategy proposes nothing.
 enum class Idle {
-  kAllTried,  ///< every configuration was asked
-  kThrough,   ///< it does not want any of the remaining ones
-  kWaits,     ///< the next proposal depends on pending trials
+  kAllTried,    ///< every configuration was asked
+  kNoProposal,  ///< it does not want any of the remaining ones
+  kWaits,       ///< the next proposal depends on pending trials
 };
 
 /// Proposes what to try next.
