@@ -151,7 +151,7 @@ def against_peers(rows):
     best = min(peers, key=lambda row: row["to_5pct_mean"])
     ours = [f"{row['tool']} {row['to_5pct_mean'] / best['to_5pct_mean']:.2f}" for row in rows
             if row["tool"] in (BAYES, BAYES + RIGHT["no_workload"])]
-    return ["", f"Trials to 5 % as a part of those of the best peer ({best['tool']}), in the mean: {'; '.join(ours)}."]
+    return ["", f"Mean trials to 5 %, relative to the best peer ({best['tool']}): {'; '.join(ours)}."]
 
 
 def markdown(name, rows):

@@ -110,7 +110,7 @@ RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks) {
       run::run_session(session, job.candidates, job.make_runner, directory, options, job.clock, observer, hooks.stop);
   if (result.reason == run::EndReason::kEnvironment) {
     throw EnvironmentError(fmt::format("{}: nothing can run here: {}", directory.string(), result.detail),
-                           "fix it and give the same command again: what was measured is kept");
+                           "fix it and run the same command again: what was measured is kept");
   }
   return {compared_trials(job, result.history), result.reason != run::EndReason::kInterrupted};
 }

@@ -54,7 +54,7 @@ VectorUnitKind choose_vector_unit(const std::string& name, const std::vector<Vec
   }
   const bool exists = std::any_of(kAllKinds.begin(), kAllKinds.end(), named);
   throw UserError(exists ? fmt::format("{} is '{}', which this processor does not have", kVariable, name)
-                         : fmt::format("{} is '{}', which is no vector unit", kVariable, name),
+                         : fmt::format("{} is '{}', which is not a vector unit", kVariable, name),
                   fmt::format("unset it, or use one that this machine has: {}", names_of(available)));
 }
 

@@ -30,10 +30,12 @@ std::string to_string(Bytes bytes) {
 }
 
 std::string duration_text(double seconds) {
+  constexpr double kTwoDecimalsBelow = 9.995;  // three significant digits
+  constexpr double kOneDecimalBelow = 99.95;
   if (!std::isfinite(seconds)) return "unknown";
   if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
-  if (seconds < 1.0) return fmt::format("{:.1f} ms", seconds * 1e3);
-  if (seconds < 60.0) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 1.0) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < kOneDecimalBelow / 1e3 ? 1 : 0);
+  if (seconds < 60.0) return fmt::format("{:.{}f} s", seconds, seconds < kTwoDecimalsBelow ? 2 : 1);
   const auto whole = std::llround(seconds);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);

@@ -175,7 +175,7 @@ double factor_of(workload::OpClass of, const TimeCalibration& calibration) {
 Machine make_local_machine(const workload::ClusterSpec& cluster, const TimeCalibration& calibration) {
   const workload::MeasuredMachine& measured = *cluster.measured;
   if (measured.key.ranks != cluster.ranks()) {
-    throw UserError("this machine was measured for another number of ranks", "measure it anew");
+    throw UserError("this machine was measured for another number of ranks", "measure it again");
   }
   Machine machine;
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {

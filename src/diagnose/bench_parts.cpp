@@ -16,21 +16,22 @@ struct BenchPart {
   const char* meaning;
 };
 
-constexpr const char* kWork = "kernels of the forward and the backward pass, the work itself";
+constexpr const char* kWork = "kernels of the forward and the backward pass: useful work";
 constexpr const char* kExposed = "ranks communicate while no kernel runs";
-constexpr const char* kHostSide = "copies, or work of the host, while no kernel runs";
+constexpr const char* kHostSide = "copies or host work while no kernel runs";
 constexpr BenchPart kBenchParts[] = {
     {"forward_s", "forward", Limit::kCompute, kWork},
     {"recompute_s", "recompute", Limit::kCompute, kWork},
     {"backward_s", "backward", Limit::kCompute, kWork},
-    {"optimizer_s", "optimizer", Limit::kMemoryBandwidth, "the optimizer, which waits for memory"},
+    {"optimizer_s", "optimizer", Limit::kMemoryBandwidth, "the optimizer, limited by memory bandwidth"},
     {"all_reduce_exposed_s", "all_reduce, exposed", Limit::kCommunication, kExposed},
     {"reduce_scatter_exposed_s", "reduce_scatter, exposed", Limit::kCommunication, kExposed},
     {"all_gather_exposed_s", "all_gather, exposed", Limit::kCommunication, kExposed},
     {"copies_exposed_s", "copies", Limit::kCopies, kHostSide},
-    {"host_work_exposed_s", "work of the host", Limit::kCopies, kHostSide},
-    {"waiting_s", "waiting for other ranks", Limit::kStraggler, "rank 0 waits for others that are slower"},
-    {"idle_s", "nothing", Limit::kHost, "nothing runs: threads that wake up or have no core, kernels not issued yet"},
+    {"host_work_exposed_s", "host work", Limit::kCopies, kHostSide},
+    {"waiting_s", "waiting for other ranks", Limit::kStraggler, "rank 0 waits for slower ranks"},
+    {"idle_s", "nothing", Limit::kHost,
+     "nothing runs: threads are waking up or have no core, or kernels are not issued yet"},
 };
 
 double number(const Json& object, const char* field) {
@@ -46,7 +47,7 @@ std::string text(const Json& object, const char* field) {
 void check_measured(const Json& document, const std::string& source) {
   const bool is_result = document.is_object() && text(document, "program").rfind("krigtune-bench", 0) == 0;
   if (!is_result) {
-    throw UserError(source + ": this is no result of krigtune-bench --json",
+    throw UserError(source + ": this is not a result of krigtune-bench --json",
                     "name a run directory, or a result, or give --trace or --log");
   }
   const auto breakdown = document.find("breakdown");

@@ -195,10 +195,10 @@ void Judge::look_at_stragglers() {
   Verdict& verdict = add(Limit::kStraggler, share, spread, thresholds_.straggler,
                          "kernels of the slowest rank / kernels of the median rank - 1");
   verdict.sentence =
-      fmt::format("the slowest rank computes for {} a step, the median one for {}: the others wait",
+      fmt::format("the slowest rank computes for {} per step, the median rank for {}; the others wait",
                   duration_text(*seen_->slowest_rank_kernels_s), duration_text(*seen_->median_rank_kernels_s));
   Advice advice =
-      fixed("the slow rank as fast as the median one (its clocks, its other processes, its host)", present_);
+      fixed("if the slow rank were as fast as the median rank (check its clocks, other processes and host)", present_);
   advice.speedup = seen_->step_time_s / (seen_->step_time_s - lost_s);
   advice.predicted.cost.step_time_s = seen_->step_time_s - lost_s;
   put_first(verdict, std::move(advice));
@@ -223,7 +223,8 @@ void Judge::look_at_the_device() {
         fmt::format("; matrix products {:.2g} times, memory-bound ones {:.2g} times", factors.products, factors.memory);
   }
   put_first(verdict,
-            fixed("the device at its stated speed (clocks, power limit, temperature, other processes on it)", *stated));
+            fixed("if the device reached its stated speed (check clocks, power limit, temperature and other processes)",
+                  *stated));
 }
 
 void Judge::look_at_the_input() {
@@ -232,9 +233,9 @@ void Judge::look_at_the_input() {
   const double share = *seen_->data_loading_s / all_s;
   if (share < thresholds_.share) return;
   Verdict& verdict = add(Limit::kInput, share, share, thresholds_.share, "time between steps / time from step to step");
-  verdict.sentence = fmt::format("{} pass between two steps of {}: the next batch is not there",
+  verdict.sentence = fmt::format("{} pass between two steps of {}: the next batch is not ready",
                                  duration_text(*seen_->data_loading_s), duration_text(seen_->step_time_s));
-  Advice advice = fixed("batches that are loaded beside the steps (more workers, prefetching)", present_);
+  Advice advice = fixed("if batches were loaded during the steps (more workers, prefetching)", present_);
   advice.speedup = all_s / seen_->step_time_s;
   put_first(verdict, std::move(advice));
 }
@@ -300,13 +301,13 @@ std::string text_of(Reason reason) {
     case Reason::kLargeBuckets:
       return "buckets are so large that the first is full too late to be hidden";
     case Reason::kLittleAccumulation:
-      return "there is too little work in a micro-step, or in a step, beside it";
+      return "a micro-step, or a step, has too little work to hide it";
     case Reason::kSharding:
       return "another ZeRO stage sends less of it, or hides more";
     case Reason::kSlowNetwork:
       return "the network is slower than the session says";
     default:
-      return "what is sent takes so long on these links";
+      return "these links take that long for the data that is sent";
   }
 }
 
@@ -333,12 +334,11 @@ void Judge::look_at_data_communication(double exposed_s) {
     verdict.threshold = thresholds_.slow_network;
     verdict.quantity = "collectives as measured / collectives as stated";
     if (const std::optional<Prediction> stated = model_.with(configuration_, factors)) {
-      put_first(verdict, fixed("the network at the speed that the session states", *stated));
+      put_first(verdict, fixed("if the network reached the speed that the session states", *stated));
     }
   }
-  verdict.sentence =
-      fmt::format("{} a step is communication of data parallelism while no kernel runs, of {} in all: {}",
-                  duration_text(exposed_s), duration_text(cost_.data_comm_s), text_of(verdict.reason));
+  verdict.sentence = fmt::format("data-parallel communication while no kernel runs takes {} per step, of {} in all: {}",
+                                 duration_text(exposed_s), duration_text(cost_.data_comm_s), text_of(verdict.reason));
   if (verdict.reason == Reason::kSlowNetwork) {
     verdict.sentence += fmt::format(", collectives take {:.2g} times as long", network_factor());
   }
@@ -353,9 +353,9 @@ void Judge::look_at_tensor_communication() {
   const std::int64_t per_node = model_.session().cluster.gpus_per_node;
   const bool across = model_.session().cluster.nodes > 1 && ranks > per_node;
   verdict.reason = across ? Reason::kAcrossNodes : Reason::kBandwidth;
-  verdict.sentence = fmt::format("collectives of each layer over {} ranks take {}, and no kernel can run beside them",
+  verdict.sentence = fmt::format("collectives of each layer over {} ranks take {}, and no kernel can run during them",
                                  ranks, duration_text(cost_.tensor_comm_s));
-  if (across) verdict.sentence += fmt::format("; they leave the node, which has {} ranks", per_node);
+  if (across) verdict.sentence += fmt::format("; they cross nodes, which have {} ranks each", per_node);
   verdict.advice = advice_from({{space::kTensorParallel},
                                 {space::kSequenceParallel},
                                 {space::kTensorParallel, space::kMicroBatch},
@@ -377,8 +377,9 @@ void Judge::look_at_the_pipeline() {
                               .value_or(1);
   const double micro_steps =
       present_.sequences / static_cast<double>(configuration_.integer(space::kMicroBatch, 1) * dp);
-  verdict.sentence = fmt::format("{} pipeline stages fill and drain around {:.0f} micro-steps, and wait {} a step",
-                                 stages, micro_steps, duration_text(cost_.bubble_s));
+  verdict.sentence =
+      fmt::format("{} pipeline stages fill and drain around {:.0f} micro-steps, and are idle for {} per step", stages,
+                  micro_steps, duration_text(cost_.bubble_s));
   verdict.advice = advice_from({{space::kMicroBatch},
                                 {space::kPipelineParallel},
                                 {space::kAccumulation},
@@ -416,10 +417,9 @@ void Judge::look_at_the_host() {
   if (small < thresholds_.small_kernels) return;
   Verdict& verdict = add(Limit::kSmallKernels, small, small, thresholds_.small_kernels,
                          "1 - step time with kernels at full rate from their first byte on / step time");
-  verdict.sentence = fmt::format(
-      "with a micro-batch of {} kernels are so small that they do not reach the device's "
-      "rates: {} of the step is lost",
-      configuration_.integer(space::kMicroBatch, 1), percent(small));
+  verdict.sentence =
+      fmt::format("with a micro-batch of {} kernels are too small to reach the device's rates: {} of the step is lost",
+                  configuration_.integer(space::kMicroBatch, 1), percent(small));
   verdict.advice = advice_from({{space::kMicroBatch},
                                 {space::kTensorParallel},
                                 {space::kCheckpointing, space::kMicroBatch},
@@ -459,8 +459,7 @@ void Judge::look_at_what_is_needless() {
       configuration_.has(space::kCheckpointing) && !is_word(configuration_, space::kCheckpointing, "none");
   if (recomputes) {
     look_for_needless(Limit::kRecomputation, {{space::kCheckpointing}, {space::kCheckpointing, space::kMicroBatch}},
-                      cost_.recompute_s, "1 - step time without recomputation / step time",
-                      "computing activations a second time");
+                      cost_.recompute_s, "1 - step time without recomputation / step time", "recomputing activations");
   }
   const bool optimizer = is_word(configuration_, space::kOffloadOptimizer, "cpu");
   const bool parameters = is_word(configuration_, space::kOffloadParam, "cpu");
@@ -471,7 +470,7 @@ void Judge::look_at_what_is_needless() {
   if (optimizer) groups.push_back({space::kOffloadOptimizer, space::kMicroBatch});
   if (groups.empty()) return;
   look_for_needless(Limit::kOffload, groups, cost_.offload_s, "1 - step time without offload / step time",
-                    "moving and updating on the host, while no kernel runs,");
+                    "transfers and updates on the host while no kernel runs");
 }
 
 // A larger micro-batch:
@@ -511,7 +510,7 @@ void Judge::look_at_the_work() {
     Verdict& verdict = add(Limit::kMemoryBandwidth, bandwidth, bandwidth, thresholds_.memory_bandwidth,
                            "(elementwise kernels + optimizer) / step time");
     verdict.sentence =
-        fmt::format("elementwise kernels, norms and losses take {}, the optimizer {}: they wait for memory",
+        fmt::format("elementwise kernels, norms and losses take {}, the optimizer {}: memory bandwidth limits them",
                     duration_text(cost_.memory_bound_s), duration_text(cost_.optimizer_s));
     verdict.advice = advice_from({{space::kZeroStage},
                                   {space::kSequenceParallel},
@@ -522,7 +521,7 @@ void Judge::look_at_the_work() {
   const double compute = share_of(cost_.products_s);
   if (compute < thresholds_.compute) return;
   Verdict& verdict = add(Limit::kCompute, compute, compute, thresholds_.compute, "(products + attention) / step time");
-  verdict.sentence = fmt::format("matrix products and attention take {} of the step: that is the work",
+  verdict.sentence = fmt::format("matrix products and attention take {} of the step: this is useful work",
                                  duration_text(cost_.products_s));
   verdict.advice = advice_from(
       {{space::kCheckpointing}, {space::kMicroBatch}, {space::kTensorParallel}, {space::kPipelineParallel}});

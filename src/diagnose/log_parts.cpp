@@ -86,9 +86,9 @@ std::optional<std::size_t> period_of(const std::vector<std::size_t>& at) {
 std::string meaning_of(const LongSteps& found) {
   std::string text = fmt::format("{} take longer than {} times the median", found.at.size(), kLong);
   if (const auto period = period_of(found.at)) {
-    return text + fmt::format(", every {} or so: an evaluation, a checkpoint, or data that is loaded", *period);
+    return text + fmt::format(", about every {}: an evaluation, a checkpoint, or data loading", *period);
   }
-  return text + ", without a period: other jobs, the network, or data that is not there in time";
+  return text + ", without a period: other jobs, the network, or data that arrives late";
 }
 
 void add_remarks(const StepTimesOfLog& steps, double median, MeasuredParts& measured) {
@@ -130,7 +130,7 @@ MeasuredParts parts_of_breakdown(const PrintedBreakdown& printed) {
   const double reduction = std::min(backward, printed.seconds("bwd_allreduce"));
   const double update = printed.seconds("step");
   measured.span_s = forward + backward + update;
-  constexpr const char* kPasses = "the forward and the backward pass, the work itself";
+  constexpr const char* kPasses = "the forward and the backward pass: useful work";
   measured.parts = {
       {"forward", forward, {}, Limit::kCompute, kPasses},
       {"backward", backward - reduction, {}, Limit::kCompute, kPasses},
@@ -143,7 +143,7 @@ MeasuredParts parts_of_breakdown(const PrintedBreakdown& printed) {
        update,
        {},
        Limit::kMemoryBandwidth,
-       "the optimizer's step with what it communicates, which waits for memory and network"},
+       "the optimizer step with its communication, limited by memory bandwidth and network"},
   };
   return measured;
 }
@@ -154,10 +154,9 @@ MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& 
   const bool has_steps = steps.seconds.size() >= kFewestSteps;
   const bool has_parts = !printed.is_empty() || !timers.is_empty();
   if (!has_steps && !has_parts) {
-    throw UserError(
-        fmt::format("the log tells of {} steps, and has no breakdown of DeepSpeed's and no timers of Megatron's",
-                    steps.seconds.size()),
-        "it takes three at least: look with krigtune measure --log what is found in it");
+    throw UserError(fmt::format("the log has {} steps, and neither DeepSpeed's breakdown nor Megatron's timers",
+                                steps.seconds.size()),
+                    "at least three steps are needed; krigtune measure --log shows what is found in the log");
   }
   const double median = has_steps ? trial::middle(steps.seconds) : 0.0;
   const double step_s = steps.unit == "step" ? median : 0.0;

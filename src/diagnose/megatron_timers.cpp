@@ -139,7 +139,7 @@ class TimerShares {
   double left_s_;
 };
 
-constexpr const char* kGradients = "gradients are reduced, or parameters gathered, and nothing is computed";
+constexpr const char* kGradients = "gradients are reduced or parameters gathered while nothing is computed";
 
 void add_part(MeasuredParts& measured, const char* name, double seconds, Limit limit, const char* meaning) {
   if (seconds > 0.0) measured.parts.push_back({name, seconds, {}, limit, meaning});
@@ -148,7 +148,7 @@ void add_part(MeasuredParts& measured, const char* name, double seconds, Limit l
 // Level 2 distinguishes the passes. At lower levels the rest of forward-backward counts as work.
 void add_passes(const MegatronTimers& timers, double reduction_s, double passes_s, MeasuredParts& measured) {
   TimerShares passes(passes_s);
-  constexpr const char* kPassesWork = "the forward and the backward pass, the work itself";
+  constexpr const char* kPassesWork = "the forward and the backward pass: useful work";
   const double reduction = passes.take(reduction_s);
   const double input = passes.take(timers.seconds("batch-generator"));
   const double forward = passes.take(timers.seconds("forward-compute") - timers.seconds("batch-generator"));
@@ -163,7 +163,7 @@ void add_passes(const MegatronTimers& timers, double reduction_s, double passes_
   }
   add_part(measured, "sends between stages, and waiting for them", stages, Limit::kPipelineCommunication,
            "pipeline stages wait for each other, or send");
-  add_part(measured, "loading of data", input, Limit::kInput, "the next batch is fetched, and nothing else runs");
+  add_part(measured, "data loading", input, Limit::kInput, "the next batch is fetched while nothing else runs");
   add_part(measured, "reduction of gradients, exposed", reduction, Limit::kDataCommunication, kGradients);
 }
 
@@ -199,16 +199,16 @@ MeasuredParts parts_of_timers(const MegatronTimers& timers, double step_s) {
            kGradients);
   add_part(measured, "gathering of parameters", gather, Limit::kDataCommunication, kGradients);
   add_part(measured, "optimizer", optimizer.left(), Limit::kMemoryBandwidth,
-           "the optimizer's step with the norm of the gradients, which waits for memory");
+           "the optimizer step with the gradient norm, limited by memory bandwidth");
   const double rest_s = measured.span_s - passes_s - optimizer_s - behind_s;
   if (rest_s > 0.0) {
-    measured.parts.push_back({"outside of all timers",
+    measured.parts.push_back({"outside all timers",
                               rest_s,
                               {},
                               Limit::kHost,
                               "the program between passes and optimizer: logging, evaluation, Python"});
   }
-  measured.remarks.emplace_back("each timer is of its slowest rank");
+  measured.remarks.emplace_back("each timer shows its slowest rank");
   add_spread(timers, measured);
   return measured;
 }

@@ -57,7 +57,7 @@ std::vector<double> milliseconds_of(const std::filesystem::path& file) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::optional<double> value = trial::printed_number(table.rows[i].back());
     if (!value || *value < 0.0) {
-      throw UserError(fmt::format("{}: line {}: '{}' is no number of milliseconds", file.string(), table.lines[i],
+      throw UserError(fmt::format("{}: line {}: '{}' is not a number of milliseconds", file.string(), table.lines[i],
                                   table.rows[i].back()),
                       "remove the line");
     }

@@ -211,7 +211,7 @@ std::optional<std::string> price_in_memory(const Prediction& present, const Pred
   const auto after = static_cast<double>(moved.memory->predicted.count);
   if (after <= (1.0 + kNoticeable) * before) return std::nullopt;
   std::string text =
-      fmt::format("it takes {} more memory a rank", to_string(moved.memory->predicted - present.memory->predicted));
+      fmt::format("it needs {} more memory per rank", to_string(moved.memory->predicted - present.memory->predicted));
   if (moved.memory->verdict == plan::Verdict::kUncertain) {
     text += fmt::format(", and fits with a probability of {:.0f} %", 100.0 * moved.memory->probability_fits);
   }
@@ -222,16 +222,14 @@ std::optional<std::string> price_in_communication(const Prediction& present, con
   const double before = wire_bytes(present);
   const double after = wire_bytes(moved);
   if (after <= (1.0 + kNoticeable) * before) return std::nullopt;
-  if (before <= 0.0) return "ranks begin to send to each other";
+  if (before <= 0.0) return "ranks begin to communicate";
   return fmt::format("a rank sends {:.2g} times as much for each sequence", after / before);
 }
 
 std::optional<std::string> price_in_batch(const Prediction& present, const Prediction& moved) {
   if (present.sequences == moved.sequences) return std::nullopt;
-  return fmt::format(
-      "the batch becomes another one, {:.0f} sequences a step instead of {:.0f}: learning rate and "
-      "schedule have to follow it",
-      moved.sequences, present.sequences);
+  return fmt::format("the batch becomes {:.0f} sequences per step instead of {:.0f}: adapt learning rate and schedule",
+                     moved.sequences, present.sequences);
 }
 
 std::optional<std::string> price_in_work(const Prediction& present, const Prediction& moved) {
@@ -239,7 +237,7 @@ std::optional<std::string> price_in_work(const Prediction& present, const Predic
   const double after = moved.cost.recompute_s / moved.sequences;
   const double step_s = moved.cost.step_time_s / moved.sequences;
   if (after - before <= kNoticeable * step_s) return std::nullopt;
-  return fmt::format("{:.0f} % of the step is work that is done a second time", 100.0 * after / step_s);
+  return fmt::format("{:.0f} % of the step is work that is repeated", 100.0 * after / step_s);
 }
 
 }  // namespace

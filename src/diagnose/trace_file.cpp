@@ -129,21 +129,22 @@ TraceFile read_trace(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw UserError(fmt::format("'{}' is no file", name), "name a trace that a profiler wrote");
+    throw UserError(fmt::format("'{}' is not a file", name), "name a trace that a profiler wrote");
   }
   const std::unique_ptr<UnpackedBytes> bytes = open_unpacked(path);
   std::istream stream(bytes.get());
   EventReader reader;
   const bool whole = nlohmann::json::sax_parse(stream, &reader);
-  const char* const hint = "have the profiler write it anew, and let the program end by itself";
+  const char* const hint = "let the profiler write it again, and let the program end by itself";
   if (const std::string trouble = bytes->trouble(); !trouble.empty()) {
     throw UserError(fmt::format("{}: {}", name, trouble), hint);
   }
   if (!whole) {
     const bool at_end = stream.eof() || bytes->in_avail() <= 0;
-    throw UserError(fmt::format("{}: {} byte {}", name,
-                                at_end ? "the trace ends in the middle, at" : "it is no JSON from", reader.failed_at()),
-                    reader.found_events() ? hint : "a trace is a JSON file with \"traceEvents\"");
+    throw UserError(
+        fmt::format("{}: {} byte {}", name, at_end ? "the trace ends in the middle, at" : "it is not JSON from",
+                    reader.failed_at()),
+        reader.found_events() ? hint : "a trace is a JSON file with \"traceEvents\"");
   }
   if (!reader.found_events()) {
     throw UserError(fmt::format("{}: it has no \"traceEvents\"", name),
@@ -151,7 +152,7 @@ TraceFile read_trace(const std::filesystem::path& path) {
   }
   TraceFile trace = reader.take_trace();
   if (trace.events.empty()) {
-    throw UserError(fmt::format("{}: none of its events takes time (\"ph\": \"X\")", name),
+    throw UserError(fmt::format("{}: it has no event with a duration (\"ph\": \"X\")", name),
                     "profile at least one whole step");
   }
   return trace;

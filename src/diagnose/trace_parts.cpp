@@ -309,28 +309,28 @@ struct WorkWords {
 WorkWords words_of(Work work, const Timeline& timeline) {
   switch (work) {
     case Work::kProduct:
-      return {"products", Limit::kCompute, "matrix products and attention, the work itself"};
+      return {"products", Limit::kCompute, "matrix products and attention: useful work"};
     case Work::kAttention:
-      return {"attention", Limit::kCompute, "matrix products and attention, the work itself"};
+      return {"attention", Limit::kCompute, "matrix products and attention: useful work"};
     case Work::kMemory:
       return {timeline.has_kernels ? "other kernels" : "other operators", Limit::kMemoryBandwidth,
-              "elementwise kernels, norms, reductions and the optimizer, which wait for memory"};
+              "elementwise kernels, norms, reductions and the optimizer, limited by memory bandwidth"};
     case Work::kCollective:
       return {"", Limit::kCommunication, "ranks communicate while no kernel runs"};
     case Work::kCopy:
-      return {"copies", Limit::kCopies, "copies, or work of the host, while no kernel runs"};
+      return {"copies", Limit::kCopies, "copies or host work while no kernel runs"};
     case Work::kHostWork:
-      return {"work of the host", Limit::kCopies, "copies, or work of the host, while no kernel runs"};
+      return {"host work", Limit::kCopies, "copies or host work while no kernel runs"};
     case Work::kInput:
-      return {"loading of data", Limit::kInput, "the next batch is loaded, and nothing else runs"};
+      return {"data loading", Limit::kInput, "the next batch is loaded while nothing else runs"};
     case Work::kWait:
-      return {"waiting for other ranks", Limit::kStraggler, "the rank waits for others that are slower"};
+      return {"waiting for other ranks", Limit::kStraggler, "the rank waits for slower ranks"};
     case Work::kNone:
       break;
   }
   return {"nothing", Limit::kHost,
           timeline.has_kernels ? "no kernel runs: the host has not issued the next one"
-                               : "nothing runs: the program between operations, or threads without a core"};
+                               : "nothing runs: the program is between operations, or its threads have no core"};
 }
 
 // Returns which limit a group's communication belongs to, and its description.
@@ -380,7 +380,8 @@ MeasuredParts parts_of(const TraceFile& trace) {
     from_us = std::min(from_us, interval.start_us);
     to_us = std::max(to_us, interval.end_us);
   }
-  if (!(to_us > from_us)) throw UserError("nothing of the trace takes time", "profile at least one whole step");
+  if (!(to_us > from_us))
+    throw UserError("the trace has no operation with a duration", "profile at least one whole step");
   const Sweep swept = sweep(timeline.intervals, from_us, to_us);
   MeasuredParts measured;
   measured.span_s = (to_us - from_us) * kMicro;

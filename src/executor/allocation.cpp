@@ -52,8 +52,8 @@ std::optional<Allocation::Share> Allocation::choose(const trial::TrialNeeds& nee
   }
   if (able.size() < count) {
     throw UserError(
-        fmt::format("the trial needs {} node{} with {} GPUs each; the allocation has {} of {} nodes that do", count,
-                    count == 1 ? "" : "s", needs.gpus_per_node, able.size(), nodes_.size()),
+        fmt::format("the trial needs {} node{} with {} GPUs each; {} of the {} nodes of the allocation have as many",
+                    count, count == 1 ? "" : "s", needs.gpus_per_node, able.size(), nodes_.size()),
         "ask Slurm for a larger allocation, or use fewer ranks");
   }
   if (free.size() < count) return std::nullopt;

@@ -170,7 +170,7 @@ void JobRoom::tell_of_silence(double silent_s) {
     told_of_silence_ = silent_s > 0.0 && (told_of_silence_ || tell);
   }
   if (tell) {
-    options.say(fmt::format("{} has not answered for {:.0f} s; jobs go on, and what they finish is still read",
+    options.say(fmt::format("{} has not answered for {:.0f} s; jobs continue, and their results are still read",
                             system->name(), silent_s));
   }
 }

@@ -13,7 +13,7 @@ namespace krigtune::executor {
 namespace {
 
 Kinds<ExecutorSpec> executor_kinds() {
-  return Kinds<ExecutorSpec>({"executor", "Where trials run that are programs", "where trials run"});
+  return Kinds<ExecutorSpec>({"executor", "Where the programs of trials run", "where trials run"});
 }
 
 const std::string& gpus_of(const ExecutorSpec& spec) {
@@ -79,7 +79,7 @@ std::vector<std::string> executor_names() { return executor_kinds().names(); }
 ExecutorSpec executor_of_kind(const std::string& kind, const std::string& where) {
   const std::optional<ExecutorSpec> spec = executor_kinds().defaults_of(kind);
   if (spec) return *spec;
-  throw UserError(fmt::format("{}: '{}' is no executor", where, kind), suggestion(kind, executor_names()));
+  throw UserError(fmt::format("{}: unknown executor '{}'", where, kind), suggestion(kind, executor_names()));
 }
 
 ExecutorSpec read_executor(const Json& json, const std::string& source, const std::string& pointer,
@@ -142,7 +142,7 @@ trial::TrialNeeds TrialSizes::needs(std::int64_t gpus) const {
   if (gpus % nodes != 0) {
     throw UserError(
         fmt::format("/executor/gpus_per_trial: {} GPUs are not spread evenly over nodes of {}", gpus, gpus_per_node_),
-        "let it be a multiple of the cluster's gpus_per_node where a trial has more than one node");
+        "use a multiple of the cluster's gpus_per_node if a trial has more than one node");
   }
   trial::TrialNeeds needs = least_;
   needs.ranks = static_cast<int>(gpus);

@@ -33,7 +33,7 @@ void refuse_unknown(const space::Expression& expression, const trial::KnownNames
   }
   for (const std::string& name : expression.names()) {
     if (is_one_of(name, names)) continue;
-    throw UserError(fmt::format("'{}' is no parameter and no fact of the job", name), suggestion(name, names));
+    throw UserError(fmt::format("'{}' is neither a parameter nor a fact of the job", name), suggestion(name, names));
   }
 }
 
@@ -49,8 +49,8 @@ std::int64_t GpuCount::of(const space::Configuration& configuration) const {
   const std::optional<space::Value> value = expression_.value(trial::lookup_in(values));
   const double count = value && space::is_number(*value) ? space::as_number(*value) : 0.0;
   if (count >= 1.0 && count <= kMostGpus && count == std::floor(count)) return static_cast<std::int64_t>(count);
-  throw UserError(fmt::format("'{}' is no number of GPUs for {}", expression_.text(), configuration.text()),
-                  "it must be a whole number from 1 on in every configuration");
+  throw UserError(fmt::format("'{}' is not a possible number of GPUs for {}", expression_.text(), configuration.text()),
+                  "it must be a whole number of 1 or more in every configuration");
 }
 
 std::int64_t GpuCount::least(const space::Space& space) const {

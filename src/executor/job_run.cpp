@@ -254,7 +254,7 @@ void JobRun::end_as_file_says(const JobExit& exit) {
     return;
   }
   if (said.preempted) lose(fmt::format("{} was preempted ({})", job(), said.line));
-  if (said.cancelled) lose(fmt::format("{}: its step was cancelled by somebody else than krigtune", job()));
+  if (said.cancelled) lose(fmt::format("{}: its step was cancelled, not by krigtune", job()));
   result_.out_of_memory = said.out_of_memory || (is_ended && state_->end == JobState::End::kOutOfMemory);
   result_.timed_out = said.time_limit;
 }
@@ -356,7 +356,7 @@ void JobRun::end_without_exit_file() {
         "share? If not, choose one with --out{}",
         job(), state_->nodes, state_->word, files_.dir.string(), said);
   } else {
-    lose(fmt::format("{} ended on {} ({}) without a word in {}{}", job(), state_->nodes, state_->word,
+    lose(fmt::format("{} ended on {} ({}) and printed nothing into {}{}", job(), state_->nodes, state_->word,
                      files_.ended().filename().string(), said));
   }
 }
@@ -382,7 +382,7 @@ void JobRun::end_as_scheduler_says() {
       result_.out_of_memory = true;
       return;
     case JobState::End::kCancelled:
-      return lose(ended + " was cancelled by somebody else than krigtune");
+      return lose(ended + " was cancelled, not by krigtune");
     case JobState::End::kNodeFailure:
       for (const std::string& node : room_.system->broken_nodes(state_->nodes)) room_.note_failed_nodes(node);
       return lose(ended + ": a node failed");
@@ -426,8 +426,8 @@ void JobRun::end_while_pending(double now_s) {
   }
   if (room_.options.pending_limit_s && now_s - pending_since_s_ >= *room_.options.pending_limit_s) {
     result_.start_error = fmt::format(
-        "{} waited for {:.0f} s and was taken back: {}; raise --pending-limit, or ask for "
-        "what is free (sinfo)",
+        "{} waited for {:.0f} s and was cancelled: {}; raise --pending-limit, or ask for resources that are free "
+        "(sinfo)",
         job(), now_s - pending_since_s_, reason);
     return cancel(now_s);
   }

@@ -100,8 +100,8 @@ class SlotExecutor final : public trial::Executor {
         gpu_cores_(cores_of_gpus(machine_)),
         slot_cores_(divided_cores(machine_, spec.slots)) {
     if (machine_.gpus.empty() && spec.gpus_per_trial != kAutoGpus) {
-      throw UserError("/executor/gpus_per_trial: no GPU is seen on this machine (nvidia-smi, CUDA_VISIBLE_DEVICES)",
-                      "leave it out: then the cores are divided");
+      throw UserError("/executor/gpus_per_trial: this machine has no visible GPU (nvidia-smi, CUDA_VISIBLE_DEVICES)",
+                      "leave it out: the cores are then divided among the slots");
     }
     const std::size_t gpus = machine_.gpus.size();
     if (gpus > 0 && spec.gpus_per_trial == kAutoGpus && gpus < static_cast<std::size_t>(slots_)) {
@@ -186,10 +186,10 @@ Block<LocalSpec> local_block(const std::filesystem::path& /*base_dir*/) {
   constexpr double kMostSlots = 4096;
   Block<LocalSpec> block("Slots of this machine: each trial has its own GPUs, cores, port and caches");
   block.key("slots", &LocalSpec::slots, integer<int>(from_to(1, kMostSlots)),
-            "trials at a time; with 1, and \"auto\" below, a trial has the machine and nothing is set");
+            "trials at a time; with 1 and \"auto\" below a trial has the whole machine");
   block.key("gpus_per_trial", &LocalSpec::gpus_per_trial, gpus_codec(),
             "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": those of the "
-            "session's cluster where it names a GPU, else the machine's divided by the slots");
+            "cluster if it names a GPU, otherwise the machine's GPUs divided by the slots");
   return block;
 }
 

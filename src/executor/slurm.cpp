@@ -33,13 +33,12 @@ Block<SbatchOptions> sbatch_block() {
   block.key("qos", &SbatchOptions::qos, text(), "--qos").written_where_changed();
   block
       .key("time", &SbatchOptions::time, text(),
-           "--time (default: the trial's timeout_s with a margin, less once trials have shown what they take)")
+           "--time (default: the trial's timeout_s with a margin; shorter once it is known how long trials take)")
       .written_where_changed();
-  block.key("gres", &SbatchOptions::gres, text(), "--gres (default: gpu:N, where a trial uses N GPUs a node)")
+  block.key("gres", &SbatchOptions::gres, text(), "--gres (default: gpu:N for a trial with N GPUs per node)")
       .written_where_changed();
   block.key("constraint", &SbatchOptions::constraint, text(), "--constraint").written_where_changed();
-  block.key("extra", &SbatchOptions::extra, texts(), "any other options, each a word of its own")
-      .written_where_changed();
+  block.key("extra", &SbatchOptions::extra, texts(), "further options, one word each").written_where_changed();
   return block;
 }
 
@@ -75,17 +74,18 @@ Block<SlurmSpec> slurm_block(const std::filesystem::path& /*base_dir*/) {
   block.key("max_queued", &SlurmSpec::max_queued, integer<int>(from_to(1, 1000)),
             "trials at a time, waiting or running");
   block.key("launch", &SlurmSpec::launch, one_of(kLaunchWords),
-            "how the program is started: once, on the first node; by srun once on each node; by srun once for each "
-            "rank; auto: once on one node or where the command itself is srun or mpirun, for each rank where it is "
-            "krigtune-bench, otherwise on each node");
+            "how the program is started: once, on the first node; by srun, once on each node; by srun, once for each "
+            "rank; auto: once if there is one node or the command itself is srun or mpirun, once for each rank if it "
+            "is krigtune-bench, otherwise once on each node");
   block.key("poll_s", &SlurmSpec::poll_s, number(from_to(0.2, 3600)),
-            "between two calls of squeue, one for all trials");
+            "seconds between two calls of squeue; one call is for all trials");
   block.key("pending_limit_s", &SlurmSpec::pending_limit_s, number_or_null(above(0)),
-            "a job that waits longer is taken back (default: it may wait for ever)");
+            "seconds after which a waiting job is cancelled (default: no limit)");
   block.key("patience_s", &SlurmSpec::patience_s, number(from_to(0, 3600)),
-            "how late a job's files may appear here after its end; NFS takes up to a minute");
-  block.key("gpus_per_trial", &SlurmSpec::gpus_per_trial, gpus_codec(),
-            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": the cluster's");
+            "seconds that a job's files may take to appear here after its end; NFS takes up to a minute");
+  block.key(
+      "gpus_per_trial", &SlurmSpec::gpus_per_trial, gpus_codec(),
+      "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": those of the cluster");
   return block;
 }
 
@@ -246,7 +246,7 @@ std::string SlurmSystem::objection(const trial::TrialNeeds& needs, double time_l
   const ToolEnd end = ask(argv);
   if (!end.start_error.empty()) {
     return fmt::format(
-        "the executor is slurm, but sbatch cannot be run: {}; run krigtune where it is, or leave "
+        "the executor is slurm, but sbatch cannot be run: {}; start krigtune where Slurm is installed, or leave "
         "\"executor\" out",
         end.start_error);
   }
@@ -280,7 +280,7 @@ std::vector<std::string> SlurmSystem::broken_nodes(const std::string& nodes) {
 
 std::string requeue_this_job(const Clock& clock) {
   const char* job = std::getenv("SLURM_JOB_ID");
-  if (job == nullptr) return "this is no job of Slurm (no SLURM_JOB_ID)";
+  if (job == nullptr) return "krigtune does not run in a Slurm job (no SLURM_JOB_ID)";
   const ToolEnd end = run_tool({"scontrol", "requeue", job}, kAnswerS, clock);
   return end.ok() ? "" : fmt::format("scontrol requeue {}: {}", job, end.complaint());
 }

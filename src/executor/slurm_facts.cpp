@@ -126,11 +126,11 @@ std::string facts_text(const SlurmFacts& facts) {
 }
 
 std::string consequence_text(const SlurmFacts& facts) {
-  if (!facts.complaint.empty()) return "no job can be submitted until it does; look at SLURM_CONF, and ask who runs it";
+  if (!facts.complaint.empty())
+    return "no job can be submitted until it does; check SLURM_CONF, and ask the cluster's administrators";
   if (!facts.job.empty()) {
     return fmt::format(
-        "inside job {} on {}: with --executor slurm trials are steps on its nodes, several side by side "
-        "where they fit",
+        "inside job {} on {}: with --executor slurm trials run as steps on its nodes, several at a time if they fit",
         facts.job, facts.job_nodes);
   }
   const auto standard = std::find_if(facts.partitions.begin(), facts.partitions.end(),

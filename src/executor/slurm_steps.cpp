@@ -257,7 +257,7 @@ class StepPlace final : public trial::Place {
     } else if (said.preempted) {
       result.lost = fmt::format("job {} was preempted ({})", room_->job, said.line);
     } else if (said.cancelled && result.exit_code != 0) {
-      result.lost = fmt::format("{} was cancelled by somebody else than krigtune ({})", where(), said.line);
+      result.lost = fmt::format("{} was cancelled, not by krigtune ({})", where(), said.line);
     } else if (said.out_of_memory && result.exit_code != 0) {
       result.out_of_memory = true;
     }

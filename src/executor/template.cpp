@@ -24,12 +24,12 @@ constexpr double kTemplateAnswerS = 60.0;
 
 Block<TemplateSpec> states_block() {
   Block<TemplateSpec> block("Words of the scheduler for a job's state; a word that is not listed counts as running");
-  block.key("pending", &TemplateSpec::pending, texts(), "it waits");
-  block.key("held", &TemplateSpec::held, texts(), "it waits for what does not come by itself");
-  block.key("running", &TemplateSpec::running, texts(), "it runs");
-  block.key("ended", &TemplateSpec::ended, texts(), "it has ended, however it did: its exit file says how");
+  block.key("pending", &TemplateSpec::pending, texts(), "the job waits");
+  block.key("held", &TemplateSpec::held, texts(), "the job waits until somebody releases it");
+  block.key("running", &TemplateSpec::running, texts(), "the job runs");
+  block.key("ended", &TemplateSpec::ended, texts(), "the job has ended; its exit file says how");
   block.key("lost", &TemplateSpec::lost, texts(),
-            "it was ended for no fault of its own (node failure, preemption): the trial is run again");
+            "the job was lost (node failure, preemption), and the trial is run again");
   return block;
 }
 
@@ -40,7 +40,8 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
       object.fail(key, "a regular expression with one group was expected",
                   "write for example \"job_state = (\\\\S+)\"");
   } catch (const std::regex_error& error) {
-    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "fix it (ECMAScript)");
+    object.fail(key, fmt::format("is not a regular expression: {}", error.what()),
+                "write an ECMAScript regular expression");
   }
 }
 
@@ -72,9 +73,9 @@ class TemplateSystem final : public BatchSystem {
       note_name(id, request.name);
       return {Submission::Answer::kAccepted, id, ""};
     }
-    return {
-        Submission::Answer::kRefused, "",
-        fmt::format("{} printed no job id that \"id\" ({}) fits: {}", spec_.submit.front(), spec_.id, end.complaint())};
+    return {Submission::Answer::kRefused, "",
+            fmt::format("{} printed no job id that matches \"id\" ({}): {}", spec_.submit.front(), spec_.id,
+                        end.complaint())};
   }
 
   std::optional<std::vector<JobState>> jobs(const std::vector<Asked>& asked) override {
@@ -213,33 +214,37 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
 namespace {
 
 Block<TemplateSpec> template_block(const std::filesystem::path& /*base_dir*/) {
-  Block<TemplateSpec> block("Trials as jobs of any scheduler, by its commands");
+  Block<TemplateSpec> block("Trials as jobs of any scheduler, which is controlled by its commands");
   const auto command = [&](const char* name, std::vector<std::string> TemplateSpec::*member, const std::string& example,
                            const char* meaning) {
     block.key(name, member, trial::command_words(example), meaning).required();
   };
   command("submit", &TemplateSpec::submit, "[\"qsub\", \"-N\", \"{name}\", \"{script}\"]",
-          "submits the job script; placeholders: {script}, {name}, {directory}, {log}, {nodes}, {ranks}, "
-          "{ranks_per_node}, {gpus}, {minutes}");
+          "the command that submits the job script; placeholders: {script}, {name}, {directory}, {log}, {nodes}, "
+          "{ranks}, {ranks_per_node}, {gpus}, {minutes}");
   command("status", &TemplateSpec::status, "[\"qstat\", \"-f\", \"{id}\"]",
-          "shows the state of the job {id}; with {name} instead it also finds a job whose submission was interrupted");
-  command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "ends the job {id}, or {name}");
-  block.key("id", &TemplateSpec::id, text(), "where submit prints the job's id: a regular expression with one group");
+          "the command that prints the state of the job {id}; with {name} instead it also finds a job whose submission "
+          "was interrupted");
+  command("cancel", &TemplateSpec::cancel, "[\"qdel\", \"{id}\"]", "the command that cancels the job {id}, or {name}");
+  block.key("id", &TemplateSpec::id, text(),
+            "the job's id in the output of submit: a regular expression with one group");
   block.key("state", &TemplateSpec::state, text(),
-            "where status prints the state: a regular expression with one group");
-  block.key("gone", &TemplateSpec::gone, text(), "what status prints of a job that the scheduler has forgotten");
+            "the state in the output of status: a regular expression with one group");
+  block.key("gone", &TemplateSpec::gone, text(),
+            "what status prints for a job that the scheduler no longer knows: a regular expression");
   block.group("states", states_block());
   block.key("launch", &TemplateSpec::launch, texts(),
-            "words before the program of a trial on several nodes, as [\"mpirun\", \"-np\", \"{ranks}\"]");
+            "words before the program of a trial on several nodes, such as [\"mpirun\", \"-np\", \"{ranks}\"]");
   block.key("max_queued", &TemplateSpec::max_queued, integer<int>(from_to(1, 1000)),
             "trials at a time, waiting or running");
-  block.key("poll_s", &TemplateSpec::poll_s, number(from_to(0.2, 3600)), "between two rounds of status");
+  block.key("poll_s", &TemplateSpec::poll_s, number(from_to(0.2, 3600)), "seconds between two rounds of status");
   block.key("pending_limit_s", &TemplateSpec::pending_limit_s, number_or_null(above(0)),
-            "a job that waits longer is taken back (default: it may wait for ever)");
+            "seconds after which a waiting job is cancelled (default: no limit)");
   block.key("patience_s", &TemplateSpec::patience_s, number(from_to(0, 3600)),
-            "how late a job's files may appear here after its end");
-  block.key("gpus_per_trial", &TemplateSpec::gpus_per_trial, gpus_codec(),
-            "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": the cluster's");
+            "seconds that a job's files may take to appear here after its end");
+  block.key(
+      "gpus_per_trial", &TemplateSpec::gpus_per_trial, gpus_codec(),
+      "GPUs of a trial: a number, a parameter, or an expression as in constraints; \"auto\": those of the cluster");
   block.check([](JsonObject& object, TemplateSpec& spec) {
     refuse_bad_pattern(object, "id", spec.id, true);
     refuse_bad_pattern(object, "state", spec.state, true);

@@ -76,7 +76,7 @@ int open_journal(const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(file);
-    throw UserError(fmt::format("'{}' is no regular file", path.string()), "choose another directory with --out");
+    throw UserError(fmt::format("'{}' is not a regular file", path.string()), "choose another directory with --out");
   }
   if (info.st_size == 0) sync_directories(path);
   return file;

@@ -65,7 +65,7 @@ struct Journal::Impl {
   void catch_up() {
     if (file.size_bytes() < applied_bytes) {
       throw EnvironmentError(fmt::format("'{}' has become shorter: another program changed it", file.path().string()),
-                             "put a copy of it back, or begin anew with --fresh");
+                             "put a copy of it back, or start over with --fresh");
     }
     applied_bytes += study.apply(file.read_from(applied_bytes));
   }
@@ -79,8 +79,8 @@ struct Journal::Impl {
     const bool is_kept = write_if_possible(kept, whole);
     throw EnvironmentError(
         fmt::format("'{}' was removed or replaced by another program while it was in use", file.path().string()),
-        is_kept ? fmt::format("all trials until now are in '{}': move it back, and give the same command again", kept)
-                : "put a copy of it back, or begin anew with --fresh");
+        is_kept ? fmt::format("all trials until now are in '{}': move it back, and run the same command again", kept)
+                : "put a copy of it back, or start over with --fresh");
   }
 
   // `room_bytes`: how many bytes to reserve behind the lines, if there are any lines.
@@ -119,7 +119,7 @@ struct Journal::Impl {
   void check_study(bool maximize) const {
     if (!study.exists()) return;
     const std::string source = file.path().string();
-    const std::string hint = "choose another directory with --out, or start anew with --fresh";
+    const std::string hint = "choose another directory with --out, or start over with --fresh";
     if (!study.metric().empty() && study.metric() != metric) {
       throw UserError(fmt::format("{}: its metric is '{}', not '{}'", source, study.metric(), metric), hint);
     }
@@ -333,9 +333,9 @@ JournalStudy read_study(const std::filesystem::path& file, const std::string& na
   const std::map<int, std::string> studies = studies_in(text);
   std::vector<std::string> names;
   for (const auto& [id, other] : studies) names.push_back(other);
-  if (names.empty()) throw UserError(file.string() + " holds no study", "name a journal of Optuna's");
+  if (names.empty()) throw UserError(file.string() + " has no study", "name a journal of Optuna's");
   if (name.empty() && names.size() > 1) {
-    throw UserError(fmt::format("{} holds the studies {}", file.string(), join(names, ", ")),
+    throw UserError(fmt::format("{} has the studies {}", file.string(), join(names, ", ")),
                     fmt::format("name one: {}:{}", file.string(), names.front()));
   }
   for (const auto& [id, other] : studies) {
@@ -344,7 +344,7 @@ JournalStudy read_study(const std::filesystem::path& file, const std::string& na
     study.apply(text);
     return {other, study.metric(), study.direction() == kMaximize, study.trials()};
   }
-  throw UserError(fmt::format("{} holds no study '{}'", file.string(), name), suggestion(name, names));
+  throw UserError(fmt::format("{} has no study '{}'", file.string(), name), suggestion(name, names));
 }
 
 }  // namespace krigtune::journal

@@ -13,7 +13,7 @@ namespace krigtune::journal {
 namespace {
 
 constexpr std::size_t kMostComplaints = 100;
-constexpr const char* kMend = "restore the file from a copy, or start anew with --fresh";
+constexpr const char* kMend = "restore the file from a copy, or start over with --fresh";
 
 // Returns whether the text of an unreadable line has that key with that number. JSON may have a blank between them.
 bool says(std::string_view line, std::string_view key, std::string_view number) {
@@ -60,7 +60,7 @@ void ReplayedStudy::apply_or_pass_over(std::string_view line) {
   if (begins_a_trial && trials_.size() == trials) count_unreadable_trial();
   std::optional<std::size_t> trial = begins_a_trial ? trials_.size() - 1 : trial_named_in(line);
   if (trial && trials_[*trial].outcome) trial.reset();  // lines after the end are dropped anyway
-  complain(trial ? fmt::format("{}; trial {} is passed over", what, *trial) : what + "; the line is passed over");
+  complain(trial ? fmt::format("{}; trial {} is skipped", what, *trial) : what + "; the line is skipped");
   if (trial) damaged_[*trial] = fmt::format("{}: line {}: {}", source_, line_, what);
 }
 
@@ -114,7 +114,7 @@ void ReplayedStudy::judge_completeness() {
     }
     if (trial.waiting) return false;
     trial.passed_over =
-        fmt::format("{}: trial {} of another program lacks '{}'; it is passed over", source_, trial.number, *missing);
+        fmt::format("{}: trial {} of another program lacks '{}'; it is skipped", source_, trial.number, *missing);
     if (!trial.outcome) return false;  // its worker may still write it
     if (complaints_.size() < kMostComplaints) complaints_.push_back(trial.passed_over);
     return true;
@@ -252,7 +252,7 @@ void ReplayedStudy::apply_line(const Json& log) {
       if (const auto trial = trial_of(log)) apply_to_trial(operation, *trial, log);
       return;
   }
-  complain(fmt::format("op_code {} is not known; the line is passed over", static_cast<int>(operation)));
+  complain(fmt::format("op_code {} is not known; the line is skipped", static_cast<int>(operation)));
 }
 
 void ReplayedStudy::apply_to_study(JournalOperation operation, const Json& log) {
@@ -297,7 +297,7 @@ void ReplayedStudy::create_study(const Json& log) {
 }
 
 void ReplayedStudy::delete_study(int study) {
-  if (study == study_) fail("the study was deleted", "start anew with --fresh");
+  if (study == study_) fail("the study was deleted", "start over with --fresh");
   studies_.erase(study);
 }
 

@@ -232,8 +232,8 @@ std::string sentence_of(const ComparedRate& rate, const workload::MeasuredRates&
 
 std::string sentence_of(const SlowRank& rank) {
   return fmt::format(
-      "rank {} on {} takes {:.2f} times as long for products as the rank in the middle: all others wait for it; "
-      "look there at clocks, temperature and other processes",
+      "rank {} on {} takes {:.2f} times as long for matrix products as the median rank, and all others wait for it; "
+      "check its clocks, temperature and other processes",
       rank.rank, rank.host, rank.times);
 }
 

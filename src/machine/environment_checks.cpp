@@ -190,8 +190,8 @@ std::vector<Finding> look_at_mtu(const MachineView& view) {
     if (one.mtu > kStandardMtu) continue;
     findings.push_back(
         warning(fmt::format("{} of {:g} Gbit/s has an MTU of {}", one.name, one.bits_per_s / 1e9, one.mtu),
-                "TCP between nodes takes more of the processor than with jumbo frames (9000), which all\n"
-                "switches between the nodes have to know; of no account where InfiniBand is used"));
+                "TCP between nodes takes more of the processor than with jumbo frames (9000), which all\nswitches "
+                "between the nodes have to know; irrelevant if InfiniBand is used"));
   }
   if (findings.empty() && any) findings.push_back(fine("jumbo frames on the fast interfaces"));
   return findings;
@@ -213,7 +213,7 @@ std::vector<Finding> look_at_clocks(const MachineView& view) {
                                    Reason{0x8, "the hardware slows it down: power or temperature"},
                                    Reason{0x20, "it is hot"},
                                    Reason{0x40, "it is too hot"},
-                                   Reason{0x80, "the power supply brakes it"}};
+                                   Reason{0x80, "the power supply slows it down"}};
   std::vector<Finding> findings;
   const std::vector<GpuState> gpus = gpus_of(view);
   bool known = false;
@@ -338,7 +338,7 @@ std::vector<Finding> look_at_governor(const MachineView& view) {
   const std::filesystem::path folder = "sys/devices/system/cpu/cpu0/cpufreq";
   const std::string governor = view.line(folder / "scaling_governor");
   if (governor.empty())
-    return {skipped("the kernel does not say: a virtual machine, or clocks that the firmware rules")};
+    return {skipped("the kernel does not report it: a virtual machine, or clocks that the firmware controls")};
   const std::string driver = view.line(folder / "scaling_driver");
   // With these drivers "powersave" adapts the clock to the load.
   const bool follows_load = driver == "intel_pstate" || driver == "amd-pstate-epp";

@@ -123,7 +123,7 @@ ComparedCurves compared_curves(const std::filesystem::path& directory, const ses
   const Json record = load_json(file);
   const bool is_record = record.is_object() && record.value("session", Json()).is_object();
   if (!is_record || record.value("schema_version", Json()) != kComparedVersion) {
-    throw UserError(fmt::format("{}: it is no record of a comparison that this version reads", file.string()),
+    throw UserError(fmt::format("{}: it is not a record of a comparison that this version reads", file.string()),
                     "run krigtune compare again");
   }
   const std::vector<std::string> differing = differing_blocks(record["session"], comparable_blocks(session));

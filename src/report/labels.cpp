@@ -112,7 +112,9 @@ std::string named_value_text(const session::Session& session, double value) {
 std::string gain_text(double gain) {
   constexpr double kMostPlain = 1e6;
   if (std::isinf(gain)) return "over 1e308x";
-  return std::abs(gain) < kMostPlain ? fmt::format("{:.2f}x", gain) : fmt::format("{:.1e}x", gain);
+  if (std::abs(gain) >= kMostPlain) return fmt::format("{:.2e}x", gain);
+  const int decimals = std::abs(gain) < 9.995 ? 2 : std::abs(gain) < 99.95 ? 1 : 0;  // three significant digits
+  return fmt::format("{:.{}f}x", gain, decimals);
 }
 
 std::string percent_text(double fraction) {

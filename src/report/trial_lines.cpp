@@ -59,13 +59,25 @@ std::string fitted(const std::vector<std::string>& items, int columns) {
   return text;
 }
 
+namespace {
+
+// Real numbers with four digits: trials.csv and the best have all of them.
+std::string line_value_text(const space::Value& value) {
+  constexpr std::size_t kLong = 8;
+  std::string text = short_value_text(value);
+  if (!std::holds_alternative<double>(value) || text.size() <= kLong) return text;
+  return fmt::format("{:.4g}", space::as_number(value));
+}
+
+}  // namespace
+
 std::vector<std::string> differences(const session::Session& session, const space::Configuration& configuration,
                                      const space::Configuration& from) {
   std::vector<std::string> items;
   for (const auto& [name, value] : configuration) {
     const space::Value* other = from.find(name);
     if (follows(session, name) || (other != nullptr && space::same_value(value, *other))) continue;
-    items.push_back(visible(fmt::format("{}={}", name, short_value_text(value))));
+    items.push_back(visible(fmt::format("{}={}", name, line_value_text(value))));
   }
   if (!items.empty()) return items;
   for (const auto& [name, value] : from) {

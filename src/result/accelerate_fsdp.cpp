@@ -113,7 +113,7 @@ std::string why_not(const AccelerateJob& job, int version, const std::string& na
   if (name == space::kSequenceParallel) return "the model's code splits the sequence";
   if (name == space::kCheckpointLayers) return "FSDP recomputes every block";
   return space::find_well_known(name) != nullptr ? "FSDP communicates module by module"
-                                                 : "it is no key of accelerate's; the script or its flags say it";
+                                                 : "it is not a key of accelerate's; the script or its flags say it";
 }
 
 }  // namespace

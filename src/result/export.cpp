@@ -53,7 +53,7 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
     if (name == format.name)
       throw UserError(fmt::format("{}: a run cannot be written as {}: {}", where, name, format.why), format.instead);
   }
-  throw UserError(fmt::format("{}: '{}' is no format that a run can be exported to", where, name),
+  throw UserError(fmt::format("{}: '{}' is not a format that a run can be exported to", where, name),
                   "there are " + join(names, ", "));
 }
 

@@ -21,7 +21,7 @@ std::string why_no_key(const std::string& name, const space::WellKnownParameter*
   if (name == space::kPipelineParallel) return "the script cuts the model into stages (PipelineModule)";
   if (name == space::kSequenceParallel) return "the model's code splits the sequence";
   return known != nullptr ? "no key of DeepSpeed's says it"
-                          : "it is no key of DeepSpeed's; the command in cmd_optimal.txt says it";
+                          : "it is not a key of DeepSpeed's; the command in cmd_optimal.txt says it";
 }
 
 std::vector<Omission> ds_omissions(const report::RunView& run) {

@@ -103,7 +103,7 @@ Export export_torchtitan(const report::RunView& run, const std::filesystem::path
   made.files = {
       {kTitanFile, file_text(run, in_file), "up to torchtitan 0.2: its keys belong into the file of --job.config_file"},
       {kTitanFlags, shell_line(as_flags.words) + "\n",
-       "torchtitan 0.3, which has no job file: put it behind the command's own flags"}};
+       "torchtitan 0.3, which has no job file: put it after the command's own flags"}};
   made.omissions = std::move(in_file.omissions);
   return made;
 }

@@ -103,9 +103,10 @@ std::string after_failure(const report::RunView& run, const journal::Trial& tria
     case trial::FailureReason::kEnvironment:
       return "see krigtune doctor";
     case trial::FailureReason::kNotApplied:
-      return "the job does not do what it is told: see its command in cmd.txt and what it printed in stdout.log";
+      return "the job does not use the values that it was given: see its command in cmd.txt and what it printed in "
+             "stdout.log";
     case trial::FailureReason::kLost:
-      return "see the machine or the scheduler; begin anew with --fresh once it is well, or leave the trial out";
+      return "see the machine or the scheduler; start over with --fresh once it is well, or leave the trial out";
     case trial::FailureReason::kInterrupted:
       break;
   }

@@ -38,7 +38,7 @@ void check_value(const session::Session& session, const trial::Outcome& outcome)
     throw UserError(fmt::format("an ok trial without a value of '{}'", session.objective.metric), "give --value");
   }
   if (!std::isfinite(value->second)) {
-    throw UserError(fmt::format("{} is no value of '{}'", value->second, session.objective.metric),
+    throw UserError(fmt::format("{} is not a value of '{}'", value->second, session.objective.metric),
                     "give a finite number, or --status failed");
   }
 }

@@ -128,7 +128,7 @@ search::History readable_trials(const std::filesystem::path& file, std::vector<s
 Repair examine(const RunRecord& record, const std::filesystem::path& directory) {
   const std::filesystem::path file = journal_path(directory);
   if (journal::TunerClaim::is_held(file)) {
-    throw UserError(fmt::format("{}: krigtune tune is at work there", directory.string()), "wait for its end");
+    throw UserError(fmt::format("{}: krigtune tune is running there", directory.string()), "wait for its end");
   }
   Repair repair;
   repair.trials = readable_trials(file, repair.findings);

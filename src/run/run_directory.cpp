@@ -224,8 +224,8 @@ void refuse_a_lost_journal(const std::filesystem::path& directory) {
   throw UserError(fmt::format("{}: the journal is {}, though {} has {} of its trials", directory.string(),
                               std::filesystem::exists(journal, error) ? "empty" : "missing",
                               trials_path(directory).string(), trials),
-                  fmt::format("put a copy of it back, or make it again from them: krigtune repair {}; --fresh begins "
-                              "anew and keeps the directory aside",
+                  fmt::format("put a copy of it back, or make it again from them: krigtune repair {}; --fresh starts "
+                              "over and keeps the old directory",
                               directory.string()));
 }
 

@@ -169,8 +169,8 @@ std::string interference_advice(const Interference& interference) {
   if (interference.slowdown <= kMatters && interference.stddev <= kMatters) return "";
   const int fewer = std::max(interference.at_a_time / 2, 1);
   return fmt::format(
-      "{} at a time get through {:.1f} times as many trials as one, and blur their comparison: the noise of the model "
-      "includes it, and the best are measured again alone at the end; --jobs {} measures more sharply",
+      "{} at a time complete {:.1f} times as many trials as one, with more noise: the model includes it, and the best "
+      "are measured again alone at the end; --jobs {} measures more precisely",
       interference.at_a_time, interference.at_a_time / (1.0 + interference.slowdown), fewer);
 }
 

@@ -82,7 +82,7 @@ double objective_sem(const std::map<std::string, double>& metrics, const std::st
 }
 
 trial::Outcome measured_from_document(const BenchEnd& end, const std::string& metric_field) {
-  if (!end.document) return failed(trial::FailureReason::kBadResult, end, "its standard output is no JSON document");
+  if (!end.document) return failed(trial::FailureReason::kBadResult, end, "its standard output is not a JSON document");
   const Json& document = *end.document;
   const std::string status = document.contains("status") && document["status"].is_string() ? document["status"] : "";
   if (status != "ok") {
@@ -300,18 +300,18 @@ double hang_s_of(const BenchSpec& bench) {
 }
 
 Block<BenchSpec> bench_block(const std::filesystem::path& /*base_dir*/) {
-  Block<BenchSpec> block("krigtune-bench, one process a trial");
-  block.key("warmup_s", &BenchSpec::warmup_s, number(at_least(0)), "seconds before the measurement");
-  block.key("measure_s", &BenchSpec::measure_s, number(above(0)), "seconds of measurement");
-  block.key("timeout_s", &BenchSpec::timeout_s, number(above(0)), "seconds after which a trial is ended");
+  Block<BenchSpec> block("krigtune-bench, one process for each trial");
+  block.key("warmup_s", &BenchSpec::warmup_s, number(at_least(0)), "warm-up in seconds");
+  block.key("measure_s", &BenchSpec::measure_s, number(above(0)), "length of the measurement in seconds");
+  block.key("timeout_s", &BenchSpec::timeout_s, number(above(0)), "time limit of a trial in seconds");
   block
       .key("launcher", &BenchSpec::launcher, one_of(kLauncherWords),
            "ranks as threads of one process, or as processes under mpirun")
       .written_where_changed();
   block.key("early_end", &BenchSpec::early_end, boolean(),
-            "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
+            "end a trial early once its steps show that it is worse than the best (status bounded)");
   block.key("memory_limit_gib", &BenchSpec::memory_limit_gib, number_or_null(above(0)),
-            "GiB a rank that krigtune-bench allows itself (default: the session's limit)");
+            "memory limit of a rank that krigtune-bench enforces, in GiB (default: the session's limit)");
   block.check([](JsonObject& object, BenchSpec& bench) {
     const double measured_s = bench.warmup_s + bench.measure_s;
     if (bench.timeout_s <= measured_s) {

@@ -42,7 +42,7 @@ void read_result(const std::filesystem::path& file, CommandEnd& end) {
   if (!std::filesystem::exists(file, error)) {
     end.result_error = "it wrote no result: " + file.string() + " is not there";
   } else if (!std::filesystem::is_regular_file(file, error) || ::access(file.c_str(), R_OK) != 0) {
-    end.result_error = "its result is no file that can be read: " + file.string();
+    end.result_error = "its result is not a readable file: " + file.string();
   } else if (std::filesystem::file_size(file, error) > kLargestResult) {
     end.result_error = "its result is larger than 1 MiB: " + file.string();
   } else {
@@ -186,27 +186,26 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
     try {
       static_cast<void>(Pattern(pattern));
     } catch (const std::regex_error&) {
-      block.fail(key, fmt::format("'{}' is no regular expression", pattern),
+      block.fail(key, fmt::format("'{}' is not a regular expression", pattern),
                  "write one as in JavaScript, without back-references");
     }
   }
 }
 
 Block<CommandSpec> command_block(const std::filesystem::path& base_dir) {
-  Block<CommandSpec> block("A program of yours, one process a trial");
+  Block<CommandSpec> block("A program of yours, one process for each trial");
   block
-      .key(
-          "argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
-          "program and arguments; no shell. In braces: {micro_batch} and every other parameter, {dp}, {ranks} and what "
-          "constraints know, {config}, {result}, {dir}, {trial}, {port}, {slot}, {gpus}; {bucket / 1e6:.0f}; {{ and }} "
-          "are braces")
+      .key("argv", &CommandSpec::argv, trial::command_words(R"(["python", "run.py", "{config}", "{result}"])"),
+           "program and arguments, without a shell. Placeholders: {micro_batch} and every other parameter, {dp}, "
+           "{ranks} and other facts, {config}, {result}, {dir}, {trial}, {port}, {slot}, {gpus}; {bucket / 1e6:.0f}; "
+           "{{ and }} are braces")
       .required();
   trial::add_surroundings(block, base_dir);
   add_job_files(block, base_dir);
-  block.key("timeout_s", &CommandSpec::timeout_s, trial::time_limit(), "seconds after which a trial is ended");
+  block.key("timeout_s", &CommandSpec::timeout_s, trial::time_limit(), "time limit of a trial in seconds");
   block.key("grace_s", &CommandSpec::grace_s, trial::grace(), "seconds between SIGTERM and SIGKILL");
   block.key("no_progress_s", &CommandSpec::no_progress_s, trial::time_limit(),
-            "seconds without output after which it counts as hung (default: never)");
+            "seconds without output after which a trial counts as hung (default: no limit)");
   block.custom("oom_exit_codes", schema::list(from_to(1, kLargestExitCode).applied_to(schema::integer())),
                "exit codes that mean out of memory", read_exit_codes,
                [](const CommandSpec& spec) { return Json(spec.oom_exit_codes); });

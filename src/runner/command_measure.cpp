@@ -119,7 +119,7 @@ void refuse_unmeasured(const CommandJob& job) {
   if (!facts.samples_per_step) facts.samples_per_step = 1.0;  // a configuration will determine it
   if (trial::Measurement(job.spec.measure, facts).can_tell(job.metric)) return;
   throw UserError(
-      fmt::format("/runner/measure: nothing tells the objective '{}'", job.metric),
+      fmt::format("/runner/measure: nothing measures the objective '{}'", job.metric),
       R"(measure it by its name, or "step_time_s", "samples_per_s" or "tokens_per_s", from which it may follow)");
 }
 

@@ -30,7 +30,7 @@ trial::Failed bad(const std::string& what) { return {trial::FailureReason::kBadR
 std::string parse_error(const std::string& text, const nlohmann::json::exception& error) {
   const std::string message = error.what();
   const std::size_t begin = message.find("] ");
-  std::string what = "is no JSON: " + (begin == std::string::npos ? message : message.substr(begin + 2));
+  std::string what = "is not JSON: " + (begin == std::string::npos ? message : message.substr(begin + 2));
   if (text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos) {
     what += "; JSON has no NaN and no Infinity, write null";
   }
@@ -116,10 +116,10 @@ CommandResult interpret_result(const std::string& text, const std::string& metri
     const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
     return {bad(blank ? "is empty" : parse_error(text, error)), false};
   }
-  if (!result.is_object()) return {bad("is no JSON object"), false};
+  if (!result.is_object()) return {bad("is not a JSON object"), false};
   for (const char* key : {"status", "reason"}) {
     if (result.contains(key) && !result[key].is_string() && !result[key].is_null()) {
-      return {bad(fmt::format("has a '{}' that is no text", key)), false};
+      return {bad(fmt::format("has a '{}' that is not text", key)), false};
     }
   }
   const auto word = [&](const char* key) {

@@ -206,7 +206,7 @@ std::string added_value(const TextFormat& format, const std::string& document, c
   const bool is_empty = missing.table->is == TextNode::Is::kValue && missing.table->kind == "null";
   if (missing.table->is != TextNode::Is::kTable && !is_empty) {
     const std::string what = missing.path.empty() ? "the file" : fmt::format("'{}'", join(missing.path, "."));
-    throw UserError(fmt::format("{} is no table: no key can be added to it", what), "correct the key");
+    throw UserError(fmt::format("{} is not a table: no key can be added to it", what), "correct the key");
   }
   const std::string written = format.written(document, value, nullptr);
   for (std::string& changed : format.added(document, *missing.table, missing.path, missing.names, written)) {

@@ -75,7 +75,7 @@ TextNode read_toml(const std::string& document) {
   try {
     return TomlWalk(document).node_of(toml::parse(std::string_view(document)));
   } catch (const toml::parse_error& error) {
-    throw UserError(fmt::format("TOML that is none at line {}: {}", error.source().begin.line, error.description()),
+    throw UserError(fmt::format("invalid TOML at line {}: {}", error.source().begin.line, error.description()),
                     "correct it");
   }
 }

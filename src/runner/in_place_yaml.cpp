@@ -236,7 +236,7 @@ TextNode read_yaml(const std::string& document) {
     }
     return root;
   } catch (const YAML::Exception& error) {
-    throw UserError(fmt::format("YAML that is none at line {}: {}", error.mark.line + 1, error.msg), "correct it");
+    throw UserError(fmt::format("invalid YAML at line {}: {}", error.mark.line + 1, error.msg), "correct it");
   }
 }
 

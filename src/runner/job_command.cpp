@@ -136,7 +136,8 @@ void JobCommand::Parts::read_argv(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string key = word_key("argv", i);
     if (i == flags_at && i > 0) continue;
-    if (words[i] == kFlagsWord) fail(key, i == 0 ? "'{flags}' is no program" : "'{flags}' is there twice", "keep one");
+    if (words[i] == kFlagsWord)
+      fail(key, i == 0 ? "'{flags}' is not a program" : "'{flags}' is there twice", "keep one");
     const std::size_t within = words[i].find(kFlagsWord);
     if (within != std::string::npos && (within == 0 || words[i][within - 1] != '{'))
       fail(key, "'{flags}' is a word of its own", "write it as an element of argv");
@@ -150,7 +151,7 @@ FlagWords JobCommand::Parts::flag_words(const JobFlag& flag) const {
   if (!known.contains(flag.parameter)) {
     std::vector<std::string> parameters = space.columns();
     for (const auto& [name, value] : space.facts().fixed) parameters.push_back(name);
-    fail(result.key, fmt::format("'{}' is no parameter of the space", flag.parameter),
+    fail(result.key, fmt::format("'{}' is not a parameter of the space", flag.parameter),
          suggestion(flag.parameter, parameters));
   }
   for (const JobFlag::Words& entry : flag.words) {
@@ -296,7 +297,7 @@ void JobCommand::refuse_unused_parameters() const {
     const std::string& name = parameter.name;
     const bool follows = name == space::kAccumulation && space.facts().accumulation_follows();
     if (follows || (is_one_of(name, used) && !trial::is_name_of_trial(name))) continue;
-    parts_->fail("argv", fmt::format("'{}' appears nowhere, so that every trial would measure the same", name),
+    parts_->fail("argv", fmt::format("'{}' appears nowhere, so every trial would measure the same", name),
                  trial::is_name_of_trial(name)
                      ? fmt::format("call it otherwise: {{{}}} is the trial's own", name)
                      : fmt::format("write {{{}}} in argv, env, flags, templates or set, or {{config}} in argv", name));

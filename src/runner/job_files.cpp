@@ -105,7 +105,7 @@ void read_contents(JsonObject& block, const std::string& key, const std::filesys
   } catch (const UserError& error) {
     block.fail(key, error.what(), "");
   } catch (const Json::exception&) {
-    block.fail(key, fmt::format("'{}' is no text in UTF-8", file.string()), "name a text file");
+    block.fail(key, fmt::format("'{}' is not UTF-8 text", file.string()), "name a text file");
   }
 }
 
@@ -119,7 +119,8 @@ void check_job_file_name(const JsonObject& block, const std::string& key, const 
   const std::filesystem::path path = std::filesystem::path(name).lexically_normal();
   const bool is_inside = !name.empty() && name.find('\0') == std::string::npos && path.is_relative() &&
                          path.has_filename() && *path.begin() != ".." && path != ".";
-  if (!is_inside) block.fail(key, "is no name of a file in the trial's directory", "write for example \"train.yaml\"");
+  if (!is_inside)
+    block.fail(key, "is not the name of a file in the trial's directory", "write for example \"train.yaml\"");
   if (is_one_of(path.begin()->string(), kOwnFiles)) {
     block.fail(key, fmt::format("'{}' is a file of krigtune's own", path.begin()->string()), "choose another name");
   }
@@ -166,13 +167,14 @@ void read_set(JsonObject& block, CommandSpec& spec, const std::filesystem::path&
     JobSetFile entry{name, job_file(base_dir, name), {}};
     check_job_file_name(block, key, entry.file.filename().string(), spec);
     if (!file_format_of(entry.file))
-      block.fail(key, "is no YAML, TOML or JSON file by its name",
+      block.fail(key, "is not a YAML, TOML or JSON file by its name",
                  "name a .yaml, .yml, .toml or .json file, or use \"templates\"");
     for (const auto& [place, value] : object_at(block, key, values, R"({"KEY": "{micro_batch}"})").items()) {
       const std::string text = set_text(block, key_below(key, place), value);
       const std::string names = fmt::format(".{}.", place.substr(place.rfind('+', 0) == 0 ? 1 : 0));
       if (names.find("..") != std::string::npos)
-        block.fail(key_below(key, place), "is no key", "write names with dots between them: \"training.batch_size\"");
+        block.fail(key_below(key, place), "is not a key",
+                   "write names with dots between them: \"training.batch_size\"");
       entry.values.emplace_back(place, text);
     }
     spec.job.set.push_back(std::move(entry));
@@ -202,8 +204,8 @@ void check_known_contents(JsonObject& block, CommandSpec& /*spec*/) {
 void add_job_files(Block<CommandSpec>& block, const std::filesystem::path& base_dir) {
   const Json words = schema::list(schema::text());
   block.custom("flags", schema::map(schema::either({words, schema::map(words)})),
-               "parameter -> value -> words that replace the word {flags} of argv, or at its end; a list: for every "
-               "value, none where the parameter does not exist",
+               "parameter -> value -> words, which replace the word {flags} of argv or are appended; a list is used "
+               "for every value, and left out if the parameter does not exist",
                read_flags, flags_json);
   block.custom(
       "templates", schema::map(schema::text()),
@@ -211,14 +213,13 @@ void add_job_files(Block<CommandSpec>& block, const std::filesystem::path& base_
       [base_dir](JsonObject& object, CommandSpec& spec) { read_templates(object, spec, base_dir); }, templates_json);
   block.custom(
       "set", schema::map(schema::map(schema::scalar())),
-      "YAML, TOML or JSON file, relative to the session -> key -> value with placeholders: a copy in the trial's "
-      "directory, under its base name, with these values replaced in place; \"+key\" adds a key that is missing",
+      "YAML, TOML or JSON file, relative to the session -> key -> value with placeholders; the trial's directory gets "
+      "a copy with these values under the file's base name; \"+key\" adds a missing key",
       [base_dir](JsonObject& object, CommandSpec& spec) { read_set(object, spec, base_dir); }, set_json);
-  block.custom(
-      "files", schema::map(schema::text()),
-      "what the files of templates and set say, by path; session.json of a run has it, so that the run goes on "
-      "with what they said when it began",
-      check_known_contents, [](const CommandSpec& spec) { return Json(spec.job.contents); });
+  block.custom("files", schema::map(schema::text()),
+               "contents of the files of templates and set, by path; a run's session.json has them, so that the run "
+               "continues with what they were when it began",
+               check_known_contents, [](const CommandSpec& spec) { return Json(spec.job.contents); });
 }
 
 }  // namespace krigtune::runner

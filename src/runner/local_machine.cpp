@@ -86,7 +86,7 @@ workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision 
     make_writable_directory(options.cache);
     write_atomically(file, workload::to_json(machine).dump(2) + "\n");
   } catch (const std::exception& error) {
-    options.say(fmt::format("what was measured is not kept: {}; set KRIGTUNE_CACHE to a directory that can be written",
+    options.say(fmt::format("the measurement is not kept: {}; set KRIGTUNE_CACHE to a directory that can be written",
                             error.what()));
   }
   return machine;

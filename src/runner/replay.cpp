@@ -313,7 +313,7 @@ Json conditions_json(const std::vector<std::pair<std::string, std::string>>& con
 }
 
 Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
-  Block<ReplaySpec> block("A measured table answers");
+  Block<ReplaySpec> block("Trials are looked up in a table of measurements");
   block
       .custom(
           "table", schema::not_empty(schema::text()), "a CSV file, relative to the session",
@@ -321,7 +321,7 @@ Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
           [](const ReplaySpec& spec) { return Json(spec.table.string()); })
       .required();
   block.custom(
-      "where", schema::map(schema::scalar()), "picks rows: column, value",
+      "where", schema::map(schema::scalar()), "selects rows: column -> value",
       [](JsonObject& object, ReplaySpec& spec) { spec.where = conditions_of(object); },
       [](const ReplaySpec& spec) { return conditions_json(spec.where); });
   block.custom(
@@ -335,13 +335,14 @@ Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
           [](const ReplaySpec& spec) { return column_json(spec.value); })
       .required();
   block.custom(
-      "metrics", schema::map(column_schema()), "further results",
+      "metrics", schema::map(column_schema()), "columns of further metrics",
       [](JsonObject& object, ReplaySpec& spec) { spec.metrics = columns_of(object, "metrics"); },
       [](const ReplaySpec& spec) { return columns_json(spec.metrics); });
   block.key("status", &ReplaySpec::status_column, text_or_null(),
             "the column of the status (default: every row is ok)");
   block.key("reason", &ReplaySpec::reason_column, text_or_null(), "the column of the reason of a failure");
-  block.key("repeats", &ReplaySpec::repeats, one_of(kRepeatsWords), "what several rows of one configuration mean");
+  block.key("repeats", &ReplaySpec::repeats, one_of(kRepeatsWords),
+            "which value counts if a configuration has several rows");
   return block;
 }
 

@@ -38,7 +38,7 @@ struct Source {
   std::string field(std::size_t row, std::size_t column) const { return trimmed(table.rows[row][column]); }
 
   [[noreturn]] void refuse(std::size_t row, std::size_t column, const std::string& hint) const {
-    throw UserError(fmt::format("{}: line {}, column '{}': '{}' is no number", name, table.lines[row],
+    throw UserError(fmt::format("{}: line {}, column '{}': '{}' is not a number", name, table.lines[row],
                                 table.header[column], table.rows[row][column]),
                     hint);
   }
@@ -75,7 +75,7 @@ std::vector<std::size_t> parameter_columns(const ReplaySpec& spec, const std::ve
                                            const Source& source) {
   for (const auto& [parameter, column] : spec.columns) {
     if (std::find(parameters.begin(), parameters.end(), parameter) != parameters.end()) continue;
-    throw UserError(fmt::format("runner's 'columns' maps '{}', which is no parameter of the space", parameter),
+    throw UserError(fmt::format("runner's 'columns' maps '{}', which is not a parameter of the space", parameter),
                     suggestion(parameter, parameters));
   }
   std::vector<std::size_t> columns;

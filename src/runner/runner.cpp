@@ -9,7 +9,7 @@ namespace {
 
 Kinds<RunnerSpec> kinds() {
   return Kinds<RunnerSpec>(
-      {"runner", "Who runs a trial (default: bench with a workload, none without)", "who runs it"});
+      {"runner", "How a trial is run (default: bench with a workload, otherwise none)", "the kind of runner"});
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ Kinds<RunnerSpec> kinds() {
 trial::RunnerEntry<NoRunner> NoRunner::entry() {
   return {{.name = "none"},
           [](const std::filesystem::path& /*base_dir*/) {
-            return Block<NoRunner>("Nobody: trials are run by hand, with krigtune ask and tell");
+            return Block<NoRunner>("You run the trials yourself, with krigtune ask and tell");
           },
           [](const NoRunner& /*spec*/, const trial::RunnerJob& /*job*/) -> std::unique_ptr<trial::Runner> {
             throw UserError("/runner/kind: with 'none' nobody runs trials but you",

@@ -231,10 +231,11 @@ class SimulateRunner final : public trial::Runner {
 
 Block<SimulateSpec::Today> today_block() {
   using Today = SimulateSpec::Today;
-  Block<Today> block("The machine while a command runs; the next one may find it otherwise, and begins a new run");
-  block.key("slowdown", &Today::slowdown, number(from_to(0.01, 100)), "so many times as long takes every step");
+  Block<Today> block(
+      "The state of the simulated machine during a command; a command with another state begins a new run");
+  block.key("slowdown", &Today::slowdown, number(from_to(0.01, 100)), "factor by which every step takes longer");
   block.key("seed", &Today::seed, integer_or_null(at_least(0)),
-            "of noise, stragglers and crashes (default: the seed of all)");
+            "seed of noise, stragglers and crashes (default: \"seed\" of the runner)");
   return block;
 }
 
@@ -242,15 +243,16 @@ Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
   const Codec<double> spread = number(from_to(0, 2));      // a factor of more than 7 in one case of three
   const Codec<double> fraction = number(from_to(0, 0.9));  // some configurations must run
   Block<SimulateSpec> stragglers("Slow ranks");
-  stragglers.key("probability", &SimulateSpec::straggler_probability, fraction, "of a trial");
+  stragglers.key("probability", &SimulateSpec::straggler_probability, fraction, "probability for each trial");
   stragglers.key("slowdown", &SimulateSpec::straggler_slowdown, number(from_to(1, 100)),
-                 "so many times as long takes a step");
-  Block<SimulateSpec> failures("What no formula foresees");
+                 "factor by which a step takes longer");
+  Block<SimulateSpec> failures("Failures that the models do not predict");
   failures.key("unforeseen_fraction", &SimulateSpec::unforeseen_fraction, fraction,
-               "of the space: beyond a hidden plane all trials fail");
-  failures.key("crash_probability", &SimulateSpec::crash_probability, fraction, "of a trial, anywhere");
+               "fraction of the space, beyond a hidden plane, in which all trials fail");
+  failures.key("crash_probability", &SimulateSpec::crash_probability, fraction,
+               "probability for each trial, anywhere in the space");
 
-  Block<SimulateSpec> block("Trials on the virtual clock, with hidden errors: takes no time, needs a named GPU");
+  Block<SimulateSpec> block("Simulated trials with hidden model errors; takes no time, requires a named GPU");
   block.key("noise", &SimulateSpec::noise, spread,
             "standard deviation of the logarithm of a step time, trial by trial");
   block.key("systematic_error", &SimulateSpec::systematic_error, spread,
@@ -259,9 +261,9 @@ Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
             "standard deviation of the logarithm of the hidden factor on activations");
   block.group("stragglers", stragglers);
   block.group("failures", failures);
-  block.key("seed", &SimulateSpec::seed, integer(at_least(0)), "of all that is hidden and of the noise");
+  block.key("seed", &SimulateSpec::seed, integer(at_least(0)), "seed of the hidden errors and of the noise");
   block.key("early_end", &SimulateSpec::early_end, boolean(),
-            "end a trial that is surely worse than the best (status bounded)");
+            "end a trial early if it is certainly worse than the best (status bounded)");
   block.block("today", &SimulateSpec::today, today_block());
   return block;
 }

@@ -334,7 +334,7 @@ void check_fixed(const Session& session, const JsonObject& root) {
     const space::WellKnownParameter* known = space::find_well_known(name);
     if (known == nullptr && !runner::traits_of(session.runner).only_what_is_modelled) continue;
     if (known != nullptr && !is_of_kind(value, known->default_value)) {
-      block.fail(name, fmt::format("{} is no value of it", space::to_json(value).dump()),
+      block.fail(name, fmt::format("{} is not one of its values", space::to_json(value).dump()),
                  fmt::format("write one as {}", space::to_json(known->default_value).dump()));
     }
     at_key(block, name, [&, &name = name, &value = value] {
@@ -492,7 +492,7 @@ void refuse_empty_space(const space::Space& space, const JsonObject& root) {
       space.listable() ? reasons_of(space) : std::vector<space::ExclusionCount>{};
   std::vector<std::string> texts;
   for (const space::ExclusionCount& reason : reasons) texts.push_back(excluded_text(reason));
-  if (texts.empty()) texts.emplace_back("the constraints hold nowhere together");
+  if (texts.empty()) texts.emplace_back("no configuration satisfies all constraints at once");
   const std::string key = key_to_blame(space, reasons);
   root.fail(key, "no configuration is left: " + join(texts, ", "),
             key == "space" ? "choose micro-batches whose product with the ranks divides train_batch_size"

@@ -47,7 +47,7 @@ void check_names(const space::Space& space, const space::Configuration& given, c
                  "leave it out");
     }
     if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
-      block.fail(name, "is no parameter of the space", suggestion(name, columns));
+      block.fail(name, "is not a parameter of the space", suggestion(name, columns));
     }
   }
   // The surrogate's axes and the journal's distributions have a single kind.

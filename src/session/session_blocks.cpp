@@ -18,24 +18,25 @@ namespace {
 
 Block<Budget> budget_block() {
   constexpr double kMostTrials = 1e6;
-  Block<Budget> block("When it ends, whichever comes first");
-  block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "closed trials in all");
+  Block<Budget> block("When the session ends; the limit that is reached first counts");
+  block.key("trials", &Budget::trials, integer<int>(from_to(1, kMostTrials)), "number of closed trials");
   block.key("hours", &Budget::hours, number_or_null(above(0)),
-            "hours in which trials run or are thought about; several at once count once (default: no limit)");
+            "wall-clock hours during which trials run or are being proposed; trials that run at the same time count "
+            "once (default: no limit)");
   block.key("gpu_hours", &Budget::gpu_hours, number_or_null(above(0)),
-            "hours of each trial times ranks (default: no limit)");
+            "hours of each trial times its ranks, added up (default: no limit)");
   block.key("patience", &Budget::patience, integer_or_null<int>(from_to(1, kMostTrials)),
-            "trials without an improvement of more than 1 % (default: no such rule)");
+            "end after so many trials without an improvement of more than 1 % (default: off)");
   block.key("regret", &Budget::regret, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
-            "end once nothing left is likely to be better by more than this fraction; 0: no such rule");
+            "end once no other configuration is likely to be better by more than this fraction; 0: off");
   block.key("confidence", &Budget::confidence, number(from_to_below(0.5, 1), "0.95 for 95 %"),
-            "how sure that is to be");
+            "the confidence of regret");
   block.key("least_gain", &Budget::least_gain, number(from_to_below(0, 1), "0.01 for 1 %, or 0 for no such rule"),
-            "end once no trial is expected to gain this fraction: what one of typical length must promise; 0: no such "
-            "rule, the default where run_gpu_hours is given");
+            "end once no trial of typical length is expected to gain this fraction; 0: off, which is the default if "
+            "run_gpu_hours is given");
   block.key("run_gpu_hours", &Budget::run_gpu_hours, number_or_null(above(0)),
-            "what you will train with the result, in hours times ranks: end once no trial is expected to save as much "
-            "of it as it costs (default: no such rule)");
+            "length of the training that will use the result, in hours times ranks: end once no trial is expected to "
+            "save more of it than it costs (default: off)");
   // run_gpu_hours states what a gain is worth, which the default of least_gain only guesses.
   block.check([](JsonObject& object, Budget& budget) {
     if (budget.run_gpu_hours && !object.has("least_gain")) budget.least_gain = 0.0;
@@ -46,12 +47,12 @@ Block<Budget> budget_block() {
 constexpr EnumWords<GridOrder, 2> kOrderWords = {{{"seed", GridOrder::kSeed}, {"session", GridOrder::kSession}}};
 
 Block<GridOptions> grid_block() {
-  Block<GridOptions> block("How the strategy grid walks");
+  Block<GridOptions> block("The order of the strategy grid");
   block.key("order", &GridOptions::order, one_of(kOrderWords),
             "seed: the largest even sub-grid that fits the budget, in an order drawn from the seed; session: the full "
             "factorial, in order");
   block.key("prune", &GridOptions::prune, boolean(),
-            "leave out what needs more memory than something that ran out of it, and ZeRO stages 2 and 3 where a lower "
+            "skip configurations that need more memory than one that ran out of it, and ZeRO stages 2 and 3 if a lower "
             "one runs");
   return block;
 }
@@ -62,18 +63,17 @@ constexpr EnumWords<SpaceTuner, 3> kTunerWords = {{{"gridsearch", SpaceTuner::kG
 
 Block<StagewiseOptions> stagewise_block() {
   const Codec<int> count = integer<int>(from_to(1, 1e6));
-  Block<StagewiseOptions> block("How the strategy stagewise, the algorithm of DeepSpeed's autotuner, walks");
+  Block<StagewiseOptions> block("Settings of the strategy stagewise, the algorithm of DeepSpeed's autotuner");
   block.key("plateau", &StagewiseOptions::plateau, number(from_to_below(0, 1), "0.01 for 1 %"),
-            "the micro-batch grows no further, and shrinks no further, when it gains less than this fraction "
-            "(DeepSpeed: 0.05)");
-  block.key("fast", &StagewiseOptions::fast, boolean(), "ZeRO stages and micro-batches only (DeepSpeed: true)");
+            "stop changing the micro-batch once it gains less than this fraction (DeepSpeed: 0.05)");
+  block.key("fast", &StagewiseOptions::fast, boolean(), "search ZeRO stages and micro-batches only (DeepSpeed: true)");
   block.key("tuner", &StagewiseOptions::tuner, one_of(kTunerWords),
             "how the other parameters are searched within a stage");
-  block.key("tuner_trials", &StagewiseOptions::tuner_trials, count, "of these at most so many trials a stage");
+  block.key("tuner_trials", &StagewiseOptions::tuner_trials, count, "at most so many of these trials per stage");
   block.key("early_stopping", &StagewiseOptions::early_stopping, count,
-            "and no more than so many from the best one on");
+            "at most so many of these trials after the best one");
   block.key("micro_batches", &StagewiseOptions::micro_batches, count,
-            "micro-batches between half of the largest and the largest");
+            "number of micro-batches between half of the largest and the largest");
   return block;
 }
 
@@ -176,13 +176,13 @@ Block<WrittenObjective> objective_block() {
   const Codec<double> noise_scale = {schema::either({above(0).applied_to(schema::number("sequences")),
                                                      schema::list(norm_block().schema(), "two measurements")}),
                                      read_noise_scale, [](const double& sequences) { return json_number(sequences); }};
-  Block<WrittenObjective> block("What is to be made large or small");
+  Block<WrittenObjective> block("The number to maximize or minimize");
   block.key("metric", &WrittenObjective::metric, metric, metric_meaning().c_str());
-  block.key("direction", &WrittenObjective::direction, one_of(kDirectionWords), "needed only for a metric of your own");
+  block.key("direction", &WrittenObjective::direction, one_of(kDirectionWords), "required for a metric of your own");
   block.key("noise_scale", &WrittenObjective::noise_scale, noise_scale,
-            "goodput: the gradient noise scale in sequences, or two measurements that it follows from");
+            "goodput: the gradient noise scale in sequences, or two measurements from which it is calculated");
   block.key("base_batch", &WrittenObjective::base_batch, number_or_null(above(0)),
-            "goodput: sequences a step where statistical efficiency is 1 (default: the baseline's)");
+            "goodput: sequences per step at which statistical efficiency is 1 (default: the baseline's)");
   return block;
 }
 

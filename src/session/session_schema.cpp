@@ -24,7 +24,8 @@ std::string meaning_of(const space::WellKnownParameter& parameter) {
 }
 
 Json space_schema() {
-  Json schema = schema::map({{"$ref", kParameter}}, "What may vary: a parameter a key, in the order of all tables");
+  Json schema =
+      schema::map({{"$ref", kParameter}}, "The parameters that may vary, one key each; tables list them in this order");
   schema["minProperties"] = 1;
   schema["properties"] = Json::object();
   for (const space::WellKnownParameter& parameter : space::well_known_parameters()) {
@@ -39,12 +40,13 @@ Json space_schema() {
 Json session_schema() {
   const Json constraints =
       schema::list(schema::not_empty(schema::text()),
-                   "conditions that every configuration meets, as in \"micro_batch * seq_len <= 65536\"");
+                   "conditions that every configuration must satisfy, such as \"micro_batch * seq_len <= 65536\"");
   const Json fixed = schema::map(
       schema::scalar(),
-      "Parameters of one value: predictions, constraints and exports know them, the search does not vary them");
+      "Parameters with a fixed value: predictions, constraints and exports use it, and the search does not vary it");
   const Json baseline = schema::map(
-      schema::scalar(), "Trial 0, what you use today; keys left out take their defaults; null: none is run");
+      schema::scalar(),
+      "Trial 0, the configuration that you use today; missing keys have their defaults; null: no baseline is run");
   const Json root =
       schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
                      {{"$schema", schema::text("this schema, for editors")},
@@ -72,25 +74,26 @@ namespace {
 
 constexpr const char* kIntroduction = R"(# The session file
 
-A session says what is trained, where, what may vary, and how a trial is run. It is JSON; `//` comments and trailing commas
-are allowed. Only `space` must be there. `krigtune init` writes one for this machine, `krigtune plan SESSION` checks it, and
-`krigtune init --schema > session.schema.json` writes the JSON Schema by which an editor completes it
+A session says what is trained, where, what may vary, and how a trial is run. It is a JSON file; `//` comments and trailing
+commas are allowed. Only `space` is required. `krigtune init` writes a session for this machine, and `krigtune plan SESSION`
+checks one. `krigtune init --schema > session.schema.json` writes the JSON Schema with which an editor completes keys
 (`"$schema": "session.schema.json"`).
 
-An unknown key, a wrong type, a range without values, constraints that nothing meets: whatever is wrong is said in one line
-with the file, the place as a JSON pointer and the fix, with exit code 2, before anything is written or started.
+If something is wrong (an unknown key, a wrong type, a range without values, constraints that no configuration satisfies),
+krigtune prints one line with the file, the place as a JSON pointer, and the fix. It exits with code 2 before it writes or
+starts anything.
 
-## What goes before what
+## Which value counts
 
-1. the command line (`--trials 5`)
-2. the environment: `KRIGTUNE_` and the option's name in capitals, `-` as `_` (`KRIGTUNE_TRIALS=5`). Every option with a value
-   has such a variable where its help says so; an empty one counts as unset, an unknown one is warned of. What is meant for
-   one call (`--fresh`, `--try`, `--json`, what `tell` tells) is only typed
-3. the session file
-4. the default
+1. The command line (`--trials 5`).
+2. The environment: `KRIGTUNE_` and the option's name in capitals, with `_` for `-` (`KRIGTUNE_TRIALS=5`). `--help-all` shows
+   which options have such a variable. An empty variable counts as unset, and krigtune warns of an unknown one. Options for a
+   single call (`--fresh`, `--try`, `--json`, those of `tell`) have no variable.
+3. The session file.
+4. The default.
 
-`--show-config` (of `plan`, `tune` and `compare`) prints the session with every default written out and, behind each value,
-where it came from. What it prints is a session file itself.
+`--show-config` (of `plan`, `tune` and `compare`) prints the session with every default and, after each value, where it came
+from. The output is a session file.
 
 )";
 
@@ -103,10 +106,10 @@ constexpr const char* kConditions = R"(## Conditions
 names, numbers (1, 2.5, 1e6), true, false, 'text'
 ```
 
-A constraint that uses a parameter which does not exist in a configuration (its `when` does not hold) does not apply to it.
+A constraint does not apply to a configuration in which one of its parameters does not exist (because its `when` is false).
 Division by zero and comparing a text with a number evaluate to false.
 
-| fact | is |
+| fact | meaning |
 |---|---|
 )";
 
@@ -164,7 +167,9 @@ std::string rows_of(const Json& block, const std::string& prefix, Nested nested)
   for (const auto& [key, schema] : block["properties"].items()) {
     const bool required = block.contains("required") &&
                           std::find(block["required"].begin(), block["required"].end(), key) != block["required"].end();
-    const std::string fallback = schema.contains("default") ? code(schema["default"].dump()) : required ? "needed" : "";
+    const std::string fallback = schema.contains("default") ? code(schema["default"].dump())
+                                 : required                 ? "required"
+                                                            : "";
     text += fmt::format("| `{}{}` | {} | {} | {} |\n", prefix, key, kind_in_schema(schema), fallback,
                         escaped(schema.value("description", "")));
     if (nested == Nested::kHere && schema.contains("properties")) text += rows_of(schema, prefix + key + "/", nested);
@@ -173,7 +178,7 @@ std::string rows_of(const Json& block, const std::string& prefix, Nested nested)
 }
 
 std::string table_of(const Json& block, Nested nested = Nested::kElsewhere) {
-  return "| key | is | default | means |\n|---|---|---|---|\n" + rows_of(block, "", nested);
+  return "| key | type | default | meaning |\n|---|---|---|---|\n" + rows_of(block, "", nested);
 }
 
 std::string section(const std::string& title, const Json& block, Nested nested = Nested::kElsewhere) {
@@ -219,9 +224,8 @@ std::string session_reference() {
     text += section("`cluster/hardware/" + key + "/ID`", map["additionalProperties"]);
   }
   text +=
-      "### `space`\n\nEach key is a parameter: a list of its values, a range, or a list with more to say about it. "
-      "What\n"
-      "krigtune knows by name: [parameters.md](parameters.md).\n\n";
+      "### `space`\n\nEach key is a parameter: a list of its values, a range, or a list with a scale or a condition. "
+      "Known\nparameters: [parameters.md](parameters.md).\n\n";
   text += "A range:\n\n" + table_of(parameter["anyOf"][3]) + "\nA list:\n\n" + table_of(parameter["anyOf"][4]) + "\n";
   text += section("`objective`", blocks["objective"]) + sections_of_kinds("runner", blocks["runner"]);
   text += sections_of_kinds("executor", blocks["executor"]);

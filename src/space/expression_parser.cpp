@@ -107,7 +107,7 @@ Token Tokens::number() const {
     fail_at(end_, fmt::format("the number {} is out of range", token.text), "write a number up to 1e308");
   }
   if (all != length) {
-    fail_at(end_, fmt::format("'{}' is no number", token.text), "write 65536 or 6.5e4; names begin with a letter");
+    fail_at(end_, fmt::format("'{}' is not a number", token.text), "write 65536 or 6.5e4; names begin with a letter");
   }
   return token;
 }

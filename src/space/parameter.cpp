@@ -71,8 +71,7 @@ Codec<Expression> condition() {
           [](const Expression& expression) { return Json(expression.text()); }};
 }
 
-constexpr const char* kWhenMeans =
-    "a condition over other parameters and facts: the parameter exists only where this is true";
+constexpr const char* kWhenMeans = "a condition on other parameters and facts: the parameter exists only if it is true";
 
 // {"values": [...], "scale": "log"}: a list of numbers. With a scale it is ascending, and is placed on the axis of a
 // range.
@@ -83,12 +82,12 @@ struct WrittenList {
 };
 
 Block<WrittenList> list_block() {
-  Block<WrittenList> block("a list with more to say about it");
+  Block<WrittenList> block("a list with a scale or a condition");
   const Codec<Json> list = {schema::not_empty(schema::list(Json::object())),
                             [](JsonObject& object, const std::string& key) { return object.require(key); },
                             [](const Json& values) { return values; }};
   block.key("values", &WrittenList::values, list, "the values").required();
-  block.key("scale", &WrittenList::scale, one_of(kListScaleWords), "the axis on which they lie");
+  block.key("scale", &WrittenList::scale, one_of(kListScaleWords), "spacing of the values");
   block.key("when", &WrittenList::when, condition(), kWhenMeans);
   block.check([](JsonObject& object, const WrittenList& written) {
     if (!written.values.is_array()) object.fail("values", "a list was expected", "write [1, 2, 4]");
@@ -230,12 +229,12 @@ Block<WrittenRange> range_block() {
     return read(object, key);
   };
   Block<WrittenRange> block("a range");
-  block.key("type", &WrittenRange::real, type, "of its numbers");
+  block.key("type", &WrittenRange::real, type, "type of the numbers");
   block.key("min", &WrittenRange::min, end, "the smallest value").required();
   block.key("max", &WrittenRange::max, end, "the largest value").required();
   block.key("scale", &WrittenRange::scale, one_of(kScaleWords),
-            "how the values are spaced: log needs \"steps\" unless real, log2 takes the powers of two");
-  block.key("steps", &WrittenRange::steps, integer_or_null(at_least(1)), "so many values, both ends included");
+            "spacing of the values: log requires \"steps\" unless the type is real, log2 takes the powers of two");
+  block.key("steps", &WrittenRange::steps, integer_or_null(at_least(1)), "number of values, both ends included");
   block.key("when", &WrittenRange::when, condition(), kWhenMeans);
   block.check([](JsonObject& object, WrittenRange& range) { check_range(object, range); });
   return block;
@@ -342,7 +341,7 @@ Json parameter_schema() {
   };
   return schema::either(
       {unique(schema::list(schema::number(), "numbers")),
-       unique(schema::list(schema::text(), "texts: no order between them")),
+       unique(schema::list(schema::text(), "texts, which have no order")),
        unique(schema::list(schema::boolean(), "true and false")), range_block().schema(), list_block().schema()},
       "A list of values, or a range");
 }
@@ -401,7 +400,7 @@ constexpr const char* kKinds = R"(
 }
 ```
 
-`when`: the parameter exists only where the condition holds; elsewhere configurations lack it.
+`when`: the parameter exists only where the condition is true; elsewhere configurations lack it.
 A space with a real range without `steps` cannot be counted or listed; it is sampled.
 
 ## Conditions
@@ -433,7 +432,9 @@ std::string code(std::string_view text) { return text.empty() ? "-" : fmt::forma
 
 std::string parameter_reference() {
   std::string page = kIntroduction;
-  page += "| name | is | unit | no effect | DeepSpeed key | default | default range |\n|---|---|---|---|---|---|---|\n";
+  page +=
+      "| name | meaning | unit | no effect | DeepSpeed key | default | default range "
+      "|\n|---|---|---|---|---|---|---|\n";
   for (const WellKnownParameter& known : well_known_parameters()) {
     page += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", known.name, known.meaning, cell(known.unit),
                         cell(known.no_effect), code(known.deepspeed.key), to_string(known.default_value),
@@ -447,7 +448,7 @@ std::string parameter_reference() {
   }
   page += kFixed;
   page += kKinds;
-  page += "| name | is |\n|---|---|\n";
+  page += "| name | meaning |\n|---|---|\n";
   for (const KnownFact& fact : known_facts()) page += fmt::format("| `{}` | {} |\n", fact.name, fact.meaning);
   return page;
 }

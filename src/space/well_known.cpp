@@ -66,8 +66,7 @@ WellKnownParameter accumulation() {
   return {
       .name = kAccumulation,
       .unit = "micro-steps per optimizer step",
-      .meaning =
-          "how many micro-steps are added up before the optimizer steps; derived where train_batch_size is given",
+      .meaning = "how many micro-steps are accumulated before the optimizer step; derived if train_batch_size is given",
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 64, "scale": "log2"})",
       .smallest = 1,
@@ -85,7 +84,7 @@ WellKnownParameter accumulation() {
 WellKnownParameter checkpointing() {
   return {
       .name = kCheckpointing,
-      .meaning = "which activations are computed again in the backward pass instead of kept",
+      .meaning = "which activations are recomputed in the backward pass instead of being kept",
       .default_value = "none",
       .default_range = R"(["none", "selective", "full"])",
       .modelling = Modelling::kFull,
@@ -148,7 +147,7 @@ WellKnownParameter pipeline_parallel() {
   return {
       .name = kPipelineParallel,
       .unit = "ranks",
-      .meaning = "over how many ranks the layers are dealt out; modelled, not run by krigtune-bench",
+      .meaning = "over how many ranks the layers are distributed; predicted, not run by krigtune-bench",
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,
@@ -166,8 +165,8 @@ WellKnownParameter reduce_bucket() {
   return {
       .name = kReduceBucket,
       .unit = "elements",
-      .meaning = "gradients that are reduced in one call; a larger tensor goes alone",
-      .no_effect = "on one data-parallel rank; all sizes that hold every parameter are one",
+      .meaning = "size of the gradients that are reduced in one call; a larger tensor is reduced alone",
+      .no_effect = "on one data-parallel rank; all sizes from the number of parameters on are equivalent",
       .no_effect_if = "dp == 1",
       .is_bucket = true,
       .default_value = kDefaultBucketElems,
@@ -184,8 +183,9 @@ WellKnownParameter allgather_bucket() {
   return {
       .name = kAllgatherBucket,
       .unit = "elements",
-      .meaning = "updated parameters that are gathered in one call",
-      .no_effect = "at stages 0 and 3; on one data-parallel rank; all sizes that hold every parameter are one",
+      .meaning = "size of the updated parameters that are gathered in one call",
+      .no_effect =
+          "at stages 0 and 3; on one data-parallel rank; all sizes from the number of parameters on are equivalent",
       .no_effect_if = "zero_stage == 0 || zero_stage == 3 || dp == 1",
       .is_bucket = true,
       .default_value = kDefaultBucketElems,
@@ -198,7 +198,7 @@ WellKnownParameter allgather_bucket() {
 WellKnownParameter overlap() {
   return {
       .name = kOverlap,
-      .meaning = "whether gradients are reduced while the backward pass goes on",
+      .meaning = "whether gradients are reduced during the backward pass",
       .no_effect = "on one data-parallel rank",
       .no_effect_if = "dp == 1",
       .default_value = false,
@@ -223,7 +223,7 @@ WellKnownParameter contiguous_gradients() {
 WellKnownParameter round_robin_gradients() {
   return {
       .name = "round_robin_gradients",
-      .meaning = "whether ranks take turns in copying gradients to the host (with offload)",
+      .meaning = "whether ranks copy gradients to the host one after the other (with offload)",
       .default_value = false,
       .default_range = "[true, false]",
       .modelling = Modelling::kDefaultOnly,
@@ -235,7 +235,7 @@ WellKnownParameter prefetch() {
   return {
       .name = kPrefetch,
       .unit = "elements",
-      .meaning = "parameters that are gathered ahead of their use",
+      .meaning = "size of the parameters that are gathered before they are used",
       .no_effect = "below stage 3; on one data-parallel rank",
       .no_effect_if = "zero_stage < 3 || dp == 1",
       .default_value = std::int64_t{50'000'000},
@@ -267,7 +267,7 @@ WellKnownParameter max_live() {
   return {
       .name = kMaxLive,
       .unit = "elements",
-      .meaning = "gathered parameters at most, before any is released",
+      .meaning = "largest size of gathered parameters before some are released",
       .no_effect = "below stage 3",
       .no_effect_if = "zero_stage < 3",
       .default_value = std::int64_t{1'000'000'000},
@@ -389,7 +389,7 @@ const std::vector<KnownFact>& known_facts() {
       {"kv_heads", "heads of keys and values"},
       {"vocab", "tokens of the vocabulary"},
       {"seq_len", "tokens of a sequence"},
-      {"train_batch_size", "sequences of an optimizer step, where it is kept"},
+      {"train_batch_size", "sequences of an optimizer step, if it is kept constant"},
   };
   return kFacts;
 }

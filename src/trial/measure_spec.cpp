@@ -88,7 +88,7 @@ std::optional<PatternTrouble> trouble_with(const std::string& pattern, bool need
                     compiled.groups() == 0 ? "no" : std::to_string(compiled.groups())),
         "put one pair of parentheses around the number, as in 'loss: ([0-9.]+)'; (?:...) is no group"};
   } catch (const std::regex_error&) {
-    return PatternTrouble{fmt::format("'{}' is no regular expression", pattern),
+    return PatternTrouble{fmt::format("'{}' is not a regular expression", pattern),
                           "write one as in JavaScript, without back-references"};
   }
 }
@@ -115,7 +115,7 @@ void read_times(JsonObject& object, Measure& measure) {
   if (times->is_string()) {
     const std::string word = times->get<std::string>();
     const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const UnitWord& u) { return u.name == word; });
-    if (unit == kUnits.end()) object.fail("times", fmt::format("'{}' is no unit", word), unit_suggestion(word));
+    if (unit == kUnits.end()) object.fail("times", fmt::format("'{}' is not a unit", word), unit_suggestion(word));
     measure.times = unit->factor;
     return;
   }
@@ -169,10 +169,12 @@ Block<Measure> measure_block() {
   }
   block
       .custom("times", schema::either({above(0).applied_to(schema::number()), schema::word(unit_names())}),
-              "factor to the unit of the name (s, bytes, 1/s), or the unit that is printed", read_times,
+              "factor that gives the unit of the name (s, bytes, 1/s), or the unit that is printed", read_times,
               [](const Measure& measure) { return json_number(measure.times); })
       .written_where_changed();
-  block.key("per", &Measure::per, one_of(kScopeWords), "whose it is: gpu is multiplied by the ranks")
+  block
+      .key("per", &Measure::per, one_of(kScopeWords),
+           "what the value belongs to: one of gpu is multiplied by the ranks")
       .written_where_changed();
   block
       .custom("from", schema::not_empty(schema::text()),
@@ -181,14 +183,15 @@ Block<Measure> measure_block() {
       .written_where_changed();
   block
       .key("kind", &Measure::kind, one_of(kKindWords),
-           "line: a step each; cumulative: a sum so far, its differences are the steps; final: the last one counts")
+           "line: each value belongs to one step; cumulative: each value is a sum so far, and its differences belong "
+           "to the steps; final: the last value counts")
       .written_where_changed();
   block.check([](JsonObject& object, const Measure& measure) { check_measure(object, measure); });
   return block;
 }
 
 Block<PrintedCheck> check_block() {
-  Block<PrintedCheck> block("A printed value that must be the intended one");
+  Block<PrintedCheck> block("A printed value that must equal the intended one");
   block
       .custom(
           "regex", schema::not_empty(schema::text()), "a regular expression (ECMAScript) with one group",
@@ -198,8 +201,8 @@ Block<PrintedCheck> check_block() {
           },
           [](const PrintedCheck& check) { return Json(check.regex); })
       .required();
-  block.key("equals", &PrintedCheck::equals, text(), "what must be printed, with placeholders").required();
-  block.key("what", &PrintedCheck::what, text(), "what it is, for messages");
+  block.key("equals", &PrintedCheck::equals, text(), "the value that must be printed, with placeholders").required();
+  block.key("what", &PrintedCheck::what, text(), "its name in messages");
   return block;
 }
 

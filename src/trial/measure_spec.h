@@ -87,17 +87,17 @@ Measure measure_from_text(const std::string& text, const std::string& named);
 template <class T>
 void add_measure_keys(Block<T>& block, MeasureSpec T::*member) {
   block.custom(
-      "measure", measures_schema(), "what of the program's output is a measurement (docs/measure.md): name, how",
+      "measure", measures_schema(), "how metrics are read from the program's output: name -> rule (docs/measure.md)",
       [member](JsonObject& object, T& value) { (value.*member).metrics = read_measures(object, "measure"); },
       [member](const T& value) { return measures_json((value.*member).metrics); });
   block.custom(
       "checks", checks_schema(),
-      "printed values that must equal what was intended, else the trial is failed: not_applied",
+      "printed values that must equal the intended ones; otherwise the trial fails (not_applied)",
       [member](JsonObject& object, T& value) { (value.*member).checks = read_checks(object, "checks"); },
       [member](const T& value) { return checks_json((value.*member).checks); });
   block.key(
       "warmup_steps", [member](auto& value) -> auto& { return (value.*member).warmup_steps; }, warmup_steps_codec(),
-      "printed steps before the measurement");
+      "printed steps that are left out before the measurement");
   block.key(
       "measure_steps", [member](auto& value) -> auto& { return (value.*member).measure_steps; }, measure_steps_codec(),
       "printed steps that are measured; then the trial is ended");

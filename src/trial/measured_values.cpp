@@ -201,7 +201,7 @@ std::string Measurement::never_matched(std::size_t metric) const {
   }
   if (is_path(measure.from)) text += fmt::format(" in {}", measure.from);
   const std::vector<std::string> near = closest(metric);
-  if (!near.empty()) text += "; the lines that looked closest:\n  " + join(near, "\n  ");
+  if (!near.empty()) text += "; the most similar lines:\n  " + join(near, "\n  ");
   const std::vector<std::string> names(metrics_[metric].names.begin(), metrics_[metric].names.end());
   if (!names.empty()) text += "; " + suggestion(measure.pattern, names);
   return text;
@@ -212,7 +212,7 @@ std::string Measurement::why_nothing(const std::string& objective) const {
   const std::string name = measured_name(objective);
   const std::int64_t count = can_tell(name) ? steps_of(name).value_or(0) : 0;
   std::string too_short =
-      fmt::format("too short: {} {} of '{}' were printed, and {} are needed: {} of the warm-up and {} behind it", count,
+      fmt::format("too short: {} {} of '{}' were printed, and {} are needed: {} of the warm-up and {} after it", count,
                   count == 1 ? "step" : "steps", name, spec_.warmup_steps + kLeast, spec_.warmup_steps, kLeast);
   if (count > 0) return too_short;
   std::vector<std::string> parts;

@@ -145,7 +145,7 @@ std::vector<LineMatch> Measurement::take_line(int stream, const std::string& lin
       if (match.value) {
         take_value(match.metric, where, *match.value, line);
       } else if (fault_.empty()) {
-        fault_ = fmt::format("'{}' is no number ({}): {}", match.found.value, measure.name, quoted(line));
+        fault_ = fmt::format("'{}' is not a number ({}): {}", match.found.value, measure.name, quoted(line));
       }
     }
   }
@@ -231,7 +231,7 @@ void Measurement::take_event(int stream, const EventScalar& event, const std::ve
 std::string Measurement::trouble_with(const Measure& measure, double value) const {
   if (measure.how == MeasureHow::kWall) return "";
   if (!std::isfinite(value)) {
-    return measure.name == kLoss ? "the loss is no number" : fmt::format("'{}' is {}", measure.name, value);
+    return measure.name == kLoss ? "the loss is not a number" : fmt::format("'{}' is {}", measure.name, value);
   }
   const bool may_be_zero = measure.kind != MeasureKind::kLine || measure.name == kIteration;
   const bool is_known = must_be_positive(measure.name) || measure.name == kIteration;

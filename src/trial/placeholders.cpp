@@ -224,7 +224,7 @@ class PlaceholderText::Parser {
       expression = space::Expression::parse_value(std::string(content.expression));
     } catch (const UserError& error) {
       if (!has_known_name(content.expression, known_)) return std::nullopt;
-      throw UserError(where() + fmt::format("'{}' is no expression: {}", text, error.what()),
+      throw UserError(where() + fmt::format("'{}' is not an expression: {}", text, error.what()),
                       "write '{{' for a brace of its own");
     }
     if (expression->names().empty()) return std::nullopt;
@@ -239,7 +239,7 @@ class PlaceholderText::Parser {
     if (find_name(known_, name) != nullptr) return;
     const std::string fix = mend_of(name, known_);
     const std::string separator = fix.empty() ? "a" : fix.back() == '?' ? " A" : ". A";
-    throw UserError(where() + fmt::format("'{{{}}}' is no placeholder", name),
+    throw UserError(where() + fmt::format("'{{{}}}' is not a placeholder", name),
                     fmt::format("{}{} brace of its own is written '{{{{'", fix, separator));
   }
 
@@ -265,9 +265,9 @@ class PlaceholderText::Parser {
       // The error is thrown below.
     }
     const bool is_text = placeholder.kind == space::Kind::kText;
-    throw UserError(
-        where() + fmt::format("'{}': '{}' is no format of {}", placeholder.text, format, kind_words(placeholder.kind)),
-        is_text ? "leave it out" : "write .0f, .3g, e or d, as in Python");
+    throw UserError(where() + fmt::format("'{}': '{}' is not a format of {}", placeholder.text, format,
+                                          kind_words(placeholder.kind)),
+                    is_text ? "leave it out" : "write .0f, .3g, e or d, as in Python");
   }
 
   std::string where() const { return line_of(text_, at_); }

@@ -113,7 +113,7 @@ std::filesystem::path read_working_directory(JsonObject& block, const std::files
   auto path = std::filesystem::absolute(directory.empty() ? base_dir : base_dir / directory).lexically_normal();
   std::error_code error;
   if (!std::filesystem::is_directory(path, error) && block.has("cwd")) {
-    block.fail("cwd", fmt::format("'{}' is no directory", path.string()),
+    block.fail("cwd", fmt::format("'{}' is not a directory", path.string()),
                "name one that exists; a relative one is relative to the session file");
   }
   return path;
@@ -125,7 +125,7 @@ Environment read_environment(JsonObject& block) {
   const JsonObject object = block.object("env");
   for (const auto& [name, value] : object.value().items()) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
-      object.fail(name, "is no name of an environment variable", "write {\"NAME\": \"value\"}");
+      object.fail(name, "is not the name of an environment variable", "write {\"NAME\": \"value\"}");
     }
     if (!value.is_string() && !value.is_number()) {
       object.fail(name, "a text or a number was expected", "write \"...\"");

@@ -56,11 +56,11 @@ void refuse_zero_byte(const JsonObject& block, const std::string& key, const std
 template <class Spec>
 void add_surroundings(Block<Spec>& block, const std::filesystem::path& base_dir) {
   block.custom(
-      "cwd", schema::text(), "relative to the session (default: the session's directory)",
+      "cwd", schema::text(), "working directory, relative to the session (default: the session's directory)",
       [base_dir](JsonObject& object, Spec& spec) { spec.working_directory = read_working_directory(object, base_dir); },
       [](const Spec& spec) { return Json(spec.working_directory.string()); });
   block.custom(
-      "env", schema::map({{"type", {"string", "number"}}}), "variables added to ours",
+      "env", schema::map({{"type", {"string", "number"}}}), "environment variables, added to krigtune's own",
       [](JsonObject& object, Spec& spec) { spec.environment = read_environment(object); },
       [](const Spec& spec) { return environment_json(spec.environment); });
 }

@@ -183,10 +183,12 @@ struct NetworkNumbers {
 };
 
 Block<NetworkNumbers> numbers_block() {
-  Block<NetworkNumbers> block("A network by its numbers");
-  block.key("latency_us", &NetworkNumbers::latency_s, in_microseconds(at_least(0)), "microseconds a collective")
+  Block<NetworkNumbers> block("A network by its latency and bandwidth");
+  block
+      .key("latency_us", &NetworkNumbers::latency_s, in_microseconds(at_least(0)),
+           "latency of a collective in microseconds")
       .required();
-  block.key("bytes_per_s", &NetworkNumbers::bytes_per_s, number(above(0)), "bytes a second").required();
+  block.key("bytes_per_s", &NetworkNumbers::bytes_per_s, number(above(0)), "bandwidth in bytes per second").required();
   return block;
 }
 
@@ -338,7 +340,8 @@ Codec<Bytes> gib(const NumberLimits& limits) {
           [](const Bytes& memory) { return json_number(to_gib(memory)); }};
 }
 
-constexpr const char* kLikeMeans = "an id to begin with (default: the known one of this name)";
+constexpr const char* kLikeMeans =
+    "a known id, from which missing keys are taken (default: the known one of this name)";
 constexpr const char* kOrLike = "add it, or \"like\": an id that has it";
 
 // `item` starts as the device that the entry is "like".
@@ -346,25 +349,33 @@ Block<DeviceSpec> device_block() {
   const Codec<double> rate = number(above(0));
   const Codec<double> rate_if_any = number(at_least(0));
   const Codec<double> fraction = number(above_up_to(0, 1));
-  Block<DeviceSpec> block("A GPU; what is left out is that of \"like\"");
+  Block<DeviceSpec> block("A GPU; missing keys are taken from \"like\"");
   block.noted("like", schema::text(), kLikeMeans);
-  block.key("memory_gib", &DeviceSpec::memory, gib(above_up_to(0, 1e6)), "GiB that a program sees").no_default();
-  block.key("fp32_flops_per_s", &DeviceSpec::fp32_flops_per_s, rate, "dense, at the most").no_default();
-  block.key("fp16_flops_per_s", &DeviceSpec::fp16_flops_per_s, rate_if_any, "dense, at the most; 0: not supported");
-  block.key("bf16_flops_per_s", &DeviceSpec::bf16_flops_per_s, rate_if_any, "dense, at the most; 0: not supported");
-  block.key("memory_bytes_per_s", &DeviceSpec::memory_bytes_per_s, rate, "of its memory").no_default();
-  block.key("gemm_fraction", &DeviceSpec::gemm_fraction, fraction, "of the peak that large matrix products reach");
+  block.key("memory_gib", &DeviceSpec::memory, gib(above_up_to(0, 1e6)), "memory that a program can use, in GiB")
+      .no_default();
+  block.key("fp32_flops_per_s", &DeviceSpec::fp32_flops_per_s, rate, "peak rate of dense matrix products, in FLOP/s")
+      .no_default();
+  block.key("fp16_flops_per_s", &DeviceSpec::fp16_flops_per_s, rate_if_any,
+            "peak rate of dense matrix products, in FLOP/s; 0: not supported");
+  block.key("bf16_flops_per_s", &DeviceSpec::bf16_flops_per_s, rate_if_any,
+            "peak rate of dense matrix products, in FLOP/s; 0: not supported");
+  block.key("memory_bytes_per_s", &DeviceSpec::memory_bytes_per_s, rate, "peak memory bandwidth in bytes/s")
+      .no_default();
+  block.key("gemm_fraction", &DeviceSpec::gemm_fraction, fraction,
+            "fraction of the peak that large matrix products reach");
   block.key("gemm_half_flops", &DeviceSpec::gemm_half_flops, rate_if_any,
-            "a product of so many FLOPs reaches half of that");
+            "size in FLOPs of a matrix product that reaches half of gemm_fraction");
   block.key("attention_fraction", &DeviceSpec::attention_fraction, fraction,
-            "of the peak that flash attention reaches");
-  block.key("memory_fraction", &DeviceSpec::memory_fraction, fraction, "of the memory's rate that kernels reach");
-  block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "of one kernel");
-  block.key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, rate, "between device and host memory, a direction")
+            "fraction of the peak that flash attention reaches");
+  block.key("memory_fraction", &DeviceSpec::memory_fraction, fraction,
+            "fraction of the peak memory bandwidth that kernels reach");
+  block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "launch of one kernel, in microseconds");
+  block
+      .key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, rate,
+           "bandwidth between device and host memory, in bytes/s per direction")
       .no_default();
   block
-      .key("interconnect", &DeviceSpec::interconnect, hardware_id(),
-           "the link within a node where the cluster names none")
+      .key("interconnect", &DeviceSpec::interconnect, hardware_id(), "the link within a node if the cluster names none")
       .no_default();
   block.check([](JsonObject& object, DeviceSpec& device) {
     for (const auto& [key, value] : {std::pair("memory_gib", static_cast<double>(device.memory.count)),
@@ -378,12 +389,13 @@ Block<DeviceSpec> device_block() {
 }
 
 Block<Link> link_block() {
-  Block<Link> block("A link; what is left out is that of \"like\"");
+  Block<Link> block("A link; missing keys are taken from \"like\"");
   block.noted("like", schema::text(), kLikeMeans);
-  block.key("kind", &Link::hop, one_of(kHopWords), "what it is");
-  block.key("latency_us", &Link::latency_s, in_microseconds(at_least(0)), "of a collective's launch");
-  block.key("bytes_per_s", &Link::bytes_per_s, number(above(0)), "line rate, a direction and GPU").no_default();
-  block.key("reached", &Link::reached, number(above_up_to(0, 1)), "of the line rate, by collectives");
+  block.key("kind", &Link::hop, one_of(kHopWords), "the kind of link");
+  block.key("latency_us", &Link::latency_s, in_microseconds(at_least(0)), "latency of a collective, in microseconds");
+  block.key("bytes_per_s", &Link::bytes_per_s, number(above(0)), "line rate in bytes/s, per direction and GPU")
+      .no_default();
+  block.key("reached", &Link::reached, number(above_up_to(0, 1)), "fraction of the line rate that collectives reach");
   block.check([](JsonObject& object, Link& link) {
     if (!(link.bytes_per_s > 0.0)) object.fail("bytes_per_s", "is missing", kOrLike);
   });
@@ -409,7 +421,7 @@ void for_each_entry(JsonObject& root, const char* key,
   const JsonObject entries = root.object(key);
   for (const auto& [name, json] : entries.value().items()) {
     JsonObject entry(json, root.source(), entries.pointer(name));
-    if (name.empty() || lower_case(name) == "local") entries.fail(name, "is no name for it", "give it another");
+    if (name.empty() || lower_case(name) == "local") entries.fail(name, "is not a name for it", "give it another");
     read_entry(entry, lower_case(name));
   }
 }
@@ -514,13 +526,12 @@ Hardware read_hardware(const Json* json, const std::string& source, const std::s
 Json hardware_schema() {
   return schema::either(
       {schema::text("the file"),
-       schema::object(
-           "GPUs and links by their ids, which can be used like the known ones",
-           {{"gpus", schema::map(device_block().schema(), "by id")},
-            {"links", schema::map(link_block().schema(), "by id")},
-            {"local", schema::list(Json{{"type", "object"}},
-                                   "for gpu \"local\": CPU ranks as krigtune doctor --measure found them, each "
-                                   "for a number of ranks and a precision")}})});
+       schema::object("GPUs and links by their ids, which can be used like the known ones",
+                      {{"gpus", schema::map(device_block().schema(), "GPUs, by id")},
+                       {"links", schema::map(link_block().schema(), "links, by id")},
+                       {"local", schema::list(Json{{"type", "object"}},
+                                              "for gpu \"local\": CPU ranks as measured by krigtune doctor --measure, "
+                                              "one entry for each number of ranks and precision")}})});
 }
 
 Json hardware_json(const DeviceSpec& device) { return device_block().written(device); }

@@ -48,7 +48,7 @@ Json to_json(const ClassRate& rate) {
 
 double read_number(JsonObject& object, const char* key, double least, double fallback) {
   const double value = object.number(key, fallback);
-  if (!(value >= least)) object.fail(key, "is out of range", "measure anew");
+  if (!(value >= least)) object.fail(key, "is out of range", "measure again");
   return value;
 }
 
@@ -84,9 +84,9 @@ Block<MachineKey> key_block() {
   block.key("version", &MachineKey::version, text(), "of krigtune");
   block.key("cores", &MachineKey::cores, integer(), "that may be used");
   block.key("ranks", &MachineKey::ranks, integer(), "that ran side by side");
-  block.key("precision", &MachineKey::precision, one_of(kPrecisionWords), "of weights and activations");
+  block.key("precision", &MachineKey::precision, one_of(kPrecisionWords), "number format of weights and activations");
   block.check([](JsonObject& object, const MachineKey& key) {
-    if (key.cores < 1 || key.ranks < 1) object.fail("", "has no cores or no ranks", "measure anew");
+    if (key.cores < 1 || key.ranks < 1) object.fail("", "has no cores or no ranks", "measure again");
   });
   return block;
 }

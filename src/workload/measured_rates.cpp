@@ -79,7 +79,7 @@ void add_list(Block<MeasuredRates>& block, const char* name, std::vector<Item> M
           name, schema::list(items.schema()), "",
           [name, member, items](JsonObject& object, MeasuredRates& rates) {
             const Json& list = object.require(name);
-            if (!list.is_array()) object.fail(name, "is no list", "measure anew");
+            if (!list.is_array()) object.fail(name, "is not a list", "measure again");
             for (std::size_t i = 0; i < list.size(); ++i) {
               const std::string at = object.pointer(name) + "/" + std::to_string(i);
               (rates.*member).push_back(items.value_of(&list[i], object.source(), at));
@@ -96,10 +96,10 @@ void add_list(Block<MeasuredRates>& block, const char* name, std::vector<Item> M
 void read_nodes(JsonObject& object, MeasuredRates& rates) {
   const Json& list = object.require("nodes");
   const auto count = static_cast<std::int64_t>(rates.hosts.size());
-  if (!list.is_array() || list.empty()) object.fail("nodes", "names no ranks", "measure anew");
+  if (!list.is_array() || list.empty()) object.fail("nodes", "names no ranks", "measure again");
   for (const Json& node : list) {
     const bool good = node.is_number_integer() && node.get<std::int64_t>() >= 0 && node.get<std::int64_t>() < count;
-    if (!good) object.fail("nodes", "names a node that has no host", "measure anew");
+    if (!good) object.fail("nodes", "names a node that has no host", "measure again");
     rates.nodes.push_back(node.get<std::int64_t>());
   }
 }

@@ -49,11 +49,11 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
 
 void check_model(const JsonObject& object, const ModelSpec& model) {
   if (model.hidden % model.heads != 0) {
-    object.fail("heads", fmt::format("hidden {} is no multiple of {} heads", model.hidden, model.heads),
+    object.fail("heads", fmt::format("hidden {} is not a multiple of {} heads", model.hidden, model.heads),
                 "fix one of them");
   }
   if (model.heads % model.kv_heads != 0) {
-    object.fail("kv_heads", fmt::format("{} heads are no multiple of {} kv_heads", model.heads, model.kv_heads),
+    object.fail("kv_heads", fmt::format("{} heads are not a multiple of {} kv_heads", model.heads, model.kv_heads),
                 "fix one of them");
   }
 }
@@ -70,7 +70,7 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
 
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
 Block<ModelSpec> model_block() {
-  Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only what differs from it");
+  Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only the sizes that differ from it");
   block.noted("preset", schema::word(model_preset_names()), "a published model");
   block.check([](JsonObject&, ModelSpec& model) { resolve(model); });
   add_size(block, "layers", &ModelSpec::layers, 1e5, "transformer blocks");
@@ -80,12 +80,13 @@ Block<ModelSpec> model_block() {
   add_size(block, "ffn_hidden", &ModelSpec::ffn_hidden, 1e7, "width of the MLP (default: 4 hidden)");
   add_size(block, "vocab", &ModelSpec::vocab, 1e9, "tokens of the vocabulary");
   add_size(block, "seq_len", &ModelSpec::seq_len, 1e9, "tokens of a sequence");
-  block.key("gated_mlp", &ModelSpec::gated_mlp, boolean(), "an MLP with a gate, as Llama's");
-  block.key("tied_embeddings", &ModelSpec::tied_embeddings, boolean(), "the head is the token table");
+  block.key("gated_mlp", &ModelSpec::gated_mlp, boolean(), "an MLP with a gate, as in Llama");
+  block.key("tied_embeddings", &ModelSpec::tied_embeddings, boolean(),
+            "the output layer shares its weights with the token embedding");
   block.key("positions", &ModelSpec::positions, one_of(kPositionWords), "position embeddings");
-  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation; rmsnorm goes without biases");
+  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation; a model with rmsnorm has no biases");
   block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
-            "flash keeps the log-sum-exp of its scores, eager all probabilities");
+            "what attention keeps for the backward pass: flash the log-sum-exp of its scores, eager all probabilities");
   block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
   block.noted("hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
               "config.json of a gpt2, llama or mistral model of Hugging Face transformers: the file, relative to this "

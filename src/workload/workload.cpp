@@ -28,7 +28,8 @@ constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kK
                                                       {"nanotron", Framework::kNanotron}}};
 
 Block<Workload> workload_block(const std::filesystem::path& base_dir) {
-  Block<Workload> block("What is trained; without it krigtune is a plain optimiser of what its runner measures");
+  Block<Workload> block(
+      "The training job; without it krigtune optimises what the runner measures, without predictions");
   block
       .custom(
           "model", model_schema(), "",
@@ -37,21 +38,21 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
           },
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
-  block.key("precision", &Workload::precision, one_of(kPrecisionWords), "of weights and activations");
+  block.key("precision", &Workload::precision, one_of(kPrecisionWords), "number format of weights and activations");
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
   block
       .key("framework", &Workload::framework, one_of(kFrameworkWords),
-           "whose program trains: what it keeps in memory and how it issues work (default: krigtune, that is "
-           "krigtune-bench, with the runner bench; else deepspeed)")
+           "the framework that trains, which determines predicted memory and schedule (default: krigtune, which is "
+           "krigtune-bench, with the runner bench; otherwise deepspeed)")
       .no_default();
   block.key("dialect", &Workload::dialect, one_of(kDialectWords),
-            "whose schedule krigtune-bench runs: reduce-scatter as in the ZeRO paper, Megatron and FSDP, or what "
-            "DeepSpeed's code does");
+            "the schedule that krigtune-bench runs: reduce-scatter as in the ZeRO paper, Megatron and FSDP "
+            "(canonical), or as in DeepSpeed's code");
   block.key("gradient_clipping", &Workload::gradient_clipping, number(at_least(0)),
-            "largest norm of all gradients; 0: not clipped");
+            "largest norm of the gradient; 0: no clipping");
   block
       .key("train_batch_size", &Workload::train_batch_size, integer_or_null(at_least(1)),
-           "sequences a step, kept; leave it out to let it vary")
+           "sequences per step, kept constant; leave it out to let the batch vary")
       .written_where_changed();
   return block;
 }
@@ -75,7 +76,7 @@ constexpr EnumWords<MemoryModelKind, 2> kMemoryModelWords = {
 void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
   for (const char* key : {"interconnect", "network"}) {
     if (object.find(key) != nullptr) {
-      object.fail(key, "is not supported with gpu \"local\"", "\"emulate_network\" imitates a network");
+      object.fail(key, "is not supported with gpu \"local\"", "\"emulate_network\" emulates a network");
     }
   }
   if (const Json* network = object.find("emulate_network")) {
@@ -94,7 +95,7 @@ void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluste
   }
   cluster.device = hardware.device(cluster.gpu, where("gpu"));
   if (object.find("emulate_network") != nullptr) {
-    object.fail("emulate_network", "imitates a network between CPU ranks",
+    object.fail("emulate_network", "emulates a network between CPU ranks",
                 "name the real one as \"network\", or write \"gpu\": \"local\"");
   }
   const std::string interconnect = object.text("interconnect", cluster.device->interconnect);
@@ -134,28 +135,27 @@ std::vector<std::string> gpu_words() {
 // Which keys go with which GPU is decided by read_local and read_gpus.
 Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   constexpr double kMostRanks = 1e6;  // so that products with them fit into 64 bits
-  Block<ClusterSpec> block("The machines");
-  block.key("nodes", &ClusterSpec::nodes, integer(from_to(1, kMostRanks)), "machines");
+  Block<ClusterSpec> block("The machines that train");
+  block.key("nodes", &ClusterSpec::nodes, integer(from_to(1, kMostRanks)), "number of nodes");
   block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
-            "GPUs of one machine, a rank each; with gpu \"local\" and none: CPU ranks. To be written where a GPU is "
-            "named");
+            "GPUs per node, one rank each; with gpu \"local\" on a machine without GPUs: CPU ranks. Required if "
+            "\"gpu\" names a GPU");
   Codec<std::string> gpu = hardware_id();
   gpu.schema = schema::either(
       {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),
        schema::text("one of \"hardware\"")});
   block.key("gpu", &ClusterSpec::gpu, gpu, "the device");
   block.noted("interconnect", schema::text(),
-              "links within a node, an id that \"emulate_network\" knows (default: what the GPU usually comes with); "
-              "not with gpu \"local\"");
+              "links within a node, one of the ids of \"emulate_network\" (default: the usual link of the GPU); not "
+              "with gpu \"local\"");
   block.noted("network", schema::text(),
-              "links between nodes, an id that \"emulate_network\" knows; needed with several nodes; not with gpu "
+              "links between nodes, one of the ids of \"emulate_network\"; required with several nodes; not with gpu "
               "\"local\"");
   block.noted("emulate_network", network_schema(),
-              "imitates a network between CPU ranks: each collective is held for latency + bytes / bandwidth; with "
-              "nodes, for what a ring over them takes");
-  block.noted(
-      "hardware", hardware_schema(),
-      "your own GPUs and links, and changes to those known: a JSON file, relative to this one, or its contents");
+              "emulates a network between CPU ranks: each collective takes latency + bytes / bandwidth; with several "
+              "nodes, the time of a ring over them");
+  block.noted("hardware", hardware_schema(),
+              "your own GPUs and links, and changes to known ones: a JSON file, relative to this one, or its contents");
   block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
     const Hardware hardware =
         read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
@@ -169,16 +169,16 @@ Block<MemorySpec> memory_block() {
   constexpr double kMostGib = 1e6;  // a pebibyte per rank
   Block<MemorySpec> block("How much memory a rank may use");
   block.key("limit_gib", &MemorySpec::limit_gib, number_or_null(above_up_to(0, kMostGib)),
-            "GiB a rank (default: what the machine has)");
+            "memory limit of a rank in GiB (default: the machine's memory)");
   block.key("host_limit_gib", &MemorySpec::host_limit_gib, number_or_null(above_up_to(0, kMostGib)),
-            "GiB of host memory of a node, which offloading takes (default: no constraint)");
+            "host memory of a node that offloading may use, in GiB (default: no limit)");
   block.key("reserve_fraction", &MemorySpec::reserve_fraction, number(from_to_below(0, 1)),
-            "held back; not where the plan is exact, as with the runner bench");
+            "fraction of the memory that is kept free; not used if the plan is exact, as with the runner bench");
   block.key("model", &MemorySpec::model, one_of(kMemoryModelWords),
-            "how memory is predicted: krigtune's own way, or by the formula of DeepSpeed's autotuner, to compare with");
+            "how memory is predicted: by krigtune's model or, for comparison, by the formula of DeepSpeed's autotuner");
   block
       .key("peak_factor", &MemorySpec::peak_factor, number(from_to(0.1, 10)),
-           "measured over planned peak memory, as earlier runs have shown; not where the plan is exact, as with the "
+           "ratio of measured to planned peak memory in earlier runs; not used if the plan is exact, as with the "
            "runner bench")
       .written_where_changed();
   return block;
@@ -210,7 +210,7 @@ Json to_json(const ClusterSpec& cluster) {
 
 Json cluster_schema() {
   Json schema = schema::either({schema::word({kLocal}, "this machine"), cluster_block({}).schema()},
-                               "Where it is trained: \"local\", or an object");
+                               "The machines: \"local\", or an object");
   return schema::with_default(std::move(schema), kLocal);
 }
 

@@ -112,7 +112,8 @@ TEST_F(MachineWithCuda, GivesJobsThatFitToItsGpus) {
   EXPECT_FALSE(on_gpus(2, job(2) + "--device cpu"));
   const Ended too_many = run_with_gpus(2, job(4));
   EXPECT_EQ(too_many.document()["device"], "cpu");
-  EXPECT_EQ(too_many.err, "krigtune-bench: trains on CPU ranks, as the cluster has 4 GPUs a node, and here are 2\n");
+  EXPECT_EQ(too_many.err,
+            "krigtune-bench: trains on CPU ranks, as the cluster has 4 GPUs per node, and this machine has 2\n");
 }
 
 TEST_F(Machine, WhoseBuildHasNoCudaSaysSo) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include "bench/ended.h"
@@ -208,6 +209,10 @@ TEST_F(KrigtuneBench, PrintsItsMannersForPeople) {
                              "--warmup-s", "--measure-s", "--seed", "--version"}) {
     EXPECT_NE(run("--help").out.find(option), std::string::npos) << option;
   }
+  std::istringstream help(run("--help").out);  // one screen of 80 columns and 40 lines
+  int lines = 0;
+  for (std::string line; std::getline(help, line); ++lines) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_LE(lines, 40);
 }
 
 TEST_F(KrigtuneBench, SaysWhyItCannotTrainOnGpus) {

@@ -90,7 +90,7 @@ TEST_F(Precedence, WarnsOnceOfAVariableThatNoCommandKnows) {
 }
 
 TEST_F(Precedence, IsSaidInTheHelpOfEveryOptionThatHasAVariable) {
-  const std::string help = run_krigtune({"tune", "--help"}).out;
+  const std::string help = run_krigtune({"tune", "--help-all"}).out;
   for (const char* variable : {"KRIGTUNE_TRIALS", "KRIGTUNE_SEED", "KRIGTUNE_OUT", "KRIGTUNE_LOG_FILE"}) {
     EXPECT_NE(help.find(std::string("also")), std::string::npos);
     EXPECT_NE(help.find(variable), std::string::npos) << variable;

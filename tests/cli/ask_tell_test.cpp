@@ -84,7 +84,7 @@ TEST_F(AskTellTest, NeverProposesTheSameTwiceAndEndsWithOneWhenNothingIsLeft) {
   ASSERT_EQ(seen.size(), 4U);
   const Said rest = ask({"--count", "4"});
   EXPECT_EQ(rest.code, 0);
-  EXPECT_NE(rest.err.find("no more than 2 of 4"), std::string::npos) << rest.err;
+  EXPECT_NE(rest.err.find("only 2 of 4"), std::string::npos) << rest.err;
   const Json last = lines(rest.out);
   EXPECT_EQ(last.size(), 2U);
   for (const Json& trial : last) seen.push_back(trial["configuration"].dump());
@@ -150,10 +150,10 @@ TEST_F(AskTellTest, TellClosesATrialAndRewritesTheFiles) {
 
 TEST_F(AskTellTest, TellRecordsFailuresWithTheirReason) {
   asked({"--count", "4"});
-  EXPECT_EQ(tell({"--trial", "0", "--status", "oom"}).err, "trial 0: oom; no trial is ok yet\n");
+  EXPECT_EQ(tell({"--trial", "0", "--status", "oom"}).err, "trial 0: oom; no trial has succeeded yet\n");
   EXPECT_EQ(tell({"--trial", "1", "--status", "failed"}).code, 0);
   EXPECT_EQ(tell({"--trial", "2", "--status", "failed", "--reason", "timeout"}).err,
-            "trial 2: failed (timeout); no trial is ok yet\n");
+            "trial 2: failed (timeout); no trial has succeeded yet\n");
   EXPECT_EQ(in_row(0, "status"), "oom");
   EXPECT_EQ(in_row(1, "reason"), "crash");
   EXPECT_EQ(in_row(2, "reason"), "timeout");
@@ -211,14 +211,14 @@ TEST_F(AskTellTest, TellRefusesWhatContradictsItselfInOneLine) {
   expect_refused({"--value", "1"}, "--trial is missing");
   expect_refused({"--trial", "0"}, "give --value, --status or --result");
   expect_refused({"--trial", "0", "--status", "ok"}, "--status ok needs --value");
-  expect_refused({"--trial", "0", "--status", "oom", "--value", "1"}, "--value does not go with --status oom");
-  expect_refused({"--trial", "0", "--value", "1", "--reason", "crash"}, "--reason does not go with --status ok");
+  expect_refused({"--trial", "0", "--status", "oom", "--value", "1"}, "--value cannot be combined with --status oom");
+  expect_refused({"--trial", "0", "--value", "1", "--reason", "crash"}, "--reason cannot be combined with --status ok");
   expect_refused({"--trial", "0", "--status", "oom", "--peak-memory-bytes", "1"}, "say --status ok");
   expect_refused({"--trial", "0", "--status", "okay"}, "did you mean 'ok'?");
   expect_refused({"--trial", "0", "--status", "failed", "--reason", "timeuot"}, "did you mean 'timeout'?");
   expect_refused({"--trial", "0", "--value", "nan"}, "--value: 'nan' is not accepted");
   const std::string file = directory_.write("r.json", R"({"speed": 7})").string();
-  expect_refused({"--trial", "0", "--value", "1", "--result", file}, "--value does not go with --result");
+  expect_refused({"--trial", "0", "--value", "1", "--result", file}, "--value cannot be combined with --result");
   expect_refused({"--trial", "0", "--status", "oom", "--result", file}, "--status oom, but " + file + " says ok");
   expect_refused({"--trial", "0", "--result", (directory_ / "absent").string()}, "absent");
   expect_refused({"--trial", "7", "--value", "1"}, "there is no trial 7");

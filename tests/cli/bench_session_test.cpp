@@ -80,7 +80,7 @@ TEST_F(BenchSessionTest, EndsAfterTheRunningTrialWhenInterruptedAndGoesOnWithThe
   EXPECT_EQ(said.code, 130);
   EXPECT_EQ(column("status"), std::vector<std::string>{"ok"}) << "the running trial was finished and saved";
   EXPECT_NE(
-      said.err.find("saved; to go on: krigtune tune " + session_ + " --out " + (directory_ / "run").string() + "\n"),
+      said.err.find("saved; to continue: krigtune tune " + session_ + " --out " + (directory_ / "run").string() + "\n"),
       std::string::npos)
       << said.err;
   write_bench(kMeasure);

@@ -123,8 +123,8 @@ TEST_F(CommandSessionTest, FinishesTheRunningTrialOnTheFirstCtrlCAndSaysWhich) {
   program(interrupt() + kMeasure);
   const Said said = tune();
   EXPECT_EQ(said.code, 130);
-  expect_said(said, "ending after trial 0; once more (Ctrl-C) ends what runs");
-  expect_said(said, "saved; to go on: krigtune tune ");
+  expect_said(said, "ending after trial 0; Ctrl-C again ends it now");
+  expect_said(said, "saved; to continue: krigtune tune ");
   EXPECT_EQ(column("status"), std::vector<std::string>{"ok"});
 }
 
@@ -155,12 +155,12 @@ TEST_F(CommandSessionTest, ExplainsCrashesWithTheLogAndTheCommand) {
   program("echo starting; echo 'no such file: data.bin' >&2; exit 3\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
-  expect_said(said, "krigtune: no trial is ok: 2 failed (crash)\n");
+  expect_said(said, "krigtune: no trial succeeded: 2 failed (crash)\n");
   expect_said(said, "krigtune: the last trials failed alike: no such file: data.bin\n");
-  expect_said(said, "fix the job, and give the same command again; to continue anyway: krigtune tune ");
+  expect_said(said, "fix the job, and run the same command again; to continue anyway: krigtune tune ");
   expect_said(said, " --keep-going\n");
   const Said more = tune({"--keep-going"});
-  expect_said(more, "krigtune: no trial is ok: 4 failed (crash)\n");
+  expect_said(more, "krigtune: no trial succeeded: 4 failed (crash)\n");
   expect_said(said, "trial 0 (" + run_directory() +
                         "/trials/0000_mb2/stderr.log), said:\nexit code 3\nno such file: data.bin\n");
   expect_said(said, "to try: run the command in " + run_directory() + "/trials/0000_mb2/cmd.txt by hand\n");
@@ -170,7 +170,7 @@ TEST_F(CommandSessionTest, ExplainsWhatRunsOutOfMemory) {
   program("echo '{\"status\": \"oom\"}' > \"$2\"; echo 'CUDA out of memory' >&2\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
-  expect_said(said, "no trial is ok: 4 oom\n");
+  expect_said(said, "no trial succeeded: 4 oom\n");
   expect_said(said, "said:\nCUDA out of memory\n");
   expect_said(said, "to try: let the space contain configurations that need less memory\n");
 }
@@ -179,7 +179,7 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
   program("if mkdir once; then echo 'only once' >&2; exit 3; fi; echo '{\"sped\": 1}' > \"$2\"\n");
   const Said said = tune();
   EXPECT_EQ(said.code, 1);
-  expect_said(said, "no trial is ok: 3 failed (bad_result), 1 failed (crash)\n");
+  expect_said(said, "no trial succeeded: 3 failed (bad_result), 1 failed (crash)\n");
   expect_said(said, "said:\nexit code 3\nonly once\n");
   expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
 }
@@ -276,7 +276,7 @@ TEST_F(CommandSessionTest, ExplainsTimeouts) {
                                   "--out", run_directory()},
                                  "/nowhere/krigtune", clock_);
   EXPECT_EQ(said.code, 1);
-  expect_said(said, "no trial is ok: 1 failed (timeout)\n");
+  expect_said(said, "no trial succeeded: 1 failed (timeout)\n");
   expect_said(said, "to try: raise /runner/timeout_s of the session (now 0.2 s)");
 }
 
@@ -288,8 +288,8 @@ TEST_F(CommandSessionTest, AComparisonLosesNothingOnCtrlCAndGoesOn) {
                                             "--seeds", "2",       "--out",        run_directory()};
   const Said said = run_krigtune(command, "/nowhere/krigtune", clock_);
   EXPECT_EQ(said.code, 130) << said.err;
-  expect_said(said, "interrupted: 0 of 2 runs are whole; comparison.csv has every closed trial");
-  expect_said(said, "To go on: krigtune compare ");
+  expect_said(said, "interrupted: 0 of 2 runs are complete; comparison.csv has every closed trial");
+  expect_said(said, "To continue: krigtune compare ");
   EXPECT_NE(::kill(std::stoi(read_text(directory_ / "child")), 0), 0);
   EXPECT_EQ(parse_csv(read_text(directory_ / "run/comparison.csv"), "comparison").rows.size(), 2U);
   const Said again = run_krigtune(command, "/nowhere/krigtune", clock_);

@@ -126,8 +126,8 @@ TEST_F(DoctorMeasure, WritesHardwareThatPlanUses) {
   EXPECT_EQ(said.code, 0) << said.err;
   const Json link = load_json(directory_ / "hw.json")["links"]["ib-ndr-400"];
   EXPECT_NEAR(link["bytes_per_s"].get<double>() * link["reached"].get<double>() / 11e9, 1.0, 0.05);
-  EXPECT_NE(said.out.find("ib-ndr-400: 1"), std::string::npos) << said.out;
-  EXPECT_NE(said.out.find("a session uses it by"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("ib-ndr-400: collectives reach 1"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("a session uses it with"), std::string::npos) << said.out;
   EXPECT_GT(best_step_s(measured), 1.02 * best_step_s(stated));
 }
 
@@ -151,7 +151,7 @@ TEST_F(DoctorMeasure, WritesCpuRanksThatPlanUses) {
 }
 
 TEST_F(DoctorMeasure, ComparesWithAnEarlierMeasurement) {
-  EXPECT_NE(doctor({}).out.find("compared with nothing: these ranks were not measured before"), std::string::npos);
+  EXPECT_NE(doctor({}).out.find("not compared: these ranks were not measured before"), std::string::npos);
   EXPECT_EQ(doctor({"--out", (directory_ / "hw.json").string()}).code, 0);
   const Said again = doctor({});
   EXPECT_NE(again.out.find("expects of this machine as it was measured earlier"), std::string::npos) << again.out;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "cli/cli_fixtures.h"
 #include "programs/krigtune/command.h"
 
@@ -22,7 +24,7 @@ TEST(Help, OfEveryCommandStandsInTheDocumentation) {
   const std::string reference = read_text(KRIGTUNE_CLI_REFERENCE);
   EXPECT_NE(reference.find(run_krigtune({"--help"}).out), std::string::npos);
   for (const std::string& command : command_names()) {
-    const Said said = run_krigtune({command, "--help"});
+    const Said said = run_krigtune({command, "--help-all"});
     EXPECT_EQ(said.code, 0);
     EXPECT_EQ(said.err, "");
     EXPECT_NE(reference.find("## krigtune " + command + "\n\n```text\n" + said.out + "```\n"), std::string::npos)
@@ -39,13 +41,37 @@ TEST(Help, DocumentsEveryOptionThatIsAccepted) {
   }
 }
 
-TEST(Help, FitsATerminalOfEightyColumns) {
+constexpr std::size_t kScreenColumns = 80;
+constexpr std::size_t kScreenLines = 40;
+
+void expect_narrow(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kScreenColumns) << line;
+}
+
+TEST(Help, FitsOneScreenOfEightyColumnsAndFortyLines) {
   std::vector<std::string> texts = {run_krigtune({"--help"}).out};
   for (const std::string& command : command_names()) texts.push_back(run_krigtune({command, "--help"}).out);
   for (const std::string& text : texts) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+    expect_narrow(text);
+    EXPECT_LE(lines_in(text), kScreenLines) << text;
   }
+}
+
+// What --help leaves out is in --help-all, and --help says so.
+TEST(HelpAll, ExplainsEveryOptionThatExists) {
+  for (const cli::Command& command : cli::commands()) {
+    const std::string usual = run_krigtune({command.name, "--help"}).out;
+    const std::string all = run_krigtune({command.name, "--help-all"}).out;
+    expect_narrow(all);
+    EXPECT_EQ(all == usual, command.rare_options.empty()) << command.name;
+    EXPECT_EQ(usual.find("--help-all explains") == std::string::npos, command.rare_options.empty()) << command.name;
+    for (const std::string& rare : command.rare_options) {
+      EXPECT_NE(all.find("      --" + rare), std::string::npos) << command.name << " " << rare;
+      EXPECT_EQ(usual.find("      --" + rare), std::string::npos) << command.name << " " << rare;
+    }
+  }
+  EXPECT_EQ(run_krigtune({"help", "tune", "--all"}).out, run_krigtune({"tune", "--help-all"}).out);
 }
 
 TEST(Help, IsFoundAsACommandToo) {

@@ -13,9 +13,10 @@ class Init : public testing::Test {
   std::string written() const {
     const Said said = run_krigtune({"init", file_});
     EXPECT_EQ(said.code, 0) << said.err;
-    EXPECT_EQ(said.out, file_ + ": written; next: krigtune plan " + file_ +
-                            "\nit trains a small model of krigtune's own; to tune a command of yours: krigtune init -- "
-                            "COMMAND...\n");
+    EXPECT_EQ(
+        said.out,
+        file_ + ": written; next: krigtune plan " + file_ +
+            "\nit trains a small model of krigtune's own; to tune your own command: krigtune init -- COMMAND...\n");
     return read_text(file_);
   }
 
@@ -65,7 +66,7 @@ TEST_F(Init, OverwritesNothing) {
   const Said said = run_krigtune({"init", file_});
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(said.err, "krigtune: init: '" + file_ +
-                          "' is there already; move it away, or name another file: krigtune init OTHER.json\n");
+                          "' exists already; move it away, or name another file: krigtune init OTHER.json\n");
   EXPECT_EQ(read_text(file_), "mine");
 }
 

@@ -101,11 +101,11 @@ TEST_F(JobTune, TakesBudgetAndLimitsFromASession) {
 
 TEST_F(JobTune, RefusesOptionsThatGoWithAnother) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> table = {
-      {{"tune", "--metric", "x ([0-9]+)", "own.json"}, "--metric goes with a command behind --"},
-      {{"init", "--vary", "x=--x:1,2"}, "--vary goes with a command behind --"},
+      {{"tune", "--metric", "x ([0-9]+)", "own.json"}, "--metric needs a command after --"},
+      {{"init", "--vary", "x=--x:1,2"}, "--vary needs a command after --"},
       {{"tune", "--deepspeed", "ds.json", "--vary", "x=--x:1,2", "--", "deepspeed", "t.py"},
-       "--vary and --deepspeed say different things of one command"},
-      {{"tune", "--hf-config", "c.json", "--", "python", "t.py"}, "--hf-config goes with --deepspeed"},
+       "--vary and --deepspeed cannot be combined"},
+      {{"tune", "--hf-config", "c.json", "--", "python", "t.py"}, "--hf-config needs --deepspeed"},
       {{"tune", "--vary", "x", "--", "python", "t.py"}, "--vary 'x': is not understood"},
   };
   for (const auto& [words, text] : table) {

@@ -36,8 +36,7 @@ TEST(Measure, ALogInWhichNothingMatchesShowsTheClosestLinesAndIsNoSuccess) {
   const std::string log = dir.write("train.log", kLog).string();
   const Said said = run_krigtune({"measure", "--log", log, "--regex", "step_time_s=step time ([0-9.]+)"});
   EXPECT_EQ(said.code, 1);
-  EXPECT_NE(said.out.find("the lines that looked closest:\n  step 1/3 | loss 6.9 | step_time 155.5 ms\n"),
-            std::string::npos)
+  EXPECT_NE(said.out.find("the most similar lines:\n  step 1/3 | loss 6.9 | step_time 155.5 ms\n"), std::string::npos)
       << said.out;
   EXPECT_EQ(said.err, "krigtune: " + log + ": nothing matched in 4 lines\n");
   const Said json = run_krigtune({"measure", "--log", log, "--regex", "step_time_s=step time ([0-9.]+)", "--json"});
@@ -58,7 +57,7 @@ TEST(Measure, ReadsASessionAndSaysWhatTheObjectiveWouldBe) {
   const Said said = run_krigtune({"measure", "--log", log, "--session", session});
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("step_time_s: 0.1555 s\n"), std::string::npos) << said.out;
-  EXPECT_NE(said.out.find("from 3 steps behind 0 of the warm-up"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("from 3 steps after 0 of the warm-up"), std::string::npos) << said.out;
   const Json json = Json::parse(run_krigtune({"measure", "--log", log, "--session", session, "--json"}).out);
   EXPECT_EQ(json.at("command"), "measure");
   EXPECT_EQ(json.at("lines"), 4);
@@ -73,7 +72,7 @@ TEST(Measure, SaysOfABadValueThatTheTrialWouldFail) {
   const std::string log = dir.write("train.log", "step 1 loss nan\n").string();
   const Said said = run_krigtune({"measure", "--log", log, "--regex", "loss=loss (\\S+)"});
   EXPECT_EQ(said.code, 0);
-  EXPECT_NE(said.out.find("a trial with this line would fail: the loss is no number: step 1 loss nan\n"),
+  EXPECT_NE(said.out.find("a trial with this line would fail: the loss is not a number: step 1 loss nan\n"),
             std::string::npos)
       << said.out;
 }
@@ -115,14 +114,15 @@ TEST(Measure, BadRequestsAreRefusedInOneLine) {
     return said.err;
   };
   EXPECT_EQ(refused({"--log", log, "--regex", "loss=loss ([0-9"}),
-            "krigtune: --regex: loss: 'loss ([0-9' is no regular expression; write one as in JavaScript, without "
+            "krigtune: --regex: loss: 'loss ([0-9' is not a regular expression; write one as in JavaScript, without "
             "back-references\n");
   EXPECT_NE(refused({"--log", log, "--regex", "loss=loss"}).find("has no groups where one was expected"),
             std::string::npos);
   EXPECT_NE(refused({"--log", log, "--regex", "loss"}).find("'loss' has no name"), std::string::npos);
-  EXPECT_NE(refused({"--log", log}).find("nothing is looked for; give --regex NAME=REGEX"), std::string::npos);
+  EXPECT_NE(refused({"--log", log}).find("there is no expression to look for; give --regex NAME=REGEX"),
+            std::string::npos);
   EXPECT_NE(refused({"--regex", "loss=(.)"}).find("--log is missing"), std::string::npos);
-  EXPECT_NE(refused({"--log", "/nowhere", "--regex", "loss=(.)"}).find("'/nowhere' is not there"), std::string::npos);
+  EXPECT_NE(refused({"--log", "/nowhere", "--regex", "loss=(.)"}).find("'/nowhere' does not exist"), std::string::npos);
   EXPECT_NE(refused({"--log", log, "--session", replay_session(dir).string()}).find("only the runner 'command'"),
             std::string::npos);
 }
@@ -139,7 +139,7 @@ TEST(Measure, ReadsTheLinesThatARecipeKnows) {
   const std::string log = dir.write("megatron.log", text).string();
   const Said said = run_krigtune({"measure", "--log", log, "--recipe", "megatron", "--lines", "0"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(said.out.find("step_time_s: 5.4449 s, from 4 steps behind 2 of the warm-up\n"), std::string::npos)
+  EXPECT_NE(said.out.find("step_time_s: 5.4449 s, from 4 steps after 2 of the warm-up\n"), std::string::npos)
       << said.out;
   const Said unknown = run_krigtune({"measure", "--log", log, "--recipe", "megatrn"});
   EXPECT_EQ(unknown.code, 2);

@@ -101,7 +101,7 @@ TEST_F(SecurityTest, AJournalAnOutputOrATrialBehindALinkIsRefused) {
   EXPECT_EQ(said.code, 2) << said.err;
   EXPECT_NE(said.err.find("a journal is never written through one"), std::string::npos) << said.err;
   EXPECT_EQ(read_text(directory_ / "journal"), journal);
-  EXPECT_EQ(run_krigtune({"results", run_.string()}).code, 0) << "reading is no harm";
+  EXPECT_EQ(run_krigtune({"results", run_.string()}).code, 0) << "reading is not a harm";
 }
 
 TEST_F(SecurityTest, TheUmaskDecidesWhoMayReadARunButForWhatMayHoldASecret) {
@@ -212,7 +212,7 @@ TEST_F(SecurityTest, TablesForSpreadsheetsHoldNoFormula) {
                                              {"export", run_.string(), "--format", "json", "--spreadsheet-safe"}}) {
     const Said said = run_krigtune(other);
     EXPECT_EQ(said.code, 2);
-    EXPECT_NE(said.err.find("--spreadsheet-safe is about CSV; add --format csv"), std::string::npos) << said.err;
+    EXPECT_NE(said.err.find("--spreadsheet-safe applies only to CSV; add --format csv"), std::string::npos) << said.err;
   }
 }
 

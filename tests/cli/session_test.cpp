@@ -156,14 +156,14 @@ TEST_F(SessionTest, WithoutAnOkTrialEndsWithOneAndTheReasons) {
                                .string();
   const Said said = run_krigtune({"tune", file, "--out", path("run")});
   EXPECT_EQ(said.code, 1);
-  EXPECT_NE(said.err.find("no trial is ok: 1 failed (crash), 1 oom"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("no trial succeeded: 1 failed (crash), 1 oom"), std::string::npos) << said.err;
   EXPECT_FALSE(std::filesystem::exists(path("run/best.json")));
   const Said trials = run_krigtune({"export", path("run"), "--format", "csv,json,tensorboard,mlflow"});
   EXPECT_EQ(trials.code, 0) << trials.err;
   EXPECT_TRUE(load_json(directory_ / "run/export/run.json")["best"].is_null());
   const Said best = run_krigtune({"export", path("run"), "--format", "csv,markdown"});
   EXPECT_EQ(best.code, 1);
-  EXPECT_NE(best.err.find("no trial is ok yet, so there is no best one"), std::string::npos) << best.err;
+  EXPECT_NE(best.err.find("no trial has succeeded yet, so there is no best one"), std::string::npos) << best.err;
 }
 
 TEST_F(SessionTest, PrintsOneJsonDocumentAndNothingElse) {
@@ -270,14 +270,14 @@ TEST_F(EndingTest, SaysInOneLineByWhichRuleAndHowToGoOn) {
       {R"({"trials": 24, "regret": 0, "least_gain": 0.02})", "little_to_gain",
        "stopped: no further trial is expected to gain 2 % or more; "},
       {R"({"trials": 24, "regret": 0, "least_gain": 0, "run_gpu_hours": 1e-4})", "not_worth_it",
-       "stopped: not worth it any more: "},
+       "stopped: one more trial is not worth its cost: "},
   };
   for (const auto& rule : kRules) {
     const Said said = tune(rule.budget, {"--fresh"});
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_NE(said.out.find("\nended      " + rule.line), std::string::npos) << said.out;
     EXPECT_EQ(said.out.find("\nleft "), std::string::npos) << "the line has said it";
-    EXPECT_NE(said.out.find("\ngo on      krigtune tune " + path("smooth.json") + " --out " + path("run") +
+    EXPECT_NE(said.out.find("\ncontinue   krigtune tune " + path("smooth.json") + " --out " + path("run") +
                             " --full-budget\n"),
               std::string::npos)
         << said.out;
@@ -294,7 +294,7 @@ TEST_F(EndingTest, OfAFullBudgetIsTheBudget) {
   ASSERT_LT(parse_json(tune(every_rule, {"--json"}).out, "tune")["trials_now"].get<int>(), 20);
   const Said said = tune(every_rule, {"--full-budget"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(said.out.find("\nended      the budget of trials is spent\nleft       "), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("\nended      the budget of trials is spent\noutlook    "), std::string::npos) << said.out;
   EXPECT_EQ(said.out.find("\ngo on "), std::string::npos) << said.out;
   EXPECT_EQ(table("run/trials.csv").rows.size(), 20U);
 }

@@ -45,7 +45,7 @@ TEST(Usage, AsksForACommandWithDeepSpeedAndForDeepSpeedWithACommand) {
   expect_refused({"tune", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
   expect_refused({"tune", "s.json", "--deepspeed", file}, "--deepspeed: the command that trains is missing");
   expect_refused({"tune", "--", "python", "train.py"}, "no recipe knows this job; say what may vary");
-  expect_refused({"tune", "--vary", "x=--x:1,2", "x.json"}, "--vary goes with a command behind --");
+  expect_refused({"tune", "--vary", "x=--x:1,2", "x.json"}, "--vary needs a command after --");
   expect_refused({"tune", "--deepspeed", file, "--", "python", "train.py", "--deepspeed_config", "other.json"},
                  "--deepspeed: the command names 'other.json', not '" + file + "'; name the same file in both");
   expect_refused({"plan", "--", "python", "train.py"},
@@ -88,7 +88,7 @@ TEST(Usage, SaysWhatAValueMustBe) {
   expect_refused({"tune", session, "--strategy", "bayse"}, "did you mean 'bayes'?");
   expect_refused({"compare", session, "--strategies", "bayes,,grid"}, "--strategies: an empty name");
   expect_refused({"compare", session, "--strategies", "grid,grid"}, "'grid' is listed twice");
-  expect_refused({"tune", session, "-q", "-v"}, "-q and -v exclude each other");
+  expect_refused({"tune", session, "-q", "-v"}, "-q and -v cannot be combined");
   expect_refused({"tune", session, "--log-file", "/nowhere/log"}, "--log-file: cannot write '/nowhere/log'");
 }
 

@@ -87,7 +87,7 @@ TEST_F(WatchTest, RewritesItsPanelInPlaceOnATerminal) {
   EXPECT_NE(panel.find("running  none; no tuning run is active\033[K\n"), std::string::npos) << panel;
   EXPECT_NE(panel.find("    1*                    15   1.50x             "), std::string::npos) << panel;
   EXPECT_EQ(said.out.find("\033[2J"), std::string::npos) << "the screen is never cleared: that flickers";
-  EXPECT_EQ(said.err, "ended: no tuning run is active, and no asked trial is open\n");
+  EXPECT_EQ(said.err, "ended: no tuning run is active, and no trial of krigtune ask is open\n");
 }
 
 TEST_F(WatchTest, KeepsEveryLineOfThePanelWithinTheTerminal) {

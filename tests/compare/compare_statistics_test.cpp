@@ -114,7 +114,7 @@ TEST(Summary, JudgesARunByTheConfigurationThatItNamesNotByItsLuckiestMeasurement
   compare::summarise(comparison, {"speed", true, "speed"}, 3);
   EXPECT_EQ(comparison.trials[0].regret, 0.0);
   EXPECT_NEAR(comparison.trials[1].regret, 0.1, 1e-15) << "b looks better, and is not";
-  EXPECT_EQ(comparison.trials[2].regret, 0.0) << "measured again, b falls behind: (99 + 85) / 2 < 96";
+  EXPECT_EQ(comparison.trials[2].regret, 0.0) << "measured again, b falls after: (99 + 85) / 2 < 96";
 }
 
 TEST(Summary, TakesTheMeanOverAllRunsForTheWorthOfAConfigurationThatNoTableKnows) {

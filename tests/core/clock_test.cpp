@@ -16,7 +16,7 @@ TEST(ManualClock, MovesOnlyWhenMoved) {
   clock.sleep_until_s(4.0);
   EXPECT_EQ(clock.now_s(), 4.0);
   clock.sleep_until_s(2.0);
-  EXPECT_EQ(clock.now_s(), 4.0) << "a deadline that has passed is no way back";
+  EXPECT_EQ(clock.now_s(), 4.0) << "a deadline that has passed is not a way back";
 }
 
 TEST(SystemClock, NeverGoesBackAndNeverWakesEarly) {

@@ -36,7 +36,7 @@ TEST_F(Files, ComeBackAsTheyWereWritten) {
   EXPECT_EQ(read_text(directory_ / "a"), text);
   write_atomically(directory_ / "a", "");
   EXPECT_EQ(read_text(directory_ / "a"), "");
-  EXPECT_EQ(entries(), 1) << "no temporary file stays behind";
+  EXPECT_EQ(entries(), 1) << "no temporary file stays after";
 }
 
 TEST_F(Files, AreReplacedNeverRewritten) {
@@ -53,7 +53,7 @@ TEST_F(Files, ThatCannotBeReplacedStayAsTheyWere) {
                          "inside");  // a directory that is not empty cannot be replaced by a rename
   EXPECT_THROW(write_atomically(directory_ / "taken", "text"), EnvironmentError);
   EXPECT_TRUE(fs::exists(directory_ / "taken" / "inside"));
-  EXPECT_EQ(entries(), 1) << "no temporary file stays behind";
+  EXPECT_EQ(entries(), 1) << "no temporary file stays after";
   EXPECT_THROW(write_atomically(directory_ / "nowhere" / "a", "text"), EnvironmentError);
 }
 
@@ -71,7 +71,7 @@ TEST_F(Files, ThatCanBeMadeAgainAreReplacedLikeAnyOther) {
   write_derived(directory_ / "a", "new");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(reader), {}), "old text");
   EXPECT_EQ(read_text(directory_ / "a"), "new");
-  EXPECT_EQ(entries(), 1) << "no temporary file stays behind";
+  EXPECT_EQ(entries(), 1) << "no temporary file stays after";
   EXPECT_THROW(write_derived(directory_ / "nowhere" / "a", "text"), EnvironmentError);
   EXPECT_NO_THROW(sync_file_system(directory_));
   EXPECT_THROW(sync_file_system(directory_ / "nowhere"), EnvironmentError);

@@ -40,9 +40,9 @@ TEST(VectorUnit, IsRefusedWhereTheProcessorDoesNotHaveIt) {
 }
 
 TEST(VectorUnit, IsRefusedWhereItHasNoKnownName) {
-  EXPECT_EQ(error_of([] { choose_vector_unit("AVX2", {kPlain}); }),
-            "KRIGTUNE_VECTOR_UNIT is 'AVX2', which is no vector unit; "
-            "unset it, or use one that this machine has: plain");
+  EXPECT_EQ(
+      error_of([] { choose_vector_unit("AVX2", {kPlain}); }),
+      "KRIGTUNE_VECTOR_UNIT is 'AVX2', which is not a vector unit; unset it, or use one that this machine has: plain");
 }
 
 TEST(VectorUnit, OfThisProcessBelongsToItsProcessor) {

@@ -32,7 +32,11 @@ TEST(Bytes, AreWrittenInBinaryUnits) {
 TEST(Duration, IsWrittenInTheUnitOfItsSize) {
   EXPECT_EQ(duration_text(0.00085), "850 us");
   EXPECT_EQ(duration_text(0.0123), "12.3 ms");
+  EXPECT_EQ(duration_text(0.0999), "99.9 ms");
+  EXPECT_EQ(duration_text(0.865), "865 ms");
   EXPECT_EQ(duration_text(1.25), "1.25 s");
+  EXPECT_EQ(duration_text(9.996), "10.0 s");
+  EXPECT_EQ(duration_text(36.0), "36.0 s");
   EXPECT_EQ(duration_text(200.0), "3 min 20 s");
   EXPECT_EQ(duration_text(7500.0), "2 h 05 min");
   EXPECT_EQ(duration_text(std::numeric_limits<double>::infinity()), "unknown");

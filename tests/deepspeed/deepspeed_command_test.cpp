@@ -180,7 +180,7 @@ TEST(DsFlags, OfTheUsersArgMappingsAreAddedWhereAbsent) {
   const deepspeed::DsCommand read = command("python t.py --deepspeed ds.json");
   EXPECT_NE(user_error_of([&] {
               deepspeed::flag_mappings(read, {{"stage", "zero"}});
-            }).find("'zero' is no flag"),
+            }).find("'zero' is not a flag"),
             std::string::npos);
   EXPECT_NE(user_error_of([&] {
               deepspeed::flag_mappings(read, {{"stage", "--a"}, {"zero_stage", "--b"}});

@@ -43,7 +43,7 @@ TEST(Logs, EvenStepsLimitNothing) {
   const diagnose::MeasuredParts parts = diagnose::parts_of_log({std::vector<double>(20, 0.25)}, {});
   EXPECT_TRUE(diagnose::verdicts_of(parts).empty());
   ASSERT_FALSE(parts.remarks.empty());
-  EXPECT_EQ(parts.remarks.front(), "20 steps: median 250.0 ms, from 250.0 ms to 250.0 ms for 8 of 10");
+  EXPECT_EQ(parts.remarks.front(), "20 steps: median 250 ms, from 250 ms to 250 ms for 8 of 10");
 }
 
 TEST(Logs, ATrendIsSaid) {
@@ -82,12 +82,11 @@ TEST(Logs, TheReductionIsTakenOutOfTheBackwardPass) {
 }
 
 TEST(Logs, WithNeitherStepsNorABreakdownTheySayNothing) {
-  EXPECT_EQ(
-      user_error_of([] {
-        diagnose::parts_of_log({{0.1, 0.2}}, {});
-      }),
-      "the log tells of 2 steps, and has no breakdown of DeepSpeed's and no timers of Megatron's; it takes three at "
-      "least: look with krigtune measure --log what is found in it");
+  EXPECT_EQ(user_error_of([] {
+              diagnose::parts_of_log({{0.1, 0.2}}, {});
+            }),
+            "the log has 2 steps, and neither DeepSpeed's breakdown nor Megatron's timers; at least three "
+            "steps are needed; krigtune measure --log shows what is found in the log");
 }
 
 diagnose::MegatronTimers timers_of(const std::string& log) {
@@ -131,15 +130,15 @@ TEST(Logs, MegatronsTimersAreReadWithWhatHoldsThem) {
   EXPECT_EQ(timers.least_seconds("forward-compute"), 0.09);
   const diagnose::MeasuredParts parts = diagnose::parts_of_timers(timers, 0.5);
   EXPECT_NEAR(parts.span_s, 0.5, 1e-12);
-  EXPECT_NEAR(part_named(parts, "forward"), 0.1, 1e-12) << "without the loading of data in it";
+  EXPECT_NEAR(part_named(parts, "forward"), 0.1, 1e-12) << "without the data loading in it";
   EXPECT_NEAR(part_named(parts, "backward"), 0.18, 1e-12);
-  EXPECT_NEAR(part_named(parts, "loading of data"), 0.01, 1e-12);
+  EXPECT_NEAR(part_named(parts, "data loading"), 0.01, 1e-12);
   EXPECT_NEAR(part_named(parts, "sends between stages, and waiting for them"), 0.035, 1e-12);
   EXPECT_NEAR(part_named(parts, "reduction of gradients, exposed"), 0.06, 1e-12);
   EXPECT_NEAR(part_named(parts, "between passes"), 0.4 - 0.06 - 0.01 - 0.1 - 0.18 - 0.035, 1e-12);
   EXPECT_NEAR(part_named(parts, "gathering of parameters"), 0.015, 1e-12);
   EXPECT_NEAR(part_named(parts, "optimizer"), 0.03, 1e-12);
-  EXPECT_NEAR(part_named(parts, "outside of all timers"), 0.055, 1e-12);
+  EXPECT_NEAR(part_named(parts, "outside all timers"), 0.055, 1e-12);
   double sum = 0.0;
   for (const diagnose::Part& part : parts.parts) sum += part.seconds;
   EXPECT_NEAR(sum, parts.span_s, 1e-12);
@@ -230,7 +229,7 @@ TEST_F(MonitorFolder, ThatIsNoneIsNotTakenForOne) {
   write("backward", "16,soon\n");
   EXPECT_NE(user_error_of([&] {
               diagnose::read_monitor(directory_ / "job");
-            }).find("backward.csv: line 2: 'soon' is no number of milliseconds; remove the line"),
+            }).find("backward.csv: line 2: 'soon' is not a number of milliseconds; remove the line"),
             std::string::npos);
 }
 

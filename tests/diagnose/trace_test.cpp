@@ -82,7 +82,7 @@ TEST_F(Traces, OfADeviceGiveEveryMomentToOnePart) {
   EXPECT_NEAR(seconds_of(parts, "all_reduce, exposed"), 60 * kMicro, 1e-12);
   EXPECT_NEAR(*part_of(parts, "all_reduce, exposed").all_s, 110 * kMicro, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "copies"), 20 * kMicro, 1e-12);
-  EXPECT_NEAR(seconds_of(parts, "loading of data"), 30 * kMicro, 1e-12);
+  EXPECT_NEAR(seconds_of(parts, "data loading"), 30 * kMicro, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "nothing"), 50 * kMicro, 1e-12);
   double sum = 0.0;
   for (const diagnose::Part& part : parts.parts) sum += part.seconds;
@@ -162,7 +162,7 @@ TEST_F(Traces, OfOperatorsCountTheInnermostOne) {
   EXPECT_NEAR(seconds_of(parts, "other operators"), (40 + 2 + 10) * 1e-6, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "all_reduce, exposed"), 60e-6, 1e-12);
   EXPECT_NEAR(*part_of(parts, "all_reduce, exposed").all_s, 100e-6, 1e-12);
-  EXPECT_NEAR(seconds_of(parts, "loading of data"), 30e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(parts, "data loading"), 30e-6, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "nothing"), (5 + 3) * 1e-6, 1e-12);
 }
 
@@ -177,7 +177,7 @@ TEST_F(Traces, OfKrigtuneItselfAreReadByStream) {
   EXPECT_NEAR(seconds_of(parts, "other operators"), 10e-6, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "reduce_scatter, exposed"), 30e-6, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "waiting for other ranks"), 20e-6, 1e-12);
-  EXPECT_NEAR(seconds_of(parts, "work of the host"), 15e-6, 1e-12);
+  EXPECT_NEAR(seconds_of(parts, "host work"), 15e-6, 1e-12);
   EXPECT_NEAR(seconds_of(parts, "nothing"), 5e-6, 1e-12);
 }
 
@@ -234,12 +234,12 @@ TEST_F(Traces, MayBePackedAndTellWhereTheyAreCut) {
 
 TEST_F(Traces, WhatIsNoTraceIsSaid) {
   EXPECT_EQ(trouble("no JSON at all"),
-            "trace.json: it is no JSON from byte 2; a trace is a JSON file with \"traceEvents\"");
+            "trace.json: it is not JSON from byte 2; a trace is a JSON file with \"traceEvents\"");
   EXPECT_EQ(trouble("{\"a\": 1}"),
             "trace.json: it has no \"traceEvents\"; a trace is what torch.profiler's export_chrome_trace or "
             "krigtune-bench --trace writes");
   EXPECT_EQ(trouble("{\"traceEvents\": []}"),
-            "trace.json: none of its events takes time (\"ph\": \"X\"); profile at least one whole step");
+            "trace.json: it has no event with a duration (\"ph\": \"X\"); profile at least one whole step");
   EXPECT_EQ(trouble(trace_of({event("python_function", "f", 1, 2)})),
             "the trace has neither kernels nor operators (categories \"kernel\", \"cpu_op\"); profile with activities "
             "CPU and CUDA, or take krigtune-bench --trace");

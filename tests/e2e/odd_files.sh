@@ -33,7 +33,7 @@ part_bench() {
 JSON
   local run=("$bench" --device cpu --config "$work/c.json" --json --steps 4)
   for path in "$work/pipe" /dev/zero "$work"; do refused 2 "cannot read '$path'" "$bench" --device cpu --config "$path" --json; done
-  for limit in inf nan -1 0 1e300; do refused 2 "--memory-limit needs a number above 0" "${run[@]}" --memory-limit="$limit"; done
+  for limit in inf nan -1 0 1e300; do refused 2 "--memory-limit must be above 0" "${run[@]}" --memory-limit="$limit"; done
   for limit in inf nan -1; do refused 2 "--warmup-s needs a number" "${run[@]}" --warmup-s="$limit"; done
   for port in 99999999 0 x -1; do
     refused 2 "the variable MASTER_PORT is" env RANK=0 WORLD_SIZE=2 MASTER_PORT="$port" "${run[@]}"
@@ -47,9 +47,9 @@ JSON
   refused 3 "cannot write '/dev/full': No space left on device" "${run[@]}" --trace /dev/full
   grep -q '"step_time_s": *[0-9.e-]*[1-9]' "$work/out" || fail "the measurement is lost with the trace"
   grep -q '"status": *"ok"' "$work/out" || fail "the measurement is lost with the trace"
-  [ -c /dev/full ] || fail "/dev/full is no device any more"
+  [ -c /dev/full ] || fail "/dev/full is not a device any more"
   "${run[@]}" --trace /dev/null >"$work/out" 2>"$work/last.err" || fail "a trace into /dev/null"
-  [ -c /dev/null ] || fail "/dev/null is no device any more"
+  [ -c /dev/null ] || fail "/dev/null is not a device any more"
   "${run[@]}" --heartbeat "$work/link" >"$work/out" 2>"$work/last.err" || fail "heartbeats into a file"
   ln -s "$work/c.json" "$work/planted"
   refused 3 "Too many levels of symbolic links" "${run[@]}" --heartbeat "$work/planted"

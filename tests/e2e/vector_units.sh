@@ -36,7 +36,7 @@ refused() { # UNIT REASON
   refuses "$1" "$2" "$krigtune" doctor
   refuses "$1" "$2" "$bench" --config "$work/job.json" --steps 2
 }
-refused sse9 'which is no vector unit'
+refused sse9 'which is not a vector unit'
 
 tried=()
 for unit in plain avx2 avx512; do

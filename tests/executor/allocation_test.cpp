@@ -74,8 +74,8 @@ TEST(Allocation, DividesCoresWhereThereAreNoGpus) {
 TEST(Allocation, RefusesWhatNeverFits) {
   Allocation allocation = four_nodes();
   EXPECT_THAT(user_error_of([&] { allocation.choose(needs(5, 8, 40), 1); }),
-              HasSubstr("needs 5 nodes with 8 GPUs each; the allocation has 4 of 4"));
-  EXPECT_THAT(user_error_of([&] { allocation.choose(needs(1, 9, 9), 1); }), HasSubstr("has 0 of 4 nodes"));
+              HasSubstr("needs 5 nodes with 8 GPUs each; 4 of the 4 nodes"));
+  EXPECT_THAT(user_error_of([&] { allocation.choose(needs(1, 9, 9), 1); }), HasSubstr("0 of the 4 nodes"));
   allocation.note_broken("n2");
   EXPECT_THAT(allocation.choose(needs(3, 8, 24), 1)->nodes, ElementsAre("n1", "n3", "n4"));
   EXPECT_NE(user_error_of([&] { allocation.choose(needs(4, 8, 32), 1); }), "no error");

@@ -170,7 +170,7 @@ TEST_F(Batch, RunsAJobToItsEnd) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.wall_s, 12.5);
   EXPECT_EQ(result.peak_rss_bytes, 4096);
-  EXPECT_EQ(account_.ran_s, 12.5) << "its time in the queue is no part of it";
+  EXPECT_EQ(account_.ran_s, 12.5) << "its time in the queue is not a part of it";
   EXPECT_TRUE(account_.was_begun);
   EXPECT_EQ(result.lost + result.start_error, "");
   EXPECT_EQ(where_, "n3, job 7");
@@ -206,7 +206,7 @@ TEST_F(Batch, IsToldWhatTheSchedulerDid) {
   };
   for (const Case& one : {Case{End::kNodeFailure, "NODE_FAIL", "Slurm job 7 on n3 (NODE_FAIL): a node failed"},
                           Case{End::kPreempted, "PREEMPTED", "Slurm job 7 on n3 (PREEMPTED) was preempted"},
-                          Case{End::kCancelled, "CANCELLED", "was cancelled by somebody else than krigtune"}}) {
+                          Case{End::kCancelled, "CANCELLED", "was cancelled, not by krigtune"}}) {
     play_.asked = 0;
     play_.answers = {says(running()), says(ended(one.end, one.word))};
     EXPECT_THAT(run().lost, HasSubstr(one.lost));

@@ -41,7 +41,7 @@ TEST(Executor, IsReadAndWritten) {
 }
 
 TEST(Executor, RefusesWhatIsNoneAtItsKey) {
-  EXPECT_NE(user_error_of([] { read(R"({"kind": "lokal"})"); }).find("/executor/kind: 'lokal' is no executor"),
+  EXPECT_NE(user_error_of([] { read(R"({"kind": "lokal"})"); }).find("/executor/kind: 'lokal' is not an executor"),
             std::string::npos);
   EXPECT_NE(user_error_of([] { read(R"({"slots": 0})"); }).find("/executor/slots"), std::string::npos);
   EXPECT_NE(user_error_of([] { read(R"({"gpus_per_trial": true})"); }).find("/executor/gpus_per_trial"),
@@ -61,9 +61,9 @@ TEST(Executor, ChecksTheSizeOfTrialsOverTheWholeSpace) {
   EXPECT_EQ(complaint("tensor_parallel * pipeline_parallel"), "no error");
   EXPECT_EQ(complaint("auto"), "no error");
   EXPECT_NE(complaint("tensor_paralel").find("/executor/gpus_per_trial"), std::string::npos);
-  EXPECT_NE(complaint("tensor_parallel / 4").find("is no number of GPUs"), std::string::npos);  // 0.5 of some
+  EXPECT_NE(complaint("tensor_parallel / 4").find("is not a number of GPUs"), std::string::npos);  // 0.5 of some
   EXPECT_NE(complaint("tensor_parallel *").find("/executor/gpus_per_trial"), std::string::npos);
-  EXPECT_NE(complaint("trial").find("is no parameter"), std::string::npos);
+  EXPECT_NE(complaint("trial").find("is not a parameter"), std::string::npos);
 }
 
 TEST(TrialSizes, FollowTheConfiguration) {

@@ -93,7 +93,7 @@ TEST(LocalSlots, RefuseWhatTheMachineNeverHas) {
             std::string::npos);
   MachineParts cpus;
   cpus.cores = {{0, 1}};
-  EXPECT_NE(user_error_of([&] { slots_of(2, cpus, "2"); }).find("no GPU is seen"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { slots_of(2, cpus, "2"); }).find("no visible GPU"), std::string::npos);
   EXPECT_NE(user_error_of([&] { slots_of(9, eight_gpus()); }).find("9 slots share 8 GPUs"), std::string::npos);
 }
 

@@ -111,13 +111,13 @@ TEST_F(JobSession, SaysWhatToAdd) {
   const std::vector<std::pair<const char*, const char*>> metrics = {
       {"tokens/s", "--metric 'tokens/s': has no group for the number; put it in brackets: 'tokens/s ([0-9.]+)'"},
       {"(a) (b)", "--metric '(a) (b)': has 2 groups; keep the number's; of the others make (?:...)"},
-      {"x ([0-9", "--metric 'x ([0-9': is no regular expression"},
+      {"x ([0-9", "--metric 'x ([0-9': is not a regular expression"},
   };
   for (const auto& [metric, said] : metrics) {
     EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}, metric).rfind(said, 0), 0U) << refusal("t.py", {}, metric);
   }
   request_.minimize = true;
-  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--minimize goes with --metric", 0), 0U);
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--minimize needs --metric", 0), 0U);
 }
 
 TEST_F(JobSession, OfARecipeNeedsNoOptions) {

@@ -96,10 +96,9 @@ TEST(Recipe, ACommandOfNobodyIsRecognisedByNone) {
 
 TEST(Recipe, ACommandWithoutItsScriptAndFlagsIsRefused) {
   const std::string error = user_error_of([] { read_job(find_recipe("megatron"), inputs("python train.py --lr 1")); });
-  EXPECT_EQ(
-      error,
-      "the command is no job of the recipe megatron: neither its script nor its flags are there; krigtune recipes "
-      "megatron shows what it looks for");
+  EXPECT_EQ(error,
+            "the command is not a job of the recipe megatron: neither its script nor its flags are there; krigtune "
+            "recipes megatron shows what it looks for");
   // A script with another name but with Megatron's flags is accepted.
   EXPECT_NO_THROW(read_job(find_recipe("megatron"), inputs("torchrun mine.py --micro-batch-size 2")));
 }
@@ -113,9 +112,9 @@ TEST(Recipe, AFileThatIsMissingOrBrokenIsSaidWithItsLine) {
   };
   EXPECT_NE(error("missing.yaml").find("missing.yaml"), std::string::npos);
   dir.write("bad.yaml", "tokens:\n  micro_batch_size: 1\n bad: [\n");
-  EXPECT_NE(error("bad.yaml").find("bad.yaml:3: it is no YAML"), std::string::npos) << error("bad.yaml");
+  EXPECT_NE(error("bad.yaml").find("bad.yaml:3: it is not YAML"), std::string::npos) << error("bad.yaml");
   dir.write("bad.toml", "a = 1\nb = \n");
-  EXPECT_NE(error("bad.toml").find("bad.toml:2: it is no TOML"), std::string::npos) << error("bad.toml");
+  EXPECT_NE(error("bad.toml").find("bad.toml:2: it is not TOML"), std::string::npos) << error("bad.toml");
 }
 
 TEST(Recipe, AFlagWithoutItsNumberIsRefused) {
@@ -125,7 +124,7 @@ TEST(Recipe, AFlagWithoutItsNumberIsRefused) {
         [&] { own_values(megatron, read_job(megatron, inputs("torchrun pretrain_gpt.py " + flags))); });
   };
   EXPECT_EQ(error("--micro-batch-size --bf16"),
-            "the command's flag --micro-batch-size has no value; write one behind it");
+            "the command's flag --micro-batch-size has no value; write one after it");
   EXPECT_EQ(error("--micro-batch-size many"), "the command's micro_batch is 'many'; write a whole number there");
 }
 

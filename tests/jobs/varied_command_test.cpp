@@ -146,7 +146,7 @@ TEST_F(VariedCommand, RefusesWhatItCannotChange) {
       {"python t.py --mbs", {"b=--mbs:1,2"}, "the command's --mbs has no value; for a switch write true,false"},
       {"python t.py --mbs --x 1", {"b=--mbs:1,2"}, "the command's --mbs has no value"},
       {"python t.py --mbs auto", {"b=--mbs:1,2"}, "the command says 'auto', and the values to try are numbers"},
-      {"python t.py --amp=maybe", {"b=--amp:true,false"}, "'--amp=maybe' is no switch"},
+      {"python t.py --amp=maybe", {"b=--amp:true,false"}, "'--amp=maybe' is not a switch"},
       {"python t.py", {"b=--mbs:1,2", "b=--x:1,2"}, "'b' is varied twice"},
       {"python t.py", {"b=--mbs:1,2", "c=--mbs:1,2"}, "--mbs is varied twice, as b and c"},
       {"python t.py b.yaml", {"b=a.yaml#x:1,2"}, "the command does not name 'a.yaml'; did you mean 'b.yaml'?"},
@@ -158,7 +158,7 @@ TEST_F(VariedCommand, RefusesWhatItCannotChange) {
     EXPECT_EQ(error.rfind("--vary '" + options.back() + "': ", 0), 0U) << error;
     EXPECT_NE(error.find(said), std::string::npos) << error;
   }
-  EXPECT_NE(refusal("A=1 B=2", {"b=$A:1,2"}).find("the command behind -- has no program"), std::string::npos);
+  EXPECT_NE(refusal("A=1 B=2", {"b=$A:1,2"}).find("the command after -- has no program"), std::string::npos);
   const std::vector<std::string> shell = {"bash", "-c", "python t.py --mbs 4"};
   EXPECT_NE(user_error_of([&] { varied(shell, {"b=--mbs:1,2"}); }).find("put that line into a script"),
             std::string::npos);

@@ -313,7 +313,7 @@ TEST_F(JournalFile, KeepsRoomOnTheDiskForTheEndsOfTrialsThatRun) {
   journal.end(0, failed, 1.0, kExampleStartUs + 1);
   begin_next(journal, example_proposal(2, 8), kExampleStartUs + 2);
   begin_next(journal, example_proposal(3, 8), kExampleStartUs + 3);
-  EXPECT_GE(allocated_bytes(), std::filesystem::file_size(file_) + 2 * kEnd) << "also behind what was appended since";
+  EXPECT_GE(allocated_bytes(), std::filesystem::file_size(file_) + 2 * kEnd) << "also after what was appended since";
 }
 
 TEST_F(JournalFile, ANumberThatNothingCanBeCalculatedWithIsABadResult) {

@@ -109,7 +109,7 @@ TEST_F(ReportPage, OfNoSuccessSaysWhy) {
   }
   const std::string html = page_of(bench_session(), history);
   expect_whole(html);
-  EXPECT_NE(html.find("No trial is ok: 3 failed (crash)."), std::string::npos);
+  EXPECT_NE(html.find("No trial succeeded: 3 failed (crash)."), std::string::npos);
   EXPECT_NE(html.find("RuntimeError: no &lt;such&gt; device"), std::string::npos);
   EXPECT_NE(html.find("To try: run one of the configurations by hand."), std::string::npos);
 }
@@ -238,7 +238,7 @@ TEST_F(ReportPage, ShowsWhichParametersDependOnEachOther) {
                        html.find("overlap_comm and zero_stage together") != std::string::npos;
   EXPECT_TRUE(is_told);
   EXPECT_NE(html.find("depend on each other"), std::string::npos);
-  EXPECT_NE(html.find("Interactions of two parameters"), std::string::npos) << "the table behind it";
+  EXPECT_NE(html.find("Interactions of two parameters"), std::string::npos) << "the table after it";
 }
 
 TEST_F(ReportPage, SaysThatANetworkIsEmulated) {

@@ -89,7 +89,8 @@ TEST_F(ComparedCurves, ThatAreDamagedAreOneClearLine) {
             std::string::npos);
   for (const char* record : {"[]", "{}", R"({"schema_version": "1", "session": {}})"}) {
     directory_.write("run-compare/compared.json", record);
-    EXPECT_NE(trouble(directory_ / "run-compare").find("it is no record of a comparison"), std::string::npos) << record;
+    EXPECT_NE(trouble(directory_ / "run-compare").find("it is not a record of a comparison"), std::string::npos)
+        << record;
   }
 }
 

@@ -17,8 +17,12 @@ TEST(PercentText, HasTwoDigitsAndNoExponent) {
 TEST(GainText, IsShortHoweverLargeTheGain) {
   EXPECT_EQ(report::gain_text(1.0), "1.00x");
   EXPECT_EQ(report::gain_text(0.314159), "0.31x");
-  EXPECT_EQ(report::gain_text(99'999.0), "99999.00x");
-  EXPECT_EQ(report::gain_text(1.26e308), "1.3e+308x");
+  EXPECT_EQ(report::gain_text(9.994), "9.99x");
+  EXPECT_EQ(report::gain_text(9.996), "10.0x");
+  EXPECT_EQ(report::gain_text(49.58), "49.6x");
+  EXPECT_EQ(report::gain_text(270.23), "270x");
+  EXPECT_EQ(report::gain_text(99'999.0), "99999x");
+  EXPECT_EQ(report::gain_text(1.26e308), "1.26e+308x");
   EXPECT_EQ(report::gain_text(std::numeric_limits<double>::infinity()), "over 1e308x");
 }
 

@@ -100,7 +100,7 @@ TEST(Labels, GiveAValueItsIntervalInItsOwnUnit) {
   EXPECT_EQ(report::value_with_half_width(session, 12345.6, 123.4), "12346 ±123 samples/s");
   session.objective = {"latency", false, "step_time_s"};
   EXPECT_EQ(report::value_with_half_width(session, 0.0482, 0.0003), "48.2 ±0.3 ms");
-  EXPECT_EQ(report::value_with_half_width(session, 77.0, 0.5), "1 min 17 s ±500.0 ms");
+  EXPECT_EQ(report::value_with_half_width(session, 77.0, 0.5), "1 min 17 s ±500 ms");
   EXPECT_EQ(report::short_value_text(std::int64_t{400'000'000}), "4e8");
   EXPECT_EQ(report::short_value_text(std::int64_t{316'228}), "316228");
   EXPECT_EQ(report::short_value_text(std::int64_t{4096}), "4096");

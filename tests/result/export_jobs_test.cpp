@@ -152,7 +152,7 @@ TEST(Torchtitan, SaysInItsFileAndInItsFlagsWhatWasTuned) {
   EXPECT_EQ(values.size(), expected.size());
   for (const auto& [key, value] : expected) EXPECT_EQ(value_of(values, key), value) << key;
   const std::vector<std::string> flags = words_in(text_of(made, "torchtitan_flags.txt"));
-  EXPECT_EQ(flags.back(), "activation_checkpoint:full") << "any flag behind it is an error there";
+  EXPECT_EQ(flags.back(), "activation_checkpoint:full") << "any flag after it is an error there";
   const jobs::OwnValues read =
       read_back("torchtitan", {"torchrun", "--nproc_per_node", "8", "-m", "torchtitan.train"}, flags, 8);
   for (const char* name : {"zero_stage", "micro_batch", "tensor_parallel", "activation_checkpointing",

@@ -22,10 +22,9 @@ std::string omissions_of(const char* format, const report::RunView& run) {
 }
 
 TEST(Export, RefusesAnotherFormatInOneLineThatNamesWhatThereIs) {
-  EXPECT_EQ(
-      user_error_of([] { result::export_format_from("excel", "--format"); }),
-      "--format: 'excel' is no format that a run can be exported to; there are deepspeed, accelerate, torchtitan, "
-      "megatron, trace, tensorboard, mlflow, markdown, csv, json");
+  EXPECT_EQ(user_error_of([] { result::export_format_from("excel", "--format"); }),
+            "--format: 'excel' is not a format that a run can be exported to; there are deepspeed, accelerate, "
+            "torchtitan, megatron, trace, tensorboard, mlflow, markdown, csv, json");
 }
 
 TEST(Export, SaysWhyThereIsNoFileOfWeightsAndBiasesAndWhatToUseInstead) {
@@ -47,8 +46,8 @@ TEST(Export, OfDeepSpeedSaysWhatItsFileCannot) {
   best.configuration.set("workers", std::int64_t{1});
   EXPECT_EQ(omissions_of("deepspeed", run_view(session, none, best)),
             "ds_config.json: activation_checkpointing = full: the script turns it on, ds_config.json only says how "
-            "(--gradient_checkpointing with the Hugging Face Trainer)\n"
-            "ds_config.json: workers = 1: it is no key of DeepSpeed's; the command in cmd_optimal.txt says it\n");
+            "(--gradient_checkpointing with the Hugging Face Trainer)\nds_config.json: workers = 1: it is not a key of "
+            "DeepSpeed's; the command in cmd_optimal.txt says it\n");
 }
 
 TEST(Export, OfDeepSpeedIsTheResultFile) {

@@ -94,7 +94,7 @@ TEST_F(ByHand, RefusesToTellWhatCannotBeTold) {
             std::string::npos);
   EXPECT_NE(refusal(-1, measured(session_, 1.0)).find("there is no trial -1"), std::string::npos);
   EXPECT_NE(refusal(0, trial::Measured{}).find("without a value of 'speed'"), std::string::npos);
-  EXPECT_NE(refusal(0, measured(session_, std::nan(""))).find("is no value of 'speed'"), std::string::npos);
+  EXPECT_NE(refusal(0, measured(session_, std::nan(""))).find("is not a value of 'speed'"), std::string::npos);
   tell(0, trial::OutOfMemory{});
   EXPECT_NE(refusal(0, measured(session_, 1.0)).find("trial 0 is closed already: oom"), std::string::npos);
   EXPECT_EQ(trial::status_text(*journal::read_journal(run::journal_path(directory()))[0].outcome), std::string("oom"));

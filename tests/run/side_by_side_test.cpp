@@ -141,7 +141,7 @@ TEST_F(SideBySide, TheSlowdownIsSaidAndTakenOutOfTheComparison) {
   EXPECT_NEAR(found.stddev, 0.01, 1e-9);  // the stddev of -0.01, 0 and 0.01
   EXPECT_EQ(run::interference_sentence(found),
             "3 trials at a time: each is 10.0 % slower than alone, and they differ by 1.0 % from place to place");
-  EXPECT_NE(run::interference_advice(found).find("--jobs 1 measures more sharply"), std::string::npos);
+  EXPECT_NE(run::interference_advice(found).find("--jobs 1 measures more precisely"), std::string::npos);
   EXPECT_EQ(run::interference_advice({4, 0.02, 0.01}), "");
   // A trial that ran beside others is worth 10 % more on the scale of those alone.
   const search::RunEffects effects(session_.objective, history);

@@ -211,10 +211,10 @@ TEST_F(WarmStartLoop, ReadsAJournalOfOptunas) {
     return user_error_of([&] { run::read_earlier_run(source, session, "--warm-start"); });
   };
   EXPECT_NE(error_of(file).find("holds the studies other, mine; name one: " + file + ":other"), std::string::npos);
-  EXPECT_NE(error_of(file + ":mne").find("holds no study 'mne'; did you mean 'mine'?"), std::string::npos);
+  EXPECT_NE(error_of(file + ":mne").find("has no study 'mne'; did you mean 'mine'?"), std::string::npos);
   EXPECT_NE(error_of(file + ":other").find("it has no ok trial"), std::string::npos);
   EXPECT_EQ(error_of("/nowhere").rfind("--warm-start /nowhere: there is no such directory or file", 0), 0U);
-  EXPECT_NE(error_of(directory_.write("t.csv", "a,b\n1,2\n").string()).find("holds no study"), std::string::npos);
+  EXPECT_NE(error_of(directory_.write("t.csv", "a,b\n1,2\n").string()).find("has no study"), std::string::npos);
 }
 
 TEST_F(WarmStartLoop, RefusesRunsThatHaveNothingToDoWithTheSession) {

@@ -97,8 +97,8 @@ TEST_F(CommandMeasure, IsMeasuredFromWhatIsThereWhereTheProgramEndsByItself) {
 TEST_F(CommandMeasure, ARegexThatNeverMatchedIsToldWithTheLinesThatLookedClosest) {
   const std::string text = failure("echo begin; echo 'Time: 0.5 s'; echo end >&2", trial::FailureReason::kBadResult);
   EXPECT_EQ(text,
-            "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the lines that looked "
-            "closest:\n  Time: 0.5 s\nend");
+            "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the most similar lines:\n  "
+            "Time: 0.5 s\nend");
 }
 
 TEST_F(CommandMeasure, ACheckThatFailsEndsTheTrialAtOnceAsNotApplied) {
@@ -121,7 +121,7 @@ TEST_F(CommandMeasure, AChecksThatHoldsOrIsNeverPrintedLetsItPass) {
 TEST_F(CommandMeasure, ALossThatIsNoNumberEndsTheTrial) {
   measure("loss", "loss ([^ ]+)");
   EXPECT_EQ(failure("echo 'time 1 s loss nan'; exec sleep 600", trial::FailureReason::kBadResult)
-                .rfind("the loss is no number: time 1 s loss nan", 0),
+                .rfind("the loss is not a number: time 1 s loss nan", 0),
             0U);
 }
 
@@ -219,7 +219,7 @@ TEST_F(CommandMeasure, AnObjectiveThatNothingTellsIsRefused) {
   job_.metric = "speed";
   job_.spec.argv = {"/bin/true"};
   EXPECT_EQ(user_error_of([&] { runner::make_command_runner(job_, still_); }),
-            "/runner/measure: nothing tells the objective 'speed'; measure it by its name, or \"step_time_s\", "
+            "/runner/measure: nothing measures the objective 'speed'; measure it by its name, or \"step_time_s\", "
             "\"samples_per_s\" or \"tokens_per_s\", from which it may follow");
 }
 

@@ -150,14 +150,14 @@ TEST(InPlaceEdit, RefusesInOneLine) {
       {kYaml, "t:\n  b: 8\n", "t", {"4"}, "'t' is a table, no single value; name a key in it"},
       {kYaml, "l:\n  - 1\n", "l", {"4"}, "'l' is a list, no single value; name one in it: 'l.0'"},
       {kYaml, "a: 1\na: 2\n", "a", {"4"}, "'a' is there twice; remove one of them"},
-      {kYaml, "a: [1, 2\n", "a", {"4"}, "YAML that is none at line 2: end of sequence flow not found"},
-      {kYaml, "a: b: c\n", "a", {"4"}, "YAML that is none at line 1: illegal map value; correct it"},
+      {kYaml, "a: [1, 2\n", "a", {"4"}, "invalid YAML at line 2: end of sequence flow not found"},
+      {kYaml, "a: b: c\n", "a", {"4"}, "invalid YAML at line 1: illegal map value; correct it"},
       {kYaml, "just text\n", "a", {"4"}, "not YAML with keys: it is a single text"},
       {kYaml, "a: 1\n---\na: 2\n", "a", {"4"}, "YAML of several documents; name a file of one"},
       {kYaml, "a: 1\nb: [&x 1, *x]\n", "b.1", {"4"}, "'b.1' cannot be replaced in place; "},
       {kYaml, "a: &a [*a]\n", "a.0.0.0", {"4"}, ""},
-      {kToml, "a = \n", "a", {"4"}, "TOML that is none at line 1: "},
-      {kToml, "a = 1\na = 2\n", "a", {"4"}, "TOML that is none at line 2: "},
+      {kToml, "a = \n", "a", {"4"}, "invalid TOML at line 1: "},
+      {kToml, "a = 1\na = 2\n", "a", {"4"}, "invalid TOML at line 2: "},
       {kToml, "[t]\nb = 1\n", "t", {"4"}, "'t' is a table, no single value"},
       {kJson, "{\"a\": 1", "a", {"4"}, "not JSON at line 1"},
       {kJson, "[1, 2]", "5", {"4"}, "there is no '5'"},
@@ -171,9 +171,10 @@ TEST(InPlaceEdit, RefusesInOneLine) {
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
   EXPECT_NE(
-      user_error_of([] { add(kYaml, "a: 1\n", "a.b", {"4"}); }).find("'a' is no table: no key can be added to it"),
+      user_error_of([] { add(kYaml, "a: 1\n", "a.b", {"4"}); }).find("'a' is not a table: no key can be added to it"),
       std::string::npos);
-  EXPECT_NE(user_error_of([] { add(kJson, "{\"a\": [1]}", "a.b", {"4"}); }).find("'a' is no table"), std::string::npos);
+  EXPECT_NE(user_error_of([] { add(kJson, "{\"a\": [1]}", "a.b", {"4"}); }).find("'a' is not a table"),
+            std::string::npos);
 }
 
 TEST(InPlaceEdit, KnowsTheFormatByTheName) {
@@ -522,7 +523,7 @@ TEST(InPlaceEdit, AddsToRandomDocuments) {
         std::string changed;
         const std::string error = user_error_of([&] { changed = add(format, text, key, {"7"}); });
         if (error != "no error") {
-          EXPECT_NE(error.find("is no table: no key can be added to it"), std::string::npos) << error;
+          EXPECT_NE(error.find("is not a table: no key can be added to it"), std::string::npos) << error;
           return;
         }
         EXPECT_EQ(set(format, changed, key, {"7"}), changed) << "it is there";

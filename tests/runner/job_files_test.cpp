@@ -134,21 +134,20 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
   const std::string all = R"("argv": ["t", "{micro_batch}", "{recompute}", "{overlap}")";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("argv": ["t", "{micro_batc}"])",
-       "/runner/argv/1: '{micro_batc}' is no placeholder; did you mean 'micro_batch'?"},
-      {R"("argv": ["t", "{config}"], "env": {"A": "{confg}"})", "/runner/env/A: '{confg}' is no placeholder"},
+       "/runner/argv/1: '{micro_batc}' is not a placeholder; did you mean 'micro_batch'?"},
+      {R"("argv": ["t", "{config}"], "env": {"A": "{confg}"})", "/runner/env/A: '{confg}' is not a placeholder"},
       {R"("argv": ["t", "{config}", "{recompute:.0f}"])",
-       "/runner/argv/2: '{recompute:.0f}': '.0f' is no format of a text"},
+       "/runner/argv/2: '{recompute:.0f}': '.0f' is not a format of a text"},
       {R"("argv": ["t", "--x={flags}"])", "/runner/argv/1: '{flags}' is a word of its own"},
       {R"("argv": ["t", "{flags}", "{flags}"])", "/runner/argv/2: '{flags}' is there twice"},
-      {R"("argv": ["{flags}"])", "/runner/argv/0: '{flags}' is no program"},
+      {R"("argv": ["{flags}"])", "/runner/argv/0: '{flags}' is not a program"},
       {R"("argv": ["t", "{micro_batch}", "{recompute}"])",
-       "/runner/argv: 'overlap' appears nowhere, so that every trial would measure the same; write {overlap} in argv, "
-       "env, "
+       "/runner/argv: 'overlap' appears nowhere, so every trial would measure the same; write {overlap} in argv, env, "
        "flags, templates or set, or {config} in argv"},
       {R"("argv": ["t", "{micro_batch / 3:d}", "{config}"])",
        "/runner/argv/1: '{micro_batch / 3:d}' is 0.6666666666666666, which 'd' cannot write"},
       {all + R"(], "flags": {"recomptue": {"none": []}})",
-       "/runner/flags/recomptue: 'recomptue' is no parameter of the space; did you mean 'recompute'?"},
+       "/runner/flags/recomptue: 'recomptue' is not a parameter of the space; did you mean 'recompute'?"},
       {all + R"(], "flags": {"recompute": {"none": []}})",
        "/runner/flags/recompute: has no words for the value full; add"},
       {all + R"(], "flags": {"recompute": "x"})", "/runner/flags/recompute: an object was expected"},
@@ -158,21 +157,21 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
       {all + R"(], "templates": {"a.yaml": "absent.yaml"})", "/runner/templates/a.yaml: cannot read '"},
       {all + R"(], "templates": {"a.yaml": 3})", "/runner/templates/a.yaml: the name of a file was expected"},
       {all + R"(], "templates": {"../a.yaml": "job.toml"})",
-       "/runner/templates/..~1a.yaml: is no name of a file in the trial's"},
-      {all + R"(], "templates": {"/a.yaml": "job.toml"})", "/runner/templates/~1a.yaml: is no name"},
+       "/runner/templates/..~1a.yaml: is not a name of a file in the trial's"},
+      {all + R"(], "templates": {"/a.yaml": "job.toml"})", "/runner/templates/~1a.yaml: is not a name"},
       {all + R"(], "templates": {"config.json": "job.toml"})",
        "/runner/templates/config.json: 'config.json' is a file of krigtune's own"},
       {all + R"(], "templates": {"job.toml": "job.toml"}, "set": {"job.toml": {"parallel.tp": 1}})",
        "/runner/set/job.toml: 'job.toml' is written twice"},
       {all + R"(], "set": {"notes.txt": {"a": 1}})",
-       "/runner/set/notes.txt: is no YAML, TOML or JSON file by its name"},
+       "/runner/set/notes.txt: is not a YAML, TOML or JSON file by its name"},
       {all + R"(], "set": {"absent.json": {"a": 1}})", "/runner/set/absent.json: cannot read '"},
       {all + R"(], "set": {"conf/train.yaml": {"training.bach": 1}})", "/runner/set/conf~1train.yaml/training.bach: "},
       {all + R"(], "set": {"conf/train.yaml": {"training.batch": "{micro_batc}"}})",
-       "/runner/set/conf~1train.yaml/training.batch: '{micro_batc}' is no placeholder"},
+       "/runner/set/conf~1train.yaml/training.batch: '{micro_batc}' is not a placeholder"},
       {all + R"(], "set": {"conf/train.yaml": {"training..batch": 1}})",
-       "/runner/set/conf~1train.yaml/training..batch: is no key"},
-      {all + R"(], "set": {"conf/train.yaml": {"": 1}})", "/runner/set/conf~1train.yaml/: is no key"},
+       "/runner/set/conf~1train.yaml/training..batch: is not a key"},
+      {all + R"(], "set": {"conf/train.yaml": {"": 1}})", "/runner/set/conf~1train.yaml/: is not a key"},
       {all + R"(], "set": {"conf/train.yaml": {"training.batch": [1]}})",
        "/runner/set/conf~1train.yaml/training.batch: a text, a number, true or false was expected"},
       {all + R"(], "set": {"broken.yaml": {"a": 1}})", "/runner/set/broken.yaml/a: "},
@@ -185,12 +184,12 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
   }
   directory_.write("bad.yaml", "a: 1\nb: {micro_batc}\n");
   EXPECT_NE(error_of(all + R"(], "templates": {"t.yaml": "bad.yaml"})")
-                .find("bad.yaml: line 2: '{micro_batc}' is no placeholder"),
+                .find("bad.yaml: line 2: '{micro_batc}' is not a placeholder"),
             std::string::npos);
-  EXPECT_NE(error_of(all + R"(], "set": {"broken.yaml": {"a": 1}})").find("broken.yaml: YAML that is none at line 2"),
+  EXPECT_NE(error_of(all + R"(], "set": {"broken.yaml": {"a": 1}})").find("broken.yaml: invalid YAML at line 2"),
             std::string::npos);
   directory_.write("binary.yaml", "a: \xff\xfe\n");
-  EXPECT_NE(error_of(all + R"(], "templates": {"t.yaml": "binary.yaml"})").find("is no text in UTF-8"),
+  EXPECT_NE(error_of(all + R"(], "templates": {"t.yaml": "binary.yaml"})").find("is not text in UTF-8"),
             std::string::npos);
 }
 

@@ -133,7 +133,7 @@ TEST_F(ReplayTables, ALargeTableGivesEveryRowBack) {
 TEST_F(ReplayTables, WrongMetricsAreRefusedWithTheirPlace) {
   runner::ReplaySpec spec = table("a,b,v,t\n1,1,1,soon\n");
   spec.metrics = {{"t", {"t"}}};
-  expect_error(spec, {"t.csv: line 2, column 't': 'soon' is no number", "empty"});
+  expect_error(spec, {"t.csv: line 2, column 't': 'soon' is not a number", "empty"});
   spec.metrics = {{"t", {"u"}}};
   expect_error(spec, {"no column 'u'", "'metrics'"});
   spec.metrics = {{"speed", {"v"}}};
@@ -141,7 +141,7 @@ TEST_F(ReplayTables, WrongMetricsAreRefusedWithTheirPlace) {
   spec.metrics.clear();
   spec.reason_column = "why";
   expect_error(spec, {"no column 'why'", "'reason'"});
-  expect_error(table("a,b,v\n1,1,\"1,024\"\n"), {"line 2, column 'v': '1,024' is no number"});
+  expect_error(table("a,b,v\n1,1,\"1,024\"\n"), {"line 2, column 'v': '1,024' is not a number"});
 }
 
 }  // namespace krigtune::replay_tables_test

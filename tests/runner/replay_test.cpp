@@ -117,8 +117,8 @@ TEST_F(Replay, TheTrialsOfARunDirectoryAreATable) {
 TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
   expect_error(table("a,beta,v\n1,1,1\n"), {"t.csv: line 1", "no column 'b'", "parameter 'b'", "'columns'"});
   expect_error(table("a,b,w\n1,1,1\n"), {"t.csv: line 1", "no column 'v'", "'value'"});
-  expect_error(table("a,b,v\n1,1,1\n\n2,1,fast\n"), {"t.csv: line 4, column 'v': 'fast' is no number"});
-  expect_error(table("a,b,v\n1,1,\n"), {"line 2, column 'v': '' is no number", "status column"});
+  expect_error(table("a,b,v\n1,1,1\n\n2,1,fast\n"), {"t.csv: line 4, column 'v': 'fast' is not a number"});
+  expect_error(table("a,b,v\n1,1,\n"), {"line 2, column 'v': '' is not a number", "status column"});
   expect_error(table("a,b,v\n1,1,nan\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n1,1,1e999\n"), {"line 2, column 'v'"});
   expect_error(table("a,b,v\n"), {"t.csv", "no row"});
@@ -132,7 +132,7 @@ TEST_F(Replay, WrongTablesAreRefusedWithTheirPlaceAndTheMend) {
   expect_error(spec, {"no column 'm'", "where"});
   spec.where.clear();
   spec.columns = {{"c", {"n"}}};
-  expect_error(spec, {"maps 'c', which is no parameter"});
+  expect_error(spec, {"maps 'c', which is not a parameter"});
   spec.columns.clear();
   spec.status_column = "status";
   expect_error(spec, {"no column 'status'"});

@@ -74,7 +74,7 @@ TEST(RunnerSpec, WhatIsReadIsWrittenAndReadAgain) {
 
 TEST(RunnerSpec, AnUnknownKindSaysWhichAreKnown) {
   const std::string error = error_of(R"({"kind": "slurm"})");
-  EXPECT_EQ(error.rfind("s.json: /runner/kind: 'slurm' is no runner; known: bench, simulate, replay, ", 0), 0U)
+  EXPECT_EQ(error.rfind("s.json: /runner/kind: 'slurm' is not a runner; known: bench, simulate, replay, ", 0), 0U)
       << error;
 }
 
@@ -134,15 +134,15 @@ TEST(RunnerSpec, AWrongCommandNamesItsPlaceAndTheMend) {
       {R"("argv": ["x"], "timeout_s": 1e300)", "/runner/timeout_s"},
       {R"("argv": ["x"], "grace_s": -1)", "/runner/grace_s: -1 is out of range"},
       {R"("argv": ["x"], "no_progress_s": 0)", "/runner/no_progress_s: 0 is out of range"},
-      {R"("argv": ["x"], "cwd": "absent-directory")", "/runner/cwd: '/tmp/absent-directory' is no directory"},
+      {R"("argv": ["x"], "cwd": "absent-directory")", "/runner/cwd: '/tmp/absent-directory' is not a directory"},
       {R"("argv": ["x"], "cwd": 3)", "/runner/cwd: a string was expected"},
       {R"("argv": ["x"], "env": ["A=b"])", "/runner/env"},
-      {R"("argv": ["x"], "env": {"A=B": "c"})", "/runner/env/A=B: is no name of an environment variable"},
+      {R"("argv": ["x"], "env": {"A=B": "c"})", "/runner/env/A=B: is not the name of an environment variable"},
       {R"("argv": ["x"], "env": {"A": null})", "/runner/env/A: a text or a number was expected"},
       {R"("argv": ["x"], "oom_exit_codes": [0])", "/runner/oom_exit_codes: a list of exit codes was expected"},
       {R"("argv": ["x"], "oom_exit_codes": [256])", "/runner/oom_exit_codes"},
       {R"("argv": ["x"], "oom_exit_codes": 3)", "/runner/oom_exit_codes"},
-      {R"("argv": ["x"], "oom_patterns": ["ok", "(a"])", "/runner/oom_patterns/1: '(a' is no regular expression"},
+      {R"("argv": ["x"], "oom_patterns": ["ok", "(a"])", "/runner/oom_patterns/1: '(a' is not a regular expression"},
       {R"("argv": ["x"], "oom_patterns": ["(a)\\1"])", "/runner/oom_patterns/0"},
       {R"("argv": ["x"], "oom_patterns": [""])", "/runner/oom_patterns/0: is empty"},
       {R"("argv": ["x"], "oom_patterns": "a")", "/runner/oom_patterns: a list of strings was expected"},

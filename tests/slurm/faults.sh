@@ -133,7 +133,7 @@ waiting() {
   write_session "$work/waits.json" 3 0.1 '"pending_limit_s": 2, "sbatch": {"extra": ["--begin=now+1hour"]}'
   tune "$work/waits.json" "$work/waits"
   [ $rc -eq 3 ] || fail "waits: exit code $rc"
-  grep -q "waited for [0-9]* s and was taken back: BeginTime" "$work/waits.err" || fail "waits: nobody says why"
+  grep -q "waited for [0-9]* s and was cancelled: BeginTime" "$work/waits.err" || fail "waits: nobody says why"
   wait_for 15 no_job_is_left
 }
 

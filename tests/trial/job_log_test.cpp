@@ -191,7 +191,7 @@ TEST(FilesOfAPattern, AStarStandsForAnythingWithinAName) {
   };
   EXPECT_EQ(names("runs/*/log.jsonl"), (std::vector<std::string>{"runs/a/log.jsonl", "runs/b/log.jsonl"}));
   EXPECT_EQ(names("r*s/b/*o*er*t*"), (std::vector<std::string>{"runs/b/other.txt"}));
-  EXPECT_EQ(names("runs/b"), std::vector<std::string>()) << "a folder is no file";
+  EXPECT_EQ(names("runs/b"), std::vector<std::string>()) << "a folder is not a file";
   EXPECT_EQ(names("runs/b/other.txt"), (std::vector<std::string>{"runs/b/other.txt"}));
   EXPECT_EQ(names("nowhere/*"), std::vector<std::string>());
 }

@@ -288,9 +288,9 @@ TEST(BadValues, AreNamedWithTheirLine) {
     return measured(spec_of(measures), {line}).fault();
   };
   EXPECT_EQ(fault(R"~({"loss": {"regex": "loss (\\S+)"}})~", "step 3 loss nan"),
-            "the loss is no number: step 3 loss nan");
+            "the loss is not a number: step 3 loss nan");
   EXPECT_EQ(fault(R"~({"tokens_per_s": {"regex": "tps (\\S+)"}})~", "tps n/a"),
-            "'n/a' is no number (tokens_per_s): tps n/a");
+            "'n/a' is not a number (tokens_per_s): tps n/a");
   EXPECT_EQ(fault(R"~({"tokens_per_s": {"regex": "tps (\\S+)"}})~", "tps inf"), "'tokens_per_s' is inf: tps inf");
   EXPECT_EQ(fault(R"~({"step_time_s": {"regex": "t (\\S+)"}})~", "t -1"),
             "'step_time_s' is -1, and must be above 0: t -1");
@@ -307,17 +307,16 @@ TEST(NothingMatched, ShowsTheLinesThatLookedClosest) {
   const auto found =
       measured(spec_of(R"~({"step_time_s": {"regex": "step_time: ([0-9.]+) ms"}})~"),
                {"loading data", "epoch 1", "step 1 | step_time 155.6 ms | loss 2", "Step_Time is 3 ms", "bye"});
-  EXPECT_EQ(
-      found.why_nothing("step_time_s"),
-      "nothing in the output is 'step_time_s': regex 'step_time: ([0-9.]+) ms' never matched; the lines that looked "
-      "closest:\n  step 1 | step_time 155.6 ms | loss 2\n  Step_Time is 3 ms");
+  EXPECT_EQ(found.why_nothing("step_time_s"),
+            "nothing in the output is 'step_time_s': regex 'step_time: ([0-9.]+) ms' never matched; the most similar "
+            "lines:\n  step 1 | step_time 155.6 ms | loss 2\n  Step_Time is 3 ms");
 }
 
 TEST(TooFewSteps, AreToldWithTheirNumber) {
   const auto found = measured(spec_of(R"~({"step_time_s": {"regex": "t ([0-9.]+)"}})~", 5), {"t 1", "t 1"});
   EXPECT_EQ(found.value_of("step_time_s").has_value(), false);
   EXPECT_EQ(found.why_nothing("step_time_s"),
-            "too short: 2 steps of 'step_time_s' were printed, and 8 are needed: 5 of the warm-up and 3 behind it");
+            "too short: 2 steps of 'step_time_s' were printed, and 8 are needed: 5 of the warm-up and 3 after it");
 }
 
 TEST(FinalValues, CountOnceAtTheEnd) {
@@ -343,9 +342,8 @@ TEST(MeasureSpec, ReadsBackWhatItWrites) {
 TEST(MeasureSpec, NamesWhatIsWrongWithIt) {
   const auto error = [](const std::string& measures) { return user_error_of([&] { spec_of(measures); }); };
   EXPECT_EQ(error(R"~({"loss": {"regex": "loss ([0-9"}})~"),
-            "a test: /runner/measure/loss/regex: 'loss ([0-9' is no regular expression; write one as in JavaScript, "
-            "without "
-            "back-references");
+            "a test: /runner/measure/loss/regex: 'loss ([0-9' is not a regular expression; write one as in JavaScript, "
+            "without back-references");
   EXPECT_NE(error(R"~({"loss": {"regex": "loss [0-9]+"}})~").find("has no groups where one was expected"),
             std::string::npos);
   EXPECT_NE(error(R"~({"loss": {"regex": "(loss) ([0-9]+)"}})~").find("has 2 groups where one was expected"),

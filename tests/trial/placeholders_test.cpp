@@ -174,25 +174,25 @@ TEST(Placeholders, AnyJsonIsItself) {
 TEST(Placeholders, ThatAreWrongNameThePlaceAndTheMend) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--x={micro_batc}",
-       "'{micro_batc}' is no placeholder; did you mean 'micro_batch'? A brace of its own is written '{{'"},
+       "'{micro_batc}' is not a placeholder; did you mean 'micro_batch'? A brace of its own is written '{{'"},
       {"{print}",
-       "'{print}' is no placeholder; known: micro_batch, bucket, dp, lr, overlap, precision, dir, x.y. A "
-       "brace of its own is written '{{'"},
-      {"a\nb {confg}", "line 2: '{confg}' is no placeholder; "},
+       "'{print}' is not a placeholder; known: micro_batch, bucket, dp, lr, overlap, precision, dir, x.y. A brace of "
+       "its own is written '{{'"},
+      {"a\nb {confg}", "line 2: '{confg}' is not a placeholder; "},
       {"{micro_batc * 2}",
        "'{micro_batc * 2}': at character 1: unknown name 'micro_batc'; did you mean 'micro_batch'?"},
       {"{bucket / 1e6 *}",
-       "'{bucket / 1e6 *}' is no expression: at character 15: a name, a number or '(' was expected, "
-       "not the end; complete the expression"},
-      {"{dp and overlap}", "'{dp and overlap}' is no expression: at character 4: unknown operator 'and'; write &&"},
-      {"{dp = 4}", "'{dp = 4}' is no expression: at character 4: unknown operator '='; write =="},
+       "'{bucket / 1e6 *}' is not an expression: at character 15: a name, a number or '(' was expected, not the end; "
+       "complete the expression"},
+      {"{dp and overlap}", "'{dp and overlap}' is not an expression: at character 4: unknown operator 'and'; write &&"},
+      {"{dp = 4}", "'{dp = 4}' is not an expression: at character 4: unknown operator '='; write =="},
       {"{precision + 1}", "'{precision + 1}': at character 1: a text cannot be calculated with"},
       {"{precision == 3}", "'{precision == 3}': at character 11: a text is compared with a number"},
-      {"{precision:.0f}", "'{precision:.0f}': '.0f' is no format of a text; leave it out"},
-      {"{micro_batch:s}", "'{micro_batch:s}': 's' is no format of a number; write .0f, .3g, e or d, as in Python"},
-      {"{micro_batch:.0q}", "'.0q' is no format of a number"},
-      {"{overlap:.0f}", "'.0f' is no format of true or false"},
-      {"{micro_batch:999999999}", "'999999999' is no format of a number"},
+      {"{precision:.0f}", "'{precision:.0f}': '.0f' is not a format of a text; leave it out"},
+      {"{micro_batch:s}", "'{micro_batch:s}': 's' is not a format of a number; write .0f, .3g, e or d, as in Python"},
+      {"{micro_batch:.0q}", "'.0q' is not a format of a number"},
+      {"{overlap:.0f}", "'.0f' is not a format of true or false"},
+      {"{micro_batch:999999999}", "'999999999' is not a format of a number"},
       {"{micro_batch/8:d}", "'{micro_batch/8:d}' is 0.5, which 'd' cannot write; write .0f, or .3g"},
       {"{micro_batch / (dp - 8)}", "'{micro_batch / (dp - 8)}' has no value; it divides by zero, or is out of range"},
       {"{dp % 0:.0f}", "'{dp % 0:.0f}' has no value"},

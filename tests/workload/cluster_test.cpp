@@ -112,7 +112,7 @@ TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpu": "l4-24gb", "gpus_per_node": 8, "interconnect": "pcie44"})"); }),
             "s.json: /cluster/interconnect: the network 'pcie44' is not known; did you mean 'pcie4'?");
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpu": "l4-24gb", "gpus_per_node": 8, "emulate_network": "eth-25"})"); }),
-            "s.json: /cluster/emulate_network: imitates a network between CPU ranks; name the real one as \"network\", "
+            "s.json: /cluster/emulate_network: emulates a network between CPU ranks; name the real one as \"network\", "
             "or write \"gpu\": \"local\"");
   EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 0})"); }),
             "s.json: /cluster/nodes: 0 is out of range; write an integer from 1 to 1e6");
@@ -121,7 +121,7 @@ TEST(Cluster, RefusesWhatIsNotSupportedInOneClearLine) {
   EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 0})"); }),
             "s.json: /cluster/gpus_per_node: 0 is out of range; write an integer from 1 to 1e6");
   EXPECT_EQ(user_error_of([] { cluster(R"({"network": "ib-hdr-200"})"); }),
-            "s.json: /cluster/network: is not supported with gpu \"local\"; \"emulate_network\" imitates a network");
+            "s.json: /cluster/network: is not supported with gpu \"local\"; \"emulate_network\" emulates a network");
   EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": "eth-26"})"); }),
             "s.json: /cluster/emulate_network: the network 'eth-26' is not known; did you mean 'eth-25'?");
   EXPECT_EQ(user_error_of([] { cluster(R"({"emulate_network": {"latency_us": 30}})"); }),

@@ -156,7 +156,7 @@ TEST(Hardware, ThatIsNoneIsRefusedInOneClearLine) {
             at + "/links/y/kind: unknown value 'pcie'; did you mean 'pci'?");
   EXPECT_EQ(refusal(R"({"links": {"y": {"latency_us": 1}}})"),
             at + "/links/y/bytes_per_s: is missing; add it, or \"like\": an id that has it");
-  EXPECT_EQ(refusal(R"({"gpus": {"Local": {}}})"), at + "/gpus/Local: is no name for it; give it another");
+  EXPECT_EQ(refusal(R"({"gpus": {"Local": {}}})"), at + "/gpus/Local: is not a name for it; give it another");
 }
 
 TEST(MeasuredMachine, SurvivesWritingAndReading) {

@@ -74,7 +74,7 @@ TEST(MeasuredRates, RefuseWhatIsNone) {
   };
   EXPECT_EQ(refusal("nodes", {0, 2}), "r.json: /nodes: names a node that has no host; measure anew");
   EXPECT_EQ(refusal("nodes", Json::array()), "r.json: /nodes: names no ranks; measure anew");
-  EXPECT_EQ(refusal("products", 3), "r.json: /products: is no list; measure anew");
+  EXPECT_EQ(refusal("products", 3), "r.json: /products: is not a list; measure anew");
   Json copies = workload::to_json(some_rates())["copies"];
   copies[0]["times"]["median_s"] = 0.0;
   EXPECT_NE(refusal("copies", copies).find("r.json: /copies/0/times/median_s"), std::string::npos);

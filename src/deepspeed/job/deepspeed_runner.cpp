@@ -333,7 +333,7 @@ void read_mappings(JsonObject& block, DeepSpeedSpec& spec) {
 Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
   constexpr double kMostSteps = 1e5;
   constexpr double kLeastMeasured = 3.0;  // a standard error of fewer steps is a guess
-  Block<DeepSpeedSpec> block("A DeepSpeed job of yours, one launch a trial, with a ds_config.json of its own");
+  Block<DeepSpeedSpec> block("A DeepSpeed job of yours, launched for each trial with a ds_config.json of its own");
   block
       .key("argv", &DeepSpeedSpec::argv,
            trial::command_words(R"(["deepspeed", "train.py", "--deepspeed_config", "ds_config.json"])"),
@@ -346,22 +346,22 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
       [](const DeepSpeedSpec& spec) { return Json(spec.ds_config.string()); });
   trial::add_surroundings(block, base_dir);
   block.key("config_as", &DeepSpeedSpec::config_as, one_of(kConfigAsWords),
-            "how the command gets a trial's configuration: the path of a file, or its text in base64, for several "
-            "nodes without a shared file system; no script that opens the file itself reads that");
+            "how the command gets a trial's configuration: as the path of a file, or as base64 text for nodes without "
+            "a shared file system (not if the script opens the file itself)");
   block.key(
       "warmup_steps", [](auto& spec) -> auto& { return spec.steps.warmup; }, integer(from_to(1, kMostSteps)),
       "optimizer steps before the measurement");
   block.key(
       "measure_steps", [](auto& spec) -> auto& { return spec.steps.measured; },
       integer(from_to(kLeastMeasured, kMostSteps)), "optimizer steps that are measured");
-  block.key("timeout_s", &DeepSpeedSpec::timeout_s, trial::time_limit(), "seconds after which a trial is ended");
+  block.key("timeout_s", &DeepSpeedSpec::timeout_s, trial::time_limit(), "time limit of a trial in seconds");
   block.key("grace_s", &DeepSpeedSpec::grace_s, trial::grace(), "seconds between SIGTERM and SIGKILL");
   block.key("no_progress_s", &DeepSpeedSpec::no_progress_s, trial::time_limit(),
-            "seconds without a sign of life after which it counts as hung");
+            "seconds without a sign of progress after which a trial counts as hung");
   block.key("early_end", &DeepSpeedSpec::early_end, boolean(),
-            "end a trial once its steps so far show that it is surely worse than the best (status bounded)");
+            "end a trial early once its steps show that it is worse than the best (status bounded)");
   block.custom("arg_mappings", schema::map(schema::text("the flag")),
-               "flags of the script that must say what the file says: key of ds_config.json, flag", read_mappings,
+               "flags of the script that must agree with the file: key of ds_config.json -> flag", read_mappings,
                [](const DeepSpeedSpec& spec) { return trial::environment_json(spec.arg_mappings); });
   block.check(
       [base_dir](JsonObject& object, DeepSpeedSpec& spec) { spec.ds_config = config_path(object, spec, base_dir); });

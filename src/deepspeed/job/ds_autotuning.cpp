@@ -149,7 +149,7 @@ std::vector<std::pair<std::string, std::string>> read_arg_mappings(JsonObject& b
     // The README's own example has a blank after a key.
     mappings.emplace_back(trimmed(key), trimmed(value.get<std::string>()));
     if (mappings.back().second.rfind('-', 0) != 0) {
-      object.fail(key, fmt::format("'{}' is no flag", mappings.back().second), "begin it with --");
+      object.fail(key, fmt::format("'{}' is not a flag", mappings.back().second), "begin it with --");
     }
   }
   return mappings;

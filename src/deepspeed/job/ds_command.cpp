@@ -101,7 +101,7 @@ void refuse_stock_tuner(const DsCommand& command) {
 
 DsCommand read_ds_command(const std::vector<std::string>& argv) {
   if (argv.empty() || argv.front().empty()) {
-    throw UserError("there is no command", "write it behind --: -- deepspeed train.py --deepspeed_config FILE");
+    throw UserError("there is no command", "write it after --: -- deepspeed train.py --deepspeed_config FILE");
   }
   DsCommand command;
   static_cast<jobs::Command&>(command) = jobs::read_command(argv);
@@ -205,7 +205,7 @@ class Rewriting {
   std::vector<std::string> take() { return std::move(words_); }
 
   [[noreturn]] static void refuse_bare(const std::string& flag) {
-    throw UserError(fmt::format("the command's flag {} has no value", flag), "write one behind it");
+    throw UserError(fmt::format("the command's flag {} has no value", flag), "write one after it");
   }
 
  private:
@@ -229,7 +229,8 @@ std::vector<FlagMapping> flag_mappings(const DsCommand& command,
   for (const auto& [key, flag] : arg_mappings) {
     FlagMapping mapping{parameter_of(trimmed(key)), trimmed(flag), true};
     if (mapping.flag.rfind('-', 0) != 0) {
-      throw UserError(fmt::format("arg_mappings: {}: '{}' is no flag", trimmed(key), mapping.flag), "begin it with --");
+      throw UserError(fmt::format("arg_mappings: {}: '{}' is not a flag", trimmed(key), mapping.flag),
+                      "begin it with --");
     }
     if (is_mapped(mapping.name)) {
       throw UserError(fmt::format("arg_mappings: '{}' is mapped twice", mapping.name), "keep one of them");
@@ -348,7 +349,7 @@ space::Configuration at_the_flags_batch(space::Configuration configuration, cons
       space::as_number(*said.find(space::kMicroBatch)) * (steps == nullptr ? 1.0 : space::as_number(*steps));
   const double rest = batch / space::as_number(*configuration.find(given));
   if (rest != std::trunc(rest)) {
-    throw UserError(fmt::format("the flags' batch of {} a rank is no multiple of {} {}", batch, given,
+    throw UserError(fmt::format("the flags' batch of {} a rank is not a multiple of {} {}", batch, given,
                                 space::to_string(*configuration.find(given))),
                     "leave that value out of the space");
   }

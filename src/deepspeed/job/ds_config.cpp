@@ -71,7 +71,7 @@ void refuse_hjson(std::string_view text, const std::string& source) {
                     "remove it: the file goes to your script as JSON");
   }
   parse_json(text, source);  // reports the error, unless it is a trailing comma
-  throw UserError(fmt::format("{}: a comma before a closing bracket, which is no JSON", source), "remove it");
+  throw UserError(fmt::format("{}: a comma before a closing bracket, which is not JSON", source), "remove it");
 }
 
 // Returns the path from the root under which a nested key is known to people and to expressions.
@@ -110,9 +110,9 @@ space::Value knob_value(const space::WellKnownParameter& knob, const Json& json,
   const Json words = parse_json(knob.default_range, knob.name);
   if (std::find(words.begin(), words.end(), json) != words.end()) return json.get<std::string>();
   if (knob.deepspeed.is_offload) {
-    fail_at(source, pointer, fmt::format("{} is no place to offload to", shown(json)), "write none, cpu or nvme");
+    fail_at(source, pointer, fmt::format("{} is not a place to offload to", shown(json)), "write none, cpu or nvme");
   }
-  fail_at(source, pointer, fmt::format("{} is none of its words", shown(json)),
+  fail_at(source, pointer, fmt::format("{} is not one of its words", shown(json)),
           fmt::format("write one of {}", knob.default_range));
 }
 
@@ -177,7 +177,7 @@ class Walk {
   }
 
   [[noreturn]] void refuse_batch_list() const {
-    fail_at(source_, "/train_batch_size", "the batch of a step is no tunable: it decides what the model learns",
+    fail_at(source_, "/train_batch_size", "the batch of a step is not tuned: it decides what the model learns",
             "write one number; micro-batch and accumulation are searched below it");
   }
 

@@ -171,7 +171,7 @@ DsVerdict verdict_of(const trial::ProcessResult& process, const trial::ProcessSp
   DsVerdict verdict = judge(end);
   if (verdict.what == DsClass::kTooShort) {
     verdict.sentence =
-        "the job ended well and told no model: a pipeline's engine does not, nor a script without a step";
+        "the job succeeded and reported no model: neither a pipeline engine nor a script without a step does";
   }
   return verdict;
 }

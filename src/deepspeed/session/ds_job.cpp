@@ -145,7 +145,7 @@ std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {
   if (!value) return std::nullopt;
   const auto* count = std::get_if<std::int64_t>(&*value);
   if (count != nullptr && *count >= 1) return *count;
-  throw UserError(fmt::format("{}: {} is no whole number from 1 on: {}", source, name, space::to_string(*value)),
+  throw UserError(fmt::format("{}: {} is not a whole number from 1 on: {}", source, name, space::to_string(*value)),
                   "fix the file or the command's flag");
 }
 

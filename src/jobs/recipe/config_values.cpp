@@ -96,9 +96,9 @@ ConfigValues config_values_of(std::string_view text, std::string_view suffix, co
     }
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    throw UserError(fmt::format("{}:{}: it is no YAML: {}", source, line, error.msg), "fix that line");
+    throw UserError(fmt::format("{}:{}: invalid YAML: {}", source, line, error.msg), "fix that line");
   } catch (const toml::parse_error& error) {
-    throw UserError(fmt::format("{}:{}: it is no TOML: {}", source, error.source().begin.line, error.description()),
+    throw UserError(fmt::format("{}:{}: invalid TOML: {}", source, error.source().begin.line, error.description()),
                     "fix that line");
   }
   return flattening.take();

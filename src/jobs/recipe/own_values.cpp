@@ -84,7 +84,7 @@ class Batch {
     if (const Count steps = space::accumulation_steps(*own_.train_batch_size, *micro_, *dp_)) {
       own_.configuration.set(space::kAccumulation, *steps);
     } else {
-      own_.remarks.push_back(fmt::format("the batch of {} is no multiple of micro-batch {} x {} data-parallel ranks",
+      own_.remarks.push_back(fmt::format("the batch of {} is not a multiple of micro-batch {} x {} data-parallel ranks",
                                          *own_.train_batch_size, *micro_, *dp_));
     }
   }

@@ -67,7 +67,7 @@ Reading read_flag(const Place& place, const RecipeJob& job) {
   const bool takes_bare = std::any_of(place.values.begin(), place.values.end(),
                                       [](const auto& entry) { return same_word(entry.second, kBare); });
   if (takes_bare) return meant_by(kBare, place);
-  throw UserError(fmt::format("the command's flag {} has no value", place.flags.front()), "write one behind it");
+  throw UserError(fmt::format("the command's flag {} has no value", place.flags.front()), "write one after it");
 }
 
 Reading read_override(const Place& place, const RecipeJob& job) {

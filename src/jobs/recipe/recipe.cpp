@@ -42,7 +42,7 @@ Block<CommandPattern> pattern_block() {
   Block<CommandPattern> block("Which commands it applies to: all that is said must be true");
   block.key("launchers", &CommandPattern::launchers, texts(), "one of these starts the ranks, as \"accelerate\"");
   block.key("scripts", &CommandPattern::scripts, texts(), "the script's file is one of these; * stands for any text");
-  block.key("modules", &CommandPattern::modules, texts(), "the module behind -m is one of these");
+  block.key("modules", &CommandPattern::modules, texts(), "the module after -m is one of these");
   block.key("programs", &CommandPattern::programs, texts(), "one of these words, as \"trl sft\", is in the command");
   block.key("flags", &CommandPattern::flags, texts(), "all of these are there: \"--fsdp\", or \"--fsdp_version 2\"");
   block.key("any_flag", &CommandPattern::any_flag, texts(), "one of these is there");
@@ -110,22 +110,22 @@ void check_place(const JsonObject& object, const Place& place) {
   if (!place.also.empty() && place.words.empty()) object.fail("also", "there are no \"words\"", "add them");
   if (!place.values.empty() && !place.words.empty()) object.fail("values", "there are \"words\" too", "keep one");
   for (const std::string& flag : place.flags) {
-    if (flag.rfind('-', 0) != 0) object.fail("flag", fmt::format("'{}' is no flag", flag), "begin it with --");
+    if (flag.rfind('-', 0) != 0) object.fail("flag", fmt::format("'{}' is not a flag", flag), "begin it with --");
   }
 }
 
 // The keys of a place.
 Block<Place> place_block() {
-  Block<Place> block("One way in which a job is told a value");
+  Block<Place> block("One way in which a job gets a value");
   block.block("where", &Place::where, pattern_block());
-  block.key("flag", &Place::flags, text_or_texts(), "the flag, or its spellings; the first is the one that is written");
+  block.key("flag", &Place::flags, text_or_texts(), "the flag, or its spellings, of which the first is written");
   block.key("of_launcher", &Place::of_launcher, boolean(), "the flag is the launcher's, not the script's");
   block.key("override", &Place::override_key, text(), "a word key=value, as Hydra and OmegaConf take them");
   block.key("tail", &Place::tail, text(), "the last word of the command begins so");
   block.key("env", &Place::env, text(), "a variable of the environment");
   block.key("file", &Place::file, text(), "which of the recipe's files has the key (default: the first)");
   block.key("key", &Place::key, text(), "a key of that file, dotted");
-  block.key("times", &Place::times, number(above(0)), "the parameter is so many times the number that the job is told");
+  block.key("times", &Place::times, number(above(0)), "the parameter is so many times the number that the job gets");
   add_map_keys(block);
   block.custom("default", schema::scalar(), "what a job does that says nothing", [](JsonObject& object, Place& place) {
     if (const Json* json = object.find("default")) {
@@ -183,7 +183,7 @@ Block<RecipeFile> file_block() {
   Block<RecipeFile> block("A file that the command names");
   block.key("name", &RecipeFile::name, text(), "how places call it");
   block.key("flags", &RecipeFile::flags, texts(),
-            "the word behind one of these names it; none: the script's first word with such a suffix");
+            "the word after one of these names it; none: the script's first word with such a suffix");
   block.key("suffixes", &RecipeFile::suffixes, texts(), "what its name ends in (default: anything)");
   block.key("of_launcher", &RecipeFile::of_launcher, boolean(), "the flags are the launcher's");
   return block;
@@ -272,7 +272,7 @@ void check_regex(const JsonObject& object, const std::string& key, bool with_gro
                   "put ( ) around the number, and (?: ) around everything else");
     }
   } catch (const std::regex_error& error) {
-    object.fail(key, fmt::format("is no regular expression: {}", error.what()), "write it in ECMAScript's grammar");
+    object.fail(key, fmt::format("is not a regular expression: {}", error.what()), "write it in ECMAScript's grammar");
   }
 }
 
@@ -354,7 +354,7 @@ void add_command_keys(Block<Recipe>& block) {
 
 void add_value_keys(Block<Recipe>& block) {
   block.custom(
-      "parameters", schema::map(value_schema()), "how each is said, by its name",
+      "parameters", schema::map(value_schema()), "how each parameter is set, by its name",
       [](JsonObject& object, Recipe& recipe) { recipe.parameters = read_recipe_values(object, "parameters"); });
   block.key("constraints", &Recipe::constraints, texts(), "of the session; {name} is the command's own value");
   block.custom("fixed", schema::map(schema::scalar()), "what the framework always does",
@@ -369,8 +369,8 @@ void add_value_keys(Block<Recipe>& block) {
     });
   };
   add_value("train_batch_size", &Recipe::train_batch_size,
-            "sequences of a step, where the job is told them; else they follow from micro-batch and accumulation");
-  add_value("data_parallel", &Recipe::data_parallel, "data-parallel ranks, where the job is told them");
+            "sequences of a step, if the job gets them; otherwise they follow from micro-batch and accumulation");
+  add_value("data_parallel", &Recipe::data_parallel, "data-parallel ranks, if the job gets them");
   block.key("framework", &Recipe::framework, text(), "whose models of time and memory apply, as in workload/framework");
   block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
                [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
@@ -407,7 +407,7 @@ void add_trial_keys(Block<Recipe>& block) {
 }
 
 Block<Recipe> recipe_block() {
-  Block<Recipe> block("How a kind of training job is told its parameters, and what it prints");
+  Block<Recipe> block("How a kind of training job gets its parameters, and what it prints");
   add_command_keys(block);
   add_value_keys(block);
   add_trial_keys(block);
@@ -426,7 +426,7 @@ Json completed(const Json& json, const std::string& source) {
   const std::string like = object.text("like", "");
   const ShippedText* base = find_shipped_text(like);
   if (base == nullptr)
-    object.fail("like", fmt::format("'{}' is no shipped recipe", like), suggestion(like, shipped_names()));
+    object.fail("like", fmt::format("'{}' is not a shipped recipe", like), suggestion(like, shipped_names()));
   Json whole = completed(parse_json(base->text, base->source), base->source);
   for (const auto& [key, value] : json.items()) {
     if (key == "measure" && value.is_object() && whole.contains(key)) {

@@ -191,14 +191,14 @@ bool applies(const CommandPattern& pattern, const RecipeJob& job) {
 
 RecipeJob read_job(const Recipe& recipe, JobInputs inputs) {
   if (inputs.argv.empty() || inputs.argv.front().empty()) {
-    throw UserError("there is no command", "write it behind --: -- torchrun --nproc_per_node 8 train.py");
+    throw UserError("there is no command", "write it after --: -- torchrun --nproc_per_node 8 train.py");
   }
   RecipeJob job = read_leniently(recipe, std::move(inputs), true);
   if (recipe.is_last_resort || recipe.recognise.empty() || knows(recipe, job) || says_any_parameter(recipe, job)) {
     return job;
   }
   throw UserError(
-      fmt::format("the command is no job of the recipe {}: neither its script nor its flags are there", recipe.name),
+      fmt::format("the command is not a job of the recipe {}: neither its script nor its flags are there", recipe.name),
       fmt::format("krigtune recipes {} shows what it looks for", recipe.name));
 }
 

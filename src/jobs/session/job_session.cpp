@@ -37,7 +37,7 @@ void check_metric(const std::string& regex) {
     if (groups == 0) refuse("has no group for the number", fmt::format("put it in brackets: '{} ([0-9.]+)'", regex));
     if (groups > 1) refuse(fmt::format("has {} groups", groups), "keep the number's; of the others make (?:...)");
   } catch (const std::regex_error&) {
-    refuse("is no regular expression", "write one as in JavaScript, without back-references");
+    refuse("is not a regular expression", "write one as in JavaScript, without back-references");
   }
 }
 
@@ -53,9 +53,9 @@ class SessionMaker {
  public:
   explicit SessionMaker(const JobRequest& request) : request_(request) {
     if (request_.command.empty()) {
-      throw UserError("the command behind -- is missing", fmt::format("{} --vary 'micro_batch=--mbs:1,2,4,8' --metric "
-                                                                      "'tokens/s ([0-9.]+)' -- python train.py --mbs 4",
-                                                                      request_.typed_as));
+      throw UserError("the command after -- is missing", fmt::format("{} --vary 'micro_batch=--mbs:1,2,4,8' --metric "
+                                                                     "'tokens/s ([0-9.]+)' -- python train.py --mbs 4",
+                                                                     request_.typed_as));
     }
     for (const std::string& text : request_.vary) varied_.push_back(read_vary(text));
     if (request_.metric) check_metric(*request_.metric);
@@ -87,7 +87,7 @@ class SessionMaker {
 
  private:
   [[noreturn]] static void refuse_alone(const char* option) {
-    throw UserError(fmt::format("{} goes with --metric", option), "add --metric REGEX, or leave it out");
+    throw UserError(fmt::format("{} needs --metric", option), "add --metric REGEX, or leave it out");
   }
 
   bool session_varies() const { return json_.contains("space"); }

@@ -212,7 +212,7 @@ class Varying {
     for (const auto* found : {&places, &opposites}) {
       for (const FlagAt& at : *found) {
         if (at.is_joined)
-          refuse_vary(vary, fmt::format("'{}' is no switch", words_[at.word]), "list the values to try");
+          refuse_vary(vary, fmt::format("'{}' is not a switch", words_[at.word]), "list the values to try");
         taken_away_.insert(at.word);
         flags_at_ = std::min(flags_at_, at.word);
       }
@@ -229,7 +229,7 @@ class Varying {
     for (const std::string& word : words_) {
       if (word.find(' ') == std::string::npos || word.find(wanted) == std::string::npos) continue;
       refuse_vary(vary, fmt::format("{} is within '{}', a line for a shell", wanted, word),
-                  "put that line into a script, or its words behind -- without the shell");
+                  "put that line into a script, or its words after -- without the shell");
     }
   }
 
@@ -391,7 +391,7 @@ VariedCommand vary_command(const Words& command, const std::vector<Vary>& varied
                            const Braces& braces) {
   refuse_two_alike(varied);
   if (leading_assignments(command) == command.size()) {
-    throw UserError("the command behind -- has no program", "write it as you start it: -- python train.py --mbs 4");
+    throw UserError("the command after -- has no program", "write it as you start it: -- python train.py --mbs 4");
   }
   Varying varying(command, around, braces);
   for (const Vary& one : varied) varying.vary(one);

@@ -65,7 +65,8 @@ VaryPlace file_key(const std::string& text, const std::string& written, std::siz
   place.file = written.substr(0, hash);
   place.name = written.substr(hash + 1);
   if (place.file.empty() || place.name.empty() || place.name == "+") {
-    refuse(text, fmt::format("'{}' is no key of a file", written), "write FILE#KEY, as conf/train.yaml#optimizer.lr");
+    refuse(text, fmt::format("'{}' is not a key of a file", written),
+           "write FILE#KEY, as conf/train.yaml#optimizer.lr");
   }
   return place;
 }
@@ -77,7 +78,7 @@ VaryPlace read_place(const std::string& text, const std::string& written) {
     place.is = VaryPlace::Is::kVariable;
     place.name = written.substr(1);
     if (is_parameter_name(place.name)) return place;
-    refuse(text, fmt::format("'{}' is no environment variable", written), "write $NAME, as $BATCH_SIZE");
+    refuse(text, fmt::format("'{}' is not an environment variable", written), "write $NAME, as $BATCH_SIZE");
   }
   if (const std::size_t hash = written.find('#'); hash != std::string::npos) return file_key(text, written, hash);
   const bool is_joined = written.back() == '=';
@@ -86,7 +87,7 @@ VaryPlace read_place(const std::string& text, const std::string& written) {
     place.is_joined = is_joined;
     if (place.name.find_first_not_of('-') != std::string::npos && place.name.find('=') == std::string::npos)
       return place;
-    refuse(text, fmt::format("'{}' is no flag", written), "write it as in the command, without its value: --mbs");
+    refuse(text, fmt::format("'{}' is not a flag", written), "write it as in the command, without its value: --mbs");
   }
   place.is = VaryPlace::Is::kOverride;
   if (is_joined && !place.name.empty()) return place;
@@ -96,7 +97,7 @@ VaryPlace read_place(const std::string& text, const std::string& written) {
 
 void check_name(const std::string& text, const std::string& name) {
   if (!is_parameter_name(name)) {
-    refuse(text, fmt::format("'{}' is no name of a parameter", name),
+    refuse(text, fmt::format("'{}' is not the name of a parameter", name),
            "use letters, digits and _, not beginning with a digit");
   }
   if (is_taken(name)) {
@@ -204,11 +205,11 @@ Json range_of(const std::string& text, std::size_t dots, const std::string& wher
   const auto fail = [&](const std::string& what, const char* hint) {
     throw UserError(fmt::format("{}: '{}' {}", where, text, what), hint);
   };
-  if (!min || !max) fail("is no range of numbers", kValueForms);
+  if (!min || !max) fail("is not a range of numbers", kValueForms);
   if (!scale.empty() && scale != "log" && scale != "log2") {
-    fail(fmt::format("ends in ':{}', which is no scale", scale), "write :log or :log2 behind a range, or nothing");
+    fail(fmt::format("ends in ':{}', which is not a scale", scale), "write :log or :log2 after a range, or nothing");
   }
-  if (!(min->number < max->number)) fail("is empty", "write the smaller end first, and a larger one behind ..");
+  if (!(min->number < max->number)) fail("is empty", "write the smaller end first, and a larger one after ..");
   if (!scale.empty() && min->number <= 0.0) fail("has no logarithm at its lower end", "begin above 0");
   const bool is_real = min->is_real || max->is_real;
   if (is_real && scale == "log2") fail("is of real numbers", "write whole numbers before :log2, or :log");

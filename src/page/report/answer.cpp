@@ -242,7 +242,8 @@ std::string warning(const RunFacts& facts) {
 
 std::string without_success(const RunFacts& facts) {
   const result::FailureStory story = result::failure_story(facts.run());
-  std::string html = element("p", {{"class", "headline"}}, escaped(fmt::format("No trial is ok: {}.", story.reasons)));
+  std::string html =
+      element("p", {{"class", "headline"}}, escaped(fmt::format("No trial succeeded: {}.", story.reasons)));
   if (!story.to_try.empty()) html += paragraph(escaped(fmt::format("To try: {}.", story.to_try)));
   if (!story.said.empty()) {
     html += paragraph(fmt::format("The first that failed, trial {}, said:", story.first.value_or(0)));

@@ -78,7 +78,7 @@ std::string peaks_figure(const RunFacts& facts) {
   if (marks.marks.size() < 2) return "";
   Chart drawing;
   drawing.title = "Planned and measured peaks";
-  drawing.description = "What was planned when a trial was asked; the table of all trials has the measured peaks";
+  drawing.description = "What was planned when a trial was proposed; the table of all trials has the measured peaks";
   drawing.x = axis_around(fmt::format("measured peak ({})", unit.name), values);
   drawing.y = axis_around(fmt::format("planned peak ({})", unit.name), values);
   const std::vector<double> ends = {drawing.x.min, drawing.x.max};

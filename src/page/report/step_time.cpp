@@ -55,7 +55,7 @@ std::optional<TrialBar> measured_bar(const RunFacts& facts, const journal::Trial
   return TrialBar{
       {part("forward", {"forward"}), part("backward", {"backward"}),
        part("exposed communication", {"all_reduce_exposed", "reduce_scatter_exposed", "all_gather_exposed"}),
-       part("optimizer", {"optimizer"}), part("copies and work of the host", {"copies_exposed", "host_work_exposed"}),
+       part("optimizer", {"optimizer"}), part("copies and host work", {"copies_exposed", "host_work_exposed"}),
        part("computed again", {"recompute"}), part("waiting for other ranks", {"waiting"}),
        part("nothing runs", {"idle"})},
       measured_step(facts, trial)};
@@ -111,9 +111,8 @@ std::string measured_figure(const RunFacts& facts) {
   bars.drawing.axis.title = "ms a sequence, measured";
   bars.bar_of = [&](const journal::Trial& trial) { return measured_bar(facts, trial); };
   bars.says =
-      "krigtune-bench writes down when each operation of rank 0 begins and ends. Collectives, copies and work of the "
-      "host count only while no kernel runs. Each part and the mark are medians over the measured "
-      "steps.";
+      "krigtune-bench writes down when each operation of rank 0 begins and ends. Collectives, copies and host work "
+      "count only while no kernel runs. Each part and the mark are medians over the measured steps.";
   return trial_bars_figure(facts, std::move(bars));
 }
 

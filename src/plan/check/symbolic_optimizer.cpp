@@ -86,7 +86,7 @@ void SymbolicRun::add_norm(std::size_t i, const Place& place) {
       if (piece.is_zero()) continue;
       const Parameter* of = parameter_at(piece, true, &begin);
       if (of == nullptr) {
-        complain(i, operation.operands[k].range.buffer, "takes the norm of what is no sum over all ranks");
+        complain(i, operation.operands[k].range.buffer, "takes the norm of what is not a sum over all ranks");
         continue;
       }
       sum += sum_of(Symbols(of->value.elems(), mixed(kNormSeed, of->name)), begin, piece.elems());
@@ -191,7 +191,7 @@ void SymbolicRun::check_homes() {
         whole.append(Symbols(plan_.tensors[tensor].padded_elems - whole.elems()));
         if (now == whole.part(first, home.range.elems)) continue;
         const std::string text =
-            fmt::format("{} is not everywhere updated once behind the step: buffer {} '{}'", plan_.tensors[tensor].name,
+            fmt::format("{} is not everywhere updated once after the step: buffer {} '{}'", plan_.tensors[tensor].name,
                         home.range.buffer, buffer_of(plan_, home.range).name);
         if (reported_.insert(std::hash<std::string>()(text)).second) findings_.add(text);
       }

@@ -72,12 +72,12 @@ PlannedJob plan_job(const TrainingJob& job, const plan::StepPlan& plan, std::opt
 BenchEnding ending_of(const Measurement& measurement) {
   if (!measurement.diverged) return {};
   return {BenchExit::kNumericalFailure, "failed", "bad_result",
-          fmt::format("the loss is no number after step {}", measurement.steps)};
+          fmt::format("the loss is not a number after step {}", measurement.steps)};
 }
 
 BenchEnding out_of_memory(const PlannedJob& planned) {
   return {BenchExit::kPredictedOutOfMemory, "oom", "predicted",
-          fmt::format("needs {} a rank and may use {}: {} bytes are missing; nothing was run",
+          fmt::format("needs {} per rank and may use {}: {} bytes are missing; nothing was run",
                       to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.missing_bytes())};
 }
 

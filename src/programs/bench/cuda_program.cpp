@@ -22,7 +22,7 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
 // GPU is enough, because it plays one rank of the job.
 std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
   if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
-  return fmt::format("the cluster has {} GPUs a node, and here are {}", cluster.gpus_per_node, gpus);
+  return fmt::format("the cluster has {} GPUs per node, and this machine has {}", cluster.gpus_per_node, gpus);
 }
 
 std::filesystem::path cuda_program() {
@@ -56,9 +56,11 @@ BenchEnding hand_over_to_cuda(const BenchOptions& options, const std::vector<std
     why_not = fmt::format("'{}' cannot be started", cuda_program().string());
   }
   if (named) {
-    return {BenchExit::kNoDevice, "failed", "environment",
-            fmt::format("no device: the cluster's GPU is {}, but {}; run it where that is, or write \"gpu\": \"local\"",
-                        cluster.gpu, why_not)};
+    return {
+        BenchExit::kNoDevice, "failed", "environment",
+        fmt::format(
+            "no device: the cluster's GPU is {}, but {}; run it on a machine that has one, or write \"gpu\": \"local\"",
+            cluster.gpu, why_not)};
   }
   if (!required && probe.gpus == 0) return {};
   if (!required) return {.message = fmt::format("trains on CPU ranks, as {}", why_not)};

@@ -72,7 +72,7 @@ void check_cluster(const workload::ClusterSpec& cluster, const engine::Launch& l
   if (launch.size > 1 && launch.size != cluster.ranks()) {
     throw UserError(fmt::format("{} has started {} processes, but the cluster has {} ranks ({} x {})", launch.by,
                                 launch.size, cluster.ranks(), cluster.nodes, cluster.gpus_per_node),
-                    "start as many as nodes * gpus_per_node, or one for all");
+                    "start nodes * gpus_per_node processes, or one for all ranks");
   }
   if (launch.size == 1 && cluster.nodes > 1 && !cluster.emulated_network) {
     throw UserError(fmt::format("the cluster has {} nodes, and this is one process", cluster.nodes),
@@ -104,7 +104,7 @@ BenchEnding ending_of_current_exception(engine::Processes* processes) {
   } catch (const CodedError& error) {
     return ending_with(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
-    return ending_with(BenchExit::kOutOfMemory, "this machine has not enough memory for all ranks");
+    return ending_with(BenchExit::kOutOfMemory, "this machine does not have enough memory for all ranks");
   } catch (const engine::PeerLost& error) {
     const std::optional<int> announced = processes == nullptr ? std::nullopt : processes->announced_exit_code();
     if (!announced) return ending_with(BenchExit::kCommunication, error.what());
@@ -204,7 +204,7 @@ class LocalLaunch {
       signal_all(SIGKILL);
       while (left() > 0) reap();
       throw EnvironmentError(fmt::format("process {} of {} cannot be started: {}", r, job_.ranks, why),
-                             "raise the limit of processes (ulimit -u), or free memory");
+                             "raise the limit on processes (ulimit -u), or free memory");
     }
   }
 

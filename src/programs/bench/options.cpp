@@ -19,49 +19,46 @@ namespace po = boost::program_options;
 
 constexpr const char* kSeeHelp = "see krigtune-bench --help";
 constexpr const char* kCall = "krigtune-bench --config C.json [options]";
-constexpr const char* kSummary = "trains one configuration for a while and says how fast it was";
+constexpr const char* kSummary = "trains one configuration for a short time and reports how fast it was";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 --check found something, 2 bad input, 10 does not fit in memory (nothing was run),\n"
-    "11 memory could not be had, 12 a hang, 13 another process of the job is gone, 14 the loss is no number,\n"
-    "77 no GPU, 128 + n: signal n.\n";
+    "Exit codes: 0 ok; 1 --check found something; 2 bad input; 10 does not fit in\n"
+    "memory, nothing was run; 11 out of memory; 12 hang; 13 another process of the\n"
+    "job is gone; 14 the loss is not a number; 77 no GPU; 128 + n signal n.\n";
 constexpr const char* kProcesses =
-    "Under mpirun, srun or with torchrun's variables each process is one rank, nodes * gpus_per_node in all;\n"
-    "alone, all ranks are threads of this process, or on GPUs processes that this one starts.\n";
+    "Under mpirun, srun or torchrun each process is one rank. Started alone, this\n"
+    "program runs all ranks: as threads, or on GPUs as processes.\n";
 
+// Wide enough for the widest option and 80 columns in all: help fits one screen (tests/bench/krigtune_bench_test.cpp).
 po::options_description declare() {
-  po::options_description declared("Options", 110);
+  constexpr unsigned kColumns = 80;
+  po::options_description declared("Options", kColumns);
   auto add = declared.add_options();
   add("config", po::value<std::string>()->value_name("C.json"),
-      "what to train: workload, cluster, memory as in a session, and configuration");
-  add("json", "one JSON document on stdout, whatever happens");
-  add("steps", po::value<std::int64_t>()->value_name("N"), "exactly N optimizer steps in all, warm-up included");
-  add("warmup-s", po::value<double>()->value_name("S"), "warm up for S seconds and at least 3 steps (default 2)");
+      "the workload, cluster and memory (as in a session), and the configuration");
+  add("json", "print one JSON document on stdout, in any case");
+  add("steps", po::value<std::int64_t>()->value_name("N"), "run exactly N optimizer steps, warm-up included");
+  add("warmup-s", po::value<double>()->value_name("S"), "warm up for S seconds, 3 steps or more (default: 2)");
   add("measure-s", po::value<double>()->value_name("S"),
-      "measure for at most S seconds; less once the median is known to 1 % (default 10)");
-  add("memory-limit", po::value<double>()->value_name("GIB"), "per rank, in place of the config's limit_gib");
-  add("device", po::value<std::string>()->value_name("auto|cpu|cuda"), "where to train (default auto)");
-  add("seed", po::value<std::uint64_t>()->value_name("N"), "of the initial values and the corpus (default 1)");
+      "measure for S seconds, less once the median is known to 1 % (default: 10)");
+  add("memory-limit", po::value<double>()->value_name("GIB"), "memory of a rank, instead of limit_gib of C.json");
+  add("device", po::value<std::string>()->value_name("KIND"), "auto, cpu or cuda (default: auto)");
+  add("seed", po::value<std::uint64_t>()->value_name("N"), "seed of initial values and corpus (default: 1)");
   add("heartbeat", po::value<std::string>()->value_name("FILE"),
-      "append a JSON line {phase, step, t_s} to FILE (or /dev/fd/N) when a phase begins and after every step");
-  add("hang-s", po::value<double>()->value_name("S"), "end with code 12 when no step has ended for S s (default 60)");
+      "append a JSON line {phase, step, t_s} to FILE (or /dev/fd/N) after every step");
+  add("hang-s", po::value<double>()->value_name("S"), "exit with 12 if no step ends in S s (default: 60)");
   add("trace", po::value<std::string>()->value_name("T.json"),
-      "the operations of one measured step, for chrome://tracing or ui.perfetto.dev");
-  add("cuda-graph", "on GPUs: replay steps that were captured as a CUDA graph");
-  add("compare-null", "also measure steps without communication: what it costs in all");
+      "write one measured step for chrome://tracing or ui.perfetto.dev");
+  add("cuda-graph", "on GPUs: capture steps as a CUDA graph and replay it");
+  add("compare-null", "also measure steps without communication");
   add("measure-machine", po::value<std::int64_t>()->value_name("RANKS"),
-      "measure what this machine's cores do for so many ranks, in about 5 s: rates of kernels, copies and collectives "
-      "as "
-      "JSON, by which steps are predicted");
+      "measure kernels, copies and collectives of so many CPU ranks for about 5 s, as JSON");
+  add("precision", po::value<std::string>()->value_name("TYPE"), "of --measure-machine: fp32 (default), fp16 or bf16");
   add("measure-rates",
-      "measure products, memory and host copies, and all-reduce, all-gather and reduce-scatter by message size, in the "
-      "form of nccl-tests, on all ranks of the job that starts this program, or alone on those of --config's cluster");
-  add("precision", po::value<std::string>()->value_name("fp32|fp16|bf16"), "of --measure-machine (default fp32)");
-  add("check",
-      "check the plan of this configuration and run nothing: its order, collectives, memory, and that it computes the "
-      "gradient and the update; exit code 0 if nothing is wrong, 1 if something is");
-  add("probe", "tell whether a GPU can be used: exit code 0 if so, 77 if not");
-  add("help", "this text");
-  add("version", "the version");
+      "measure products, copies and collectives by message size, as nccl-tests does, on all ranks of the job");
+  add("check", "check the plan (order, collectives, memory, gradient, update) and run nothing");
+  add("probe", "exit with 0 if a GPU can be used, with 77 if not");
+  add("help", "print this help");
+  add("version", "print the version");
   return declared;
 }
 
@@ -99,7 +96,7 @@ void require_one_task(const po::variables_map& given) {
     if (given.count(name) > 0) tasks.push_back(fmt::format("--{}", name));
   }
   if (tasks.size() < 2) return;
-  throw UserError(fmt::format("{} do not go together: each does one thing of its own", join(tasks, " and ")),
+  throw UserError(fmt::format("{} cannot be combined: each is a task of its own", join(tasks, " and ")),
                   "give one of them at a time");
 }
 
@@ -140,7 +137,7 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.seed = find<std::uint64_t>(given, "seed").value_or(options.seed);
   options.heartbeat = find<std::string>(given, "heartbeat").value_or("");
   options.hang_s = find<double>(given, "hang-s").value_or(options.hang_s);
-  require(options.hang_s > 0.0, "hang-s", "needs more than 0");
+  require(options.hang_s > 0.0, "hang-s", "must be above 0");
   options.trace = find<std::string>(given, "trace").value_or("");
   options.graph = given.count("cuda-graph") > 0;
   options.compare_null = given.count("compare-null") > 0;
@@ -148,24 +145,22 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
   options.precision = precision_from(find<std::string>(given, "precision").value_or("fp32"));
   constexpr std::int64_t kMostRanks = 256;
   require(!options.measure_machine || (*options.measure_machine >= 1 && *options.measure_machine <= kMostRanks),
-          "measure-machine", "needs 1 to 256 ranks");
+          "measure-machine", "must be from 1 to 256");
   constexpr double kMostGib = 1e6;
-  require(!options.measure.steps || *options.measure.steps >= 1, "steps", "needs at least 1");
-  require(options.measure.warmup_s >= 0.0 && std::isfinite(options.measure.warmup_s), "warmup-s",
-          "needs a number from 0 on");
-  require(options.measure.measure_s > 0.0 && std::isfinite(options.measure.measure_s), "measure-s",
-          "needs a number above 0");
+  require(!options.measure.steps || *options.measure.steps >= 1, "steps", "must be 1 or more");
+  require(options.measure.warmup_s >= 0.0 && std::isfinite(options.measure.warmup_s), "warmup-s", "must be 0 or more");
+  require(options.measure.measure_s > 0.0 && std::isfinite(options.measure.measure_s), "measure-s", "must be above 0");
   require(!options.memory_limit_gib || (*options.memory_limit_gib > 0.0 && *options.memory_limit_gib <= kMostGib),
-          "memory-limit", "needs a number above 0 and up to 1e6");
+          "memory-limit", "must be above 0 and at most 1e6");
   const bool trains =
       !options.help && !options.version && !options.probe && !options.measure_machine && !options.measure_rates;
-  require(!trains || !options.config.empty(), "config", "is needed");
+  require(!trains || !options.config.empty(), "config", "is required");
   return options;
 }
 
 std::string help_text() {
   std::ostringstream text;
-  text << kCall << ": " << kSummary << ".\n\n" << declare() << "\n" << kExitCodes << "\n" << kProcesses;
+  text << kCall << ":\n" << kSummary << ".\n\n" << declare() << "\n" << kExitCodes << "\n" << kProcesses;
   return text.str();
 }
 

@@ -127,8 +127,7 @@ int run_rates(const BenchEngine& engine, const BenchOptions& options, const engi
               std::ostream& out, std::ostream& err) {
   RatesRun run(engine, options, launch, clock);
   const BenchEnding ending = run.run([&](engine::Processes* processes, const Beat& last) {
-    err << fmt::format("{}: nothing has moved for {:g} s, while measuring {}\n", engine.program, options.hang_s,
-                       last.phase)
+    err << fmt::format("{}: no progress for {:g} s while measuring {}\n", engine.program, options.hang_s, last.phase)
         << std::flush;
     if (processes != nullptr) processes->abort(BenchExit::kHang);
     std::_Exit(BenchExit::kHang);

@@ -267,7 +267,7 @@ std::string terms(const plan::PlaceReport& place) {
 
 std::string memory(const PlannedJob& planned) {
   std::string text =
-      fmt::format("#\n# memory of a rank: {} planned of {} allowed, most of it in use in {}\n",
+      fmt::format("#\n# memory of a rank: {} planned of {} allowed; the peak is in {}\n",
                   to_string(Bytes{planned.memory.peak_bytes}), to_string(planned.limit), planned.memory.peak_at);
   text += terms(planned.memory);
   if (planned.memory.host.peak_bytes > 0) {
@@ -327,10 +327,10 @@ const char* why(const Measurement& m) {
     case Stopped::kNoLongerShrinks:
       return "ended because the interval no longer shrank: step times drift";
     case Stopped::kTimeIsOver:
-      return "ended by time";
+      return "ended by the time limit";
     case Stopped::kStepsAreDone:
     case Stopped::kDiverged:
-      return "as many as asked for";
+      return "as many as requested";
   }
   return "";
 }
@@ -353,7 +353,7 @@ std::string step_times(const Measurement& m) {
 std::string communication(const BenchResult& result) {
   const Measurement& m = result.trained->measurement;
   std::string text = fmt::format(
-      "  exposed comm (ms) {:.3f}, waiting for others included, most of all ranks; {:.1f} % of rank 0's {:.3f} "
+      "  exposed comm (ms) {:.3f}, with waiting for others, the largest of all ranks; {:.1f} % of rank 0's {:.3f} "
       "hidden\n",
       m.exposed_comm_s * kMilli, m.breakdown.overlap_fraction() * kPercent, m.breakdown.communication_s() * kMilli);
   if (const auto difference_s = result.exposed_by_difference_s()) {
@@ -390,7 +390,7 @@ std::string speed(const BenchResult& result) {
   text += fmt::format(
       "  GFLOP/s a rank    {:.3f} of the model (causal), {:.3f} as PaLM counts, {:.3f} of the hardware\n",
       result.flops_per_s() / kGiga, result.palm_flops_per_s() / kGiga, result.hardware_flops_per_s() / kGiga);
-  text += fmt::format("  loss              {:.4f} at first, {:.4f} at last\n", m.loss_first, m.loss_last);
+  text += fmt::format("  loss              {:.4f} first, {:.4f} last\n", m.loss_first, m.loss_last);
   text += fmt::format("  memory (B)        arena {}, host arena {}, whole process {}\n", trained.arena_peak_bytes,
                       trained.host_arena_peak_bytes, result.process_peak_bytes);
   if (trained.gpu) text += gpu_line(*trained.gpu);

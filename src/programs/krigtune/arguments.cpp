@@ -108,7 +108,7 @@ std::string only_operand(const Command& command, const std::vector<std::string>&
   if (operands.size() > (wanted.empty() ? 0U : 1U)) {
     throw UserError(fmt::format("{}: unexpected argument '{}'", command.name, operands.back()), hint);
   }
-  if (!may_be_missing && operands.empty() && values.count("help") == 0) {
+  if (!may_be_missing && operands.empty() && values.count("help") == 0 && values.count("help-all") == 0) {
     throw UserError(fmt::format("{}: {} is missing", command.name, wanted), hint);
   }
   return operands.empty() ? "" : operands.front();
@@ -182,6 +182,7 @@ po::options_description options_of(const Command& command) {
   options.add_options()("verbose,v", "more detail on stderr");
   options.add_options()("log-file", value_named("FILE"), "append what -v prints to FILE");
   options.add_options()("help,h", "print this help");
+  options.add_options()("help-all", "print this help with all options");
   return options;
 }
 

@@ -38,7 +38,8 @@ void declare_ask(boost::program_options::options_description& options) {
   options.add_options()("count", value_named("N"), "how many trials to propose (default: 1)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}),
                         "as for krigtune tune; set by the first call");
-  options.add_options()("seed", value_named("N"), "the same seed asks the same questions (default: 1); likewise");
+  options.add_options()("seed", value_named("N"),
+                        "the same seed proposes the same trials (default: 1); set by the first call");
   declare_warm_start(options);
 }
 
@@ -94,11 +95,11 @@ int ask(const Context& context) {
   if (one_document) print(context, document);
   if (trials.empty()) {
     context.log.error(
-        "nothing is left to ask: what the strategy wants was tried, or depends on trials that wait for krigtune tell");
+        "no trial to propose: all that the strategy wants was tried, or depends on trials that wait for krigtune tell");
     return ExitCode::kNoResult;
   }
   if (static_cast<int>(trials.size()) < count) {
-    context.log.progress(fmt::format("no more than {} of {} are left to ask", trials.size(), count));
+    context.log.progress(fmt::format("only {} of {} trials can be proposed", trials.size(), count));
   }
   return ExitCode::kDone;
 }
@@ -108,7 +109,7 @@ int ask(const Context& context) {
 Command ask_command() {
   return {"ask",
           "DIR",
-          "Proposes trials for you to run; krigtune tell records their results",
+          "Proposes trials that you run; tell records their results",
           "The first call names the session with --session and creates DIR; repeating it does no harm. "
           "ask prints one JSON object a line, each as soon as the trial is recorded: \"trial\" (its "
           "number), \"configuration\", \"predicted_value\" and \"predicted_memory_bytes\" (null where there "
@@ -170,7 +171,7 @@ std::string status_of(const Arguments& arguments) {
   const std::optional<std::string> status = arguments.text("status");
   if (!status) {
     if (arguments.flag("value")) return "ok";
-    refuse("what became of the trial is missing", "give --value, --status or --result");
+    refuse("the result of the trial is missing", "give --value, --status or --result");
   }
   if (std::find(kStatuses.begin(), kStatuses.end(), *status) == kStatuses.end()) {
     throw UserError(fmt::format("--status: '{}' is not accepted", *status), suggestion(*status, kStatuses));
@@ -180,13 +181,13 @@ std::string status_of(const Arguments& arguments) {
 
 // Refuses options that contradict the status.
 void refuse_contradictions(const Arguments& arguments, const std::string& status) {
-  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give what was measured");
+  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give the measured value");
   const std::pair<const char*, const char*> kGoesWith[] = {
       {"value", "ok"}, {"peak-memory-bytes", "ok"}, {"reason", "failed"}};
   for (const auto& [option, wanted] : kGoesWith) {
     if (!arguments.flag(option) || status == wanted) continue;
-    refuse(fmt::format("--{} does not go with --status {}", option, status),
-           fmt::format("leave it out, or say --status {}", wanted));
+    refuse(fmt::format("--{} cannot be combined with --status {}", option, status),
+           fmt::format("leave it out, or write --status {}", wanted));
   }
 }
 
@@ -196,7 +197,7 @@ trial::Outcome measured(const Arguments& arguments, const std::string& metric) {
   if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
   trial::Outcome outcome = runner::read_command_result(result.dump(), metric);
   if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
-    throw UserError("--value: " + failed->last_lines, "tell what was measured, or --status failed");
+    throw UserError("--value: " + failed->last_lines, "give the measured value, or --status failed");
   }
   return outcome;
 }
@@ -212,7 +213,7 @@ trial::Outcome typed_outcome(const Arguments& arguments, const std::string& metr
 trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
   for (const char* other : {"value", "peak-memory-bytes", "reason"}) {
     if (arguments.flag(other))
-      refuse(fmt::format("--{} does not go with --result, which says it", other), "leave one out");
+      refuse(fmt::format("--{} cannot be combined with --result, which contains it", other), "leave one out");
   }
   const std::string file = *arguments.text("result");
   const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_text(file);
@@ -238,7 +239,7 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   }
   const std::string trouble = report::last_line_of(trial);
   if (!trouble.empty()) text += ": " + trouble;
-  return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial is ok yet");
+  return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial has succeeded yet");
 }
 
 Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history,
@@ -272,7 +273,7 @@ trial::Outcome outcome_of(const session::Session& session, const std::filesystem
 int tell(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::optional<std::int64_t> number = arguments.integer("trial", 0, INT32_MAX);
-  if (!number) refuse("--trial is missing", "name the trial that krigtune ask gave");
+  if (!number) refuse("--trial is missing", "give the number that krigtune ask printed");
   const std::filesystem::path directory = arguments.operand();
   const run::RunRecord record = run::load_run(directory);
   const std::string& metric = record.session.objective.reported_field();

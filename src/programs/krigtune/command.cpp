@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
+#include <utility>
 
 namespace krigtune::cli {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::size_t kHelpWidth = 80;
+constexpr const char* kHelpAll = "help-all";
 
 // Breaks the words of `text` into lines of at most kHelpWidth, beginning at column `indent`.
 std::string in_lines(const std::string& text, std::size_t indent) {
@@ -62,13 +65,43 @@ std::string option_text(const po::option_description& option) {
   return term[1] == '-' ? "    " + term : term;
 }
 
-std::string options_text(const po::options_description& options) {
-  std::size_t width = 0;
-  for (const auto& option : options.options()) width = std::max(width, option_text(*option).size());
-  std::string text;
+// What every command takes; the usual help of a command with many options names them in a line.
+constexpr std::array<const char*, 6> kOptionsOfAll = {"json", "quiet", "verbose", "log-file", "help", kHelpAll};
+
+bool is_usual(const Command& command, const po::option_description& option) {
+  const std::string name = option.long_name();
+  return std::ranges::find(kOptionsOfAll, name) == kOptionsOfAll.end() &&
+         std::ranges::find(command.rare_options, name) == command.rare_options.end();
+}
+
+// "vary a parameter; may be repeated": up to the first full stop, behind which the details are.
+std::string first_sentence(const std::string& text) { return text.substr(0, text.find(". ")); }
+
+// A term, and its meaning in a column of its own. A long term has a line of its own.
+std::string option_lines(const std::string& term, const std::string& meaning, std::size_t width) {
+  const std::string indented = in_lines(meaning, width + 4);
+  if (term.size() > width) return fmt::format("  {}\n{:{}}{}\n", term, "", width + 4, indented);
+  return fmt::format("  {:<{}}  {}\n", term, width, indented);
+}
+
+std::string options_text(const Command& command, HelpExtent extent) {
+  constexpr std::size_t kWidestTerm = 22;
+  const po::options_description options = options_of(command);
+  std::vector<std::pair<std::string, std::string>> shown;  // term, meaning
   for (const auto& option : options.options()) {
-    text += fmt::format("  {:<{}}  {}\n", option_text(*option), width, in_lines(option_meaning(*option), width + 4));
+    if (extent == HelpExtent::kAll) {
+      if (option->long_name() == kHelpAll && command.rare_options.empty()) continue;  // it is --help
+      shown.emplace_back(option_text(*option), option_meaning(*option));
+    } else if (is_usual(command, *option)) {
+      shown.emplace_back(option_text(*option), first_sentence(option->description()));
+    }
   }
+  std::size_t width = 0;
+  for (const auto& [term, meaning] : shown) {
+    if (term.size() <= kWidestTerm) width = std::max(width, term.size());
+  }
+  std::string text;
+  for (const auto& [term, meaning] : shown) text += option_lines(term, meaning, width);
   return text;
 }
 
@@ -90,8 +123,8 @@ std::string call_of(const Command& command) {
 
 std::string purpose_text() {
   return refilled(
-      "krigtune finds the fastest way to train a given model on given devices. It proposes configurations by expected "
-      "improvement, leaves out those that cannot fit in memory, measures the others, and learns from each result.");
+      "krigtune finds the fastest way to train a given model on given devices. It leaves out configurations that "
+      "cannot fit in memory, measures those with the largest expected improvement, and learns from each result.");
 }
 
 std::string exit_code_text() {
@@ -102,8 +135,8 @@ std::string exit_code_text() {
 
 std::string precedence_text() {
   return refilled(
-      "The value of an option comes from the command line, else from the environment variable KRIGTUNE_<OPTION> (an "
-      "empty one counts as unset), else from the session file, else it is the default; --show-config shows which.");
+      "An option's value comes from the command line, the environment variable KRIGTUNE_<OPTION> (if it is not empty), "
+      "the session file or the default, in this order; --show-config shows which.");
 }
 
 std::string version_text() { return fmt::format("krigtune {}\n", KRIGTUNE_VERSION); }
@@ -114,21 +147,31 @@ std::string general_help() {
   for (const Command& command : commands()) {
     text += fmt::format("  {:<16}  {}\n", call_of(command), in_lines(command.summary, kSummaryColumn));
   }
-  const std::string more = "krigtune COMMAND --help documents a command; krigtune --version prints the version.";
+  const std::string more =
+      "krigtune COMMAND --help documents a command, --help-all all of its options. krigtune --version prints the "
+      "version.";
   return fmt::format("{}\n{}\n{}\n{}", text, refilled(more), precedence_text(), exit_code_text());
 }
 
-std::string help_of(const Command& command) {
+std::string help_of(const Command& command, HelpExtent extent) {
+  const bool is_whole = extent == HelpExtent::kAll || command.rare_options.empty();
   std::string text = fmt::format("Usage: krigtune {} [options]\n\n", call_of(command));
   text += refilled(fmt::format("{}.", command.summary));
   if (*command.details != '\0') text += "\n" + refilled(command.details);
-  return text + "\nOptions:\n" + options_text(options_of(command));
+  text += "\nOptions:\n" + options_text(command, is_whole ? HelpExtent::kAll : extent);
+  if (is_whole) return text;
+  return text + refilled(fmt::format("Also --json, -q (--quiet), -v (--verbose), --log-file FILE, -h (--help). "
+                                     "krigtune {} --help-all explains all {} options.",
+                                     command.name, options_of(command).options().size()));
 }
 
 std::string command_line_reference() {
-  std::string text = "# Command line\n\nWhat `--help` prints.\n\n## krigtune\n\n```text\n" + general_help() + "```\n";
+  std::string text =
+      "# Command line\n\nWhat `--help-all` prints. `--help` leaves out the options that few need, so that it fits one "
+      "screen.\n\n## krigtune\n\n```text\n" +
+      general_help() + "```\n";
   for (const Command& command : commands()) {
-    text += fmt::format("\n## krigtune {}\n\n```text\n{}```\n", command.name, help_of(command));
+    text += fmt::format("\n## krigtune {}\n\n```text\n{}```\n", command.name, help_of(command, HelpExtent::kAll));
   }
   return text;
 }

@@ -29,6 +29,8 @@ struct Command {
   const char* command_option = "";
   /// The possible values of the operand, for completion. Empty: other values are possible too.
   std::vector<std::string> operand_words = {};
+  /// Options that few need: only --help-all and the manual page show them.
+  std::vector<std::string> rare_options = {};
 };
 
 Command ask_command();
@@ -64,7 +66,9 @@ struct ExitCode {
 };
 
 std::string general_help();
-std::string help_of(const Command& command);
+/// What --help shows, on one screen of 80 columns and 40 lines, or what --help-all shows: every option, whole.
+enum class HelpExtent { kUsual, kAll };
+std::string help_of(const Command& command, HelpExtent extent);
 std::string version_text();
 
 // Parts of the help and of the manual pages.

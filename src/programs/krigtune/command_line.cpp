@@ -32,7 +32,7 @@ std::optional<Command> find_command(const std::string& name) {
 
 Verbosity verbosity_of(const Arguments& arguments) {
   if (arguments.flag("quiet") && arguments.flag("verbose"))
-    throw UserError("-q and -v exclude each other", "leave one out");
+    throw UserError("-q and -v cannot be combined", "leave one out");
   if (arguments.flag("quiet")) return Verbosity::kQuiet;
   return arguments.flag("verbose") ? Verbosity::kVerbose : Verbosity::kNormal;
 }
@@ -52,7 +52,7 @@ int guarded(Log& log, const std::function<int()>& body) {
                           error.code().message()));
     return is_shortage(error.code().value()) ? ExitCode::kEnvironment : ExitCode::kBadInput;
   } catch (const std::system_error& error) {  // a thread that cannot be started
-    log.error(fmt::format("the system refuses: {}; end other programs, or raise the limit on processes", error.what()));
+    log.error(fmt::format("the system refused: {}; end other programs, or raise the limit on processes", error.what()));
     return ExitCode::kEnvironment;
   } catch (const std::bad_alloc&) {
     log.error("this machine's memory, or the limit of this process, is exhausted; ask for less, or raise the limit");
@@ -65,8 +65,8 @@ int guarded(Log& log, const std::function<int()>& body) {
 
 int run_command(const Command& command, const std::vector<std::string>& words, const Console& console) {
   const Arguments arguments(command, words, console.environment);
-  if (arguments.flag("help")) {
-    console.out << help_of(command);
+  if (arguments.flag("help") || arguments.flag("help-all")) {
+    console.out << help_of(command, arguments.flag("help-all") ? HelpExtent::kAll : HelpExtent::kUsual);
     return ExitCode::kDone;
   }
   Log log(console, verbosity_of(arguments), arguments.text("log-file"), arguments.named("log-file"));

@@ -144,7 +144,7 @@ void print_comparison(const Context& context, const session::Session& session, c
                       const compare::CompareOptions& options) {
   std::ostream& out = context.console.out;
   if (comparison.summary.empty()) {
-    out << "no run is whole\n";
+    out << "no run is complete\n";
     return;
   }
   out << report::render_for_terminal(summary_table(session, comparison, options), context.log.width());
@@ -253,10 +253,10 @@ std::string command_again(const Context& context) {
 int say_interrupted(const Context& context, const session::Session& session, const compare::Comparison& comparison) {
   const std::size_t cut = comparison.cut_short.size();
   const bool goes_on = runner::traits_of(session.runner).runs_programs;
-  context.log.progress(fmt::format("interrupted: {} of {} runs are whole; {}. {}: {}", comparison.runs.size(),
+  context.log.progress(fmt::format("interrupted: {} of {} runs are complete; {}. {}: {}", comparison.runs.size(),
                                    comparison.runs.size() + cut,
-                                   "comparison.csv has every closed trial, the other files are of the whole runs",
-                                   goes_on ? "To go on" : "To begin again", command_again(context)));
+                                   "comparison.csv has every closed trial, and the other files cover the complete runs",
+                                   goes_on ? "To continue" : "To start over", command_again(context)));
   return ExitCode::kInterrupted;
 }
 
@@ -308,7 +308,7 @@ int conclude(const Context& context, const session::Session& session, const comp
   }
   if (!comparison.cut_short.empty()) return say_interrupted(context, session, comparison);
   if (comparison.optimum) return ExitCode::kDone;
-  context.log.error("no trial of any run is ok");
+  context.log.error("no trial of any run succeeded");
   return ExitCode::kNoResult;
 }
 
@@ -352,7 +352,7 @@ int compare_strategies(const Context& context) {
   const session::Session& session = prepared.session;
   if (prepared.candidates.empty()) return say_nothing_fits(context);
   const Interrupt interrupt(
-      [&log = context.log] { log.progress("ending after what runs; once more (Ctrl-C) ends that too"); });
+      [&log = context.log] { log.progress("ending after the running trials; Ctrl-C again ends them, too"); });
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(session, context.console, &interrupt.abort());
   };
@@ -370,12 +370,12 @@ int compare_strategies(const Context& context) {
 Command compare_command() {
   return {"compare",
           "SESSION",
-          "Compares strategies under the same budget: which finds the best configuration first",
-          "Each run ends when its budget is spent or the space is exhausted. Trial 0 is the baseline, "
-          "if the session has one. Strategies that draw nothing at random run once, the others once for "
-          "each seed. DIR gets comparison.csv, comparison_summary.csv, comparison_pairs.csv and "
-          "comparison.svg. If trials are executed rather than looked up, each run has a run directory "
-          "in DIR, and after Ctrl-C the same command continues.",
+          "Compares how soon strategies find the best configuration",
+          "All strategies have the same budget. A run ends when its budget is spent or the space is exhausted. Trial 0 "
+          "is the baseline, if the session has one. Strategies that draw nothing at random run once, the others once "
+          "for each seed. DIR gets comparison.csv, comparison_summary.csv, comparison_pairs.csv and comparison.svg. If "
+          "trials are executed rather than looked up, each run has a run directory in DIR, and after Ctrl-C the same "
+          "command continues.",
           declare_compare,
           compare_strategies};
 }

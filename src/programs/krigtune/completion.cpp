@@ -43,7 +43,7 @@ CompletedValue completed_value(const std::string& called, const Words& words) {
 
 // Cuts the text before "; also KRIGTUNE_OUT" or " (default: 1)".
 std::string without_remarks(const std::string& meaning) {
-  return meaning.substr(0, std::min(meaning.find("; "), meaning.find(" (")));
+  return meaning.substr(0, std::min({meaning.find("; "), meaning.find(" ("), meaning.find(". ")}));
 }
 
 std::vector<CompletedOption> completed_options(const Command& command) {
@@ -310,13 +310,11 @@ int completion(const Context& context) {
 Command completion_command() {
   return {"completion",
           "SHELL",
-          "Prints a script that completes krigtune's commands, options and files in a shell",
-          "SHELL is bash, zsh or fish. The Debian package and cmake --install put these scripts where "
-          "the shells look for them. Otherwise add this line to ~/.bashrc, or to ~/.zshrc after "
-          "compinit, or run it once for fish:\n"
-          "  eval \"$(krigtune completion bash)\"\n"
-          "  eval \"$(krigtune completion zsh)\"\n"
-          "  krigtune completion fish > ~/.config/fish/completions/krigtune.fish",
+          "Prints a script for completion in bash, zsh or fish",
+          "The script completes commands, options and files. The Debian package and cmake --install put these scripts "
+          "where the shells look for them. Otherwise add this line to ~/.bashrc, or to ~/.zshrc after compinit, or run "
+          "it once for fish:\n  eval \"$(krigtune completion bash)\"\n  eval \"$(krigtune completion zsh)\"\n  "
+          "krigtune completion fish > ~/.config/fish/completions/krigtune.fish",
           declare_completion,
           completion,
           "",

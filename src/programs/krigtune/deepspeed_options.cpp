@@ -49,7 +49,7 @@ void declare_deepspeed_tuning(boost::program_options::options_description& optio
 
 void refuse_deepspeed_options(const Context& context) {
   for (const char* option : {kHfConfig, kTensorParallelOption}) {
-    if (context.arguments.flag(option)) throw UserError(fmt::format("--{} goes with --deepspeed", option), kExample);
+    if (context.arguments.flag(option)) throw UserError(fmt::format("--{} needs --deepspeed", option), kExample);
   }
 }
 

@@ -61,7 +61,7 @@ void say(const Context& context, const session::Session& session, const diagnose
 space::Configuration planned_configuration(const Context& context, const session::Session& session) {
   if (const auto text = context.arguments.text("try")) return session::read_try(session, *text, "--try");
   if (session.baseline) return *session.baseline;
-  throw UserError(fmt::format("{}: the session has no baseline to be diagnosed", session.file.string()),
+  throw UserError(fmt::format("{}: the session has no baseline to diagnose", session.file.string()),
                   "name a configuration, as in --try '{\"micro_batch\": 4}'");
 }
 
@@ -86,7 +86,7 @@ const journal::Trial& wanted_trial(const Context& context, const LoadedRun& run)
   if (!number) {
     const report::RunView view = run.view(context.console);
     if (!view.best) {
-      throw UserError(fmt::format("{}: no trial is ok yet, so there is no best one", where),
+      throw UserError(fmt::format("{}: no trial has succeeded yet, so there is no best one", where),
                       "wait for one, or name a trial that ran out of memory with --trial");
     }
     number = view.best->trial;
@@ -103,7 +103,7 @@ diagnose::Seen seen_of(const session::Session& session, const search::History& h
   if (measured == nullptr) return {{}, true};
   const auto own = diagnose::observation_of(session, trial.proposal.configuration, *measured);
   if (!own) {
-    throw UserError(fmt::format("trial {} does not tell how long a step took", trial.number),
+    throw UserError(fmt::format("trial {} does not say how long a step took", trial.number),
                     "its runner has to measure step_time_s, samples_per_s or tokens_per_s (docs/measure.md)");
   }
   seen.observations.push_back(*own);
@@ -125,8 +125,8 @@ void check_outcome(const journal::Trial& trial, const std::filesystem::path& dir
   if (std::holds_alternative<trial::Measured>(*trial.outcome)) return;
   if (std::holds_alternative<trial::OutOfMemory>(*trial.outcome)) return;
   const std::string reason = trial::reason_text(*trial.outcome);
-  throw UserError(fmt::format("nothing was measured of trial {}: {}{}", trial.number,
-                              trial::status_text(*trial.outcome), reason.empty() ? "" : " (" + reason + ")"),
+  throw UserError(fmt::format("trial {} has no measurement: {}{}", trial.number, trial::status_text(*trial.outcome),
+                              reason.empty() ? "" : " (" + reason + ")"),
                   hint);
 }
 
@@ -215,7 +215,7 @@ int diagnose_log(const Context& context, const std::string& file) {
   }
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
-    throw UserError(fmt::format("--log: '{}' is no file, and no folder of DeepSpeed's csv_monitor", file),
+    throw UserError(fmt::format("--log: '{}' is neither a file nor a folder of DeepSpeed's csv_monitor", file),
                     "check the path");
   }
   ReadSteps best;
@@ -249,7 +249,7 @@ int diagnose_result(const Context& context, const std::string& file, const std::
   trial::Measured result;
   result.metrics = runner::bench_metrics(document);
   const auto seen = diagnose::observation_of(session, configuration, result);
-  if (!seen) throw UserError(file + ": it does not tell how long a step took", "");
+  if (!seen) throw UserError(file + ": it does not say how long a step took", "");
   say(context, session, diagnose::diagnose(model, configuration, {{*seen}, false}),
       {{"session", session_name(session)}, {"directory", nullptr}, {"trial", nullptr}}, file);
   return ExitCode::kDone;
@@ -262,9 +262,8 @@ void check_arguments(const Arguments& arguments, bool is_file) {
   const bool trace = arguments.text("trace").has_value();
   const bool log = arguments.text("log").has_value();
   const int named = (has_operand ? 1 : 0) + (plan && !is_file ? 1 : 0) + (trace ? 1 : 0) + (log ? 1 : 0);
-  if (named == 0) throw UserError("nothing is named that could be diagnosed", kUsage);
-  if (named > 1)
-    throw UserError("several things are named that could be diagnosed", "name one; " + std::string(kUsage));
+  if (named == 0) throw UserError("nothing to diagnose is named", kUsage);
+  if (named > 1) throw UserError("more than one thing to diagnose is named", "name one; " + std::string(kUsage));
   if (arguments.text("trial") && (!has_operand || is_file)) {
     throw UserError("--trial: only run directories have trials", kUsage);
   }
@@ -292,7 +291,7 @@ int run_diagnose(const Context& context) {
 Command diagnose_command() {
   return {"diagnose",
           "[DIR]",
-          "Shows what limits a configuration, the evidence for it, and what would help",
+          "Shows what limits a configuration, and what would help",
           "DIR is a run directory, whose measurements correct the models. It may also be a file that "
           "krigtune-bench --json wrote; add --plan SESSION to get advice for it. With --plan alone "
           "nothing has to have run. Each finding shows its share of the step, its number and its "

@@ -43,8 +43,8 @@ std::string advice_text(const session::Session& session, const diagnose::Advice&
 }
 
 std::string evidence_text(const diagnose::Verdict& verdict) {
-  return fmt::format("   {} = {:.3g}, a verdict from {:.3g} on, {}", verdict.quantity, verdict.number,
-                     verdict.threshold, verdict.measured ? "measured and modelled" : "predicted");
+  return fmt::format("   {} = {:.3g}, threshold {:.3g}, {}", verdict.quantity, verdict.number, verdict.threshold,
+                     verdict.measured ? "measured and modelled" : "predicted");
 }
 
 void print_verdict(std::ostream& out, const session::Session& session, const diagnose::Verdict& verdict, int number) {
@@ -52,8 +52,7 @@ void print_verdict(std::ostream& out, const session::Session& session, const dia
   const std::string share = has_share ? fmt::format(": {:.0f} % of the step", 100.0 * verdict.share) : "";
   out << wrapped(fmt::format("{}. {}{}", number, diagnose::title_of(verdict.limit), share), 3)
       << wrapped("   " + verdict.sentence, 3) << wrapped(evidence_text(verdict), 3);
-  if (verdict.advice.empty())
-    out << "   - no setting that has to do with it helps by 2 % or more, as far as the models know\n";
+  if (verdict.advice.empty()) out << "   - no related setting helps by 2 % or more, according to the models\n";
   for (const diagnose::Advice& advice : verdict.advice) out << wrapped(advice_text(session, advice), 5);
 }
 
@@ -78,7 +77,7 @@ void print_measured(std::ostream& out, const session::Session& session, const di
                              diagnosis.factors->kernels, diagnosis.factors->collectives),
                  2);
   if (diagnosis.is_unexplained()) {
-    out << wrapped(fmt::format("  they come to {} a step{}: what lies between, no factor explains",
+    out << wrapped(fmt::format("  together they take {} per step{}; no factor explains the difference",
                                duration_text(diagnosis.learned.cost.step_time_s),
                                diagnosis.straggling_s > 0.0 ? " without the slow rank" : ""),
                    2);
@@ -92,7 +91,7 @@ void print_diagnosis(std::ostream& out, const session::Session& session, const d
   out << wrapped(fmt::format("{}: {}", subject, diagnosis.configuration.text()), 2);
   print_measured(out, session, diagnosis);
   out << fmt::format("\nWhere the step goes, {}\n",
-                     diagnosis.measured_step_s ? "by the models as corrected" : "as predicted");
+                     diagnosis.measured_step_s ? "by the corrected models" : "as predicted");
   print_step_shares(out, diagnosis.learned.cost);
   out << "\nWhat limits it\n";
   if (diagnosis.verdicts.empty()) out << "  nothing stands out: every part of the step is below its threshold\n";
@@ -211,8 +210,8 @@ void print_parts(std::ostream& out, const diagnose::MeasuredParts& measured, con
                                100.0 * verdict.share),
                    3)
         << wrapped("   " + verdict.sentence, 3);
-    std::string evidence = fmt::format("   {} = {:.3g}, a verdict from {:.3g} on, measured", verdict.quantity,
-                                       verdict.number, verdict.threshold);
+    std::string evidence =
+        fmt::format("   {} = {:.3g}, threshold {:.3g}, measured", verdict.quantity, verdict.number, verdict.threshold);
     if (const auto gain = most_gain(verdict)) {
       evidence += fmt::format("; without it all would be {:.2f} times as fast at most", *gain);
     }

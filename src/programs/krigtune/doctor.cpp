@@ -36,7 +36,7 @@ Finding cpu() {
   const unsigned cores = std::thread::hardware_concurrency();
   const std::string what = fmt::format("{} x {}, vector unit {}", cores, cpu_model(), to_string(chosen_vector_unit()));
   if (cores >= 2) return {"CPU", Health::kOk, what, ""};
-  return {"CPU", Health::kWarn, what, "CPU ranks take turns on one core: their step times are no guide to real ones"};
+  return {"CPU", Health::kWarn, what, "CPU ranks share one core: their step times say little about real ones"};
 }
 
 Finding memory() {
@@ -180,7 +180,7 @@ int doctor(const Context& context) {
 Command doctor_command() {
   return {"doctor",
           "",
-          "Checks what this machine has, and what a missing part costs you",
+          "Checks what this machine has and what a missing part costs",
           "Each line is OK, WARN, FAIL or SKIP (absent, and not needed here). Exit code 3: trials "
           "cannot run on this machine at all. With --measure it measures how fast matrix products, "
           "copies and collectives are, on one process or on all ranks under torchrun, srun or mpirun, "

@@ -207,7 +207,7 @@ Json rates_document(const RatesReport& measured, const RatesRequest& wanted) {
 }
 
 std::string compared_text(const RatesReport& measured) {
-  if (!measured.expected.cluster) return fmt::format("#\n# compared with nothing: {}\n", measured.expected.by);
+  if (!measured.expected.cluster) return fmt::format("#\n# not compared: {}\n", measured.expected.by);
   std::string text = fmt::format("#\n# compared with what plan expects of {}\n#\n", measured.expected.by);
   text += fmt::format("# {:<34}  {:>20}  {:>10}  {:>10}\n", "what", "at", "measured", "expected");
   for (const machine::ComparedRate& rate : measured.compared) {
@@ -223,8 +223,8 @@ std::string fitted_links_text(const machine::MeasuredHardware& hardware) {
     if (!*fitted) continue;
     const workload::Link& link = (*fitted)->link;
     text += fmt::format(
-        "{}: {:.3g} GB/s that collectives reach, latency {:.3g} us; measured times are within {:.0f} % of "
-        "that in the mean\n",
+        "{}: collectives reach {:.3g} GB/s with a latency of {:.3g} us; measured times differ from that by {:.0f} % on "
+        "average\n",
         link.id, link.bytes_per_s * link.reached / 1e9, workload::microseconds(link.latency_s),
         100.0 * std::expm1((*fitted)->mean_log_error));
   }
@@ -239,7 +239,7 @@ void print_measured(const Context& context, const RatesReport& measured, const R
   if (!wanted.file) return;
   out << fitted_links_text(*measured.hardware);
   const Json cluster = machine::cluster_using(*measured.hardware, measured.rates, wanted.file->string());
-  out << wrapped(fmt::format("{} is written; a session uses it by", wanted.file->string()), 2)
+  out << wrapped(fmt::format("{} is written; a session uses it with", wanted.file->string()), 2)
       << "  \"cluster\": " << cluster.dump() << "\n";
 }
 
@@ -255,8 +255,9 @@ std::vector<std::string> rate_warnings(const RatesReport& measured) {
 }  // namespace
 
 void declare_measuring(boost::program_options::options_description& options) {
-  options.add_options()("measure",
-                        "measure products, copies and collectives, on all ranks where a launcher starts this on all");
+  options.add_options()(
+      "measure",
+      "measure matrix products, copies and collectives, on all ranks if a launcher starts this program on all");
   options.add_options()("out", typed_value_named("FILE"),
                         "with --measure: write what was measured as a file that sessions name as \"hardware\"");
   options.add_options()("session", typed_value_named("SESSION"),

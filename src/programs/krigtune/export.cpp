@@ -28,7 +28,7 @@ std::vector<std::string> format_names() {
 void declare_export(boost::program_options::options_description& options) {
   options.add_options()(
       "format", typed_value_named("FORMATS", {format_names(), true}),
-      fmt::format("any of {}; several with commas between (required)", join(format_names(), ", ")).c_str());
+      fmt::format("one or more of {}, separated by commas (required)", join(format_names(), ", ")).c_str());
   options.add_options()("spreadsheet-safe",
                         "with csv: put an apostrophe before each text that a spreadsheet would read as a formula");
   options.add_options()("trial", typed_value_named("N"), "export this trial instead of the best configuration");
@@ -83,7 +83,7 @@ void make_spreadsheet_safe(result::Export& made) {
     file.text = spreadsheet_safe(file.text);
     has_table = true;
   }
-  if (!has_table) throw UserError("--spreadsheet-safe is about CSV", "add --format csv, or leave it out");
+  if (!has_table) throw UserError("--spreadsheet-safe applies only to CSV", "add --format csv, or leave it out");
 }
 
 // MLflow's store has about twenty files for each trial. All can be made again from the journal, so they are synced
@@ -105,7 +105,7 @@ void print_text(std::ostream& out, const report::RunView& run, const std::filesy
     if (!file.use.empty()) out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
   }
   for (const result::Omission& one : made.omissions) {
-    out << fmt::format("{} cannot say {} = {}: {}\n", one.file, one.setting, space::to_string(one.value), one.why);
+    out << fmt::format("{} cannot express {} = {}: {}\n", one.file, one.setting, space::to_string(one.value), one.why);
   }
 }
 
@@ -137,8 +137,8 @@ int export_run(const Context& context) {
   const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);
   if (!run.best && !std::all_of(formats.begin(), formats.end(), [](const auto& one) { return one.of_trials; })) {
     context.log.error(
-        "no trial is ok yet, so there is no best one; name another with --trial, or export all trials (csv, json, "
-        "tensorboard, mlflow)");
+        "no trial has succeeded yet, so there is no best one; name another with --trial, or export all trials (csv, "
+        "json, tensorboard, mlflow)");
     return ExitCode::kNoResult;
   }
   const std::filesystem::path directory =
@@ -155,7 +155,7 @@ int export_run(const Context& context) {
 Command export_command() {
   return {"export",
           "DIR",
-          "Writes the best configuration, or one trial's, as files for other tools",
+          "Writes the best configuration as files for other tools",
           "DIR is a run directory; the files go to DIR/export. For the best configuration or a trial: "
           "ds_config.json (DeepSpeed), configurations for accelerate launch (FSDP or DeepSpeed), a "
           "torchtitan job file, Megatron-LM flags, the predicted step as a trace for Perfetto. For all "

@@ -29,8 +29,8 @@ void declare_init(boost::program_options::options_description& options) {
   declare_job(options);
   declare_deepspeed(options);
   options.add_options()(kModelRun,
-                        "with --deepspeed and a command: launch it once to ask it for the size of its model, where "
-                        "neither flags nor --hf-config tell it");
+                        "with --deepspeed and a command: launch it once to find the size of its model, if neither its "
+                        "flags nor --hf-config give it");
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
@@ -156,7 +156,7 @@ std::string space_text(const Json& space) {
         fmt::format("    // {}{}\n    \"{}\": {},\n", parameter.meaning, unit, parameter.name,
                     space[parameter.name].is_array() ? spaced_line(space[parameter.name]) : parameter.default_range);
   }
-  return text + names_as_comments("known as well:", others) + "  },\n";
+  return text + names_as_comments("also known:", others) + "  },\n";
 }
 
 std::string session_text(int gpus) {
@@ -181,27 +181,24 @@ std::string session_text(int gpus) {
   const std::string unused = engine::no_cuda_reason().empty() ? "" : ", not used: " + engine::no_cuda_reason();
   const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
   return fmt::format(
-      "// To tune a command of your own, begin with: krigtune init -- COMMAND..., as in\n"
-      "//   krigtune init -- torchrun --nproc_per_node 8 train.py --micro-batch-size 4\n"
-      "// This session trains a small model of krigtune's own on {} CPU ranks of this machine ({}), to try krigtune "
-      "out.\n"
-      "// krigtune plan FILE shows what fits in memory, krigtune tune FILE finds the fastest configuration. Lines "
-      "behind //\n"
-      "// show the default of each key; docs/session.md explains all of them.\n{{\n"
-      "  // \"$schema\": \"session.schema.json\",  // for editors: krigtune init --schema > "
-      "session.schema.json\n{}}}\n",
+      "// To tune a command of your own, begin with: krigtune init -- COMMAND..., as in\n//   krigtune init -- "
+      "torchrun --nproc_per_node 8 train.py --micro-batch-size 4\n// This session trains a small model of krigtune's "
+      "own on {} CPU ranks of this machine ({}), to try krigtune out.\n// krigtune plan FILE shows what fits in "
+      "memory, krigtune tune FILE finds the fastest configuration. Lines after //\n// show the default of each key; "
+      "docs/session.md explains all keys.\n{{\n  // \"$schema\": \"session.schema.json\",  // for editors: krigtune "
+      "init --schema > session.schema.json\n{}}}\n",
       ranks, found, writer.lines());
 }
 
 void refuse_to_overwrite(const std::filesystem::path& file) {
   std::error_code error;
   if (std::filesystem::symlink_status(file, error).type() != std::filesystem::file_type::not_found) {
-    throw UserError(fmt::format("init: '{}' is there already", file.string()),
+    throw UserError(fmt::format("init: '{}' exists already", file.string()),
                     "move it away, or name another file: krigtune init OTHER.json");
   }
   const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
   if (!std::filesystem::is_directory(directory, error)) {
-    throw UserError(fmt::format("init: there is no directory '{}'", directory.string()), "make it first");
+    throw UserError(fmt::format("init: there is no directory '{}'", directory.string()), "create it first");
   }
 }
 
@@ -244,7 +241,7 @@ int init(const Context& context) {
     context.console.out << fmt::format("{}: written; next: {}\n", file.string(), shell_line(next));
     if (is_own_model(context)) {
       context.console.out << fmt::format(
-          "it trains a small model of krigtune's own; to tune a command of yours: {} init -- COMMAND...\n",
+          "it trains a small model of krigtune's own; to tune your own command: {} init -- COMMAND...\n",
           context.console.typed_as);
     }
   }
@@ -263,7 +260,9 @@ Command init_command() {
           "comments, with their defaults. An existing file is not overwritten.",
           declare_init,
           init,
-          kDeepSpeedOption};
+          kDeepSpeedOption,
+          {},
+          {"recipe", "final", "hf-config", kModelRun}};
 }
 
 }  // namespace krigtune::cli

@@ -50,13 +50,14 @@ void declare_job(boost::program_options::options_description& options) {
   options.add_options()(kRecipe, typed_value_named("R"),
                         "the kind of job that COMMAND is, if it is not recognised: the name of a recipe (krigtune "
                         "recipes) or a recipe file");
-  options.add_options()(kVary, repeated_value_named("NAME=FLAG:VALUES"),
-                        "vary a parameter of COMMAND; may be repeated. FLAG: --mbs, train.lr= (an override), $LR (a "
-                        "variable) or conf.yaml#train.lr (a key of a file in the command). VALUES: 1,2,4 or a,b,c or "
-                        "1..8 or 1..64:log2 or 1e-5..1e-2:log, or true,false for a switch");
+  options.add_options()(
+      kVary, repeated_value_named("NAME=FLAG:VALUES"),
+      "vary a parameter of COMMAND, as in 'micro_batch=--mbs:1,2,4'; may be repeated. FLAG is --mbs, train.lr= (an "
+      "override), $LR (a variable) or conf.yaml#train.lr (a key of a file in the command). VALUES are 1,2,4 or a,b,c "
+      "or 1..8 or 1..64:log2 or 1e-5..1e-2:log, or true,false for a switch");
   options.add_options()(
       kMetric, typed_value_named("REGEX"),
-      "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'; the median of its lines counts");
+      "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'. The median of its lines counts");
   options.add_options()(kMinimize, "with --metric: minimize it");
   options.add_options()(
       kFinal, "with --metric: the last line counts, and every trial runs to its end, as for a validation loss");
@@ -66,10 +67,10 @@ void refuse_job_options(const Context& context) {
   for (const char* option : {kRecipe, kVary, kMetric, kMinimize, kFinal}) {
     if (!context.arguments.flag(option)) continue;
     if (context.arguments.flag(kDeepSpeedOption)) {
-      throw UserError(fmt::format("--{} and --deepspeed say different things of one command", option),
+      throw UserError(fmt::format("--{} and --deepspeed cannot be combined", option),
                       "leave one of them out: ds_config.json says what --deepspeed searches");
     }
-    throw UserError(fmt::format("--{} goes with a command behind --", option), kJobExample);
+    throw UserError(fmt::format("--{} needs a command after --", option), kJobExample);
   }
 }
 

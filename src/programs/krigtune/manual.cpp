@@ -43,7 +43,7 @@ manual::Page page_of_program() {
   page.sections.push_back(
       {"ENVIRONMENT",
        precedence_text(),
-       {{"KRIGTUNE_CACHE=DIR", "where is kept what was measured of this machine"},
+       {{"KRIGTUNE_CACHE=DIR", "directory for measurements of this machine"},
         {"KRIGTUNE_CUDA_LIBRARIES=DIR:...", "where krigtune-bench-cuda looks for cuBLASLt and NCCL first"},
         {"KRIGTUNE_VECTOR_UNIT=UNIT", "compute with plain, avx2 or avx512 instructions"},
         {"NO_COLOR", "if it is set, nothing is coloured"}}});

@@ -97,7 +97,7 @@ Wanted wanted_by(const Arguments& arguments) {
   if (wanted.spec.metrics.empty()) {
     throw UserError(session  ? "the session has no /runner/measure"
                     : recipe ? fmt::format("the recipe {} measures nothing", *recipe)
-                             : "nothing is looked for",
+                             : "there is no expression to look for",
                     "give --regex NAME=REGEX, as in --regex 'step_time_s=time: ([0-9.]+)'");
   }
   if (!wanted.objective.empty() && trial::Measurement(wanted.spec, wanted.facts).can_tell(wanted.objective))
@@ -111,13 +111,14 @@ Wanted wanted_by(const Arguments& arguments) {
 
 std::filesystem::path log_of(const Arguments& arguments) {
   const auto file = arguments.text("log");
-  if (!file) throw UserError("--log is missing", "name what a job printed: krigtune measure --log stdout.log");
+  if (!file)
+    throw UserError("--log is missing", "name the file with the job's output: krigtune measure --log stdout.log");
   std::error_code error;
   std::filesystem::path path = *file;
   if (!std::filesystem::exists(path, error))
-    throw UserError(fmt::format("--log: '{}' is not there", *file), "check the path");
+    throw UserError(fmt::format("--log: '{}' does not exist", *file), "check the path");
   if (!std::filesystem::is_regular_file(path, error))
-    throw UserError(fmt::format("--log: '{}' is no file", *file), "name one");
+    throw UserError(fmt::format("--log: '{}' is not a file", *file), "name one");
   return path;
 }
 
@@ -142,7 +143,7 @@ ShownMatch shown_match(const trial::MeasureSpec& spec, std::int64_t number, cons
   } else if (spec.metrics[match.metric].how == trial::MeasureHow::kWall) {
     shown.means = "its time counts";
   } else if (!match.value) {
-    shown.means = "is no number";
+    shown.means = "is not a number";
   } else {
     const std::string unit = trial::unit_of_measure(shown.name);
     shown.means = fmt::format("{:.6g}", *match.value * spec.metrics[match.metric].times) +
@@ -207,7 +208,7 @@ std::string result_sentence(const trial::Measurement& measurement, const std::st
   std::string sentence = fmt::format("{}: {:.6g}{}", objective, value->value, unit.empty() ? "" : " " + unit);
   if (value->sem > 0.0) sentence += fmt::format(" (standard error {:.2g})", value->sem);
   if (measurement.counts_steps(objective)) {
-    sentence += fmt::format(", from {} {} behind {} of the warm-up", value->steps, value->steps == 1 ? "step" : "steps",
+    sentence += fmt::format(", from {} {} after {} of the warm-up", value->steps, value->steps == 1 ? "step" : "steps",
                             measurement.spec().warmup_steps);
   }
   return sentence;

@@ -332,12 +332,11 @@ int plan_session(const Context& context) {
 Command plan_command() {
   return {"plan",
           "SESSION",
-          "Predicts what fits in memory, what is fast and why, without running anything",
-          "Lists the parameters, the size of the space, what is excluded and why, the memory of one "
-          "rank by ZeRO stage and by term, the best predicted configurations, where the time of a step "
-          "goes and what would shorten it, how throughput grows with the batch, the network traffic, "
-          "and how long the session will take. It needs no GPU: devices and links are those that the "
-          "session names.",
+          "Predicts what fits in memory, what is fast, and why",
+          "Nothing is run. plan lists the parameters, the size of the space, what is excluded and why, the memory of "
+          "one rank by ZeRO stage and by term, the best predicted configurations, where the time of a step goes and "
+          "what would shorten it, how throughput grows with the batch, the network traffic, and how long the session "
+          "will take. It needs no GPU: devices and links are those that the session names.",
           declare_plan,
           plan_session};
 }

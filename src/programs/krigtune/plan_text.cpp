@@ -234,7 +234,7 @@ std::vector<Share> shares_of(const cost::StepCost& cost) {
           {"memory-bound", cost.memory_bound_s, "elementwise kernels, norms, losses"},
           {"optimizer", cost.optimizer_s, "the update on the device"},
           {"communication", cost.exposed_comm_s, communication_text(cost)},
-          {"offload", cost.offload_s, "copies and work of the host while no kernel runs"},
+          {"offload", cost.offload_s, "copies and host work while no kernel runs"},
           {"bubble", cost.bubble_s, "pipeline stages without work"},
           {"idle", cost.idle_s, "kernels that were not issued yet, data, logging"}};
 }

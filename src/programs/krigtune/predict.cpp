@@ -30,7 +30,7 @@ using Condition = space::Configuration::Entry;
 Condition condition_from(const std::string& text, const std::vector<std::string>& columns) {
   const std::size_t sign = text.find('=');
   if (sign == std::string::npos || sign == 0 || sign + 1 == text.size()) {
-    throw UserError(fmt::format("--where: '{}' is no condition", text), "write NAME=VALUE, as in zero_stage=2");
+    throw UserError(fmt::format("--where: '{}' is not a condition", text), "write NAME=VALUE, as in zero_stage=2");
   }
   const std::string name = text.substr(0, sign);
   if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
@@ -89,7 +89,7 @@ Json importance_json(const session::Session& session, const std::optional<insigh
 }
 
 void print_importance(std::ostream& out, const session::Session& session, const insight::Importance& importance) {
-  out << "\nshare of what varies (Sobol indices of the surrogate, 95 % intervals), "
+  out << "\nshare of the variation (Sobol indices of the surrogate, 95 % intervals), "
       << report::importance_note(importance) << '\n'
       << report::render(report::importance_table(importance), report::TableFormat::kTable);
   if (const std::string pairs = report::pair_sentence(importance); !pairs.empty()) out << pairs << '\n';
@@ -121,7 +121,7 @@ int predict(const Context& context) {
   options.seed = run.options.seed;
   const Written written = write_predictions(context, run, options);
   if (!search::best_value(run.session().objective, run.history)) {
-    context.log.warning("no trial is ok yet: the file has no means; run krigtune tune first");
+    context.log.warning("no trial has succeeded yet: the file has no means; run krigtune tune first");
   }
   const std::optional<insight::Importance> importance =
       krigtune::insight::importance(run.session(), run.prepared.candidates, run.history, {options.where, options.seed});
@@ -146,10 +146,10 @@ int predict(const Context& context) {
 Command predict_command() {
   return {"predict",
           "DIR",
-          "Writes the surrogate's predictions for the whole space as CSV",
-          "DIR is a run directory. Every configuration of the space has a row, including those that do "
-          "not fit in memory. Values are in the objective's unit. predict also prints which parameters "
-          "matter: Sobol indices over the configurations that may fit, and the effect of changing one "
+          "Writes predictions for the whole space as CSV",
+          "DIR is a run directory. The predictions are those of the surrogate. Every configuration of the space has a "
+          "row, including those that do not fit in memory. Values are in the objective's unit. predict also prints "
+          "which parameters matter: Sobol indices over the configurations that may fit, and the effect of changing one "
           "parameter of the best configuration.",
           declare_predict,
           predict};

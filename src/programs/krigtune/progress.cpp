@@ -54,7 +54,7 @@ void Progress::resumed(const search::History& history) {
   const int closed = search::closed_trials(history);
   const int asked = search::counted_trials(history) - closed;
   if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
-  if (asked > 0) log_.progress(fmt::format("{} proposed by krigtune ask and not told yet", asked));
+  if (asked > 0) log_.progress(fmt::format("{} proposed by krigtune ask, and without a result yet", asked));
   if (session_.baseline && closed == 0) {
     log_.progress(wrapped_lines(
         fmt::format("trial 0, the baseline: {}", visible(report::short_text(session_, *session_.baseline))),

@@ -37,7 +37,7 @@ int repair_run(const Context& context) {
   for (const std::string& finding : repair.findings) context.log.progress(finding);
   if (repair.findings.empty()) context.log.progress(directory.string() + ": nothing is wrong with its journal");
   if (!is_repaired) return ExitCode::kDone;
-  context.log.progress(fmt::format("{}: the journal is made anew with {} trials, {} of them from trials.csv{}",
+  context.log.progress(fmt::format("{}: the journal is rebuilt with {} trials, {} of them from trials.csv{}",
                                    directory.string(), repair.trials.size(), repair.recovered,
                                    kept.empty() ? "" : "; the old one is kept as " + kept.string()));
   return ExitCode::kDone;

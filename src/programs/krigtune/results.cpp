@@ -36,7 +36,7 @@ report::TableFormat format_of(const Arguments& arguments) {
       report::table_format_from(arguments.text("format", "table"), arguments.named("format"));
   if (!arguments.flag("json")) return format;
   if (arguments.flag("format") && format != report::TableFormat::kJson) {
-    throw UserError("--json and --format exclude each other", "leave one out");
+    throw UserError("--json and --format cannot be combined", "leave one out");
   }
   return report::TableFormat::kJson;
 }
@@ -66,7 +66,7 @@ int results(const Context& context) {
   const report::TableFormat format = format_of(context.arguments);
   const bool is_safe = context.arguments.flag("spreadsheet-safe");
   if (is_safe && format != report::TableFormat::kCsv) {
-    throw UserError("--spreadsheet-safe is about CSV", "add --format csv, or leave it out");
+    throw UserError("--spreadsheet-safe applies only to CSV", "add --format csv, or leave it out");
   }
   const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
   const LoadedRun loaded(context, context.arguments.operand());

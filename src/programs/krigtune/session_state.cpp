@@ -64,7 +64,7 @@ search::History read_history(const Context& context, const std::filesystem::path
   search::History history = journal::read_journal(file, &complaints);
   for (std::size_t i = 0; i < std::min(complaints.size(), kShown); ++i) context.log.warning(complaints[i]);
   if (complaints.size() > kShown) {
-    context.log.warning(fmt::format("{}: {} more records are passed over; krigtune repair {} lists them", file.string(),
+    context.log.warning(fmt::format("{}: {} more records are skipped; krigtune repair {} lists them", file.string(),
                                     complaints.size() - kShown, directory.string()));
   }
   return history;
@@ -145,8 +145,8 @@ void say_what_is_learned(const Context& context, const session::Session& session
   for (const forecast::EarlierRun& run : runs) {
     if (forecast::make_warm_start_prior(session, run, physics.get()) == nullptr) {
       context.log.warning(
-          fmt::format("--warm-start {}: nothing is to be learned from it: its {} trials contradict what "
-                      "is predicted, or follow from none of {}; the search begins without it",
+          fmt::format("--warm-start {}: nothing can be learned from it: its {} trials contradict what is predicted, or "
+                      "follow from none of {}; the search begins without it",
                       run.source, run.trials.size(), join(forecast::shared_parameters(session.space, run), ", ")));
       continue;
     }
@@ -160,8 +160,8 @@ void say_what_is_learned(const Context& context, const session::Session& session
 
 void declare_warm_start(boost::program_options::options_description& options) {
   options.add_options()(kOption, repeated_value_named("DIR"),
-                        "learn from an earlier run directory, of this job or another, or from a journal of Optuna's "
-                        "(FILE, or FILE:STUDY); may be repeated");
+                        "learn from an earlier run, of this job or another. DIR is a run directory, or a journal of "
+                        "Optuna's (FILE, or FILE:STUDY); may be repeated");
 }
 
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
@@ -172,7 +172,7 @@ forecast::EarlierRuns earlier_runs(const Context& context, const session::Sessio
     if (named.empty() || named == sources_of(recorded)) return recorded;
     throw UserError(fmt::format("{}: was begun {}, not {}", directory.string(), sources_text(sources_of(recorded)),
                                 sources_text(named)),
-                    "leave the option out to go on, or choose another directory");
+                    "leave the option out to continue, or choose another directory");
   }
   forecast::EarlierRuns runs;
   for (const std::string& source : named) runs.push_back(run::read_earlier_run(source, session, "--warm-start"));

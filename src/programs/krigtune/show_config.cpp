@@ -66,14 +66,14 @@ class Origins {
       if (is_below && arguments_.origin(option) != Arguments::Origin::kNone) return option_origin(arguments_, option);
     }
     if (file_.contains(leaf)) return source_;
-    if (has_leaves_below(leaf)) return text.rfind("/space/", 0) == 0 ? source_ : kDerived;
+    if (is_given_above(leaf)) return text.rfind("/space/", 0) == 0 ? source_ : kDerived;
     return is_derived(leaf, file_) ? kDerived : kDefault;
   }
 
  private:
   // A range represents its values, and "local" a whole cluster: then the file has a value above the leaf that is not a
   // block.
-  bool has_leaves_below(Pointer above) const {
+  bool is_given_above(Pointer above) const {
     while (!above.empty()) {
       above.pop_back();
       if (!file_.contains(above)) continue;
@@ -150,7 +150,7 @@ Json document_of(const Context& context, const Json& config, const Origins& orig
 
 void declare_show_config(boost::program_options::options_description& options) {
   options.add_options()("show-config",
-                        "print the complete session and where each value came from, and do nothing else");
+                        "print every setting and its source, and run nothing. The output is a session file");
 }
 
 int show_config(const Context& context, const session::Session& session, const std::vector<RunSetting>& settings) {

@@ -51,12 +51,12 @@ std::string strategy_help() {
 
 // Declares the options that say where trials run.
 void declare_places(boost::program_options::options_description& options) {
-  options.add_options()(
-      "executor", value_named("KIND", {executor::executor_names()}),
-      "where trials run, with the session's settings for that kind (default: the session's, or local)");
+  options.add_options()("executor", value_named("KIND", {executor::executor_names()}),
+                        "where trials run: local, slurm or template. The settings of that kind are the session's "
+                        "(default: the session's executor, or local)");
   options.add_options()("jobs", value_named("K"),
-                        "run K trials at a time; on this machine its GPUs and cores are divided into K slots (default: "
-                        "the session's, or 1)");
+                        "run K trials at a time (default: the session's, or 1). On this machine the GPUs and cores are "
+                        "divided into K slots");
   options.add_options()(kNoInterferenceCheck,
                         "do not measure how much parallel trials disturb each other on this machine");
   options.add_options()(kPendingLimit, value_named("S"),
@@ -70,20 +70,20 @@ void declare_tune(boost::program_options::options_description& options) {
   declare_deepspeed(options);
   declare_deepspeed_tuning(options);
   options.add_options()(kNoModelRun, "with --deepspeed: do not launch the job once to find the size of its model");
-  options.add_options()("out", value_named("DIR"),
-                        "the run directory (default: runs/<name of the session file or script>)");
+  options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<session or script>)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}), strategy_help().c_str());
   options.add_options()("trials", value_named("N"),
-                        "end after N trials, including those that DIR has already (default: the session's)");
-  options.add_options()("hours", value_named("H"), "end when trials have taken H hours (default: the session's)");
+                        "end after N trials (default: the session's). Trials that DIR has already count");
+  options.add_options()("hours", value_named("H"), "end after H hours of trials (default: the session's)");
   options.add_options()(kFullBudget, "spend the whole budget, even if little can be gained");
   options.add_options()(kKeepGoing, "continue even if the first trials all fail alike");
   options.add_options()("seed", value_named("N"), "the same seed and results propose the same trials (default: 1)");
   declare_places(options);
-  options.add_options()("try", repeated_value_named("JSON"),
-                        "run this configuration after the baseline, as in '{\"micro_batch\": 8}'; may be repeated");
+  options.add_options()(
+      "try", repeated_value_named("JSON"),
+      "run this configuration after the baseline. JSON is an object such as '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
-  options.add_options()("fresh", "move an existing run directory aside (DIR.1, DIR.2, ...) and start over");
+  options.add_options()("fresh", "move an existing run directory aside, and start over. It becomes DIR.1, DIR.2, ...");
   options.add_options()("fail-if-slower-than", value_named("X"),
                         "exit code 1 unless the best is at least X times as fast as the baseline");
   declare_show_config(options);
@@ -181,7 +181,7 @@ void apply_executor(const Arguments& arguments, session::Session& session) {
   if (jobs) executor::set_jobs(session.executor, static_cast<int>(*jobs));
   const std::optional<double> limit_s = arguments.positive_number(kPendingLimit);
   if (limit_s && !executor::set_pending_limit(session.executor, *limit_s)) {
-    throw UserError(fmt::format("{}: trials wait in no queue here", arguments.named(kPendingLimit)),
+    throw UserError(fmt::format("{}: trials do not wait in a queue here", arguments.named(kPendingLimit)),
                     "use it with --executor slurm, or leave it out");
   }
 }
@@ -213,7 +213,7 @@ void warn_of_large_trials(const Context& context, const Placing& placing, const 
   const std::optional<int> share = placing.executor->usual_gpus();
   const int needed = placing.sizes.least().gpus_per_node;
   if (local == nullptr || !share || *share == 0 || needed <= *share) return;
-  context.log.warning(fmt::format("a trial takes {} GPUs, so that fewer than {} run at a time", needed, local->slots));
+  context.log.warning(fmt::format("a trial takes {} GPUs, so fewer than {} run at a time", needed, local->slots));
 }
 
 // Memory is not divided among slots, so trials together may need more than the machine has.
@@ -232,8 +232,8 @@ void warn_of_memory(const Context& context, const Placing& placing, const run::P
 void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
   if (run::recall_ds_config(session, directory)) return;
   context.log.warning(
-      fmt::format("{} has changed since the session began: its trials go on with what it said then, {}; "
-                  "--fresh begins anew with what it says now",
+      fmt::format("{} has changed since the session began: trials continue with its old content, {}; --fresh starts "
+                  "over with the new content",
                   std::get<deepspeed::DeepSpeedSpec>(session.runner).ds_config.string(),
                   deepspeed::begun_ds_config_path(directory).string()));
 }
@@ -283,7 +283,7 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
     const std::int64_t all = *candidates.space_count();
     const auto excluded = all - static_cast<std::int64_t>(candidates.size());
     text += fmt::format("{} configurations", all);
-    if (excluded > 0) text += fmt::format(", {} of them too large for the memory", excluded);
+    if (excluded > 0) text += fmt::format(", {} of them too large for memory", excluded);
   } else {
     text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
                                           : "a space with real ranges: it is sampled";
@@ -301,24 +301,25 @@ int show_it(const Context& context, const session::Session& session, const std::
 std::string ending_text(const Progress& progress) {
   const std::string running = progress.running();
   if (running.empty()) return "ending; no trial is running";
-  return fmt::format("ending after {}; once more (Ctrl-C) ends what runs, nothing closed is lost", running);
+  return fmt::format("ending after {}; Ctrl-C again ends it now, and closed trials are kept", running);
 }
 
 // Makes Slurm run the job again if krigtune is its batch script.
 void run_job_again(const Context& context) {
   if (!context.arguments.flag(kRequeue)) return;
   // Print this first, because Slurm ends this process after the request.
-  context.log.progress("asking Slurm to run this job again, which goes on here");
+  context.log.progress("asking Slurm to requeue this job, which then continues");
   const std::string trouble = executor::requeue_this_job(context.console.clock);
   if (trouble.empty()) return;
-  context.log.warning(fmt::format("--requeue: {}; submit it again by hand, it goes on", trouble));
+  context.log.warning(fmt::format("--requeue: {}; submit the job again by hand, and it continues", trouble));
 }
 
 // Another program ends this process, and nobody wants the jobs to end: they continue, and the next process adopts them.
 // All closed trials are already on disk.
 [[noreturn]] void leave_jobs_alone(const Context& context, const std::string& command) {
   context.log.end_status();
-  context.log.progress("ended by a signal; jobs that were submitted go on, and this collects them: " + command);
+  context.log.progress("ended by a signal; submitted jobs continue, and this command collects their results: " +
+                       command);
   run_job_again(context);
   std::_Exit(ExitCode::kInterrupted);
 }
@@ -456,21 +457,22 @@ int tune(const Context& context) {
 }  // namespace
 
 Command tune_command() {
-  return {"tune",
-          "SESSION",
-          "Finds the fastest configuration by running trials",
-          "Trial 0 is the session's baseline, and results are shown relative to it. The same command "
-          "continues an interrupted session. Ctrl-C ends the session after the running trial, a second "
-          "Ctrl-C ends that trial too. krigtune watch DIR shows the session in another shell. "
-          "trials.csv, best.json and the other files of DIR are rewritten after every trial.\n\n"
-          "With -- COMMAND... each trial runs COMMAND, your own training script, with other values; the "
-          "values it has now are the baseline. Which parameters vary is known from the recipe of that "
-          "kind of job (krigtune recipes) or said by --vary, and --metric selects the printed number "
-          "that counts. SESSION may be left out, or adds the rest: budget, memory, cluster. With "
-          "--deepspeed FILE -- COMMAND... each trial has another ds_config.json.",
-          declare_tune,
-          tune,
-          kDeepSpeedOption};
+  return {
+      "tune",
+      "SESSION",
+      "Finds the fastest configuration by running trials",
+      "Trial 0 is the baseline: that of the session, or the values that COMMAND has now. Results are shown relative to "
+      "it. The same command continues an interrupted session. Ctrl-C ends the session after the running trial, "
+      "Ctrl-C again ends that trial too. krigtune watch DIR shows the session in another shell.\n\n"
+      "With -- COMMAND... each trial runs COMMAND, your own training script, with other values: those that its "
+      "recipe (krigtune recipes) or --vary names. --metric selects the printed number that counts. SESSION may be "
+      "left out, or adds budget, memory and cluster.",
+      declare_tune,
+      tune,
+      kDeepSpeedOption,
+      {},
+      {"recipe", "final", "hf-config", "tensor-parallel", kNoModelRun, "strategy", kKeepGoing, "seed",
+       kNoInterferenceCheck, kPendingLimit, kRequeue, "fail-if-slower-than"}};
 }
 
 }  // namespace krigtune::cli

@@ -79,7 +79,7 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
   if (!is_stopped_early(result.reason)) return run::to_string(result.reason);
   const std::string left = left_text(session, result);
   if (result.reason == run::EndReason::kSure) return "stopped: " + left;
-  if (result.reason == run::EndReason::kNotWorthIt) return "stopped: not worth it any more: " + left;
+  if (result.reason == run::EndReason::kNotWorthIt) return "stopped: one more trial is not worth its cost: " + left;
   return fmt::format("stopped: no further trial is expected to gain {} or more; {}",
                      report::percent_text(session.budget.least_gain), left);
 }
@@ -106,7 +106,7 @@ Json worth_json(const std::optional<run::TrialWorth>& worth) {
 
 void explain_failure(const report::RunView& run, Log& log) {
   const result::FailureStory story = result::failure_story(run);
-  log.error("no trial is ok: " + story.reasons);
+  log.error("no trial succeeded: " + story.reasons);
   if (!story.said.empty()) {
     const std::string file = story.log.empty() ? "" : fmt::format(" ({})", story.log.string());
     log.progress(
@@ -194,7 +194,7 @@ std::string for_terminal(const std::string& text, int columns) {
   std::string result;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
-    result += (line.starts_with("go on ") ? line : wrapped_lines(line, columns, kIndent)) + "\n";
+    result += (line.starts_with("continue ") ? line : wrapped_lines(line, columns, kIndent)) + "\n";
   return result;
 }
 
@@ -204,8 +204,8 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   if (run.best) out << best_lines(run);
   out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
-  if (!is_stopped_early(result.reason) && !left.empty()) out << "left       " << left << '\n';
-  if (is_stopped_early(result.reason)) out << "go on      " << conclusion.command_to_spend_the_budget << '\n';
+  if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';
+  if (is_stopped_early(result.reason)) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
   const bool fits = context.console.out_is_terminal;
@@ -274,7 +274,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
 int exit_code(const Context& context, const report::RunView& run, const run::RunResult& result,
               const Conclusion& conclusion) {
   if (result.reason == run::EndReason::kInterrupted) {
-    context.log.progress("saved; to go on: " + conclusion.command_to_go_on);
+    context.log.progress("saved; to continue: " + conclusion.command_to_go_on);
     return ExitCode::kInterrupted;
   }
   if (result.reason == run::EndReason::kEnvironment) {
@@ -291,7 +291,7 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
     explain_failure(run, context.log);
     if (result.reason == run::EndReason::kFailsAlike) {
       context.log.error("the last trials failed alike: " + result.detail);
-      context.log.progress("fix the job, and give the same command again; to continue anyway: " +
+      context.log.progress("fix the job, and run the same command again; to continue anyway: " +
                            conclusion.command_to_keep_going);
     }
     return ExitCode::kNoResult;

@@ -77,7 +77,7 @@ std::string title(const Watched& watched) {
 void add_best(const Watched& watched, std::vector<std::string>& lines) {
   const session::Session& session = watched.record.session;
   if (!watched.best) {
-    lines.emplace_back("best     no trial is ok yet");
+    lines.emplace_back("best     no trial has succeeded yet");
     return;
   }
   const search::Recommendation& best = *watched.best;
@@ -295,7 +295,7 @@ std::string why_it_ends(const Watched& watched) {
   if (search::closed_trials(watched.history) >= watched.record.session.budget.trials)
     return "the budget of trials is spent";
   if (!watched.tune_runs && pending_trials(watched).empty())
-    return "no tuning run is active, and no asked trial is open";
+    return "no tuning run is active, and no trial of krigtune ask is open";
   return "";
 }
 
@@ -368,10 +368,10 @@ Command watch_command() {
   return {"watch",
           "DIR",
           "Shows a running session from another shell",
-          "On a terminal it updates a panel in place; otherwise it prints one line for each trial that "
-          "is closed from now on, with its differences from the best (*). It ends when the budget is "
-          "spent, when no tuning run is active and no asked trial is open, or with Ctrl-C. It only "
-          "reads, so any number of processes may watch. --json prints the state once.",
+          "On a terminal it updates a panel in place; otherwise it prints one line for each trial that is closed from "
+          "now on, with its differences from the best (*). It ends when the budget is spent, when no tuning run is "
+          "active and no trial of krigtune ask is open, or with Ctrl-C. It only reads, so any number of processes may "
+          "watch. --json prints the state once.",
           declare_watch,
           watch};
 }

@@ -69,7 +69,7 @@ int local_rank_from(const engine::Environment& environment, int rank, int gpus) 
     int value = -1;
     const char* end = text->data() + text->size();
     if (std::from_chars(text->data(), end, value).ptr != end || value < 0) {
-      throw UserError(std::string(name) + " is '" + *text + "'", "it has to be a number from 0 on");
+      throw UserError(std::string(name) + " is '" + *text + "'", "it must be a number of 0 or more");
     }
     return value;
   }
@@ -131,7 +131,7 @@ void require_library(const cuda::LibraryVersion& library, const std::string& who
 
 BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /*arguments*/) {
   if (options.device == DeviceChoice::kCpu) {
-    throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program knows GPUs only");
+    throw UserError("--device cpu", "krigtune-bench trains on CPU ranks; this program only trains on GPUs");
   }
   const int gpus = cuda::usable_gpus();
   require_library(cuda::blas_version(), "training on a GPU needs cuBLASLt");
