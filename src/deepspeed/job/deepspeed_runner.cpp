@@ -346,8 +346,8 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
       [](const DeepSpeedSpec& spec) { return Json(spec.ds_config.string()); });
   trial::add_surroundings(block, base_dir);
   block.key("config_as", &DeepSpeedSpec::config_as, one_of(kConfigAsWords),
-            "how the command gets a trial's configuration: as the path of a file, or as base64 text for nodes without "
-            "a shared file system (not if the script opens the file itself)");
+            "how the command gets a trial's configuration: as the path of a file, or as base64 text for nodes that "
+            "share no file system; not if the script opens the file itself");
   block.key(
       "warmup_steps", [](auto& spec) -> auto& { return spec.steps.warmup; }, integer(from_to(1, kMostSteps)),
       "optimizer steps before the measurement");

@@ -69,7 +69,7 @@ std::string option_text(const po::option_description& option) {
 constexpr std::array<const char*, 6> kOptionsOfAll = {"json", "quiet", "verbose", "log-file", "help", kHelpAll};
 
 bool is_usual(const Command& command, const po::option_description& option) {
-  const std::string name = option.long_name();
+  const std::string& name = option.long_name();
   return std::ranges::find(kOptionsOfAll, name) == kOptionsOfAll.end() &&
          std::ranges::find(command.rare_options, name) == command.rare_options.end();
 }
