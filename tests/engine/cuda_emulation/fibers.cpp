@@ -265,11 +265,21 @@ void wait_for_copies(std::size_t groups_left) {
   }
 }
 
+namespace {
+
+std::uint64_t& device_clock_ns() {
+  thread_local std::uint64_t clock_ns = 0;
+  return clock_ns;
+}
+
+}  // namespace
+
 std::uint64_t next_ns() {
   constexpr std::uint64_t kMicrosecond = 1000;
-  thread_local std::uint64_t now_ns = 0;
-  return now_ns += kMicrosecond;
+  return device_clock_ns() += kMicrosecond;
 }
+std::uint64_t now_ns() { return device_clock_ns(); }
+void pass_ns(std::uint64_t length_ns) { device_clock_ns() += length_ns; }
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {
   const std::scoped_lock lock(one_kernel);

@@ -5,6 +5,7 @@
 // first changes from barrier to barrier, so that a missing barrier shows as a wrong result. Not seen: the order of
 // memory accesses, races between blocks, bank conflicts.
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -79,7 +80,10 @@ void begin_copy(void* shared, const void* global);
 void commit_copies();
 void wait_for_copies(std::size_t groups_left);
 
-/// A clock: a microsecond passes from look to look.
+/// The clock of this thread's device: a microsecond passes from look to look.
 std::uint64_t next_ns();
+/// It, without a look, and lets time pass.
+std::uint64_t now_ns();
+void pass_ns(std::uint64_t length_ns);
 
 }  // namespace krigtune::emulation

@@ -26,6 +26,7 @@ using NodePtr = std::shared_ptr<Node>;
 struct Capture {
   std::vector<NodePtr> nodes;
   bool ended = false;
+  bool lost = false;
 };
 using CapturePtr = std::shared_ptr<Capture>;
 
@@ -48,7 +49,7 @@ struct CUstream_st {
 struct CUevent_st {
   NodePtr node;
   CapturePtr capture;  ///< in which it was recorded
-  std::int64_t time = 0;
+  std::uint64_t time_ns = 0;
   bool asked = false;
 };
 
@@ -59,9 +60,11 @@ struct Device {
   std::vector<CUstream_st*> streams;
   std::vector<NodePtr> pending;
   std::minstd_rand random{1};
-  std::int64_t executed = 0;
   std::int64_t kernels = 0;
+  std::uint64_t kernel_ns = 0;
   std::size_t bytes = 0;
+  std::size_t others_bytes = 0;
+  krigtune::emulation::GraphsLack graphs_lack = krigtune::emulation::GraphsLack::kNothing;
 };
 thread_local Device device;
 std::unordered_map<void*, std::size_t>& sizes() {
@@ -105,7 +108,8 @@ void execute_all() {
     const std::size_t drawn = ready[device.random() % ready.size()];
     const NodePtr node = device.pending[drawn];
     device.pending.erase(device.pending.begin() + static_cast<std::ptrdiff_t>(drawn));
-    ++device.executed;
+    constexpr std::uint64_t kMicrosecond = 1000;
+    krigtune::emulation::pass_ns(kMicrosecond);
     try {
       node->work();
     } catch (...) {  // nothing that is queued means anything any more
@@ -145,15 +149,26 @@ void enqueue(cudaStream_t stream, std::function<void()> work) { append(of(stream
 void set_seed(std::uint64_t seed) { device.random.seed(static_cast<std::minstd_rand::result_type>(seed)); }
 std::size_t allocated_bytes() { return device.bytes; }
 std::int64_t kernels_executed() { return device.kernels; }
-void count_kernel() { ++device.kernels; }
+void set_kernel_time(std::uint64_t length_ns) { device.kernel_ns = length_ns; }
+void begin_kernel() { ++device.kernels; }
+void end_kernel() { pass_ns(device.kernel_ns); }
+void set_graphs_lack(GraphsLack what) { device.graphs_lack = what; }
+bool takes_kernel(cudaStream_t stream) {
+  const CapturePtr& capture = of(stream).capture;
+  if (capture && device.graphs_lack == GraphsLack::kKernels) capture->lost = true;
+  return !capture || !capture->lost;
+}
+void set_others_bytes(std::size_t bytes) { device.others_bytes = bytes; }
 
 }  // namespace krigtune::emulation
 
 const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorInvalidValue";
+  if (error == cudaErrorMemoryAllocation) return "cudaErrorMemoryAllocation";
+  return error == cudaErrorNotSupported ? "cudaErrorNotSupported" : "cudaErrorInvalidValue";
 }
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : "invalid argument";
+  if (error == cudaErrorMemoryAllocation) return "out of memory";
+  return error == cudaErrorNotSupported ? "operation not supported" : "invalid argument";
 }
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
@@ -204,7 +219,7 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) 
 cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = std::size_t{1} << 30U;
-  *free = *total - device.bytes;
+  *free = *total - device.bytes - device.others_bytes;
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
@@ -260,7 +275,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = of(stream).capture;
   event->asked = false;
-  event->node = append(of(stream), [event] { event->time = device.executed; });
+  event->node = append(of(stream), [event] { event->time_ns = krigtune::emulation::now_ns(); });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -268,8 +283,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return execute_all(), cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
-  constexpr float kMsPerUs = 1e-3F;
-  *ms = static_cast<float>(to->time - from->time) * kMsPerUs;
+  constexpr double kMsPerNs = 1e-6;
+  const auto elapsed_ns = static_cast<double>(to->time_ns) - static_cast<double>(from->time_ns);
+  *ms = static_cast<float>(elapsed_ns * kMsPerNs);
   return cudaSuccess;
 }
 
@@ -280,7 +296,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const CapturePtr capture = of(stream).capture;
   capture->ended = true;
-  *graph = std::make_unique<CUgraph_st>(std::move(capture->nodes)).release();
+  *graph = capture->lost ? nullptr : std::make_unique<CUgraph_st>(std::move(capture->nodes)).release();
   std::vector<CUstream_st*> all = device.streams;
   all.push_back(&device.default_stream);
   for (CUstream_st* each : all) {
@@ -289,9 +305,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     each->last = std::move(each->before);
     each->waits.clear();
   }
-  return cudaSuccess;
+  return capture->lost ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long /*flags*/) {
+  if (device.graphs_lack == krigtune::emulation::GraphsLack::kInstantiation) return cudaErrorNotSupported;
   *executable = std::make_unique<CUgraphExec_st>(copy_of(graph->nodes, nullptr)).release();
   return cudaSuccess;
 }

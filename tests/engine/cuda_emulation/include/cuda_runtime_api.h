@@ -1,9 +1,10 @@
 #pragma once
 // The part of the CUDA runtime that the engine uses, on a CPU. What is put on a stream waits until somebody asks for
 // its end; then what is ready is executed in an order drawn at random, stream by stream and wait by wait: a wait that
-// is missing shows. Every thread of this machine has one device of its own. A timed event's time is the number of
-// things that were executed before it, in microseconds. Found in place of NVIDIA's header by what is compiled for the
-// emulation; functions mean what the CUDA Runtime API reference says, and return cudaSuccess unless said otherwise.
+// is missing shows. Every thread of this machine has one device of its own, with a clock: a microsecond passes with
+// each thing that is executed, with each look of a kernel at the clock, and what set_kernel_time says. Found in place
+// of NVIDIA's header by what is compiled for the emulation; functions mean what the CUDA Runtime API reference says,
+// and return cudaSuccess unless said otherwise.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,9 +23,12 @@ enum cudaError_t {
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNotReady = 600,
+  cudaErrorNotSupported = 801,
   cudaErrorSystemNotReady = 802,
   cudaErrorSystemDriverMismatch = 803,
   cudaErrorCompatNotSupportedOnDevice = 804,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorCapturedEvent = 907
 };
 const char* cudaGetErrorName(cudaError_t error);
@@ -130,7 +134,18 @@ void set_seed(std::uint64_t seed);
 std::size_t allocated_bytes();
 /// How many kernels this thread's device has executed.
 std::int64_t kernels_executed();
-void count_kernel();
+/// From now on each kernel takes so long on this thread's device, in addition to the microsecond.
+void set_kernel_time(std::uint64_t length_ns);
+void begin_kernel();
+void end_kernel();
+/// What is missing of graphs on this thread's device from now on: nothing; kernels on a stream that is captured;
+/// graphs that can be executed.
+enum class GraphsLack : std::uint8_t { kNothing, kKernels, kInstantiation };
+void set_graphs_lack(GraphsLack what);
+/// Whether a kernel may be put on this stream; if not, a capture that goes on there is lost.
+bool takes_kernel(cudaStream_t stream);
+/// What others have of the memory of this thread's device, in bytes.
+void set_others_bytes(std::size_t bytes);
 
 }  // namespace krigtune::emulation
 
@@ -138,9 +153,11 @@ void count_kernel();
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
   const cudaLaunchConfig_t at = *config;
+  if (!krigtune::emulation::takes_kernel(at.stream)) return cudaErrorStreamCaptureUnsupported;
   krigtune::emulation::enqueue(at.stream, [at, kernel, ... copied = P(std::forward<A>(arguments))] {
-    krigtune::emulation::count_kernel();
+    krigtune::emulation::begin_kernel();
     krigtune::emulation::run_grid(at.gridDim, at.blockDim, at.dynamicSmemBytes, [&] { kernel(copied...); });
+    krigtune::emulation::end_kernel();
   });
   return cudaSuccess;
 }
