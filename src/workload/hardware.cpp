@@ -174,7 +174,8 @@ constexpr std::array kNetworkLines = {
     NetworkLine{"efa-p5", Hop::kNetwork, 20.0, 50e9, 0.75},
 };
 
-EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.bytes_per_s}; }
+// A named link is as fast as in a cluster of GPUs: what collectives reach of its line rate.
+EmulatedNetwork known_network(const Link& link) { return {link.id, link.latency_s, link.level().bytes_per_s}; }
 
 // "emulate_network" given by numbers.
 struct NetworkNumbers {
@@ -462,7 +463,8 @@ void add_if_own(Json& links, const EmulatedNetwork& network) {
   } else if (!is_stated(network)) {
     const std::vector<Link> known = known_links();
     const Link* link = find(known, network.name);
-    if (link != nullptr && link->latency_s == network.latency_s && link->bytes_per_s == network.bytes_per_s) return;
+    const bool is_known = link != nullptr && link->latency_s == network.latency_s;
+    if (is_known && link->level().bytes_per_s == network.bytes_per_s) return;
     links[network.name] = link_json(Hop::kNetwork, network.latency_s, network.bytes_per_s);
   }
 }

@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "user_error.h"
+#include "workload/hardware_tables.h"
 #include "workload/workload.h"
 
 namespace krigtune::cluster_test {
@@ -31,10 +32,11 @@ TEST(Cluster, LocalIsTwoRanksOnOneNode) {
   EXPECT_EQ(cluster(R"({"gpus_per_node": 4})").ranks(), 4);
 }
 
-TEST(Network, HasTheLineRateInBytes) {
-  const std::tuple<const char*, double, double> kLines[] = {{"eth-10", 1.25e9, 30e-6},  {"eth-25", 3.125e9, 30e-6},
-                                                            {"eth-100", 12.5e9, 12e-6}, {"ib-edr-100", 12.5e9, 5e-6},
-                                                            {"ib-hdr-200", 25e9, 5e-6}, {"ib-ndr-400", 50e9, 5e-6}};
+// What collectives reach of the line rate: "nvlink4" of 450 GB/s was emulated as if they reached all of it.
+TEST(Network, HasTheRateThatCollectivesReach) {
+  const std::tuple<const char*, double, double> kLines[] = {
+      {"eth-10", 0.9 * 1.25e9, 30e-6},    {"eth-25", 0.85 * 3.125e9, 30e-6}, {"eth-100", 0.85 * 12.5e9, 12e-6},
+      {"ib-edr-100", 0.9 * 12.5e9, 5e-6}, {"ib-hdr-200", 0.9 * 25e9, 5e-6},  {"nvlink4", 0.8 * 450e9, 10e-6}};
   for (const auto& [id, bytes_per_s, latency_s] : kLines) {
     const auto network = cluster(std::string(R"({"emulate_network": ")") + id + "\"}").emulated_network;
     ASSERT_TRUE(network) << id;
@@ -57,7 +59,8 @@ TEST(Network, HasTheFiguresOfTheTable) {
     const Json both = {{"emulate_network", {{"intra", ids[i]}, {"inter", ids[i]}}}};
     const workload::EmulatedNetwork line = cluster(flat.dump()).emulated_network.value();
     const workload::NetworkLevel level = cluster(both.dump()).emulated_network.value().nodes.value().inter;
-    EXPECT_DOUBLE_EQ(line.bytes_per_s, number("GBps_per_dir_per_gpu") * 1e9) << ids[i];
+    EXPECT_DOUBLE_EQ(workload::known_links()[i].bytes_per_s, number("GBps_per_dir_per_gpu") * 1e9) << ids[i];
+    EXPECT_DOUBLE_EQ(line.bytes_per_s, level.bytes_per_s) << ids[i];
     EXPECT_DOUBLE_EQ(line.latency_s, number("launch_latency_us_plan") * 1e-6) << ids[i];
     EXPECT_LE(std::abs(level.bytes_per_s - number("plan_GBps") * 1e9), 0.06e9) << ids[i];  // rounded in the table
   }
