@@ -73,8 +73,9 @@ class Tensor {
   std::unique_ptr<DeviceBuffer> device_;
 };
 
-/// Elements of tensors, of a part for each rank where there are parts: empty, a few, several tiles of odd length.
-const std::vector<std::int64_t> kElems = {1, 3, 8, 16, 100, 0, 1000, 4099, 32768 + 64, 70000};
+/// Elements of tensors, of a part for each rank where there are parts: a few, none, several tiles of packs, which they
+/// fill or do not fill.
+const std::vector<std::int64_t> kElems = {1, 3, 8, 16, 100, 0, 1000, 4099, 32768 + 64, 65536, 70000};
 
 class CudaCollectives : public testing::TestWithParam<DType> {
  protected:
@@ -141,7 +142,7 @@ TEST_P(CudaCollectives, GatherWhatIsWrittenDown) {
   Rng rng(12, 0);
   for (const std::int64_t ranks : {2, 3, 8}) {
     for (const std::int64_t first : {0, 1, 8}) {
-      const std::vector<Tensor> shards = tensors(1, 0, rng);
+      const std::vector<Tensor> shards = tensors(1, ranks == 3 ? 2 : 0, rng);
       std::vector<Tensor> wholes = tensors(ranks, first, rng);
       std::vector<engine::OperandView> operands;
       for (std::size_t i = 0; i < shards.size(); ++i) {
