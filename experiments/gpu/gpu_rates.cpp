@@ -97,7 +97,8 @@ void time_products(const std::filesystem::path& folder, const Scale& scale) {
   table.write();
 }
 
-/// Alone on its stream, so that nothing but the hold itself makes the collective longer than asked.
+/// Alone on its stream, so that nothing but the hold itself makes the collective longer than asked, and its copies
+/// where those are slower than the network.
 double held_s(DeviceCommunicator& communicator, const plan::Operation& operation,
               std::span<const engine::OperandView> operands) {
   const StreamHandle stream = make_stream(true);
@@ -117,9 +118,9 @@ void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
   const workload::EmulatedNetwork network =
       workload::read_cluster(nvlink, "gpu_rates", "/cluster").emulated_network.value();
   const plan::GroupSpan span{kRanks, 1, kRanks};
-  const EmulatedDeviceLink link;
+  EmulatedDeviceLink link;
   const auto communicator = make_emulated_communicator(network, span, link);
-  Table table(folder / "pacing.csv", {"collective", "bytes", "asked_us", "held_us", "error"});
+  Table table(folder / "pacing.csv", {"collective", "bytes", "asked_us", "held_us", "error", "copies_us"});
   const std::int64_t most = std::int64_t{1} << (scale.small ? 20U : 30U);
   const DeviceBytes memory = allocate_device(most);
   fill_numbers(memory.get(), most, nullptr);
@@ -135,9 +136,13 @@ void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
       operation.kind = kind;
       operation.wire_bytes = (kind == schedule::OpKind::kAllReduce ? 2 : 1) * bytes * (kRanks - 1) / kRanks;
       const double asked_s = plan::collective_time_s(network, kind, span, operation.wire_bytes);
+      link.set_held(false);
+      const double copies = held_s(*communicator, operation, operands);
+      link.set_held(true);
       const double held = held_s(*communicator, operation, operands);
       table.add({plan::to_string(kind), fmt::to_string(bytes), number(kMicroseconds * asked_s),
-                 number(kMicroseconds * held), fmt::format("{:.4f}", held / asked_s - 1.0)});
+                 number(kMicroseconds * held), fmt::format("{:.4f}", held / asked_s - 1.0),
+                 number(kMicroseconds * copies)});
     }
   }
   table.write();

@@ -28,6 +28,25 @@ struct TrainingOptions {
   bool graph = false;                   ///< replay steps that were captured as a CUDA graph
 };
 
+/// A collective of an emulated network as a GPU has imitated it, alone.
+struct PacedCollective {
+  schedule::OpKind kind{};
+  std::int64_t wire_bytes = 0;  ///< sent by a rank
+  double stated_s = 0.0;        ///< what the network needs
+  double copies_s = 0.0;        ///< the copies in its place take where they are not held
+  double held_s = 0.0;          ///< it took
+};
+
+/// What a GPU's memory holds beside the plan's arena.
+struct GpuMemoryUse {
+  std::int64_t total_bytes = 0;
+  std::int64_t context_bytes = 0;        ///< at first: CUDA's context, and what other programs have
+  std::int64_t communicators_bytes = 0;  ///< what opening NCCL's communicators has added
+  std::int64_t rest_bytes = 0;           ///< what else was added: kernels, cuBLASLt, scratch memory, a captured graph
+
+  std::int64_t beside_arena_bytes() const { return context_bytes + communicators_bytes + rest_bytes; }
+};
+
 /// One optimizer step as it was executed.
 struct StepResult {
   double step_time_s = 0.0;         ///< from the start of all ranks to the end of all ranks
@@ -38,6 +57,7 @@ struct StepResult {
   // slow and the others wait for it.
   double median_rank_kernels_s = 0.0;
   double slowest_rank_kernels_s = 0.0;
+  bool disturbed = false;  ///< it took longer because its operations were timed: no sample of step times
 };
 
 /// Trains the plan's model on CPU ranks, each with an arena of the planned size and one FIFO worker per logical stream.

@@ -23,14 +23,16 @@ class FakeTraining {
   }
   double now_s() const { return clock_.now_s(); }
   std::int64_t diverge_at = -1;
+  std::function<bool(std::int64_t)> is_disturbed = [](std::int64_t) { return false; };
 
  private:
   engine::StepResult step() {
     const double length_s = length_s_(steps_);
     clock_.advance_s(length_s);
-    const double loss = steps_ == diverge_at ? std::nan("") : 5.0 - static_cast<double>(steps_);
-    ++steps_;
-    return {length_s, length_s / 4.0, loss, {}};
+    engine::StepResult result{length_s, length_s / 4.0, 5.0 - static_cast<double>(steps_), {}};
+    if (steps_ == diverge_at) result.loss = std::nan("");
+    result.disturbed = is_disturbed(steps_++);
+    return result;
   }
 
   std::function<double(std::int64_t)> length_s_;
@@ -183,6 +185,26 @@ TEST(Measure, TakesExactlyTheStepsAskedFor) {
     EXPECT_EQ(result.steps, steps);
     EXPECT_EQ(result.measured_steps, steps - std::min<std::int64_t>(3, steps / 4));
   }
+}
+
+TEST(Measure, LeavesStepsOutThatWereDisturbed) {
+  FakeTraining training([](std::int64_t step) { return step % 8 == 0 ? 1.0 : 0.125; });
+  training.is_disturbed = [](std::int64_t step) { return step % 8 == 0; };
+  const bench::Measurement result = training.measure({.warmup_s = 0.0, .measure_s = 100.0});
+  EXPECT_TRUE(result.steady);
+  EXPECT_EQ(result.measured_steps, 10);
+  for (const double seconds : {result.step_time_s, result.step_time_mean_s, result.step_time_p90_s}) {
+    EXPECT_DOUBLE_EQ(seconds, 0.125);
+  }
+  EXPECT_EQ(result.outliers, 0);
+}
+
+TEST(Measure, CountsDisturbedStepsWhereThereAreNoOthers) {
+  FakeTraining training([](std::int64_t) { return 1.0; });
+  training.is_disturbed = [](std::int64_t) { return true; };
+  const bench::Measurement result = training.measure({.steps = 4});
+  EXPECT_EQ(result.measured_steps, 3);
+  EXPECT_DOUBLE_EQ(result.step_time_s, 1.0);
 }
 
 TEST(Measure, EndsWhereTheLossIsNoNumber) {

@@ -4,10 +4,11 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/kernels/emulated_collective.h"
 #include "small_llama.h"
@@ -141,6 +142,24 @@ TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {
   }
 }
 
+TEST(CudaTraining, TellsWhatTheGpuHoldsBesideTheArena) {
+  const SystemClock clock;
+  const plan::StepPlan plan = plan::build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
+  constexpr std::int64_t kOthersBytes = 123'456'789;
+  emulation::set_others_bytes(kOthersBytes);
+  CudaTrainer trainer(plan, clock, options());
+  trainer.step();
+  const engine::GpuMemoryUse use = trainer.memory_use();
+  emulation::set_others_bytes(0);
+  EXPECT_EQ(use.total_bytes, std::int64_t{1} << 30);
+  EXPECT_EQ(use.context_bytes, kOthersBytes);
+  EXPECT_EQ(use.communicators_bytes, 0);
+  const auto allocated = static_cast<std::int64_t>(emulation::allocated_bytes());
+  constexpr std::int64_t kGuardBytes = std::int64_t{1} << 20;  // behind the arena
+  EXPECT_EQ(use.rest_bytes, allocated - plan.arena_bytes - kGuardBytes);
+  EXPECT_GT(use.rest_bytes, 0);
+}
+
 // One GPU plays rank 0 of 8.
 TEST(CudaEmulatedWorld, TrainsAloneWithinThePlannedMemory) {
   const SystemClock clock;
@@ -176,18 +195,97 @@ TEST(CudaEmulatedWorld, CollectivesShareTheLink) {
   cudaFree(moments);
 }
 
-TEST(CudaEmulatedWorld, MakesUpWhatOthersWouldHaveSent) {
-  std::vector<float> shard = {1, 2, 3, 4}, whole(12), sums = {1, 2, 3, 4, 5, 6}, all = {1, -2, 3};
-  gather_alone(std::vector<engine::OperandView>{{shard.data(), 4}, {whole.data(), 12}}, 3, nullptr);
-  reduce_scatter_alone(std::vector<engine::OperandView>{{sums.data(), 6}}, 3, nullptr);
-  all_reduce_alone(std::vector<engine::OperandView>{{all.data(), 3}}, 4, nullptr);
-  cudaDeviceSynchronize();
-  EXPECT_EQ(std::vector<float>(whole.begin(), whole.begin() + 4), shard);
-  std::vector<float> sorted(whole.begin() + 4, whole.begin() + 8);
-  std::sort(sorted.begin(), sorted.end());
-  EXPECT_EQ(sorted, shard);
-  EXPECT_EQ(sums, (std::vector<float>{9, 12, 3, 4, 5, 6}));
-  EXPECT_EQ(all, (std::vector<float>{2, -4, 6}));
+// One GPU plays rank 0 of 4 over a network that needs 1 ms and more for each collective of the plan.
+class CudaPacing : public testing::Test {
+ protected:
+  ~CudaPacing() override { emulation::set_kernel_time(0); }
+
+  std::unique_ptr<CudaTrainer> trainer() const {
+    const workload::EmulatedNetwork network{.name = "test", .latency_s = 1e-3, .bytes_per_s = 1e9};
+    return std::make_unique<CudaTrainer>(
+        plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(4), configuration(3, 2, 1, 5000, 5000, true)),
+        clock_, options(), nullptr, DeviceWorld{.network = network, .ranks_per_node = 4});
+  }
+
+ private:
+  SystemClock clock_;
+};
+
+TEST_F(CudaPacing, IsMeasuredForEachKindOfCollective) {
+  const auto made = trainer();
+  std::set<schedule::OpKind> kinds;
+  for (const engine::PacedCollective& one : made->pacing()) {
+    kinds.insert(one.kind);
+    EXPECT_GT(one.stated_s, 1e-3);
+    EXPECT_LT(one.copies_s, 1e-5);
+    EXPECT_NEAR(one.held_s, one.stated_s, 1e-5);
+  }
+  EXPECT_TRUE(kinds.contains(schedule::OpKind::kAllGather));
+  EXPECT_TRUE(kinds.contains(schedule::OpKind::kReduceScatter));
+  EXPECT_TRUE(made->notes().empty());
+  made->step();
+}
+
+TEST_F(CudaPacing, WarnsWhereStartingKernelsTakesAPartOfIt) {
+  emulation::set_kernel_time(100'000);  // one in vain behind each collective
+  const auto made = trainer();
+  ASSERT_EQ(made->notes().size(), 1U);
+  EXPECT_NE(made->notes().front().find("the emulated network is off by up to +10 %"), std::string::npos)
+      << made->notes().front();
+}
+
+TEST_F(CudaPacing, RefusesALinkThatItsCopiesAreTooSlowFor) {
+  emulation::set_kernel_time(1'500'000);
+  try {
+    trainer();
+    FAIL() << "it is imitated";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("this GPU cannot imitate 'test'"), std::string::npos) << error.what();
+  }
+}
+
+// What a graph lacks on one rank, all do without.
+class CudaGraphs : public testing::TestWithParam<emulation::GraphsLack> {};
+
+TEST_P(CudaGraphs, AreDoneWithoutByAllRanksWhereOneCannotMakeThem) {
+  const plan::StepPlan plan =
+      plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), configuration(2, 2, 2, 5000, 5000, true));
+  const Trained queued = train_on_devices(plan, options(false));
+  const SystemClock clock;
+  as_processes(2, [&](engine::Processes& processes) {
+    emulation::set_seed(static_cast<std::uint64_t>(processes.rank()) + 1);
+    emulation::set_graphs_lack(processes.rank() == 1 ? GetParam() : emulation::GraphsLack::kNothing);
+    CudaTrainer trainer(plan, clock, options(true), &processes);
+    const Trained trained = train(trainer);
+    ASSERT_EQ(trainer.notes().size(), 1U);
+    EXPECT_NE(trainer.notes().front().find("not replayed as a CUDA graph, which rank 1 could not make"),
+              std::string::npos)
+        << trainer.notes().front();
+    EXPECT_EQ(trained.losses, queued.losses);
+    EXPECT_EQ(trained.parameters, queued.parameters);
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Lack, CudaGraphs,
+                         testing::Values(emulation::GraphsLack::kKernels, emulation::GraphsLack::kInstantiation));
+
+TEST(CudaTraining, ReplaysWithoutANote) {
+  const SystemClock clock;
+  const plan::StepPlan plan = plan::build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
+  CudaTrainer trainer(plan, clock, options(true));
+  train(trainer);
+  EXPECT_TRUE(trainer.notes().empty());
+}
+
+TEST(CudaTraining, StepsWithTimedOperationsAreDisturbed) {
+  const SystemClock clock;
+  const plan::StepPlan plan = plan::build_plan(small_model(), cpu_ranks(1), configuration(0, 2, 1, 5000, 5000, true));
+  for (const bool every : {false, true}) {
+    engine::TrainingOptions how = options();
+    how.steps = 9;
+    how.time_every_step = every;
+    CudaTrainer trainer(plan, clock, how);
+    for (int step = 0; step < 9; ++step) EXPECT_EQ(trainer.step().disturbed, !every && step % 8 == 0) << step;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "engine/cuda/kernels/initial_values.h"
+#include "engine/cuda/pacing.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/compiled_for.h"
 #include "engine/host/processes.h"
@@ -57,10 +58,14 @@ CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::
   KRIGTUNE_CHECK_CUDA(cudaSetDevice(world_.device));
   ranks_ = {world_rank() / plan_.tensor_ranks, world_rank() % plan_.tensor_ranks};
   deadline_s_ = clock_.now_s() + kPatienceS;
+  context_bytes_ = memory_state().used_bytes;
   memory_ = std::make_unique<DeviceMemory>(plan_);
+  const std::int64_t before_bytes = memory_state().used_bytes;
   connect();
+  communicators_bytes_ = memory_state().used_bytes - before_bytes;
   DeviceCommunicators communicators{};
   for (std::size_t g = 0; g < communicators.size(); ++g) communicators[g] = communicators_[g].get();
+  if (world_.network) test_pacing(communicators);
   executor_ = std::make_unique<DeviceExecutor>(
       plan_, *memory_, first_context(), communicators,
       ExecutionOptions{options_.graph, options_.time_every_step, engine::cores_of_a_process(world_.ranks_per_node)});
@@ -108,6 +113,12 @@ void CudaTrainer::connect() {
   for (const schedule::Group group : {schedule::Group::kData, schedule::Group::kTensor}) {
     if (communicates(plan_, group)) communicators_[static_cast<std::size_t>(group)] = make_communicator(group);
   }
+}
+
+void CudaTrainer::test_pacing(const DeviceCommunicators& communicators) {
+  pacing_ = measure_pacing(plan_, *memory_, *world_.network, world_.ranks_per_node, communicators, *link_);
+  require_pacing(pacing_, *world_.network);
+  if (std::string warning = pacing_warning(pacing_); !warning.empty()) notes_.push_back(std::move(warning));
 }
 
 std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(schedule::Group group) {
@@ -168,15 +179,32 @@ void CudaTrainer::wait_for_all() {
   while (executor_->in_flight() > 0) finished_.push_back(wait_for_oldest());
 }
 
+// All ranks replay a graph, or none does: in it collectives wait for those of the others. The first reason counts.
+void CudaTrainer::capture_step() {
+  using Reason = std::array<char, 256>;
+  const std::string failure = executor_->capture();
+  Reason mine{};
+  std::copy_n(failure.data(), std::min(failure.size(), mine.size() - 1), mine.data());
+  std::vector<Reason> all = {mine};
+  if (processes_ != nullptr) all = engine::all_say(processes_->control(), mine);
+  const auto failed = std::find_if(all.begin(), all.end(), [](const Reason& reason) { return reason[0] != '\0'; });
+  if (failed == all.end()) return;
+  executor_->do_without_graph();
+  notes_.push_back(fmt::format("steps are not replayed as a CUDA graph, which rank {} could not make: {}",
+                               failed - all.begin(), failed->data()));
+}
+
+void CudaTrainer::start_step() {
+  if (executor_->needs_graph()) capture_step();
+  ++started_;
+  executor_->start();
+}
+
 engine::StepResult CudaTrainer::step() {
   deadline_s_ = clock_.now_s() + kPatienceS;
   if (finished_.empty()) {
-    const auto start = [this] {
-      ++started_;
-      executor_->start();
-    };
-    if (executor_->in_flight() == 0) start();
-    if (runs_ahead()) start();
+    if (executor_->in_flight() == 0) start_step();
+    if (runs_ahead()) start_step();
     finished_.push_back(wait_for_oldest());
   }
   const FinishedStep done = finished_.front();
@@ -184,6 +212,7 @@ engine::StepResult CudaTrainer::step() {
   ++returned_;
   engine::StepResult result;
   result.step_time_s = done.step_time_s;
+  result.disturbed = done.timed && !options_.time_every_step;
   result.breakdown = plan::break_down(plan_, executor_->operation_times());
   result.exposed_comm_s = result.breakdown.exposed_comm_s();
   const auto& kernels_s = result.breakdown.compute_s;
@@ -251,6 +280,13 @@ std::string CudaTrainer::parameters_fnv1a64() {
   Fnv1a64 hash;
   hash.add(all.data(), all.size() * sizeof(float));
   return hash.hex();
+}
+
+engine::GpuMemoryUse CudaTrainer::memory_use() const {
+  const MemoryState now = memory_state();
+  const std::int64_t beside_arena_bytes = now.used_bytes - memory_->device_bytes();
+  return {now.total_bytes, context_bytes_, communicators_bytes_,
+          beside_arena_bytes - context_bytes_ - communicators_bytes_};
 }
 
 std::int64_t CudaTrainer::arena_peak_bytes(schedule::Place place) {

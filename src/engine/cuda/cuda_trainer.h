@@ -39,7 +39,8 @@ struct DeviceWorld {
 class CudaTrainer {
  public:
   /// Allocates everything and initialises the parameters. `processes`: null when alone. It and the clock must outlive
-  /// this. All calls are made from one thread. Throws DeviceError, and EnvironmentError for a GPU that is not there.
+  /// this. All calls are made from one thread. Throws DeviceError, EnvironmentError for a GPU that is not there, and
+  /// UserError for an emulated network that the GPU is too slow for.
   CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::TrainingOptions& options = {},
               engine::Processes* processes = nullptr, const DeviceWorld& world = {});
   ~CudaTrainer();
@@ -58,6 +59,12 @@ class CudaTrainer {
   std::vector<float> parameters(std::int64_t tensor_rank = 0);
   std::string parameters_fnv1a64();
   std::int64_t arena_peak_bytes(schedule::Place place = schedule::Place::kDevice);
+  /// How an emulated network was imitated when training began; empty without one.
+  const std::vector<engine::PacedCollective>& pacing() const { return pacing_; }
+  /// Once training has begun.
+  engine::GpuMemoryUse memory_use() const;
+  /// What a person should know, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::int64_t world_rank() const { return processes_ == nullptr ? 0 : processes_->rank(); }
@@ -67,6 +74,9 @@ class CudaTrainer {
   std::unique_ptr<DeviceCommunicator> make_communicator(schedule::Group group);
   NcclId common_id(schedule::Group group);
   void initialise() const;
+  void test_pacing(const DeviceCommunicators& communicators);
+  void start_step();
+  void capture_step();
   bool runs_ahead() const;
   void wait_for_all();
   FinishedStep wait_for_oldest();
@@ -84,6 +94,10 @@ class CudaTrainer {
   std::unique_ptr<EmulatedDeviceLink> link_;  ///< of an emulated world
   std::array<std::unique_ptr<DeviceCommunicator>, schedule::kGroupCount> communicators_;
   std::unique_ptr<DeviceExecutor> executor_;
+  std::int64_t context_bytes_ = 0;
+  std::int64_t communicators_bytes_ = 0;
+  std::vector<engine::PacedCollective> pacing_;
+  std::vector<std::string> notes_;
   std::deque<FinishedStep> finished_;  ///< and not yet returned
   double deadline_s_ = 0.0;
   double now_s_ = 0.0;

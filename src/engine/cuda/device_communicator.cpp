@@ -40,6 +40,7 @@ class EmulatedCommunicator final : public DeviceCommunicator {
       : network_(network), span_(span), link_(link), ends_(allocate_device(schedule::kStreamCount * sizeof(Moment))) {}
 
   void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
+    if (!link_.held()) return move(operation.kind, operands, queue);
     constexpr double kNsPerS = 1e9;
     const double length_s = plan::collective_time_s(network_, operation.kind, span_, operation.wire_bytes);
     Moment* until = reinterpret_cast<Moment*>(ends_.get()) + schedule::index_of(operation.stream);

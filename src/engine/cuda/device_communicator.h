@@ -31,11 +31,16 @@ std::unique_ptr<DeviceCommunicator> make_self_communicator();
 class EmulatedDeviceLink {
  public:
   EmulatedDeviceLink();
+  /// Whether collectives that are started from now on are held as long as the network needs, as at first; otherwise
+  /// they only move bytes.
+  void set_held(bool held) { held_ = held; }
+  bool held() const { return held_; }
   /// On the device: from when on it is free, in nanoseconds of the device's clock.
   unsigned long long* free_from() const { return reinterpret_cast<unsigned long long*>(free_from_.get()); }
 
  private:
   DeviceBytes free_from_;
+  bool held_ = true;
 };
 
 /// A group whose other ranks do not exist: this is rank 0. Moves the bytes that it would move, in this GPU's memory,

@@ -17,7 +17,6 @@
 #include "plan/step_breakdown.h"
 
 namespace krigtune::cuda {
-namespace {
 
 std::vector<engine::OperandView> operands_of(const plan::StepPlan& plan, const DeviceMemory& memory,
                                              const plan::Operation& operation, std::int64_t rank) {
@@ -31,6 +30,8 @@ std::vector<engine::OperandView> operands_of(const plan::StepPlan& plan, const D
   }
   return operands;
 }
+
+namespace {
 
 std::unique_ptr<HostWork> work_on_host(const DeviceOperation& bound, const engine::StepContext& context,
                                        int host_threads) {
@@ -192,10 +193,11 @@ void DeviceExecutor::start() {
   if (in_flight() == kMostInFlight) throw std::logic_error("too many steps are in flight");
   Queue compute = queue_of(schedule::Stream::kCompute);
   Slot& slot = slot_of(started_);
-  slot.timed = options_.time_every_step || started_ % kTimedEvery == 0;
+  slot.timed = is_timed(started_);
   KRIGTUNE_CHECK_CUDA(cudaEventRecord(slot.span.begin.get(), compute));
   if (options_.graph && !slot.timed) {
-    replay();
+    if (!graph_) throw std::logic_error("a step that is replayed has to be captured");
+    KRIGTUNE_CHECK_CUDA(cudaGraphLaunch(graph_.get(), compute));
   } else {
     queue_operations(slot.timed);
   }
@@ -220,15 +222,32 @@ void DeviceExecutor::queue_operations(bool timed) {
   count_step(step_number(), compute);
 }
 
-// The first step is never replayed: NCCL allocates when it is first used, which a capture forbids.
-void DeviceExecutor::replay() {
+// The first step is never replayed: NCCL allocates when it is first used, which a capture forbids. It is timed.
+bool DeviceExecutor::is_timed(std::size_t step) const { return options_.time_every_step || step % kTimedEvery == 0; }
+
+// What fails while it is captured makes the capture's end fail, too: the first reason counts.
+std::string DeviceExecutor::capture() {
   Queue compute = queue_of(schedule::Stream::kCompute);
-  if (!graph_) {
+  std::string failure;
+  try {
     KRIGTUNE_CHECK_CUDA(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal));
     queue_operations(false);
-    graph_ = end_capture(compute);
+  } catch (const DeviceError& error) {
+    failure = error.what();
   }
-  KRIGTUNE_CHECK_CUDA(cudaGraphLaunch(graph_.get(), compute));
+  try {
+    graph_ = end_capture(compute);
+  } catch (const DeviceError& error) {
+    if (failure.empty()) failure = error.what();
+  }
+  if (!failure.empty()) do_without_graph();
+  return failure;
+}
+
+void DeviceExecutor::do_without_graph() {
+  options_.graph = false;
+  graph_.reset();
+  cudaGetLastError();  // it would be the next launch's
 }
 
 void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {
@@ -284,7 +303,7 @@ FinishedStep DeviceExecutor::finish() {
   const auto* losses = reinterpret_cast<const float*>(slot.losses.get());
   double sum = 0.0;
   for (std::int64_t m = 0; m < plan_.micro_steps; ++m) sum += static_cast<double>(losses[m]);
-  return {slot.span.elapsed_s(), sum / static_cast<double>(plan_.micro_steps)};
+  return {slot.span.elapsed_s(), sum / static_cast<double>(plan_.micro_steps), slot.timed};
 }
 
 void DeviceExecutor::silence(bool silent) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/cuda/device_communicator.h"
@@ -44,8 +45,13 @@ struct DeviceOperation {
   plan::OperationTime time_after(const Event& begin) const;
 };
 
-/// By OpId. `context`: of the first step; `host_threads`: that an update on the host may take. Throws std::logic_error
-/// where the host is to compute with device memory.
+/// The operation's operands in one device's memory, as `rank` of its group. Throws std::logic_error where the host is
+/// to compute with device memory.
+std::vector<engine::OperandView> operands_of(const plan::StepPlan& plan, const DeviceMemory& memory,
+                                             const plan::Operation& operation, std::int64_t rank);
+
+/// By OpId. `context`: of the first step; `host_threads`: that an update on the host may take. Throws what
+/// operands_of throws.
 std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const DeviceMemory& memory,
                                              const engine::GroupRanks& ranks, const engine::StepContext& context,
                                              int host_threads);
@@ -63,6 +69,7 @@ struct ExecutionOptions {
 struct FinishedStep {
   double step_time_s = 0.0;
   double mean_loss = 0.0;
+  bool timed = false;  ///< its operations, which makes it longer
 };
 
 /// Executes a plan as one rank on the current device. The plan's logical streams are CUDA streams, its waits events;
@@ -81,7 +88,13 @@ class DeviceExecutor {
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
-  /// Queues the next step. Fewer than kMostInFlight may be in flight.
+  /// Whether the next step is to be replayed and no graph was captured.
+  bool needs_graph() const { return options_.graph && !graph_ && !is_timed(started_); }
+  /// Captures a step as a graph, which changes nothing else. Returns why it could not; then there is no graph.
+  std::string capture();
+  /// From now on nothing is replayed.
+  void do_without_graph();
+  /// Queues the next step. Fewer than kMostInFlight may be in flight. Where it needs a graph, one must be captured.
   void start();
   std::size_t in_flight() const { return started_ - finished_; }
   /// Whether the oldest step in flight is done. Throws what went wrong on the device, in a communicator or on the host.
@@ -112,8 +125,8 @@ class DeviceExecutor {
   std::int64_t* step_number() const { return reinterpret_cast<std::int64_t*>(step_number_.get()); }
   Slot& slot_of(std::size_t step) { return slots_[step % kMostInFlight]; }
   std::size_t loss_bytes() const;
+  bool is_timed(std::size_t step) const;
   void queue_operations(bool timed);
-  void replay();
   void enqueue(DeviceOperation& bound, bool timed);
   void execute(DeviceOperation& bound);
 

@@ -19,6 +19,8 @@ class DeviceMemory {
   /// Fills both with what highest_changed_bytes looks for.
   void fill_with_pattern() const;
 
+  /// Of the allocation on the device.
+  std::int64_t device_bytes() const { return device_bytes_; }
   std::byte* at(const plan::Buffer& buffer) const;
   std::byte* at(const plan::StepPlan& plan, const plan::Range& range, std::int64_t rank) const;
 

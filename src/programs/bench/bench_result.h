@@ -65,7 +65,10 @@ struct TrainedJob {
   std::int64_t host_arena_peak_bytes = 0;
   std::string parameters_fnv1a64;  ///< empty for an emulated world, which has only one rank, and for a large model
   std::string lost;                ///< what could not be written to the trace, for people; empty: nothing
-  std::optional<GpuUse> gpu;       ///< rank 0's GPU during the measured steps, if it can be watched
+  std::optional<engine::GpuMemoryUse> gpu_memory;  ///< of rank 0
+  std::vector<engine::PacedCollective> pacing;     ///< of an emulated network on a GPU
+  std::vector<std::string> notes;                  ///< for people: which requests were not met
+  std::optional<GpuUse> gpu;  ///< rank 0's GPU during the measured steps, if it can be watched
 };
 
 /// Returns the ending of a run that was planned and trained to its end.

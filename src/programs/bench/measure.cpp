@@ -5,6 +5,9 @@
 // (on a noisy machine, 1 % would be reached only by luck). It is given up after 20 steps, or half the measuring time,
 // beyond the requested time.
 //
+// Disturbed steps, whose operations were timed with events between them, show where time goes and are not samples of the
+// step time.
+//
 // The measurement ends once half the 95 % interval of the median is within the target, when the time is over, or when
 // the interval no longer shrinks. Four times as many independent steps halve the interval. So from 80 steps on, it is
 // compared with its value at a quarter of the steps: if it is still more than 90 % of that, the remaining variation is
@@ -100,7 +103,7 @@ class Session {
     result_.diverged = !std::isfinite(now.loss);
     StepReport report{phase, result_.steps, now};
     if (phase == MeasurePhase::kMeasure) {
-      times_.add(now.step_time_s);
+      (now.disturbed ? disturbed_ : times_).add(now.step_time_s);
       exposed_.add(now.exposed_comm_s);
       median_kernels_.add(now.median_rank_kernels_s);
       slowest_kernels_.add(now.slowest_rank_kernels_s);
@@ -108,7 +111,7 @@ class Session {
       if (times_.size() >= kLeastForProvisional) report.provisional_s = times_.median();
       if (on_step_) report.provisional_sem_s = provisional_sem_s();
       report.measured_steps = static_cast<std::int64_t>(times_.size());
-    } else {
+    } else if (!now.disturbed) {
       warmup_.add(now.step_time_s);
     }
     if (on_step_) on_step_(report);
@@ -150,7 +153,9 @@ class Session {
     return half >= kShrunk * at->half;
   }
 
+  // Disturbed steps count only where there are no others.
   Measurement summary() {
+    if (times_.size() == 0) times_ = disturbed_;
     result_.measured_steps = static_cast<std::int64_t>(times_.size());
     if (times_.size() == 0) return result_;
     result_.step_time_s = times_.median();
@@ -185,6 +190,7 @@ class Session {
   Measurement result_;
   StepTimes warmup_;
   StepTimes times_;
+  StepTimes disturbed_;
   StepTimes exposed_;
   StepTimes median_kernels_;
   StepTimes slowest_kernels_;
@@ -226,10 +232,12 @@ double median_step_time_s(const std::function<engine::StepResult()>& step, const
   for (int i = 0; i < kUnmeasured; ++i) step();
   const double end_s = clock.now_s() + seconds;
   StepTimes times;
+  StepTimes disturbed;
   do {
-    times.add(step().step_time_s);
+    const engine::StepResult now = step();
+    (now.disturbed ? disturbed : times).add(now.step_time_s);
   } while (static_cast<std::int64_t>(times.size()) < most_steps && clock.now_s() < end_s);
-  return times.median();
+  return times.size() > 0 ? times.median() : disturbed.median();
 }
 
 }  // namespace krigtune::bench

@@ -39,9 +39,9 @@ struct StepReport {
 using OnStep = std::function<void(const StepReport&)>;
 
 struct Measurement {
-  std::int64_t steps = 0;  ///< including the warm-up
-  std::int64_t measured_steps = 0;
-  bool steady = false;  ///< the warm-up ended because steps were steady
+  std::int64_t steps = 0;           ///< including the warm-up
+  std::int64_t measured_steps = 0;  ///< number of steps whose times were measured
+  bool steady = false;              ///< the warm-up ended because steps were steady
   Stopped stopped{};
   double step_time_s = 0.0;       ///< median
   double step_time_sem_s = 0.0;   ///< within this run

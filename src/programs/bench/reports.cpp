@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/processor.h"
+#include "plan/op_traits.h"
 #include "programs/bench/bench_result.h"
 
 namespace krigtune::bench {
@@ -152,12 +153,33 @@ Json gpu_json(const GpuUse& gpu) {
           {"throttle_reasons", gpu.throttle_reasons ? Json(*gpu.throttle_reasons) : Json(nullptr)}};
 }
 
+Json gpu_memory_json(const engine::GpuMemoryUse& use) {
+  return {{"total_bytes", use.total_bytes},
+          {"context_bytes", use.context_bytes},
+          {"communicators_bytes", use.communicators_bytes},
+          {"rest_bytes", use.rest_bytes},
+          {"beside_arena_bytes", use.beside_arena_bytes()}};
+}
+
+Json pacing_json(const std::vector<engine::PacedCollective>& pacing) {
+  Json rows = Json::array();
+  for (const engine::PacedCollective& one : pacing) {
+    rows.push_back({{"collective", plan::to_string(one.kind)},
+                    {"wire_bytes", one.wire_bytes},
+                    {"stated_s", one.stated_s},
+                    {"copies_s", one.copies_s},
+                    {"held_s", one.held_s}});
+  }
+  return rows;
+}
+
 Json network_json(const workload::ClusterSpec& cluster) {
   if (!cluster.emulated_network) return nullptr;
   constexpr double kMicroseconds = 1e6;
   return {{"name", cluster.emulated_network->name},
           {"latency_us", json_number(cluster.emulated_network->latency_s * kMicroseconds)},
-          {"bytes_per_s", json_number(cluster.emulated_network->bytes_per_s)}};
+          {"bytes_per_s", json_number(cluster.emulated_network->bytes_per_s)},
+          {"pacing", nullptr}};
 }
 
 // Collectives are in "collectives", copies and host work beside them.
@@ -208,7 +230,12 @@ std::string json_report(const BenchResult& result) {
   json["host_arena_peak_bytes"] = nullptr;
   json["parameters_fnv1a64"] = nullptr;
   json["gpu"] = nullptr;
+  json["gpu_memory"] = nullptr;
+  json["notes"] = Json::array();
   if (result.trained) {
+    if (result.trained->gpu_memory) json["gpu_memory"] = gpu_memory_json(*result.trained->gpu_memory);
+    json["notes"] = result.trained->notes;
+    if (!result.trained->pacing.empty()) json["emulated_network"]["pacing"] = pacing_json(result.trained->pacing);
     json["arena_peak_bytes"] = result.trained->arena_peak_bytes;
     json["host_arena_peak_bytes"] = result.trained->host_arena_peak_bytes;
     if (!result.trained->parameters_fnv1a64.empty()) json["parameters_fnv1a64"] = result.trained->parameters_fnv1a64;
@@ -378,6 +405,22 @@ std::string gpu_line(const GpuUse& gpu) {
                      parts.empty() ? "nothing could be read" : fmt::format("{}", fmt::join(parts, ", ")));
 }
 
+std::string gpu_memory_line(const engine::GpuMemoryUse& use) {
+  return fmt::format("  GPU memory (B)    {} beside the arena: context {}, communicators {}, the rest {}; of {}\n",
+                     use.beside_arena_bytes(), use.context_bytes, use.communicators_bytes, use.rest_bytes,
+                     use.total_bytes);
+}
+
+std::string pacing_lines(const std::vector<engine::PacedCollective>& pacing) {
+  std::string text;
+  for (const engine::PacedCollective& one : pacing) {
+    text += fmt::format("  pacing            {} that sends {}: {:.1f} us, stated {:.1f}, copies alone {:.1f}\n",
+                        plan::to_string(one.kind), to_string(Bytes{one.wire_bytes}), one.held_s * kMicro,
+                        one.stated_s * kMicro, one.copies_s * kMicro);
+  }
+  return text;
+}
+
 std::string speed(const BenchResult& result) {
   const TrainedJob& trained = *result.trained;
   const Measurement& m = trained.measurement;
@@ -394,6 +437,8 @@ std::string speed(const BenchResult& result) {
   text += fmt::format("  memory (B)        arena {}, host arena {}, whole process {}\n", trained.arena_peak_bytes,
                       trained.host_arena_peak_bytes, result.process_peak_bytes);
   if (trained.gpu) text += gpu_line(*trained.gpu);
+  if (trained.gpu_memory) text += gpu_memory_line(*trained.gpu_memory);
+  text += pacing_lines(trained.pacing);
   if (!trained.parameters_fnv1a64.empty()) {
     text += fmt::format("  parameters        fnv1a64 {}\n", trained.parameters_fnv1a64);
   }

@@ -150,6 +150,9 @@ void say_ending(const BenchResult& result, std::ostream& err) {
 void report(BenchResult& result, bool json, std::ostream& out, std::ostream& err) {
   result.process_peak_bytes = process_peak_bytes();
   out << (json ? json_report(result) : text_report(result)) << std::flush;
+  if (result.trained) {
+    for (const std::string& note : result.trained->notes) err << result.program << ": " << note << "\n";
+  }
   say_ending(result, err);
 }
 

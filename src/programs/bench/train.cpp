@@ -135,6 +135,7 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
   });
   if (gpu) trained.gpu = gpu->use_now();
   gpu.reset();
+  trained.gpu_memory = trainer.memory_use();
   trained.arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kDevice);
   trained.host_arena_peak_bytes = trainer.arena_peak_bytes(schedule::Place::kHost);
   if (workload::parameter_count(planned.job.workload.model) <= kMostHashedParameters) {
@@ -147,6 +148,8 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
     trained.silent_step_time_s = median_step_time_s(step, common, trained.measurement.measured_steps,
                                                     kPartOfTheTime * options.measure.measure_s);
   }
+  trained.pacing = trainer.pacing();
+  trained.notes = trainer.notes();
   return trained;
 }
 

@@ -31,9 +31,12 @@ class BenchTrainer {
   virtual void silence(bool silent) = 0;
   virtual std::int64_t arena_peak_bytes(schedule::Place place) = 0;
   virtual std::string parameters_fnv1a64() = 0;
+  virtual std::vector<engine::PacedCollective> pacing() const = 0;
+  virtual std::optional<engine::GpuMemoryUse> memory_use() const = 0;
+  virtual std::vector<std::string> notes() const = 0;
 };
 
-/// Makes a BenchTrainer of a class T that has the same functions.
+/// Makes a BenchTrainer of a class T that has the same functions. T may lack the last three.
 template <class T>
 class BenchTrainerOf final : public BenchTrainer {
  public:
@@ -49,6 +52,18 @@ class BenchTrainerOf final : public BenchTrainer {
   void silence(bool silent) override { trainer_.silence(silent); }
   std::int64_t arena_peak_bytes(schedule::Place place) override { return trainer_.arena_peak_bytes(place); }
   std::string parameters_fnv1a64() override { return trainer_.parameters_fnv1a64(); }
+  std::vector<engine::PacedCollective> pacing() const override {
+    if constexpr (requires { trainer_.pacing(); }) return trainer_.pacing();
+    return {};
+  }
+  std::optional<engine::GpuMemoryUse> memory_use() const override {
+    if constexpr (requires { trainer_.memory_use(); }) return trainer_.memory_use();
+    return std::nullopt;
+  }
+  std::vector<std::string> notes() const override {
+    if constexpr (requires { trainer_.notes(); }) return trainer_.notes();
+    return {};
+  }
 
  private:
   T trainer_;

@@ -50,6 +50,13 @@ PinnedBytes allocate_pinned(std::int64_t bytes) {
   return PinnedBytes(static_cast<std::byte*>(memory));
 }
 
+MemoryState memory_state() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  KRIGTUNE_CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return {static_cast<std::int64_t>(total_bytes), static_cast<std::int64_t>(total_bytes - free_bytes)};
+}
+
 double elapsed_s(const Event& from, const Event& to) {
   constexpr double kMillisecond = 1e-3;
   float elapsed_ms = 0.0F;

@@ -41,6 +41,13 @@ GraphExec end_capture(cudaStream_t stream);  ///< of what was captured since cud
 DeviceBytes allocate_device(std::int64_t bytes);
 PinnedBytes allocate_pinned(std::int64_t bytes);
 
+/// Of the current device's memory, whoever has it.
+struct MemoryState {
+  std::int64_t total_bytes = 0;
+  std::int64_t used_bytes = 0;
+};
+MemoryState memory_state();
+
 /// Between two timed events that have passed.
 double elapsed_s(const Event& from, const Event& to);
 
