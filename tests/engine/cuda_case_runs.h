@@ -9,6 +9,8 @@ namespace krigtune::cuda {
 /// Why nothing can run here; empty: it can.
 std::string no_device_reason();
 
+/// Whether this is the emulation of CUDA, and no GPU.
+bool is_emulated();
 /// From now on blocks may have so much shared memory. False, and nothing changes, on a GPU.
 bool limit_shared_memory(int bytes);
 inline constexpr int kHopperSharedBytes = 227 << 10;

@@ -4,6 +4,8 @@
 
 namespace krigtune::cuda {
 
+bool is_emulated() { return true; }
+
 bool limit_shared_memory(int bytes) {
   emulation::set_shared_limit(bytes);
   return true;
