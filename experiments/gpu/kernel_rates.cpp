@@ -86,16 +86,31 @@ class KernelTable {
   double copy_bytes_per_s_;
 };
 
-/// The first addition that the executor joins with the norm behind it; what the norm reads is then in registers.
-void time_addition_with_norm(const plan::StepPlan& plan, OperationTimer& timer, KernelTable& table) {
+/// What the second of a pair would read of what the first has written, which is then in registers.
+std::int64_t bytes_between(const plan::StepPlan& plan, const plan::Operation& first, const plan::Operation& second) {
+  std::int64_t bytes = 0;
+  for (const plan::Operand& read : second.operands) {
+    if (read.access != plan::Access::kRead) continue;
+    for (const plan::Operand& written : first.operands) {
+      const bool is_same = read.range.buffer == written.range.buffer &&
+                           read.range.begin_elems == written.range.begin_elems && written.access != plan::Access::kRead;
+      const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(read.range.buffer)];
+      if (is_same) bytes += read.range.elems * schedule::size_bytes(buffer.type);
+    }
+  }
+  return bytes;
+}
+
+/// The first of each pair of operations without products that the executor makes one kernel of.
+void time_pairs(const plan::StepPlan& plan, std::set<std::string>& seen, OperationTimer& timer, KernelTable& table) {
   for (std::size_t i = 0; i + 1 < plan.operations.size(); ++i) {
-    const plan::Operation& add = plan.operations[i];
-    const plan::Operation& norm = plan.operations[i + 1];
-    if (add.stream != norm.stream || !timer.are_one(add, norm)) continue;
-    const std::int64_t sum_bytes = add.bytes_written;
-    table.add(std::string("add and ") + plan::to_string(norm.kind), norm.shape,
-              bytes_of(add) + bytes_of(norm) - sum_bytes, timer.time_s(add, &norm));
-    return;
+    const plan::Operation& first = plan.operations[i];
+    const plan::Operation& second = plan.operations[i + 1];
+    if (first.stream != second.stream || plan::is_product(first.kind) || !timer.are_one(first, second)) continue;
+    const std::string name = std::string(plan::to_string(first.kind)) + " and " + plan::to_string(second.kind);
+    if (!seen.insert(name).second) continue;
+    table.add(name, second.shape, bytes_of(first) + bytes_of(second) - bytes_between(plan, first, second),
+              timer.time_s(first, &second));
   }
 }
 
@@ -107,6 +122,7 @@ void time_kernels(const std::filesystem::path& folder, const Scale& scale) {
   KernelTable table(folder, copy_bytes_per_s);
   table.add("copy by cudaMemcpyAsync", {}, 2 * copied, static_cast<double>(2 * copied) / copy_bytes_per_s);
   std::set<schedule::OpKind> seen;
+  std::set<std::string> seen_pairs;
   for (const plan::StepPlan& plan : plans_with_all_kernels(scale)) {
     OperationTimer timer(plan, scale.effort);
     const auto largest = largest_of_each_kind(plan, seen, scale);
@@ -114,9 +130,7 @@ void time_kernels(const std::filesystem::path& folder, const Scale& scale) {
       seen.insert(kind);
       table.add(plan::to_string(kind), operation->shape, bytes_of(*operation), timer.time_s(*operation));
     }
-    if (largest.count(schedule::OpKind::kLayerNormForward) + largest.count(schedule::OpKind::kRmsNormForward) > 0) {
-      time_addition_with_norm(plan, timer, table);
-    }
+    time_pairs(plan, seen_pairs, timer, table);
   }
   if (scale.small) expect_all_kernels(seen);  // otherwise what moves little is left out
   table.write();

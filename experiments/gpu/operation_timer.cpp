@@ -89,35 +89,37 @@ std::size_t OperationTimer::id_of(const plan::Operation& operation) const {
   return static_cast<std::size_t>(&operation - plan_.operations.data());
 }
 
-bool OperationTimer::are_one(const plan::Operation& operation, const plan::Operation& norm) const {
-  return add_norm_fits(call_of(0, id_of(operation)), call_of(0, id_of(norm)));
+bool OperationTimer::are_one(const plan::Operation& operation, const plan::Operation& second) const {
+  return pair_kernel_for(call_of(0, id_of(operation)), call_of(0, id_of(second))) != nullptr;
 }
 
-void OperationTimer::start(std::size_t arena, std::size_t operation, const plan::Operation* norm) const {
-  if (norm != nullptr) {
-    add_norm_forward(call_of(arena, operation), call_of(arena, id_of(*norm)));
+void OperationTimer::start(std::size_t arena, std::size_t operation, const plan::Operation* second) const {
+  if (second != nullptr) {
+    const DeviceCall first = call_of(arena, operation);
+    const DeviceCall behind = call_of(arena, id_of(*second));
+    pair_kernel_for(first, behind)(first, behind);
   } else {
     operations_[arena][operation].kernel(call_of(arena, operation));
   }
 }
 
-double OperationTimer::rounds_s(std::size_t operation, const plan::Operation* norm, int rounds) {
+double OperationTimer::rounds_s(std::size_t operation, const plan::Operation* second, int rounds) {
   return elapsed_s_of(stream_.get(), [&] {
     for (int round = 0; round < rounds; ++round) {
-      for (std::size_t arena = 0; arena < kArenas; ++arena) start(arena, operation, norm);
+      for (std::size_t arena = 0; arena < kArenas; ++arena) start(arena, operation, second);
     }
   });
 }
 
-double OperationTimer::time_s(const plan::Operation& operation, const plan::Operation* norm) {
+double OperationTimer::time_s(const plan::Operation& operation, const plan::Operation* second) {
   const std::size_t id = id_of(operation);
   if (plan::is_matrix_product(operation.kind)) gemm_->prepare(product_of(call_of(0, id)));
   for (std::size_t arena = 0; arena < kArenas; ++arena) fill(arena);
-  rounds_s(id, norm, 1);  // loads the kernel
-  const int rounds = rounds_in(effort_.batch_s, rounds_s(id, norm, 1));
+  rounds_s(id, second, 1);  // loads the kernel
+  const int rounds = rounds_in(effort_.batch_s, rounds_s(id, second, 1));
   std::vector<double> times_s;
   for (int batch = 0; batch < effort_.batches; ++batch) {
-    times_s.push_back(rounds_s(id, norm, rounds) / (rounds * static_cast<double>(kArenas)));
+    times_s.push_back(rounds_s(id, second, rounds) / (rounds * static_cast<double>(kArenas)));
   }
   return median(times_s);
 }

@@ -20,19 +20,19 @@ class OperationTimer {
   OperationTimer(const plan::StepPlan& plan, const Effort& effort);
 
   /// Median over the batches of the seconds of one call, as the stream takes them one behind the other. The operation
-  /// computes on random-looking numbers. Neither a collective nor the host's. `norm`: directly behind the addition
-  /// `operation` and fit to be one kernel with it, which is then timed.
-  double time_s(const plan::Operation& operation, const plan::Operation* norm = nullptr);
+  /// computes on random-looking numbers. Neither a collective nor the host's. `second`: of a pair that are_one,
+  /// which is then timed.
+  double time_s(const plan::Operation& operation, const plan::Operation* second = nullptr);
   /// Whether the executor makes one kernel of the operation and the one behind it.
-  bool are_one(const plan::Operation& operation, const plan::Operation& norm) const;
+  bool are_one(const plan::Operation& operation, const plan::Operation& second) const;
 
  private:
   static constexpr std::size_t kArenas = 3;
 
   DeviceCall call_of(std::size_t arena, std::size_t operation) const;
   void fill(std::size_t arena);
-  void start(std::size_t arena, std::size_t operation, const plan::Operation* norm) const;
-  double rounds_s(std::size_t operation, const plan::Operation* norm, int rounds);
+  void start(std::size_t arena, std::size_t operation, const plan::Operation* second) const;
+  double rounds_s(std::size_t operation, const plan::Operation* second, int rounds);
   std::size_t id_of(const plan::Operation& operation) const;
 
   const plan::StepPlan& plan_;

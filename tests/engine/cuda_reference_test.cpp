@@ -119,6 +119,81 @@ TEST_P(CudaReference, AnAdditionIsNotFusedWithANormThatWritesWhereItReads) {
   EXPECT_FALSE(add_norm_fits(norm.call(), add.call()));
 }
 
+// An update of ranges of several sizes, and the copy of all but the second of them to another type.
+struct UpdateCopy {
+  Case update, copy;
+  std::vector<std::size_t> copied;  ///< operands of the update
+
+  UpdateCopy(schedule::DType type, schedule::OpKind kind, float factor) {
+    Maker m(type, plan::Access::kWrite);
+    update.name = "update";
+    update.kind = kind;
+    copy.name = "copy of an update";
+    copy.kind = schedule::OpKind::kCopy;
+    const auto state = [&](std::int64_t elems, double mean) {
+      return m.single(elems, mean, 0.1, plan::Access::kReadWrite);
+    };
+    std::vector<std::int64_t> sizes = {8, 300, 20000, 1, 8193};
+    while (sizes.size() < 70) sizes.push_back(24);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (i != 1) {
+        copied.push_back(update.operands.size());
+        copy.operands.push_back(m.single(sizes[i], 0.0, 1.0, plan::Access::kRead));
+        copy.operands.push_back(
+            bytes_of(type, std::vector<float>(static_cast<std::size_t>(sizes[i]), 7.0F), plan::Access::kWrite));
+      }
+      update.operands.push_back(state(sizes[i], 0.0));
+      update.operands.push_back(m.in(sizes[i]));
+      update.operands.push_back(state(sizes[i], 0.0));
+      if (kind == schedule::OpKind::kAdamW) update.operands.push_back(state(sizes[i], 2.0));
+    }
+    update.operands.push_back(Maker::singles({4.0F, 3.0F, factor, 2.0F, 0.0F}, plan::Access::kRead));
+  }
+
+  // As the plan has it: what is copied lies where it was updated.
+  void share(DeviceCase& on_device, const DeviceCase& updated) const {
+    for (std::size_t i = 0; i < copied.size(); ++i) on_device.share(2 * i, updated, copied[i]);
+  }
+};
+
+TEST_P(CudaReference, AnUpdateAndItsCopyAreOneKernel) {
+  for (const schedule::OpKind kind : {schedule::OpKind::kAdamW, schedule::OpKind::kSgd}) {
+    for (const float factor : {0.5F, 0.0F}) {  // 0: nothing is updated, all is copied
+      for (const std::int64_t behind_elems : {0, 3}) {
+        const UpdateCopy pair(GetParam(), kind, factor);
+        const DeviceCase update(pair.update, behind_elems);
+        DeviceCase copy(pair.copy, behind_elems);
+        EXPECT_EQ(pair_kernel_for(update.call(), copy.call()), nullptr);
+        pair.share(copy, update);
+        const PairKernel kernel = pair_kernel_for(update.call(), copy.call());
+        ASSERT_NE(kernel, nullptr);
+        kernel(update.call(), copy.call());
+        const Case updated = update.result();
+        expect_same(updated, done_by_device(pair.update), 0.0);
+        expect_reference(pair.update, updated);
+        const Case copied = copy.result();
+        for (std::size_t i = 0; i < pair.copied.size(); ++i) {
+          const Datum expected = bytes_of(GetParam(), updated.operands[pair.copied[i]].numbers(), plan::Access::kWrite);
+          EXPECT_EQ(copied.operands[2 * i + 1].bytes, expected.bytes) << "range " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CudaReference, AnUpdateIsNotFusedWithACopyOfAnythingElseOrIntoIt) {
+  const UpdateCopy pair(GetParam(), schedule::OpKind::kAdamW, 1.0F);
+  const DeviceCase update(pair.update);
+  DeviceCase overwrites(pair.copy);
+  pair.share(overwrites, update);
+  overwrites.share(1, update, 5);  // a gradient that is read by another block
+  EXPECT_EQ(pair_kernel_for(update.call(), overwrites.call()), nullptr);
+  DeviceCase other(pair.copy);
+  pair.share(other, update);
+  other.share(2, update, 2);  // a moment
+  EXPECT_EQ(pair_kernel_for(update.call(), other.call()), nullptr);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaReference,
                          testing::Values(schedule::DType::kFp32, schedule::DType::kBf16, schedule::DType::kFp16));
 

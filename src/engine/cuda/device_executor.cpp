@@ -135,7 +135,7 @@ DeviceExecutor::DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& m
   KRIGTUNE_CHECK_CUDA(cudaMemset(step_number_.get(), 0, sizeof(std::int64_t)));
   for (Slot& slot : slots_) slot.losses = allocate_pinned(static_cast<std::int64_t>(loss_bytes()));
   make_streams();
-  join_residuals();
+  join_pairs();
   prepare_products(memory);
 }
 
@@ -152,13 +152,15 @@ void DeviceExecutor::make_streams() {
   for (const plan::Operation& operation : plan_.operations) make(operation.stream);
 }
 
-// The norm waits for nobody, so all that it needs but the sum was there before the sum.
-void DeviceExecutor::join_residuals() {
+// The second waits for nobody, so all that it needs but the first's result was there before the first.
+void DeviceExecutor::join_pairs() {
   std::array<DeviceOperation*, schedule::kStreamCount> before{};
   for (DeviceOperation& bound : operations_) {
     DeviceOperation*& last = before[schedule::index_of(bound.operation->stream)];
-    if (last != nullptr && bound.waits.empty() && add_norm_fits(call_of(*last), call_of(bound))) {
-      last->norm = &bound;
+    const bool alone = last == nullptr || last->is_done_before || last->host || bound.host || !bound.waits.empty();
+    if (const PairKernel pair = alone ? nullptr : pair_kernel_for(call_of(*last), call_of(bound)); pair != nullptr) {
+      last->second = &bound;
+      last->pair = pair;
       bound.is_done_before = true;
     }
     last = &bound;
@@ -266,8 +268,8 @@ void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {
 void DeviceExecutor::execute(DeviceOperation& bound) {
   Queue queue = queue_of(bound.operation->stream);
   if (bound.is_done_before) return;
-  if (bound.norm != nullptr) {
-    add_norm_forward(call_of(bound), call_of(*bound.norm));
+  if (bound.pair != nullptr) {
+    bound.pair(call_of(bound), call_of(*bound.second));
   } else if (bound.host) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {

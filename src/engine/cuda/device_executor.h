@@ -38,8 +38,9 @@ struct DeviceOperation {
   Event end;                       ///< null: nobody waits for it
   Event queued;                    ///< when its stream came to it; null: it waits for nobody
   Span span;
-  const DeviceOperation* norm = nullptr;  ///< the next one of its stream, which is done with it: add_norm_forward
-  bool is_done_before = false;            ///< that one
+  const DeviceOperation* second = nullptr;  ///< the next one of its stream, if one kernel executes both
+  PairKernel pair = nullptr;                ///< that kernel
+  bool is_done_before = false;              ///< as another one's `second`
 
   /// Seconds after `begin`. All events must have passed.
   plan::OperationTime time_after(const Event& begin) const;
@@ -118,7 +119,7 @@ class DeviceExecutor {
   };
 
   void make_streams();
-  void join_residuals();
+  void join_pairs();
   void prepare_products(const DeviceMemory& memory);
   DeviceCall call_of(const DeviceOperation& bound) const;
   Queue queue_of(schedule::Stream stream) const { return streams_[schedule::index_of(stream)].get(); }

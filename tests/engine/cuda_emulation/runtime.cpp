@@ -62,6 +62,7 @@ struct Device {
   std::minstd_rand random{1};
   std::int64_t kernels = 0;
   std::uint64_t kernel_ns = 0;
+  std::int64_t warp_products = 0;
   std::size_t bytes = 0;
   std::size_t others_bytes = 0;
   krigtune::emulation::GraphsLack graphs_lack = krigtune::emulation::GraphsLack::kNothing;
@@ -159,6 +160,8 @@ bool takes_kernel(cudaStream_t stream) {
   return !capture || !capture->lost;
 }
 void set_others_bytes(std::size_t bytes) { device.others_bytes = bytes; }
+std::int64_t warp_products_executed() { return device.warp_products; }
+void count_warp_product() { ++device.warp_products; }
 
 }  // namespace krigtune::emulation
 

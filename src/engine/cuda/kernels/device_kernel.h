@@ -72,9 +72,27 @@ std::int64_t scratch_floats(const plan::Operation& operation);
 /// Enough for every operation of the plan that goes to this stream.
 std::int64_t scratch_bytes(const plan::StepPlan& plan, schedule::Stream stream);
 
-/// An addition directly followed by the normalisation of its sum, as one kernel; where add_norm_fits says that both are
-/// such a pair, on one stream.
+/// Whether two operands have a byte in common.
+inline bool overlap(const engine::OperandView& a, const engine::OperandView& b) {
+  const auto begin = [](const engine::OperandView& view) { return reinterpret_cast<std::uintptr_t>(view.data); };
+  const auto end = [&](const engine::OperandView& view) {
+    return begin(view) + static_cast<std::uintptr_t>(view.elems * schedule::size_bytes(view.type));
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
+/// Two operations of a stream as one kernel.
+using PairKernel = void (*)(const DeviceCall& first, const DeviceCall& second);
+
+/// For an operation and the next one of its stream, which waits for nobody else; null: they are executed one by one.
+PairKernel pair_kernel_for(const DeviceCall& first, const DeviceCall& second);
+
+/// An addition and the normalisation of its sum.
 void add_norm_forward(const DeviceCall& add, const DeviceCall& norm);
 bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm);
+
+/// An optimizer's update and the copy of updated parameters, in the same order, to another type.
+void update_and_copy(const DeviceCall& update, const DeviceCall& copy);
+bool update_copy_fits(const DeviceCall& update, const DeviceCall& copy);
 
 }  // namespace krigtune::cuda

@@ -83,6 +83,12 @@ DeviceKernel device_kernel_for(schedule::OpKind kind) {
   return plan::is_collective(kind) ? nullptr : entry_of(kind).kernel;
 }
 
+PairKernel pair_kernel_for(const DeviceCall& first, const DeviceCall& second) {
+  if (add_norm_fits(first, second)) return add_norm_forward;
+  if (update_copy_fits(first, second)) return update_and_copy;
+  return nullptr;
+}
+
 std::int64_t scratch_floats(const plan::Operation& operation) {
   if (plan::is_collective(operation.kind)) return 0;
   const Entry& entry = entry_of(operation.kind);

@@ -173,6 +173,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Forward f) {
     __syncthreads();
     if (j == 0) queries.keep();
     if (j + kKeys < end) tiles.copy(j + kKeys, seq);
+    if (j >= mine + kM * 16) continue;  // behind the diagonal of this warp's queries
     float s[kM][kN][4];
     queries.template multiply<kBf16>(s, tiles.key(j));
     if (j + kKeys > mine) mask<true>(s, j - mine);

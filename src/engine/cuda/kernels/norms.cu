@@ -94,14 +94,6 @@ void normalise(const DeviceCall& call, const Forward& f, const Walk& walk) {
   }
 }
 
-bool overlap(const engine::OperandView& a, const engine::OperandView& b) {
-  const auto begin = [](const engine::OperandView& view) { return reinterpret_cast<std::uintptr_t>(view.data); };
-  const auto end = [&](const engine::OperandView& view) {
-    return begin(view) + static_cast<std::uintptr_t>(view.elems * schedule::size_bytes(view.type));
-  };
-  return begin(a) < end(b) && begin(b) < end(a);
-}
-
 }  // namespace
 
 void layer_norm_forward(const DeviceCall& call) {

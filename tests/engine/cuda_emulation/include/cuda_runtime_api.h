@@ -146,6 +146,9 @@ void set_graphs_lack(GraphsLack what);
 bool takes_kernel(cudaStream_t stream);
 /// What others have of the memory of this thread's device, in bytes.
 void set_others_bytes(std::size_t bytes);
+/// How many mma instructions warps have executed in this thread's kernels.
+std::int64_t warp_products_executed();
+void count_warp_product();
 
 }  // namespace krigtune::emulation
 

@@ -67,6 +67,7 @@ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b
   }
   const auto all = emulation::in_warp(mine, site);
   const unsigned lane = emulation::this_lane();
+  if (lane == 0) emulation::count_warp_product();
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = lane / 4;  // of the upper half, or of the lower one
     const unsigned upper = i / 2;   // 1: the lower half
