@@ -113,7 +113,7 @@ double OperationTimer::rounds_s(std::size_t operation, const plan::Operation* se
 
 double OperationTimer::time_s(const plan::Operation& operation, const plan::Operation* second) {
   const std::size_t id = id_of(operation);
-  if (plan::is_matrix_product(operation.kind)) gemm_->prepare(product_of(call_of(0, id)));
+  if (plan::is_matrix_product(operation.kind)) prepare_product(call_of(0, id));
   for (std::size_t arena = 0; arena < kArenas; ++arena) fill(arena);
   rounds_s(id, second, 1);  // loads the kernel
   const int rounds = rounds_in(effort_.batch_s, rounds_s(id, second, 1));

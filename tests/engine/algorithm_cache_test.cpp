@@ -41,7 +41,7 @@ TEST_F(AlgorithmCaches, KeepWhatOthersHaveWritten) {
 TEST_F(AlgorithmCaches, StartAnewWhereTheFileSaysNothing) {
   std::filesystem::create_directories(directory_);
   for (const char* text : {"no JSON", "{\"schema_version\": 9, \"algorithms\": {\"a\": [1,2,3,4,5,6,7,8]}}",
-                           "{\"schema_version\": 1, \"algorithms\": {\"a\": [1, 2, \"x\"]}}"}) {
+                           "{\"schema_version\": 2, \"algorithms\": {\"a\": [1, 2, \"x\"]}}"}) {
     std::ofstream(file_) << text;
     AlgorithmCache cache(file_);
     EXPECT_FALSE(cache.find("a")) << text;

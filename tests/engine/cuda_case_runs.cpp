@@ -73,7 +73,9 @@ std::vector<std::byte> DeviceBuffer::read() const {
 }
 
 DeviceCase::DeviceCase(Case given, std::int64_t behind_elems)
-    : given_(std::move(given)), operation_(operation_of(given_)), gemm_(make_blas_gemm()) {
+    : given_(std::move(given)),
+      operation_(operation_of(given_)),
+      gemm_(plan::is_matrix_product(operation_.kind) ? make_blas_gemm() : nullptr) {
   for (const Datum& d : given_.operands) {
     const auto behind_bytes = static_cast<std::size_t>(behind_elems * schedule::size_bytes(d.type));
     buffers_.push_back(std::make_unique<DeviceBuffer>(d.bytes, behind_bytes));
@@ -95,7 +97,7 @@ DeviceCall DeviceCase::call() const {
 
 void DeviceCase::prepare() const {
   if (!plan::is_matrix_product(operation_.kind)) return;
-  gemm_->prepare(product_of(call()));
+  prepare_product(call());
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
   for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i]->write(given_.operands[i].bytes);
 }

@@ -56,7 +56,7 @@ class DeviceCase {
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
   std::vector<engine::OperandView> views_;
   std::unique_ptr<DeviceBuffer> scratch_, step_;
-  std::unique_ptr<Gemm> gemm_;
+  std::unique_ptr<Gemm> gemm_;  ///< null: no product
 };
 
 Case done_by_host(Case given);

@@ -1,6 +1,7 @@
 // Whole training steps through the CUDA executor's own order of launches, on the emulation of CUDA: several ranks, each
 // a thread with a device of its own, against the host engine. Streams run in an order drawn anew for each rank, so that
 // a wait that is missing in the executor shows as a wrong result.
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -122,6 +123,52 @@ TEST(CudaTraining, AReplayedStepIsTheNextOne) {
     EXPECT_EQ(replayed.losses, queued.losses);
     EXPECT_EQ(replayed.parameters, queued.parameters);
   }
+}
+
+// GELU, its gradient and the bias gradients of a GPT, computed along with products or by kernels.
+TEST(CudaTraining, EpiloguesTrainAsKernelsDo) {
+  constexpr std::int64_t kMicroSteps = 2;
+  const SystemClock clock;
+  const workload::Workload workload = small_model();
+  const plan::StepPlan plan =
+      plan::build_plan(workload, cpu_ranks(1), configuration(1, 2, kMicroSteps, 5000, 5000, true));
+  const Trained host = train_on_host(plan);
+  const double gone = distance(host.parameters, first_parameters(plan));
+  const auto times = static_cast<int>(kSteps * kMicroSteps * workload.model.layers);
+  for (const bool has_epilogues : {true, false}) {
+    emulation::blas_behaviour() = {};
+    emulation::blas_behaviour().has_epilogues = has_epilogues;
+    CudaTrainer trainer(plan, clock, options());
+    auto& with_epilogue = emulation::blas_behaviour().with_epilogue;
+    with_epilogue.clear();
+    const Trained device = train(trainer);
+    EXPECT_LE(distance(device.parameters, host.parameters), 2e-3 * gone);
+    EXPECT_EQ(with_epilogue[CUBLASLT_EPILOGUE_GELU_AUX_BIAS], has_epilogues ? times : 0);
+    EXPECT_EQ(with_epilogue[CUBLASLT_EPILOGUE_DGELU], has_epilogues ? times : 0);
+    EXPECT_EQ(with_epilogue[CUBLASLT_EPILOGUE_BGRADB], has_epilogues ? 4 * times : 0);
+  }
+  emulation::blas_behaviour() = {};
+}
+
+// Where neither the GELU's gradient nor the sums along with a weight's gradient are faster, but both together are.
+TEST(CudaTraining, ABiasGradientIsSummedAlongWithTheGelusGradient) {
+  constexpr std::int64_t kMicroSteps = 2;
+  const SystemClock clock;
+  const workload::Workload workload = small_model();
+  const plan::StepPlan plan =
+      plan::build_plan(workload, cpu_ranks(1), configuration(1, 2, kMicroSteps, 5000, 5000, true));
+  const Trained host = train_on_host(plan);
+  emulation::blas_behaviour() = {};
+  for (const std::uint32_t slow : {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADB}) {
+    emulation::blas_behaviour().time_of_epilogue[slow] = 9;
+  }
+  CudaTrainer trainer(plan, clock, options());
+  emulation::blas_behaviour().with_epilogue.clear();
+  const Trained device = train(trainer);
+  EXPECT_LE(distance(device.parameters, host.parameters), 2e-3 * distance(host.parameters, first_parameters(plan)));
+  EXPECT_EQ(emulation::blas_behaviour().with_epilogue[CUBLASLT_EPILOGUE_DGELU_BGRAD],
+            static_cast<int>(kSteps * kMicroSteps * workload.model.layers));
+  emulation::blas_behaviour() = {};
 }
 
 TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {

@@ -11,7 +11,7 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;  // 1: of eight algorithms, without epilogues
 
 std::optional<AlgorithmWords> words_from(const Json& json) {
   AlgorithmWords words{};
@@ -63,7 +63,7 @@ void AlgorithmCache::remember(const std::string& product, const AlgorithmWords& 
 
 std::filesystem::path algorithm_file(const std::string& gpu, std::size_t library_version) {
   const std::filesystem::path directory = cache_directory();
-  if (directory.empty()) return {};
+  if (directory.empty() || library_version == 0) return {};
   std::string name;
   for (const char c : gpu) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;

@@ -27,8 +27,8 @@ class AlgorithmCache {
   std::map<std::string, AlgorithmWords> known_;
 };
 
-/// In the cache directory of this user: "matmul_<gpu>_<version>.json", letters and digits only; empty where there is
-/// none.
+/// In the cache directory of this user: "matmul_<gpu>_<version>.json", letters and digits only; empty if there is none
+/// or the version is 0.
 std::filesystem::path algorithm_file(const std::string& gpu, std::size_t library_version);
 
 }  // namespace krigtune::cuda

@@ -1,6 +1,7 @@
 // cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that
 // the library's first matrix is our b, and its rows are our columns. Its heuristic's first choice is not always the
-// fastest: the first few are tried once for each shape, and the fastest is kept.
+// fastest: 32 of them are tried once for each shape; the two fastest also with their depth split over more blocks, if
+// they leave multiprocessors idle; those within 2 % of the fastest once more, for longer.
 #include "engine/cuda/blas_gemm.h"
 
 #include <fmt/format.h>
@@ -94,19 +95,25 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for Hopper
 constexpr std::uint64_t kMostAlignmentBytes = 256;                 // more helps no kernel
-constexpr int kTried = 8;
+constexpr std::int64_t kAuxMultiple = 8;                           // of elements: its rows' length, by the header
+constexpr int kTried = 32;
 constexpr int kTimedRuns = 4;
+constexpr int kLongRuns = 20;
+constexpr double kClose = 1.02;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::uint32_t alignment_bytes(const Product& p) {
   const auto all = std::bit_cast<std::uintptr_t>(p.a.data) | std::bit_cast<std::uintptr_t>(p.b.data) |
-                   std::bit_cast<std::uintptr_t>(p.d.data) | kMostAlignmentBytes;
+                   std::bit_cast<std::uintptr_t>(p.d.data) | std::bit_cast<std::uintptr_t>(p.aux.data) |
+                   kMostAlignmentBytes;
   return static_cast<std::uint32_t>(all & (~all + 1));  // its lowest bit
 }
 
 /// What an algorithm depends on.
 struct Key {
   std::int64_t rows, cols, depth;
-  bool transpose_a, transpose_b, adds, has_bias;
+  bool transpose_a, transpose_b, adds, has_bias, has_sums;
+  Epilogue epilogue;
   schedule::DType a, b, d;
   std::uint32_t alignment;
 
@@ -118,6 +125,8 @@ struct Key {
         transpose_b(p.transpose_b),
         adds(p.d.adds()),
         has_bias(p.bias.data != nullptr),
+        has_sums(p.sums.data != nullptr),
+        epilogue(p.epilogue),
         a(p.a.type),
         b(p.b.type),
         d(p.d.type),
@@ -125,10 +134,15 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 
   std::string text() const {
-    return fmt::format("{} x {} x {}{}{}{}{}, types {} {} {}, aligned to {}", rows, cols, depth,
+    return fmt::format("{} x {} x {}{}{}{}{}{}{}, types {} {} {}, aligned to {}", rows, cols, depth,
                        transpose_a ? ", a transposed" : "", transpose_b ? ", b transposed" : "", adds ? ", added" : "",
-                       has_bias ? ", bias" : "", static_cast<int>(a), static_cast<int>(b), static_cast<int>(d),
-                       alignment);
+                       has_bias ? ", bias" : "", epilogue_text(), has_sums ? ", sums" : "", static_cast<int>(a),
+                       static_cast<int>(b), static_cast<int>(d), alignment);
+  }
+
+ private:
+  const char* epilogue_text() const {
+    return epilogue == Epilogue::kGelu ? ", gelu" : epilogue == Epilogue::kGeluGradient ? ", gelu gradient" : "";
   }
 };
 
@@ -138,21 +152,56 @@ struct Prepared {
   cublasLtMatmulAlgo_t algorithm{};
 };
 
+std::uint32_t epilogue_of(const Product& p) {
+  const bool has_bias = p.bias.data != nullptr;
+  switch (p.epilogue) {
+    case Epilogue::kGelu:
+      return has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::kGeluGradient:
+      return p.sums.data != nullptr ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::kRowSums:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::kNone:
+      break;
+  }
+  return has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+/// The vector that is added or summed: the library has one place for both.
+const engine::OperandView& vector_of(const Product& p) { return p.sums.data != nullptr ? p.sums : p.bias; }
+
 Prepared describe(const Product& p) {
   Prepared prepared;
   prepared.description = make_matmul_description();
   cublasLtMatmulDesc_t description = prepared.description.get();
   set_attribute(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set_attribute(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (p.bias.data != nullptr) {
-    set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set_attribute(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(blas_type(p.bias.type)));
+  set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+  if (const engine::OperandView& vector = vector_of(p); vector.data != nullptr) {
+    set_attribute(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(blas_type(vector.type)));
   }
+  if (p.aux.data != nullptr) set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.cols);
   prepared.b = p.transpose_b ? make_layout(p.b.type, p.depth, p.cols) : make_layout(p.b.type, p.cols, p.depth);
   prepared.a = p.transpose_a ? make_layout(p.a.type, p.rows, p.depth) : make_layout(p.a.type, p.depth, p.rows);
   prepared.d = make_layout(p.d.type, p.cols, p.rows);
   return prepared;
 }
+
+// What the library asks for of an operand that its epilogue reads or writes.
+bool may_have_epilogue(const Product& p) {
+  constexpr std::uint32_t kAuxAlignment = 16;
+  return p.aux.data == nullptr || (p.cols % kAuxMultiple == 0 && alignment_bytes(p) >= kAuxAlignment);
+}
+
+/// An algorithm that was tried.
+struct Tried {
+  cublasLtMatmulAlgo_t algorithm{};
+  float waves = 0.0F;  ///< of blocks, by the library's word
+  double time_s = kNever;
+};
+
+/// How the cache remembers that a product is faster without its epilogue.
+constexpr AlgorithmWords kApart{};
 
 std::string device_name() {
   int device = 0;
@@ -174,27 +223,61 @@ class BlasGemm final : public Gemm {
     const Key key(product);
     if (prepared_.find(key) != prepared_.end()) return;
     Prepared prepared = describe(product);
-    point_to_bias(product, prepared);
+    point_to_operands(product, prepared);
     if (!recall(key, prepared)) {
-      prepared.algorithm = fastest(product, prepared);
-      AlgorithmWords words{};
-      std::copy(std::begin(prepared.algorithm.data), std::end(prepared.algorithm.data), words.begin());
-      cache_.remember(key.text(), words);
+      const Tried best = fastest(product, prepared);
+      if (best.time_s == kNever) {
+        throw std::runtime_error(
+            fmt::format("cuBLASLt has no algorithm for {} x {} x {}", product.rows, product.cols, product.depth));
+      }
+      prepared.algorithm = best.algorithm;
+      cache_.remember(key.text(), words_of(best.algorithm));
     }
     prepared_.emplace(key, std::move(prepared));
+  }
+
+  bool prefers(const Product& product, const Work& apart, const Work& besides) override {
+    const Key key(product);
+    if (const auto known = prefers_.find(key); known != prefers_.end()) return known->second;
+    bool& answer = prefers_[key];
+    if (!may_have_epilogue(product)) return answer;
+    Prepared prepared = describe(product);
+    point_to_operands(product, prepared);
+    const auto remembered = cache_.find(key.text());
+    answer = remembered != kApart && (recall(key, prepared) || is_faster(product, prepared, apart, besides));
+    if (!remembered || *remembered != words_of(prepared.algorithm)) {
+      cache_.remember(key.text(), answer ? words_of(prepared.algorithm) : kApart);
+    }
+    if (answer) prepared_.emplace(key, std::move(prepared));
+    return answer;
+  }
+
+  bool is_preferred(const Product& product) const override {
+    const auto known = prefers_.find(Key(product));
+    return known != prefers_.end() && known->second;
   }
 
   void multiply(const Product& product, Queue queue) override {
     const auto found = prepared_.find(Key(product));
     if (found == prepared_.end()) throw std::logic_error("a product was not prepared before the first step");
-    point_to_bias(product, found->second);
+    point_to_operands(product, found->second);
     check_blas(start(product, found->second, found->second.algorithm, queue), "cublasLtMatmul", __FILE__, __LINE__);
   }
 
  private:
-  static void point_to_bias(const Product& product, const Prepared& prepared) {
-    if (product.bias.data == nullptr) return;
-    set_attribute(prepared.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.data);
+  static AlgorithmWords words_of(const cublasLtMatmulAlgo_t& algorithm) {
+    AlgorithmWords words{};
+    std::copy(std::begin(algorithm.data), std::end(algorithm.data), words.begin());
+    return words;
+  }
+
+  static void point_to_operands(const Product& product, const Prepared& prepared) {
+    cublasLtMatmulDesc_t description = prepared.description.get();
+    if (void* vector = vector_of(product).data; vector != nullptr) {
+      set_attribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    }
+    if (product.aux.data == nullptr) return;
+    set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.aux.data);
   }
 
   cublasStatus_t start(const Product& product, const Prepared& with, const cublasLtMatmulAlgo_t& algorithm,
@@ -206,19 +289,25 @@ class BlasGemm final : public Gemm {
                          workspace_.get(), static_cast<std::size_t>(kWorkspaceBytes), queue);
   }
 
-  // From an earlier run, if the library still takes it.
-  bool recall(const Key& key, Prepared& prepared) const {
-    const auto words = cache_.find(key.text());
-    if (!words) return false;
-    std::copy(words->begin(), words->end(), std::begin(prepared.algorithm.data));
+  // If the library takes it for this product, and the workspace suffices.
+  bool is_possible(const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm) const {
     cublasLtMatmulHeuristicResult_t checked{};
     const cublasStatus_t status =
         blas().algo_check(handle_.get(), prepared.description.get(), prepared.b.get(), prepared.a.get(),
-                          prepared.d.get(), prepared.d.get(), &prepared.algorithm, &checked);
+                          prepared.d.get(), prepared.d.get(), &algorithm, &checked);
     return status == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= static_cast<std::size_t>(kWorkspaceBytes);
   }
 
-  std::vector<cublasLtMatmulHeuristicResult_t> candidates(const Product& product, const Prepared& prepared) const {
+  // From an earlier run.
+  bool recall(const Key& key, Prepared& prepared) const {
+    const auto words = cache_.find(key.text());
+    if (!words || *words == kApart) return false;
+    std::copy(words->begin(), words->end(), std::begin(prepared.algorithm.data));
+    return is_possible(prepared, prepared.algorithm);
+  }
+
+  // None if the library does not know such a product.
+  std::vector<Tried> candidates(const Product& product, const Prepared& prepared) const {
     const MatmulPreference preference = make_preference();
     set_attribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                   static_cast<std::uint64_t>(kWorkspaceBytes));
@@ -229,43 +318,95 @@ class BlasGemm final : public Gemm {
     }
     std::vector<cublasLtMatmulHeuristicResult_t> found(kTried);
     int count = 0;
-    KRIGTUNE_CHECK_BLAS(blas().get_heuristic(handle_.get(), prepared.description.get(), prepared.b.get(),
-                                             prepared.a.get(), prepared.d.get(), prepared.d.get(), preference.get(),
-                                             kTried, found.data(), &count));
-    found.resize(static_cast<std::size_t>(count));
-    if (found.empty()) {
-      throw std::runtime_error(
-          fmt::format("cuBLASLt has no algorithm for {} x {} x {}", product.rows, product.cols, product.depth));
+    const cublasStatus_t status =
+        blas().get_heuristic(handle_.get(), prepared.description.get(), prepared.b.get(), prepared.a.get(),
+                             prepared.d.get(), prepared.d.get(), preference.get(), kTried, found.data(), &count);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
+      check_blas(status, "cublasLtMatmulAlgoGetHeuristic", __FILE__, __LINE__);
     }
-    return found;
+    std::vector<Tried> tried;
+    for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; ++i) {
+      const cublasLtMatmulHeuristicResult_t& one = found[static_cast<std::size_t>(i)];
+      if (one.state == CUBLAS_STATUS_SUCCESS) tried.push_back({one.algo, one.wavesCount});
+    }
+    return tried;
   }
 
-  cublasLtMatmulAlgo_t fastest(const Product& product, const Prepared& prepared) const {
-    const auto found = candidates(product, prepared);
-    cublasLtMatmulAlgo_t best = found.front().algo;
-    double best_s = std::numeric_limits<double>::infinity();
-    for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
-      const double time = time_s(product, prepared, candidate.algo);
-      if (time < best_s) {
-        best_s = time;
-        best = candidate.algo;
+  // With no time if there is none.
+  Tried fastest(const Product& product, const Prepared& prepared) const {
+    std::vector<Tried> all = candidates(product, prepared);
+    const auto time = [&](Tried& one, int runs) { one.time_s = time_s(product, prepared, one.algorithm, runs); };
+    const auto sort = [&] {
+      std::stable_sort(all.begin(), all.end(), [](const Tried& a, const Tried& b) { return a.time_s < b.time_s; });
+    };
+    for (Tried& one : all) time(one, kTimedRuns);
+    sort();
+    for (Tried& one : splits_of(all, prepared)) {
+      time(one, kTimedRuns);
+      all.push_back(one);
+    }
+    sort();
+    if (all.empty()) return {};
+    const double close_s = kClose * all.front().time_s;
+    std::erase_if(all, [&](const Tried& one) { return one.time_s > close_s; });
+    if (all.size() > 1) {
+      for (Tried& one : all) time(one, kLongRuns);
+      sort();
+    }
+    return all.front();
+  }
+
+  // The two fastest, where they fill less than two waves of blocks, with sums over the depth in parts that are added in
+  // a fixed order, so that the bits stay the same from run to run.
+  std::vector<Tried> splits_of(const std::vector<Tried>& sorted, const Prepared& prepared) const {
+    constexpr std::size_t kSplit = 2;
+    constexpr float kMostWaves = 2.0F;
+    constexpr std::uint32_t kScheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    std::vector<Tried> splits;
+    for (std::size_t i = 0; i < std::min(kSplit, sorted.size()); ++i) {
+      if (sorted[i].waves > kMostWaves) continue;
+      for (const std::int32_t parts : {2, 3, 4, 8}) {
+        Tried split = sorted[i];
+        const bool is_taken = blas().algo_config_set_attribute(&split.algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                                               &parts, sizeof(parts)) == CUBLAS_STATUS_SUCCESS &&
+                              blas().algo_config_set_attribute(&split.algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                               &kScheme, sizeof(kScheme)) == CUBLAS_STATUS_SUCCESS;
+        if (is_taken && is_possible(prepared, split.algorithm)) splits.push_back(split);
       }
     }
-    return best;
+    return splits;
   }
 
-  // Infinite for an algorithm that fails: a few of those that are proposed do.
-  double time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm) const {
+  // Leaves the epilogue's fastest algorithm in `prepared`.
+  bool is_faster(const Product& product, Prepared& prepared, const Work& apart, const Work& besides) const {
+    const Tried best = fastest(product, prepared);
+    if (best.time_s == kNever) return false;
+    prepared.algorithm = best.algorithm;
+    const auto together = [&](Queue queue) {
+      start(product, prepared, prepared.algorithm, queue);
+      if (besides) besides(queue);
+    };
+    return work_s(together, kLongRuns) < work_s(apart, kLongRuns);
+  }
+
+  // Infinite for an algorithm that fails: a few of those that are proposed do. Of one run.
+  double time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm,
+                int runs) const {
+    bool failed = false;
+    const double seconds = work_s(
+        [&](Queue queue) { failed = failed || start(product, prepared, algorithm, queue) != CUBLAS_STATUS_SUCCESS; },
+        runs);
+    return failed ? kNever : seconds;
+  }
+
+  double work_s(const Work& work, int runs) const {
     const Span span;
-    for (int run = 0; run <= kTimedRuns; ++run) {
-      if (run == 1) KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream_.get()));
-      if (start(product, prepared, algorithm, stream_.get()) != CUBLAS_STATUS_SUCCESS) {
-        return std::numeric_limits<double>::infinity();
-      }
-    }
+    work(stream_.get());
+    KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream_.get()));
+    for (int run = 0; run < runs; ++run) work(stream_.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.end.get(), stream_.get()));
     KRIGTUNE_CHECK_CUDA(cudaStreamSynchronize(stream_.get()));
-    return span.elapsed_s();
+    return span.elapsed_s() / runs;
   }
 
   BlasHandle handle_;
@@ -273,6 +414,7 @@ class BlasGemm final : public Gemm {
   StreamHandle stream_;  ///< on which algorithms are tried
   AlgorithmCache cache_;
   std::map<Key, Prepared> prepared_;
+  std::map<Key, bool> prefers_;  ///< products with an epilogue
 };
 
 }  // namespace

@@ -135,8 +135,12 @@ DeviceExecutor::DeviceExecutor(const plan::StepPlan& plan, const DeviceMemory& m
   KRIGTUNE_CHECK_CUDA(cudaMemset(step_number_.get(), 0, sizeof(std::int64_t)));
   for (Slot& slot : slots_) slot.losses = allocate_pinned(static_cast<std::int64_t>(loss_bytes()));
   make_streams();
+  memory.fill_with_numbers();
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+  prepare_products();
   join_pairs();
-  prepare_products(memory);
+  join_bias_gradients();
+  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
 }
 
 DeviceExecutor::~DeviceExecutor() = default;
@@ -167,13 +171,27 @@ void DeviceExecutor::join_pairs() {
   }
 }
 
-void DeviceExecutor::prepare_products(const DeviceMemory& memory) {
-  memory.fill_with_numbers();
-  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-  for (const DeviceOperation& bound : operations_) {
-    if (plan::is_matrix_product(bound.operation->kind) && !bound.host) gemm_->prepare(product_of(call_of(bound)));
+void DeviceExecutor::join_bias_gradients() {
+  std::array<std::array<DeviceOperation*, 2>, schedule::kStreamCount> before{};
+  for (DeviceOperation& bound : operations_) {
+    auto& [first, second] = before[schedule::index_of(bound.operation->stream)];
+    const bool alone = first == nullptr || first->is_done_before || first->host || second->host || bound.host ||
+                       !second->waits.empty() || !bound.waits.empty();
+    if (!alone && sums_bias_along(call_of(*first), call_of(*second), call_of(bound))) {
+      first->second = second;
+      first->third = &bound;
+      second->is_done_before = true;
+      bound.is_bias_done = true;
+    }
+    first = second;
+    second = &bound;
   }
-  KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+void DeviceExecutor::prepare_products() {
+  for (const DeviceOperation& bound : operations_) {
+    if (plan::is_matrix_product(bound.operation->kind) && !bound.host) prepare_product(call_of(bound));
+  }
 }
 
 DeviceCall DeviceExecutor::call_of(const DeviceOperation& bound) const {
@@ -268,12 +286,14 @@ void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {
 void DeviceExecutor::execute(DeviceOperation& bound) {
   Queue queue = queue_of(bound.operation->stream);
   if (bound.is_done_before) return;
-  if (bound.pair != nullptr) {
+  if (bound.third != nullptr) {
+    multiply_and_sum_bias(call_of(bound), call_of(*bound.second), call_of(*bound.third));
+  } else if (bound.pair != nullptr) {
     bound.pair(call_of(bound), call_of(*bound.second));
   } else if (bound.host) {
     KRIGTUNE_CHECK_CUDA(cudaLaunchHostFunc(queue, &HostWork::run, bound.host.get()));
   } else if (bound.kernel != nullptr) {
-    bound.kernel(call_of(bound));
+    bound.kernel(bound.is_bias_done ? without_bias(call_of(bound)) : call_of(bound));
   } else if (!silent_) {
     DeviceCommunicator* communicator = communicators_[static_cast<std::size_t>(bound.operation->group)];
     if (communicator == nullptr) throw std::logic_error("a group that communicates needs a communicator");

@@ -41,6 +41,8 @@ struct DeviceOperation {
   const DeviceOperation* second = nullptr;  ///< the next one of its stream, if one kernel executes both
   PairKernel pair = nullptr;                ///< that kernel
   bool is_done_before = false;              ///< as another one's `second`
+  const DeviceOperation* third = nullptr;   ///< behind `second`, if its bias gradient is summed along
+  bool is_bias_done = false;                ///< as another one's `third`
 
   /// Seconds after `begin`. All events must have passed.
   plan::OperationTime time_after(const Event& begin) const;
@@ -120,7 +122,8 @@ class DeviceExecutor {
 
   void make_streams();
   void join_pairs();
-  void prepare_products(const DeviceMemory& memory);
+  void join_bias_gradients();
+  void prepare_products();
   DeviceCall call_of(const DeviceOperation& bound) const;
   Queue queue_of(schedule::Stream stream) const { return streams_[schedule::index_of(stream)].get(); }
   std::int64_t* step_number() const { return reinterpret_cast<std::int64_t*>(step_number_.get()); }

@@ -1,5 +1,4 @@
-// In place of cuBLASLt and NCCL: matrix products by definition, in fp64, and communicators between threads of this
-// process, each of which has a device of its own.
+// In place of NCCL: communicators between threads of this process, each of which has a device of its own.
 #include <cuda_runtime_api.h>
 
 #include <map>
@@ -7,52 +6,13 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "engine/cuda/blas_gemm.h"
 #include "engine/cuda/device_communicator.h"
 #include "engine/cuda/runtime/handles.h"
 #include "engine/cuda/runtime/library_versions.h"
-#include "engine/host/number_types.h"
 #include "engine/host/thread_communicator.h"
 
 namespace krigtune::cuda {
 namespace {
-
-double element(const engine::OperandView& view, std::int64_t i) {
-  if (view.type == schedule::DType::kFp32) return static_cast<double>(static_cast<const float*>(view.data)[i]);
-  float value = 0.0F;
-  engine::widen(view.type, static_cast<const std::uint16_t*>(view.data) + i, 1, &value);
-  return static_cast<double>(value);
-}
-
-void put_element(const engine::OperandView& view, std::int64_t i, double sum) {
-  const auto value = static_cast<float>(sum + (view.adds() ? element(view, i) : 0.0));
-  if (view.type == schedule::DType::kFp32) {
-    static_cast<float*>(view.data)[i] = value;
-  } else {
-    engine::round_to(view.type, &value, 1, static_cast<std::uint16_t*>(view.data) + i);
-  }
-}
-
-void multiply_plainly(const Product& p) {
-  for (std::int64_t i = 0; i < p.rows; ++i) {
-    for (std::int64_t j = 0; j < p.cols; ++j) {
-      double sum = 0.0;
-      for (std::int64_t k = 0; k < p.depth; ++k) {
-        sum += element(p.a, p.transpose_a ? k * p.rows + i : i * p.depth + k) *
-               element(p.b, p.transpose_b ? j * p.depth + k : k * p.cols + j);
-      }
-      put_element(p.d, i * p.cols + j, sum + (p.bias.data == nullptr ? 0.0 : element(p.bias, j)));
-    }
-  }
-}
-
-class PlainGemm final : public Gemm {
- public:
-  void prepare(const Product& /*product*/) override {}
-  void multiply(const Product& product, Queue queue) override {
-    emulation::enqueue(queue, [product] { multiply_plainly(product); });
-  }
-};
 
 /// The groups of all communicators, by their id.
 struct Groups {
@@ -119,10 +79,7 @@ class ThreadsAsDevices final : public DeviceCommunicator {
 
 }  // namespace
 
-LibraryVersion blas_version() { return {1, "emulated", ""}; }
 LibraryVersion nccl_version() { return {1, "emulated", ""}; }
-
-std::unique_ptr<Gemm> make_blas_gemm() { return std::make_unique<PlainGemm>(); }
 
 NcclId new_nccl_id() {
   Groups& all = groups();

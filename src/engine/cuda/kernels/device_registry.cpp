@@ -86,7 +86,7 @@ DeviceKernel device_kernel_for(schedule::OpKind kind) {
 PairKernel pair_kernel_for(const DeviceCall& first, const DeviceCall& second) {
   if (add_norm_fits(first, second)) return add_norm_forward;
   if (update_copy_fits(first, second)) return update_and_copy;
-  return nullptr;
+  return product_pair_for(first, second);
 }
 
 std::int64_t scratch_floats(const plan::Operation& operation) {

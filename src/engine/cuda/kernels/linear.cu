@@ -28,7 +28,21 @@ std::int64_t bias_backward_scratch(const plan::Operation& operation) {
 void linear_forward(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 void linear_backward_input(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 
+// The library overwrites; gradients of later micro-steps are added.
+void add_sums(const DeviceCall& weight, const Product& product) {
+  const Elements sums(product.sums.data, product.sums.type, false);
+  const Elements dbias(weight, 3);
+  launch_packs(weight.queue, weight.operands[3].elems, {sums, dbias},
+               [=] __device__(auto at) { dbias.add(at, sums(at)); });
+}
+
 void linear_backward_weight(const DeviceCall& call) {
+  const std::optional<Product> both = with_bias_gradient(call);
+  if (both && call.gemm->is_preferred(*both)) {
+    call.gemm->multiply(*both, call.queue);
+    if (call.adds(3)) add_sums(call, *both);
+    return;
+  }
   call.gemm->multiply(product_of(call), call.queue);
   if (call.has(3)) sum_rows_of(call, {call, 0}, {call, 3}, call.shape().outer);
 }

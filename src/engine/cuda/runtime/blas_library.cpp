@@ -27,6 +27,7 @@ BlasLibrary open_blas() {
   bind("cublasLtDestroy", f.destroy);
   bind("cublasLtMatmul", f.matmul);
   bind("cublasLtMatmulAlgoCheck", f.algo_check);
+  bind("cublasLtMatmulAlgoConfigSetAttribute", f.algo_config_set_attribute);
   bind("cublasLtMatmulAlgoGetHeuristic", f.get_heuristic);
   bind("cublasLtMatmulDescCreate", f.desc_create);
   bind("cublasLtMatmulDescDestroy", f.desc_destroy);

@@ -14,6 +14,7 @@ struct BlasFunctions {
   decltype(&cublasLtDestroy) destroy;
   decltype(&cublasLtMatmul) matmul;
   decltype(&cublasLtMatmulAlgoCheck) algo_check;
+  decltype(&cublasLtMatmulAlgoConfigSetAttribute) algo_config_set_attribute;
   decltype(&cublasLtMatmulAlgoGetHeuristic) get_heuristic;
   decltype(&cublasLtMatmulDescCreate) desc_create;
   decltype(&cublasLtMatmulDescDestroy) desc_destroy;
