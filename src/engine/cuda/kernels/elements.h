@@ -73,6 +73,13 @@ class FirstSequence {
   std::int64_t of_a_step_, before_;
 };
 
+/// A pack as it lies in memory. Of any type: as much as fp32 takes.
+template <int kWidth, schedule::DType kType = kAnyType>
+struct PackBits {
+  static constexpr bool kHalves = kType != kAnyType && kType != schedule::DType::kFp32;
+  std::uint32_t words[kHalves ? kWidth / 2 : kWidth];
+};
+
 /// One operand that holds numbers.
 class Elements {
  public:
@@ -97,7 +104,18 @@ class Elements {
   __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
 
   template <int kWidth, schedule::DType kType>
-  __device__ Pack<kWidth> operator()(Place<kWidth, kType> place) const;
+  __device__ Pack<kWidth> operator()(Place<kWidth, kType> place) const {
+    if constexpr (kWidth == 1) {
+      return {{(*this)(place.first)}};
+    } else {
+      return of_bits(bits(place));
+    }
+  }
+  /// A pack in two parts, between which something else may be done while it is on its way.
+  template <int kWidth, schedule::DType kType>
+  __device__ PackBits<kWidth, kType> bits(Place<kWidth, kType> place) const;
+  template <int kWidth, schedule::DType kType>
+  __device__ Pack<kWidth> of_bits(const PackBits<kWidth, kType>& bits) const;
   template <int kWidth, schedule::DType kType>
   __device__ void set(Place<kWidth, kType> place, const Pack<kWidth>& pack) const;
   template <int kWidth, schedule::DType kType>
@@ -139,26 +157,42 @@ struct alignas(2 * kWidth) PackedBits {
 };
 
 template <int kWidth, schedule::DType kType>
-__device__ Pack<kWidth> Elements::operator()(Place<kWidth, kType> place) const {
+__device__ PackBits<kWidth, kType> Elements::bits(Place<kWidth, kType> place) const {
   assert(kType == kAnyType || kType == type_);
   const schedule::DType type = kType == kAnyType ? type_ : kType;
-  Pack<kWidth> pack;
-  if constexpr (kWidth == 1) {
-    pack.at[0] = (*this)(place.first);
-  } else if (type == schedule::DType::kFp32) {
-    const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(data_) + place.first);
+  PackBits<kWidth, kType> bits;
+  if (type == schedule::DType::kFp32) {
+    if constexpr (!PackBits<kWidth, kType>::kHalves) {
+      const auto* from = reinterpret_cast<const uint4*>(static_cast<const float*>(data_) + place.first);
 #pragma unroll
-    for (int k = 0; k < kWidth; k += 4) {
-      const float4 four = from[k / 4];
-      pack.at[k] = four.x, pack.at[k + 1] = four.y, pack.at[k + 2] = four.z, pack.at[k + 3] = four.w;
+      for (int k = 0; k < kWidth; k += 4) {
+        const uint4 four = from[k / 4];
+        bits.words[k] = four.x, bits.words[k + 1] = four.y, bits.words[k + 2] = four.z, bits.words[k + 3] = four.w;
+      }
     }
   } else {
     const auto* from = static_cast<const std::uint16_t*>(data_) + place.first;
-    const auto bits = *reinterpret_cast<const PackedBits<kWidth>*>(from);
+    const auto packed = *reinterpret_cast<const PackedBits<kWidth>*>(from);
+#pragma unroll
+    for (int k = 0; k < kWidth / 2; ++k) bits.words[k] = packed.two[k];
+  }
+  return bits;
+}
+
+template <int kWidth, schedule::DType kType>
+__device__ Pack<kWidth> Elements::of_bits(const PackBits<kWidth, kType>& bits) const {
+  const schedule::DType type = kType == kAnyType ? type_ : kType;
+  Pack<kWidth> pack;
+  if (type == schedule::DType::kFp32) {
+    if constexpr (!PackBits<kWidth, kType>::kHalves) {
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) pack.at[k] = __uint_as_float(bits.words[k]);
+    }
+  } else {
 #pragma unroll
     for (int k = 0; k < kWidth; k += 2) {
-      pack.at[k] = widened(type, static_cast<std::uint16_t>(bits.two[k / 2]));
-      pack.at[k + 1] = widened(type, static_cast<std::uint16_t>(bits.two[k / 2] >> 16U));
+      pack.at[k] = widened(type, static_cast<std::uint16_t>(bits.words[k / 2]));
+      pack.at[k + 1] = widened(type, static_cast<std::uint16_t>(bits.words[k / 2] >> 16U));
     }
   }
   return pack;

@@ -4,7 +4,8 @@
 //   rms:   dx = (g - x^ mean_j(g x^)) / rms;                 dgain = sum_rows dy x^
 //
 // A block does a slab of rows, one after another. A thread holds the same columns of all of them, so that the sums over
-// the slab's rows stay in its registers: dy and x are read once. The slabs' sums go through scratch memory
+// the slab's rows stay in its registers: dy and x are read once, and the next row is on its way while the block sums
+// this one. The slabs' sums go through scratch memory
 // (column_sums.h). There are as many slabs as an H100 can run at once, each of 8 rows or more. Rows that registers do
 // not hold: one kernel for dx, which reads them twice, and one for each parameter.
 #include <algorithm>
@@ -83,6 +84,23 @@ std::int64_t slabs_of(std::int64_t rows, std::int64_t h, int width) {
   return (rows + slab_rows - 1) / slab_rows;
 }
 
+/// What a block reads of a row, as it lies in memory.
+template <class Row>
+struct RowBits {
+  using Bits = decltype(Elements().bits(typename Row::At{}));
+  Bits dy[Row::kPacks], x[Row::kPacks];
+  float mean, inverse;
+
+  __device__ void load(const Backward& b, std::int64_t row) {
+    mean = b.mean(row);
+    inverse = b.inverses[row];
+    Row::each(b.h, [&](auto at, int k) {
+      dy[k] = b.dy.bits(at + row * b.h);
+      x[k] = b.x.bits(at + row * b.h);
+    });
+  }
+};
+
 /// partials: slabs x h sums for gain or, centred, slabs x 2 h: for gain, then for bias.
 template <class Row>
 __global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBlockThreads)
@@ -93,19 +111,19 @@ __global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBl
   Row dbias{};
   const std::int64_t begin = blockIdx.x * slab_rows;
   const std::int64_t end = begin + slab_rows < b.rows ? begin + slab_rows : b.rows;
+  RowBits<Row> next{};
+  next.load(b, begin);
   for (std::int64_t row = begin; row < end; ++row) {
-    RowSums sums{b.mean(row), b.inverses[row], 0.0F, 0.0F};
+    RowSums sums{next.mean, next.inverse, 0.0F, 0.0F};
     Row dy;
     Row normal;
-    Row::each(b.h, [&](auto at, int k) {
-      dy.packs[k] = b.dy(at + row * b.h);
-      normal.packs[k] = b.x(at + row * b.h);
+    Row::each(b.h, [&](auto, int k) {
+      dy.packs[k] = b.dy.of_bits(next.dy[k]);
+      normal.packs[k] = sums.normal(b.x.of_bits(next.x[k]));
     });
+    if (row + 1 < end) next.load(b, row + 1);
     Pack<2> mine{};
-    Row::each(b.h, [&](auto at, int k) {
-      normal.packs[k] = sums.normal(normal.packs[k]);
-      add_to(mine, dy.packs[k], b.gain(at), normal.packs[k]);
-    });
+    Row::each(b.h, [&](auto at, int k) { add_to(mine, dy.packs[k], b.gain(at), normal.packs[k]); });
     sums.combine(block, mine, b);
     Row::each(b.h, [&](auto at, int k) {
       b.dx.put(at + row * b.h, sums.gradient(dy.packs[k], b.gain(at), normal.packs[k]));
