@@ -6,20 +6,23 @@
 #include <array>
 #include <boost/context/fiber.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "fiber_stack.h"
+#include "hopper.h"
 
 namespace krigtune::emulation {
 namespace {
 
-enum class State { kRunnable, kAtBarrier, kAtWarp, kDone };
+enum class State { kRunnable, kAtBarrier, kAtWarp, kWaiting, kDone };
 
 class BlockRun;
 
@@ -62,6 +65,8 @@ class Fiber {
   unsigned index = 0;
   State state = State::kDone;
   Site site;
+  std::function<bool()> ready;  ///< what it waits for
+  const char* waits_for = nullptr;
   std::exception_ptr failure;
   std::vector<Copy> copies;              ///< begun and in no group yet
   std::deque<std::vector<Copy>> groups;  ///< not yet waited for
@@ -108,6 +113,9 @@ std::string place_of(const Site& site) { return fmt::format("{}:{}", site.file, 
 
 std::string doing(const Fiber& fiber) {
   if (fiber.state == State::kDone) return name_of(fiber) + " has ended";
+  if (fiber.state == State::kWaiting) {
+    return fmt::format("{} waits for its {} at {}", name_of(fiber), fiber.waits_for, place_of(fiber.site));
+  }
   const char* what = fiber.state == State::kAtBarrier ? "waits for the block" : "waits for its warp";
   return fmt::format("{} {} at {}", name_of(fiber), what, place_of(fiber.site));
 }
@@ -130,13 +138,15 @@ class BlockRun {
       : block_(block),
         threads_(block.x * block.y * block.z),
         warps_((threads_ + kWarpLanes - 1) / kWarpLanes),
-        shared_((shared_bytes + sizeof(Chunk) - 1) / sizeof(Chunk)) {
+        shared_bytes_((shared_bytes + kWordBytes - 1) / kWordBytes * kWordBytes),
+        shared_(allocate(shared_bytes_)) {
     while (pool.size() < threads_) pool.push_back(std::make_unique<Fiber>());
     for (unsigned t = 0; t < threads_; ++t) ++warps_[t / kWarpLanes].lanes;
   }
 
   void run(uint3 block, dim3 grid, const std::function<void()>& kernel, unsigned order) {
-    if (!shared_.empty()) std::memset(shared_.data(), 0xFF, shared_.size() * sizeof(Chunk));
+    if (shared_bytes_ > 0) std::memset(shared_.get(), 0xFF, shared_bytes_);
+    begin_background(threads_, shared_bytes_, order % 2 != 0);
     for (unsigned t = 0; t < threads_; ++t) {
       Fiber& fiber = *pool[t];
       fiber.kernel = &kernel;
@@ -150,7 +160,9 @@ class BlockRun {
     for (Warp& warp : warps_) warp.arrived = 0;
     runnable_.clear();
     for (unsigned t = 0; t < threads_; ++t) runnable_.push_back(t);
-    for (; !runnable_.empty(); ++order) {
+    waiting_.clear();
+    giving_way_.clear();
+    for (; somebody_goes_on(); ++order) {
       std::vector<unsigned> turn = std::exchange(runnable_, {});
       if (order % 2 != 0) std::reverse(turn.begin(), turn.end());
       for (const unsigned t : turn) go_on(*pool[t]);
@@ -158,6 +170,23 @@ class BlockRun {
     for (unsigned t = 0; t < threads_; ++t) {
       if (pool[t]->state != State::kDone) report(*pool[t]);
     }
+    end_background();
+  }
+
+  void wait_until(const std::function<bool()>& ready, const char* what, Site site) {
+    if (ready()) return;
+    Fiber& fiber = *current_fiber;
+    fiber.state = State::kWaiting;
+    fiber.site = site;
+    fiber.ready = ready;
+    fiber.waits_for = what;
+    waiting_.push_back(fiber.index);
+    fiber.yield();
+  }
+
+  void give_way() {
+    giving_way_.push_back(current_fiber->index);
+    current_fiber->yield();
   }
 
   void wait_for_block(Site site) {
@@ -193,12 +222,35 @@ class BlockRun {
     return values;
   }
 
-  std::byte* shared() { return reinterpret_cast<std::byte*>(shared_.data()); }
+  std::byte* shared() { return shared_.get(); }
 
  private:
-  struct alignas(16) Chunk {
-    std::array<std::byte, 16> bytes;
+  static constexpr std::size_t kSharedAlignment = 1024;
+  static constexpr std::size_t kWordBytes = 16;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
   };
+
+  static std::byte* allocate(std::size_t bytes) {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kSharedAlignment, bytes) != 0) throw std::bad_alloc();
+    return static_cast<std::byte*>(memory);
+  }
+
+  // Copies in the background are done one by one, once nobody can go on without them.
+  bool somebody_goes_on() {
+    do {
+      std::erase_if(waiting_, [this](unsigned t) {
+        if (!pool[t]->ready()) return false;
+        release(*pool[t]);
+        return true;
+      });
+      if (runnable_.empty()) {
+        for (const unsigned t : std::exchange(giving_way_, {})) release(*pool[t]);
+      }
+    } while (runnable_.empty() && !waiting_.empty() && do_a_copy());
+    return !runnable_.empty();
+  }
 
   void go_on(Fiber& fiber) {
     current_fiber = &fiber;
@@ -228,8 +280,11 @@ class BlockRun {
   dim3 block_;
   unsigned threads_;
   std::vector<Warp> warps_;
-  std::vector<Chunk> shared_;
+  std::size_t shared_bytes_;
+  std::unique_ptr<std::byte, Free> shared_;
   std::vector<unsigned> runnable_;
+  std::vector<unsigned> waiting_;     ///< until something is so
+  std::vector<unsigned> giving_way_;  ///< until nobody else can go on
   unsigned at_barrier_ = 0;
 };
 
@@ -243,8 +298,13 @@ void say_which_thread() {
 }  // namespace
 
 const ThreadPlace& this_thread() { return current_fiber->place; }
+unsigned this_thread_index() { return current_fiber->index; }
 unsigned this_lane() { return current_fiber->index % kWarpLanes; }
 std::byte* shared_memory() { return current_block->shared(); }
+void wait_until(const std::function<bool()>& ready, const char* what, Site site) {
+  current_block->wait_until(ready, what, site);
+}
+void give_way() { current_block->give_way(); }
 void wait_for_block(Site site) { current_block->wait_for_block(site); }
 const std::byte* exchange_in_warp(const void* mine, std::size_t bytes, Site site) {
   return current_block->exchange(mine, bytes, site);

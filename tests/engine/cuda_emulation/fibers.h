@@ -46,6 +46,8 @@ struct ThreadPlace {
   dim3 block_size, grid_size;
 };
 const ThreadPlace& this_thread();
+/// Within its block.
+unsigned this_thread_index();
 /// Within its warp.
 unsigned this_lane();
 
@@ -53,8 +55,13 @@ unsigned this_lane();
 /// Throws KernelError, and what the kernel throws. Kernels of several threads of this machine wait for one another.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
-/// Of this block; 16-byte aligned.
+/// Of this block; 1024-byte aligned, as where a kernel has no static shared memory.
 std::byte* shared_memory();
+
+/// Waits until `ready` says so, which is asked whenever others have gone on. `what`: for whom, as a report says it.
+void wait_until(const std::function<bool()>& ready, const char* what, Site site);
+/// Goes on once nobody else can.
+void give_way();
 
 void wait_for_block(Site site);
 /// Waits until all lanes of the warp are here; then lane l's `bytes` bytes lie at the result + l * kLaneBytes, until

@@ -21,6 +21,7 @@
 #define __constant__ static const
 #define __grid_constant__
 #define __restrict__ __restrict
+#define __grid_constant__
 
 namespace krigtune::emulation {
 
