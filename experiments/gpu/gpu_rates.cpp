@@ -10,6 +10,8 @@
 //                  did
 //
 //   gpu_rates [--small] FOLDER      --small: tiny sizes and one call each, to try the program
+//   gpu_rates [--small] --hopper-attention FOLDER    writes attention_hopper.csv alone: attention's forward pass on the
+//                  kernel for Hopper. A process of its own, for the kernel may fail and take its process with it
 #include <fmt/format.h>
 
 #include <set>
@@ -18,6 +20,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "engine/cuda/attention_check.h"
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/runtime/check.h"
 #include "plan/op_traits.h"
@@ -27,7 +30,7 @@ namespace krigtune::cuda {
 namespace {
 
 void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq_len, std::int64_t queries_per_key,
-                    Table& table) {
+                    bool on_hopper, Table& table) {
   constexpr std::int64_t kTokens = 16384;
   workload::Workload workload = one_layer(scale);
   workload.model.hidden = scale.small ? 2 * head_size : 2048;
@@ -36,10 +39,10 @@ void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq
   workload.model.vocab = 512;
   workload.model.seq_len = seq_len;
   const plan::StepPlan plan = plan_of(workload, {.micro_batch = scale.small ? 1 : kTokens / seq_len});
-  OperationTimer timer(plan, scale.effort);
+  OperationTimer timer(plan, scale.effort, on_hopper);
   for (const plan::Operation& operation : plan.operations) {
     const bool forward = operation.kind == schedule::OpKind::kAttentionForward;
-    if (!forward && operation.kind != schedule::OpKind::kAttentionBackward) continue;
+    if (!forward && (on_hopper || operation.kind != schedule::OpKind::kAttentionBackward)) continue;
     const double time_s = timer.time_s(operation);
     const plan::Shape& s = operation.shape;
     table.add({forward ? "forward" : "backward", fmt::to_string(head_size), fmt::to_string(s.seq),
@@ -48,15 +51,15 @@ void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq
   }
 }
 
-void time_attention(const std::filesystem::path& folder, const Scale& scale) {
-  Table table(folder / "attention.csv",
+void time_attention(const std::filesystem::path& folder, const Scale& scale, bool on_hopper) {
+  Table table(folder / (on_hopper ? "attention_hopper.csv" : "attention.csv"),
               {"pass", "head_size", "seq_len", "batch", "heads", "kv_heads", "flops", "time_us", "flops_per_s"});
   const std::vector<std::int64_t> lengths =
       scale.small ? std::vector<std::int64_t>{80} : std::vector<std::int64_t>{1024, 2048, 4096};
   for (const std::int64_t head_size : {64, 128}) {
-    for (const std::int64_t seq_len : lengths) time_attention(scale, head_size, seq_len, 1, table);
+    for (const std::int64_t seq_len : lengths) time_attention(scale, head_size, seq_len, 1, on_hopper, table);
   }
-  time_attention(scale, 128, lengths.back(), scale.small ? 2 : 4, table);
+  time_attention(scale, 128, lengths.back(), scale.small ? 2 : 4, on_hopper, table);
   table.write();
 }
 
@@ -150,21 +153,30 @@ void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
 
 int measure(const std::vector<std::string>& arguments) {
   Scale scale;
+  bool on_hopper = false;
   std::string folder;
   for (const std::string& argument : arguments) {
     if (argument == "--small") {
       scale = {true, {.batch_s = 0.0, .batches = 1}};
+    } else if (argument == "--hopper-attention") {
+      on_hopper = true;
     } else {
       folder = argument;
     }
   }
-  if (folder.empty() || folder.front() == '-') throw UserError("there is no folder", "gpu_rates [--small] FOLDER");
+  if (folder.empty() || folder.front() == '-')
+    throw UserError("there is no folder", "gpu_rates [--small] [--hopper-attention] FOLDER");
   usable_gpus();
   require_code_for(0);
   KRIGTUNE_CHECK_CUDA(cudaSetDevice(0));
   make_writable_directory(folder);
+  if (on_hopper) {
+    if (!may_use_hopper_attention(0)) throw UserError("GPU 0 is no Hopper, or there is no 90a code", "leave it out");
+    time_attention(folder, scale, true);
+    return 0;
+  }
   time_kernels(folder, scale);
-  time_attention(folder, scale);
+  time_attention(folder, scale, false);
   time_products(folder, scale);
   measure_pacing(folder, scale);
   return 0;

@@ -37,9 +37,10 @@ int rounds_in(double batch_s, double round_s) {
 
 }  // namespace
 
-OperationTimer::OperationTimer(const plan::StepPlan& plan, const Effort& effort)
+OperationTimer::OperationTimer(const plan::StepPlan& plan, const Effort& effort, bool hopper_attention)
     : plan_(plan),
       effort_(effort),
+      hopper_attention_(hopper_attention),
       gemm_(make_blas_gemm()),
       step_(allocate_device(sizeof(std::int64_t))),
       scratch_(allocate_device(most_scratch_bytes(plan))) {
@@ -62,7 +63,8 @@ DeviceCall OperationTimer::call_of(std::size_t arena, std::size_t operation) con
           .step = reinterpret_cast<const std::int64_t*>(step_.get()),
           .scratch = reinterpret_cast<float*>(scratch_.get()),
           .queue = stream_.get(),
-          .gemm = gemm_.get()};
+          .gemm = gemm_.get(),
+          .hopper_attention = hopper_attention_};
 }
 
 // Random-looking numbers but for tokens, which must be in the vocabulary; second moments, which have roots; and the

@@ -17,7 +17,8 @@ struct Effort {
 /// are several arenas, and calls go round them, so that what an operation reads is not in the cache when it comes back.
 class OperationTimer {
  public:
-  OperationTimer(const plan::StepPlan& plan, const Effort& effort);
+  /// hopper_attention: DeviceCall's.
+  OperationTimer(const plan::StepPlan& plan, const Effort& effort, bool hopper_attention = false);
 
   /// Median over the batches of the seconds of one call, as the stream takes them one behind the other. The operation
   /// computes on random-looking numbers. Neither a collective nor the host's. `second`: of a pair that are_one,
@@ -37,6 +38,7 @@ class OperationTimer {
 
   const plan::StepPlan& plan_;
   Effort effort_;
+  bool hopper_attention_;
   engine::StepContext context_;
   StreamHandle stream_ = make_stream(false);
   std::unique_ptr<Gemm> gemm_;

@@ -140,12 +140,23 @@ TEST(CompiledFor, RunsOnTheGpusThatNvidiaSays) {
   EXPECT_TRUE(runs("native", 7, 0)) << "not judged";
 }
 
+TEST(CompiledFor, HasHopperCodeOnHopperWith90aOnly) {
+  for (const char* targets : {kRelease, "90a-real", "90a", "90-real,90a-virtual"}) {
+    EXPECT_TRUE(has_hopper_code(targets, 9, 0)) << targets;
+    EXPECT_FALSE(has_hopper_code(targets, 10, 0)) << targets;
+    EXPECT_FALSE(has_hopper_code(targets, 8, 0)) << targets;
+  }
+  for (const char* targets : {"90-real", "90", "100a-real", "native", ""}) {
+    EXPECT_FALSE(has_hopper_code(targets, 9, 0)) << targets;
+  }
+}
+
 TEST(CompiledFor, SaysWhyAGpuCannotRunIt) {
   EXPECT_EQ(why_not_compiled_for(kRelease, 7, 5),
             "compute capability 7.5 is older than what this program was compiled for (8.0, 8.9, 9.0, 10.0, 12.0)");
   EXPECT_EQ(why_not_compiled_for("90-real", 10, 0),
             "compute capability 10.0 is not among those that this program was compiled for (9.0)");
-  EXPECT_EQ(compiled_targets(), "90-real") << "of the emulation, which says that it is 9.0";
+  EXPECT_EQ(compiled_targets(), "90a-real") << "of the emulation, which says that it is 9.0";
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::
   if (world_.network) test_pacing(communicators);
   executor_ = std::make_unique<DeviceExecutor>(
       plan_, *memory_, first_context(), communicators,
-      ExecutionOptions{options_.graph, options_.time_every_step, engine::cores_of_a_process(world_.ranks_per_node)});
+      ExecutionOptions{options_.graph, options_.time_every_step, engine::cores_of_a_process(world_.ranks_per_node),
+                       world_.hopper_attention});
   if (options_.observe_arena) memory_->fill_with_pattern();
   initialise();
   KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());

@@ -202,7 +202,8 @@ DeviceCall DeviceExecutor::call_of(const DeviceOperation& bound) const {
           .step = step_number(),
           .scratch = reinterpret_cast<float*>(scratch_[schedule::index_of(stream)].get()),
           .queue = queue_of(stream),
-          .gemm = gemm_.get()};
+          .gemm = gemm_.get(),
+          .hopper_attention = options_.hopper_attention};
 }
 
 std::size_t DeviceExecutor::loss_bytes() const {

@@ -63,9 +63,10 @@ std::vector<DeviceOperation> bind_operations(const plan::StepPlan& plan, const D
 using DeviceCommunicators = std::array<DeviceCommunicator*, schedule::kGroupCount>;
 
 struct ExecutionOptions {
-  bool graph = false;            ///< replay a step that was captured as a CUDA graph
-  bool time_every_step = false;  ///< time the operations of every step; otherwise of the first and of every eighth
-  int host_threads = 1;          ///< for updates on the host: cores that are this process's own
+  bool graph = false;             ///< replay a step that was captured as a CUDA graph
+  bool time_every_step = false;   ///< time the operations of every step; otherwise of the first and of every eighth
+  int host_threads = 1;           ///< for updates on the host: cores that are this process's own
+  bool hopper_attention = false;  ///< DeviceCall::hopper_attention
 };
 
 /// A step that is done.

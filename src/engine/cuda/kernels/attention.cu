@@ -7,6 +7,7 @@
 // sum are carried from tile to tile (Milakov and Gimelshein 2018). Eager attention then keeps P, m and P m.
 #include "engine/cuda/kernels/attention_views.h"
 #include "engine/cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/flash_attention_hopper.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -81,7 +82,7 @@ struct QueryForward {
 }  // namespace
 
 void attention_forward(const DeviceCall& call) {
-  if (flash_fits(call)) return flash_attention_forward(call);
+  if (flash_fits(call)) return call.hopper_attention ? hopper_attention_forward(call) : flash_attention_forward(call);
   const AttentionSizes z(call.shape());
   launch_rows(call.queue, z.batch * z.heads * z.seq,
               QueryForward{z, {{call, 0}, z}, {call, 1}, call.data<float>(2), {call, 3, z}});

@@ -40,6 +40,17 @@ bool runs_on(const Target& target, int version) {
 
 std::string dotted(int version) { return fmt::format("{}.{}", version / 10, version % 10); }
 
+// Empty: one that names no numbers.
+std::vector<std::optional<Target>> targets_from(std::string_view texts) {
+  std::vector<std::optional<Target>> targets;
+  while (!texts.empty()) {
+    const std::size_t end = std::min(texts.find(','), texts.size());
+    targets.push_back(target_from(texts.substr(0, end)));
+    texts.remove_prefix(std::min(end + 1, texts.size()));
+  }
+  return targets;
+}
+
 }  // namespace
 
 std::string why_not_compiled_for(std::string_view targets, int major, int minor) {
@@ -47,10 +58,7 @@ std::string why_not_compiled_for(std::string_view targets, int major, int minor)
   std::vector<std::string> names;
   int oldest = version;
   bool any = false;
-  while (!targets.empty()) {
-    const std::size_t end = std::min(targets.find(','), targets.size());
-    const auto target = target_from(targets.substr(0, end));
-    targets.remove_prefix(std::min(end + 1, targets.size()));
+  for (const std::optional<Target>& target : targets_from(targets)) {
     if (!target || runs_on(*target, version)) return "";
     oldest = any ? std::min(oldest, target->version) : target->version;
     any = true;
@@ -60,6 +68,15 @@ std::string why_not_compiled_for(std::string_view targets, int major, int minor)
   if (!any) return "";
   return fmt::format("compute capability {} is {} this program was compiled for ({})", dotted(version),
                      version < oldest ? "older than what" : "not among those that", fmt::join(names, ", "));
+}
+
+bool has_hopper_code(std::string_view targets, int major, int minor) {
+  constexpr int kHopper = 90;
+  if (10 * major + minor != kHopper) return false;
+  for (const std::optional<Target>& target : targets_from(targets)) {
+    if (target && target->version == kHopper && target->suffix == 'a') return true;
+  }
+  return false;
 }
 
 std::string_view compiled_targets() { return KRIGTUNE_CUDA_TARGETS; }

@@ -12,6 +12,10 @@ namespace krigtune::cuda {
 /// names no numbers ("native") is not judged: empty.
 std::string why_not_compiled_for(std::string_view targets, int major, int minor);
 
+/// Whether that GPU would run code of `targets` that may use what only Hopper has (wgmma, setmaxnreg): compute
+/// capability 9.0, and 90a among the targets.
+bool has_hopper_code(std::string_view targets, int major, int minor);
+
 /// What this program's kernels were compiled for: the list that CMake was given.
 std::string_view compiled_targets();
 

@@ -5,7 +5,10 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
+#include <memory>
 #include <ostream>
+#include <utility>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -15,6 +18,7 @@
 #include "engine/cuda/runtime/library_search.h"
 #include "engine/cuda/runtime/library_versions.h"
 #include "engine/gpu_probe.h"
+#include "programs/bench/cuda/attention_choice.h"
 #include "programs/bench/cuda/cuda_rank_device.h"
 #include "programs/bench/gpu_watch.h"
 #include "programs/bench/local_launch.h"
@@ -91,9 +95,10 @@ std::unique_ptr<GpuSensor> gpu_sensor(engine::Processes* processes) {
 
 std::unique_ptr<BenchTrainer> make(plan::StepPlan plan, const PlannedJob& planned,
                                    const engine::TrainingOptions& options, const Clock& clock,
-                                   engine::Processes* processes) {
+                                   engine::Processes* processes, bool hopper_attention) {
   const workload::ClusterSpec& cluster = planned.job.cluster;
-  const cuda::DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node};
+  const cuda::DeviceWorld world{local_rank_of(processes), cluster.emulated_network, cluster.gpus_per_node,
+                                hopper_attention};
   return std::make_unique<BenchTrainerOf<cuda::CudaTrainer>>(std::move(plan), clock, options, processes, world);
 }
 
@@ -148,6 +153,16 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
   return {};
 }
 
+// Before this process has a context: on a GPU that serves one process at a time the check could not have its own.
+AttentionChoice attention_of(const BenchOptions& options, int gpus) {
+  if (options.measure_rates) return {};
+  const engine::Launch launch = engine::launch_from(process_environment());
+  const int device = local_rank_from(process_environment(), launch.rank, gpus);
+  if (device >= gpus) return {};  // refused later, with the reason
+  return choose_attention(load_job(options.config).workload, device, process_environment(),
+                          std::filesystem::read_symlink("/proc/self/exe"));
+}
+
 }  // namespace
 
 std::string why_it_cannot_start() {
@@ -160,7 +175,11 @@ BenchEngine cuda_engine() {
   engine.program = "krigtune-bench-cuda";
   engine.device = "cuda";
   engine.rank_is_a_process = true;
-  engine.make = make;
+  const auto attention = std::make_shared<AttentionChoice>();
+  engine.make = [attention](plan::StepPlan plan, const PlannedJob& planned, const engine::TrainingOptions& options,
+                            const Clock& clock, engine::Processes* processes) {
+    return make(std::move(plan), planned, options, clock, processes, attention->hopper);
+  };
   engine.memory_gib = memory_gib;
   engine.gpu_sensor = gpu_sensor;
   engine.probe = print_probe;
@@ -168,7 +187,12 @@ BenchEngine cuda_engine() {
   engine.rank_devices = rank_devices;
   engine.rate_sizes = cuda_rate_sizes;
   engine.rank_machine = rank_machine;
-  engine.begin = begin;
+  engine.begin = [attention](const BenchOptions& options, const std::vector<std::string>& arguments) {
+    BenchEnding ending = begin(options, arguments);
+    *attention = attention_of(options, cuda::usable_gpus());
+    ending.message = attention->warning;
+    return ending;
+  };
   return engine;
 }
 

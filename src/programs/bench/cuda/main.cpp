@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "core/error.h"
+#include "programs/bench/cuda/attention_choice.h"
 #include "programs/bench/cuda/cuda_engine.h"
 #include "programs/bench/run.h"
 
@@ -11,6 +12,14 @@ int main(int argc, char** argv) {
     if (const std::string why = krigtune::bench::why_it_cannot_start(); !why.empty()) {
       std::cerr << why << "\n";
       return krigtune::BenchExit::kEnvironmentLacks;
+    }
+  }
+  if (!arguments.empty() && arguments.front() == krigtune::bench::kCheckAttention) {
+    try {
+      return krigtune::bench::check_attention(arguments, std::cout);
+    } catch (const krigtune::UserError& error) {
+      std::cerr << error.what() << "\n";
+      return krigtune::BenchExit::kBadInput;
     }
   }
   const krigtune::SystemClock clock;

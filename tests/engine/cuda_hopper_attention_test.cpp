@@ -1,0 +1,156 @@
+// Attention on Hopper's wgmma and TMA against the definition in fp64. Compiled as cuda_kernels_test.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cuda_case_runs.h"
+#include "engine/cuda/attention_check.h"
+#include "engine/cuda/kernels/flash_attention.h"
+#include "engine/cuda/kernels/flash_attention_hopper.h"
+
+namespace krigtune::cuda {
+namespace {
+
+struct Sizes16 {
+  std::int64_t seq, d, heads, kv_heads, batch = 1;
+};
+
+/// stddev: of queries' and keys' elements; scores grow with its square.
+Case case_of(schedule::DType type, const Sizes16& z, plan::Access out = plan::Access::kWrite, double stddev = 1.0) {
+  plan::Shape s;
+  s.batch = z.batch;
+  s.seq = z.seq;
+  s.heads = z.heads;
+  s.kv_heads = z.kv_heads;
+  s.inner = z.heads * z.d;
+  s.rows = z.batch * z.seq;
+  Maker m(type, out);
+  Case result{"", schedule::OpKind::kAttentionForward, s, {}, 1.0, {}};
+  result.name = "seq " + std::to_string(z.seq) + ", d " + std::to_string(z.d) + ", heads " + std::to_string(z.heads) +
+                "/" + std::to_string(z.kv_heads);
+  result.operands = {m.in(s.rows * (s.inner + 2 * z.kv_heads * z.d), 0.0, stddev), m.out(s.rows * s.inner),
+                     m.single(z.batch * z.heads * z.seq, 0, 1, plan::Access::kWrite)};
+  return result;
+}
+
+Case done_on_hopper(const Case& given, Meets meets = Meets::kEarlierKeys) {
+  const DeviceCase on_device(given);
+  hopper_attention_forward(on_device.call(), meets);
+  return on_device.result();
+}
+
+/// Attention of every query with all keys of its sequence: output, and log-sum-exp by head and query.
+std::vector<std::vector<double>> attention_with_all_keys(const Case& given) {
+  const plan::Shape& s = given.shape;
+  const std::int64_t d = s.inner / s.heads;
+  const std::int64_t width = s.inner + 2 * s.kv_heads * d;
+  const std::vector<float> qkv = given.operands[0].numbers();
+  const auto at = [&](std::int64_t token, std::int64_t place, std::int64_t c) {
+    return static_cast<double>(qkv[static_cast<std::size_t>(token * width + place * d + c)]);
+  };
+  std::vector<double> out(static_cast<std::size_t>(s.rows * s.inner));
+  std::vector<double> logsumexp;
+  for (std::int64_t row = 0; row < s.batch * s.heads * s.seq; ++row) {
+    const std::int64_t head = row / s.seq % s.heads;
+    const std::int64_t first = row / s.seq / s.heads * s.seq;
+    const std::int64_t key = s.heads + head / (s.heads / s.kv_heads);
+    std::vector<double> weights;
+    double total = 0.0;
+    for (std::int64_t j = 0; j < s.seq; ++j) {
+      double score = 0.0;
+      for (std::int64_t c = 0; c < d; ++c) score += at(first + row % s.seq, head, c) * at(first + j, key, c);
+      weights.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+      total += weights.back();
+    }
+    logsumexp.push_back(std::log(total));
+    for (std::int64_t j = 0; j < s.seq; ++j) {
+      for (std::int64_t c = 0; c < d; ++c) {
+        out[static_cast<std::size_t>((first + row % s.seq) * s.inner + head * d + c)] +=
+            weights[static_cast<std::size_t>(j)] / total * at(first + j, key + s.kv_heads, c);
+      }
+    }
+  }
+  return {{}, out, logsumexp};
+}
+
+class HopperAttention : public testing::TestWithParam<schedule::DType> {
+ protected:
+  void SetUp() override {
+    std::string reason = no_device_reason();
+    if (reason.empty() && !may_use_hopper_attention(0))
+      reason = "this GPU is no Hopper, or there is no 90a code for it";
+    if (!reason.empty()) GTEST_SKIP() << reason;
+  }
+
+  // Weights are rounded to 16 bits before they are multiplied, and so is the output: see FlashAttention.
+  static double most_error() { return GetParam() == schedule::DType::kBf16 ? 6e-3 : 7.5e-4; }
+
+  static void expect_near(const Case& device, const std::vector<std::vector<double>>& expected) {
+    EXPECT_LE(relative_error(device.operands[1].numbers(), expected[1]), most_error());
+    EXPECT_LE(relative_error(device.operands[2].numbers(), expected[2]), 1e-6);
+  }
+};
+
+// Lengths around the edges of boxes and tiles, buffers used again and again (641: six tiles), several sequences, heads
+// that share keys; every other case adds to what is there.
+TEST_P(HopperAttention, IsWhatTheHostComputesInFp64) {
+  int index = GetParam() == schedule::DType::kBf16 ? 0 : 1;
+  for (const Sizes16& z :
+       {Sizes16{1, 64, 1, 1}, Sizes16{64, 128, 2, 2}, Sizes16{65, 64, 4, 2}, Sizes16{127, 128, 2, 1},
+        Sizes16{129, 64, 2, 1, 2}, Sizes16{200, 128, 3, 1, 2}, Sizes16{641, 64, 1, 1}, Sizes16{385, 128, 1, 1}}) {
+    const plan::Access out = index++ % 2 == 0 ? plan::Access::kWrite : plan::Access::kReadWrite;
+    const Case given = case_of(GetParam(), z, out);
+    SCOPED_TRACE(given.name);
+    expect_near(done_on_hopper(given), done_in_fp64(given));
+  }
+}
+
+TEST_P(HopperAttention, MeetsAllKeysWhereAsked) {
+  for (const Sizes16& z : {Sizes16{7, 64, 2, 1}, Sizes16{300, 64, 2, 1}, Sizes16{130, 128, 1, 1, 2}}) {
+    const Case given = case_of(GetParam(), z);
+    SCOPED_TRACE(given.name);
+    expect_near(done_on_hopper(given, Meets::kAllKeys), attention_with_all_keys(given));
+  }
+}
+
+// Scores up to several hundreds: exp without the row's top would overflow.
+TEST_P(HopperAttention, StandsAPeakedSoftmax) {
+  for (const std::int64_t d : {64, 128}) {
+    const Case given = case_of(GetParam(), {140, d, 2, 1}, plan::Access::kWrite, 8.0);
+    SCOPED_TRACE(given.name);
+    expect_near(done_on_hopper(given), done_in_fp64(given));
+  }
+}
+
+TEST_P(HopperAttention, HasTheSameBitsInEveryRun) {
+  const Case given = case_of(GetParam(), {150, 64, 2, 1});
+  const Case once = done_on_hopper(given);
+  const Case again = done_on_hopper(given);
+  EXPECT_EQ(once.operands[1].bytes, again.operands[1].bytes);
+  EXPECT_EQ(once.operands[2].bytes, again.operands[2].bytes);
+}
+
+// The operation takes it where its call says so and the operands suit, and no other.
+TEST_P(HopperAttention, IsTakenWhereTheCallSaysSo) {
+  const Case given = case_of(GetParam(), {70, 64, 2, 1});
+  const DeviceCase on_device(given);
+  DeviceCall call = on_device.call();
+  call.hopper_attention = true;
+  device_kernel_for(given.kind)(call);
+  EXPECT_EQ(on_device.result().operands[1].bytes, done_on_hopper(given).operands[1].bytes);
+  Case wide = case_of(GetParam(), {5, 96, 2, 1});
+  const DeviceCase plain(wide);
+  DeviceCall plain_call = plain.call();
+  plain_call.hopper_attention = true;
+  device_kernel_for(wide.kind)(plain_call);
+  expect_near(plain.result(), done_in_fp64(wide));
+}
+
+TEST_P(HopperAttention, AgreesWithTheOtherKernelAsTheCheckAtStartUpWantsIt) {
+  for (const std::int64_t d : {64, 128}) EXPECT_EQ(why_not_hopper_attention(GetParam(), d), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, HopperAttention, testing::Values(schedule::DType::kBf16, schedule::DType::kFp16));
+
+}  // namespace
+}  // namespace krigtune::cuda
