@@ -111,6 +111,12 @@ void describe(const SharedLibrary& driver, GpuProbe& probe) {
 
 }  // namespace
 
+std::int64_t memory_for_plans(std::int64_t total_bytes, std::int64_t taken_bytes) {
+  constexpr std::int64_t kAddedBytes = std::int64_t{256} << 20U;
+  const auto usual = static_cast<std::int64_t>(kMemoryForPlans * static_cast<double>(total_bytes));
+  return taken_bytes == 0 ? usual : std::max<std::int64_t>(0, std::min(usual, total_bytes - taken_bytes - kAddedBytes));
+}
+
 GpuProbe probe_gpus() {
   constexpr int kNoDevice = 100;
   GpuProbe probe;

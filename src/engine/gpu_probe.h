@@ -20,6 +20,9 @@ GpuProbe probe_gpus();
 /// The fraction of a GPU's memory that plans may use if nobody sets a limit. The remainder is for the context, the
 /// libraries and NCCL.
 inline constexpr double kMemoryForPlans = 0.95;
+/// What a plan may have of it. `taken_bytes`: what those were found to have, 0 if it is not known; where that and what
+/// training adds (32 MiB for cuBLASLt, scratch memory, a captured graph) are more than the rest, plans get less.
+std::int64_t memory_for_plans(std::int64_t total_bytes, std::int64_t taken_bytes);
 
 /// Returns why this build has no krigtune-bench-cuda, and what to do. Empty if it has one.
 std::string no_cuda_reason();

@@ -20,10 +20,12 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 constexpr const char* kMachine = "machine";
+constexpr const char* kGpus = "local_gpus";
 constexpr const char* kWarmStart = "warm_start";
 
 // The keys that session.json has in addition to the session.
-constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kWarmStart};
+constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kGpus,
+                                    kWarmStart};
 
 Json load_record(const std::filesystem::path& directory) {
   const std::filesystem::path file = session_path(directory);
@@ -47,6 +49,7 @@ Json comparable(Json record) {
   record.erase("budget");
   record.erase("executor");  // it only says where trials run
   record.erase(kMachine);
+  record.erase(kGpus);
   for (const char* own : {"grid", "stagewise"}) {  // only these strategies read their block
     if (record.value("strategy", "") != own) record.erase(own);
   }
@@ -75,6 +78,17 @@ std::vector<std::string> keys_of(const Json& object) {
 std::optional<workload::MeasuredMachine> machine_of(const Json& record, const std::string& source) {
   if (!record.contains(kMachine)) return std::nullopt;
   return workload::read_measured_machine(record.at(kMachine), source, std::string("/") + kMachine);
+}
+
+// Returns the GPUs as a cluster that names them, with what differs from the tables.
+Json gpus_json(const session::Session& session) {
+  workload::ClusterSpec named = session.cluster;
+  named.gpu = named.device->id;
+  named.hardware = nullptr;
+  named.emulated_network.reset();
+  Json json = {{"cluster", workload::to_json(named)}};
+  if (session.usable_per_rank) json["usable_bytes_per_rank"] = session.usable_per_rank->count;
+  return json;
 }
 
 // Shortens the text so that it fits into a line.
@@ -197,6 +211,19 @@ std::optional<workload::MeasuredMachine> recorded_machine(const std::filesystem:
   return machine_of(load_record(directory), session_path(directory).string());
 }
 
+std::optional<RecordedGpus> recorded_gpus(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(session_path(directory))) return std::nullopt;
+  const Json record = load_record(directory);
+  if (!record.contains(kGpus)) return std::nullopt;
+  JsonObject gpus(record[kGpus], session_path(directory).string(), std::string("/") + kGpus);
+  RecordedGpus recorded{
+      workload::read_cluster(gpus.require("cluster"), gpus.source(), gpus.pointer("cluster"), directory), std::nullopt};
+  if (const Json* usable = gpus.find("usable_bytes_per_rank"); usable != nullptr && usable->is_number_integer()) {
+    recorded.usable_per_rank = Bytes{usable->get<std::int64_t>()};
+  }
+  return recorded;
+}
+
 Json run_record(const session::Session& session, const LoopOptions& options) {
   Json record = Json::object();
   record["schema_version"] = kSchemaVersion;
@@ -204,6 +231,7 @@ Json run_record(const session::Session& session, const LoopOptions& options) {
   record["strategy"] = search::to_string(options.strategy);
   record["seed"] = options.seed;
   if (session.cluster.measured) record[kMachine] = workload::to_json(*session.cluster.measured);
+  if (session.cluster.is_local() && session.cluster.device) record[kGpus] = gpus_json(session);
   const Json session_json = session::resolved(session);
   for (const auto& [key, value] : session_json.items()) record[key] = value;
   if (!options.earlier.empty()) record[kWarmStart] = to_json(options.earlier);

@@ -22,7 +22,14 @@ forecast::EarlierRuns recorded_earlier_runs(const std::filesystem::path& directo
 /// Returns the measurements of the machine from when the directory was begun. Empty if there are none or there is no
 /// run.
 std::optional<workload::MeasuredMachine> recorded_machine(const std::filesystem::path& directory);
-/// Returns the contents of session.json: the resolved session with versions, strategy, seed and the measurements of the
+/// What was known of this machine's GPUs when the directory was begun with "gpu": "local".
+struct RecordedGpus {
+  workload::ClusterSpec cluster;  ///< with their name, rates and links
+  std::optional<Bytes> usable_per_rank;
+};
+/// Returns what session.json says about them; nothing if it says nothing, or if there is no run.
+std::optional<RecordedGpus> recorded_gpus(const std::filesystem::path& directory);
+/// Returns the contents of session.json: the resolved session with versions, strategy, seed and what is known of the
 /// machine.
 nlohmann::ordered_json run_record(const session::Session& session, const LoopOptions& options);
 

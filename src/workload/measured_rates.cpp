@@ -110,6 +110,8 @@ Block<MeasuredRates> rates_block() {
   block.key("device", &MeasuredRates::device, text(), "cpu or cuda").required();
   block.key("processor", &MeasuredRates::processor, text(), "what rank 0 computes on");
   block.key("memory_bytes", &MeasuredRates::memory_bytes, integer(from_to(0, kMostCount)), "of one rank");
+  block.key("taken_bytes", &MeasuredRates::taken_bytes, integer(from_to(0, kMostCount)),
+            "of it, by what CUDA and NCCL need for themselves; 0: not known");
   block.key("started_by", &MeasuredRates::started_by, text(), "what started the ranks");
   block.key("emulated_network", &MeasuredRates::emulated_network, text(), "its label, where collectives are held");
   block.key("hosts", &MeasuredRates::hosts, texts(), "by node").required();

@@ -67,6 +67,7 @@ struct MeasuredRates {
   std::string device = "cpu";       ///< cpu, cuda
   std::string processor;            ///< the system's or driver's name of what rank 0 computes on
   std::int64_t memory_bytes = 0;    ///< of one rank: memory of its GPU, or its share of the node's memory
+  std::int64_t taken_bytes = 0;     ///< GPUs: of that memory, by CUDA's context, the libraries and NCCL; 0: not known
   std::string started_by;           ///< "alone", "mpirun", "torchrun's variables", "srun"
   std::string emulated_network;     ///< label of the network; empty if the collectives were not emulated
   std::vector<std::string> hosts;   ///< for each node: name of its machine

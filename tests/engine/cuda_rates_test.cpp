@@ -56,6 +56,17 @@ TEST(CudaRates, MeasureOneGpuAlone) {
   EXPECT_TRUE(rates.collectives.empty());
 }
 
+TEST(CudaRates, TellWhatOthersHaveOfTheMemory) {
+  const SystemClock clock;
+  const bench::JobRanks job{{0}, {"a"}};
+  bench::RankGroups groups(job, nullptr, clock);
+  const auto devices = bench::make_cuda_devices({job, groups, nullptr, clock}, 0);
+  emulation::set_others_bytes(7'000'000);
+  devices.front()->copy(workload::CopyKind::kMemory, 4096)();
+  EXPECT_EQ(devices.front()->taken_bytes(), 7'000'000);  // without what it copies
+  emulation::set_others_bytes(0);
+}
+
 TEST(CudaRates, RefuseAnEmulatedNetwork) {
   const SystemClock clock;
   const bench::JobRanks job{{0}, {"a"}};

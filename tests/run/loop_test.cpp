@@ -160,6 +160,29 @@ TEST_F(Loop, MakesAFolderForEachTrialOfTheBenchRunner) {
   EXPECT_TRUE(std::filesystem::is_directory(directory() / "trials" / "0000_z0_mb4_gas1"));
 }
 
+// Proposals follow from what is known of the GPUs: a run goes on with what it was begun with.
+TEST_F(Loop, RecordsTheGpusThatLocalStandsFor) {
+  session::Session session = session::read_session(kBenchSession, "bench", ".");
+  EXPECT_FALSE(run::recorded_gpus(directory()));
+  const Json named = {{"gpus_per_node", 2}, {"gpu", "h100-80gb"}};
+  const workload::ClusterSpec gpus = workload::read_cluster(named, "test", "");
+  session.cluster.device = gpus.device;
+  session.cluster.device->bf16_flops_per_s = 5e14;  // as measured
+  session.cluster.network = gpus.network;
+  session.cluster.network->intra.bytes_per_s = 1.23e11;
+  session.cluster.network->inter = session.cluster.network->intra;
+  session.usable_per_rank = Bytes{12'345'678};
+  std::filesystem::create_directories(directory());
+  run::write_run_record(directory(), session, options_.loop);
+  const auto recorded = run::recorded_gpus(directory());
+  ASSERT_TRUE(recorded);
+  EXPECT_EQ(recorded->cluster.device, session.cluster.device);
+  EXPECT_EQ(recorded->cluster.network->intra, session.cluster.network->intra);
+  EXPECT_EQ(recorded->usable_per_rank, session.usable_per_rank);
+  EXPECT_NO_THROW(run::check_same_run(directory(), session, options_.loop));
+  EXPECT_EQ(run::load_run(directory()).session.cluster.gpu, "local");
+}
+
 TEST_F(Loop, MakesAFolderForEachTrialOfACommandAndNoneForAReplayedOne) {
   session::Session session = budgeted(1);
   run(session);

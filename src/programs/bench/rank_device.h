@@ -61,6 +61,8 @@ class RankDevice {
   virtual Work collective(workload::ExchangeKind kind, workload::RankScope scope, std::int64_t bytes) = 0;
   /// Returns when all enqueued operations are done.
   virtual void wait() = 0;
+  /// What is taken of a GPU's memory by others than the calls above, which are not valid afterwards; 0: it is no GPU.
+  virtual std::int64_t taken_bytes() { return 0; }
 };
 
 /// Communicators for the ranks of this process: among its threads if it is alone, otherwise with the other processes,

@@ -104,6 +104,7 @@ class RatesRun {
     const RankMachine machine = engine_.rank_machine(processes_.get(), job);
     rates_.processor = machine.processor;
     rates_.memory_bytes = machine.memory_bytes;
+    rates_.taken_bytes = devices.front()->taken_bytes();
     rates_.started_by = launch_.kind == engine::Launch::Kind::kAlone ? "alone" : launch_.by;
     if (cluster.emulated_network) rates_.emulated_network = cluster.emulated_network->name;
   }

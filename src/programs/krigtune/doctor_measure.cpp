@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <ostream>
 #include <sstream>
@@ -12,6 +14,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
+#include "engine/gpu_probe.h"
 #include "machine/compared_rates.h"
 #include "machine/hardware_file.h"
 #include "programs/krigtune/document.h"
@@ -21,6 +24,7 @@
 #include "runner/replay.h"
 #include "trial/process.h"
 #include "trial/trial_files.h"
+#include "workload/rates_cache.h"
 
 namespace krigtune::cli {
 namespace {
@@ -51,9 +55,11 @@ RatesRequest request_of(const Context& context) {
   return wanted;
 }
 
+constexpr std::array kRankVariables = {"OMPI_COMM_WORLD_RANK", "RANK", "PMIX_RANK", "SLURM_PROCID", "PMI_RANK"};
+
 // Launchers start one copy of this program for each rank; only one of them prints.
 bool is_first_process() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "RANK", "PMIX_RANK", "SLURM_PROCID", "PMI_RANK"}) {
+  for (const char* name : kRankVariables) {
     if (const char* rank = std::getenv(name)) return std::string(rank) == "0";
   }
   return true;
@@ -77,7 +83,7 @@ std::string last_said(const std::filesystem::path& file) {
 }
 
 // Returns nothing if another process of the job has the numbers.
-std::optional<workload::MeasuredRates> measured_rates(const Context& context, const RatesRequest& wanted) {
+std::optional<workload::MeasuredRates> measure_anew(const Context& context, const RatesRequest& wanted) {
   constexpr double kTimeoutS = 1800.0;
   const std::filesystem::path bench = runner::find_bench(context.console.program);
   if (bench.empty()) {
@@ -99,6 +105,48 @@ std::optional<workload::MeasuredRates> measured_rates(const Context& context, co
   std::error_code error;
   if (std::filesystem::file_size(spec.stdout_file, error) == 0) return std::nullopt;
   return workload::read_measured_rates(load_json(spec.stdout_file), "krigtune-bench --measure-rates");
+}
+
+bool is_started_by_a_launcher() {
+  return std::any_of(kRankVariables.begin(), kRankVariables.end(),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+// The GPUs of this machine that would be measured, where the same ones give the same rates.
+std::optional<workload::GpuKey> gpus_of(const RatesRequest& wanted) {
+  const engine::GpuProbe probe = engine::probe_gpus();
+  if (is_started_by_a_launcher() || probe.gpus == 0 || !engine::no_cuda_reason().empty()) return std::nullopt;
+  std::int64_t ranks = probe.gpus;
+  if (wanted.session && wanted.session->cluster.is_local()) {
+    const workload::ClusterSpec& cluster = wanted.session->cluster;
+    if (cluster.emulated_network || cluster.ranks() > probe.gpus) return std::nullopt;
+    ranks = cluster.ranks();
+  }
+  return workload::GpuKey{probe.name, workload::driver_version(probe.driver_version), ranks};
+}
+
+void keep(const Context& context, const workload::GpuKey& gpus, const workload::MeasuredRates& rates) {
+  if (rates.device != "cuda" || rates.ranks() != gpus.ranks || cache_directory().empty()) return;
+  try {
+    workload::keep_rates(cache_directory(), gpus, {rates, local_iso_time(context.console.clock.unix_us())});
+  } catch (const std::exception& error) {
+    context.log.warning(fmt::format(
+        "what was measured is not kept: {}; set KRIGTUNE_CACHE to a directory that can be written", error.what()));
+  }
+}
+
+// Of GPUs of this machine: what was kept, but for --fresh.
+std::optional<workload::MeasuredRates> measured_rates(const Context& context, const RatesRequest& wanted) {
+  const std::optional<workload::GpuKey> gpus = gpus_of(wanted);
+  if (gpus && !context.arguments.flag("fresh")) {
+    if (const auto kept = workload::kept_rates(cache_directory(), *gpus)) {
+      context.log.progress(fmt::format("these are the rates of {}; --fresh measures anew", kept->measured_at));
+      return kept->rates;
+    }
+  }
+  std::optional<workload::MeasuredRates> rates = measure_anew(context, wanted);
+  if (gpus && rates) keep(context, *gpus, *rates);
+  return rates;
 }
 
 workload::Precision rates_precision(const RatesRequest& wanted, const workload::MeasuredRates& rates) {
@@ -258,6 +306,7 @@ void declare_measuring(boost::program_options::options_description& options) {
   options.add_options()(
       "measure",
       "measure matrix products, copies and collectives, on all ranks if a launcher starts this program on all");
+  options.add_options()("fresh", "with --measure: measure GPUs again that were measured before");
   options.add_options()("out", typed_value_named("FILE"),
                         "with --measure: write what was measured as a file that sessions name as \"hardware\"");
   options.add_options()("session", typed_value_named("SESSION"),
@@ -266,6 +315,7 @@ void declare_measuring(boost::program_options::options_description& options) {
 
 void check_measuring(const Arguments& arguments) {
   if (arguments.flag("measure")) return;
+  if (arguments.flag("fresh")) throw UserError("--fresh without --measure", "krigtune doctor --measure --fresh");
   for (const char* name : {"out", "session"}) {
     if (arguments.text(name)) {
       throw UserError(fmt::format("--{} without --measure", name),

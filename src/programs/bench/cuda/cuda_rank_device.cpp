@@ -102,6 +102,13 @@ class CudaRankDevice final : public RankDevice {
     }
   }
 
+  std::int64_t taken_bytes() override {
+    enter();
+    wait();
+    memory_.reset();
+    return cuda::memory_state().used_bytes;
+  }
+
  private:
   // Every process creates an id, and a group uses that of its first member.
   void connect(workload::RankScope scope) {
