@@ -226,9 +226,11 @@ TEST_F(CudaEpilogues, AlgorithmsThatAreCloseAreTriedForLonger) {
   blas_behaviour().time_of_split = 9;
   const Choice choice = choose();
   EXPECT_EQ(choice.chosen, 2);
-  EXPECT_EQ(choice.tried.at(1), 5);  // one run more than those that are timed
-  EXPECT_EQ(choice.tried.at(2), 5 + 21);
-  EXPECT_EQ(choice.tried.at(3), 5 + 21);
+  // Once, four times, and twenty times, with one more run before each.
+  EXPECT_EQ(choice.tried.at(1), 2 + 5);
+  EXPECT_EQ(choice.tried.at(2), 2 + 5 + 21);
+  EXPECT_EQ(choice.tried.at(3), 2 + 5 + 21);
+  for (const int parts : {2, 3, 4, 8}) EXPECT_EQ(choice.tried.at(100 * (parts - 1) + 2), 2) << parts;
 }
 
 TEST_F(CudaEpilogues, ADepthThatIsSplitIsTriedToo) {
@@ -236,7 +238,7 @@ TEST_F(CudaEpilogues, ADepthThatIsSplitIsTriedToo) {
   blas_behaviour().time_of_split = 2;
   const Choice choice = choose();
   EXPECT_EQ(choice.chosen, 102);  // the fastest one's, in two parts
-  for (const int parts : {2, 3, 4, 8}) EXPECT_GE(choice.tried.at(100 * (parts - 1) + 3), 5) << parts;
+  for (const int parts : {2, 3, 4, 8}) EXPECT_GE(choice.tried.at(100 * (parts - 1) + 3), 2 + 5) << parts;
   EXPECT_EQ(choice.tried.count(101), 0U);  // the slowest one's
 }
 

@@ -97,9 +97,11 @@ constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDI
 constexpr std::uint64_t kMostAlignmentBytes = 256;                 // more helps no kernel
 constexpr std::int64_t kAuxMultiple = 8;                           // of elements: its rows' length, by the header
 constexpr int kTried = 32;
-constexpr int kTimedRuns = 4;
-constexpr int kLongRuns = 20;
-constexpr double kClose = 1.02;
+constexpr int kTimedRuns = 4;           // of a product that takes less than kSureSeconds; else a single one
+constexpr double kSureSeconds = 1e-3;   // of a run that is known well enough from one
+constexpr double kSlow = 1.1;           // times the fastest so far: no further runs
+constexpr double kClose = 1.02;         // times the fastest: tried for longer
+constexpr double kLongSeconds = 20e-3;  // which is so long, and 4 to 20 runs
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::uint32_t alignment_bytes(const Product& p) {
@@ -335,22 +337,23 @@ class BlasGemm final : public Gemm {
   // With no time if there is none.
   Tried fastest(const Product& product, const Prepared& prepared) const {
     std::vector<Tried> all = candidates(product, prepared);
-    const auto time = [&](Tried& one, int runs) { one.time_s = time_s(product, prepared, one.algorithm, runs); };
+    double best_once_s = kNever;
+    const auto time = [&](Tried& one) { one.time_s = quick_time_s(product, prepared, one.algorithm, &best_once_s); };
     const auto sort = [&] {
       std::stable_sort(all.begin(), all.end(), [](const Tried& a, const Tried& b) { return a.time_s < b.time_s; });
     };
-    for (Tried& one : all) time(one, kTimedRuns);
+    for (Tried& one : all) time(one);
     sort();
     for (Tried& one : splits_of(all, prepared)) {
-      time(one, kTimedRuns);
+      time(one);
       all.push_back(one);
     }
     sort();
-    if (all.empty()) return {};
-    const double close_s = kClose * all.front().time_s;
-    std::erase_if(all, [&](const Tried& one) { return one.time_s > close_s; });
+    if (all.empty() || all.front().time_s == kNever) return {};
+    const double best_s = all.front().time_s;
+    std::erase_if(all, [&](const Tried& one) { return one.time_s > kClose * best_s; });
     if (all.size() > 1) {
-      for (Tried& one : all) time(one, kLongRuns);
+      for (Tried& one : all) one.time_s = time_s(product, prepared, one.algorithm, long_runs(best_s));
       sort();
     }
     return all.front();
@@ -386,7 +389,22 @@ class BlasGemm final : public Gemm {
       start(product, prepared, prepared.algorithm, queue);
       if (besides) besides(queue);
     };
-    return work_s(together, kLongRuns) < work_s(apart, kLongRuns);
+    const int runs = long_runs(best.time_s);
+    return work_s(together, runs) < work_s(apart, runs);
+  }
+
+  static int long_runs(double time_s) {
+    constexpr double kLeast = 4.0, kMost = 20.0;
+    return static_cast<int>(std::clamp(kLongSeconds / time_s, kLeast, kMost));
+  }
+
+  // A single run has the events' own time in it, so that single runs are compared with single runs.
+  double quick_time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm,
+                      double* best_once_s) const {
+    const double once_s = time_s(product, prepared, algorithm, 1);
+    *best_once_s = std::min(*best_once_s, once_s);
+    const bool is_enough = once_s > kSureSeconds || once_s > kSlow * *best_once_s;
+    return is_enough ? once_s : time_s(product, prepared, algorithm, kTimedRuns);
   }
 
   // Infinite for an algorithm that fails: a few of those that are proposed do. Of one run.
