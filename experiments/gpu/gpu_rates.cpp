@@ -10,8 +10,8 @@
 //                  did
 //
 //   gpu_rates [--small] FOLDER      --small: tiny sizes and one call each, to try the program
-//   gpu_rates [--small] --hopper-attention FOLDER    writes attention_hopper.csv alone: attention's forward pass on the
-//                  kernel for Hopper. A process of its own, for the kernel may fail and take its process with it
+//   gpu_rates [--small] --hopper-attention FOLDER    writes attention_hopper.csv alone: attention on the kernels for
+//                  Hopper. A process of its own, for a kernel may fail and take its process with it
 #include <fmt/format.h>
 
 #include <set>
@@ -42,7 +42,7 @@ void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq
   OperationTimer timer(plan, scale.effort, on_hopper);
   for (const plan::Operation& operation : plan.operations) {
     const bool forward = operation.kind == schedule::OpKind::kAttentionForward;
-    if (!forward && (on_hopper || operation.kind != schedule::OpKind::kAttentionBackward)) continue;
+    if (!forward && operation.kind != schedule::OpKind::kAttentionBackward) continue;
     const double time_s = timer.time_s(operation);
     const plan::Shape& s = operation.shape;
     table.add({forward ? "forward" : "backward", fmt::to_string(head_size), fmt::to_string(s.seq),

@@ -53,11 +53,11 @@ TEST_F(AttentionChoiceTest, IsForHopperWhereTheCheckPasses) {
 
 TEST_F(AttentionChoiceTest, SaysInOneLineWhyTheCheckFailed) {
   const std::map<std::string, std::string> whys = {
-      {"echo its output differs by 0.5 of its size; echo more; exit 1",
-       "because of the one for Hopper its output differs by 0.5 of its size; KRIGTUNE_HOPPER_ATTENTION=off"},
-      {"exit 5", "its check ends with code 5"},
-      {"kill -ALRM $$", "its check has not ended within 30 s"},
-      {"kill -SEGV $$", "its check was ended by signal 11"}};
+      {"echo outputs differ by 0.5 of their size; echo more; exit 1",
+       "because those for Hopper fail their check: outputs differ by 0.5 of their size; KRIGTUNE_HOPPER_ATTENTION=off"},
+      {"exit 5", "it ends with code 5"},
+      {"kill -ALRM $$", "it has not ended within 30 s"},
+      {"kill -SEGV $$", "it was ended by signal 11"}};
   for (const auto& [script, why] : whys) {
     const AttentionChoice choice = chosen(script);
     EXPECT_FALSE(choice.hopper) << script;
@@ -67,7 +67,7 @@ TEST_F(AttentionChoiceTest, SaysInOneLineWhyTheCheckFailed) {
   const AttentionChoice none =
       choose_attention(workload(64, workload::Precision::kBf16), 0, environment(), dir_.path() / "nothing");
   EXPECT_FALSE(none.hopper);
-  EXPECT_THAT(none.warning, HasSubstr("its check cannot be started: No such file"));
+  EXPECT_THAT(none.warning, HasSubstr("it cannot be started: No such file"));
 }
 
 TEST_F(AttentionChoiceTest, AsksNothingWhereTheJobDoesNotSuitOrTheUserSaysOff) {

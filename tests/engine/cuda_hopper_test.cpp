@@ -72,8 +72,7 @@ __global__ void multiply_boxes(const __grid_constant__ Operands operands) {
     const int within = slice * (kMistake == Mistake::kWithinSwizzle ? 16 : 32);
     const int stride = kMistake == Mistake::kStride ? kEightRows / 2 : kEightRows;
     const int off = kMistake == Mistake::kOneWarpDiffers && threadIdx.x / 32 == 2 ? 32 : 0;
-    multiply_rows_128<true>(sums, shared_rows(a + within + off, kEightRows), shared_rows(b + within, stride),
-                            slice > 0);
+    multiply_by_rows<true>(sums, shared_rows(a + within + off, kEightRows), shared_rows(b + within, stride), slice > 0);
   }
   if (kMistake != Mistake::kNoCommit) commit_products();
   if (kMistake == Mistake::kTouchesSums) sums[3][1] += 1.0F;

@@ -6,7 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$1" --small "$work" || exit 1
 "$1" --small --hopper-attention "$work" || exit 1
-for table in kernels:4 attention:6 attention_hopper:3 gemm:12 pacing:3; do
+for table in kernels:4 attention:6 attention_hopper:6 gemm:12 pacing:3; do
   file=$work/${table%:*}.csv
   awk -F, -v least="${table#*:}" '
     NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "time_us" || $i == "held_us") time = i; fields = NF; next }

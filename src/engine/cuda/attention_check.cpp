@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "engine/cuda/kernels/device_kernel.h"
-#include "engine/cuda/kernels/flash_attention.h"
-#include "engine/cuda/kernels/flash_attention_hopper.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/compiled_for.h"
 #include "engine/cuda/runtime/handles.h"
@@ -26,11 +23,11 @@ cudaDeviceProp properties_of(int device) {
   return properties;
 }
 
-plan::Operation attention_operation(std::int64_t head_size) {
+plan::Operation attention_operation(schedule::OpKind kind, std::int64_t head_size) {
   int device = 0;
   KRIGTUNE_CHECK_CUDA(cudaGetDevice(&device));
   plan::Operation operation;
-  operation.kind = schedule::OpKind::kAttentionForward;
+  operation.kind = kind;
   plan::Shape& s = operation.shape;
   s.batch = 1;
   s.seq = 4 * 128 + 37;
@@ -38,77 +35,99 @@ plan::Operation attention_operation(std::int64_t head_size) {
   s.heads = 2 * s.kv_heads;
   s.inner = s.heads * head_size;
   s.rows = s.batch * s.seq;
-  operation.operands.resize(3);
+  operation.operands.resize(kind == schedule::OpKind::kAttentionForward ? 3 : 5);
   return operation;
 }
 
-/// What a kernel has left: output and log-sum-exp, as bytes.
+/// What the kernels have left: output, log-sum-exp, and gradients of queries, keys and values.
 struct Attended {
   std::vector<std::uint16_t> out;
   std::vector<float> logsumexp;
-
-  bool operator==(const Attended& other) const {
-    return std::memcmp(out.data(), other.out.data(), out.size() * sizeof(out[0])) == 0 &&
-           std::memcmp(logsumexp.data(), other.logsumexp.data(), logsumexp.size() * sizeof(float)) == 0;
-  }
+  std::vector<std::uint16_t> gradients;
 };
 
+template <class T>
+std::int64_t size_bytes_of(const std::vector<T>& values) {
+  return static_cast<std::int64_t>(values.size() * sizeof(T));
+}
+
+/// A tensor on the device, and as an operand.
+struct OnDevice {
+  DeviceBytes memory;
+  engine::OperandView view;
+
+  OnDevice(schedule::DType type, std::int64_t elems, plan::Access access)
+      : memory(allocate_device(elems * schedule::size_bytes(type))), view{memory.get(), elems, access, type} {
+    constexpr int kNan = 0xFF;
+    KRIGTUNE_CHECK_CUDA(cudaMemset(memory.get(), kNan, bytes()));
+  }
+  std::size_t bytes() const { return static_cast<std::size_t>(view.elems * schedule::size_bytes(view.type)); }
+  template <class T>
+  std::vector<T> read() const {
+    std::vector<T> values(bytes() / sizeof(T));
+    KRIGTUNE_CHECK_CUDA(cudaMemcpy(values.data(), memory.get(), bytes(), cudaMemcpyDefault));
+    return values;
+  }
+  engine::OperandView as(plan::Access access) const { return {view.data, view.elems, access, view.type}; }
+};
+
+// Random numbers of a normal distribution, rounded.
+OnDevice random_tensor(schedule::DType type, std::int64_t elems, std::uint64_t seed) {
+  Rng rng(seed, 1);
+  std::vector<float> numbers(static_cast<std::size_t>(elems));
+  for (float& number : numbers) number = static_cast<float>(rng.normal());
+  std::vector<std::uint16_t> rounded(numbers.size());
+  engine::round_to(type, numbers.data(), elems, rounded.data());
+  OnDevice tensor(type, elems, plan::Access::kRead);
+  KRIGTUNE_CHECK_CUDA(cudaMemcpy(tensor.memory.get(), rounded.data(), tensor.bytes(), cudaMemcpyDefault));
+  return tensor;
+}
+
+/// Attention of one sequence, forward and backward.
 class AttentionRuns {
  public:
   AttentionRuns(schedule::DType type, std::int64_t head_size)
-      : type_(type), operation_(attention_operation(head_size)) {
-    const plan::Shape& s = operation_.shape;
-    std::vector<float> numbers(static_cast<std::size_t>(s.rows * (s.inner + 2 * s.kv_heads * head_size)));
-    constexpr std::uint64_t kSeed = 2027;
-    Rng rng(kSeed, 1);
-    for (float& number : numbers) number = static_cast<float>(rng.normal());
-    std::vector<std::uint16_t> rounded(numbers.size());
-    engine::round_to(type, numbers.data(), static_cast<std::int64_t>(numbers.size()), rounded.data());
-    qkv_ = allocate_device(bytes_of(rounded));
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(qkv_.get(), rounded.data(), rounded.size() * sizeof(rounded[0]), cudaMemcpyDefault));
-    operands_.push_back({qkv_.get(), static_cast<std::int64_t>(rounded.size()), plan::Access::kRead, type});
-    result_.out.resize(static_cast<std::size_t>(s.rows * s.inner));
-    result_.logsumexp.resize(static_cast<std::size_t>(s.batch * s.heads * s.seq));
-    out_ = allocate_device(bytes_of(result_.out));
-    logsumexp_ = allocate_device(bytes_of(result_.logsumexp));
-    operands_.push_back({out_.get(), s.rows * s.inner, plan::Access::kWrite, type});
-    operands_.push_back({logsumexp_.get(), static_cast<std::int64_t>(result_.logsumexp.size()), plan::Access::kWrite,
-                         schedule::DType::kFp32});
+      : type_(type),
+        forward_(attention_operation(schedule::OpKind::kAttentionForward, head_size)),
+        backward_(attention_operation(schedule::OpKind::kAttentionBackward, head_size)),
+        qkv_(random_tensor(type, forward_.shape.rows * (forward_.shape.inner + 2 * forward_.shape.kv_heads * head_size),
+                           2027)),
+        dout_(random_tensor(type, forward_.shape.rows * forward_.shape.inner, 2028)),
+        scratch_(allocate_device(scratch_floats(backward_) * schedule::size_bytes(schedule::DType::kFp32))) {}
+
+  Attended run(bool on_hopper) const {
+    const plan::Shape& s = forward_.shape;
+    const OnDevice out(type_, s.rows * s.inner, plan::Access::kWrite);
+    const OnDevice logsumexp(schedule::DType::kFp32, s.heads * s.seq, plan::Access::kWrite);
+    const OnDevice gradients(type_, qkv_.view.elems, plan::Access::kWrite);
+    call(forward_, {qkv_.view, out.view, logsumexp.view}, on_hopper);
+    call(backward_,
+         {dout_.view, qkv_.view, out.as(plan::Access::kRead), logsumexp.as(plan::Access::kRead), gradients.view},
+         on_hopper);
+    return {out.read<std::uint16_t>(), logsumexp.read<float>(), gradients.read<std::uint16_t>()};
   }
 
-  template <class Kernel>
-  Attended run(const Kernel& kernel) {
-    constexpr int kNan = 0xFF;
-    KRIGTUNE_CHECK_CUDA(cudaMemset(out_.get(), kNan, result_.out.size() * sizeof(result_.out[0])));
-    KRIGTUNE_CHECK_CUDA(cudaMemset(logsumexp_.get(), kNan, result_.logsumexp.size() * sizeof(float)));
-    KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-    const engine::StepContext context{};
-    kernel(DeviceCall{.operation = operation_, .operands = operands_, .context = context});
-    KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
-    KRIGTUNE_CHECK_CUDA(
-        cudaMemcpy(result_.out.data(), out_.get(), result_.out.size() * sizeof(result_.out[0]), cudaMemcpyDefault));
-    KRIGTUNE_CHECK_CUDA(cudaMemcpy(result_.logsumexp.data(), logsumexp_.get(), result_.logsumexp.size() * sizeof(float),
-                                   cudaMemcpyDefault));
-    return result_;
-  }
-
-  std::vector<float> numbers(const Attended& attended) const {
-    std::vector<float> widened(attended.out.size());
-    engine::widen(type_, attended.out.data(), static_cast<std::int64_t>(widened.size()), widened.data());
+  std::vector<float> numbers(const std::vector<std::uint16_t>& rounded) const {
+    std::vector<float> widened(rounded.size());
+    engine::widen(type_, rounded.data(), static_cast<std::int64_t>(widened.size()), widened.data());
     return widened;
   }
 
  private:
-  template <class T>
-  static std::int64_t bytes_of(const std::vector<T>& values) {
-    return static_cast<std::int64_t>(values.size() * sizeof(T));
+  void call(const plan::Operation& operation, const std::vector<engine::OperandView>& operands, bool on_hopper) const {
+    const engine::StepContext context{};
+    device_kernel_for(operation.kind)({.operation = operation,
+                                       .operands = operands,
+                                       .context = context,
+                                       .scratch = reinterpret_cast<float*>(scratch_.get()),
+                                       .hopper_attention = on_hopper});
+    KRIGTUNE_CHECK_CUDA(cudaDeviceSynchronize());
   }
 
   schedule::DType type_;
-  plan::Operation operation_;
-  DeviceBytes qkv_, out_, logsumexp_;
-  std::vector<engine::OperandView> operands_;
-  Attended result_;
+  plan::Operation forward_, backward_;
+  OnDevice qkv_, dout_;
+  DeviceBytes scratch_;
 };
 
 // ||a - b|| / ||b||; NaN where a number is.
@@ -131,20 +150,23 @@ bool may_use_hopper_attention(int device) {
 }
 
 std::string why_not_hopper_attention(schedule::DType type, std::int64_t head_size) {
-  // Both round weights and output to 16 bits, in another order: each is within 3e-3 (bf16) and 4e-4 (fp16) of fp64.
+  // Both round weights and results to 16 bits, in another order: each is within 3e-3 (bf16) and 4e-4 (fp16) of fp64.
   const double most = type == schedule::DType::kBf16 ? 8e-3 : 1e-3;
   constexpr double kMostOfLogsumexp = 1e-5;
-  AttentionRuns runs(type, head_size);
-  const Attended expected = runs.run(flash_attention_forward);
-  const auto on_hopper = [](const DeviceCall& call) { hopper_attention_forward(call); };
-  const Attended actual = runs.run(on_hopper);
-  const double error = distance(runs.numbers(actual), runs.numbers(expected));
-  if (!(error <= most)) return fmt::format("its output differs by {:.2g} of its size", error);
-  const double of_logsumexp = distance(actual.logsumexp, expected.logsumexp);
-  if (!(of_logsumexp <= kMostOfLogsumexp)) {
-    return fmt::format("its log-sum-exp differs by {:.2g} of its size", of_logsumexp);
-  }
-  if (!(runs.run(on_hopper) == actual)) return "two runs of it give different bits";
+  const AttentionRuns runs(type, head_size);
+  const Attended expected = runs.run(false);
+  const Attended actual = runs.run(true);
+  const Attended again = runs.run(true);
+  const auto differ = [](const char* what, double error) {
+    return fmt::format("{} differ by {:.2g} of their size", what, error);
+  };
+  double error = distance(runs.numbers(actual.out), runs.numbers(expected.out));
+  if (!(error <= most)) return differ("outputs", error);
+  error = distance(actual.logsumexp, expected.logsumexp);
+  if (!(error <= kMostOfLogsumexp)) return differ("log-sum-exps", error);
+  error = distance(runs.numbers(actual.gradients), runs.numbers(expected.gradients));
+  if (!(error <= most)) return differ("gradients", error);
+  if (actual.out != again.out || actual.gradients != again.gradients) return "two runs give different bits";
   return "";
 }
 

@@ -31,7 +31,7 @@ struct DeviceWorld {
   /// the stream is held as long as this network would take.
   std::optional<workload::EmulatedNetwork> network{};
   std::int64_t ranks_per_node = 1;  ///< that share the network's node, and the cores of this machine
-  bool hopper_attention = false;    ///< hopper_attention_forward works here (attention_check.h)
+  bool hopper_attention = false;    ///< DeviceCall::hopper_attention, which works here (attention_check.h)
 };
 
 /// Trains the plan's model on a GPU as one rank; every rank is a process of its own, and every function is called by

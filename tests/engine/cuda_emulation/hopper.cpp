@@ -32,7 +32,8 @@ struct Phases {
 };
 
 struct BoxCopy {
-  BoxedPlanes planes;
+  BoxedPlanes planes;  ///< without a size: bytes in a row
+  std::uint32_t bytes = 0;
   std::uint32_t to = 0;
   Phases* barrier = nullptr;
   std::array<int, 3> at{};  ///< column, row, plane
@@ -125,7 +126,7 @@ void end_phase_if_done(Phases& phases) {
   ++phases.ended;
 }
 
-void do_copy(const BoxCopy& copy) {
+void copy_box(const BoxCopy& copy) {
   const BoxedPlanes& from = copy.planes;
   constexpr std::size_t kElem = sizeof(std::uint16_t);
   for (std::uint32_t r = 0; r < from.box[1]; ++r) {
@@ -146,7 +147,15 @@ void do_copy(const BoxCopy& copy) {
       std::memcpy(in_shared(swizzled(to), kElem), &value, kElem);
     }
   }
-  copy.barrier->bytes -= static_cast<std::int64_t>(from.box[0] * from.box[1] * kElem);
+}
+
+void do_copy(const BoxCopy& copy) {
+  if (copy.planes.sizes[0] > 0) {
+    copy_box(copy);
+  } else {
+    std::memcpy(in_shared(copy.to, copy.bytes), copy.planes.data, copy.bytes);
+  }
+  copy.barrier->bytes -= copy.bytes;
   end_phase_if_done(*copy.barrier);
 }
 
@@ -354,14 +363,36 @@ void wait_for_phase_of(void* barrier, unsigned parity, Site site) {
   wait_until([&phases, parity] { return phases.ended % 2 != parity; }, "phase", site);
 }
 
-void begin_box(void* shared, const BoxedPlanes& planes, void* barrier, int column, int row, int plane, Site site) {
-  constexpr std::uint32_t kAlignment = 128;
-  Phases& phases = phases_of(barrier, site);
-  if (!phases.published) complain("a barrier that copies cannot see: publish_barriers is missing", site);
-  const std::uint32_t to = address_in_shared(shared);
-  if (to % kAlignment != 0) complain("a box is not aligned to 128 bytes", site);
-  block.copies.push_back({planes, to, &phases, {column, row, plane}});
+namespace {
+
+void begin_copy_of(const BoxCopy& copy, std::uint32_t alignment, Site site) {
+  if (!copy.barrier->published) complain("a barrier that copies cannot see: publish_barriers is missing", site);
+  if (copy.to % alignment != 0) complain(fmt::format("a copy to what is not aligned to {} bytes", alignment), site);
+  block.copies.push_back(copy);
   if (block.eager) do_a_copy();
+}
+
+}  // namespace
+
+void begin_box(void* shared, const BoxedPlanes& planes, void* barrier, int column, int row, int plane, Site site) {
+  constexpr std::uint32_t kRowBytes = 128;
+  constexpr std::uint32_t kElemBytes = 2;
+  begin_copy_of({planes,
+                 planes.box[0] * planes.box[1] * kElemBytes,
+                 address_in_shared(shared),
+                 &phases_of(barrier, site),
+                 {column, row, plane}},
+                kRowBytes, site);
+}
+
+void begin_bytes(void* shared, const void* global, std::uint32_t bytes, void* barrier, Site site) {
+  constexpr std::uint32_t kChunkBytes = 16;
+  if (bytes % kChunkBytes != 0 || reinterpret_cast<std::uintptr_t>(global) % kChunkBytes != 0) {
+    complain("a copy of what is not aligned to 16 bytes", site);
+  }
+  BoxedPlanes from;
+  from.data = static_cast<const std::byte*>(global);
+  begin_copy_of({from, bytes, address_in_shared(shared), &phases_of(barrier, site), {}}, kChunkBytes, site);
 }
 
 void wait_for_named(unsigned id, unsigned threads, Site site) {

@@ -38,6 +38,8 @@ void publish_phases();
 void arrive_at(void* barrier, std::int64_t bytes, Site site);
 void wait_for_phase_of(void* barrier, unsigned parity, Site site);
 void begin_box(void* shared, const BoxedPlanes& planes, void* barrier, int column, int row, int plane, Site site);
+/// A multiple of 16, at aligned addresses.
+void begin_bytes(void* shared, const void* global, std::uint32_t bytes, void* barrier, Site site);
 
 void wait_for_named(unsigned id, unsigned threads, Site site);
 void give_or_take_registers(unsigned count, bool gives, Site site);

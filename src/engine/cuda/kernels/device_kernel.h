@@ -64,7 +64,7 @@ struct DeviceCall {
   float* scratch = nullptr;  ///< scratch_floats of the operation, 16-byte aligned, the stream's own
   Queue queue = nullptr;
   Gemm* gemm = nullptr;
-  bool hopper_attention = false;  ///< attention's forward pass by hopper_attention_forward, where it can do it
+  bool hopper_attention = false;  ///< flash attention by its kernels for Hopper
 
   const plan::Shape& shape() const { return operation.shape; }
   bool has(std::size_t i) const { return i < operands.size(); }

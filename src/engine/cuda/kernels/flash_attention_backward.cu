@@ -11,6 +11,7 @@
 // A warp of the queries' kernel, d = 128: 192 mma and 80 ldmatrix for 32 queries and 32 keys: mma limits it.
 #include "engine/cuda/kernels/flash_attention.h"
 #include "engine/cuda/kernels/flash_attention_backward.h"
+#include "engine/cuda/kernels/flash_attention_hopper.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -153,6 +154,7 @@ void start_sums(Queue queue, const AttentionSizes& z, const FlashBackward& g) {
 template <bool kBf16, int kWidth>
 void start(const DeviceCall& call, const AttentionSizes& z, const FlashBackward& g) {
   start_sums<kBf16, kWidth>(call.queue, z, g);
+  if (call.hopper_attention) return start_hopper_gradients(call.queue, call.operands[0].type, z, g);
   start_key_gradients(call.queue, call.operands[0].type, z, g);
   const BlockOrder order(z.batch * z.heads, g.padded_seq / kBlockRows, head_bytes(z) / z.queries_per_key);
   launch(call.queue, order.blocks(), OfQueries<kWidth>::kThreads, OfQueries<kWidth>::kBytes,

@@ -14,34 +14,14 @@
 // A consumer warp group and tile of d = 128: 16 wgmma of 128 cycles on its quarter of the multiprocessor's tensor
 // cores, shared with the other group, 64 ex2 a thread: wgmma limits it.
 #include "engine/cuda/kernels/flash_attention_hopper.h"
-#include "engine/cuda/kernels/flash_attention_tiles.h"
-#include "engine/cuda/kernels/hopper_operands.h"
-#include "engine/cuda/runtime/tensor_map.h"
+#include "engine/cuda/kernels/hopper_tiles.h"
 
 namespace krigtune::cuda {
-namespace hopper {  // named, for where it is compiled for another GPU nothing of it is used, which nvcc reports else
+namespace hopper {
 
-inline constexpr int kGroupThreads = 128;
-inline constexpr int kGroupWarps = kGroupThreads / kWarpThreads;
-inline constexpr int kConsumers = 2;
-inline constexpr int kHopperThreads = (1 + kConsumers) * kGroupThreads;
-inline constexpr int kGroupQueries = 64;
-inline constexpr int kHopperQueries = kConsumers * kGroupQueries;
-inline constexpr int kHopperKeys = 128;
-inline constexpr int kKeyParts = kHopperKeys / 8;
-inline constexpr int kStages = 2;
-inline constexpr int kSliceElems = 16;  // of the inner size of a product
-inline constexpr int kSlicesOfBox = kBoxElems / kSliceElems;
-inline constexpr int kSlicesOfKeys = kHopperKeys / kSliceElems;
-inline constexpr int kBoxRows = 64;
-inline constexpr int kRowBytes = kBoxElems * 2;
-inline constexpr int kBoxBytes = kBoxRows * kRowBytes;
-inline constexpr int kEightRowsBytes = 8 * kRowBytes;
-
-// A multiprocessor has 512 registers for each thread of a warp group; without asking, all get the same.
-inline constexpr int kProducerRegisters = 24;
-inline constexpr int kConsumerRegisters = 240;
-static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <= 65536 / kGroupThreads);
+inline constexpr int kKeys = 128;
+inline constexpr int kKeyParts = kKeys / 8;
+inline constexpr int kKeySlices = kKeys / kSliceElems;
 
 struct Forward {
   CUtensorMap qkv;  ///< columns: those of all heads' queries, keys, values; rows: a sequence's; planes: sequences
@@ -54,24 +34,21 @@ struct Forward {
   bool causal;
 };
 
-/// What a block has in shared memory; offsets in bytes. A tile is parts of 64 columns, each with all rows of 128 bytes;
-/// a part is boxes.
+/// What a block has in shared memory; offsets in bytes.
 template <int kWidth>
 struct Shared {
-  static constexpr int kParts = kWidth / kBoxElems;
-  static constexpr int kGroupQueryBytes = kParts * kBoxBytes;
-  static constexpr int kPartBytes = kHopperKeys * kRowBytes;
-  static constexpr int kTileBytes = kParts * kPartBytes;
-  static constexpr int kKeysAt = kConsumers * kGroupQueryBytes;
-  static constexpr int kValuesAt = kKeysAt + kStages * kTileBytes;
-  static constexpr int kBarriersAt = kValuesAt + kStages * kTileBytes;
+  using Queries = HeadTile<kWidth, kGroupRows>;
+  using Keys = HeadTile<kWidth, kKeys>;  ///< values, too
+  static constexpr int kKeysAt = kConsumers * Queries::kBytes;
+  static constexpr int kValuesAt = kKeysAt + kStages * Keys::kBytes;
+  static constexpr int kBarriersAt = kValuesAt + kStages * Keys::kBytes;
   static constexpr int kBarriers = kConsumers + 4 * kStages;
   static constexpr int kBytes = kBarriersAt + kBarriers * static_cast<int>(sizeof(PhaseBarrier));
 
-  __device__ static std::byte* queries(int group) { return dynamic_shared<std::byte>() + group * kGroupQueryBytes; }
-  __device__ static std::byte* keys(int stage) { return dynamic_shared<std::byte>() + kKeysAt + stage * kTileBytes; }
+  __device__ static std::byte* queries(int group) { return dynamic_shared<std::byte>() + group * Queries::kBytes; }
+  __device__ static std::byte* keys(int stage) { return dynamic_shared<std::byte>() + kKeysAt + stage * Keys::kBytes; }
   __device__ static std::byte* values(int stage) {
-    return dynamic_shared<std::byte>() + kValuesAt + stage * kTileBytes;
+    return dynamic_shared<std::byte>() + kValuesAt + stage * Keys::kBytes;
   }
   __device__ static PhaseBarrier* barrier(int i) {
     return reinterpret_cast<PhaseBarrier*>(dynamic_shared<std::byte>() + kBarriersAt) + i;
@@ -94,27 +71,20 @@ struct Work {
     b = place.head / f.places.heads;
     head = place.head % f.places.heads;
     kv_head = head / f.places.group();
-    first = ((f.places.seq - 1) / kHopperQueries - place.tile) * kHopperQueries;
-    static_assert(kHopperKeys == kHopperQueries, "the tile on the diagonal is the last one");
-    tiles = f.causal ? first / kHopperKeys + 1 : (f.places.seq - 1) / kHopperKeys + 1;
+    first = ((f.places.seq - 1) / kRows - place.tile) * kRows;
+    static_assert(kKeys == kRows, "the tile on the diagonal is the last one");
+    tiles = f.causal ? first / kKeys + 1 : (f.places.seq - 1) / kKeys + 1;
   }
-  __device__ int first_key(int i) const { return (tiles - 1 - i) * kHopperKeys; }
+  __device__ int first_key(int i) const { return (tiles - 1 - i) * kKeys; }
 };
-
-/// Buffer of tile i, and the parity of its phase: tiles i, i + 2, ... are phases 0, 1, ... of a buffer's barriers.
-__device__ inline int stage_of(int i) { return i % kStages; }
-__device__ inline unsigned parity_of(int i) { return static_cast<unsigned>(i / kStages % 2); }
 
 template <int kWidth>
 __device__ void load_queries(const Forward& f, const Work& work) {
   using Here = Shared<kWidth>;
   for (int group = 0; group < kConsumers; ++group) {
     PhaseBarrier* full = Here::queries_full(group);
-    arrive_and_expect(full, Here::kGroupQueryBytes);
-    for (int part = 0; part < Here::kParts; ++part) {
-      load_box(Here::queries(group) + part * kBoxBytes, f.qkv, full, work.head * kWidth + part * kBoxElems,
-               work.first + group * kGroupQueries, work.b);
-    }
+    arrive_and_expect(full, Here::Queries::kBytes);
+    Here::Queries::load(Here::queries(group), f.qkv, full, work.head * kWidth, work.first + group * kGroupRows, work.b);
   }
 }
 
@@ -122,15 +92,10 @@ __device__ void load_queries(const Forward& f, const Work& work) {
 template <int kWidth>
 __device__ void load_tile(const Forward& f, const Work& work, std::byte* tile, PhaseBarrier* full, PhaseBarrier* empty,
                           int column, int i) {
-  using Here = Shared<kWidth>;
+  using Keys = typename Shared<kWidth>::Keys;
   if (i >= kStages) wait_for_phase(empty, parity_of(i - kStages));
-  arrive_and_expect(full, Here::kTileBytes);
-  for (int part = 0; part < Here::kParts; ++part) {
-    for (int row = 0; row < kHopperKeys; row += kBoxRows) {
-      load_box(tile + part * Here::kPartBytes + row * kRowBytes, f.qkv, full, column + part * kBoxElems,
-               work.first_key(i) + row, work.b);
-    }
-  }
+  arrive_and_expect(full, Keys::kBytes);
+  Keys::load(tile, f.qkv, full, column, work.first_key(i), work.b);
 }
 
 // In the order in which buffers become free: keys of tile i + 1 before values of tile i.
@@ -149,41 +114,6 @@ __device__ void produce(const Forward& f, const Work& work) {
     const int stage = stage_of(i);
     load_tile<kWidth>(f, work, Here::values(stage), Here::values_full(stage), Here::values_empty(stage), values, i);
   }
-}
-
-/// Says that this warp is done with a buffer.
-__device__ inline void release(PhaseBarrier* empty) {
-  if (lane_of_warp() == 0) arrive(empty);
-}
-
-// S = Q K^T of tile i, begun.
-template <bool kBf16, int kWidth>
-__device__ void begin_scores(float (&s)[kKeyParts][4], int group, int i) {
-  using Here = Shared<kWidth>;
-#pragma unroll
-  for (int part = 0; part < Here::kParts; ++part) {
-#pragma unroll
-    for (int slice = 0; slice < kSlicesOfBox; ++slice) {
-      const int within = slice * kSliceElems * 2;
-      multiply_rows_128<kBf16>(s, shared_rows(Here::queries(group) + part * kBoxBytes + within, kEightRowsBytes),
-                               shared_rows(Here::keys(stage_of(i)) + part * Here::kPartBytes + within, kEightRowsBytes),
-                               part + slice > 0);
-    }
-  }
-  commit_products();
-}
-
-// O += P V of tile i, begun.
-template <bool kBf16, int kWidth>
-__device__ void begin_values(float (&sums)[kWidth / 8][4], const std::uint32_t (&p)[kSlicesOfKeys][4], int i) {
-  using Here = Shared<kWidth>;
-#pragma unroll
-  for (int slice = 0; slice < kSlicesOfKeys; ++slice) {
-    multiply_weights_by_rows<kBf16>(
-        sums, p[slice],
-        shared_columns(Here::values(stage_of(i)) + slice * kSliceElems * kRowBytes, Here::kPartBytes, kEightRowsBytes));
-  }
-  commit_products();
 }
 
 // Scores that this query does not meet become -infinity. query, key: the first of this warp and of the tile; last: the
@@ -234,18 +164,6 @@ struct RowSoftmax {
   }
 };
 
-template <bool kBf16>
-__device__ void pack_weights(std::uint32_t (&p)[kSlicesOfKeys][4], const float (&s)[kKeyParts][4]) {
-#pragma unroll
-  for (int slice = 0; slice < kSlicesOfKeys; ++slice) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float(&part)[4] = s[2 * slice + i / 2];
-      p[slice][i] = pack<kBf16>(part[i % 2 * 2], part[i % 2 * 2 + 1]);
-    }
-  }
-}
-
 // Sums become O, which is written, and L. query: the first of this warp.
 template <bool kBf16, int kWidth>
 __device__ void finish(float (&sums)[1][kWidth / 8][4], const RowSoftmax& softmax, const Forward& f, const Work& work,
@@ -269,19 +187,18 @@ __device__ void finish(float (&sums)[1][kWidth / 8][4], const RowSoftmax& softma
   }
   // The group's queries are read no more, once all of its warps have come here.
   wait_for_threads<kGroupThreads>(1 + group);
-  const Tile<kWidth> mine{group * Shared<kWidth>::kGroupQueryBytes / static_cast<int>(sizeof(uint4))};
-  store_rows<kBf16>(sums, mine.from(warp_of_block() % kGroupWarps * kSliceElems),
-                    f.places.output(f.out, work.b, work.head), query, f.places.seq, f.adds);
+  store_sums<kBf16, kWidth>(sums, Shared<kWidth>::queries(group), f.places.output(f.out, work.b, work.head), query,
+                            f.places.seq, f.adds);
 }
 
 template <bool kBf16, int kWidth>
 __device__ void consume(const Forward& f, const Work& work, int group) {
   using Here = Shared<kWidth>;
-  const int query = work.first + group * kGroupQueries + warp_of_block() % kGroupWarps * kSliceElems;
+  const int query = work.first + group * kGroupRows + row_of_warp();
   float s[kKeyParts][4];
   float sums[1][kWidth / 8][4];
   float correction[2];
-  std::uint32_t p[kSlicesOfKeys][4];
+  std::uint32_t p[kKeySlices][4];
   RowSoftmax softmax;
   clear(sums);
 
@@ -289,7 +206,7 @@ __device__ void consume(const Forward& f, const Work& work, int group) {
   wait_for_phase(Here::keys_full(0), 0);
   pin(s);
   fence_products();
-  begin_scores<kBf16, kWidth>(s, group, 0);
+  begin_scores<kBf16, kWidth>(s, Here::queries(group), Here::keys(0));
   wait_for_products<0>();
   pin(s);
   release(Here::keys_empty(0));
@@ -304,8 +221,8 @@ __device__ void consume(const Forward& f, const Work& work, int group) {
     pin(p);
     pin(sums[0]);
     fence_products();
-    begin_scores<kBf16, kWidth>(s, group, i);
-    begin_values<kBf16, kWidth>(sums[0], p, i - 1);
+    begin_scores<kBf16, kWidth>(s, Here::queries(group), Here::keys(stage_of(i)));
+    begin_weighted_rows<kBf16, kWidth>(sums[0], p, Here::values(stage_of(i - 1)));
     wait_for_products<1>();
     pin(s);
     release(Here::keys_empty(stage_of(i)));
@@ -327,7 +244,7 @@ __device__ void consume(const Forward& f, const Work& work, int group) {
   pin(p);
   pin(sums[0]);
   fence_products();
-  begin_values<kBf16, kWidth>(sums[0], p, last);
+  begin_weighted_rows<kBf16, kWidth>(sums[0], p, Here::values(stage_of(last)));
   wait_for_products<0>();
   pin(sums[0]);
   finish<kBf16, kWidth>(sums, softmax, f, work, group, query);
@@ -339,38 +256,38 @@ __device__ void attend_as_role(const Forward& f) {
   const Work work(f);
   if (threadIdx.x == 0) {
     for (int i = 0; i < kConsumers + 2 * kStages; ++i) init_barrier(Here::barrier(i), 1);
-    for (int i = 0; i < 2 * kStages; ++i) init_barrier(Here::keys_empty(0) + i, kConsumers * kGroupWarps);
+    for (int i = 0; i < 2 * kStages; ++i) init_barrier(Here::keys_empty(0) + i, kReleases);
     publish_barriers();
   }
   __syncthreads();
-  const int group = static_cast<int>(threadIdx.x) / kGroupThreads;
-  if (group == 0) {
+  const int group = group_of_thread();
+  if (group < 0) {
     give_registers<kProducerRegisters>();
     if (threadIdx.x == 0) produce<kWidth>(f, work);
   } else {
     take_registers<kConsumerRegisters>();
-    consume<kBf16, kWidth>(f, work, group - 1);
+    consume<kBf16, kWidth>(f, work, group);
   }
 }
 
 template <bool kBf16, int kWidth>
-__global__ void __launch_bounds__(kHopperThreads, 1) attend_on_hopper(const __grid_constant__ Forward f) {
+__global__ void __launch_bounds__(kThreads, 1) attend_on_hopper(const __grid_constant__ Forward f) {
   if constexpr (kHasHopper) attend_as_role<kBf16, kWidth>(f);
 }
 
 template <bool kBf16>
 void start(const DeviceCall& call, const AttentionSizes& z, const Forward& f) {
   if (z.d == 64) {
-    return launch(call.queue, f.order.blocks(), kHopperThreads, Shared<64>::kBytes, attend_on_hopper<kBf16, 64>, f);
+    return launch(call.queue, f.order.blocks(), kThreads, Shared<64>::kBytes, attend_on_hopper<kBf16, 64>, f);
   }
-  launch(call.queue, f.order.blocks(), kHopperThreads, Shared<128>::kBytes, attend_on_hopper<kBf16, 128>, f);
+  launch(call.queue, f.order.blocks(), kThreads, Shared<128>::kBytes, attend_on_hopper<kBf16, 128>, f);
 }
 
 }  // namespace hopper
 
 void hopper_attention_forward(const DeviceCall& call, Meets meets) {
   const AttentionSizes z(call.shape());
-  const std::int64_t tiles = (z.seq + hopper::kHopperQueries - 1) / hopper::kHopperQueries;
+  const std::int64_t tiles = (z.seq + hopper::kRows - 1) / hopper::kRows;
   const std::int64_t read_bytes = 2 * 2 * z.seq * z.d / z.queries_per_key;  // keys and values
   const schedule::DType type = call.operands[0].type;
   const hopper::Forward f{box_map({call.data<uint4>(0), z.qkv_width, z.seq, z.batch}, hopper::kBoxRows, type),

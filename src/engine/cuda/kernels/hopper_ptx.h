@@ -64,6 +64,14 @@ __device__ inline void load_box(void* shared, const CUtensorMap& map, PhaseBarri
       : "memory");
 }
 
+/// Begins to copy so many bytes, a multiple of 16 at aligned addresses, which are reported to the barrier.
+__device__ inline void load_bytes(void* shared, const void* global, unsigned bytes, PhaseBarrier* barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(shared)),
+               "l"(global), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+
 /// All threads of the block's warp groups that name barrier `id` (from 1 on), kThreads in all, wait for one another.
 template <int kThreads>
 __device__ inline void wait_for_threads(int id) {
@@ -114,14 +122,14 @@ template <int kLeft>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-/// The same, once this number, which is not negative, is computed: without it the compiler waits first, and what should
-/// run beside the product runs after it.
+/// The same, once this number is computed, which is smaller than 1e38: without it the compiler waits first, and what
+/// should run beside the product runs after it.
 template <int kLeft>
 __device__ inline void wait_for_products_after(float number) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
-      "setp.lt.f32 p, %1, 0f00000000;\n"
+      "setp.gt.f32 p, %1, 0f7F000000;\n"
       "@p nanosleep.u32 0;\n"
       "wgmma.wait_group.sync.aligned %0;\n"
       "}" ::"n"(kLeft),
@@ -151,20 +159,33 @@ __device__ inline void wait_for_products_after(float number) {
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
 
-/// sums = or += A B^T: 16 elements of 64 rows with as many of 128 rows. a, b: where they lie (shared_rows).
-template <bool kBf16>
-__device__ inline void multiply_rows_128(float (&sums)[16][4], std::uint64_t a, std::uint64_t b, bool adds) {
-  if constexpr (kBf16) {
+/// sums = or += A B^T: 16 elements of 64 rows with as many of 8 kN rows. a, b: where they lie (shared_rows).
+template <bool kBf16, int kN>
+__device__ inline void multiply_by_rows(float (&sums)[kN][4], std::uint64_t a, std::uint64_t b, bool adds) {
+  static_assert(kN == 8 || kN == 16);
+  if constexpr (kN == 16 && kBf16) {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, "
-        "0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " KRIGTUNE_NAMES_64 "%64, %65, p, 1, 1, 0, 0;\n}"
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " KRIGTUNE_NAMES_64 "%64, %65, p, 1, 1, 0, 0;\n}"
         : KRIGTUNE_SUMS_64(sums)
+        : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+  } else if constexpr (kN == 16) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " KRIGTUNE_NAMES_64 "%64, %65, p, 1, 1, 0, 0;\n}"
+        : KRIGTUNE_SUMS_64(sums)
+        : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+  } else if constexpr (kBf16) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " KRIGTUNE_NAMES_32 "%32, %33, p, 1, 1, 0, 0;\n}"
+        : KRIGTUNE_SUMS_32(sums)
         : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
   } else {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, "
-        "0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 " KRIGTUNE_NAMES_64 "%64, %65, p, 1, 1, 0, 0;\n}"
-        : KRIGTUNE_SUMS_64(sums)
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " KRIGTUNE_NAMES_32 "%32, %33, p, 1, 1, 0, 0;\n}"
+        : KRIGTUNE_SUMS_32(sums)
         : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
   }
 }

@@ -61,14 +61,14 @@ EndedCheck run_check(const std::filesystem::path& program, const std::vector<std
 }
 
 std::string why_not(const EndedCheck& ended) {
-  if (ended.error != 0) return fmt::format("its check cannot be started: {}", std::strerror(ended.error));
+  if (ended.error != 0) return fmt::format("it cannot be started: {}", std::strerror(ended.error));
   if (WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGALRM) {
-    return fmt::format("its check has not ended within {} s", kCheckLimitS);
+    return fmt::format("it has not ended within {} s", kCheckLimitS);
   }
-  if (WIFSIGNALED(ended.status)) return fmt::format("its check was ended by signal {}", WTERMSIG(ended.status));
+  if (WIFSIGNALED(ended.status)) return fmt::format("it was ended by signal {}", WTERMSIG(ended.status));
   if (WEXITSTATUS(ended.status) == 0) return "";
   const std::string reason = ended.out.substr(0, ended.out.find('\n'));
-  return reason.empty() ? fmt::format("its check ends with code {}", WEXITSTATUS(ended.status)) : reason;
+  return reason.empty() ? fmt::format("it ends with code {}", WEXITSTATUS(ended.status)) : reason;
 }
 
 bool is_switched_off(const engine::Environment& environment) {
@@ -91,9 +91,10 @@ AttentionChoice choose_attention(const workload::Workload& workload, int device,
       program, {kCheckAttention, std::to_string(device), to_string(workload.precision), std::to_string(head_size)});
   const std::string reason = why_not(ended);
   if (reason.empty()) return {true, ""};
-  return {false, fmt::format("attention runs on the kernels that all GPUs have, because of the one for Hopper {}; "
-                             "{}=off leaves it out without this check",
-                             reason, kVariable)};
+  return {false, fmt::format(
+                     "attention runs on the kernels that all GPUs have, because those for Hopper fail their check: {}; "
+                     "{}=off leaves them out without this check",
+                     reason, kVariable)};
 }
 
 int check_attention(const std::vector<std::string>& arguments, std::ostream& out) {

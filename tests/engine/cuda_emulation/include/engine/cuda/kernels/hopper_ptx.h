@@ -31,6 +31,11 @@ inline void load_box(void* shared, const CUtensorMap& map, PhaseBarrier* barrier
   emulation::begin_box(shared, map.planes, barrier, column, row, plane, site);
 }
 
+inline void load_bytes(void* shared, const void* global, unsigned bytes, PhaseBarrier* barrier,
+                       emulation::Site site = emulation::Site::current()) {
+  emulation::begin_bytes(shared, global, bytes, barrier, site);
+}
+
 template <int kThreads>
 void wait_for_threads(int id, emulation::Site site = emulation::Site::current()) {
   emulation::wait_for_named(static_cast<unsigned>(id), kThreads, site);
@@ -60,10 +65,11 @@ void wait_for_products_after(float /*number*/, emulation::Site site = emulation:
   emulation::wait_for_group_products(kLeft, site);
 }
 
-template <bool kBf16>
-void multiply_rows_128(float (&sums)[16][4], std::uint64_t a, std::uint64_t b, bool adds,
-                       emulation::Site site = emulation::Site::current()) {
-  emulation::begin_product({&sums[0][0], 16, nullptr, a, b, false, adds, kBf16, site});
+template <bool kBf16, int kN>
+void multiply_by_rows(float (&sums)[kN][4], std::uint64_t a, std::uint64_t b, bool adds,
+                      emulation::Site site = emulation::Site::current()) {
+  static_assert(kN == 8 || kN == 16);
+  emulation::begin_product({&sums[0][0], kN, nullptr, a, b, false, adds, kBf16, site});
 }
 template <bool kBf16, int kN>
 void multiply_weights_by_rows(float (&sums)[kN][4], const std::uint32_t (&w)[4], std::uint64_t b,
