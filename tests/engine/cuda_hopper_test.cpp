@@ -99,7 +99,7 @@ template <Mistake kMistake>
 std::vector<float> product() {
   const std::vector<std::uint16_t> rows = rows_of(kRows + kColumns, 64);
   std::vector<float> sums(kRows * kColumns, -1.0F);
-  const Operands operands{box_map({rows.data(), 64, kRows + kColumns, 1}, 64, schedule::DType::kBf16), sums.data()};
+  const Operands operands{box_map({rows.data(), 64, kRows + kColumns, 1}, 64), sums.data()};
   constexpr std::size_t kBytes = (kRows + kColumns) * 128 + sizeof(PhaseBarrier);
   // Several blocks: every other one has its copies done at once.
   launch(nullptr, 2, kWarpGroup, kBytes, multiply_boxes<kMistake>, operands);
@@ -195,7 +195,7 @@ void expect_weighted_rows() {
   constexpr int kWidth = 8 * kN;
   const std::vector<std::uint16_t> rows = rows_of(2 * kThere, kWidth);
   std::vector<float> sums(kRows * kWidth, -1.0F);
-  const Operands operands{box_map({rows.data(), kWidth, kThere, 2}, 16, schedule::DType::kBf16), sums.data()};
+  const Operands operands{box_map({rows.data(), kWidth, kThere, 2}, 16), sums.data()};
   launch(nullptr, 1, kWarpGroup, kWidth * 32 + sizeof(PhaseBarrier), multiply_weights<kN>, operands);
   cudaDeviceSynchronize();
   for (int i = 0; i < kRows; ++i) {
@@ -240,10 +240,10 @@ TEST(HopperEmulation, RegistersAreTakenOnceOthersHaveGivenThem) {
 
 TEST(HopperEmulation, RefusesTensorsThatTheDriverRefuses) {
   const std::vector<std::uint16_t> rows(64 * 20);
-  EXPECT_THROW(box_map({rows.data() + 1, 64, 20, 1}, 16, schedule::DType::kBf16), std::exception);
-  EXPECT_THROW(box_map({rows.data(), 60, 20, 1}, 16, schedule::DType::kBf16), std::exception);
-  EXPECT_THROW(box_map({rows.data(), 64, 20, 1}, 512, schedule::DType::kBf16), std::exception);
-  EXPECT_NO_THROW(box_map({rows.data(), 64, 20, 1}, 16, schedule::DType::kFp16));
+  EXPECT_THROW(box_map({rows.data() + 1, 64, 20, 1}, 16), std::exception);
+  EXPECT_THROW(box_map({rows.data(), 60, 20, 1}, 16), std::exception);
+  EXPECT_THROW(box_map({rows.data(), 64, 20, 1}, 512), std::exception);
+  EXPECT_NO_THROW(box_map({rows.data(), 64, 20, 1, false}, 16));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "schedule/knobs.h"
+#include "plan/step_plan.h"
 
 namespace krigtune::cuda {
 

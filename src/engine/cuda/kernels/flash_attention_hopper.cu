@@ -11,8 +11,8 @@
 // Tiles are taken from the last one down, so that only the first one needs a mask; what lies behind the diagonal is
 // never loaded. Rows beyond the sequence come as zeros.
 //
-// A consumer warp group and tile of d = 128: 16 wgmma of 128 cycles on its quarter of the multiprocessor's tensor
-// cores, shared with the other group, 64 ex2 a thread: wgmma limits it.
+// A consumer warp group and tile of d = 128: 16 wgmma of 64 cycles, and 8192 ex2, of which a multiprocessor computes 16
+// a cycle: wgmma limits it by two to one if both run at the same time. With d = 64 they take equally long.
 #include "engine/cuda/kernels/flash_attention_hopper.h"
 #include "engine/cuda/kernels/hopper_tiles.h"
 
@@ -289,8 +289,8 @@ void hopper_attention_forward(const DeviceCall& call, Meets meets) {
   const AttentionSizes z(call.shape());
   const std::int64_t tiles = (z.seq + hopper::kRows - 1) / hopper::kRows;
   const std::int64_t read_bytes = 2 * 2 * z.seq * z.d / z.queries_per_key;  // keys and values
-  const schedule::DType type = call.operands[0].type;
-  const hopper::Forward f{box_map({call.data<uint4>(0), z.qkv_width, z.seq, z.batch}, hopper::kBoxRows, type),
+  const bool bf16 = call.operands[0].type == schedule::DType::kBf16;
+  const hopper::Forward f{box_map({call.data<uint4>(0), z.qkv_width, z.seq, z.batch, bf16}, hopper::kBoxRows),
                           BlockOrder(z.batch * z.heads, tiles, read_bytes),
                           HeadPlaces(z),
                           z.scale * kLog2E,
@@ -298,7 +298,7 @@ void hopper_attention_forward(const DeviceCall& call, Meets meets) {
                           call.data<float>(2),
                           call.adds(1),
                           meets == Meets::kEarlierKeys};
-  if (type == schedule::DType::kBf16) return hopper::start<true>(call, z, f);
+  if (bf16) return hopper::start<true>(call, z, f);
   hopper::start<false>(call, z, f);
 }
 

@@ -3,7 +3,8 @@
 // through tiles of 64 queries, or it has 128 queries and goes through tiles of 64 keys; either way both sides of the
 // first two products are in shared memory, and the weights of the others in registers as the first two left them.
 //
-// The products with weights run while the next tile's scores are computed, which are waited for together.
+// The kernel of queries sums dQ while the next tile's scores are computed. That of keys has no registers left for this;
+// its two groups run beside one another.
 #include "engine/cuda/kernels/flash_attention_hopper.h"
 #include "engine/cuda/kernels/hopper_tiles.h"
 
@@ -14,7 +15,7 @@ inline constexpr int kTileRows = 64;
 inline constexpr int kTileParts = kTileRows / 8;
 inline constexpr int kTileSlices = kTileRows / kSliceElems;
 
-// The products with weights read the tile before the one whose scores are computed, while the next one comes.
+// Three buffers: dQ reads the tile before the one whose scores are computed, while the next one comes.
 inline constexpr int kPassingStages = 3;
 __device__ inline int buffer_of(int i) { return i % kPassingStages; }
 __device__ inline unsigned phase_of(int i) { return static_cast<unsigned>(i / kPassingStages % 2); }
@@ -357,12 +358,12 @@ __global__ void __launch_bounds__(kThreads, 1) query_gradients_on_hopper(const _
 }
 
 template <bool kBf16, int kWidth>
-void start(Queue queue, const AttentionSizes& z, const FlashBackward& g, schedule::DType type) {
+void start(Queue queue, const AttentionSizes& z, const FlashBackward& g) {
   const std::int64_t tiles = (z.seq + kRows - 1) / kRows;
   const BlockOrder of_keys(z.batch * z.kv_heads, tiles, head_bytes(z) * z.queries_per_key);
   const BlockOrder of_queries(z.batch * z.heads, tiles, head_bytes(z) / z.queries_per_key);
-  Backward f{box_map({g.qkv, z.qkv_width, z.seq, z.batch}, kBoxRows, type),
-             box_map({g.dout, z.out_width, z.seq, z.batch}, kBoxRows, type), of_keys, g};
+  Backward f{box_map({g.qkv, z.qkv_width, z.seq, z.batch, kBf16}, kBoxRows),
+             box_map({g.dout, z.out_width, z.seq, z.batch, kBf16}, kBoxRows), of_keys, g};
   launch(queue, of_keys.blocks(), kThreads, Held<kWidth>::kBytes, key_gradients_on_hopper<kBf16, kWidth>, f);
   f.order = of_queries;
   launch(queue, of_queries.blocks(), kThreads, Held<kWidth>::kBytes, query_gradients_on_hopper<kBf16, kWidth>, f);
@@ -372,9 +373,9 @@ void start(Queue queue, const AttentionSizes& z, const FlashBackward& g, schedul
 
 void start_hopper_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g) {
   if (type == schedule::DType::kBf16) {
-    return z.d == 64 ? hopper::start<true, 64>(queue, z, g, type) : hopper::start<true, 128>(queue, z, g, type);
+    return z.d == 64 ? hopper::start<true, 64>(queue, z, g) : hopper::start<true, 128>(queue, z, g);
   }
-  z.d == 64 ? hopper::start<false, 64>(queue, z, g, type) : hopper::start<false, 128>(queue, z, g, type);
+  z.d == 64 ? hopper::start<false, 64>(queue, z, g) : hopper::start<false, 128>(queue, z, g);
 }
 
 }  // namespace krigtune::cuda

@@ -32,7 +32,7 @@ Encode encoder() {
 
 }  // namespace
 
-CUtensorMap box_map(const BoxedTensor& tensor, int box_rows, schedule::DType type) {
+CUtensorMap box_map(const BoxedTensor& tensor, int box_rows) {
   constexpr std::size_t kRank = 3;
   const std::uint64_t row_bytes = static_cast<std::uint64_t>(tensor.columns) * sizeof(std::uint16_t);
   const std::array<cuuint64_t, kRank> sizes = {static_cast<cuuint64_t>(tensor.columns),
@@ -41,8 +41,7 @@ CUtensorMap box_map(const BoxedTensor& tensor, int box_rows, schedule::DType typ
   const std::array<cuuint64_t, kRank - 1> strides = {row_bytes, row_bytes * static_cast<cuuint64_t>(tensor.rows)};
   const std::array<cuuint32_t, kRank> box = {kBoxElems, static_cast<cuuint32_t>(box_rows), 1};
   const std::array<cuuint32_t, kRank> steps = {1, 1, 1};
-  const CUtensorMapDataType elements =
-      type == schedule::DType::kBf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  const CUtensorMapDataType elements = tensor.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   CUtensorMap map{};
   const CUresult code = encoder()(&map, elements, kRank, const_cast<void*>(tensor.data), sizes.data(), strides.data(),
                                   box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
