@@ -109,6 +109,16 @@ std::string named_value_text(const session::Session& session, double value) {
   return session.objective.metric + " " + value_text(session, value);
 }
 
+std::string interval_text(const session::Session& session, double low, double high) {
+  const std::string from = value_text(session, low);
+  const std::string to = value_text(session, high);
+  const std::size_t end = from.find(' ');
+  const std::string unit = end == std::string::npos ? "" : from.substr(end);
+  const bool is_plain = unit.find_first_of("0123456789") == std::string::npos;  // not "1 min 17 s"
+  const bool share_it = !unit.empty() && is_plain && to.substr(std::min(to.find(' '), to.size())) == unit;
+  return fmt::format("{} to {}", share_it ? from.substr(0, end) : from, to);
+}
+
 std::string gain_text(double gain) {
   constexpr double kMostPlain = 1e6;
   if (std::isinf(gain)) return "over 1e308x";

@@ -41,6 +41,9 @@ std::string value_text(const session::Session& session, double value);
 std::string value_with_half_width(const session::Session& session, double value, double half_width);
 /// Formats a value with its metric: "throughput 12.3 samples/s".
 std::string named_value_text(const session::Session& session, double value);
+
+/// "306.6 to 326.4 samples/s": both ends of an interval, and a unit that they share once.
+std::string interval_text(const session::Session& session, double low, double high);
 /// Formats a value with its unit or, if it has none, with its metric's name.
 std::string value_or_named_text(const session::Session& session, double value);
 /// Returns "1.34x".

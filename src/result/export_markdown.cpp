@@ -53,8 +53,8 @@ std::string headline(const report::RunView& run) {
   }
   text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name), report::emulated_note(run.session));
   if (best.lower_95 < best.upper_95) {
-    text += fmt::format("95 % interval of what it achieves: {} to {}.\n",
-                        report::value_text(run.session, best.lower_95), report::value_text(run.session, best.upper_95));
+    text += fmt::format("Expected {}, 95 % interval {}.\n", report::value_text(run.session, best.posterior_mean),
+                        report::interval_text(run.session, best.lower_95, best.upper_95));
   }
   return text;
 }

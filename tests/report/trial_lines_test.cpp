@@ -101,6 +101,10 @@ TEST(Labels, GiveAValueItsIntervalInItsOwnUnit) {
   session.objective = {"latency", false, "step_time_s"};
   EXPECT_EQ(report::value_with_half_width(session, 0.0482, 0.0003), "48.2 ±0.3 ms");
   EXPECT_EQ(report::value_with_half_width(session, 77.0, 0.5), "1 min 17 s ±500 ms");
+  EXPECT_EQ(report::interval_text(session, 0.0482, 0.05), "48.2 to 50.0 ms");
+  EXPECT_EQ(report::interval_text(session, 0.9, 1.1), "900 ms to 1.10 s");
+  EXPECT_EQ(report::interval_text(session, 77.0, 137.0), "1 min 17 s to 2 min 17 s");
+  EXPECT_EQ(report::interval_text(bench_session(), 306.6, 326.4), "306.6 to 326.4 samples/s");
   EXPECT_EQ(report::short_value_text(std::int64_t{400'000'000}), "4e8");
   EXPECT_EQ(report::short_value_text(std::int64_t{316'228}), "316228");
   EXPECT_EQ(report::short_value_text(std::int64_t{4096}), "4096");

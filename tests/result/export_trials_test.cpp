@@ -136,7 +136,7 @@ TEST(MarkdownExport, ComparesTheBestWithTheUsersOwnAndSaysHowToReproduceIt) {
   for (const char* part :
        {"**1.25x your own configuration**, throughput 125 samples/s (100 samples/s) as measured; by the model of all "
         "trials 24 % faster (18 % to 30 %). Trial 5 of `fixture`.\n",
-        "95 % interval of what it achieves: 120 samples/s to 128 samples/s.\n",
+        ", 95 % interval 120 to 128 samples/s.\n",
         "| setting | before | after | gain of this change alone |\n|---|---|---|---|\n"
         "| `zero_stage` | `2` | `3` | 12 % faster (4.0 % to 21 %) |\n"
         "| `micro_batch` | `2` | `4` | no clear effect (-3.0 % to 5.0 %) |\n",

@@ -134,9 +134,9 @@ std::string measured(const RunFacts& facts) {
   if (best.trial != best.reference_trial)
     text += fmt::format("; trial {} measured {}", best.reference_trial, facts.value_text(best.reference_value));
   if (best.upper_95 > best.lower_95) {
-    text += fmt::format(". By all trials together {} are to be expected of it, and with 95 % {} to {}",
-                        facts.value_text(best.posterior_mean), facts.value_text(best.lower_95),
-                        facts.value_text(best.upper_95));
+    text += fmt::format(". By all trials together {} is expected of it, 95 % interval {}",
+                        facts.value_text(best.posterior_mean),
+                        report::interval_text(facts.session(), best.lower_95, best.upper_95));
   }
   return text;
 }

@@ -164,9 +164,8 @@ std::string best_lines(const report::RunView& run) {
   text += fmt::format("           {}, {} trial {} ({}){}\n", report::named_value_text(session, best.value),
                       report::gain_text(best.gain), best.reference_trial,
                       report::value_text(session, best.reference_value), note);
-  text += fmt::format("           expected {}, 95 % interval {} to {}{}\n",
-                      report::value_text(session, best.posterior_mean), report::value_text(session, best.lower_95),
-                      report::value_text(session, best.upper_95), note);
+  text += fmt::format("           expected {}, 95 % interval {}{}\n", report::value_text(session, best.posterior_mean),
+                      report::interval_text(session, best.lower_95, best.upper_95), note);
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) text += "           " + doubt + "\n";
   if (const auto next = result::runner_up(run); next && next->within_noise) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
