@@ -34,7 +34,7 @@ JSON
   local run=("$bench" --device cpu --config "$work/c.json" --json --steps 4)
   for path in "$work/pipe" /dev/zero "$work"; do refused 2 "cannot read '$path'" "$bench" --device cpu --config "$path" --json; done
   for limit in inf nan -1 0 1e300; do refused 2 "--memory-limit must be above 0" "${run[@]}" --memory-limit="$limit"; done
-  for limit in inf nan -1; do refused 2 "--warmup-s needs a number" "${run[@]}" --warmup-s="$limit"; done
+  for limit in inf nan -1; do refused 2 "--warmup-s must be a finite number" "${run[@]}" --warmup-s="$limit"; done
   for port in 99999999 0 x -1; do
     refused 2 "the variable MASTER_PORT is" env RANK=0 WORLD_SIZE=2 MASTER_PORT="$port" "${run[@]}"
   done

@@ -93,7 +93,7 @@ requeued() {
   wait_for 30 eval '[ "$(column "$work/limit" status 2>/dev/null | grep -c "^ok$")" -ge 2 ]'
   scancel --batch --signal=USR1 "$job" # as --signal=B:USR1@60 does before the time limit
   wait_for 30 ended_in_state PENDING
-  wait_for 10 grep -q "asking Slurm to run this job again" "$work/limit.err"
+  wait_for 10 grep -q "asking Slurm to requeue this job" "$work/limit.err"
   sleep 2 # until its first run is through
   scontrol update JobId="$job" StartTime=now
   wait_for 90 ended_in_state COMPLETED

@@ -68,7 +68,7 @@ wait_for 20 eval '[ "$(jobs_in_state running)" -eq 6 ]'
 kill -TERM "$tuner"
 wait_tune
 [ $rc -eq 130 ] || fail "exit code $rc, not 130"
-grep -q 'jobs that were submitted go on, and this collects them: ' "$work/term.err" || fail "nobody said what goes on"
+grep -q 'submitted jobs continue, and this command collects their results: ' "$work/term.err" || fail "nobody said what goes on"
 [ "$(jobs_in_state running)" -eq 6 ] || fail "jobs were ended"
 tune "$work/term.json" "$work/term"
 [ $rc -eq 0 ] || fail "exit code $rc"

@@ -148,8 +148,10 @@ BenchOptions parse_options(const std::vector<std::string>& arguments) {
           "measure-machine", "must be from 1 to 256");
   constexpr double kMostGib = 1e6;
   require(!options.measure.steps || *options.measure.steps >= 1, "steps", "must be 1 or more");
-  require(options.measure.warmup_s >= 0.0 && std::isfinite(options.measure.warmup_s), "warmup-s", "must be 0 or more");
-  require(options.measure.measure_s > 0.0 && std::isfinite(options.measure.measure_s), "measure-s", "must be above 0");
+  require(options.measure.warmup_s >= 0.0 && std::isfinite(options.measure.warmup_s), "warmup-s",
+          "must be a finite number of 0 or more");
+  require(options.measure.measure_s > 0.0 && std::isfinite(options.measure.measure_s), "measure-s",
+          "must be a finite number above 0");
   require(!options.memory_limit_gib || (*options.memory_limit_gib > 0.0 && *options.memory_limit_gib <= kMostGib),
           "memory-limit", "must be above 0 and at most 1e6");
   const bool trains =
