@@ -61,7 +61,7 @@ enum class EndReason {
   kNotWorthIt,    ///< ... or to save as much as it costs
   kExhausted,
   kNoProposal,  ///< the strategy does not want any of the remaining configurations
-  kWaits,    ///< the strategy waits for trials that others will close
+  kWaits,       ///< the strategy waits for trials that others will close
   kNothingFits,
   kInterrupted,
   kEnvironment,
@@ -79,8 +79,8 @@ struct RunResult {
   EndReason reason = EndReason::kTrials;
   search::History history;  ///< all trials of the directory
   int trials_now = 0;       ///< closed by this call
-  std::string
-      detail;  ///< kEnvironment, kFailsAlike: what the last trials said; kNoProposal: what is left out, if that is known
+  std::string detail;  ///< kEnvironment, kFailsAlike: what the last trials said; kNoProposal: what is left out, if that
+                       ///< is known
   std::optional<journal::Outlook> outlook;  ///< of the trial that would come next; empty if the strategy has none
   std::optional<TrialWorth> worth;          ///< of that trial, if known
 };

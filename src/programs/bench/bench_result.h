@@ -68,7 +68,7 @@ struct TrainedJob {
   std::optional<engine::GpuMemoryUse> gpu_memory;  ///< of rank 0
   std::vector<engine::PacedCollective> pacing;     ///< of an emulated network on a GPU
   std::vector<std::string> notes;                  ///< for people: which requests were not met
-  std::optional<GpuUse> gpu;  ///< rank 0's GPU during the measured steps, if it can be watched
+  std::optional<GpuUse> gpu;                       ///< rank 0's GPU during the measured steps, if it can be watched
 };
 
 /// Returns the ending of a run that was planned and trained to its end.

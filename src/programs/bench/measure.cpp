@@ -5,8 +5,8 @@
 // (on a noisy machine, 1 % would be reached only by luck). It is given up after 20 steps, or half the measuring time,
 // beyond the requested time.
 //
-// Disturbed steps, whose operations were timed with events between them, show where time goes and are not samples of the
-// step time.
+// Disturbed steps, whose operations were timed with events between them, show where time goes and are not samples of
+// the step time.
 //
 // The measurement ends once half the 95 % interval of the median is within the target, when the time is over, or when
 // the interval no longer shrinks. Four times as many independent steps halve the interval. So from 80 steps on, it is
