@@ -52,6 +52,19 @@ TEST_F(Lock, IsALinkToTheJournalWhileItIsHeld) {
   EXPECT_EQ(clock.now_s(), 0.0);
 }
 
+// With a name that leaves no room for the suffix of its new name, the link cannot be renamed.
+TEST_F(Lock, IsRemovedInPlaceIfItCannotBeRenamed) {
+  constexpr std::size_t kAlmostTheLongestName = 248;  // NAME_MAX is 255
+  const fs::path journal = dir_.write(std::string(kAlmostTheLongestName, 'j'), "");
+  const fs::path link = journal.string() + ".lock";
+  const ManualClock clock;
+  {
+    const journal::SymlinkLock lock(journal, clock, journal::OwnLink::kIsAwaited);
+    EXPECT_TRUE(link_is_there(link));
+  }
+  EXPECT_FALSE(link_is_there(link));
+}
+
 TEST_F(Lock, WaitsUntilTheOtherLetsGo) {
   fs::create_symlink(journal_, link_);
   const BusyClock clock([&](double now_s) {
