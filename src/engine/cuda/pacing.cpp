@@ -82,7 +82,9 @@ class Stopwatch {
 double off(const engine::PacedCollective& paced) { return paced.held_s / paced.stated_s - 1.0; }
 
 std::string what_of(const engine::PacedCollective& paced) {
-  return fmt::format("an {} in which a rank sends {}", plan::to_string(paced.kind), to_string(Bytes{paced.wire_bytes}));
+  const std::string kind = plan::to_string(paced.kind);
+  return fmt::format("{} {} in which a rank sends {}", kind.starts_with('a') ? "an" : "a", kind,
+                     to_string(Bytes{paced.wire_bytes}));
 }
 
 }  // namespace
