@@ -11,7 +11,6 @@
 // A warp of the queries' kernel, d = 128: 192 mma and 80 ldmatrix for 32 queries and 32 keys: mma limits it.
 #include "engine/cuda/kernels/flash_attention.h"
 #include "engine/cuda/kernels/flash_attention_backward.h"
-#include "engine/cuda/kernels/flash_attention_hopper.h"
 
 namespace krigtune::cuda {
 namespace {

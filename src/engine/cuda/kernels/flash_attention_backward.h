@@ -1,5 +1,5 @@
 #pragma once
-// The two kernels of flash attention's backward (flash_attention_backward.cu has the equations).
+// The kernels of flash attention's backward (flash_attention_backward.cu has the equations).
 #include "engine/cuda/kernels/flash_attention_tiles.h"
 
 namespace krigtune::cuda {
@@ -30,5 +30,7 @@ inline std::int64_t head_bytes(const AttentionSizes& z) { return 2 * 2 * z.seq *
 int key_gradient_shared_bytes(std::int64_t head_size);
 /// dK and dV; of_queries must be there.
 void start_key_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g);
+/// dQ, dK and dV on a GPU as hopper_attention_forward needs one; of_queries must be there.
+void start_hopper_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g);
 
 }  // namespace krigtune::cuda

@@ -1,6 +1,5 @@
 #pragma once
 #include "engine/cuda/kernels/device_kernel.h"
-#include "engine/cuda/kernels/flash_attention_backward.h"
 
 namespace krigtune::cuda {
 
@@ -11,8 +10,5 @@ enum class Meets { kEarlierKeys, kAllKeys };
 /// of compute capability 9.0, where this program's code has 90a (does nothing without it) and where flash_fits says
 /// that the operands suit.
 void hopper_attention_forward(const DeviceCall& call, Meets meets = Meets::kEarlierKeys);
-
-/// dQ, dK and dV of flash_attention_backward, on such a GPU; of_queries must be there.
-void start_hopper_gradients(Queue queue, schedule::DType type, const AttentionSizes& z, const FlashBackward& g);
 
 }  // namespace krigtune::cuda

@@ -5,7 +5,7 @@
 //
 // The kernel of queries sums dQ while the next tile's scores are computed. That of keys has no registers left for this;
 // its two groups run beside one another.
-#include "engine/cuda/kernels/flash_attention_hopper.h"
+#include "engine/cuda/kernels/flash_attention_backward.h"
 #include "engine/cuda/kernels/hopper_tiles.h"
 
 namespace krigtune::cuda {
