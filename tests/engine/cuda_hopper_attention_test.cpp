@@ -192,8 +192,8 @@ TEST_P(HopperAttention, IsTakenWhereTheCallSaysSo) {
 }
 
 TEST_P(HopperAttention, AgreesWithTheOtherKernelAsTheCheckAtStartUpWantsIt) {
-  const std::int64_t d = GetParam() == schedule::DType::kBf16 ? 64 : 128;  // one each: the other kernel takes long here
-  EXPECT_EQ(why_not_hopper_attention(GetParam(), d), "");
+  // Heads of 128 are compared above; the other kernels take long on the emulation.
+  EXPECT_EQ(why_not_hopper_attention(GetParam(), 64), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, HopperAttention, testing::Values(schedule::DType::kBf16, schedule::DType::kFp16));
