@@ -22,6 +22,8 @@ double seconds_of(clockid_t id) {
 
 }  // namespace
 
+double thread_processor_time_s() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
 double SystemClock::now_s() const { return seconds_of(CLOCK_MONOTONIC); }
 
 std::int64_t SystemClock::unix_us() const {

@@ -18,6 +18,9 @@ class Clock {
   virtual void sleep_until_s(double deadline_s) const = 0;
 };
 
+/// Returns the processor time that this thread has used, in seconds.
+double thread_processor_time_s();
+
 class SystemClock final : public Clock {
  public:
   double now_s() const override;

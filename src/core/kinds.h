@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -19,9 +20,11 @@
 /// .cpp that owns the variant includes this header.
 namespace krigtune {
 
+inline constexpr std::string_view kVowels[] = {"a", "e", "i", "o", "u"};
+
 /// The words for such a block in messages and in the schema.
 struct KindWords {
-  const char* noun;     ///< "runner", as in "'x' is no runner"
+  const char* noun;     ///< "runner", as in "'x' is not a runner"
   const char* meaning;  ///< the meaning of the whole block
   const char* kind;     ///< the meaning of the key "kind": "who runs it"
 };
@@ -58,7 +61,11 @@ class Kinds {
       entry.block(base_dir).read(object, spec);
       read = std::move(spec);
     });
-    if (!read) object.fail("kind", fmt::format("'{}' is no {}", kind, words_.noun), suggestion(kind, names()));
+    if (!read)
+      object.fail("kind",
+                  fmt::format("'{}' is not a{} {}", kind, is_one_of(std::string(1, *words_.noun), kVowels) ? "n" : "",
+                              words_.noun),
+                  suggestion(kind, names()));
     return *read;
   }
 

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <vector>
+
+#include "core/clock.h"
 
 namespace krigtune {
 namespace {
-
-double processor_time_s() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  constexpr double kNanosecond = 1e-9;
-  return static_cast<double>(now.tv_sec) + kNanosecond * static_cast<double>(now.tv_nsec);
-}
 
 bool is_lookahead(const std::string& text, std::size_t at) {
   return text.compare(at, 3, "(?=") == 0 || text.compare(at, 3, "(?!") == 0;
@@ -122,7 +116,7 @@ std::optional<Pattern::Match> Pattern::search(const std::string& text, SearchLim
     if (!std::regex_search(text, found, regex_)) return std::nullopt;
   } else {
     constexpr std::size_t kPlacesPerLook = 16;
-    const double until_s = processor_time_s() + limit.most_s;
+    const double until_s = thread_processor_time_s() + limit.most_s;
     const auto matches_at = [&](std::size_t place) {
       const auto flags = std::regex_constants::match_continuous |
                          (place > 0 ? std::regex_constants::match_prev_avail : std::regex_constants::match_default);
@@ -130,7 +124,7 @@ std::optional<Pattern::Match> Pattern::search(const std::string& text, SearchLim
     };
     while (!matches_at(begin)) {
       if (++begin > text.size()) return std::nullopt;
-      if (begin % kPlacesPerLook == 0 && processor_time_s() >= until_s) {
+      if (begin % kPlacesPerLook == 0 && thread_processor_time_s() >= until_s) {
         --limit.left;
         ++limit.given_up;
         return std::nullopt;

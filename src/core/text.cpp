@@ -58,7 +58,6 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 }
 
 std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.empty()) return candidates.empty() ? candidates : std::vector<std::string>{candidates.front()};
   const std::string plain = letters_and_digits(word);
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
@@ -71,6 +70,7 @@ std::vector<std::string> nearest_names(std::string_view word, const std::vector<
     }
   }
   if (!best.empty()) return {best};
+  if (word.empty()) return {};
   const auto all_that = [&](const auto& is_near) {
     std::vector<std::string> near;
     for (const std::string& candidate : candidates) {

@@ -129,10 +129,10 @@ TEST_F(CheckOfABench, RefusesToDoSomethingElseBesides) {
     EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
     EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
   };
-  refuses("--check --config c.json --probe", "--check and --probe do not go together");
-  refuses("--measure-machine 2 --check", "--check and --measure-machine do not go together");
-  refuses("--probe --measure-machine 2", "--probe and --measure-machine do not go together");
-  refuses("--probe --check --measure-machine 2", "--check and --probe and --measure-machine do not go together");
+  refuses("--check --config c.json --probe", "--check and --probe cannot be combined");
+  refuses("--measure-machine 2 --check", "--check and --measure-machine cannot be combined");
+  refuses("--probe --measure-machine 2", "--probe and --measure-machine cannot be combined");
+  refuses("--probe --check --measure-machine 2", "--check and --probe and --measure-machine cannot be combined");
 }
 
 // Started as by torchrun, all processes end alike, and the first one prints why.

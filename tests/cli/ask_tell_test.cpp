@@ -213,7 +213,7 @@ TEST_F(AskTellTest, TellRefusesWhatContradictsItselfInOneLine) {
   expect_refused({"--trial", "0", "--status", "ok"}, "--status ok needs --value");
   expect_refused({"--trial", "0", "--status", "oom", "--value", "1"}, "--value cannot be combined with --status oom");
   expect_refused({"--trial", "0", "--value", "1", "--reason", "crash"}, "--reason cannot be combined with --status ok");
-  expect_refused({"--trial", "0", "--status", "oom", "--peak-memory-bytes", "1"}, "say --status ok");
+  expect_refused({"--trial", "0", "--status", "oom", "--peak-memory-bytes", "1"}, "write --status ok");
   expect_refused({"--trial", "0", "--status", "okay"}, "did you mean 'ok'?");
   expect_refused({"--trial", "0", "--status", "failed", "--reason", "timeuot"}, "did you mean 'timeout'?");
   expect_refused({"--trial", "0", "--value", "nan"}, "--value: 'nan' is not accepted");

@@ -26,7 +26,7 @@ TEST(Logs, StepsThatTakeLongerNowAndThenHaveTheirShareAndPeriod) {
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts.front().limit, Limit::kLongSteps);
   EXPECT_NEAR(verdicts.front().share, 6 * 0.3 / 7.8, 1e-9);
-  EXPECT_NE(verdicts.front().sentence.find("6 take longer than 1.5 times the median, every 10 or so"),
+  EXPECT_NE(verdicts.front().sentence.find("6 take longer than 1.5 times the median, about every 10"),
             std::string::npos)
       << verdicts.front().sentence;
 }

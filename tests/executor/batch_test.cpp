@@ -340,7 +340,7 @@ TEST_F(Batch, TakesBackWhatNeverStarts) {
   options_.pending_limit_s = 300.0;
   executor_.reset();
   play_.answers = {says(pending("Resources"))};
-  EXPECT_THAT(run().start_error, HasSubstr("and was taken back: Resources; raise --pending-limit"));
+  EXPECT_THAT(run().start_error, HasSubstr("and was cancelled: Resources; raise --pending-limit"));
 }
 
 TEST_F(Batch, SubmitsAgainWhenTheControllerReturns) {

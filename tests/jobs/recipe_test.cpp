@@ -112,9 +112,9 @@ TEST(Recipe, AFileThatIsMissingOrBrokenIsSaidWithItsLine) {
   };
   EXPECT_NE(error("missing.yaml").find("missing.yaml"), std::string::npos);
   dir.write("bad.yaml", "tokens:\n  micro_batch_size: 1\n bad: [\n");
-  EXPECT_NE(error("bad.yaml").find("bad.yaml:3: it is not YAML"), std::string::npos) << error("bad.yaml");
+  EXPECT_NE(error("bad.yaml").find("bad.yaml:3: invalid YAML"), std::string::npos) << error("bad.yaml");
   dir.write("bad.toml", "a = 1\nb = \n");
-  EXPECT_NE(error("bad.toml").find("bad.toml:2: it is not TOML"), std::string::npos) << error("bad.toml");
+  EXPECT_NE(error("bad.toml").find("bad.toml:2: invalid TOML"), std::string::npos) << error("bad.toml");
 }
 
 TEST(Recipe, AFlagWithoutItsNumberIsRefused) {

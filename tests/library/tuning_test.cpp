@@ -106,7 +106,7 @@ TEST_F(TuningTest, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(unknown.find('\n'), std::string::npos);
   Tuning tuning(file(kSmallSpace), runs());
   ASSERT_TRUE(tuning.ask());
-  EXPECT_NE(refusal([&] { tuning.tell(0, TrialResult::ok(std::nan(""))); }).find("no value of 'score'"),
+  EXPECT_NE(refusal([&] { tuning.tell(0, TrialResult::ok(std::nan(""))); }).find("is not a value of 'score'"),
             std::string::npos);
   EXPECT_NE(refusal([&] { tuning.tell(7, TrialResult::ok(1.0)); }).find("there is no trial 7"), std::string::npos);
 }

@@ -210,7 +210,7 @@ TEST_F(WarmStartLoop, ReadsAJournalOfOptunas) {
   const auto error_of = [&](const std::string& source) {
     return user_error_of([&] { run::read_earlier_run(source, session, "--warm-start"); });
   };
-  EXPECT_NE(error_of(file).find("holds the studies other, mine; name one: " + file + ":other"), std::string::npos);
+  EXPECT_NE(error_of(file).find("has the studies other, mine; name one: " + file + ":other"), std::string::npos);
   EXPECT_NE(error_of(file + ":mne").find("has no study 'mne'; did you mean 'mine'?"), std::string::npos);
   EXPECT_NE(error_of(file + ":other").find("it has no ok trial"), std::string::npos);
   EXPECT_EQ(error_of("/nowhere").rfind("--warm-start /nowhere: there is no such directory or file", 0), 0U);

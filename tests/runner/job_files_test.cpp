@@ -157,8 +157,8 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
       {all + R"(], "templates": {"a.yaml": "absent.yaml"})", "/runner/templates/a.yaml: cannot read '"},
       {all + R"(], "templates": {"a.yaml": 3})", "/runner/templates/a.yaml: the name of a file was expected"},
       {all + R"(], "templates": {"../a.yaml": "job.toml"})",
-       "/runner/templates/..~1a.yaml: is not a name of a file in the trial's"},
-      {all + R"(], "templates": {"/a.yaml": "job.toml"})", "/runner/templates/~1a.yaml: is not a name"},
+       "/runner/templates/..~1a.yaml: is not the name of a file in the trial's"},
+      {all + R"(], "templates": {"/a.yaml": "job.toml"})", "/runner/templates/~1a.yaml: is not the name"},
       {all + R"(], "templates": {"config.json": "job.toml"})",
        "/runner/templates/config.json: 'config.json' is a file of krigtune's own"},
       {all + R"(], "templates": {"job.toml": "job.toml"}, "set": {"job.toml": {"parallel.tp": 1}})",
@@ -189,7 +189,7 @@ TEST_F(JobFilesTest, MistakesNameTheirPlaceAndTheMend) {
   EXPECT_NE(error_of(all + R"(], "set": {"broken.yaml": {"a": 1}})").find("broken.yaml: invalid YAML at line 2"),
             std::string::npos);
   directory_.write("binary.yaml", "a: \xff\xfe\n");
-  EXPECT_NE(error_of(all + R"(], "templates": {"t.yaml": "binary.yaml"})").find("is not text in UTF-8"),
+  EXPECT_NE(error_of(all + R"(], "templates": {"t.yaml": "binary.yaml"})").find("is not UTF-8 text"),
             std::string::npos);
 }
 

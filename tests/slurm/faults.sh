@@ -53,7 +53,7 @@ administrator() {
   wait_tune
   [ $rc -eq 0 ] || fail "exit code $rc"
   expect_whole "$work/admin" 6
-  grep -q "job $victim on n[1-4] (CANCELLED) was cancelled by somebody else" "$work/admin.err" || fail "nobody heard of it"
+  grep -q "job $victim on n[1-4] (CANCELLED) was cancelled, not by krigtune" "$work/admin.err" || fail "nobody heard of it"
 }
 
 failed_node() {

@@ -300,7 +300,7 @@ TEST(BadValues, AreNamedWithTheirLine) {
   EXPECT_EQ(fault(R"~({"loss": {"key": "loss", "from": "x.jsonl"}})~", R"~({"loss": NaN})~"), "") << "another stream";
   trial::Measurement json(spec_of(R"~({"loss": {"key": "a.loss", "from": "x.jsonl"}})~"), {});
   json.take_line(0, R"~({"a": {"loss": NaN}, "text": "NaN \" NaN"})~", {0}, false);
-  EXPECT_EQ(json.fault(), R"~(the loss is no number: {"a": {"loss": NaN}, "text": "NaN \" NaN"})~");
+  EXPECT_EQ(json.fault(), R"~(the loss is not a number: {"a": {"loss": NaN}, "text": "NaN \" NaN"})~");
 }
 
 TEST(NothingMatched, ShowsTheLinesThatLookedClosest) {

@@ -183,7 +183,7 @@ TEST(MeasuredMachine, SurvivesWritingAndReading) {
   Json bad = written;
   bad["rates"]["product"]["flops_per_s"] = 0;
   EXPECT_EQ(user_error_of([&] { workload::read_measured_machine(bad, "m", ""); }),
-            "m: /rates/product/flops_per_s: is out of range; measure anew");
+            "m: /rates/product/flops_per_s: is out of range; measure again");
 }
 
 // "hardware" brings measurements of CPU ranks for "gpu": "local", and a session keeps them.
@@ -214,7 +214,7 @@ TEST(Hardware, HoldsMeasuredCpuRanks) {
   bad["hardware"]["local"] = {workload::to_json(machine)};
   bad["hardware"]["local"][0]["wake_s"] = -1;
   EXPECT_EQ(user_error_of([&] { cluster(bad.dump()); }),
-            "s.json: /cluster/hardware/local/0/wake_s: is out of range; measure anew");
+            "s.json: /cluster/hardware/local/0/wake_s: is out of range; measure again");
   EXPECT_FALSE(cluster(R"({"gpus_per_node": 4})").hardware);
 }
 

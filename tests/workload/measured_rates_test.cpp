@@ -72,9 +72,9 @@ TEST(MeasuredRates, RefuseWhatIsNone) {
     json[key] = value;
     return user_error_of([&] { workload::read_measured_rates(json, "r.json"); });
   };
-  EXPECT_EQ(refusal("nodes", {0, 2}), "r.json: /nodes: names a node that has no host; measure anew");
-  EXPECT_EQ(refusal("nodes", Json::array()), "r.json: /nodes: names no ranks; measure anew");
-  EXPECT_EQ(refusal("products", 3), "r.json: /products: is not a list; measure anew");
+  EXPECT_EQ(refusal("nodes", {0, 2}), "r.json: /nodes: names a node that has no host; measure again");
+  EXPECT_EQ(refusal("nodes", Json::array()), "r.json: /nodes: names no ranks; measure again");
+  EXPECT_EQ(refusal("products", 3), "r.json: /products: is not a list; measure again");
   Json copies = workload::to_json(some_rates())["copies"];
   copies[0]["times"]["median_s"] = 0.0;
   EXPECT_NE(refusal("copies", copies).find("r.json: /copies/0/times/median_s"), std::string::npos);

@@ -140,7 +140,7 @@ std::optional<workload::MeasuredRates> measured_rates(const Context& context, co
   const std::optional<workload::GpuKey> gpus = gpus_of(wanted);
   if (gpus && !context.arguments.flag("fresh")) {
     if (const auto kept = workload::kept_rates(cache_directory(), *gpus)) {
-      context.log.progress(fmt::format("these are the rates of {}; --fresh measures anew", kept->measured_at));
+      context.log.progress(fmt::format("these are the rates of {}; --fresh measures again", kept->measured_at));
       return kept->rates;
     }
   }
