@@ -57,7 +57,7 @@ calls() { wc -l <"$work/bin/calls"; }
 doctor
 doctor
 [[ $(calls) == 1 ]] || fail "the same GPU was measured twice"
-grep -q 'these are the rates of .*; --fresh measures anew' "$work/plan.txt" || fail "nobody says that they are old"
+grep -q 'these are the rates of .*; --fresh measures again' "$work/plan.txt" || fail "nobody says that they are old"
 doctor --fresh
 [[ $(calls) == 2 ]] || fail "--fresh does not measure"
 plan

@@ -67,7 +67,7 @@ cat >"$work/job.json" <<JSON
 {"workload": {"model": {"layers": 2, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 16}, "train_batch_size": 4},
  "cluster": {"gpu": "local", "gpus_per_node": 2, "hardware": "hw.json"}, "space": {"zero_stage": [0, 1], "micro_batch": [1, 2]},
  "baseline": {"zero_stage": 0, "micro_batch": 1}, "memory": {"limit_gib": 1},
- "runner": {"kind": "bench", "warmup_s": 0.05, "measure_s": 0.2}, "budget": {"trials": 2}}
+ "runner": {"kind": "bench", "warmup_s": 0.05, "measure_s": 0.2, "early_end": false}, "budget": {"trials": 2}}
 JSON
 rm -rf "$work/cache"
 "$krigtune" plan "$work/job.json" >"$work/plan" 2>"$work/plan.err" || fail "plan: code $?"

@@ -21,7 +21,7 @@ trials_of() { tail -n +2 "$1/trials.csv" | grep -c ',ok,' || true; }
 cat >bin/torchrun <<'SCRIPT'
 #!/bin/bash
 while [[ $1 != --mbs ]]; do shift; done
-for step in {1..12}; do echo "step $step: tokens/s $((1000 * $2)).5"; done
+for step in {1..12}; do echo "step $step: $((1000 * $2)).5 tok/s"; done
 SCRIPT
 chmod +x bin/torchrun
 touch train.py
