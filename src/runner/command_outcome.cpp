@@ -26,8 +26,9 @@ class Ending {
     if (!process_.lost.empty()) return failed(trial::FailureReason::kLost, process_.lost);
     const CommandResult result = read_result();
     if (result.names_failure) return named(result.outcome);
-    const bool before_its_end = process_.exit_code != 0 || end_.measured;
-    if (process_.cut_short && end_.bound && before_its_end) return trial::Bounded{*end_.bound};
+    // A program that ended well, before it was ended or when it was asked to, has a result of its own.
+    const bool has_ended_well = process_.exit_code == 0 && std::holds_alternative<trial::Measured>(result.outcome);
+    if (process_.cut_short && end_.bound && !has_ended_well) return trial::Bounded{*end_.bound};
     if (end_.is_complete && std::holds_alternative<trial::Measured>(result.outcome)) return measured(result.outcome);
     if (process_.hung || process_.timed_out) {
       if (const auto complaint = memory_complaint()) return trial::OutOfMemory{complaint->requested, false};

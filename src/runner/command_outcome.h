@@ -30,7 +30,7 @@ struct CommandEnd {
 /// Returns the first outcome that applies:
 /// - environment, if it did not start; interrupted, if krigtune was stopped; lost, if its place was lost;
 /// - the result's status, if it is oom or failed;
-/// - bounded, if krigtune ended it before its own end because it was certainly worse than the best;
+/// - bounded, if krigtune ended it because it was certainly worse than the best, and it did not end well by itself;
 /// - measured, if its output has all steps to be measured, whatever the exit code is;
 /// - if krigtune ended it at its time limit or for silence: out of memory if its output says so (when one rank runs
 /// out, the others wait for it forever), otherwise timeout or hang;

@@ -137,6 +137,16 @@ TEST_F(CommandMeasure, ATrialThatHasLostIsBounded) {
   EXPECT_TRUE(std::holds_alternative<trial::Measured>(run(kAndGoOn, still_, near)));
 }
 
+// A program that ends well when it is asked to has printed its steps, which say more than a bound.
+TEST_F(CommandMeasure, ATrialThatHasLostAndEndedWellIsMeasured) {
+  const trial::Rival best{"tokens_per_second", true, 10000.0, 100.0};
+  job_.spec.measure.measure_steps = 1000;
+  const std::string ends_well = "trap 'exit 0' TERM; " + std::string(kSteps) + "; sleep 600 & wait";
+  const trial::Outcome outcome = run(ends_well, still_, best);
+  ASSERT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);
+  EXPECT_EQ(std::get<trial::Measured>(outcome).metrics.at("step_time_s"), 0.5);
+}
+
 TEST_F(CommandMeasure, OutOfMemoryIsRecognisedAsEver) {
   const trial::Outcome outcome = run(
       "echo 'time 1 s'; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.' >&2; exit 1");
