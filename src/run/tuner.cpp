@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_set>
 
 #include "run/current_run.h"
 #include "search/candidates/candidate_list.h"
@@ -9,12 +10,21 @@
 
 namespace krigtune::run {
 
+namespace {
+
+// A trial that was ended early says too little for a guess that has the same configuration.
+bool spares_a_guess(const journal::Trial& trial) {
+  const bool is_bounded = trial.outcome && std::holds_alternative<trial::Bounded>(*trial.outcome);
+  return search::counts(trial) && !is_bounded;
+}
+
+}  // namespace
+
 const journal::Trial* trial_of_try(const search::Candidates& candidates, const search::History& history,
                                    const space::Configuration& configuration) {
   const std::string key = candidates.key(configuration);
   const auto trial = std::find_if(history.begin(), history.end(), [&](const journal::Trial& other) {
-    const bool is_bounded = other.outcome && std::holds_alternative<trial::Bounded>(*other.outcome);
-    return search::counts(other) && !is_bounded && candidates.key(other.proposal.configuration) == key;
+    return spares_a_guess(other) && candidates.key(other.proposal.configuration) == key;
   });
   return trial == history.end() ? nullptr : &*trial;
 }
@@ -60,8 +70,12 @@ std::optional<journal::Proposal> Proposer::of_the_user(const search::History& hi
   });
   if (session_.baseline && !baseline_was_asked) return proposal_of(*session_.baseline, search::kBaselineStrategy);
   if (tries_.empty()) return std::nullopt;
+  std::unordered_set<std::string> spared;
+  for (const journal::Trial& trial : history) {
+    if (spares_a_guess(trial)) spared.insert(candidates_.key(trial.proposal.configuration));
+  }
   const auto left = std::find_if(tries_.begin(), tries_.end(), [&](const space::Configuration& configuration) {
-    return trial_of_try(candidates_, history, configuration) == nullptr;
+    return spared.count(candidates_.key(configuration)) == 0;
   });
   return left == tries_.end() ? std::nullopt : std::optional(proposal_of(*left, search::kTryStrategy));
 }
