@@ -1,5 +1,8 @@
 #pragma once
+#include <fmt/format.h>
 #include <sys/resource.h>
+
+#include <string>
 
 namespace krigtune {
 
@@ -7,6 +10,8 @@ namespace krigtune {
 class NoMoreFiles {
  public:
   NoMoreFiles() {
+    // The sanitizer for undefined behaviour opens a pipe when it sees the buffer of fmt for the first time.
+    const std::string seen = fmt::format("{}", 0);
     ::getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{0, before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);

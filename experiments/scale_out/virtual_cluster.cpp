@@ -41,6 +41,7 @@ class VirtualCluster::JobPlace final : public trial::Place {
   ~JobPlace() override {
     const std::lock_guard lock(cluster_.mutex_);
     --cluster_.places_;
+    cluster_.advance();  // a tuner that had nothing to begin only takes away what has ended
   }
   JobPlace(const JobPlace&) = delete;
   JobPlace& operator=(const JobPlace&) = delete;

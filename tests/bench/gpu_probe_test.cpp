@@ -92,7 +92,7 @@ TEST_F(MachineWithCuda, WithoutItsLibrariesCannotUseItsGpus) {
 TEST_F(MachineWithCuda, SaysWhatElseKeepsTheProgramFromStarting) {
   expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: there is no '");
   cuda_program("kill -4 $$\n");
-  expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: it is ended by signal 4");
+  expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: it was ended by signal 4");
   cuda_program("echo 'cuBLASLt was not found: no libcublasLt.so.13 on LD_LIBRARY_PATH' >&2; exit 3\n");
   expect_no_gpu(run_with_gpus(1, "--probe"), "cannot start: cuBLASLt was not found: no libcublasLt.so.13 on LD_");
   cuda_program("exit 3\n");

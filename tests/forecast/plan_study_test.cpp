@@ -82,6 +82,25 @@ TEST(PlanStudy, ItsBestAreThoseThatASearchByHandFinds) {
   }
 }
 
+// The fastest of the best only fits more likely than not. The answers are about the fastest one that surely fits.
+TEST(PlanAnswers, AreAboutTheFastestThatSurelyFits) {
+  const Studied studied(session_of(kSpace));
+  const std::vector<forecast::Candidate>& best = studied.study.best;
+  const auto surely_fits = [](const forecast::Candidate& one) {
+    return one.forecast.memory->verdict == plan::Verdict::kFits;
+  };
+  ASSERT_FALSE(surely_fits(best.front()));
+  const auto first = std::find_if(best.begin(), best.end(), surely_fits);
+  ASSERT_NE(first, best.end());
+  EXPECT_EQ(studied.study.analysed_candidate().configuration, first->configuration);
+  EXPECT_FALSE(studied.answers.by_zero_stage.empty());
+  for (const forecast::Variant& variant : studied.answers.by_zero_stage) {
+    space::Configuration other = variant.candidate.configuration;
+    other.set("zero_stage", *first->configuration.find("zero_stage"));
+    EXPECT_EQ(other, first->configuration);
+  }
+}
+
 TEST(PlanStudy, DoesNotDependOnTheNumberOfThreads) {
   std::vector<std::string> one;
   std::vector<std::string> four;

@@ -3,9 +3,9 @@
 cmake_minimum_required(VERSION 3.24...3.31)
 
 # Who may start programs, and what: the guard what the session names, the launch of local ranks and its GPU twin
-# krigtune-bench itself, the probe of GPUs the same,
-# krigtune-bench-cuda itself to check attention (attention_choice), `krigtune report --open` the desktop's xdg-open.
-set(may_start "^src/(trial/guard|programs/bench/local_launch|programs/bench/cuda_program|programs/bench/cuda/attention_choice|engine/gpu_probe|programs/krigtune/report)[.]cpp$")
+# krigtune-bench itself, core/short_program one of our own programs to learn whether it can start or attend on Hopper,
+# `krigtune report --open` the desktop's xdg-open.
+set(may_start "^src/(trial/guard|programs/bench/local_launch|programs/bench/cuda_program|core/short_program|programs/krigtune/report)[.]cpp$")
 # Who may name a shell without starting one: the completion that is written for it, what a user's command begins with, the first line of a script, and the
 # script that a batch scheduler runs on a node (every word in it quoted).
 set(may_name "^src/(trial/program|deepspeed/job/ds_probe|executor/job_files|programs/krigtune/completion)[.]cpp$")
