@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/short_program.h"
 #include "engine/gpu_probe.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"

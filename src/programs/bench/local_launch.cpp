@@ -18,6 +18,7 @@
 
 #include "core/error.h"
 #include "core/secret.h"
+#include "core/short_program.h"
 #include "engine/host/launch.h"
 #include "engine/host/sockets.h"
 #include "programs/bench/options.h"

@@ -1,22 +1,18 @@
 #include "programs/bench/cuda/attention_choice.h"
 
 #include <cuda_runtime_api.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <csignal>
-#include <cstring>
 #include <ostream>
 
 #include "core/error.h"
+#include "core/short_program.h"
 #include "engine/cuda/attention_check.h"
 #include "engine/cuda/runtime/check.h"
-#include "programs/bench/local_launch.h"
 #include "schedule/knobs.h"
 
 namespace krigtune::bench {
@@ -31,44 +27,13 @@ std::int64_t number_from(const std::string& text) {
   return std::from_chars(text.data(), end, value).ptr == end ? value : -1;
 }
 
-/// What a program has printed, and how it ended.
-struct EndedCheck {
-  int error = 0;   ///< errno where it could not be started
-  int status = 0;  ///< as waitpid gives it
-  std::string out;
-};
-
-EndedCheck run_check(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
-  EndedCheck ended;
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {errno, 0, ""};
-  posix_spawn_file_actions_t actions{};
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  const CStrings line = command_line(program, arguments);
-  pid_t process = -1;
-  ended.error = posix_spawn(&process, program.c_str(), &actions, nullptr, line.get(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  std::array<char, 512> block{};
-  for (ssize_t n = 0; (n = read(ends[0], block.data(), block.size())) > 0;) {
-    ended.out.append(block.data(), static_cast<std::size_t>(n));
-  }
-  close(ends[0]);
-  if (ended.error == 0) waitpid(process, &ended.status, 0);
-  return ended;
-}
-
-std::string why_not(const EndedCheck& ended) {
-  if (ended.error != 0) return fmt::format("it cannot be started: {}", std::strerror(ended.error));
-  if (WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGALRM) {
+std::string why_not(const EndedProgram& ended) {
+  if (ended.succeeded()) return "";
+  if (ended.error == 0 && WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGALRM) {
     return fmt::format("it has not ended within {} s", kCheckLimitS);
   }
-  if (WIFSIGNALED(ended.status)) return fmt::format("it was ended by signal {}", WTERMSIG(ended.status));
-  if (WEXITSTATUS(ended.status) == 0) return "";
-  const std::string reason = ended.out.substr(0, ended.out.find('\n'));
-  return reason.empty() ? fmt::format("it ends with code {}", WEXITSTATUS(ended.status)) : reason;
+  const std::string reason = ended.text.substr(0, ended.text.find('\n'));
+  return reason.empty() ? how_it_ended(ended) : reason;
 }
 
 bool is_switched_off(const engine::Environment& environment) {
@@ -87,8 +52,9 @@ AttentionChoice choose_attention(const workload::Workload& workload, int device,
   const bool suits = workload.precision != workload::Precision::kFp32 && workload.model.dropout == 0.0 &&
                      (head_size == 64 || head_size == 128);
   if (off || !suits || !cuda::may_use_hopper_attention(device)) return {};
-  const EndedCheck ended = run_check(
-      program, {kCheckAttention, std::to_string(device), to_string(workload.precision), std::to_string(head_size)});
+  const EndedProgram ended = run_short_program(
+      program, {kCheckAttention, std::to_string(device), to_string(workload.precision), std::to_string(head_size)},
+      Stream::kOut);
   const std::string reason = why_not(ended);
   if (reason.empty()) return {true, ""};
   return {false, fmt::format(
