@@ -132,6 +132,11 @@ class Study {
     finish_block();
     study_.best = likely_.take();
     if (study_.best.empty()) study_.best = possible_.take();
+    const auto sure = std::find_if(study_.best.begin(), study_.best.end(), [](const Candidate& candidate) {
+      const std::optional<plan::MemoryVerdict>& memory = candidate.forecast.memory;
+      return !memory || memory->verdict == plan::Verdict::kFits;
+    });
+    if (sure != study_.best.end()) study_.analysed = static_cast<std::size_t>(sure - study_.best.begin());
     std::sort(study_.step_times_s.begin(), study_.step_times_s.end());
     return std::move(study_);
   }
@@ -445,11 +450,11 @@ PlanAnswers answers_of(const session::Session& session, const session::MemoryFil
     if (forecast.cost) answers.baseline = Candidate{*session.baseline, forecast};
   }
   if (study.best.empty()) return answers;
-  const Candidate& best = study.best.front();
-  answers.what_ifs = what_ifs(session, forecaster, best);
-  answers.by_zero_stage = variants(session, forecaster, best.configuration, space::kZeroStage);
-  answers.by_tensor_parallel = variants(session, forecaster, best.configuration, space::kTensorParallel);
-  answers.batch = batch_answer(session, forecaster, best.configuration);
+  const Candidate& analysed = study.analysed_candidate();
+  answers.what_ifs = what_ifs(session, forecaster, analysed);
+  answers.by_zero_stage = variants(session, forecaster, analysed.configuration, space::kZeroStage);
+  answers.by_tensor_parallel = variants(session, forecaster, analysed.configuration, space::kTensorParallel);
+  answers.batch = batch_answer(session, forecaster, analysed.configuration);
   return answers;
 }
 

@@ -50,11 +50,14 @@ struct PlanStudy {
   std::map<std::int64_t, StageMemory> stages;  ///< by zero_stage; empty if memory is unknown
   /// The largest scores among the configurations that probably fit; if there are none, among those that may fit.
   std::vector<Candidate> best;
+  std::size_t analysed = 0;  ///< index in `best` of the fastest one that surely fits; 0 if there is none
   std::optional<Candidate> best_without_limit;  ///< regardless of its memory
   std::vector<double> step_times_s;             ///< of all that may fit, ascending
 
   std::int64_t looked_at() const { return counts.all(); }
   bool is_sample() const { return configurations != looked_at(); }
+  /// Requires that `best` is not empty.
+  const Candidate& analysed_candidate() const { return best[analysed]; }
 };
 
 struct StudyOptions {
@@ -122,7 +125,7 @@ struct ExpectedTime {
 };
 ExpectedTime expected_time(const session::Session& session, const PlanStudy& study);
 
-/// All the answers above for the best configuration found; empty if no time is known.
+/// All the answers above for study.analysed_candidate(); empty if no time is known.
 struct PlanAnswers {
   std::map<std::int64_t, MemoryTerms> terms;  ///< for the example of each ZeRO stage
   std::optional<Candidate> baseline;          ///< set if its time is known

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/csv.h"
@@ -64,6 +65,28 @@ void set_table(Session& session) {
                                                   session.objective.reported_field(), session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const space::Configuration& configuration) { return table->contains(configuration); });
+}
+
+// Returns whether a parameter has a value of at least `least`.
+bool reaches(const std::vector<space::Parameter>& parameters, const char* name, double least) {
+  return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
+    return parameter.name == name &&
+           std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
+             return space::is_number(value) && space::as_number(value) >= least;
+           });
+  });
+}
+
+// The models know only some frameworks' ZeRO stages up to 1 (the distributed optimizer).
+void warn_of_stages_without_model(Session& session) {
+  const cost::FrameworkTraits& traits = cost::traits_of(session.workload->framework);
+  const auto most = traits.most_zero_stage;
+  if (!reaches(session.space.parameters(), space::kZeroStage, static_cast<double>(most + 1))) return;
+  session.warnings.push_back(
+      fmt::format("the memory of {}'s zero_stage {} and more is predicted as that of stage {}, which is too much: "
+                  "configurations that fit may be left out; give \"zero_stage\" values up to {} only, or leave "
+                  "\"workload\" out",
+                  traits.name, most + 1, most, most));
 }
 
 // Returns false, with a warning, if the models do not cover the transformer.
@@ -155,6 +178,7 @@ void prepare_program(Session& session, const JsonObject& root) {
   refuse_empty_space(session.space, root);
   if (!session.workload || !is_modelled(session)) return;
   set_usable_memory(session);
+  warn_of_stages_without_model(session);
   const std::vector<std::string> unknown = unplanned_parameters(session.space);
   add_other_names(session);
   if (unknown.empty() || !session.usable_per_rank) return;
@@ -316,6 +340,14 @@ bool states_attention(const JsonObject& root) {
   return workload.at("model").is_object() && workload.at("model").contains("attention");
 }
 
+// Whether the model is given by its sizes alone, so that the rest of it is GPT-2's.
+bool states_sizes_only(const JsonObject& root) {
+  const Json& model = root.value().at("workload").at("model");
+  constexpr std::array kOthers = {"preset", "hf_config", "gated_mlp", "positions", "norm"};
+  return model.is_object() &&
+         std::none_of(kOthers.begin(), kOthers.end(), [&](const char* key) { return model.contains(key); });
+}
+
 }  // namespace
 
 space::Configuration read_fixed(JsonObject& root) {
@@ -354,6 +386,10 @@ std::vector<Assumption> assumptions_of(const Session& session, const JsonObject&
   if (!states_attention(root) && session.workload->model.attention == workload::Attention::kFlash) {
     assumptions.push_back(
         {"attention", std::string("flash"), "write \"attention\": \"eager\" in the model where it is not"});
+  }
+  if (states_sizes_only(root)) {
+    assumptions.push_back({"model", std::string("like GPT-2"),
+                           "name a \"preset\", or write \"norm\", \"positions\" and \"gated_mlp\" where it is not"});
   }
   return assumptions;
 }
@@ -453,17 +489,9 @@ std::string key_to_blame(const space::Space& space, const std::vector<space::Exc
 void add_constraint_of_framework(const Session& session, const std::vector<space::Parameter>& parameters,
                                  std::vector<space::Expression>& constraints) {
   if (!session.workload || session.workload->framework != workload::Framework::kDeepSpeed) return;
-  const auto reaches = [&](const char* name, double least) {
-    return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
-      return parameter.name == name &&
-             std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
-               return space::is_number(value) && space::as_number(value) >= least;
-             });
-    });
-  };
   const std::string text = "zero_stage <= 1 || pipeline_parallel == 1";
   const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
-  if (!reaches(space::kZeroStage, 2.0) || !reaches(space::kPipelineParallel, 2.0)) return;
+  if (!reaches(parameters, space::kZeroStage, 2.0) || !reaches(parameters, space::kPipelineParallel, 2.0)) return;
   if (std::none_of(constraints.begin(), constraints.end(), is_same)) {
     constraints.push_back(space::Expression::parse(text));
   }

@@ -169,6 +169,7 @@ Json to_json(const session::Session& session, const forecast::Forecaster& foreca
     json["best"].push_back(candidate_json(candidate));
     json["best"].back()["similar"] = candidate.similar;
   }
+  json["analysed"] = study.best.empty() ? Json(nullptr) : Json(study.analysed);
   json["baseline_forecast"] = answers.baseline ? candidate_json(*answers.baseline) : Json(nullptr);
   json["best_without_memory_limit"] =
       study.best_without_limit ? candidate_json(*study.best_without_limit) : Json(nullptr);
@@ -190,7 +191,7 @@ void declare_plan(boost::program_options::options_description& options) {
   options.add_options()("csv", value_named("FILE"),
                         "write every configuration with its predicted memory and time to FILE");
   options.add_options()("trace", value_named("FILE"),
-                        "write one step of the best predicted configuration to FILE, for Perfetto or chrome://tracing");
+                        "write one step of the fastest configuration that fits to FILE, for Perfetto or chrome://tracing");
   options.add_options()("html", typed_value_named("FILE"), "write memory, speed and what fits as an HTML page to FILE");
   declare_show_config(options);
 }
@@ -240,7 +241,7 @@ bool write_predicted_step(const Context& context, const std::filesystem::path& f
         fmt::format("{} is not written: there is no configuration whose step is predicted", file.string()));
     return false;
   }
-  write_atomically(file, forecast::predicted_trace(session, forecaster, study.best.front().configuration));
+  write_atomically(file, forecast::predicted_trace(session, forecaster, study.analysed_candidate().configuration));
   return true;
 }
 

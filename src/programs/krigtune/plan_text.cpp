@@ -56,6 +56,16 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
                      link(cluster.network->inter, "between nodes"));
 }
 
+std::string architecture_text(const workload::ModelSpec& model) {
+  const std::string shared =
+      model.kv_heads == model.heads ? "" : fmt::format(" ({} for keys and values)", model.kv_heads);
+  return fmt::format("{} heads{}, {} of width {}, {}, {} positions, {} embeddings, vocabulary of {}", model.heads,
+                     shared, model.gated_mlp ? "gated MLP" : "MLP", model.ffn_hidden,
+                     model.norm == workload::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm",
+                     model.positions == workload::Positions::kRotary ? "rotary" : "learned",
+                     model.tied_embeddings ? "tied" : "untied", model.vocab);
+}
+
 void print_counts(const PlanText& text) {
   const forecast::VerdictCounts& counts = text.study.counts;
   const std::string usable = to_string(*text.session.usable_per_rank);
@@ -90,6 +100,7 @@ void print_job(const PlanText& text) {
   text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
                           count_text(static_cast<double>(workload::parameter_count(model))), model.layers, model.hidden,
                           model.seq_len);
+  text.out << wrapped("  " + architecture_text(model), 2);
   std::string batch;
   if (workload.train_batch_size) {  // in tokens too, since train_batch_size is often mistaken for their number
     const auto sequences = static_cast<double>(*workload.train_batch_size);
@@ -153,7 +164,7 @@ void print_assumptions(const PlanText& text) {
         fmt::format("  {:<{}}  {}", one.name + " = " + space::to_string(one.value), width, one.where);
     text.out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
   }
-  if (assumptions.front().name == "attention") return;
+  if (assumptions.front().name == "attention" || assumptions.front().name == "model") return;
   text.out << wrapped(fmt::format("  Jobs of {} usually do. If yours does not, write \"fixed\": {{\"{}\": {}}}.",
                                   cost::traits_of(text.session.workload->framework).name, assumptions.front().name,
                                   assumptions.front().name == space::kSequenceParallel ? "false" : "0"),
@@ -252,18 +263,21 @@ void print_step_shares(std::ostream& out, const cost::StepCost& cost) {
 
 namespace {
 
+// "row 2" of the table of the best.
+std::string analysed_row(const PlanText& text) { return fmt::format("row {}", text.study.analysed + 1); }
+
 void print_breakdown(const PlanText& text, const cost::StepCost& cost) {
-  text.out << fmt::format("\nThe step of the first, {}, bound by {}\n", duration_text(cost.step_time_s),
+  text.out << fmt::format("\nThe step of {}, {}, bound by {}\n", analysed_row(text), duration_text(cost.step_time_s),
                           cost::to_string(cost.bottleneck()));
   print_step_shares(text.out, cost);
 }
 
 // Prints the conventions of the utilization, and a warning if it exceeds that of any published run.
 void print_utilization(const PlanText& text) {
-  const auto& used = text.study.best.front().forecast.utilization;
+  const auto& used = text.study.analysed_candidate().forecast.utilization;
   if (!used) return;
   text.out << wrapped(fmt::format("  {}", report::mfu_convention(text.session)), 4)
-           << fmt::format("  the first: {} tokens/s a GPU, MFU {} ({} without attention), HFU {}\n",
+           << fmt::format("  {}: {} tokens/s a GPU, MFU {} ({} without attention), HFU {}\n", analysed_row(text),
                           report::rate_text(used->tokens_per_s_per_gpu), report::share_text(used->mfu),
                           report::share_text(used->mfu_without_attention), report::share_text(used->hfu));
   if (used->mfu <= cost::kTooGoodMfu) return;
@@ -272,6 +286,20 @@ void print_utilization(const PlanText& text) {
                   "60 %. Check \"gpu\", \"precision\" and the sizes of the model before you trust these times.",
                   report::share_text(used->mfu)),
       4);
+}
+
+// Prints how far to trust the times, and which row the rest of the output is about. The figures are those of
+// docs/accuracy.md; where the machine itself was measured, they do not apply.
+void print_how_sure(const PlanText& text) {
+  if (text.session.cluster.device && !text.session.cluster.measured) {
+    text.out << wrapped(
+        "  how sure: published step times differ from such predictions by 4 to 12 % in the mean, and some take up to "
+        "1.8 times as long; rows less than 10 % apart have to be measured to be told apart",
+        4);
+  }
+  if (text.study.analysed == 0) return;
+  text.out << wrapped(
+      fmt::format("  what follows is about {}, the fastest of them that surely fits", analysed_row(text)), 4);
 }
 
 std::string fits_text(const std::optional<plan::MemoryVerdict>& memory) {
@@ -285,10 +313,10 @@ std::string fits_text(const std::optional<plan::MemoryVerdict>& memory) {
 void print_baseline(const PlanText& text) {
   if (!text.answers.baseline) return;
   const forecast::Forecast& baseline = text.answers.baseline->forecast;
-  const double gain = text.study.best.front().forecast.samples_per_s / baseline.samples_per_s;
-  text.out << fmt::format("  baseline: {}, {} samples/s{}; the first is {} as fast\n",
+  const double gain = text.study.analysed_candidate().forecast.samples_per_s / baseline.samples_per_s;
+  text.out << fmt::format("  baseline: {}, {} samples/s{}; {} is {} as fast\n",
                           duration_text(baseline.cost->step_time_s), report::rate_text(baseline.samples_per_s),
-                          fits_text(baseline.memory), report::gain_text(gain));
+                          fits_text(baseline.memory), analysed_row(text), report::gain_text(gain));
 }
 
 void print_what_ifs(const PlanText& text) {
@@ -301,7 +329,7 @@ void print_what_ifs(const PlanText& text) {
 
 // Prints how much faster another configuration would be if it fitted.
 void print_gain_of_memory(const PlanText& text, const forecast::Forecaster& forecaster) {
-  const forecast::Candidate& best = text.study.best.front();
+  const forecast::Candidate& best = text.study.analysed_candidate();
   const std::optional<forecast::Candidate>& limitless = text.study.best_without_limit;
   if (!limitless || !limitless->forecast.memory || best.forecast.samples_per_s <= 0.0) return;
   const double gain = limitless->forecast.samples_per_s / best.forecast.samples_per_s;
@@ -329,9 +357,10 @@ void print_best(const PlanText& text, const forecast::Forecaster& forecaster) {
     text.out << fmt::format("  all of them are bound by {}\n",
                             cost::to_string(best.front().forecast.cost->bottleneck()));
   }
+  print_how_sure(text);
   print_utilization(text);
   print_baseline(text);
-  print_breakdown(text, *best.front().forecast.cost);
+  print_breakdown(text, *text.study.analysed_candidate().forecast.cost);
   print_what_ifs(text);
   print_gain_of_memory(text, forecaster);
 }
@@ -340,11 +369,11 @@ void print_batch(const PlanText& text) {
   const forecast::BatchAnswer& batch = text.answers.batch;
   if (batch.by_micro_batch.empty()) return;
   const bool is_kept = text.session.workload->train_batch_size.has_value();
-  text.out << "\nBatch size, the rest as in the first\n"
+  text.out << fmt::format("\nBatch size, the rest as in {}\n", analysed_row(text))
            << indented(report::render(batch_table(batch.by_micro_batch, !is_kept), report::TableFormat::kTable))
            << "  plateau: from there on less than 5 % is gained, as far as memory allows\n";
   if (batch.by_accumulation.empty()) return;
-  text.out << "\nGradient accumulation, the rest as in the first\n"
+  text.out << fmt::format("\nGradient accumulation, the rest as in {}\n", analysed_row(text))
            << indented(report::render(batch_table(batch.by_accumulation, true), report::TableFormat::kTable));
 }
 
@@ -356,7 +385,7 @@ void print_communication(const PlanText& text) {
   const forecast::PlanAnswers& answers = text.answers;
   if (answers.by_zero_stage.size() + answers.by_tensor_parallel.size() == 0 || text.session.cluster.ranks() == 1)
     return;
-  text.out << "\nCommunication of one rank in a step, the rest as in the first\n";
+  text.out << fmt::format("\nCommunication of one rank in a step, the rest as in {}\n", analysed_row(text));
   print_table("zero_stage", answers.by_zero_stage);
   if (!answers.by_zero_stage.empty() && !answers.by_tensor_parallel.empty()) text.out << '\n';
   print_table("tensor_parallel", answers.by_tensor_parallel);
