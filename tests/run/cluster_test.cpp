@@ -83,7 +83,9 @@ TEST_F(Cluster, OfAThousandNodesAndAThousandTrialsLosesNothing) {
   EXPECT_GT(counts.late, 50);
   EXPECT_GT(counts.most_waiting, 0);
   EXPECT_GT(counts.ended_unseen, 3);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // they need several times as much
   EXPECT_LE(peak_memory_mb(), 500.0);
+#endif
 }
 
 TEST_F(Cluster, IsAskedByTheModelWithManyTrialsPending) {
