@@ -19,6 +19,7 @@ StepPlan build_plan(const workload::Workload& workload, const workload::ClusterS
   plan.dialect = workload.dialect;
   plan.micro_batch = knobs.micro_batch;
   plan.micro_steps = knobs.micro_steps;
+  plan.nccl = knobs.nccl;
   plan.seq_len = workload.model.seq_len;
   plan.tensors = table.tensors;
   plan.padded_parameter_elems = table.padded_elems;

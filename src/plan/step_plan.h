@@ -90,6 +90,7 @@ struct StepPlan {
   std::int64_t zero_stage = 0;
   workload::Dialect dialect = workload::Dialect::kCanonical;
   Windows windows;
+  schedule::NcclKnobs nccl;  ///< for ranks that exchange by NCCL
   std::int64_t micro_batch = 1;
   std::int64_t micro_steps = 1;
   std::int64_t seq_len = 1;

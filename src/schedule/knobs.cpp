@@ -141,6 +141,17 @@ class KnobReader {
     refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
   }
 
+  NcclKnobs::Buffers nccl_buffers() {
+    using Buffers = NcclKnobs::Buffers;
+    const std::string name = space::to_string(value_of(space::kNcclBuffers));
+    for (const Buffers known : {Buffers::kPlain, Buffers::kRegistered, Buffers::kSymmetric, Buffers::kCopyEngines}) {
+      if (name == to_string(known)) return known;
+    }
+    refuse(fmt::format("{} = {} is not known", space::kNcclBuffers, name),
+           "use plain, registered, symmetric or copy_engines");
+    return Buffers::kPlain;
+  }
+
   // Sets all numbers of ranks and checks what they must divide.
   void read_ranks() {
     const workload::ModelSpec& model = workload_.model;
@@ -179,6 +190,7 @@ class KnobReader {
 
   void read_sizes() {
     constexpr std::int64_t kMostElems = std::numeric_limits<std::int64_t>::max() / 64;
+    constexpr std::int64_t kMostCtas = 64;  // MAXCHANNELS of NCCL
     knobs_.reduce_bucket_elems = bounded(space::kReduceBucket, 1, kMostElems);
     knobs_.allgather_bucket_elems = bounded(space::kAllgatherBucket, 1, kMostElems);
     knobs_.overlap_comm = boolean(space::kOverlap);
@@ -190,6 +202,7 @@ class KnobReader {
     knobs_.persistence_elems = bounded(space::kPersistence, 0, kMostElems);
     knobs_.max_live_elems = bounded(space::kMaxLive, 0, kMostElems);
     knobs_.max_reuse_elems = bounded(space::kMaxReuse, 0, kMostElems);
+    knobs_.nccl = {nccl_buffers(), bounded(space::kNcclMaxCtas, 0, kMostCtas)};
   }
 
   const workload::Workload& workload_;
@@ -238,6 +251,21 @@ const char* to_string(Checkpointing checkpointing) {
   return "";
 }
 
+const char* to_string(NcclKnobs::Buffers buffers) {
+  switch (buffers) {
+    case NcclKnobs::Buffers::kPlain:
+      return "plain";
+    case NcclKnobs::Buffers::kRegistered:
+      return "registered";
+    case NcclKnobs::Buffers::kSymmetric:
+      return "symmetric";
+    case NcclKnobs::Buffers::kCopyEngines:
+      return "copy_engines";
+  }
+  assert(false);
+  return "";
+}
+
 DType compute_type(workload::Precision precision) {
   switch (precision) {
     case workload::Precision::kFp32:
@@ -259,6 +287,13 @@ std::variant<Knobs, NotModelled> knobs_of(const workload::Workload& workload, co
 Knobs read_knobs(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                  const space::Configuration& configuration) {
   return modelled(knobs_of(workload, cluster, configuration));
+}
+
+void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why) {
+  if (knobs.is_default()) return;
+  throw UserError(fmt::format("{} and {} change nothing here, because {}: only GPUs exchange by NCCL",
+                              space::kNcclMaxCtas, space::kNcclBuffers, why),
+                  "leave them out");
 }
 
 void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
@@ -286,6 +321,17 @@ void check_model(const workload::Workload& workload) {
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
   }
+}
+
+const std::vector<std::string>& executed_parameters() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const space::WellKnownParameter& known : space::well_known_parameters()) {
+      if (known.modelling == space::Modelling::kExecuted) names.emplace_back(known.name);
+    }
+    return names;
+  }();
+  return kNames;
 }
 
 const std::vector<std::string>& planned_parameters() {

@@ -46,6 +46,21 @@ const char* to_string(Checkpointing checkpointing);  ///< a value of activation_
 /// Returns the type of parameters, gradients and activations; statistics, masters and moments are fp32.
 DType compute_type(workload::Precision precision);
 
+/// How NCCL exchanges tensors between GPUs. These knobs change no operation of a plan, only how its collectives run.
+struct NcclKnobs {
+  /// kPlain: through buffers of NCCL. kRegistered: ncclCommRegister (NCCL 2.19). kSymmetric: a window at the same
+  /// place in all ranks, ncclCommWindowRegister (NCCL 2.27). kCopyEngines: the same with NCCL_CTA_POLICY_ZERO (NCCL
+  /// 2.28), with which all-gathers within a node occupy no multiprocessor.
+  enum class Buffers : std::uint8_t { kPlain, kRegistered, kSymmetric, kCopyEngines };
+  Buffers buffers = Buffers::kPlain;
+  std::int64_t max_ctas = 0;  ///< most thread blocks of a collective; 0: NCCL decides
+
+  bool is_default() const { return buffers == Buffers::kPlain && max_ctas == 0; }
+};
+const char* to_string(NcclKnobs::Buffers buffers);  ///< a value of nccl_buffers
+/// Throws UserError if they are not the defaults. For ranks without NCCL; `why`: "the ranks run on processors".
+void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
+
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
   std::int64_t data_ranks = 1;
@@ -68,6 +83,7 @@ struct Knobs {
   std::int64_t max_live_elems = 0;     ///< prefetching gathers no more than this
   /// Parameters that are used again within this distance are kept (dialect deepspeed)
   std::int64_t max_reuse_elems = 0;
+  NcclKnobs nccl = {};
 };
 
 /// A part of a configuration that the schedule does not model, and what to write instead.
@@ -98,6 +114,8 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
 /// Throws UserError for models that the schedule does not cover.
 void check_model(const workload::Workload& workload);
 
+/// Returns the names of the parameters that krigtune-bench executes beyond those of planned_parameters().
+const std::vector<std::string>& executed_parameters();
 /// Returns the names of the parameters that change a plan, including pipeline_parallel (a plan supports only 1).
 const std::vector<std::string>& planned_parameters();
 /// Throws UserError under the same conditions as build_plan, at a fraction of its cost.

@@ -329,6 +329,37 @@ WellKnownParameter offload_param() {
   };
 }
 
+// NCCL user guide: ncclConfig_t.maxCTAs and NCCL_MAX_CTAS (2.17), "User Buffer Registration" (2.19), "Window
+// Registration" (2.27), NCCL_CTA_POLICY_ZERO (2.28). Each block of a collective takes a multiprocessor away from the
+// kernels beside it.
+WellKnownParameter nccl_max_ctas() {
+  return {
+      .name = kNcclMaxCtas,
+      .unit = "thread blocks",
+      .meaning = "most thread blocks that NCCL uses for a collective on a GPU (NCCL_MAX_CTAS); 0: NCCL decides",
+      .no_effect = "on one rank",
+      .no_effect_if = "ranks == 1",
+      .default_value = std::int64_t{0},
+      .default_range = "[0, 4, 8, 16, 32]",
+      .modelling = Modelling::kExecuted,
+  };
+}
+
+WellKnownParameter nccl_buffers() {
+  return {
+      .name = kNcclBuffers,
+      .meaning =
+          "how NCCL reads and writes tensors: through buffers of its own, in place, in windows at the same place on "
+          "all "
+          "ranks, or so that copy engines gather them",
+      .no_effect = "on one rank",
+      .no_effect_if = "ranks == 1",
+      .default_value = "plain",
+      .default_range = R"(["plain", "registered", "symmetric", "copy_engines"])",
+      .modelling = Modelling::kExecuted,
+  };
+}
+
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
@@ -350,7 +381,9 @@ const std::vector<WellKnownParameter>& well_known_parameters() {
                                                          max_live(),
                                                          max_reuse(),
                                                          offload_optimizer(),
-                                                         offload_param()};
+                                                         offload_param(),
+                                                         nccl_max_ctas(),
+                                                         nccl_buffers()};
   return kTable;
 }
 

@@ -30,6 +30,8 @@ inline constexpr const char* kPrefetch = "stage3_prefetch_bucket_size";
 inline constexpr const char* kPersistence = "stage3_param_persistence_threshold";
 inline constexpr const char* kMaxLive = "stage3_max_live_parameters";
 inline constexpr const char* kMaxReuse = "stage3_max_reuse_distance";
+inline constexpr const char* kNcclMaxCtas = "nccl_max_ctas";
+inline constexpr const char* kNcclBuffers = "nccl_buffers";
 
 // The batch identity, on integers:
 //
@@ -96,6 +98,7 @@ struct DeepSpeedKnob {
 enum class Modelling {
   kNone,         ///< forecasts ignore it, and krigtune-bench refuses it
   kDefaultOnly,  ///< forecasts ignore it; krigtune-bench accepts its default, which changes nothing
+  kExecuted,     ///< forecasts ignore it; krigtune-bench executes it
   kFull,         ///< plan, predicted time and predicted memory depend on its value
 };
 

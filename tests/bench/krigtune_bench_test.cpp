@@ -189,6 +189,8 @@ TEST_F(KrigtuneBench, RefusesBadInputInOneLineAndStillPrintsTheDocument) {
   refused(config() + "--json", "zero_stage");
   config_["configuration"] = {{"zero_stge", 1}};
   refused(config() + "--json", "zero_stage");
+  config_["configuration"] = {{"nccl_max_ctas", 8}};
+  refused(config() + "--json --device cpu", "the ranks run on processors: only GPUs exchange by NCCL");
   config_["configuration"] = Json::object();
   config_["cluster"]["gpus_per_node"] = 1000;
   refused(config() + "--json", "/cluster");

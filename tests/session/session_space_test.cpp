@@ -107,6 +107,13 @@ INSTANTIATE_TEST_SUITE_P(
             with_workload(R"({"overlap_comm": {"type": "real", "min": 0, "max": 1}})",
                           R"(, "runner": {"kind": "bench"})"),
             "/space/overlap_comm: krigtune-bench takes no real numbers", "list its values"},
+        Bad{"nccl_on_an_emulated_network",
+            R"({"workload": {"model": {"preset": "gpt2-124m"}, "precision": "fp32", "train_batch_size": 8},
+              "cluster": {"gpus_per_node": 2, "emulate_network": "ib-hdr-200"},
+              "space": {"nccl_max_ctas": [0, 8]}, "runner": {"kind": "bench"}})",
+            "/space/nccl_max_ctas: krigtune-bench does not execute", "leave it out"},
+        Bad{"nccl_value", with_workload(R"({"nccl_buffers": ["plain", "fast"]})", R"(, "runner": {"kind": "bench"})"),
+            "/space/nccl_buffers: nccl_buffers = fast is not known", "symmetric"},
         Bad{"baseline_kind", plain(kSmall, R"(, "baseline": {"a": "one"})"),
             "/baseline/a: a number was expected, not \"one\"", "as in the space"},
         Bad{"baseline_name", plain(kSmall, R"(, "baseline": {"b": 1})"), "/baseline/b: ", "'a'"}),
@@ -118,6 +125,20 @@ TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
   EXPECT_TRUE(runner::is<runner::NoRunner>(none.runner));
   EXPECT_EQ(session::resolved(none).at("runner"), parse_json(R"({"kind": "none"})", "t"));
   EXPECT_EQ(none.objective.field, "speed");
+}
+
+// How NCCL exchanges changes no plan. With one rank it changes nothing at all.
+TEST(Runners, OfTheBenchExecuteNcclsParameters) {
+  const std::string space = R"({"micro_batch": [1, 2], "nccl_max_ctas": [0, 8],
+      "nccl_buffers": ["plain", "registered", "symmetric", "copy_engines"]})";
+  const std::string two_ranks = with_workload(space, R"(, "runner": {"kind": "bench"})");
+  const session::Session session = read(two_ranks);
+  EXPECT_EQ(session.space.count(), 2 * 2 * 4);
+  std::string alone = two_ranks;
+  const std::size_t at = alone.find("\"gpus_per_node\": 2");
+  ASSERT_NE(at, std::string::npos) << two_ranks;
+  alone.replace(at, 18, "\"gpus_per_node\": 1");
+  EXPECT_EQ(read(alone).space.count(), 2);
 }
 
 TEST(Runners, OfCommandsKeepTheBatchAndAllOfAStatedLimitButTheReserve) {

@@ -59,7 +59,8 @@ CudaTrainer::CudaTrainer(plan::StepPlan plan, const Clock& clock, const engine::
   ranks_ = {world_rank() / plan_.tensor_ranks, world_rank() % plan_.tensor_ranks};
   deadline_s_ = clock_.now_s() + kPatienceS;
   context_bytes_ = memory_state().used_bytes;
-  memory_ = std::make_unique<DeviceMemory>(plan_);
+  memory_ = std::make_unique<DeviceMemory>(
+      plan_, plan_.world() > 1 ? plan_.nccl.buffers : schedule::NcclKnobs::Buffers::kPlain);
   const std::int64_t before_bytes = memory_state().used_bytes;
   connect();
   communicators_bytes_ = memory_state().used_bytes - before_bytes;
@@ -95,6 +96,7 @@ void CudaTrainer::check_world() const {
     throw UserError("an emulated network has one GPU play one rank, but there are several processes",
                     "start one process, or remove \"emulate_network\"");
   }
+  if (world_.network) schedule::refuse_nccl_knobs(plan_.nccl, "the network is emulated");
 }
 
 engine::StepContext CudaTrainer::first_context() const {
@@ -131,7 +133,7 @@ std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(schedule::Gro
   }
   const NcclId id = common_id(group);
   return make_nccl_communicator(id, static_cast<int>(ranks_[static_cast<std::size_t>(group)]),
-                                static_cast<int>(members), [this] { poll(); });
+                                static_cast<int>(members), {plan_.nccl, memory_->device()}, [this] { poll(); });
 }
 
 // Every process makes an id; the group takes that of its first member.

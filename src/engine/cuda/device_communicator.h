@@ -8,6 +8,7 @@
 #include "engine/cuda/runtime/handles.h"
 #include "engine/host/kernels/kernel.h"
 #include "plan/collective_time.h"
+#include "schedule/knobs.h"
 
 namespace krigtune::cuda {
 
@@ -58,8 +59,21 @@ NcclId new_nccl_id();
 /// Called again and again while others are waited for; throws to give up.
 using Poll = std::function<void()>;
 
+/// How a communicator of NCCL is made.
+struct NcclOptions {
+  schedule::NcclKnobs knobs;
+  /// All of the memory that collectives will read and write. If knobs.buffers is not kPlain, it comes from
+  /// allocate_for_nccl and must outlive the communicator, and tensors lie at the same place in it on all ranks.
+  std::span<std::byte> memory;
+};
+
+/// Allocates memory of the current device that NCCL can register. Throws DeviceError, and UserError if this NCCL is too
+/// old for `buffers`.
+DeviceBytes allocate_for_nccl(std::int64_t bytes, schedule::NcclKnobs::Buffers buffers);
+
 /// NCCL on the current device. Returns once all `ranks` have called it with the same id, each from a thread or process
 /// of its own. `poll` is kept.
-std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks, Poll poll);
+std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks,
+                                                           const NcclOptions& options, Poll poll);
 
 }  // namespace krigtune::cuda

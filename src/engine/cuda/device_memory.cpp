@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/cuda/device_communicator.h"
 #include "engine/cuda/kernels/device_kernel.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/host/number_types.h"
@@ -15,10 +16,11 @@ constexpr int kPattern = 0xFB;  // as host/arena.cpp: no real data end so
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const plan::StepPlan& plan)
+DeviceMemory::DeviceMemory(const plan::StepPlan& plan, schedule::NcclKnobs::Buffers buffers)
     : device_bytes_(plan.arena_bytes + kGuardBytes),
       host_bytes_(plan.host_arena_bytes > 0 ? plan.host_arena_bytes + kGuardBytes : 0),
-      device_(allocate_device(device_bytes_)),
+      device_(buffers == schedule::NcclKnobs::Buffers::kPlain ? allocate_device(device_bytes_)
+                                                              : allocate_for_nccl(device_bytes_, buffers)),
       host_(allocate_pinned(host_bytes_)) {}
 
 void DeviceMemory::fill_with_numbers() const { fill_numbers(device_.get(), device_bytes_, nullptr); }

@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <vector>
 
 #include "engine/cuda/runtime/handles.h"
@@ -11,7 +12,9 @@ namespace krigtune::cuda {
 class DeviceMemory {
  public:
   /// Throws DeviceError: of exit code kOutOfMemory where memory is missing.
-  explicit DeviceMemory(const plan::StepPlan& plan);
+  /// `buffers`: what NCCL is to do with it; kPlain if it exchanges nothing.
+  explicit DeviceMemory(const plan::StepPlan& plan,
+                        schedule::NcclKnobs::Buffers buffers = schedule::NcclKnobs::Buffers::kPlain);
 
   /// Makes all of the device's numbers random-looking, of a size near 1 as bf16, fp16 and fp32: what is timed on zeros
   /// is too fast. On the default stream.
@@ -21,6 +24,8 @@ class DeviceMemory {
 
   /// Of the allocation on the device.
   std::int64_t device_bytes() const { return device_bytes_; }
+  /// The allocation on the device.
+  std::span<std::byte> device() const { return {device_.get(), static_cast<std::size_t>(device_bytes_)}; }
   std::byte* at(const plan::Buffer& buffer) const;
   std::byte* at(const plan::StepPlan& plan, const plan::Range& range, std::int64_t rank) const;
 

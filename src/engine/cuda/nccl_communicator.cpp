@@ -1,12 +1,17 @@
 // NCCL without blocking calls: each returns at once, with ncclInProgress where it goes on in the background, and is
 // polled to its end, so that a rank that has died can be noticed and the others freed (NCCL user guide, "Fault
 // tolerance"). Averages are never asked of NCCL: it rounds 1 / N to the type of the data first.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 
+#include "core/error.h"
 #include "engine/cuda/device_communicator.h"
+#include "engine/cuda/runtime/library_versions.h"
 #include "engine/cuda/runtime/nccl_library.h"
+#include "space/well_known.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -29,18 +34,60 @@ ncclDataType_t nccl_type(schedule::DType type) {
   throw std::logic_error("NCCL knows no such type");
 }
 
+using Buffers = schedule::NcclKnobs::Buffers;
+
+// Fields of ncclConfig_t exist only in the headers of the version that brought them, or of later ones.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
+constexpr auto kMaxCtasField = &ncclConfig_t::maxCTAs;
+#else
+constexpr int ncclConfig_t::*kMaxCtasField = nullptr;
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+constexpr auto kCtaPolicyField = &ncclConfig_t::CTAPolicy;
+#else
+constexpr int ncclConfig_t::*kCtaPolicyField = nullptr;
+#endif
+
+void set(ncclConfig_t& config, int ncclConfig_t::*field, std::int64_t value, const char* parameter) {
+  if (field == nullptr) {
+    throw UserError(fmt::format("krigtune-bench-cuda was built with headers of an NCCL that lacks {}", parameter),
+                    "build it with a newer NCCL, or leave this parameter out");
+  }
+  config.*field = static_cast<int>(value);
+}
+
+ncclConfig_t config_for(const schedule::NcclKnobs& knobs) {
+  constexpr int kZeroCtas = 2;  // NCCL_CTA_POLICY_ZERO
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  if (knobs.max_ctas > 0) set(config, kMaxCtasField, knobs.max_ctas, space::kNcclMaxCtas);
+  if (knobs.buffers == Buffers::kCopyEngines) set(config, kCtaPolicyField, kZeroCtas, space::kNcclBuffers);
+  return config;
+}
+
+/// The oldest NCCL that can do something with buffers, as in ncclGetVersion and for people.
+struct OldestNccl {
+  std::size_t version;
+  const char* text;
+};
+OldestNccl oldest_for(Buffers buffers) {
+  if (buffers == Buffers::kCopyEngines) return {22800, "2.28"};
+  if (buffers == Buffers::kSymmetric) return {22700, "2.27"};
+  return {21900, "2.19"};
+}
+
 class NcclCommunicator final : public DeviceCommunicator {
  public:
-  NcclCommunicator(const NcclId& id, int rank, int ranks, Poll poll)
+  NcclCommunicator(const NcclId& id, int rank, int ranks, const NcclOptions& options, Poll poll)
       : rank_(rank), ranks_(ranks), poll_(std::move(poll)) {
     ncclUniqueId unique;
     std::memcpy(&unique, id.data(), id.size());
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    ncclConfig_t config = config_for(options.knobs);
     ncclComm_t communicator = nullptr;
     KRIGTUNE_CHECK_NCCL(nccl().comm_init_rank_config(&communicator, ranks, unique, rank, &config));
     communicator_.store(communicator);
     settle();
+    register_memory(options);
   }
   // Without waiting for anybody: at the end all streams are idle, and after a failure nobody may come.
   ~NcclCommunicator() override { abort(); }
@@ -69,6 +116,20 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
  private:
+  // What is registered is released with the communicator.
+  void register_memory(const NcclOptions& options) {
+    constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
+    void* handle = nullptr;
+    if (options.knobs.buffers == Buffers::kRegistered) {
+      KRIGTUNE_CHECK_NCCL(
+          nccl().comm_register(communicator_.load(), options.memory.data(), options.memory.size(), &handle));
+    } else if (options.knobs.buffers != Buffers::kPlain) {
+      KRIGTUNE_CHECK_NCCL(nccl().comm_window_register(communicator_.load(), options.memory.data(),
+                                                      options.memory.size(), &handle, kSymmetric));
+    }
+    settle();
+  }
+
   ncclResult_t state() {
     ncclComm_t communicator = communicator_.load();
     if (communicator == nullptr) return ncclSuccess;
@@ -119,8 +180,21 @@ NcclId new_nccl_id() {
   return id;
 }
 
-std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks, Poll poll) {
-  return std::make_unique<NcclCommunicator>(id, rank, ranks, std::move(poll));
+DeviceBytes allocate_for_nccl(std::int64_t bytes, schedule::NcclKnobs::Buffers buffers) {
+  const OldestNccl oldest = oldest_for(buffers);
+  if (nccl_version().version < oldest.version) {
+    throw UserError(fmt::format("{} = {} needs NCCL {} or newer, and {} is older", space::kNcclBuffers,
+                                schedule::to_string(buffers), oldest.text, nccl_version().path),
+                    "install a newer NCCL, or leave this value out");
+  }
+  void* memory = nullptr;
+  KRIGTUNE_CHECK_NCCL(nccl().mem_alloc(&memory, static_cast<std::size_t>(bytes)));
+  return DeviceBytes(static_cast<std::byte*>(memory), FreeDevice{[](void* own) { nccl().mem_free(own); }});
+}
+
+std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks,
+                                                           const NcclOptions& options, Poll poll) {
+  return std::make_unique<NcclCommunicator>(id, rank, ranks, options, std::move(poll));
 }
 
 }  // namespace krigtune::cuda

@@ -182,6 +182,7 @@ BenchEngine host_engine() {
   BenchEngine engine;
   engine.make = [](plan::StepPlan plan, const PlannedJob& planned, const engine::TrainingOptions& options,
                    const Clock& clock, engine::Processes* processes) {
+    schedule::refuse_nccl_knobs(plan.nccl, "the ranks run on processors");
     return std::make_unique<BenchTrainerOf<engine::Trainer>>(std::move(plan), planned.job.cluster.emulated_network,
                                                              clock, options, processes);
   };

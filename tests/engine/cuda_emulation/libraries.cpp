@@ -89,7 +89,12 @@ NcclId new_nccl_id() {
   return id;
 }
 
-std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks, Poll /*poll*/) {
+DeviceBytes allocate_for_nccl(std::int64_t bytes, schedule::NcclKnobs::Buffers /*buffers*/) {
+  return allocate_device(bytes);
+}
+
+std::unique_ptr<DeviceCommunicator> make_nccl_communicator(const NcclId& id, int rank, int ranks,
+                                                           const NcclOptions& /*options*/, Poll /*poll*/) {
   Groups& all = groups();
   const std::scoped_lock lock(all.mutex);
   auto& group = all.by_id[id];

@@ -24,7 +24,11 @@ struct DestroyGraphExec {
 using GraphExec = std::unique_ptr<CUgraphExec_st, DestroyGraphExec>;
 
 struct FreeDevice {
-  void operator()(std::byte* memory) const { cudaFree(memory); }
+  void (*release)(void* memory) = nullptr;  ///< set if another library allocated it
+  void operator()(std::byte* memory) const {
+    if (release != nullptr) return release(memory);
+    cudaFree(memory);
+  }
 };
 using DeviceBytes = std::unique_ptr<std::byte, FreeDevice>;
 

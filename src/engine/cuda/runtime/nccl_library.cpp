@@ -30,6 +30,13 @@ NcclLibrary open_nccl() {
   bind("ncclAllReduce", f.all_reduce);
   bind("ncclReduceScatter", f.reduce_scatter);
   bind("ncclAllGather", f.all_gather);
+  const auto find_newer = [&]<class Function>(const char* name, Function*& function) {
+    function = engine::find<Function>(found.library, name);
+  };
+  find_newer("ncclMemAlloc", f.mem_alloc);
+  find_newer("ncclMemFree", f.mem_free);
+  find_newer("ncclCommRegister", f.comm_register);
+  find_newer("ncclCommWindowRegister", f.comm_window_register);
   return nccl;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 #include <nccl.h>
 
+#include <cstddef>
+
 #include "engine/cuda/runtime/check.h"
 
 namespace krigtune::cuda {
@@ -18,6 +20,12 @@ struct NcclFunctions {
   decltype(&ncclAllReduce) all_reduce;
   decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclAllGather) all_gather;
+  // Those of newer versions are null in an older one, and are declared here because its header lacks them too. A window
+  // (ncclWindow_t) is a pointer.
+  ncclResult_t (*mem_alloc)(void**, std::size_t);  ///< 2.19, likewise the next two
+  ncclResult_t (*mem_free)(void*);
+  ncclResult_t (*comm_register)(ncclComm_t, void*, std::size_t, void**);
+  ncclResult_t (*comm_window_register)(ncclComm_t, void*, std::size_t, void**, int);  ///< 2.27
 };
 /// Opens NCCL at the first call. Throws EnvironmentError where there is none.
 const NcclFunctions& nccl();

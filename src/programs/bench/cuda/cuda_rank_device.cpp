@@ -118,7 +118,7 @@ class CudaRankDevice final : public RankDevice {
     const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
     communicators_[scope] =
         cuda::make_nccl_communicator(ids[static_cast<std::size_t>(members.front())], static_cast<int>(place),
-                                     static_cast<int>(members.size()), [] { std::this_thread::yield(); });
+                                     static_cast<int>(members.size()), {}, [] { std::this_thread::yield(); });
   }
 
   // The values are not zero, because some operations are too fast on zeros.
