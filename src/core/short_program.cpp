@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 namespace krigtune {
@@ -47,6 +48,16 @@ CStrings command_line(const std::filesystem::path& program, const std::vector<st
   std::vector<std::string> words = {program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return CStrings(std::move(words));
+}
+
+std::filesystem::path program_path(const std::filesystem::path& running, const char* named) {
+  const bool is_loader = running.filename().string().starts_with("ld-linux");
+  return is_loader && named != nullptr ? std::filesystem::path(named) : running;
+}
+
+std::filesystem::path own_program() {
+  std::error_code error;
+  return program_path(std::filesystem::read_symlink("/proc/self/exe", error), std::getenv(kProgramVariable));
 }
 
 EndedProgram run_short_program(const std::filesystem::path& program, const std::vector<std::string>& arguments,

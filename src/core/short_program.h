@@ -27,6 +27,14 @@ class CStrings {
 /// Returns a program's name and its arguments.
 CStrings command_line(const std::filesystem::path& program, const std::vector<std::string>& arguments);
 
+/// Names the program in the environment of programs that a loader of their own has started (scripts/dist).
+inline constexpr const char* kProgramVariable = "KRIGTUNE_PROGRAM";
+/// Returns the path by which this program can be started again: `running`, the file that the kernel runs, unless that
+/// is a loader (ld-linux-*.so); then `named`, the value of kProgramVariable.
+std::filesystem::path program_path(const std::filesystem::path& running, const char* named);
+/// Returns program_path of this process; empty if /proc is not mounted.
+std::filesystem::path own_program();
+
 /// What a short program printed, and how it ended.
 struct EndedProgram {
   int error = 0;     ///< errno if it could not be started

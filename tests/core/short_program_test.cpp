@@ -27,6 +27,13 @@ TEST(ShortProgram, SaysThatItIsMissingOrWasKilled) {
   EXPECT_EQ(how_it_ended(killed), "it was ended by signal 9");
 }
 
+TEST(ShortProgram, OfALoaderIsTheOneThatItHasStarted) {
+  EXPECT_EQ(program_path("/usr/bin/krigtune", "/opt/krigtune/krigtune"), "/usr/bin/krigtune");
+  EXPECT_EQ(program_path("/opt/krigtune/lib/ld-linux-x86-64.so.2", "/opt/krigtune/krigtune"), "/opt/krigtune/krigtune");
+  EXPECT_EQ(program_path("/lib64/ld-linux-x86-64.so.2", nullptr), "/lib64/ld-linux-x86-64.so.2");
+  EXPECT_TRUE(std::filesystem::exists(own_program()));
+}
+
 // More than a pipe holds, so a program whose output was not read to its end would never end.
 TEST(ShortProgram, EndsHoweverMuchItPrints) {
   const EndedProgram ended = run_short_program("/bin/sh", {"-c", "head -c 1000000 /dev/zero"}, Stream::kOut);

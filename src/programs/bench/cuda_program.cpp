@@ -27,7 +27,7 @@ std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
 }
 
 std::filesystem::path cuda_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / kCudaProgram;
+  return own_program().parent_path() / kCudaProgram;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "core/columns.h"
 #include "core/error.h"
+#include "core/short_program.h"
 #include "programs/krigtune/command_line.h"
 
 namespace krigtune::cli {
@@ -116,8 +117,7 @@ Environment own_variables() {
 }  // namespace
 
 Console process_console(const Clock& clock, const std::string& typed_as) {
-  std::error_code error;
-  Console console{std::cout, std::cerr, clock, std::filesystem::read_symlink("/proc/self/exe", error)};
+  Console console{std::cout, std::cerr, clock, own_program()};
   console.typed_as = typed_as;
   console.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   console.err_is_terminal = ::isatty(STDERR_FILENO) == 1;

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/short_program.h"
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/compiled_for.h"
@@ -159,8 +160,7 @@ AttentionChoice attention_of(const BenchOptions& options, int gpus) {
   const engine::Launch launch = engine::launch_from(process_environment());
   const int device = local_rank_from(process_environment(), launch.rank, gpus);
   if (device >= gpus) return {};  // refused later, with the reason
-  return choose_attention(load_job(options.config).workload, device, process_environment(),
-                          std::filesystem::read_symlink("/proc/self/exe"));
+  return choose_attention(load_job(options.config).workload, device, process_environment(), own_program());
 }
 
 }  // namespace
