@@ -113,6 +113,20 @@ TEST(Measure, SaysHowSureItIsAfterFiveStepsAndThenMoreSeldom) {
   EXPECT_LE(told.size(), 40U);
 }
 
+// Five steps of 10 ms are slow together when another program runs for a moment.
+TEST(Measure, SaysHowSureItIsOnlyAfterASecond) {
+  const auto first_told = [](double measure_s) {
+    FakeTraining training([](std::int64_t step) { return step % 2 == 0 ? 0.01 : 0.02; });
+    std::int64_t first = 0;
+    training.measure({.warmup_s = 0.0, .measure_s = measure_s}, [&](const bench::StepReport& report) {
+      if (report.provisional_sem_s && first == 0) first = report.measured_steps;
+    });
+    return first;
+  };
+  EXPECT_EQ(first_told(10.0), 67);  // of 15 ms in the mean: 1 s
+  EXPECT_EQ(first_told(0.4), 14);   // half of the time
+}
+
 TEST(Measure, EndsWhenMoreStepsDoNotNarrowTheInterval) {
   // A trend is not noise: its interval grows with the steps.
   FakeTraining drifting([](std::int64_t step) { return 1.0 + 0.01 * static_cast<double>(step); });

@@ -165,7 +165,9 @@ TEST_F(SecurityTest, ATrialHasOurEnvironmentTheSessionsVariablesAndWhatTheDocsLi
 // In a stand-in for krigtune-bench: the secret that its ranks share is new for each trial, and is written nowhere.
 TEST_F(SecurityTest, TheRanksOfATrialHaveATokenThatNoFileHolds) {
   directory_.write_program("krigtune-bench",
-                           "echo \"$KRIGTUNE_TOKEN\" >>'" + (directory_ / "tokens").string() + "'; exit 4");
+                           "case \"$*\" in *--config*) echo \"$KRIGTUNE_TOKEN\" >>'" +
+                               (directory_ / "tokens").string() +
+                               "' ;; esac; exit 4");  // it may be asked to measure the machine first
   const std::string session = directory_
                                   .write("bench.json", R"({
     "workload": {"model": {"layers": 1, "hidden": 32, "heads": 2, "vocab": 64, "seq_len": 8}, "train_batch_size": 8},

@@ -31,7 +31,10 @@ constexpr std::size_t kWindow = 5;
 constexpr double kSteady = 0.01;
 constexpr std::size_t kLeastSteps = 10;
 constexpr std::size_t kLeastForProvisional = 3;
+// Before that, nobody can end the measurement early. Another program can slow a few steps down as one, so their spread
+// does not show it.
 constexpr std::size_t kLeastForProvisionalSem = 5;
+constexpr double kLeastForProvisionalSemS = 1.0;  // or half of the time of the measurement, if that is shorter
 constexpr double kMinute = 60.0;
 
 // Returns whether the last two windows of the sample agree.
@@ -85,7 +88,8 @@ class Session {
   }
 
   void run_until_precise() {
-    const double end_s = clock_.now_s() + options_.measure_s;
+    measuring_since_s_ = clock_.now_s();
+    const double end_s = measuring_since_s_ + options_.measure_s;
     while (!result_.diverged) {
       take_step(MeasurePhase::kMeasure);
       if (is_known()) return;
@@ -120,6 +124,9 @@ class Session {
   // For few steps the interval is wider than the standard error suggests, so use the interval.
   std::optional<double> provisional_sem_s() {
     if (times_.size() < std::max(kLeastForProvisionalSem, next_provisional_)) return std::nullopt;
+    if (clock_.now_s() < measuring_since_s_ + std::min(kLeastForProvisionalSemS, options_.measure_s / 2.0)) {
+      return std::nullopt;
+    }
     next_provisional_ = times_.size() + 1 + times_.size() / 10;
     const Interval interval = times_.median_interval();
     constexpr double kStandardErrorsWide = 4.0;  // width of a 95 % interval
@@ -197,6 +204,7 @@ class Session {
   BreakdownSamples breakdowns_;
   std::vector<Width> widths_;
   std::size_t next_look_ = 0;
+  double measuring_since_s_ = 0.0;
   std::size_t next_provisional_ = 0;
 };
 
