@@ -106,12 +106,12 @@ class DeepSpeedModelTest : public DeepSpeedJobTest {
   Said tune(std::vector<std::string> more = {}, const std::vector<std::string>& flags = {}) const {
     std::vector<std::string> words = {"tune", "--deepspeed", path("ds.json"), "--out", path("run"), "--trials", "1"};
     words.insert(words.end(), more.begin(), more.end());
-    for (const std::string& word : {std::string("--"), path("deepspeed"), std::string("--num_gpus"), std::string("4"),
-                                    path("train.py"), std::string("--deepspeed_config"), path("ds.json")}) {
-      words.push_back(word);
-    }
+    for (const std::string& word : command()) words.push_back(word);
     words.insert(words.end(), flags.begin(), flags.end());
     return run_krigtune(words);
+  }
+  std::vector<std::string> command() const {
+    return {"--", path("deepspeed"), "--num_gpus", "4", path("train.py"), "--deepspeed_config", path("ds.json")};
   }
   Json tuned_session() const { return load_json(directory_ / "run/session.json"); }
   // Only stage and micro-batch, so that few configurations are predicted.
@@ -124,6 +124,25 @@ class DeepSpeedModelTest : public DeepSpeedJobTest {
     return text;
   }
 };
+
+TEST_F(DeepSpeedModelTest, TheFileThatTheCommandNamesIsTunedWithoutTheOption) {
+  write_job("answer 1000000 4096");
+  write_small_space();
+  const auto session_with = [&](std::vector<std::string> words) {
+    for (const std::string& word : command()) words.push_back(word);
+    return run_krigtune(words);
+  };
+  const Said stated = session_with({"tune", "--deepspeed", path("ds.json"), "--show-config"});
+  const Said found = session_with({"tune", "--show-config"});
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(found.out, stated.out);
+  EXPECT_NE(found.err.find(path("ds.json") + ", which the command names, as with --deepspeed"), std::string::npos)
+      << found.err;
+  // Whoever says how to tune the command is believed.
+  const Said other = session_with({"tune", "--recipe", "deepspeed", "--show-config"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("tune it so"), std::string::npos) << other.err;
+}
 
 TEST_F(DeepSpeedModelTest, TheJobIsAskedOnceAndNotWhenTheRunGoesOn) {
   write_job("answer 1000000 4096");

@@ -58,11 +58,11 @@ TEST_F(Nccl, OfAnOlderVersionIsRefusedByName) {
     return std::string();
   };
   fake_nccl_is(22602);
-  EXPECT_THAT(refusal(Buffers::kSymmetric), HasSubstr("nccl_buffers = symmetric needs NCCL 2.27 or newer, and "));
-  EXPECT_THAT(refusal(Buffers::kCopyEngines), HasSubstr("nccl_buffers = copy_engines needs NCCL 2.28"));
+  EXPECT_THAT(refusal(Buffers::kSymmetric), HasSubstr("symmetric buffers need NCCL 2.27 or newer, and "));
+  EXPECT_THAT(refusal(Buffers::kCopyEngines), HasSubstr("copy_engines buffers need NCCL 2.28"));
   EXPECT_EQ(refusal(Buffers::kRegistered), "");
   fake_nccl_is(21805);
-  EXPECT_THAT(refusal(Buffers::kRegistered), HasSubstr("nccl_buffers = registered needs NCCL 2.19"));
+  EXPECT_THAT(refusal(Buffers::kRegistered), HasSubstr("registered buffers need NCCL 2.19"));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "engine/cuda/runtime/handles.h"
 #include "engine/host/kernels/kernel.h"
 #include "plan/collective_time.h"
-#include "schedule/knobs.h"
+#include "plan/step_plan.h"
 
 namespace krigtune::cuda {
 

@@ -11,7 +11,6 @@
 #include "engine/cuda/device_communicator.h"
 #include "engine/cuda/runtime/library_versions.h"
 #include "engine/cuda/runtime/nccl_library.h"
-#include "space/well_known.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -48,9 +47,9 @@ constexpr auto kCtaPolicyField = &ncclConfig_t::CTAPolicy;
 constexpr int ncclConfig_t::*kCtaPolicyField = nullptr;
 #endif
 
-void set(ncclConfig_t& config, int ncclConfig_t::*field, std::int64_t value, const char* parameter) {
+void set(ncclConfig_t& config, int ncclConfig_t::*field, std::int64_t value, const char* name) {
   if (field == nullptr) {
-    throw UserError(fmt::format("krigtune-bench-cuda was built with headers of an NCCL that lacks {}", parameter),
+    throw UserError(fmt::format("krigtune-bench-cuda was built with headers of an NCCL without ncclConfig_t.{}", name),
                     "build it with a newer NCCL, or leave this parameter out");
   }
   config.*field = static_cast<int>(value);
@@ -60,8 +59,8 @@ ncclConfig_t config_for(const schedule::NcclKnobs& knobs) {
   constexpr int kZeroCtas = 2;  // NCCL_CTA_POLICY_ZERO
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  if (knobs.max_ctas > 0) set(config, kMaxCtasField, knobs.max_ctas, space::kNcclMaxCtas);
-  if (knobs.buffers == Buffers::kCopyEngines) set(config, kCtaPolicyField, kZeroCtas, space::kNcclBuffers);
+  if (knobs.max_ctas > 0) set(config, kMaxCtasField, knobs.max_ctas, "maxCTAs");
+  if (knobs.buffers == Buffers::kCopyEngines) set(config, kCtaPolicyField, kZeroCtas, "CTAPolicy");
   return config;
 }
 
@@ -183,8 +182,8 @@ NcclId new_nccl_id() {
 DeviceBytes allocate_for_nccl(std::int64_t bytes, schedule::NcclKnobs::Buffers buffers) {
   const OldestNccl oldest = oldest_for(buffers);
   if (nccl_version().version < oldest.version) {
-    throw UserError(fmt::format("{} = {} needs NCCL {} or newer, and {} is older", space::kNcclBuffers,
-                                schedule::to_string(buffers), oldest.text, nccl_version().path),
+    throw UserError(fmt::format("{} buffers need NCCL {} or newer, and {} is older", schedule::to_string(buffers),
+                                oldest.text, nccl_version().path),
                     "install a newer NCCL, or leave this value out");
   }
   void* memory = nullptr;

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.h"
+#include "deepspeed/job/ds_command.h"
 #include "engine/gpu_probe.h"
+#include "jobs/recipe/recipe.h"
 
 namespace krigtune::cli {
 namespace {
@@ -20,7 +24,7 @@ deepspeed::JobRequest request_of(const Context& context, const std::filesystem::
                                  deepspeed::JobLaunches launches) {
   const Arguments& arguments = context.arguments;
   deepspeed::JobRequest request;
-  request.ds_config = arguments.text(kDeepSpeedOption, "");
+  request.ds_config = ds_config_of(arguments);
   request.command = arguments.users_command();
   request.hf_config = arguments.text(kHfConfig);
   request.tensor_parallel = arguments.flag(kTensorParallelOption);
@@ -47,6 +51,17 @@ void declare_deepspeed_tuning(boost::program_options::options_description& optio
                         "with --deepspeed: also search tensor parallelism (AutoTP), if one trial with it succeeds");
 }
 
+std::string ds_config_of(const Arguments& arguments) {
+  if (arguments.flag(kDeepSpeedOption)) return arguments.text(kDeepSpeedOption, "");
+  const std::vector<std::string>& command = arguments.users_command();
+  constexpr std::array kOtherWays = {"recipe", "vary", "metric"};
+  const bool other_way =
+      std::any_of(kOtherWays.begin(), kOtherWays.end(), [&](const char* option) { return arguments.flag(option); });
+  if (command.empty() || other_way) return "";
+  const jobs::Recipe* recipe = jobs::recognise(command, jobs::shipped_recipes());
+  return recipe != nullptr && recipe->name == "deepspeed" ? deepspeed::read_ds_command(command).config : "";
+}
+
 void refuse_deepspeed_options(const Context& context) {
   for (const char* option : {kHfConfig, kTensorParallelOption}) {
     if (context.arguments.flag(option)) throw UserError(fmt::format("--{} needs --deepspeed", option), kExample);
@@ -61,13 +76,17 @@ session::Session deepspeed_session_of(const Context& context, const std::filesys
   deepspeed::JobRequest request = request_of(context, run_directory, launches);
   request.session = context.arguments.operand();
   deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);
+  if (!context.arguments.flag(kDeepSpeedOption)) {
+    context.log.progress(
+        fmt::format("tunes {}, which the command names, as with --deepspeed", request.ds_config.string()));
+  }
   for (const std::string& remark : made.remarks) context.log.progress(remark);
   for (const std::string& warning : made.session.warnings) context.log.warning(warning);
   return std::move(made.session);
 }
 
 std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunches launches) {
-  const std::filesystem::path file = context.arguments.text(kDeepSpeedOption, "");
+  const std::filesystem::path file = ds_config_of(context.arguments);
   deepspeed::JobRequest request = request_of(context, std::filesystem::path("runs") / file.stem(), launches);
   request.may_guess_ranks = true;
   const deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);

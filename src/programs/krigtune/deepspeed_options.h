@@ -15,6 +15,10 @@ constexpr const char* kDeepSpeedOption = "deepspeed";
 void declare_deepspeed(boost::program_options::options_description& options);
 void declare_deepspeed_tuning(boost::program_options::options_description& options);
 
+/// Returns the ds_config.json to tune: that of --deepspeed, or the one that the user's command names, if its recipe is
+/// `deepspeed` and no other option says how to tune it. Empty if this is no DeepSpeed job.
+std::string ds_config_of(const Arguments& arguments);
+
 /// Throws UserError if an option that belongs to --deepspeed is given without it.
 void refuse_deepspeed_options(const Context& context);
 

@@ -208,11 +208,11 @@ deepspeed::JobLaunches model_run(const Context& context) {
 
 // Returns whether no job is given.
 bool is_own_model(const Context& context) {
-  return !context.arguments.flag(kDeepSpeedOption) && context.arguments.users_command().empty();
+  return ds_config_of(context.arguments).empty() && context.arguments.users_command().empty();
 }
 
 std::string text_of(const Context& context, int gpus) {
-  const bool is_deepspeed = context.arguments.flag(kDeepSpeedOption);
+  const bool is_deepspeed = !ds_config_of(context.arguments).empty();
   const bool is_job = !is_deepspeed && !is_own_model(context);
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_job) return job_session_text(context);

@@ -190,8 +190,9 @@ namespace {
 void declare_plan(boost::program_options::options_description& options) {
   options.add_options()("csv", value_named("FILE"),
                         "write every configuration with its predicted memory and time to FILE");
-  options.add_options()("trace", value_named("FILE"),
-                        "write one step of the fastest configuration that fits to FILE, for Perfetto or chrome://tracing");
+  options.add_options()(
+      "trace", value_named("FILE"),
+      "write one step of the fastest configuration that fits to FILE, for Perfetto or chrome://tracing");
   options.add_options()("html", typed_value_named("FILE"), "write memory, speed and what fits as an HTML page to FILE");
   declare_show_config(options);
 }

@@ -97,7 +97,7 @@ std::filesystem::path run_directory(const Arguments& arguments, const std::files
 session::Session job_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::string& operand = arguments.operand();
-  const auto directory = run_directory(arguments, operand.empty() ? arguments.text(kDeepSpeedOption, "") : operand);
+  const auto directory = run_directory(arguments, operand.empty() ? ds_config_of(arguments) : operand);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   const bool may_launch = !goes_on && !arguments.flag("show-config");
   const deepspeed::JobLaunches asked =
@@ -120,7 +120,7 @@ struct ToTune {
 
 ToTune read_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
-  const bool is_deepspeed = arguments.flag(kDeepSpeedOption);
+  const bool is_deepspeed = !ds_config_of(arguments).empty();
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_deepspeed || arguments.users_command().empty()) refuse_job_options(context);
   if (is_deepspeed) return {job_to_tune(context), std::nullopt};
