@@ -10,14 +10,29 @@ namespace {
 // A larger bound only says that little is known.
 constexpr double kTellingBound = 1.0;
 
+// `remains` and `is`: "remains" and "is", or "remained" and "was".
+std::string bound_text(const journal::Outlook& outlook, const char* remains, const char* is) {
+  const std::string gain = outlook.regret_bound == 0.0 ? fmt::format("no gain {}", remains)
+                                                       : fmt::format("the remaining gain {} at most {}", is,
+                                                                     report::percent_text(outlook.regret_bound));
+  return fmt::format("{} ({:g} % confidence)", gain, 100.0 * outlook.confidence);
+}
+
 }  // namespace
 
 std::string bound_text(const journal::Outlook& outlook) {
   if (outlook.regret_bound > kTellingBound) return "not enough trials yet to bound the remaining gain";
-  const std::string gain = outlook.regret_bound == 0.0
-                               ? "no gain remains"
-                               : "the remaining gain is at most " + percent_text(outlook.regret_bound);
-  return fmt::format("{} ({:g} % confidence)", gain, 100.0 * outlook.confidence);
+  return bound_text(outlook, "remains", "is");
+}
+
+std::string last_bound_text(const search::History& history) {
+  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
+    const std::optional<journal::Outlook>& outlook = trial->proposal.outlook;
+    if (!outlook) continue;
+    if (outlook->regret_bound > kTellingBound) return bound_text(*outlook);
+    return fmt::format("before trial {} was measured, {}", trial->number, bound_text(*outlook, "remained", "was"));
+  }
+  return "";
 }
 
 std::optional<journal::Outlook> last_outlook(const search::History& history) {

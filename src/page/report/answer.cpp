@@ -192,7 +192,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
     add(fmt::format("Trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
   }
   add(report::raw_best_sentence(run.session, run.history, *facts.best()));
-  if (const auto outlook = report::last_outlook(run.history)) add(report::bound_text(*outlook));
+  add(report::last_bound_text(run.history));
   add(kept_batch(facts));
   add(peak_memory(facts));
   add(held_up_by(facts));

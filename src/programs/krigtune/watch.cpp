@@ -158,8 +158,8 @@ std::vector<std::string> panel_header(const Watched& watched) {
   std::vector<std::string> lines = {title(watched)};
   add_best(watched, lines);
   lines.push_back("closed   " + report::text_of(report::counts_by_class(watched.history)));
-  if (const auto outlook = report::last_outlook(watched.history)) {
-    lines.push_back("left     " + report::bound_text(*outlook));
+  if (const std::string bound = report::last_bound_text(watched.history); !bound.empty()) {
+    lines.push_back("left     " + bound);
   }
   add_running(watched, lines);
   if (const auto seconds = time_left(watched))
