@@ -100,7 +100,7 @@ std::string trials_line(const report::RunView& run) {
   if (runner::traits_of(run.session.runner).runs_programs) {
     constexpr double kHour = 3600.0;
     text += fmt::format("; {:.2g} {} spent in them", seconds / kHour * static_cast<double>(run.session.cluster.ranks()),
-                        run.session.cluster.is_local() ? "rank-hours" : "GPU-hours");
+                        run.session.cluster.hours_unit());
   }
   return text + ".\n";
 }

@@ -53,6 +53,8 @@ struct ClusterSpec {
       hardware{};  ///< for "local" with "hardware": the tables in which this machine is looked up
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
+  /// "GPU-hours", or "rank-hours" where the ranks may run on processors.
+  const char* hours_unit() const { return is_local() ? "rank-hours" : "GPU-hours"; }
   bool is_local() const { return gpu == "local"; }  ///< no GPU is named: the job runs on this machine, whatever it has
 };
 

@@ -64,8 +64,8 @@ TEST_F(ReportPage, AnswersFirst) {
   // Six closed trials of 2.5 s on two ranks; 1 - 1 / 1.25 of a training run is saved.
   EXPECT_NE(
       html.find(
-          "The trials took 0.0083 GPU-hours on 2 ranks. They pay for themselves in any training that would have taken "
-          "more than 0.042 GPU-hours."),
+          "The trials took 0.0083 rank-hours on 2 ranks. They pay for themselves in any training that would have taken "
+          "more than 0.042 rank-hours."),
       std::string::npos);
   EXPECT_NE(html.find("ds_config.json"), std::string::npos);
   EXPECT_NE(html.find("last words"), std::string::npos) << "why trial 3 failed";

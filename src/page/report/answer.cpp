@@ -117,11 +117,12 @@ std::string cost(const RunFacts& facts) {
   if (!runner::traits_of(run.session.runner).runs_programs) return "";
   const double spent = gpu_hours(facts);
   const std::int64_t ranks = run.session.cluster.ranks();
-  std::string text = fmt::format("The trials took {:.2g} GPU-hours on {} rank{}.", spent, ranks, ranks == 1 ? "" : "s");
+  const char* const unit = run.session.cluster.hours_unit();
+  std::string text = fmt::format("The trials took {:.2g} {} on {} rank{}.", spent, unit, ranks, ranks == 1 ? "" : "s");
   const double gain = facts.best()->gain;
   if (report::is_speed(facts.objective()) && gain > 1.0) {
-    text += fmt::format(" They pay for themselves in any training that would have taken more than {:.2g} GPU-hours.",
-                        spent / (1.0 - 1.0 / gain));
+    text += fmt::format(" They pay for themselves in any training that would have taken more than {:.2g} {}.",
+                        spent / (1.0 - 1.0 / gain), unit);
   }
   return text;
 }

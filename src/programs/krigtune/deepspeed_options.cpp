@@ -92,6 +92,7 @@ std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunche
   const deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);
   std::string text = fmt::format(
       "// A session for the DeepSpeed job of {}, to be edited; every key: docs/session.md.\n", file.string());
+  for (const std::string& remark : made.remarks) context.log.progress(remark);
   for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
   return text + made.json.dump(2) + "\n";
 }

@@ -87,6 +87,7 @@ std::string job_session_text(const Context& context) {
   const jobs::JobSession made = jobs::session_of_job(job_request(context));
   std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
                                  made.session.file.string());
+  for (const std::string& remark : made.remarks) context.log.progress(remark);
   for (const auto* lines : {&made.remarks, &made.notes}) {
     for (const std::string& line : *lines) text += fmt::format("// {}\n", line);
   }

@@ -396,8 +396,7 @@ namespace {
 std::string hours_text(const session::Session& session, double seconds) {
   constexpr double kHour = 3600.0;
   const double hours = seconds / kHour * static_cast<double>(session.cluster.ranks());
-  const char* const unit = session.cluster.is_local() ? "rank-hours" : "GPU-hours";
-  return fmt::format("{:.3g} {}", hours, unit);
+  return fmt::format("{:.3g} {}", hours, session.cluster.hours_unit());
 }
 
 // For a runner that does not limit the duration of a trial.

@@ -29,8 +29,8 @@ namespace krigtune::cli {
 namespace {
 
 std::string worth_text(const session::Session& session, const run::TrialWorth& worth) {
-  return fmt::format("one more trial costs {:.2g} GPU-hours and is expected to save {:.2g} of {:g}",
-                     worth.cost_gpu_hours, worth.saving_gpu_hours, session.budget.run_gpu_hours.value_or(0.0));
+  return fmt::format("one more trial costs {:.2g} {} and is expected to save {:.2g} of {:g}", worth.cost_gpu_hours,
+                     session.cluster.hours_unit(), worth.saving_gpu_hours, session.budget.run_gpu_hours.value_or(0.0));
 }
 
 }  // namespace
