@@ -433,7 +433,7 @@ std::vector<Finding> look_at_load(const MachineView& view) {
   return {
       warning(what,
               "other programs disturb measurements, which may then differ by a factor of two from run to run; wait\n"
-              "until they have ended, or let trials run to their ends (\"early_end\": false)")};
+              "until they have ended")};
 }
 
 std::vector<Check> environment_checks() {

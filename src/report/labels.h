@@ -68,4 +68,8 @@ std::string outcome_text(const session::Session& session, const journal::Trial& 
 /// Returns "zero_stage=2 micro_batch=4", without parameters that have a single value.
 std::string short_text(const session::Session& session, const space::Configuration& configuration);
 
+/// Returns a sentence on how little a single trial says, if the session assumes more noise from run to run than usual;
+/// otherwise "".
+std::string run_noise_sentence(const session::Session& session);
+
 }  // namespace krigtune::report

@@ -287,6 +287,9 @@ Json resolved(const Session& session) {
     json["objective"]["noise_scale"] = json_number(noise->noise_scale);
     json["objective"]["base_batch"] = json_number(noise->base_batch);
   }
+  if (session.objective.run_noise != kUsualRunNoise) {
+    json["objective"]["run_noise"] = json_number(session.objective.run_noise);
+  }
   json["runner"] = runner::to_json(session.runner);
   json["executor"] = executor::to_json(session.executor);
   json["budget"] = to_json(session.budget);

@@ -50,11 +50,19 @@ struct GradientNoise {
 };
 
 /// What to optimise: the session's block "objective", resolved.
+/// From run to run on a machine that does nothing else: a constant of the search (search/trials/objective_scale.cpp).
+inline constexpr double kUsualRunNoise = 0.03;
+/// The same beside other programs that want more than the machine has. Two training scripts, each started four to six
+/// times on two cores that wanted four more programs, varied by 0.28 and 0.38.
+inline constexpr double kBusyRunNoise = 0.3;
+
 struct Objective {
   std::string metric = "throughput";    ///< the user's name for it
   bool maximize = true;                 ///< the direction
   std::string field = "samples_per_s";  ///< its key in Measured::metrics, and the journal's metric
   std::optional<GradientNoise> gradient_noise = std::nullopt;  ///< set for goodput
+  /// Relative standard deviation from run to run of one configuration, assumed until repeated trials show another.
+  double run_noise = kUsualRunNoise;
   /// For goodput: the metric that runners report instead, and from which goodput is computed. Otherwise empty.
   std::string throughput_field = {};
 

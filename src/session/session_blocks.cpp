@@ -113,6 +113,7 @@ struct WrittenObjective {
   std::optional<Direction> direction;
   std::optional<double> noise_scale;
   std::optional<double> base_batch;
+  double run_noise = kUsualRunNoise;
 
   std::optional<bool> maximize() const {
     return direction ? std::optional(*direction == Direction::kMaximize) : std::nullopt;
@@ -183,6 +184,9 @@ Block<WrittenObjective> objective_block() {
             "goodput: the gradient noise scale in sequences, or two measurements from which it is calculated");
   block.key("base_batch", &WrittenObjective::base_batch, number_or_null(above(0)),
             "goodput: sequences per step at which statistical efficiency is 1 (default: the baseline's)");
+  block.key("run_noise", &WrittenObjective::run_noise, number(above(0)),
+            "relative standard deviation of a trial's value from run to run, until repeated trials show another; on a "
+            "busy machine tune takes 0.3");
   return block;
 }
 
@@ -210,12 +214,9 @@ bool knows_its_batch(const Session& session) {
 
 }  // namespace
 
-Objective read_objective(const Json* json, const std::string& source, const std::string& pointer,
-                         const trial::RunnerTraits& runner) {
-  const Json empty = Json::object();
-  JsonObject block(json == nullptr ? empty : *json, source, pointer);
-  WrittenObjective written;
-  objective_block().read(block, written);
+namespace {
+
+Objective objective_of(JsonObject& block, const WrittenObjective& written, const trial::RunnerTraits& runner) {
   const std::string& metric = written.metric;
   const trial::Metric* known = trial::find_metric(metric);
   if (known != nullptr && known->kind == trial::MetricKind::kGoodput) {
@@ -228,6 +229,19 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   if (known == nullptr) return own_objective(block, metric, written.maximize());
   refuse_other_direction(block, metric, known->maximize, written.maximize());
   return {metric, known->maximize, field_of(*known, runner)};
+}
+
+}  // namespace
+
+Objective read_objective(const Json* json, const std::string& source, const std::string& pointer,
+                         const trial::RunnerTraits& runner) {
+  const Json empty = Json::object();
+  JsonObject block(json == nullptr ? empty : *json, source, pointer);
+  WrittenObjective written;
+  objective_block().read(block, written);
+  Objective objective = objective_of(block, written, runner);
+  objective.run_noise = written.run_noise;
+  return objective;
 }
 
 Json objective_schema() { return objective_block().schema(); }

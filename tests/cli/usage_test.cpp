@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include "cli/cli_fixtures.h"
@@ -32,6 +34,24 @@ TEST(Usage, NamesTheNearestCommandAndOption) {
   expect_refused({"tune", "s.json", "--trails", "3"},
                  "krigtune: tune: unknown option '--trails'; did you mean '--trials'?");
   expect_refused({"tune", "s.json", "--trails=3"}, "did you mean '--trials'?");
+}
+
+TEST(Usage, NamesTheLatestRunWhereItsDirectoryIsMissing) {
+  const std::filesystem::path here = std::filesystem::current_path();
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "runs/no_run");
+  for (const char* name : {"older", "latest"}) {
+    std::filesystem::create_directories(directory.path() / "runs" / name);
+    std::ofstream(directory.path() / "runs" / name / "session.json") << "{}";
+  }
+  std::filesystem::last_write_time(
+      directory.path() / "runs/older/session.json",
+      std::filesystem::last_write_time(directory.path() / "runs/latest/session.json") - std::chrono::hours(1));
+  std::filesystem::current_path(directory.path());
+  expect_refused({"results"},
+                 "results: DIR is missing; usage: krigtune results DIR [options], as in krigtune results "
+                 "runs/latest");
+  std::filesystem::current_path(here);
 }
 
 TEST(Usage, DoesNotGuessOptionsFromTheirBeginning) {

@@ -9,7 +9,7 @@
 
 namespace krigtune::trial_noise_test {
 
-constexpr double kDefault = search::TrialNoise::kDefaultFraction;
+constexpr double kDefault = session::kUsualRunNoise;
 
 class TrialNoises : public testing::Test {
  protected:
@@ -38,6 +38,13 @@ TEST_F(TrialNoises, IsTheDefaultWhereNothingWasRepeated) {
   EXPECT_DOUBLE_EQ(noise().total_sem(100.0, 1.0), std::sqrt(1.0 + 100.0 * 100.0 * kDefault * kDefault));
   EXPECT_DOUBLE_EQ(noise().total_sem(-100.0, 1.0), noise().total_sem(100.0, 1.0));
   EXPECT_EQ(noise().total_sem(100.0, 0.0), 0.0);  // nothing is known
+}
+
+TEST_F(TrialNoises, IsWhatTheSessionSaysWhereNothingWasRepeated) {
+  problem_.session.objective.run_noise = 0.3;
+  add(1, 100.0, 1.0);
+  EXPECT_DOUBLE_EQ(noise().between_fraction(), 0.3);
+  EXPECT_DOUBLE_EQ(noise().total_sem(100.0, 1.0), std::hypot(1.0, 30.0));
 }
 
 TEST_F(TrialNoises, LearnsFromRepeatsByTheAnalysisOfVariance) {

@@ -119,6 +119,17 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"baseline_name", plain(kSmall, R"(, "baseline": {"b": 1})"), "/baseline/b: ", "'a'"}),
     [](const auto& param_info) { return param_info.param.name; });
 
+TEST(Objectives, KeepTheNoiseFromRunToRunThatTheSessionSays) {
+  const session::Session usual = read(plain(kSmall));
+  EXPECT_EQ(usual.objective.run_noise, session::kUsualRunNoise);
+  EXPECT_FALSE(session::resolved(usual).at("objective").contains("run_noise"));
+  std::string text = plain(kSmall);
+  text.insert(text.find("\"metric\""), "\"run_noise\": 0.2, ");
+  const session::Session noisy = read(text);
+  EXPECT_EQ(noisy.objective.run_noise, 0.2);
+  EXPECT_EQ(read(session::resolved(noisy).dump()).objective.run_noise, 0.2);
+}
+
 TEST(Runners, AreTheBenchWithAWorkloadAndNobodyWithout) {
   EXPECT_TRUE(runner::is<runner::BenchSpec>(read(with_workload(R"({"micro_batch": [1, 2]})")).runner));
   const session::Session none = read(plain(kSmall));

@@ -189,6 +189,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   add(subject(facts));
   add(emulated(facts));
   add(measured(facts));
+  add(report::run_noise_sentence(run.session));
   if (const auto next = result::runner_up(run); next && next->within_noise) {
     add(fmt::format("Trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
   }

@@ -88,6 +88,19 @@ std::vector<std::string>::const_iterator end_of_own_words(const Command& command
   return takes_command(command) ? std::find(words.begin(), words.end(), "--") : words.end();
 }
 
+// Returns ", as in krigtune results runs/train", with the run directory that was used last; "" if there is none in the
+// usual place.
+std::string latest_run_for(const Command& command) {
+  std::error_code error;
+  std::pair<std::filesystem::file_time_type, std::filesystem::path> latest = {std::filesystem::file_time_type::min(),
+                                                                              ""};
+  for (const auto& entry : std::filesystem::directory_iterator("runs", error)) {
+    const auto used = std::filesystem::last_write_time(entry.path() / "session.json", error);
+    if (!error) latest = std::max(latest, {used, entry.path()});
+  }
+  return latest.second.empty() ? "" : fmt::format(", as in krigtune {} {}", command.name, latest.second.string());
+}
+
 std::string only_operand(const Command& command, const std::vector<std::string>& words, const po::variables_map& values,
                          bool is_of_a_job) {
   std::vector<std::string> operands;
@@ -109,7 +122,8 @@ std::string only_operand(const Command& command, const std::vector<std::string>&
     throw UserError(fmt::format("{}: unexpected argument '{}'", command.name, operands.back()), hint);
   }
   if (!may_be_missing && operands.empty() && values.count("help") == 0 && values.count("help-all") == 0) {
-    throw UserError(fmt::format("{}: {} is missing", command.name, wanted), hint);
+    throw UserError(fmt::format("{}: {} is missing", command.name, wanted),
+                    wanted == "DIR" ? hint + latest_run_for(command) : hint);
   }
   return operands.empty() ? "" : operands.front();
 }

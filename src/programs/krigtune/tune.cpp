@@ -378,15 +378,25 @@ void say_which_tries_are_known(const Context& context, const run::Prepared& prep
   }
 }
 
-// Trials on this machine share its processors with whatever else runs there.
-void say_if_busy(const Context& context, const session::Session& session) {
+// Trials on this machine share its processors with whatever else runs there. Then a single run says less, so the
+// session is given more noise from run to run, for as long as its directory is used.
+void expect_noise_if_busy(const Context& context, session::Session& session, const std::filesystem::path& directory) {
   if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine)
     return;
+  double& noise = session.objective.run_noise;
+  if (noise != session::kUsualRunNoise) return;  // the session says it
+  if (std::filesystem::exists(run::session_path(directory)) && !context.arguments.flag("fresh")) {
+    noise = run::load_run(directory).session.objective.run_noise;
+  }
   for (const machine::Finding& finding : machine::look_at_load(machine::this_machine(context.console.clock))) {
     if (finding.health != machine::Health::kWarn) continue;
     std::string cost = finding.cost;
     std::replace(cost.begin(), cost.end(), '\n', ' ');
-    context.log.progress(fmt::format("this machine is busy: {}; {}", finding.what, cost));
+    noise = std::max(noise, session::kBusyRunNoise);
+    context.log.progress(
+        fmt::format("this machine is busy: {}; {}; intervals include {:.0f} % of noise from run to run "
+                    "(\"run_noise\" of \"objective\")",
+                    finding.what, cost, 100.0 * noise));
   }
 }
 
@@ -417,7 +427,6 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
   say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
-  say_if_busy(context, prepared.session);
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);
@@ -450,6 +459,7 @@ int tune(const Context& context) {
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
+  expect_noise_if_busy(context, session, directory);
   const run::Prepared prepared(std::move(session), options.loop.earlier);
   return run_trials(context, prepared, options, directory, slowest);
 }

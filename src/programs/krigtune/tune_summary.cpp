@@ -167,6 +167,8 @@ std::string best_lines(const report::RunView& run) {
   text += fmt::format("           expected {}, 95 % interval {}{}\n", report::value_text(session, best.posterior_mean),
                       report::interval_text(session, best.lower_95, best.upper_95), note);
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) text += "           " + doubt + "\n";
+  if (const std::string noise = report::run_noise_sentence(session); !noise.empty())
+    text += "           " + noise + "\n";
   if (const auto next = result::runner_up(run); next && next->within_noise) {
     text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
                         next->trial.proposal.configuration.text(), report::value_text(session, next->value), note);

@@ -133,7 +133,7 @@ TrialNoise::TrialNoise(const session::Objective& objective, const History& histo
   }
   const double ours = std::max(0.0, squares - within);  // degrees times f^2
   between_fraction_ =
-      std::sqrt((kWeightOfDefault * kDefaultFraction * kDefaultFraction + ours) / (kWeightOfDefault + degrees));
+      std::sqrt((kWeightOfDefault * objective.run_noise * objective.run_noise + ours) / (kWeightOfDefault + degrees));
 }
 
 double TrialNoise::total_sem(double value, double value_sem) const {

@@ -39,9 +39,6 @@ class TrialNoise {
   /// Returns the relative standard deviation between runs, in addition to a run's own standard error.
   double between_fraction() const { return between_fraction_; }
 
-  /// Used without repeated trials.
-  static constexpr double kDefaultFraction = 0.03;
-
  private:
   double between_fraction_;
 };

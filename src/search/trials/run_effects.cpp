@@ -22,7 +22,7 @@
 // to the scale of one run by E[u], and C is the covariance of further coefficients of its mean function
 // (objective_model.cpp).
 //
-// v_t = (sem / value)^2 + 0.03^2 is what a trial states plus the variation between runs (objective_scale.cpp). The
+// v_t = (sem / value)^2 + run_noise^2 is what a trial states plus the variation between runs (objective_scale.cpp). The
 // default of the latter is used, because its estimate would need values on one scale.
 #include "search/trials/run_effects.h"
 
@@ -87,7 +87,7 @@ Measurements measurements_of(const session::Objective& objective, const History&
     const auto column = columns.find(trial.proposal.run);
     const double value = *value_of(trial, objective);
     const double sem = std::get<trial::Measured>(*trial.outcome).value_sem / value;
-    const double variance = sem * sem + TrialNoise::kDefaultFraction * TrialNoise::kDefaultFraction;
+    const double variance = sem * sem + objective.run_noise * objective.run_noise;
     measurements[trial.proposal.configuration.text()].push_back(
         {column == columns.end() ? -1 : column->second, scale.to_latent(value), 1.0 / variance});
   }
