@@ -295,9 +295,8 @@ int run_local_ranks(const LocalRanks& job, const Clock& clock, std::ostream& err
 std::optional<int> run_as_ranks(const workload::ClusterSpec& cluster, const std::vector<std::string>& arguments,
                                 const Clock& clock, std::ostream& err) {
   if (cluster.ranks() <= 1 || cluster.nodes > 1 || cluster.emulated_network) return std::nullopt;
-  const LocalRanks ranks = {.program = own_program(),
-                            .arguments = arguments,
-                            .ranks = static_cast<int>(cluster.ranks())};
+  const LocalRanks ranks = {
+      .program = own_program(), .arguments = arguments, .ranks = static_cast<int>(cluster.ranks())};
   return run_local_ranks(ranks, clock, err);
 }
 
