@@ -182,10 +182,7 @@ std::string short_text(const session::Session& session, const space::Configurati
 std::string run_noise_sentence(const session::Session& session) {
   const double noise = session.objective.run_noise;
   if (noise <= session::kUsualRunNoise) return "";
-  return fmt::format(
-      "a trial is taken to differ by {} from run to run, because this machine was busy or the session "
-      "says so: measure the best and your own configuration again before you trust a gain",
-      percent_text(noise));
+  return fmt::format("a trial is taken to differ by {} from run to run, as the session says", percent_text(noise));
 }
 
 }  // namespace krigtune::report

@@ -34,6 +34,7 @@ class Run {
         sizes_(options.sizes),
         executor_(executor),
         side_by_side_(session, candidates, executor.capacity(), options.interference_check),
+        early_ends_(options.early_ends),
         keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
@@ -127,8 +128,8 @@ class Run {
   void adopt_trials_of_the_dead() {
     for (const journal::Trial& trial : open_trials()) {
       observer_.trial_begins(trial, journal_.trials());
-      start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial),
-             sizes_.of(trial.proposal.configuration), true, trial.times_lost});
+      start({trial, make_trial_directory(trial), rival_for(trial), sizes_.of(trial.proposal.configuration), true,
+             trial.times_lost});
     }
   }
 
@@ -170,6 +171,10 @@ class Run {
     if (!next || !next->outlook) return;
     result.outlook = next->outlook;
     result.worth = worth_of(session_, result.history, *next->outlook);
+  }
+
+  std::optional<trial::Rival> rival_for(const journal::Trial& trial) const {
+    return early_ends_ ? rival_of(session_, candidates_, journal_.trials(), trial) : std::nullopt;
   }
 
   void start(PooledTrial trial) {
@@ -215,7 +220,7 @@ class Run {
     const journal::Trial trial = journal_.trials()[static_cast<std::size_t>(*number)];
     observer_.trial_begins(trial, journal_.trials());
     if (!impossible.empty()) return close({trial.number, trial::Failed{trial::FailureReason::kInvalid, 0, impossible}});
-    start({trial, make_trial_directory(trial), rival_of(session_, candidates_, journal_.trials(), trial), needs});
+    start({trial, make_trial_directory(trial), rival_for(trial), needs});
   }
 
   // The session is over, except that its best configurations are measured once more with nothing beside them.
@@ -283,6 +288,7 @@ class Run {
   const executor::TrialSizes sizes_;
   trial::Executor& executor_;
   const SideBySide side_by_side_;
+  const bool early_ends_;
   const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;

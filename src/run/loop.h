@@ -49,6 +49,7 @@ struct RunOptions {
   bool interference_check = false;
   std::vector<space::Configuration> tries;  ///< completed guesses of the user, each run once after the baseline
   std::string machine = {};                 ///< identifies the machine, because each has its own speed; "": unknown
+  bool early_ends = true;                   ///< end trials early that are surely worse, if their runner does
   bool keep_going = false;                  ///< continue even if trials fail alike from the beginning (kFailsAlike)
 };
 

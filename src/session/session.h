@@ -52,10 +52,6 @@ struct GradientNoise {
 /// What to optimise: the session's block "objective", resolved.
 /// From run to run on a machine that does nothing else: a constant of the search (search/trials/objective_scale.cpp).
 inline constexpr double kUsualRunNoise = 0.03;
-/// The same beside other programs that want more than the machine has. Two training scripts, each started four to six
-/// times on two cores that wanted four more programs, varied by 0.28 and 0.38.
-inline constexpr double kBusyRunNoise = 0.3;
-
 struct Objective {
   std::string metric = "throughput";    ///< the user's name for it
   bool maximize = true;                 ///< the direction

@@ -185,8 +185,7 @@ Block<WrittenObjective> objective_block() {
   block.key("base_batch", &WrittenObjective::base_batch, number_or_null(above(0)),
             "goodput: sequences per step at which statistical efficiency is 1 (default: the baseline's)");
   block.key("run_noise", &WrittenObjective::run_noise, number(above(0)),
-            "relative standard deviation of a trial's value from run to run, until repeated trials show another; on a "
-            "busy machine tune takes 0.3");
+            "relative standard deviation of a trial's value from run to run, until repeated trials show another");
   return block;
 }
 

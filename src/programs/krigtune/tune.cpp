@@ -378,26 +378,24 @@ void say_which_tries_are_known(const Context& context, const run::Prepared& prep
   }
 }
 
-// Trials on this machine share its processors with whatever else runs there. Then a single run says less, so the
-// session is given more noise from run to run, for as long as its directory is used.
-void expect_noise_if_busy(const Context& context, session::Session& session, const std::filesystem::path& directory) {
+constexpr const char* kMeasuredWhileBusy =
+    "Other programs kept this machine busy when the session began, so a gain of less than a factor of two may be none: "
+    "measure the best and your own configuration again";
+
+// Trials on this machine share its processors with whatever else runs there. Returns whether others keep it busy.
+bool is_busy(const Context& context, const session::Session& session) {
   if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine)
-    return;
-  double& noise = session.objective.run_noise;
-  if (noise != session::kUsualRunNoise) return;  // the session says it
-  if (std::filesystem::exists(run::session_path(directory)) && !context.arguments.flag("fresh")) {
-    noise = run::load_run(directory).session.objective.run_noise;
-  }
+    return false;
+  bool busy = false;
   for (const machine::Finding& finding : machine::look_at_load(machine::this_machine(context.console.clock))) {
     if (finding.health != machine::Health::kWarn) continue;
+    busy = true;
     std::string cost = finding.cost;
     std::replace(cost.begin(), cost.end(), '\n', ' ');
-    noise = std::max(noise, session::kBusyRunNoise);
     context.log.progress(
-        fmt::format("this machine is busy: {}; {}; intervals include {:.0f} % of noise from run to run "
-                    "(\"run_noise\" of \"objective\")",
-                    finding.what, cost, 100.0 * noise));
+        fmt::format("this machine is busy: {}; {}; no trial is ended early meanwhile", finding.what, cost));
   }
+  return busy;
 }
 
 // Checks for errors before anything is moved or made, runs the trials, and prints how the session ended.
@@ -427,6 +425,8 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
   say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
+  const bool busy = is_busy(context, prepared.session);
+  options.early_ends = !busy;
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);
@@ -435,10 +435,11 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
                                                  context.console.clock, observer, ending.interrupt().stop());
   ending.set_progress(nullptr);
   context.log.end_status();
-  pages.write(result.history, end_text(prepared.session, result));
+  const std::string doubt = busy ? kMeasuredWhileBusy : "";
+  pages.write(result.history, end_text(prepared.session, result) + (busy ? ". " + doubt : ""));
   const int code = conclude(context, start, writer.best(), result,
                             {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
-                             command_to_go_on(context, kKeepGoing)});
+                             command_to_go_on(context, kKeepGoing), doubt});
   ending.run_again_where_asked(result.reason);
   return code;
 }
@@ -459,7 +460,6 @@ int tune(const Context& context) {
   recall_begun_file(context, session, arguments.flag("fresh") ? std::filesystem::path() : directory);
   const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
   options.loop.earlier = earlier_runs(context, session, directory, goes_on);
-  expect_noise_if_busy(context, session, directory);
   const run::Prepared prepared(std::move(session), options.loop.earlier);
   return run_trials(context, prepared, options, directory, slowest);
 }

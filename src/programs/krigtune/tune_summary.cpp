@@ -203,6 +203,7 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
                         const Conclusion& conclusion) {
   std::ostringstream out;
   if (run.best) out << best_lines(run);
+  if (run.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
   out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
   if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';

@@ -36,6 +36,7 @@ struct Conclusion {
   std::string command_to_go_on;
   std::string command_to_spend_the_budget;  ///< if it ended before that
   std::string command_to_keep_going;        ///< if it ended because all trials fail alike
+  std::string doubt = {};                   ///< a sentence on why the values may be wrong; "" if there is none
 };
 
 /// Prints how a session ended and returns its exit code. `start`: the view with which it began; `best`: the
