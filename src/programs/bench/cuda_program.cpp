@@ -26,9 +26,7 @@ std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
   return fmt::format("the cluster has {} GPUs per node, and this machine has {}", cluster.gpus_per_node, gpus);
 }
 
-std::filesystem::path cuda_program() {
-  return own_program().parent_path() / kCudaProgram;
-}
+std::filesystem::path cuda_program() { return own_program().parent_path() / kCudaProgram; }
 
 }  // namespace
 
