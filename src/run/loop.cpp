@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "core/error.h"
@@ -34,7 +35,7 @@ class Run {
         sizes_(options.sizes),
         executor_(executor),
         side_by_side_(session, candidates, executor.capacity(), options.interference_check),
-        early_ends_(options.early_ends),
+        rival_noise_(options.rival_noise),
         keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
@@ -174,7 +175,9 @@ class Run {
   }
 
   std::optional<trial::Rival> rival_for(const journal::Trial& trial) const {
-    return early_ends_ ? rival_of(session_, candidates_, journal_.trials(), trial) : std::nullopt;
+    std::optional<trial::Rival> rival = rival_of(session_, candidates_, journal_.trials(), trial);
+    if (rival) rival->value_sem = std::hypot(rival->value_sem, rival_noise_ * rival->value);
+    return rival;
   }
 
   void start(PooledTrial trial) {
@@ -288,7 +291,7 @@ class Run {
   const executor::TrialSizes sizes_;
   trial::Executor& executor_;
   const SideBySide side_by_side_;
-  const bool early_ends_;
+  const double rival_noise_;
   const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;

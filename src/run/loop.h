@@ -49,8 +49,9 @@ struct RunOptions {
   bool interference_check = false;
   std::vector<space::Configuration> tries;  ///< completed guesses of the user, each run once after the baseline
   std::string machine = {};                 ///< identifies the machine, because each has its own speed; "": unknown
-  bool early_ends = true;                   ///< end trials early that are surely worse, if their runner does
-  bool keep_going = false;                  ///< continue even if trials fail alike from the beginning (kFailsAlike)
+  /// Relative noise from run to run in addition to what repetitions show, where trials are compared to end them early.
+  double rival_noise = 0.0;
+  bool keep_going = false;  ///< continue even if trials fail alike from the beginning (kFailsAlike)
 };
 
 enum class EndReason {

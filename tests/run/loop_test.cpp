@@ -214,13 +214,13 @@ TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
     // Its own variance, plus twice that between runs, which is (3 %)^2 if nothing was repeated.
     EXPECT_LE(std::abs(runner.rivals[i]->value_sem - std::sqrt(0.25 + 2.0 * 0.36)), 1e-9);
   }
-  // On a busy machine nobody is to be beaten, so that no trial ends early.
+  // On a busy machine the comparison has more noise, so that fewer trials are ended early.
   std::filesystem::remove_all(directory());
-  options_.early_ends = false;
+  options_.rival_noise = 0.3;
   runner.rivals.clear();
   run(session, observer, runner);
   ASSERT_EQ(runner.rivals.size(), 5u);
-  for (const auto& rival : runner.rivals) EXPECT_FALSE(rival);
+  EXPECT_LE(std::abs(runner.rivals[4]->value_sem - std::sqrt(0.25 + 2.0 * 0.36 + 36.0)), 1e-9);
 }
 
 TEST_F(Loop, ABoundedTrialCountsAndIsNeverTheBest) {
