@@ -385,21 +385,23 @@ constexpr const char* kMeasuredWhileBusy =
     "Other programs kept this machine busy when the session began, so a gain of less than a factor of two may be none: "
     "measure the best and your own configuration again";
 
-// Trials on this machine share its processors with whatever else runs there. Returns whether others keep it busy.
-bool is_busy(const Context& context, const session::Session& session) {
+// Trials on this machine share its processors with whatever else runs there. If others keep it busy, fewer trials are
+// ended early, and the returned sentence belongs to the result; otherwise it is "".
+std::string expect_noise_if_busy(const Context& context, const session::Session& session, run::RunOptions& options) {
   if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine)
-    return false;
-  bool busy = false;
+    return "";
+  std::string doubt;
   for (const machine::Finding& finding : machine::look_at_load(machine::this_machine(context.console.clock))) {
     if (finding.health != machine::Health::kWarn) continue;
-    busy = true;
+    doubt = kMeasuredWhileBusy;
+    options.rival_noise = kBusyNoise;
     std::string cost = finding.cost;
     std::replace(cost.begin(), cost.end(), '\n', ' ');
     context.log.progress(fmt::format(
         "this machine is busy: {}; {}; only trials that are more than twice as slow are ended early meanwhile",
         finding.what, cost));
   }
-  return busy;
+  return doubt;
 }
 
 // Checks for errors before anything is moved or made, runs the trials, and prints how the session ended.
@@ -429,8 +431,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   if (context.arguments.flag("fresh")) move_aside(directory, context.log);
   run::check_same_run(directory, prepared.session, options.loop);
   say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
-  const bool busy = is_busy(context, prepared.session);
-  if (busy) options.rival_noise = kBusyNoise;
+  const std::string doubt = expect_noise_if_busy(context, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
   Both shown(writer, progress);
@@ -439,8 +440,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
                                                  context.console.clock, observer, ending.interrupt().stop());
   ending.set_progress(nullptr);
   context.log.end_status();
-  const std::string doubt = busy ? kMeasuredWhileBusy : "";
-  pages.write(result.history, end_text(prepared.session, result) + (busy ? ". " + doubt : ""));
+  pages.write(result.history, end_text(prepared.session, result) + (doubt.empty() ? "" : ". " + doubt));
   const int code = conclude(context, start, writer.best(), result,
                             {slowest, command_to_go_on(context), command_to_go_on(context, kFullBudget),
                              command_to_go_on(context, kKeepGoing), doubt});
