@@ -105,6 +105,15 @@ std::string loss_of_trace(const std::filesystem::path& file, const plan::StepPla
   }
 }
 
+engine::TrainingOptions training_options(const BenchOptions& options) {
+  engine::TrainingOptions training;
+  training.seed = options.seed;
+  training.steps = options.measure.steps;
+  training.time_every_step = !options.trace.empty();
+  training.graph = options.graph;
+  return training;
+}
+
 }  // namespace
 
 TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJob& planned, const BenchOptions& options,
@@ -112,12 +121,7 @@ TrainedJob train(const BenchEngine& engine, plan::StepPlan plan, const PlannedJo
   // Fetching more parameters from a GPU and hashing them byte by byte would take longer than the measurement.
   constexpr std::int64_t kMostHashedParameters = 100'000'000;
   constexpr double kPartOfTheTime = 0.5;  // limit for the time of the steps without communication
-  engine::TrainingOptions training;
-  training.seed = options.seed;
-  training.steps = options.measure.steps;
-  training.time_every_step = !options.trace.empty();
-  training.graph = options.graph;
-  const auto made = engine.make(std::move(plan), planned, training, clock, part.processes);
+  const auto made = engine.make(std::move(plan), planned, training_options(options), clock, part.processes);
   BenchTrainer& trainer = *made;
   WatchedTrainer watched(trainer, part);
   const TrainersClock common(trainer, clock);
