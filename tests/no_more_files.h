@@ -1,8 +1,5 @@
 #pragma once
-#include <fmt/format.h>
 #include <sys/resource.h>
-
-#include <string>
 
 namespace krigtune {
 
@@ -10,8 +7,6 @@ namespace krigtune {
 class NoMoreFiles {
  public:
   NoMoreFiles() {
-    // The sanitizer for undefined behaviour opens a pipe when it sees the buffer of fmt for the first time.
-    const std::string seen = fmt::format("{}", 0);
     ::getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{0, before_.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &none);
