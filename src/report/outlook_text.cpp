@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/labels.h"
 
 namespace krigtune::report {
@@ -9,6 +11,12 @@ namespace {
 
 // A larger bound only says that little is known.
 constexpr double kTellingBound = 1.0;
+
+const journal::Trial* last_with_outlook(const search::History& history) {
+  const auto last = std::find_if(history.rbegin(), history.rend(),
+                                 [](const journal::Trial& trial) { return trial.proposal.outlook.has_value(); });
+  return last == history.rend() ? nullptr : &*last;
+}
 
 // `remains` and `is`: "remains" and "is", or "remained" and "was".
 std::string bound_text(const journal::Outlook& outlook, const char* remains, const char* is) {
@@ -26,20 +34,16 @@ std::string bound_text(const journal::Outlook& outlook) {
 }
 
 std::string last_bound_text(const search::History& history) {
-  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
-    const std::optional<journal::Outlook>& outlook = trial->proposal.outlook;
-    if (!outlook) continue;
-    if (outlook->regret_bound > kTellingBound) return bound_text(*outlook);
-    return fmt::format("before trial {} was measured, {}", trial->number, bound_text(*outlook, "remained", "was"));
-  }
-  return "";
+  const journal::Trial* trial = last_with_outlook(history);
+  if (trial == nullptr) return "";
+  const journal::Outlook& outlook = *trial->proposal.outlook;
+  if (outlook.regret_bound > kTellingBound) return bound_text(outlook);
+  return fmt::format("before trial {} was measured, {}", trial->number, bound_text(outlook, "remained", "was"));
 }
 
 std::optional<journal::Outlook> last_outlook(const search::History& history) {
-  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
-    if (trial->proposal.outlook) return trial->proposal.outlook;
-  }
-  return std::nullopt;
+  const journal::Trial* trial = last_with_outlook(history);
+  return trial == nullptr ? std::nullopt : trial->proposal.outlook;
 }
 
 }  // namespace krigtune::report

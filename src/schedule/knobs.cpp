@@ -323,17 +323,6 @@ void check_model(const workload::Workload& workload) {
   }
 }
 
-const std::vector<std::string>& executed_parameters() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names;
-    for (const space::WellKnownParameter& known : space::well_known_parameters()) {
-      if (known.modelling == space::Modelling::kExecuted) names.emplace_back(known.name);
-    }
-    return names;
-  }();
-  return kNames;
-}
-
 const std::vector<std::string>& planned_parameters() {
   static const std::vector<std::string> kNames = parameters_from(space::Modelling::kFull);
   return kNames;

@@ -114,8 +114,6 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
 /// Throws UserError for models that the schedule does not cover.
 void check_model(const workload::Workload& workload);
 
-/// Returns the names of the parameters that krigtune-bench executes beyond those of planned_parameters().
-const std::vector<std::string>& executed_parameters();
 /// Returns the names of the parameters that change a plan, including pipeline_parallel (a plan supports only 1).
 const std::vector<std::string>& planned_parameters();
 /// Throws UserError under the same conditions as build_plan, at a fraction of its cost.

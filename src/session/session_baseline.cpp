@@ -216,9 +216,9 @@ bool may_use_nccl(const Session& session) {
 void check_planned_parameters(const Session& session, const JsonObject& root) {
   const char* const who = runner::is<runner::BenchSpec>(session.runner) ? "krigtune-bench" : "the virtual clock";
   for (const std::string& name : unplanned_parameters(session.space)) {
-    const bool well_known = space::find_well_known(name) != nullptr;
-    const std::vector<std::string>& executed = schedule::executed_parameters();
-    if (std::find(executed.begin(), executed.end(), name) != executed.end() && may_use_nccl(session)) continue;
+    const space::WellKnownParameter* known = space::find_well_known(name);
+    if (known != nullptr && known->modelling == space::Modelling::kExecuted && may_use_nccl(session)) continue;
+    const bool well_known = known != nullptr;
     root.fail("space/" + name, fmt::format("{} does not {} '{}'", who, well_known ? "execute" : "know", name),
               well_known ? "leave it out, or use a runner that does" : hint_for(name));
   }
