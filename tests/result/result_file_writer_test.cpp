@@ -148,7 +148,13 @@ class RecommendationsMade : public testing::Test {
   int trials_of_the_recommendation() const { return load_json(directory_ / "best.json")["trial"].get<int>() + 1; }
   int trials_in_files() const { return load_json(directory_ / "best.json")["trials"]["ok"].get<int>(); }
 
-  const session::Session session_;  // it has only a metric, so that there are two small files
+  static session::Session of_a_table() {
+    session::Session session;
+    session.runner = runner::ReplaySpec();
+    return session;
+  }
+
+  const session::Session session_ = of_a_table();  // without a job, so that there are only two small files
   const search::History none_;
   const TemporaryDirectory directory_;
   search::History history_;

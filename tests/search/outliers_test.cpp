@@ -17,7 +17,7 @@ TEST(Outliers, AreDoubtedAndNothingElseIs) {
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
     const forecast::Forecast of = forecast(problem.candidates[i]);
-    if (of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
+    if (!of.memory || of.memory->probability_fits > 0.99) order.emplace_back(-forecast.score(of), i);
   }
   std::sort(order.begin(), order.end());
   // The best prediction is left alone; the second best is the slow one.
