@@ -162,7 +162,7 @@ def tune_overhead(binaries, out, strategy, trials, more):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binaries", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--trials", default="10,100,1000,10000")

@@ -42,7 +42,7 @@ def session(out):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krigtune")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=5)

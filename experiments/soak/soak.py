@@ -405,7 +405,7 @@ def report(soak, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.removeprefix("usage: "))
     parser.add_argument("binaries", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--trials", type=int, default=2000)

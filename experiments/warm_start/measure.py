@@ -99,7 +99,7 @@ class Runs:
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krigtune")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=2)

@@ -141,7 +141,7 @@ def run_case(arguments, case, first):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.removeprefix("usage: "))
     parser.add_argument("krigtune")
     parser.add_argument("library")
     parser.add_argument("--stride", type=int, default=1)

@@ -148,7 +148,7 @@ def check_cut(session, disk, said):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.removeprefix("usage: "))
     parser.add_argument("krigtune")
     parser.add_argument("library")
     parser.add_argument("--stride", type=int, default=1)
