@@ -52,8 +52,8 @@ std::optional<Bytes> peak_memory_of(const journal::Trial& trial) {
 
 namespace {
 
-// The unit of a replayed table is unknown.
-bool has_unit(const session::Session& session) {
+// The unit of a replayed table is unknown, unless the session says it.
+bool has_our_unit(const session::Session& session) {
   return trial::find_metric(session.objective.metric) != nullptr && runner::traits_of(session.runner).has_our_units;
 }
 
@@ -81,7 +81,8 @@ bool is_speed(const session::Objective& objective) {
 }
 
 std::string value_text(const session::Session& session, double value) {
-  if (!has_unit(session)) return digits(value);
+  const std::string& own = session.objective.unit;
+  if (!has_our_unit(session)) return own.empty() ? digits(value) : fmt::format("{} {}", digits(value), own);
   const trial::Metric& metric = *trial::find_metric(session.objective.metric);
   if (metric.unit.empty()) return duration_text(value);
   return fmt::format("{} {}", digits(value * metric.units_a_value), metric.unit);
@@ -102,7 +103,8 @@ std::string value_with_half_width(const session::Session& session, double value,
 }
 
 std::string value_or_named_text(const session::Session& session, double value) {
-  return has_unit(session) ? value_text(session, value) : named_value_text(session, value);
+  return has_our_unit(session) || !session.objective.unit.empty() ? value_text(session, value)
+                                                                  : named_value_text(session, value);
 }
 
 std::string named_value_text(const session::Session& session, double value) {

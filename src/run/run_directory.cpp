@@ -58,7 +58,9 @@ Json comparable(Json record) {
     for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
     record[kWarmStart] = std::move(sources);
   }
-  if (record.contains("objective")) record["objective"].erase("run_noise");
+  for (const char* key : {"run_noise", "unit"}) {
+    if (record.contains("objective")) record["objective"].erase(key);
+  }
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as", "today"})
     record["runner"].erase(key);

@@ -290,6 +290,7 @@ Json resolved(const Session& session) {
   if (session.objective.run_noise != kUsualRunNoise) {
     json["objective"]["run_noise"] = json_number(session.objective.run_noise);
   }
+  if (!session.objective.unit.empty()) json["objective"]["unit"] = session.objective.unit;
   json["runner"] = runner::to_json(session.runner);
   json["executor"] = executor::to_json(session.executor);
   json["budget"] = to_json(session.budget);

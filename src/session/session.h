@@ -59,6 +59,7 @@ struct Objective {
   std::optional<GradientNoise> gradient_noise = std::nullopt;  ///< set for goodput
   /// Relative standard deviation from run to run of one configuration, assumed until repeated trials show another.
   double run_noise = kUsualRunNoise;
+  std::string unit = {};  ///< shown after values of a metric that krigtune does not know, such as "tok/s"; "": none
   /// For goodput: the metric that runners report instead, and from which goodput is computed. Otherwise empty.
   std::string throughput_field = {};
 

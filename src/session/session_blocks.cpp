@@ -107,6 +107,8 @@ enum class Direction { kMaximize, kMinimize };
 constexpr EnumWords<Direction, 2> kDirectionWords = {
     {{"maximize", Direction::kMaximize}, {"minimize", Direction::kMinimize}}};
 
+constexpr std::size_t kLongestUnit = 16;
+
 // The block as written in the file.
 struct WrittenObjective {
   std::string metric = Objective().metric;
@@ -114,6 +116,7 @@ struct WrittenObjective {
   std::optional<double> noise_scale;
   std::optional<double> base_batch;
   double run_noise = kUsualRunNoise;
+  std::string unit;
 
   std::optional<bool> maximize() const {
     return direction ? std::optional(*direction == Direction::kMaximize) : std::nullopt;
@@ -186,6 +189,8 @@ Block<WrittenObjective> objective_block() {
             "goodput: sequences per step at which statistical efficiency is 1 (default: the baseline's)");
   block.key("run_noise", &WrittenObjective::run_noise, number(above(0)),
             "relative standard deviation of a trial's value from run to run, until repeated trials show another");
+  block.key("unit", &WrittenObjective::unit, text(),
+            "shown after the values of a metric of your own, such as \"tok/s\"; --metric takes it from the expression");
   return block;
 }
 
@@ -240,7 +245,23 @@ Objective read_objective(const Json* json, const std::string& source, const std:
   objective_block().read(block, written);
   Objective objective = objective_of(block, written, runner);
   objective.run_noise = written.run_noise;
+  if (!is_unit(written.unit)) {
+    block.fail(
+        "unit", fmt::format("'{}' is not a unit", written.unit),
+        fmt::format("write {} letters at most, with /, %, _, - or . and no digits, such as \"tok/s\"", kLongestUnit));
+  }
+  if (!written.unit.empty() && trial::find_metric(written.metric) != nullptr && runner.has_our_units) {
+    block.fail("unit", fmt::format("'{}' has its own unit", written.metric), "leave it out");
+  }
+  objective.unit = written.unit;
   return objective;
+}
+
+bool is_unit(const std::string& text) {
+  return text.size() <= kLongestUnit && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  std::string_view("/%_-.").find(c) != std::string::npos;
+         });
 }
 
 Json objective_schema() { return objective_block().schema(); }

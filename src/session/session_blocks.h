@@ -8,6 +8,9 @@ namespace krigtune::session {
 
 Objective read_objective(const Json* block, const std::string& source, const std::string& pointer,
                          const trial::RunnerTraits& runner);
+/// Returns whether a text may be the objective's "unit": "" or a few letters, "/" and the like. No digits, because
+/// "12 3" must not be read as a number.
+bool is_unit(const std::string& text);
 /// Fills in what goodput needs from the rest of the session, which must have been read: the batch, and the base batch
 /// from the baseline.
 void complete_goodput(Session& session, const JsonObject& root);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "jobs/session/job_advice.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
@@ -89,7 +90,7 @@ TEST_F(JobSession, TakesTheRestFromTheUsersSession) {
     "constraints": ["x < y"], "baseline": {"y": 3, "x": 5, "z": 1},
     "runner": {"kind": "command", "argv": ["bash", "run.sh", "--x", "{x}", "--y", "{y}"], "timeout_s": 60,
                "env": {"A": "1", "Z": "{z}"}, "cwd": "/job", "measure": {"value": {"regex": "tok/s ([0-9.]+)"}}},
-    "objective": {"metric": "value", "direction": "maximize"}})json",
+    "objective": {"metric": "value", "direction": "maximize", "unit": "tok/s"}})json",
                                  "wanted");
   EXPECT_EQ(own.json.dump(2), wanted.dump(2));
   EXPECT_NE(refusal("bash run.sh --w 5", {"w=--w"}, "x ([0-9]+)").find("VALUES are missing; write 'w=--w:1,2,4'"),
@@ -118,6 +119,37 @@ TEST_F(JobSession, SaysWhatToAdd) {
   }
   request_.minimize = true;
   EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--minimize needs --metric", 0), 0U);
+  request_.minimize = false;
+  request_.last_line = true;
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}).rfind("--final needs --metric", 0), 0U);
+  request_.warmup_steps = 1;
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}, "loss ([0-9.]+)"),
+            "--final cannot be combined with --warmup-steps or --measure-steps; leave one of them out: with --final "
+            "the last line counts, and every trial runs to its end");
+}
+
+TEST_F(JobSession, StepsAreTheUsersOrTheRecipes) {
+  EXPECT_FALSE(made("python t.py", {"x=--x:1,2"}).json["runner"].contains("warmup_steps"));
+  request_.warmup_steps = 0;
+  request_.measure_steps = 3;
+  const Json own = made("python t.py", {"x=--x:1,2"}).json["runner"];
+  EXPECT_EQ(own["warmup_steps"], 0);
+  EXPECT_EQ(own["measure_steps"], 3);
+  const Json recipe = made(
+                          "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "
+                          "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --train-iters 900",
+                          {}, "")
+                          .json["runner"];
+  EXPECT_EQ(recipe["warmup_steps"], 0);
+  EXPECT_EQ(recipe["measure_steps"], 3);
+  const auto ended_after = [](const Json& runner) {
+    const auto& argv = runner["argv"];
+    return *std::next(std::find(argv.begin(), argv.end(), "--exit-interval"));
+  };
+  request_.warmup_steps = 2;
+  const Json longer = made(join(request_.command, " "), {}, "").json["runner"];
+  EXPECT_EQ(std::stoi(ended_after(longer).get<std::string>()), std::stoi(ended_after(recipe).get<std::string>()) + 2)
+      << "a trial lasts until its steps are measured";
 }
 
 TEST_F(JobSession, OfARecipeNeedsNoOptions) {

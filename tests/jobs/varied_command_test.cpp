@@ -124,6 +124,9 @@ TEST_F(VariedCommand, SaysThatTheBaselineIsAGuess) {
   EXPECT_EQ(made.remarks.front(),
             "the command does not say --mbs: the baseline takes 2, the first to try; write your own value to compare "
             "with it");
+  EXPECT_EQ(varied("python t.py --batch-size 4", {"b=--batchsize:2,4"}).remarks.front(),
+            "the command does not say --batchsize (did you mean --batch-size?): the baseline takes 2, the first to "
+            "try; write your own value to compare with it");
 }
 
 TEST_F(VariedCommand, KeysOfAFileAreSetInACopy) {

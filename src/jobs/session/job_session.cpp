@@ -15,6 +15,7 @@
 #include "jobs/recipe/rewriting.h"
 #include "jobs/session/job_advice.h"
 #include "jobs/session/job_space.h"
+#include "jobs/session/metric_unit.h"
 #include "jobs/session/varied_command.h"
 #include "space/well_known.h"
 #include "trial/failure_text.h"
@@ -60,7 +61,11 @@ class SessionMaker {
     for (const std::string& text : request_.vary) varied_.push_back(read_vary(text));
     if (request_.metric) check_metric(*request_.metric);
     if (!request_.metric && request_.minimize) refuse_alone("--minimize");
-    if (!request_.metric && request_.last_line) refuse_alone("--last-line");
+    if (!request_.metric && request_.last_line) refuse_alone("--final");
+    if (request_.last_line && (request_.warmup_steps || request_.measure_steps)) {
+      throw UserError("--final cannot be combined with --warmup-steps or --measure-steps",
+                      "leave one of them out: with --final the last line counts, and every trial runs to its end");
+    }
     if (!request_.session.empty()) json_ = load_json(request_.session);
     if (!json_.is_object()) json_ = Json::object();  // read_session reports what is wrong with it
     words_.assign(request_.command.begin() + static_cast<std::ptrdiff_t>(leading_assignments(request_.command)),
@@ -103,6 +108,13 @@ class SessionMaker {
     if (recipe_ != nullptr && !recipe_->instead.empty()) {
       throw UserError(fmt::format("{}: a job of {}", job_name(request_.command), recipe_->summary),
                       fmt::format("tune it so: {}", recipe_->instead));
+    }
+    if (recipe_ != nullptr && (request_.warmup_steps || request_.measure_steps)) {
+      Recipe with_steps = *recipe_;
+      with_steps.warmup_steps = request_.warmup_steps.value_or(with_steps.warmup_steps);
+      with_steps.measure_steps = request_.measure_steps.value_or(with_steps.measure_steps);
+      named_recipe_ = std::move(with_steps);
+      recipe_ = &*named_recipe_;
     }
   }
 
@@ -153,6 +165,8 @@ class SessionMaker {
     add_space(varied);
     Json block = runner_of_session();
     block["argv"] = varied.argv;
+    if (request_.warmup_steps) block["warmup_steps"] = *request_.warmup_steps;
+    if (request_.measure_steps) block["measure_steps"] = *request_.measure_steps;
     write_runner(std::move(block), varied);
     remark_on_other_names();
   }
@@ -378,6 +392,7 @@ class SessionMaker {
       if (request_.last_line) measured["kind"] = "final";
       runner["measure"][kValue] = std::move(measured);
       json_["objective"] = {{"metric", kValue}, {"direction", request_.minimize ? "minimize" : "maximize"}};
+      if (const std::string unit = unit_in(*request_.metric); !unit.empty()) json_["objective"]["unit"] = unit;
       return;
     }
     const bool is_measured = runner.contains("measure") && !runner["measure"].empty();

@@ -21,12 +21,14 @@ namespace krigtune::jobs {
 //   const JobSession made = session_of_job(request);
 
 struct JobRequest {
-  std::vector<std::string> command;   ///< as typed in a shell; words NAME=value may precede the program
-  std::vector<std::string> vary;      ///< NAME=FLAG:VALUES each: vary.h
-  std::optional<std::string> metric;  ///< a regular expression with one group, the number
-  bool minimize = false;              ///< the metric is minimised
-  bool last_line = false;             ///< the last line with the metric counts, and trials run to their end
-  std::string recipe;                 ///< name or path; "": the one that matches the command, if any
+  std::vector<std::string> command;           ///< as typed in a shell; words NAME=value may precede the program
+  std::vector<std::string> vary;              ///< NAME=FLAG:VALUES each: vary.h
+  std::optional<std::string> metric;          ///< a regular expression with one group, the number
+  bool minimize = false;                      ///< the metric is minimised
+  bool last_line = false;                     ///< the last line with the metric counts, and trials run to their end
+  std::optional<std::int64_t> warmup_steps;   ///< first measurements of a trial that do not count
+  std::optional<std::int64_t> measure_steps;  ///< those after them, which do; empty: as the session or recipe says
+  std::string recipe;                         ///< name or path; "": the one that matches the command, if any
   /// The user's own session, from which everything is taken that the command does not state; "": none.
   std::filesystem::path session;
   std::filesystem::path directory;         ///< base of the command's relative paths; absolute

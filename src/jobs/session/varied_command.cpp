@@ -145,15 +145,16 @@ class Varying {
                 fmt::format("list values of one kind, '{}' among them", text));
   }
 
-  void say_absent(const Vary& vary, const std::string& where) {
+  void say_absent(const Vary& vary, const std::string& where, const std::string& near = "") {
     const Json& values = vary.values;
     if (values.is_null()) return;  // the session's baseline has the value
     made_.absent.push_back(vary.name);
     const Json first = values.is_array() ? values.front() : values.at("min");
     made_.own.set(vary.name, space::value_from_json(first, vary.text));
     made_.remarks.push_back(fmt::format(
-        "{} does not say {}: the baseline takes {}, the first to try; write your own value to compare with it", where,
-        vary.place.text(), space::to_string(*made_.own.find(vary.name))));
+        "{} does not say {}{}: the baseline takes {}, the first to try; write your own value to compare with it", where,
+        vary.place.text(), near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
+        space::to_string(*made_.own.find(vary.name))));
   }
 
   // Looks after the script and, if the flag is a launcher's, before it.
@@ -186,7 +187,16 @@ class Varying {
     } else {
       made_.argv.insert(made_.argv.end(), {flag, placeholder(vary)});
     }
-    say_absent(vary, "the command");
+    say_absent(vary, "the command", near_flag(flag));
+  }
+
+  // Returns the flag of the command that a misspelt one may mean; "" if none is near.
+  std::string near_flag(const std::string& flag) const {
+    std::vector<std::string> flags;
+    for (const std::string& word : words_) {
+      if (begins_with(word, "-")) flags.push_back(word.substr(0, word.find('=')));
+    }
+    return nearest_name(flag, flags);
   }
 
   // Handles "-b4": a dash, one letter, a number.

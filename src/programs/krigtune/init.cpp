@@ -262,7 +262,7 @@ Command init_command() {
           init,
           kDeepSpeedOption,
           {},
-          {"recipe", "final", "hf-config", kModelRun}};
+          {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", kModelRun}};
 }
 
 }  // namespace krigtune::cli

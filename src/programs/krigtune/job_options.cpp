@@ -17,6 +17,9 @@ constexpr const char* kVary = "vary";
 constexpr const char* kMetric = "metric";
 constexpr const char* kMinimize = "minimize";
 constexpr const char* kFinal = "final";
+constexpr const char* kWarmupSteps = "warmup-steps";
+constexpr const char* kMeasureSteps = "measure-steps";
+constexpr std::int64_t kMostSteps = 1'000'000;
 constexpr const char* kJobExample =
     "krigtune tune --vary 'micro_batch=--mbs:1,2,4,8' --metric 'tokens/s ([0-9.]+)' -- python train.py --mbs 4";
 
@@ -33,6 +36,8 @@ jobs::JobRequest job_request(const Context& context) {
   request.metric = arguments.text(kMetric);
   request.minimize = arguments.flag(kMinimize);
   request.last_line = arguments.flag(kFinal);
+  request.warmup_steps = arguments.integer(kWarmupSteps, 0, kMostSteps);
+  request.measure_steps = arguments.integer(kMeasureSteps, 1, kMostSteps);
   request.recipe = arguments.text(kRecipe, "");
   request.directory = std::filesystem::current_path();
   request.typed_as = fmt::format("{} tune", context.console.typed_as);
@@ -61,10 +66,14 @@ void declare_job(boost::program_options::options_description& options) {
   options.add_options()(kMinimize, "with --metric: minimize it");
   options.add_options()(
       kFinal, "with --metric: the last line counts, and every trial runs to its end, as for a validation loss");
+  options.add_options()(kWarmupSteps, value_named("N"),
+                        "leave out the first N measurements of a trial, the warm-up (default: the recipe's, or 5)");
+  options.add_options()(kMeasureSteps, value_named("N"),
+                        "end a trial after N measurements that count (default: the recipe's, or 10)");
 }
 
 void refuse_job_options(const Context& context) {
-  for (const char* option : {kRecipe, kVary, kMetric, kMinimize, kFinal}) {
+  for (const char* option : {kRecipe, kVary, kMetric, kMinimize, kFinal, kWarmupSteps, kMeasureSteps}) {
     if (!context.arguments.flag(option)) continue;
     if (context.arguments.flag(kDeepSpeedOption)) {
       throw UserError(fmt::format("--{} and --deepspeed cannot be combined", option),
