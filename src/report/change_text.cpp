@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/json.h"
@@ -10,7 +11,8 @@
 namespace krigtune::report {
 namespace {
 
-constexpr double kTimes = 1.5;  // from this factor on "1.5 times" is easier to grasp than "50 %"
+constexpr int kEnoughRepeats = 5;  // of the two whose gain is uncertain; the advice is to make so many
+constexpr double kTimes = 1.5;     // from this factor on "1.5 times" is easier to grasp than "50 %"
 
 std::string percent(double fraction) {
   const double value = 100.0 * fraction;
@@ -92,8 +94,17 @@ std::vector<std::string> change_lines(const session::Objective& objective, const
 std::string doubt_about_gain(const search::Recommendation& best) {
   const std::optional<search::Gain>& gain = best.changes.together;
   if (best.trial == best.reference_trial || !gain || gain->clear()) return "";
-  return fmt::format("this gain is not certain: its 95 % interval, {:.2f} to {:.2f} times, includes 1", gain->lower_95,
-                     gain->upper_95);
+  const bool is_repeated = std::min(best.measurements, best.reference_measurements) >= kEnoughRepeats;
+  return fmt::format("this gain is not certain: its 95 % interval, {:.2f} to {:.2f} times, includes 1{}",
+                     gain->lower_95, gain->upper_95,
+                     is_repeated ? "" : fmt::format("; krigtune tune --repeat {} measures both again", kEnoughRepeats));
+}
+
+std::string expected_gain_text(const search::Recommendation& best) {
+  const std::optional<search::Gain>& gain = best.changes.together;
+  if (best.trial == best.reference_trial || !gain) return "";
+  return fmt::format("{} trial {}, 95 % interval {} to {}", gain_text(gain->factor), best.reference_trial,
+                     gain_text(gain->lower_95), gain_text(gain->upper_95));
 }
 
 Json changes_json(const search::Changes& changes) {

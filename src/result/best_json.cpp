@@ -47,7 +47,9 @@ std::optional<std::string> best_json(const report::RunView& run) {
   json["posterior"] = {{"mean", json_number(best.posterior_mean)},
                        {"lower_95", json_number(best.lower_95)},
                        {"upper_95", json_number(best.upper_95)}};
-  json["reference"] = {{"trial", best.reference_trial}, {"value", json_number(best.reference_value)}};
+  json["reference"] = {{"trial", best.reference_trial},
+                       {"value", json_number(best.reference_value)},
+                       {"measurements", best.reference_measurements}};
   json["gain"] = json_number(best.gain);
   const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
   if (!machine.empty()) json["machine"] = machine;

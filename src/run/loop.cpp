@@ -36,6 +36,8 @@ class Run {
         executor_(executor),
         side_by_side_(session, candidates, executor.capacity(), options.interference_check),
         rival_noise_(options.rival_noise),
+        may_end_early_(options.may_end_early),
+        repeats_(options.repeats),
         keep_going_(options.keep_going || !runner::traits_of(session.runner).runs_programs),
         claim_(journal_path(directory)),
         journal_(journal_path(directory), session.space, session.objective.field, session.objective.maximize),
@@ -64,7 +66,8 @@ class Run {
     std::optional<EndReason> reason;
     while (true) {
       journal_.refresh();
-      if (!reason) reason = reason_to_end();
+      if (const auto trouble = trouble_that_ends()) reason = trouble;
+      if (!reason) reason = budget_is_spent(session_, journal_.trials());
       while (!reason && may_begin()) {
         const Begun begun = begin_one();
         if (begun.trial) continue;
@@ -134,11 +137,11 @@ class Run {
     }
   }
 
-  std::optional<EndReason> reason_to_end() const {
+  std::optional<EndReason> trouble_that_ends() const {
     if (stop_ || was_interrupted_) return EndReason::kInterrupted;
     if (trials_now_ > 0 && environment_failure(journal_.trials())) return EndReason::kEnvironment;
     if (trials_now_ > 0 && !keep_going_ && common_failure(journal_.trials())) return EndReason::kFailsAlike;
-    return budget_is_spent(session_, journal_.trials());
+    return std::nullopt;
   }
 
   EndReason reason_of_silence() const {
@@ -175,6 +178,7 @@ class Run {
   }
 
   std::optional<trial::Rival> rival_for(const journal::Trial& trial) const {
+    if (!may_end_early_) return std::nullopt;
     std::optional<trial::Rival> rival = rival_of(session_, candidates_, journal_.trials(), trial);
     if (rival) rival->value_sem = std::hypot(rival->value_sem, rival_noise_ * rival->value);
     return rival;
@@ -226,12 +230,14 @@ class Run {
     start({trial, make_trial_directory(trial), rival_for(trial), needs});
   }
 
-  // The session is over, except that its best configurations are measured once more with nothing beside them.
+  // The session is over, except that its best configurations, and the baseline if the user wants it, are measured once
+  // more with nothing beside them.
   bool begin_alone(EndReason reason) {
     constexpr std::array kNotThen = {EndReason::kInterrupted, EndReason::kEnvironment, EndReason::kFailsAlike,
                                      EndReason::kWaits};
     if (stop_ || std::find(kNotThen.begin(), kNotThen.end(), reason) != kNotThen.end()) return false;
-    const std::optional<journal::Proposal> proposal = side_by_side_.next_alone(journal_.trials());
+    std::optional<journal::Proposal> proposal = side_by_side_.next_alone(journal_.trials());
+    if (!proposal) proposal = proposer_.next_repeat(journal_.trials(), repeats_);
     if (!proposal) return false;
     const trial::TrialNeeds needs = sizes_.of(proposal->configuration);
     if (!runners_->has_room(needs)) return false;
@@ -292,6 +298,8 @@ class Run {
   trial::Executor& executor_;
   const SideBySide side_by_side_;
   const double rival_noise_;
+  const bool may_end_early_;
+  const int repeats_;
   const bool keep_going_;
   journal::TunerClaim claim_;
   journal::Journal journal_;

@@ -51,6 +51,9 @@ struct RunOptions {
   std::string machine = {};                 ///< identifies the machine, because each has its own speed; "": unknown
   /// Relative noise from run to run in addition to what repetitions show, where trials are compared to end them early.
   double rival_noise = 0.0;
+  bool may_end_early = true;  ///< a trial that is clearly worse than the best is ended before it was measured in full
+  /// At the end the best and the reference are measured, alternately, until each has so many measurements (repeats.h).
+  int repeats = 0;
   bool keep_going = false;  ///< continue even if trials fail alike from the beginning (kFailsAlike)
 };
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "run/current_run.h"
+#include "run/repeats.h"
 #include "search/candidates/candidate_list.h"
 #include "search/model/best.h"
 
@@ -48,14 +49,25 @@ std::optional<journal::Proposal> Proposer::next(const search::History& history) 
     again->outlook = proposal->outlook;
     proposal = std::move(again);
   }
-  proposal->run = std::max(run_.number, latest_run(history));
-  proposal->machine = run_.machine;
-  if (const auto memory = candidates_.filter().planned(proposal->configuration)) {
-    proposal->predicted_memory = memory->predicted;
-  }
-  proposal->trials_without_gain = search::trials_without_gain(session_.objective, history);
-  proposal->suggest_s = clock_.now_s() - begun_s;
+  complete(*proposal, history, begun_s);
   return proposal;
+}
+
+std::optional<journal::Proposal> Proposer::next_repeat(const search::History& history, int times) const {
+  const double begun_s = clock_.now_s();
+  std::optional<journal::Proposal> proposal = run::next_repeat(session_, candidates_, history, times, run_.seed);
+  if (proposal) complete(*proposal, history, begun_s);
+  return proposal;
+}
+
+void Proposer::complete(journal::Proposal& proposal, const search::History& history, double begun_s) const {
+  proposal.run = std::max(run_.number, latest_run(history));
+  proposal.machine = run_.machine;
+  if (const auto memory = candidates_.filter().planned(proposal.configuration)) {
+    proposal.predicted_memory = memory->predicted;
+  }
+  proposal.trials_without_gain = search::trials_without_gain(session_.objective, history);
+  proposal.suggest_s = clock_.now_s() - begun_s;
 }
 
 std::optional<journal::Proposal> Proposer::of_the_user(const search::History& history) const {

@@ -36,7 +36,12 @@ class Proposer {
   /// propose.
   std::optional<journal::Proposal> next(const search::History& history) const;
 
+  /// What comes when nothing else is proposed any more: see next_repeat (repeats.h).
+  std::optional<journal::Proposal> next_repeat(const search::History& history, int times) const;
+
  private:
+  /// Fills in what every proposal has. `begun_s`: when the clock was asked first.
+  void complete(journal::Proposal& proposal, const search::History& history, double begun_s) const;
   std::optional<journal::Proposal> of_the_user(const search::History& history) const;
 
   const session::Session& session_;

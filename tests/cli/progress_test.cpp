@@ -116,6 +116,28 @@ TEST_F(ProgressTest, FitsTheTerminalWhateverItsWidth) {
   }
 }
 
+TEST_F(ProgressTest, ExplainsAMarkWhereItIsFirstSeen) {
+  const session::Session session = bench_session();
+  const cli::Console narrow = console(true, 80);
+  cli::Log log(narrow, cli::Verbosity::kNormal, std::nullopt);
+  cli::Progress progress(session, clock_, log, [&] { return best_; });
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")};
+  best_ = best_of(history[0], 100.0, 1.0);
+  progress.trial_ended(history[0], history);
+  for (const int number : {1, 2}) {
+    trial::Bounded bounded;
+    bounded.at_best = 50.0;
+    history.push_back(trial_record(number, configuration(3, 4 * number, true), bounded));
+    progress.trial_ended(history.back(), history);
+  }
+  const std::vector<std::string> lines = kept_lines();
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines[2], "    1        <= 50 samples/s                     zero_stage=3 micro_batch=4 +1");
+  EXPECT_EQ(lines[3], "       +1: so many more parameters differ; krigtune results DIR --wide shows all");
+  EXPECT_EQ(lines[4], "       <= a value: ended early, because it was clearly worse than the best");
+  EXPECT_EQ(lines[5], "    2        <= 50 samples/s                     zero_stage=3 micro_batch=8 +1");
+}
+
 TEST_F(ProgressTest, CountsFailuresByClassAndSaysTheSameTroubleOnce) {
   const session::Session session = bench_session();
   const cli::Console terminal = console(true, 120);

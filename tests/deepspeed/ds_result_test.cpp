@@ -253,7 +253,12 @@ TEST(ChangeText, TellsGainsWithTheirIntervals) {
   doubtful.trial = 6;
   doubtful.changes.together = search::Gain{2.71, 0.74, 3.07};
   EXPECT_EQ(report::doubt_about_gain(doubtful),
+            "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1; krigtune tune "
+            "--repeat 5 measures both again");
+  doubtful.measurements = doubtful.reference_measurements = 5;
+  EXPECT_EQ(report::doubt_about_gain(doubtful),
             "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1");
+  EXPECT_EQ(report::expected_gain_text(doubtful), "2.71x trial 0, 95 % interval 0.74x to 3.07x");
   doubtful.changes.together->lower_95 = 1.2;
   EXPECT_EQ(report::doubt_about_gain(doubtful), "");
   EXPECT_EQ(report::gain_sentence(objective, {1.12, 1.041, 1.21}), "12 % faster (4.1 % to 21 %)");

@@ -108,7 +108,7 @@ TEST(BestJson, HoldsTheConfigurationAndItsEvidence) {
   EXPECT_EQ(space::configuration_from_json(json["configuration"], "written", ""), configuration(3, 4, true));
   EXPECT_EQ(json["value"], 125);
   EXPECT_EQ(json["posterior"], parse_json(R"({"mean": 124, "lower_95": 120, "upper_95": 128})", "expected"));
-  EXPECT_EQ(json["reference"], parse_json(R"({"trial": 0, "value": 100})", "expected"));
+  EXPECT_EQ(json["reference"], parse_json(R"({"trial": 0, "value": 100, "measurements": 1})", "expected"));
   EXPECT_EQ(json["gain"], 1.25);
   EXPECT_EQ(json["trials"], parse_json(R"({"ok": 2, "oom": 2, "failed": 1, "bounded": 1})", "expected"));
   EXPECT_FALSE(json.contains("emulated_network"));

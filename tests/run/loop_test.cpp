@@ -221,6 +221,12 @@ TEST_F(Loop, TellsARunnerWhatATrialHasToBeat) {
   run(session, observer, runner);
   ASSERT_EQ(runner.rivals.size(), 5u);
   EXPECT_LE(std::abs(runner.rivals[4]->value_sem - std::sqrt(0.25 + 2.0 * 0.36 + 36.0)), 1e-9);
+  std::filesystem::remove_all(directory());
+  options_.may_end_early = false;
+  runner.rivals.clear();
+  run(session, observer, runner);
+  ASSERT_EQ(runner.rivals.size(), 5u);
+  EXPECT_FALSE(runner.rivals[4]);
 }
 
 TEST_F(Loop, ABoundedTrialCountsAndIsNeverTheBest) {

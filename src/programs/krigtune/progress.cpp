@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/columns.h"
 #include "core/text.h"
@@ -101,7 +102,9 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   const std::optional<search::Recommendation> before = best_;
   remember(history);
   say_header();
-  log_.progress(report::TrialLines(session_, log_.width()).line(trial, history, best_, before));
+  const std::string line = report::TrialLines(session_, log_.width()).line(trial, history, best_, before);
+  log_.progress(line);
+  explain_marks(trial, line);
   // This line may be all that the user ever sees of a failure. It is not repeated if the next trial fails with the same
   // line.
   const std::string trouble = visible(report::last_line_of(trial));
@@ -110,6 +113,21 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   }
   if (!trouble.empty()) last_trouble_ = trouble;
   show_status();
+}
+
+// A mark is explained below the first line that has it.
+void Progress::explain_marks(const journal::Trial& trial, const std::string& line) {
+  const auto explain = [&](bool& was_said, const std::string& text) {
+    if (!std::exchange(was_said, true)) log_.progress(wrapped_lines(fmt::format("{:7}{}", "", text), log_.width(), 7));
+  };
+  const std::size_t more = line.find_last_of(' ') + 1;
+  if (line.compare(more, 1, "+") == 0)
+    explain(more_was_said_,
+            line.substr(more) + ": so many more parameters differ; krigtune results DIR --wide shows all");
+  if (trial.outcome && std::holds_alternative<trial::Bounded>(*trial.outcome)) {
+    explain(bound_was_said_, fmt::format("{} a value: ended early, because it was clearly worse than the best",
+                                         session_.objective.maximize ? "<=" : ">="));
+  }
 }
 
 void Progress::session_ended(const search::History& /*history*/) { log_.end_status(); }

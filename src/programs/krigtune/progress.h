@@ -47,6 +47,7 @@ class Progress final : public run::Observer {
     std::vector<std::string> differs;  ///< from the best so far
   };
   void say_header();
+  void explain_marks(const journal::Trial& trial, const std::string& line);
   void show_status();
   std::vector<std::string> status_parts() const;
   std::string running_text() const;
@@ -59,6 +60,8 @@ class Progress final : public run::Observer {
   int jobs_;
   double began_s_;
   bool header_said_ = false;
+  bool more_was_said_ = false;
+  bool bound_was_said_ = false;
   std::string last_trouble_;  ///< the last line of the last failed trial
   // The state after the last closed trial.
   std::optional<search::Recommendation> best_;

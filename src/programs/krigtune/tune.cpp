@@ -41,6 +41,9 @@ constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 constexpr const char* kKeepGoing = "keep-going";
 constexpr const char* kNoInterferenceCheck = "no-interference-check";
+constexpr const char* kRepeat = "repeat";
+constexpr const char* kNoEarlyEnd = "no-early-end";
+constexpr std::int64_t kMostRepeats = 1000;
 constexpr const char* kRequeue = "requeue";
 constexpr const char* kPendingLimit = "pending-limit";
 
@@ -76,6 +79,10 @@ void declare_tune(boost::program_options::options_description& options) {
                         "end after N trials (default: the session's). Trials that DIR has already count");
   options.add_options()("hours", value_named("H"), "end after H hours of trials (default: the session's)");
   options.add_options()(kFullBudget, "spend the whole budget, even if little can be gained");
+  options.add_options()(kRepeat, value_named("N"),
+                        "at the end measure the best and the baseline, alternately, until each has N measurements. "
+                        "They count neither against --trials nor against --hours");
+  options.add_options()(kNoEarlyEnd, "measure every trial in full, even if it is clearly worse than the best");
   options.add_options()(kKeepGoing, "continue even if the first trials all fail alike");
   options.add_options()("seed", value_named("N"), "the same seed and results propose the same trials (default: 1)");
   declare_places(options);
@@ -158,6 +165,8 @@ run::RunOptions run_options(const Arguments& arguments) {
   options.machine = machine_of_trials();
   options.loop = loop_options(arguments);
   options.keep_going = arguments.flag(kKeepGoing);
+  options.may_end_early = !arguments.flag(kNoEarlyEnd);
+  options.repeats = static_cast<int>(arguments.integer(kRepeat, 1, kMostRepeats).value_or(0));
   return options;
 }
 
@@ -383,7 +392,7 @@ void say_which_tries_are_known(const Context& context, const run::Prepared& prep
 constexpr double kBusyNoise = 0.3;
 constexpr const char* kMeasuredWhileBusy =
     "Other programs kept this machine busy when the session began, so a gain of less than a factor of two may be none: "
-    "measure the best and your own configuration again";
+    "measure the best and your own configuration again (--repeat 5)";
 
 // Trials on this machine share its processors with whatever else runs there. If others keep it busy, fewer trials are
 // ended early, and the returned sentence belongs to the result; otherwise it is "".
@@ -485,8 +494,8 @@ Command tune_command() {
       tune,
       kDeepSpeedOption,
       {},
-      {"recipe", "final", "hf-config", "tensor-parallel", kNoModelRun, "strategy", kKeepGoing, "seed",
-       kNoInterferenceCheck, kPendingLimit, kRequeue, "fail-if-slower-than"}};
+      {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", "tensor-parallel", kNoModelRun, "strategy",
+       kNoEarlyEnd, kKeepGoing, "seed", kNoInterferenceCheck, kPendingLimit, kRequeue, "fail-if-slower-than"}};
 }
 
 }  // namespace krigtune::cli

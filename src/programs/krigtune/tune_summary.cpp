@@ -152,6 +152,11 @@ std::string paragraph(const char* title, const std::vector<std::string>& lines) 
   return text;
 }
 
+// Returns ", mean of 3 measurements"; "" for a single one.
+std::string mean_text(int measurements) {
+  return measurements < 2 ? "" : fmt::format(", mean of {} measurements", measurements);
+}
+
 std::string best_lines(const report::RunView& run) {
   const search::Recommendation& best = *run.best;
   const session::Session& session = run.session;
@@ -161,11 +166,13 @@ std::string best_lines(const report::RunView& run) {
   if (losses && deepspeed::is_warning(*losses))
     text = fmt::format("warning    {}\n", deepspeed::loss_check_sentence(*losses));
   text += fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
-  text += fmt::format("           {}, {} trial {} ({}){}\n", report::named_value_text(session, best.value),
-                      report::gain_text(best.gain), best.reference_trial,
-                      report::value_text(session, best.reference_value), note);
+  text += fmt::format("           {}{}, {} trial {} ({}{}){}\n", report::named_value_text(session, best.value),
+                      mean_text(best.measurements), report::gain_text(best.gain), best.reference_trial,
+                      report::value_text(session, best.reference_value), mean_text(best.reference_measurements), note);
   text += fmt::format("           expected {}, 95 % interval {}{}\n", report::value_text(session, best.posterior_mean),
                       report::interval_text(session, best.lower_95, best.upper_95), note);
+  if (const std::string gain = report::expected_gain_text(best); !gain.empty())
+    text += "           expected gain, by all trials together: " + gain + "\n";
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) text += "           " + doubt + "\n";
   if (const std::string noise = report::run_noise_sentence(session); !noise.empty())
     text += "           " + noise + "\n";
@@ -226,6 +233,7 @@ Json best_document(const report::RunView& run) {
                {"upper_95", json_number(best.upper_95)},
                {"reference_trial", best.reference_trial},
                {"reference_value", json_number(best.reference_value)},
+               {"reference_measurements", best.reference_measurements},
                {"gain", json_number(best.gain)}};
   if (const auto next = result::runner_up(run)) {
     json["runner_up"] = {{"trial", next->trial.number},

@@ -131,6 +131,18 @@ void fill_evidence(const session::Objective& objective, const History& history, 
   best.value_sem = std::sqrt(squares / (count - 1.0) / count);
 }
 
+// Returns the mean of the successful measurements of a configuration, on the scale of the latest run.
+MeasuredMean mean_of(const History& history, const space::Configuration& configuration,
+                     const session::Objective& objective, const RunEffects& effects) {
+  MeasuredMean mean;
+  for (const journal::Trial& trial : history) {
+    if (!value_of(trial, objective) || !(trial.proposal.configuration == configuration)) continue;
+    ++mean.measurements;
+    mean.value += (*effects.value_of(trial) - mean.value) / mean.measurements;
+  }
+  return mean;
+}
+
 }  // namespace
 
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
@@ -159,7 +171,9 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   best.upper_95 = std::max(one_end, other_end);
   const std::optional<journal::Trial> reference = reference_trial(objective, history);
   best.reference_trial = reference->number;
-  best.reference_value = *effects.value_of(*reference);
+  const MeasuredMean before_it = mean_of(history, reference->proposal.configuration, objective, effects);
+  best.reference_value = before_it.value;
+  best.reference_measurements = before_it.measurements;
   best.gain = gain_over(objective, best.value, best.reference_value);
   const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
   best.changes = changes_between(model, candidates, history, before, best.configuration);

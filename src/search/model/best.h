@@ -52,7 +52,8 @@ struct Recommendation {
   double lower_95 = 0.0;        ///< 95 % interval of its true value, in the objective's units
   double upper_95 = 0.0;
   int reference_trial = 0;  ///< reference of the gain: trial 0 or, if that did not succeed, the first successful trial
-  double reference_value = 0.0;
+  double reference_value = 0.0;    ///< mean of the successful measurements of its configuration
+  int reference_measurements = 1;  ///< number of these measurements
   double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse if minimised
   /// From the session's baseline or, if it has none, from the reference trial's configuration.
   Changes changes;

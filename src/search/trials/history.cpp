@@ -30,7 +30,7 @@ const journal::Trial* find_trial(const History& history, std::int64_t number) {
 int closed_trials(const History& history) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
     const std::string& by = trial.proposal.strategy;
-    return is_closed(trial) && by != kTogetherStrategy && by != kAloneStrategy;
+    return is_closed(trial) && by != kTogetherStrategy && by != kAloneStrategy && by != kRepeatStrategy;
   }));
 }
 

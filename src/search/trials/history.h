@@ -25,7 +25,7 @@ const journal::Trial* find_trial(const History& history, std::int64_t number);
 /// Returns the number of trials that count, including pending ones; random streams use it.
 int counted_trials(const History& history);
 /// Returns the number of closed trials that count against the budget: without configurations that are measured again
-/// because trials run in parallel (kTogetherStrategy, kAloneStrategy).
+/// because trials run in parallel (kTogetherStrategy, kAloneStrategy) or because the user wants it (kRepeatStrategy).
 int closed_trials(const History& history);
 /// Returns the objective's value of a successful trial.
 std::optional<double> value_of(const journal::Trial& trial, const session::Objective& objective);
@@ -37,5 +37,6 @@ inline constexpr const char* kAgainStrategy = "again";        ///< the leader, m
 
 inline constexpr const char* kTogetherStrategy = "together";  ///< the baseline, in all slots at once
 inline constexpr const char* kAloneStrategy = "alone";        ///< one of the best, measured with nothing beside it
+inline constexpr const char* kRepeatStrategy = "repeat";      ///< the best or the baseline, once more at the end
 
 }  // namespace krigtune::search
