@@ -1,6 +1,6 @@
-// Compares the kernels of the CUDA engine with fp64, at sizes that exercise all their code paths: packs of 8 and of 4
-// elements and single ones, rows that fit into registers and longer ones, sums in one slab and in several, operands at
-// any alignment. Compiled for a GPU and for the emulation, like cuda_kernels_test.cpp.
+// Compares the kernels of the CUDA engine with fp64, at sizes for which they take different code paths: packs of 8 and
+// of 4 elements and single ones, rows that fit into registers and longer ones, sums in one slab and in several,
+// operands at any alignment. Compiled for a GPU and for the emulation, like cuda_kernels_test.cpp.
 #include <gtest/gtest.h>
 
 #include "cuda_case_runs.h"
