@@ -1,4 +1,4 @@
-# find_package(krigtune): krigtune::surrogate (krigtune/surrogate/*.h) and krigtune::library (krigtune/tuning.h).
+# find_package(krigtune) gives krigtune::surrogate (krigtune/surrogate/*.h) and krigtune::library (krigtune/tuning.h).
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(Eigen3 3.4)

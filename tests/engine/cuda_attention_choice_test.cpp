@@ -1,5 +1,5 @@
-// Whether a job's attention runs on the kernel for Hopper: what its check says, and what happens where the check fails,
-// hangs or cannot be started. Scripts take the place of the program that checks.
+// Tests the choice between attention's kernels for Hopper and the others: it depends on the result of a check, which
+// may also fail, hang, or be impossible to start. Scripts stand in for the program that runs the check.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class AttentionChoiceTest : public testing::Test {
     result.precision = precision;
     return result;
   }
-  // With a check that ends as the script says; it leaves its arguments in a file.
+  // Returns the choice if the check runs `script`. The check writes its arguments to the file asked().
   AttentionChoice chosen(const std::string& script, const workload::Workload& job) {
     const auto program = dir_.write_program("check.sh", "echo \"$*\" > " + asked().string() + "\n" + script + "\n");
     return choose_attention(job, 0, environment(), program);
@@ -84,7 +84,7 @@ TEST_F(AttentionChoiceTest, AsksNothingWhereTheJobDoesNotSuitOrTheUserSaysOff) {
   EXPECT_THROW(chosen("exit 0"), UserError);
 }
 
-// On the emulation, which is a Hopper: what the program itself does when it is asked.
+// Runs the check itself on the emulation, which has the features of a Hopper GPU.
 TEST(CheckAttention, PassesAndRefusesOtherWords) {
   std::ostringstream out;
   EXPECT_EQ(check_attention({kCheckAttention, "0", "bf16", "64"}, out), 0);

@@ -32,7 +32,7 @@ plan::Operation operation_of(const Case& given) {
   return operation;
 }
 
-// What is behind the diagonal was drawn for nobody.
+// Clears the dropout mask above the diagonal. No query attends to those keys, so host and device may differ there.
 std::vector<std::byte> causal_part(const plan::Shape& s, std::vector<std::byte> mask) {
   const auto seq = static_cast<std::size_t>(s.seq);
   for (std::size_t i = 0; i < mask.size(); ++i) {

@@ -6,19 +6,19 @@
 
 namespace krigtune::cuda {
 
-/// Why nothing can run here; empty: it can.
+/// Returns why kernels cannot run on this machine; empty if they can.
 std::string no_device_reason();
 
-/// Whether this is the emulation of CUDA, and no GPU.
+/// Returns whether kernels run on the emulation of CUDA instead of a GPU.
 bool is_emulated();
-/// From now on blocks may have so much shared memory. False, and nothing changes, on a GPU.
+/// Limits the shared memory of a block from now on, and returns true. On a GPU, changes nothing and returns false.
 bool limit_shared_memory(int bytes);
 inline constexpr int kHopperSharedBytes = 227 << 10;
 
-/// Bytes on the device.
+/// Owns bytes on the device.
 class DeviceBuffer {
  public:
-  /// Behind so many others, so that it begins where one wants.
+  /// Copies `bytes` to the device, `behind_bytes` after an aligned address.
   explicit DeviceBuffer(const std::vector<std::byte>& bytes, std::size_t behind_bytes = 0);
   void write(const std::vector<std::byte>& bytes) const;
   ~DeviceBuffer();
@@ -26,7 +26,7 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   void* data() const { return static_cast<std::byte*>(memory_) + behind_bytes_; }
-  /// Once all that was started has ended.
+  /// Waits until the device has finished all its work, and returns the bytes.
   std::vector<std::byte> read() const;
 
  private:
@@ -34,20 +34,21 @@ class DeviceBuffer {
   std::size_t size_, behind_bytes_;
 };
 
-/// A case with its operands on the device.
+/// Holds a case with its operands on the device.
 class DeviceCase {
  public:
-  /// Each operand begins so many of its elements behind an aligned address.
+  /// Each operand begins `behind_elems` of its elements after an aligned address.
   explicit DeviceCase(Case given, std::int64_t behind_elems = 0);
 
   DeviceCall call() const;
-  /// Chooses how a matrix product is made, which is tried on the operands; they are as given afterwards.
+  /// Chooses the algorithm of a matrix product by trying several on the operands, and then restores the operands. Does
+  /// nothing for other operations.
   void prepare() const;
-  /// The operand lies where another case has its own.
+  /// Makes the operand use the memory of operand `others` of another case.
   void share(std::size_t operand, const DeviceCase& other, std::size_t others) {
     views_[operand].data = other.views_[others].data;
   }
-  /// With what the device's memory of its own holds now.
+  /// Returns the case with the present contents of its own device memory, which does not include shared operands.
   Case result() const;
 
  private:
@@ -56,19 +57,20 @@ class DeviceCase {
   std::vector<std::unique_ptr<DeviceBuffer>> buffers_;
   std::vector<engine::OperandView> views_;
   std::unique_ptr<DeviceBuffer> scratch_, step_;
-  std::unique_ptr<Gemm> gemm_;  ///< null: no product
+  std::unique_ptr<Gemm> gemm_;  ///< null unless the operation is a matrix product
 };
 
 Case done_by_host(Case given);
 Case done_by_device(Case given, std::int64_t behind_elems = 0);
-/// The numbers of each operand after the host's kernels in fp64, with nothing rounded; of one that holds no numbers:
-/// none.
+/// Runs the host's kernel in fp64 without rounding the operands, and returns the numbers of each operand afterwards;
+/// none for an operand that does not hold numbers.
 std::vector<std::vector<double>> done_in_fp64(const Case& given);
 
-/// Of the comparison with the host's kernels. A rounding unit of bf16 is 2^-8, and some results are rounded twice.
+/// Returns the tolerance for comparisons with the host's kernels. The unit roundoff of bf16 is 2^-8, and some results
+/// are rounded twice.
 inline double tolerance(schedule::DType type) { return engine::is_16_bit(type) ? 1e-2 : 1e-5; }
 
-/// ||a - b|| / ||b||; elements that are the same infinity or both no number are equal.
+/// Returns ||a - b|| / ||b||. Elements that are the same infinity or both NaN count as equal.
 double relative_error(const std::vector<float>& a, const std::vector<double>& b);
 
 void expect_same(const Case& device, const Case& host, double most);

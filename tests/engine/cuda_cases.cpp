@@ -45,7 +45,7 @@ plan::Shape with_inner(plan::Shape s, std::int64_t inner) {
   return s;
 }
 
-// loss scale, good steps, factor, updates, norm
+// Returns loss scale, good steps, factor, updates and norm (schedule::ControlElement).
 std::vector<float> control(float factor) { return {4.0F, 3.0F, factor, 2.0F, 0.0F}; }
 
 void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
@@ -63,12 +63,14 @@ void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
       {m.in(40), m.single(40, 0, 1, plan::Access::kReadWrite), m.in(300), m.out(300)});
 }
 
-// An operand as the table of op_traits.cpp wants it. Numbers have the model's type, but for what is kept in fp32.
+// Returns an operand as the table of op_traits.cpp describes it. Its numbers have the model's type, except for
+// statistics, which are kept in fp32.
 Datum operand_of(Maker& m, const plan::OperandTraits& operand, const plan::Shape& s) {
   constexpr std::int64_t kAnySize = 300;
   const std::int64_t elems = operand.elems == nullptr ? kAnySize : operand.elems(s);
   const bool is_read = operand.role == plan::Role::kInput;
-  if (operand.name == "tokens") return m.tokens(elems, static_cast<std::uint64_t>(2 * s.outer));  // half are of rank 0
+  if (operand.name == "tokens")
+    return m.tokens(elems, static_cast<std::uint64_t>(2 * s.outer));  // half belong to rank 0
   if (operand.name == "mask") return m.mask(elems, is_read ? plan::Access::kRead : plan::Access::kWrite);
   if (operand.name == "stats") {
     return is_read ? m.single(elems, 1.0, 0.1, plan::Access::kRead) : m.single(elems, 0.0, 1.0, plan::Access::kWrite);
@@ -78,8 +80,9 @@ Datum operand_of(Maker& m, const plan::OperandTraits& operand, const plan::Shape
   return replaces ? m.in_place(elems) : m.out(elems);
 }
 
-// Of all operations that nothing else is known of: as the table says, with what is optional and without, and where it
-// matters of a part of the batch. Attention is not here: its backward pass reads what its forward pass has computed.
+// Adds cases for all operations that have none yet, as the table describes them: with and without their optional
+// operands, and for half of the batch too if the result depends on which part of the batch it is. Leaves out attention,
+// because its backward pass reads what its forward pass has computed.
 void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   std::set<schedule::OpKind> has_cases;
   for (const Case& each : cases) has_cases.insert(each.kind);
@@ -104,7 +107,7 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   }
 }
 
-// Of the whole vocabulary rank 0 holds z.outer tokens; here the last 3 columns fill up.
+// Rank 0 holds z.outer tokens of the vocabulary. On this rank the last 3 columns are padding.
 void add_losses(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   const std::int64_t all = z.rows() * z.outer, vocabulary = 2 * z.outer - 3;
   const auto add = [&](const char* name, schedule::OpKind kind, std::vector<Datum> operands) {
@@ -124,7 +127,7 @@ void add_losses(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   add("vocab_sum_exp", schedule::OpKind::kVocabSumExp,
       {m.in_place(all), m.tokens(z.rows(), static_cast<std::uint64_t>(vocabulary)), rows(2, plan::Access::kRead),
        rows(0, plan::Access::kWrite), rows(0, plan::Access::kWrite)});
-  Datum exponentials = m.in_place(all);  // the columns that fill up are 0
+  Datum exponentials = m.in_place(all);  // 0 in the columns of padding
   std::vector<float> values = exponentials.numbers();
   const auto held = static_cast<std::size_t>(z.outer);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % held < held - 3 ? std::exp(values[i]) : 0.0F;
@@ -202,7 +205,7 @@ std::vector<Case> attention_cases(schedule::DType type, plan::Access out) {
   std::vector<Case> cases = {
       attention(m, "flash", shape(), false), attention(m, "flash with dropout", with_dropout(shape()), false),
       attention(m, "eager", shape(), true), attention(m, "eager with dropout", with_dropout(shape()), true)};
-  // It takes seconds, and the type changes nothing.
+  // This case takes seconds, and other types would test nothing more.
   if (type == schedule::DType::kFp32) cases.push_back(attention(m, "flash, several tiles", long_sequence, false));
   return cases;
 }

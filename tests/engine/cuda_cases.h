@@ -11,7 +11,7 @@
 
 namespace krigtune::cuda {
 
-/// One operand's elements, as bytes.
+/// The elements of one operand, as bytes.
 struct Datum {
   schedule::DType type = schedule::DType::kFp32;
   plan::Access access = plan::Access::kRead;
@@ -51,7 +51,7 @@ inline Datum bytes_of(schedule::DType type, const std::vector<float>& values, pl
   return datum;
 }
 
-/// Of the cases' operands.
+/// The sizes from which those of the cases' operands follow.
 struct Sizes {
   std::int64_t batch = 2, seq = 7, hidden = 24, outer = 10;
 
@@ -61,7 +61,7 @@ struct Sizes {
 /// Makes operands whose numbers are all different, and the same in every run.
 class Maker {
  public:
-  /// `type` of the model's numbers, `out`: how results are put.
+  /// `type`: of the model's numbers; `out`: whether results overwrite what is there (kWrite) or are added (kReadWrite).
   Maker(schedule::DType type, plan::Access out) : type_(type), out_(out) {}
 
   Datum in(std::int64_t elems, double mean = 0.0, double stddev = 1.0) {
@@ -69,7 +69,7 @@ class Maker {
   }
   Datum out(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), out_); }
   Datum in_place(std::int64_t elems) { return bytes_of(type_, draw(elems, 0.0, 1.0), plan::Access::kReadWrite); }
-  /// Of fp32 whatever the model's numbers are.
+  /// Returns numbers in fp32, whatever the model's type is.
   Datum single(std::int64_t elems, double mean, double stddev, plan::Access access) {
     return bytes_of(schedule::DType::kFp32, draw(elems, mean, stddev), access);
   }
@@ -101,12 +101,13 @@ class Maker {
   Rng rng_{7, 1};
 };
 
-/// At least one case for every kind that is not a collective, attention apart: what has no case of its own gets one
-/// from the table of op_traits.cpp. Rank 1 of 2 in both groups.
+/// Returns at least one case for every kind of operation except collectives and attention. Kinds without a case written
+/// by hand get theirs from the table of op_traits.cpp. The cases are of rank 1 of 2 in both groups.
 std::vector<Case> kernel_cases(schedule::DType type, plan::Access out, const Sizes& sizes = {});
-/// Flash; eager; eager and flash with dropout; more keys than a tile.
+/// Returns forward cases of attention: flash and eager, each with and without dropout, and in fp32 also flash with more
+/// keys than a tile has.
 std::vector<Case> attention_cases(schedule::DType type, plan::Access out);
-/// The backward case of a forward case that was executed.
+/// Returns the backward case that belongs to a forward case that was executed.
 Case backward_of(const Case& forward, plan::Access out);
 
 }  // namespace krigtune::cuda

@@ -1,6 +1,6 @@
-// Emulated collectives against what they are said to compute, written out element by element on the host: the same
-// bits. Several tensors of odd sizes, which begin anywhere, in one call; what lies around them stays as it was.
-// Compiled for a GPU and for the emulation of CUDA.
+// Compares the emulated collectives bit by bit with their definition, computed element by element on the host. One call
+// takes several tensors of odd sizes, aligned or not, and must leave the memory around them as it was. Compiled for a
+// GPU and for the emulation of CUDA.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using schedule::DType;
 
 constexpr std::size_t kAroundElems = 9;
 
-/// Numbers of one type with others before and behind them.
+/// Numbers of one type, with other numbers before and after them in memory.
 class Tensor {
  public:
   Tensor(DType type, std::int64_t elems, std::int64_t first, Rng& rng)
@@ -40,7 +40,7 @@ class Tensor {
   bool is_aligned(std::int64_t part_elems) const {
     return (first_ * size()) % 16 == 0 && static_cast<std::size_t>(part_elems) * size() % 16 == 0;
   }
-  /// Whether the device holds what the host does, around the tensor, too.
+  /// Returns whether the device holds the same bytes as the host, including those around the tensor.
   bool is_as_on_device() const { return device_->read() == bytes_; }
 
  private:
@@ -73,8 +73,8 @@ class Tensor {
   std::unique_ptr<DeviceBuffer> device_;
 };
 
-/// Elements of tensors, of a part for each rank where there are parts: a few, none, several tiles of packs, which they
-/// fill or do not fill.
+/// Numbers of elements of the tensors or, if they have a part for each rank, of a part: a few, none, and several tiles
+/// of packs with and without a remainder.
 const std::vector<std::int64_t> kElems = {1, 3, 8, 16, 100, 0, 1000, 4099, 32768 + 64, 65536, 70000};
 
 class CudaCollectives : public testing::TestWithParam<DType> {
@@ -109,7 +109,8 @@ void scale(Tensor& whole, std::int64_t ranks) {
   for (std::int64_t e = 0; e < whole.elems(); ++e) whole.set(e, factor * whole.get(e));
 }
 
-// Turned by r packs of 16 bytes where both are aligned, otherwise by r elements.
+// Part r of the whole becomes the shard rotated by r packs of 16 bytes if both are aligned, and by r elements
+// otherwise.
 void turn_parts(const Tensor& shard, Tensor& whole, std::int64_t ranks) {
   const std::int64_t part = shard.elems();
   const bool packed = shard.is_aligned(part) && whole.is_aligned(part);
@@ -183,7 +184,7 @@ TEST_P(CudaCollectives, GatherWhereTheShardLiesInTheWhole) {
   }
 }
 
-// More tensors than a kernel's arguments have room for.
+// These are more tensors than fit into the arguments of one kernel.
 TEST_P(CudaCollectives, TakeAnyNumberOfTensors) {
   Rng rng(14, 0);
   std::vector<Tensor> all;

@@ -1,4 +1,4 @@
-// What the emulation of CUDA reports, on kernels that are wrong, and what it computes, on some that are right.
+// Tests what the emulation of CUDA reports on incorrect kernels, and what it computes on correct ones.
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(CudaEmulation, ReportsAShuffleFromALaneThatIsNotThere) {
 
 TEST(CudaEmulation, PassesOnWhatAThreadThrows) {
   EXPECT_THROW(run(fail, 32, nullptr), std::runtime_error);
-  EXPECT_EQ(complaint([](float*) { __syncthreads(); }), "");  // it goes on after that
+  EXPECT_EQ(complaint([](float*) { __syncthreads(); }), "");  // the emulation still works afterwards
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -102,7 +102,7 @@ TEST(CudaEmulation, AMissingBarrierShows) {
 }
 
 __global__ void multiply(float* sums) {
-  // a: row i, column k holds i + k; b: row k, column j holds k - j. Small integers are exact.
+  // Element (i, k) of a is i + k, and element (k, j) of b is k - j. Such small integers are exact in bf16.
   auto* shared = dynamic_shared<std::uint16_t>();
   for (unsigned e = threadIdx.x; e < 256; e += 32) shared[e] = engine::to_bf16(static_cast<float>(e / 16 + e % 16));
   for (unsigned e = threadIdx.x; e < 128; e += 32) {
@@ -155,7 +155,8 @@ TEST(CudaEmulation, ACopyArrivesWhenItIsWaitedFor) {
   EXPECT_TRUE(std::isnan(not_waited[0]));
 }
 
-// Streams: work that nothing orders is executed in several orders, and what a wait orders always in one.
+// Returns the order in which work on two streams is executed: always the same if one waits for the other, and otherwise
+// dependent on the seed.
 std::vector<int> order_of(std::uint64_t seed, bool waits) {
   emulation::set_seed(seed);
   std::vector<int> order;

@@ -1,5 +1,4 @@
-// Matrix products through cuBLASLt's functions, emulated: which algorithm is chosen, and when an epilogue computes what
-// a kernel would.
+// Tests matrix products by an emulated cuBLASLt: which algorithm is chosen, and when an epilogue replaces a kernel.
 #include <cublasLt.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -40,7 +39,8 @@ plan::Shape shape(std::int64_t rows, std::int64_t inner, std::int64_t outer) {
   return s;
 }
 
-/// A product and the activation, or its gradient, that follows; `shared`: the operand of each that is the other's.
+/// A product and the activation, or its gradient, that follows it. They share one operand, whose index in each is
+/// given.
 struct Pair {
   Case product, activation;
   std::size_t shared_of_product = 2, shared_of_activation = 0;
@@ -70,7 +70,7 @@ Pair backward_pair(schedule::DType type) {
   return pair;
 }
 
-/// Both on the device, the shared operand in one place, and the product prepared.
+/// Holds both on the device, with the shared operand in one place and the product prepared.
 struct OnDevice {
   Pair given;
   DeviceCase product, activation;
@@ -82,7 +82,7 @@ struct OnDevice {
   PairKernel kernel() const { return pair_kernel_for(product.call(), activation.call()); }
 };
 
-// In fp32, so that only the device's rounding is seen.
+// The reference passes the product's result on in fp32, so that only the device rounds it to 16 bits.
 void expect_both(const OnDevice& on_device) {
   const Pair& pair = on_device.given;
   Case expected = pair.activation;
@@ -154,7 +154,8 @@ TEST_F(CudaEpilogues, ABiasGradientIsSummedAlongWithTheWeights) {
   }
 }
 
-// Where the library offers none, where kernels are faster, and where rows have no multiple of 8 elements.
+// An epilogue is not used if the length of rows is not a multiple of 8, if the library does not have it, or if kernels
+// are faster.
 TEST_F(CudaEpilogues, KernelsComputeWhatAnEpilogueDoesNot) {
   const auto expect_apart = [](const Pair& given) {
     const OnDevice pair(given);
@@ -183,19 +184,19 @@ TEST_F(CudaEpilogues, NothingIsWrittenBeforeItMayBe) {
   EXPECT_NE(separate.kernel(), nullptr);
   Pair wide = forward_pair(schedule::DType::kBf16, false, 40);
   OnDevice over_input(wide);
-  over_input.activation.share(1, over_input.product, 0);  // where x lies, which other blocks still read
+  over_input.activation.share(1, over_input.product, 0);  // in the memory of x, which other blocks still read
   EXPECT_EQ(over_input.kernel(), nullptr);
   wide.activation.operands[1].access = plan::Access::kReadWrite;
   EXPECT_EQ(OnDevice(wide).kernel(), nullptr);
   const Pair alone = forward_pair(schedule::DType::kBf16);
   const DeviceCase product(alone.product);
   product.prepare();
-  EXPECT_EQ(pair_kernel_for(product.call(), DeviceCase(alone.activation).call()), nullptr);  // of something else
+  EXPECT_EQ(pair_kernel_for(product.call(), DeviceCase(alone.activation).call()), nullptr);  // its input is another
 }
 
 Product product_on(const DeviceCase& on_device) { return product_of(on_device.call()); }
 
-/// How often each algorithm multiplied while one was chosen, and then which one.
+/// How often each algorithm multiplied during the choice, and which one was chosen.
 struct Choice {
   std::map<int, int> tried;
   int chosen = 0;
@@ -226,7 +227,7 @@ TEST_F(CudaEpilogues, AlgorithmsThatAreCloseAreTriedForLonger) {
   blas_behaviour().time_of_split = 9;
   const Choice choice = choose();
   EXPECT_EQ(choice.chosen, 2);
-  // Once, four times, and twenty times, with one more run before each.
+  // Algorithms run once, four times and twenty times, each time after one run that is not timed.
   EXPECT_EQ(choice.tried.at(1), 2 + 5);
   EXPECT_EQ(choice.tried.at(2), 2 + 5 + 21);
   EXPECT_EQ(choice.tried.at(3), 2 + 5 + 21);
@@ -237,12 +238,12 @@ TEST_F(CudaEpilogues, ADepthThatIsSplitIsTriedToo) {
   blas_behaviour().times = {9, 5, 7};
   blas_behaviour().time_of_split = 2;
   const Choice choice = choose();
-  EXPECT_EQ(choice.chosen, 102);  // the fastest one's, in two parts
+  EXPECT_EQ(choice.chosen, 102);  // algorithm 2, the fastest without a split, in two parts
   for (const int parts : {2, 3, 4, 8}) EXPECT_GE(choice.tried.at(100 * (parts - 1) + 3), 2 + 5) << parts;
-  EXPECT_EQ(choice.tried.count(101), 0U);  // the slowest one's
+  EXPECT_EQ(choice.tried.count(101), 0U);  // the slowest one is not tried with a split
 }
 
-// What an earlier run has chosen, whatever would be faster now.
+// The choice of an earlier run is kept, whatever would be faster now.
 TEST_F(CudaEpilogues, AChoiceIsKeptFromRunToRun) {
   blas_behaviour().version = 1;
   const auto is_one = [] { return OnDevice(forward_pair(schedule::DType::kBf16)).kernel() != nullptr; };

@@ -1,4 +1,5 @@
-// Flash attention against the host's kernels, and against the definition in fp64. Compiled as cuda_kernels_test.cpp.
+// Compares flash attention with the host's kernels, and with its definition in fp64. Compiled for a GPU and for the
+// emulation, like cuda_kernels_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ plan::Shape shape(std::int64_t seq, std::int64_t d, std::int64_t heads, std::int
 
 std::int64_t qkv_width(const plan::Shape& s) { return s.inner + 2 * s.kv_heads * (s.inner / s.heads); }
 
-/// stddev: of queries and keys' elements; scores grow with its square.
+/// `stddev`: of the elements of queries, keys and values; scores grow with its square.
 Case forward_case(schedule::DType type, const plan::Shape& s, plan::Access out, double stddev = 1.0) {
   Maker m(type, out);
   Case result{"", schedule::OpKind::kAttentionForward, s, {}, 1.0, {}};
@@ -33,7 +34,7 @@ Case forward_case(schedule::DType type, const plan::Shape& s, plan::Access out, 
   return result;
 }
 
-// All lengths with both widths; each sharing of heads with several of them.
+// Every length occurs with both head sizes, and every ratio of heads to heads of keys with several lengths.
 std::vector<plan::Shape> shapes() {
   std::vector<plan::Shape> all;
   for (const std::int64_t d : {64, 128}) {
@@ -45,9 +46,9 @@ std::vector<plan::Shape> shapes() {
   return all;
 }
 
-/// Attention and its gradients by definition, one head of one sequence after another.
+/// Attention and its gradients by definition, computed for one head of one sequence at a time.
 struct Reference {
-  std::vector<double> out, logsumexp, dq, dk, dv;  ///< dq as out; dk, dv: rows of kv_heads d
+  std::vector<double> out, logsumexp, dq, dk, dv;  ///< dq is like out; rows of dk and dv have kv_heads * d elements
 };
 
 class Definition {
@@ -128,7 +129,7 @@ class Definition {
   Reference result_;
 };
 
-/// Columns [begin, end) of rows.
+/// Returns the columns [begin, end) of the rows.
 std::vector<float> columns(const std::vector<float>& rows, std::int64_t width, std::int64_t begin, std::int64_t end) {
   std::vector<float> part;
   for (std::size_t e = 0; e < rows.size(); ++e) {
@@ -150,11 +151,11 @@ class FlashAttention : public testing::TestWithParam<schedule::DType> {
   }
 };
 
-// Probabilities and gradients of scores are rounded to 16 bits before they are multiplied (by 2^-9 of them at most in
-// bf16, 2^-12 in fp16), and so are the results: twice that is seen, three times allowed.
+// Probabilities and gradients of scores are rounded to 16 bits before they are multiplied (the typical relative error
+// is 2^-9 in bf16 and 2^-12 in fp16), and so are the results. We see errors of twice that, and allow three times that.
 double most_error(schedule::DType type) { return type == schedule::DType::kBf16 ? 6e-3 : 7.5e-4; }
 
-// All cases; about half of them add to what is there.
+// About half of the cases add to what is there.
 TEST_P(FlashAttention, AttendsAsTheHostDoes) {
   int index = GetParam() == schedule::DType::kBf16 ? 0 : 1;
   for (const plan::Shape& s : shapes()) {
@@ -193,8 +194,8 @@ TEST_P(FlashAttention, IsWhatItsDefinitionSays) {
   }
 }
 
-// Scores up to several hundreds: a row is nearly one key's, and exp without the row's top would overflow. There dS is a
-// small difference of V dO and D, which is of the rounded output.
+// Scores reach several hundred, so that one key has nearly all of a row's weight, and exp would overflow if the row's
+// maximum were not subtracted. dS is then a small difference of V dO and D, and D is computed from the rounded output.
 TEST_P(FlashAttention, StandsAPeakedSoftmax) {
   for (const std::int64_t d : {64, 128}) {
     expect_the_definition(forward_case(GetParam(), shape(140, d, 2, 1), plan::Access::kWrite, 8.0),
@@ -229,7 +230,7 @@ TEST_P(FlashAttention, TakesWhatItCanAndNothingElse) {
   EXPECT_FALSE(fits(drops));
 }
 
-// Ada's blocks have 99 KiB of shared memory: forward fits, the gradients of wide heads do not.
+// A block on Ada has 99 KiB of shared memory. The forward pass fits, the gradients of wide heads do not.
 TEST_P(FlashAttention, LeavesGradientsToPlainKernelsWhereSharedMemoryIsShort) {
   if (!limit_shared_memory(99 << 10)) GTEST_SKIP() << "a GPU's shared memory is what it is";
   const Case wide = forward_case(GetParam(), shape(70, 128, 2, 1), plan::Access::kWrite);

@@ -1,4 +1,5 @@
-// Attention on Hopper's wgmma and TMA against the definition in fp64. Compiled as cuda_kernels_test.cpp.
+// Compares attention on Hopper's wgmma and TMA with its definition in fp64. Compiled for a GPU and for the emulation,
+// like cuda_kernels_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ struct Sizes16 {
   std::int64_t seq, d, heads, kv_heads, batch = 1;
 };
 
-/// stddev: of queries' and keys' elements; scores grow with its square.
+/// `stddev`: of the elements of queries, keys and values; scores grow with its square.
 Case case_of(schedule::DType type, const Sizes16& z, plan::Access out = plan::Access::kWrite, double stddev = 1.0) {
   plan::Shape s;
   s.batch = z.batch;
@@ -47,7 +48,7 @@ Case gradients_on_hopper(const Case& backward) {
   return on_device.result();
 }
 
-/// Of the columns [begin, end) of rows.
+/// Returns the relative error of the columns [begin, end) of the rows.
 double error_of_columns(const std::vector<float>& actual, const std::vector<double>& expected, std::int64_t width,
                         std::int64_t begin, std::int64_t end) {
   std::vector<float> a;
@@ -61,7 +62,8 @@ double error_of_columns(const std::vector<float>& actual, const std::vector<doub
   return relative_error(a, b);
 }
 
-/// Attention of every query with all keys of its sequence: output, and log-sum-exp by head and query.
+/// Computes attention of every query to all keys of its sequence. Returns nothing for operand 0, then the output, and
+/// the log-sum-exp by head and query.
 std::vector<std::vector<double>> attention_with_all_keys(const Case& given) {
   const plan::Shape& s = given.shape;
   const std::int64_t d = s.inner / s.heads;
@@ -104,7 +106,8 @@ class HopperAttention : public testing::TestWithParam<schedule::DType> {
     if (!reason.empty()) GTEST_SKIP() << reason;
   }
 
-  // Weights are rounded to 16 bits before they are multiplied, and so is the output: see FlashAttention.
+  // Weights are rounded to 16 bits before they are multiplied, and so is the output; cuda_flash_attention_test.cpp
+  // explains these numbers.
   static double most_error() { return GetParam() == schedule::DType::kBf16 ? 6e-3 : 7.5e-4; }
 
   static void expect_near(const Case& device, const std::vector<std::vector<double>>& expected) {
@@ -113,8 +116,8 @@ class HopperAttention : public testing::TestWithParam<schedule::DType> {
   }
 };
 
-// Lengths around the edges of boxes and tiles, buffers used again and again (641: six tiles), several sequences, heads
-// that share keys; every other case adds to what is there.
+// The cases have lengths around the edges of boxes and tiles, enough tiles to reuse the buffers (641: six tiles),
+// several sequences, and heads that share keys. Every other case adds to what is there.
 TEST_P(HopperAttention, IsWhatTheHostComputesInFp64) {
   int index = GetParam() == schedule::DType::kBf16 ? 0 : 1;
   for (const Sizes16& z :
@@ -135,7 +138,7 @@ TEST_P(HopperAttention, MeetsAllKeysWhereAsked) {
   }
 }
 
-// Scores up to several hundreds: exp without the row's top would overflow.
+// Scores reach several hundred, so that exp would overflow if the row's maximum were not subtracted.
 TEST_P(HopperAttention, StandsAPeakedSoftmax) {
   for (const std::int64_t d : {64, 128}) {
     const Case given = case_of(GetParam(), {140, d, 2, 1}, plan::Access::kWrite, 8.0);
@@ -144,8 +147,8 @@ TEST_P(HopperAttention, StandsAPeakedSoftmax) {
   }
 }
 
-// dQ, dK and dV apart: tiles of 64, with the diagonal within one and between two; several heads of the same keys, whose
-// tiles follow one another in the same buffers.
+// dQ, dK and dV are compared separately. Tiles have 64 rows, and the diagonal lies within one tile or between two.
+// Several heads share keys, so that their tiles follow one another in the same buffers.
 TEST_P(HopperAttention, HasTheGradientsThatTheHostComputesInFp64) {
   int index = GetParam() == schedule::DType::kBf16 ? 1 : 0;
   for (const Sizes16& z :
@@ -175,7 +178,7 @@ TEST_P(HopperAttention, HasTheSameBitsInEveryRun) {
   EXPECT_EQ(gradients_on_hopper(backward).operands[4].bytes, gradients_on_hopper(backward).operands[4].bytes);
 }
 
-// The operation takes it where its call says so and the operands suit, and no other.
+// The operation uses the kernel for Hopper only if its call says so and its operands suit.
 TEST_P(HopperAttention, IsTakenWhereTheCallSaysSo) {
   const Case given = case_of(GetParam(), {70, 64, 2, 1});
   const DeviceCase on_device(given);

@@ -1,5 +1,5 @@
-// The emulation of what Hopper has: what it computes on a kernel that is right, and what it reports on kernels with one
-// mistake each.
+// Tests the emulation of Hopper's features: what it computes on a correct kernel, and what it reports on kernels with
+// one mistake each.
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,34 +17,34 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int kRows = 64;         // of the left side
-constexpr int kColumns = 128;     // of the result: rows of the right side
-constexpr int kEightRows = 1024;  // bytes
+constexpr int kRows = 64;         // rows of the left side
+constexpr int kColumns = 128;     // columns of the result, which are rows of the right side
+constexpr int kEightRows = 1024;  // bytes of eight rows
 constexpr unsigned kWarpGroup = 128;
 
 enum class Mistake {
   kNone,
   kNoFence,
-  kPassesAtOnce,   // waits for the phase before the first, which has ended
-  kWaitsForever,   // waits for a phase that nobody begins
-  kStride,         // of 512 bytes instead of 1024 from 8 rows to the next 8
-  kWithinSwizzle,  // the next 16 elements 16 bytes away instead of 32
-  kReadsEarly,     // the sums, before it waits for the product
-  kTouchesSums,    // while the product has them
+  kPassesAtOnce,   // waits for the phase before the first one, which counts as ended
+  kWaitsForever,   // waits for a phase at which nobody arrives
+  kStride,         // uses a stride of 512 bytes instead of 1024 from 8 rows to the next 8
+  kWithinSwizzle,  // takes the next 16 elements 16 bytes away instead of 32
+  kReadsEarly,     // reads the sums before it waits for the product
+  kTouchesSums,    // changes the sums while the product runs
   kNoCommit,
-  kExpectsTooLittle,  // fewer bytes than are copied
+  kExpectsTooLittle,  // announces fewer bytes than are copied
   kArrivesTwice,
-  kUnpublished,     // the barrier, to copies
-  kOneWarpDiffers,  // in what it multiplies
-  kEndsEarly,       // before what it has asked for has come
+  kUnpublished,     // does not make the barrier visible to copies
+  kOneWarpDiffers,  // multiplies other numbers in one warp
+  kEndsEarly,       // ends before its copies have arrived
 };
 
 struct Operands {
-  CUtensorMap rows;  ///< 64 of the left side, then 128 of the right one, of 64 elements
+  CUtensorMap rows;  ///< 64 rows of the left side, then 128 of the right one, of 64 elements each
   float* sums;       ///< 64 x 128
 };
 
-/// sums = A B^T, copied and multiplied by one warp group.
+/// Copies A and B and computes sums = A B^T, with one warp group.
 template <Mistake kMistake>
 __global__ void multiply_boxes(const __grid_constant__ Operands operands) {
   auto* a = dynamic_shared<std::byte>();
@@ -84,7 +84,7 @@ __global__ void multiply_boxes(const __grid_constant__ Operands operands) {
   if (kMistake == Mistake::kReadsEarly) wait_for_products<0>();
 }
 
-/// Row r, element c of both sides: small integers, all products of which are exact. Also as numbers.
+/// Returns element `c` of row `row` of either side: a small integer, so that all products are exact.
 float element(int row, int c) { return static_cast<float>((row * 7 + c * 3) % 11 - 5); }
 
 std::vector<std::uint16_t> rows_of(int rows, int columns) {
@@ -101,7 +101,7 @@ std::vector<float> product() {
   std::vector<float> sums(kRows * kColumns, -1.0F);
   const Operands operands{box_map({rows.data(), 64, kRows + kColumns, 1}, 64), sums.data()};
   constexpr std::size_t kBytes = (kRows + kColumns) * 128 + sizeof(PhaseBarrier);
-  // Several blocks: every other one has its copies done at once.
+  // There are two blocks because in every other block copies are done at once.
   launch(nullptr, 2, kWarpGroup, kBytes, multiply_boxes<kMistake>, operands);
   cudaDeviceSynchronize();
   return sums;
@@ -156,7 +156,7 @@ TEST(HopperEmulation, ReportsPhasesThatDoNotEndAsTheyShould) {
   EXPECT_THAT(complaint<Mistake::kEndsEarly>(), HasSubstr("a copy is under way when its block ends"));
 }
 
-/// sums = W B with W (64 x 16) in registers and B (16 x 8 kN) in shared memory.
+/// Computes sums = W B with W (64 x 16) in registers and B (16 x 8 kN) in shared memory.
 template <int kN>
 __global__ void multiply_weights(const __grid_constant__ Operands operands) {
   auto* b = dynamic_shared<std::byte>();
@@ -188,7 +188,7 @@ __global__ void multiply_weights(const __grid_constant__ Operands operands) {
   }
 }
 
-// The box is of the second plane, whose rows from 13 on are not there.
+// The box of 16 rows is from the second plane, which has only 13.
 template <int kN>
 void expect_weighted_rows() {
   constexpr int kThere = 13;
@@ -212,7 +212,7 @@ TEST(HopperEmulation, MultipliesWeightsInRegistersWithRows) {
   expect_weighted_rows<16>();
 }
 
-// A thread of the producer waits for what the last consumer gives back.
+// The first warp group gives registers away, and the other two wait for them.
 __global__ void hand_over_registers(int* order) {
   if (threadIdx.x < kWarpGroup) {
     give_registers<24>();

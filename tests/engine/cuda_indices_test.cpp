@@ -1,5 +1,5 @@
-// Places of elements beyond 2^31 and 2^32, which no test on a CPU can touch: what kernels compute of them, without the
-// memory. cuda_large_test.cpp runs such kernels on a GPU.
+// Tests how kernels compute the places of elements beyond 2^31 and 2^32. The memory itself does not exist, because no
+// test on a CPU can touch so much; cuda_large_test.cpp runs such kernels on a GPU.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,9 +13,9 @@ namespace {
 
 using schedule::DType;
 
-constexpr std::int64_t kBillions = 3 * (std::int64_t{1} << 32) + 5;  // of elements
+constexpr std::int64_t kBillions = 3 * (std::int64_t{1} << 32) + 5;  // elements
 
-// Nothing lies there.
+// Returns a view of memory that does not exist.
 Elements elements_at(std::uintptr_t address, DType type) { return {reinterpret_cast<void*>(address), type, false}; }
 
 TEST(CudaIndices, ARangeBeginsBeyondTheReachOfInt) {
@@ -23,7 +23,7 @@ TEST(CudaIndices, ARangeBeginsBeyondTheReachOfInt) {
   EXPECT_EQ(elements_at(64, DType::kFp32).from(kBillions).address(), 64 + 4 * static_cast<std::uintptr_t>(kBillions));
 }
 
-// Where each thread goes in a range that begins three elements behind an aligned address.
+// Returns the places of one thread, with their widths, in a range that begins three elements after an aligned address.
 template <bool kLastFirst>
 std::map<std::int64_t, int> places_of(std::int64_t thread, std::int64_t threads) {
   std::map<std::int64_t, int> widths;
@@ -33,10 +33,10 @@ std::map<std::int64_t, int> places_of(std::int64_t thread, std::int64_t threads)
 }
 
 TEST(CudaIndices, PacksCoverTheWholeRange) {
-  constexpr std::int64_t kHead = 5;  // up to the next 16 bytes
+  constexpr std::int64_t kHead = 5;  // elements before the next multiple of 16 bytes
   constexpr std::int64_t kPacks = (kBillions - kHead) / 8;
   constexpr std::int64_t kSingles = kBillions - 8 * kPacks;
-  // A pack a thread, and a single element for the first few.
+  // Each thread gets one pack, and the first few also get a single element.
   for (const std::int64_t thread : {std::int64_t{0}, kSingles - 1, kSingles, kPacks / 2, kPacks - 1}) {
     std::map<std::int64_t, int> expected = {{kHead + 8 * thread, 8}};
     if (thread < kSingles) expected[thread < kHead ? thread : thread + 8 * kPacks] = 1;
@@ -45,7 +45,7 @@ TEST(CudaIndices, PacksCoverTheWholeRange) {
     expected[kHead + 8 * (kPacks - 1 - thread)] = 8;
     EXPECT_EQ(places_of<true>(thread, kPacks), expected) << thread;
   }
-  // All packs that a thread comes to are as far apart as there are threads.
+  // The packs of a thread are as far apart as there are threads.
   constexpr std::int64_t kThreads = kPacks / 1000;
   const std::map<std::int64_t, int> many = places_of<false>(7, kThreads);
   EXPECT_EQ(many.begin()->first, kHead + 8 * 7);
@@ -75,14 +75,14 @@ TEST(CudaIndices, GridsStayWithinTheirLimits) {
     for (const std::int64_t columns : {64, 4096, 1 << 20}) {
       const std::int64_t slab_rows = slab_rows_of(rows, columns, 8);
       const std::int64_t slabs = (rows + slab_rows - 1) / slab_rows;
-      EXPECT_LE(slabs, 65535);  // of a grid's second dimension
+      EXPECT_LE(slabs, 65535);  // the limit of a grid's second dimension
       EXPECT_GE(slabs * slab_rows, rows);
       EXPECT_EQ(column_sums_scratch(rows, columns), slabs * columns);
     }
   }
 }
 
-// Llama 3 70B with 32768 tokens in 64 sequences: 3.4e10 elements of queries, keys and values.
+// Llama 3 70B with 64 sequences of 32768 tokens has 2.1e10 elements of queries, keys and values.
 TEST(CudaIndices, HeadsOfLongSequences) {
   plan::Shape shape;
   shape.batch = 64;
@@ -109,7 +109,7 @@ TEST(CudaIndices, HeadsOfLongSequences) {
             4096 + 2 * static_cast<std::uintptr_t>(token + 8192 + (8 + kv_head) * d));
 }
 
-// Every kind of operation on shapes whose operands have more than 2^32 elements.
+// Covers every kind of operation, on shapes whose operands have more than 2^32 elements.
 TEST(CudaIndices, ScratchMemoryOfHugeOperations) {
   for (const Case& given : kernel_cases(DType::kBf16, plan::Access::kWrite)) {
     plan::Operation operation;

@@ -1,5 +1,5 @@
-// The kernels of the CUDA engine against the host's, and training steps against the host's trainer. Compiled twice:
-// with nvcc for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
+// Compares the kernels of the CUDA engine with the host's, and training steps with the host's trainer. Compiled twice:
+// with the kernels that nvcc compiles for a GPU, and against the emulation of CUDA on a CPU, for machines without one.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -59,11 +59,11 @@ struct Training {
   const char* name;
   workload::Workload workload;
   space::Configuration configuration;
-  double loss;  ///< tolerances, relative
-  double way;
+  double loss;  ///< tolerance of losses, relative
+  double way;   ///< tolerance of parameters, relative to the distance that training has moved them
 };
 
-// Heads of 64 elements.
+// Returns the workload with heads of 64 elements, which flash attention takes.
 workload::Workload with_flash_attention(workload::Workload workload) {
   workload.model.hidden = 128;
   workload.model.heads = 2;
@@ -79,7 +79,8 @@ workload::Workload eager_with_dropout() {
   return workload;
 }
 
-// AdamW divides by the gradient's own size: where a gradient is nearly nothing, a rounding error is a whole step.
+// The tolerances of parameters are wide because AdamW divides by the gradient's own size: if a gradient is nearly zero,
+// a rounding error becomes a whole step.
 std::vector<Training> trainings() {
   space::Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
   offloaded.set("offload_optimizer", std::string("cpu"));
@@ -111,7 +112,7 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
     engine::Trainer host(plan, std::nullopt, clock, options);
     const std::vector<float> before = host.parameters();
     CudaTrainer device(plan, clock, options);
-    // The logarithms and sines of both may differ in the last digit.
+    // The logarithms and sines of host and device may differ in the last digit.
     EXPECT_LE(distance(device.parameters(), before), 1e-6 * distance(before, std::vector<float>(before.size())));
     std::size_t free_after_warm_up = 0;
     for (int step = 0; step < kSteps; ++step) {
@@ -120,7 +121,7 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
       if (step == 0) free_after_warm_up = free_bytes();
     }
     EXPECT_EQ(free_bytes(), free_after_warm_up);
-    // Of the way that training has gone.
+    // The tolerance is relative to the distance that training has moved the parameters.
     EXPECT_LE(distance(device.parameters(), host.parameters()), training.way * distance(host.parameters(), before));
     for (const schedule::Place place : {schedule::Place::kDevice, schedule::Place::kHost}) {
       EXPECT_EQ(device.arena_peak_bytes(place), host.arena_peak_bytes(place));
@@ -129,7 +130,7 @@ TEST(CudaTraining, TakesTheStepsThatTheHostTakes) {
   }
 }
 
-// What is replayed is what was queued, bit by bit.
+// A replayed step gives the same bits as a queued one.
 TEST(CudaTraining, ReplaysAStepAsAGraph) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   const SystemClock clock;

@@ -1,5 +1,5 @@
-// Kernels on more than 2^31 elements and on long sequences, on a GPU: the emulation would take hours.
-// cuda_indices_test.cpp checks there what can be separated from the memory.
+// Tests kernels on more than 2^31 elements and on long sequences. It needs a GPU, because the emulation would take
+// hours; cuda_indices_test.cpp tests there what does not need the memory.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -22,11 +22,11 @@ class CudaLarge : public testing::Test {
   }
 };
 
-/// Logits, targets and what cross-entropy makes of them, with the rows taken together or in parts.
+/// Computes the cross-entropy of many logits, with all rows in one call or in several.
 class ManyLogits {
  public:
   static constexpr std::int64_t kRows = 43'000;
-  static constexpr std::int64_t kVocabulary = 50'304;  // together 2.16e9
+  static constexpr std::int64_t kVocabulary = 50'304;  // 2.16e9 logits in all
   static_assert(kRows * kVocabulary > std::int64_t{1} << 31);
 
   ManyLogits()
@@ -41,7 +41,7 @@ class ManyLogits {
     KRIGTUNE_CHECK_CUDA(cudaMemcpy(targets_.get(), targets.data(), 4 * targets.size(), cudaMemcpyDefault));
   }
 
-  /// The mean loss over all rows.
+  /// Returns the mean loss over all rows, and leaves the gradient in place of the logits.
   double run(std::int64_t rows_at_once) {
     fill_numbers(logits_.get(), 2 * kRows * kVocabulary, nullptr);
     double sum = 0.0;
@@ -95,7 +95,7 @@ TEST_F(CudaLarge, CrossEntropyOfMoreThanTwoToThe31Logits) {
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(logits.gradient(rows[i]), gradients[i]) << "row " << rows[i];
 }
 
-/// The same numbers in fp32, which the plain kernels take.
+/// Returns the same numbers in fp32, which the plain kernels take.
 Case in_fp32(Case given) {
   for (Datum& datum : given.operands) {
     if (engine::is_16_bit(datum.type)) datum = bytes_of(DType::kFp32, datum.numbers(), datum.access);
@@ -121,7 +121,7 @@ TEST_F(CudaLarge, FlashAttentionOfLongSequencesIsThatOfThePlainKernels) {
       const Case flash = done_by_device(forward);
       expect_same(flash, done_by_device(in_fp32(forward)), tolerance(DType::kBf16));
       const Case backward = backward_of(flash, plan::Access::kWrite);
-      // Gradients sum over up to 32768 roundings of P to bf16.
+      // Gradients are sums of up to 32768 terms in which P is rounded to bf16.
       expect_same(done_by_device(backward), done_by_device(in_fp32(backward)), 2.0 * tolerance(DType::kBf16));
     }
   }

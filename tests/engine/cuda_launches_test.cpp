@@ -1,5 +1,4 @@
-// What the CUDA engine starts, counted on the emulation of CUDA: how many kernels an update takes, and how many tiles
-// flash attention computes.
+// Counts, on the emulation of CUDA, the kernels of an optimizer's update and the tiles that flash attention computes.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -25,18 +24,19 @@ Case update_of(int ranges) {
   return result;
 }
 
-// One more for what all elements share.
+// One more kernel computes what all elements share.
 TEST(CudaLaunches, AnUpdateIsOneKernelForSixtyFourTensors) {
   EXPECT_EQ(kernels_of(update_of(1)), 2);
   EXPECT_EQ(kernels_of(update_of(64)), 2);
   EXPECT_EQ(kernels_of(update_of(65)), 3);
 }
 
-/// How flash attention is cut: a warp has so many rows, of queries or of keys, and tiles so many of the others.
+/// How flash attention is tiled: a warp has `rows` queries or keys, a tile has `columns` of the other kind, and each
+/// pair of them needs `products` matrix products.
 struct Cut {
   std::int64_t rows, columns, products;
 
-  /// The mma instructions for the pairs of a warp and a tile in which some query sees some key.
+  /// Returns the number of mma instructions for the pairs of a warp and a tile in which some query attends to some key.
   std::int64_t warp_products(std::int64_t seq, std::int64_t d, bool rows_are_queries) const {
     std::int64_t tiles = 0;
     for (std::int64_t row = 0; row < seq; row += rows) {

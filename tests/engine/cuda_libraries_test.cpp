@@ -1,4 +1,4 @@
-// Where NVIDIA's libraries are looked for, in folders made for it, and which GPUs can run what was compiled.
+// Tests where NVIDIA's libraries are looked for, in folders made for the test, and which GPUs can run compiled code.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -30,7 +30,7 @@ class Machine : public testing::Test {
     for (const fs::path& folder : folders().usual) names.push_back(folder.string());
     return names;
   }
-  // A library that can be opened, under another name.
+  // Copies a library that can be opened to the folder, under this name.
   void put_library(const std::string& folder, const std::string& name) {
     fs::copy_file(SOME_LIBRARY, fs::path(make(folder)) / name);
   }
@@ -115,19 +115,19 @@ TEST(CompiledFor, RunsOnTheGpusThatNvidiaSays) {
   const auto runs = [](const char* targets, int major, int minor) {
     return why_not_compiled_for(targets, major, minor).empty();
   };
-  // A cubin: the same major version, from the minor one on.
+  // A cubin runs on GPUs of the same major version whose minor version is not lower.
   EXPECT_TRUE(runs("80-real", 8, 0));
   EXPECT_TRUE(runs("80-real", 8, 6));
   EXPECT_FALSE(runs("86-real", 8, 0));
   EXPECT_FALSE(runs("80-real", 9, 0));
   EXPECT_FALSE(runs("90-real", 10, 0));
   EXPECT_TRUE(runs("100-real", 10, 3));
-  // PTX: all from there on.
+  // PTX runs on all GPUs from its version on.
   EXPECT_TRUE(runs("90-virtual", 9, 0));
   EXPECT_TRUE(runs("90-virtual", 12, 1));
   EXPECT_FALSE(runs("90-virtual", 8, 9));
   EXPECT_TRUE(runs("80", 9, 0)) << "without a word, it is both";
-  // What one GPU alone has, or a family.
+  // Code with features of one GPU (a) or of a family (f) runs only there.
   EXPECT_TRUE(runs("90a-real", 9, 0));
   EXPECT_FALSE(runs("90a", 10, 0));
   EXPECT_FALSE(runs("90a-virtual", 10, 0));

@@ -1,4 +1,4 @@
-// How the communicator uses NCCL: a library in its place writes the calls down.
+// Tests how the communicator uses NCCL, with a library in its place that records the calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ class Nccl : public testing::Test {
  protected:
   ~Nccl() override { fake_nccl_is(22809); }
 
-  // What a communicator calls that is made with these knobs, and then destroyed.
+  // Returns the calls of a communicator that is made with these knobs and then destroyed.
   static std::string calls_with(const schedule::NcclKnobs& knobs) {
     constexpr std::int64_t kBytes = 4096;
     const std::size_t before = std::string(fake_nccl_calls()).size();
@@ -35,7 +35,7 @@ TEST_F(Nccl, DecidesByItselfUnlessToldOtherwise) {
   EXPECT_EQ(calls_with({Buffers::kPlain, 8}), "init rank 1 of 4, blocking 0, CTAs 8, policy default\nabort\n");
 }
 
-// What is registered comes from NCCL, and is freed after the communicator that has it.
+// Registered memory comes from NCCL, and is freed after the communicator that registered it.
 TEST_F(Nccl, RegistersTheMemoryThatTensorsLieIn) {
   EXPECT_EQ(calls_with({Buffers::kRegistered, 0}),
             "allocate 4096\ninit rank 1 of 4, blocking 0, CTAs default, policy default\nregister its memory, 4096\n"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# cuda_probe.sh PROGRAM: krigtune-bench-cuda --probe answers one line of JSON, with a GPU (exit code 0) and without (77), and
-# names the files of cuBLASLt and NCCL, or where it looked for them: both are opened at run time.
+# usage: cuda_probe.sh PROGRAM
+# krigtune-bench-cuda --probe prints one line of JSON, with a GPU (exit code 0) and without one (77). It names the files
+# of cuBLASLt and NCCL, which are opened at run time, or says where it looked for them.
 if [ ! -x "$1" ]; then
   echo "skipped: krigtune-bench-cuda is not built (cmake says why)"
   exit 77

@@ -1,6 +1,6 @@
-// krigtune-bench-cuda --measure-rates on the emulation of CUDA: each rank a thread with a device of its own, and
-// between them the communicators that stand in for NCCL. What is measured there means nothing; that everything runs, on
-// the right groups, does.
+// Runs krigtune-bench-cuda --measure-rates on the emulation of CUDA. Each rank is a thread with a device of its own,
+// and communicators between the threads stand in for NCCL. The measured rates mean nothing; what counts is that
+// everything runs, on the right groups.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ workload::MeasuredRates measure_on_devices(const bench::JobRanks& job) {
 TEST(CudaRates, AreMeasuredInAllPrecisionsAndGroups) {
   const workload::MeasuredRates rates = measure_on_devices({{0, 0, 1, 1}, {"a", "b"}});
   EXPECT_EQ(rates.products.size(), 3U);
-  EXPECT_EQ(rates.copies.size(), 3U);                 // within the device, there and back
+  EXPECT_EQ(rates.copies.size(), 3U);                 // within the device, to it and back
   EXPECT_EQ(rates.collectives.size(), 3U * 3U * 2U);  // kinds, scopes, sizes
   for (const workload::MeasuredCollective& one : rates.collectives) {
     EXPECT_EQ(one.ranks, one.scope == workload::RankScope::kAll ? 4 : 2);
@@ -63,8 +63,8 @@ TEST(CudaRates, TellWhatOthersHaveOfTheMemory) {
   const auto devices = bench::make_cuda_devices({job, groups, nullptr, clock}, 0);
   emulation::set_others_bytes(7'000'000);
   devices.front()->copy(workload::CopyKind::kMemory, 4096)();
-  constexpr std::int64_t kWorkspaceBytes = 32 << 20;                       // of cuBLASLt
-  EXPECT_EQ(devices.front()->taken_bytes(), 7'000'000 + kWorkspaceBytes);  // without what it copies
+  constexpr std::int64_t kWorkspaceBytes = 32 << 20;                       // cuBLASLt's
+  EXPECT_EQ(devices.front()->taken_bytes(), 7'000'000 + kWorkspaceBytes);  // without the copies' buffers
   emulation::set_others_bytes(0);
 }
 

@@ -1,6 +1,6 @@
-// The kernels of the CUDA engine against fp64, at the sizes that decide how they go about it: packs of 8 and 4 elements
-// and single ones, rows that registers hold and rows that they do not, sums in one slab and in several, operands that
-// begin anywhere. Compiled as cuda_kernels_test.cpp.
+// Compares the kernels of the CUDA engine with fp64, at sizes for which they take different code paths: packs of 8 and
+// of 4 elements and single ones, rows that fit into registers and longer ones, sums in one slab and in several,
+// operands at any alignment. Compiled for a GPU and for the emulation, like cuda_kernels_test.cpp.
 #include <gtest/gtest.h>
 
 #include "cuda_case_runs.h"
@@ -15,12 +15,13 @@ class CudaReference : public testing::TestWithParam<schedule::DType> {
   }
 };
 
-// One rounding to 8 or 11 binary digits (fp16's gradients of a softmax are subnormal in part); sums of fp32.
+// Results are rounded once, to 8 binary digits in bf16 and 11 in fp16, where some gradients of a softmax are subnormal.
+// In fp32 it is the rounding of sums that counts.
 double rounding_of(schedule::DType type) {
   return type == schedule::DType::kBf16 ? 0x1p-8 : type == schedule::DType::kFp16 ? 0x1.4p-11 : 3e-6;
 }
 
-// What is copied or drawn is compared with the host's, bit for bit.
+// Operations that only copy or draw are compared with the host's kernels instead, in cuda_kernels_test.cpp.
 bool has_reference(schedule::OpKind kind) {
   return kind != schedule::OpKind::kLoadBatch && kind != schedule::OpKind::kZero && kind != schedule::OpKind::kCopy;
 }
@@ -39,9 +40,9 @@ const Sizes kSizes[] = {
     {5, 27, 40, 7},    // sums over rows in several slabs
     {3, 11, 64, 67},   // rows of an odd number of columns
     {1, 5, 25, 9},     // single elements
-    {1, 3, 2056, 13},  // rows of two packs a thread, 4 of fp32
-    {1, 2, 6200, 5},   // of four
-    {1, 2, 9008, 5},   // longer rows than registers hold
+    {1, 3, 2056, 13},  // rows of two packs per thread, or of four in fp32
+    {1, 2, 6200, 5},   // rows of four packs per thread
+    {1, 2, 9008, 5},   // rows that do not fit into registers
     {2, 3, 8, 9001},   // a large vocabulary
 };
 
@@ -65,7 +66,7 @@ TEST_P(CudaReference, OperandsMayBeginAtAnyElement) {
   }
 }
 
-// x, branch, gain, bias where `centred`, y, stats: an addition and the normalisation of its sum.
+// An addition and the normalisation of its sum. Their operands are x, branch, gain, bias if `centred`, y and stats.
 struct AddNorm {
   Case add, norm;
 
@@ -103,7 +104,7 @@ TEST_P(CudaReference, AnAdditionAndItsNormAreOneKernel) {
       expect_same(add.result(), sum, 0.0);
       pair.norm.operands[0].bytes = sum.operands[0].bytes;
       Case normalised = norm.result();
-      normalised.operands[0].bytes = sum.operands[0].bytes;  // its own memory there was not used
+      normalised.operands[0].bytes = sum.operands[0].bytes;  // the memory of its own for the sum was not used
       expect_same(normalised, done_by_host(pair.norm), tolerance(GetParam()));
     }
   }
@@ -119,7 +120,7 @@ TEST_P(CudaReference, AnAdditionIsNotFusedWithANormThatWritesWhereItReads) {
   EXPECT_FALSE(add_norm_fits(norm.call(), add.call()));
 }
 
-// An update of ranges of several sizes, and the copy of all but the second of them to another type.
+// An update of ranges of several sizes, and a copy of all of them but the second to another type.
 struct UpdateCopy {
   Case update, copy;
   std::vector<std::size_t> copied;  ///< operands of the update
@@ -150,7 +151,7 @@ struct UpdateCopy {
     update.operands.push_back(Maker::singles({4.0F, 3.0F, factor, 2.0F, 0.0F}, plan::Access::kRead));
   }
 
-  // As the plan has it: what is copied lies where it was updated.
+  // Makes the copy read the memory that was updated, as in a plan.
   void share(DeviceCase& on_device, const DeviceCase& updated) const {
     for (std::size_t i = 0; i < copied.size(); ++i) on_device.share(2 * i, updated, copied[i]);
   }
@@ -197,7 +198,7 @@ TEST_P(CudaReference, AnUpdateIsNotFusedWithACopyOfAnythingElseOrIntoIt) {
 INSTANTIATE_TEST_SUITE_P(Types, CudaReference,
                          testing::Values(schedule::DType::kFp32, schedule::DType::kBf16, schedule::DType::kFp16));
 
-// The bits of two runs are the same, whatever the order in which blocks and threads come.
+// Two runs give the same bits, whatever the order of blocks and threads is.
 TEST(CudaDeterminism, KernelsGiveTheSameBitsAgain) {
   if (const std::string reason = no_device_reason(); !reason.empty()) GTEST_SKIP() << reason;
   for (const Case& given : kernel_cases(schedule::DType::kFp32, plan::Access::kReadWrite, {5, 27, 40, 7})) {

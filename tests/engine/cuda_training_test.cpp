@@ -1,6 +1,6 @@
-// Whole training steps through the CUDA executor's own order of launches, on the emulation of CUDA: several ranks, each
-// a thread with a device of its own, against the host engine. Streams run in an order drawn anew for each rank, so that
-// a wait that is missing in the executor shows as a wrong result.
+// Compares whole training steps, as the CUDA executor launches them on the emulation of CUDA, with the host engine.
+// Each of several ranks is a thread with a device of its own. Every rank draws its own order of the work on streams, so
+// that a wait that the executor lacks shows as a wrong result.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ namespace {
 
 constexpr int kSteps = 3;
 
-/// What came out of a few steps.
+/// The results of a few steps.
 struct Trained {
   std::vector<double> losses;
   std::vector<float> parameters;  ///< of tensor rank 0
   std::int64_t peak_bytes = 0;
-  std::size_t allocated_bytes = 0;  ///< more than before the first step
+  std::size_t allocated_bytes = 0;  ///< allocated since before the first step
 };
 
 engine::TrainingOptions options(bool graph = false) { return {.seed = 5, .steps = kSteps, .graph = graph}; }
@@ -45,7 +45,7 @@ Trained train_on_devices(const plan::StepPlan& plan, const engine::TrainingOptio
   const SystemClock clock;
   Trained of_first;
   as_processes(static_cast<int>(plan.world()), [&](engine::Processes& processes) {
-    // With two groups the order in which ranks come to their collectives must be the same, as on a GPU.
+    // With two groups all ranks must reach their collectives in the same order, as on a GPU.
     const bool two_groups = plan.ranks > 1 && plan.tensor_ranks > 1;
     emulation::set_seed(two_groups ? 1 : static_cast<std::uint64_t>(processes.rank()) + 1);
     CudaTrainer trainer(plan, clock, how, &processes);
@@ -69,7 +69,8 @@ std::vector<float> first_parameters(const plan::StepPlan& plan) {
   return engine::Trainer(plan, std::nullopt, clock, options()).parameters();
 }
 
-// Losses to `loss`, and parameters to `way` of the way that training has gone.
+// Compares losses with tolerance `loss`, and parameters with tolerance `way`, relative to the distance that training
+// has moved them.
 void expect_as_on_host(const plan::StepPlan& plan, double loss, double way, bool graph = false) {
   const Trained device = train_on_devices(plan, options(graph));
   const Trained host = train_on_host(plan);
@@ -125,7 +126,7 @@ TEST(CudaTraining, AReplayedStepIsTheNextOne) {
   }
 }
 
-// GELU, its gradient and the bias gradients of a GPT, computed along with products or by kernels.
+// GELU, its gradient and the bias gradients of a GPT are computed by epilogues of products or by kernels.
 TEST(CudaTraining, EpiloguesTrainAsKernelsDo) {
   constexpr std::int64_t kMicroSteps = 2;
   const SystemClock clock;
@@ -150,7 +151,8 @@ TEST(CudaTraining, EpiloguesTrainAsKernelsDo) {
   emulation::blas_behaviour() = {};
 }
 
-// Where neither the GELU's gradient nor the sums along with a weight's gradient are faster, but both together are.
+// Here kernels are faster than the epilogue for the GELU's gradient alone and than the one for the sums along with a
+// weight's gradient, but slower than the epilogue that computes the GELU's gradient and the sums together.
 TEST(CudaTraining, ABiasGradientIsSummedAlongWithTheGelusGradient) {
   constexpr std::int64_t kMicroSteps = 2;
   const SystemClock clock;
@@ -182,7 +184,7 @@ TEST(CudaTraining, TimesEveryStepWhereTheyAreAskedFor) {
     const double first_s = trainer.operation_times(0).back().end_s;
     EXPECT_GT(first_s, 0.0);
     trainer.step();
-    // The emulation's time counts what was executed: streams in another order end at another time.
+    // The emulation's clock counts what was executed, so that streams in another order end at another time.
     const std::vector<plan::OperationTime> times = trainer.operation_times(0);
     ASSERT_EQ(times.size(), plan.operations.size());
     for (const plan::OperationTime& time : times) EXPECT_LE(time.start_s, time.end_s);
@@ -202,7 +204,7 @@ TEST(CudaTraining, TellsWhatTheGpuHoldsBesideTheArena) {
   EXPECT_EQ(use.context_bytes, kOthersBytes);
   EXPECT_EQ(use.communicators_bytes, 0);
   const auto allocated = static_cast<std::int64_t>(emulation::allocated_bytes());
-  constexpr std::int64_t kGuardBytes = std::int64_t{1} << 20;  // behind the arena
+  constexpr std::int64_t kGuardBytes = std::int64_t{1} << 20;  // after the arena
   EXPECT_EQ(use.rest_bytes, allocated - plan.arena_bytes - kGuardBytes);
   EXPECT_GT(use.rest_bytes, 0);
 }
@@ -225,7 +227,7 @@ TEST(CudaEmulatedWorld, TrainsAloneWithinThePlannedMemory) {
 }
 
 TEST(CudaEmulatedWorld, CollectivesShareTheLink) {
-  Moment* moments = nullptr;  // from when on it is free, then three ends
+  Moment* moments = nullptr;  // when the link becomes free, then the ends of three reservations
   ASSERT_EQ(cudaMalloc(&moments, 4 * sizeof(Moment)), cudaSuccess);
   cudaMemset(moments, 0, 4 * sizeof(Moment));
   constexpr Moment kLong = 100'000'000;
@@ -242,7 +244,7 @@ TEST(CudaEmulatedWorld, CollectivesShareTheLink) {
   cudaFree(moments);
 }
 
-// One GPU plays rank 0 of 4 over a network that needs 1 ms and more for each collective of the plan.
+// One GPU plays rank 0 of 4 over a network that needs at least 1 ms for each collective of the plan.
 class CudaPacing : public testing::Test {
  protected:
   ~CudaPacing() override { emulation::set_kernel_time(0); }
@@ -274,7 +276,7 @@ TEST_F(CudaPacing, IsMeasuredForEachKindOfCollective) {
 }
 
 TEST_F(CudaPacing, WarnsWhereStartingKernelsTakesAPartOfIt) {
-  emulation::set_kernel_time(100'000);  // one in vain behind each collective
+  emulation::set_kernel_time(100'000);  // each collective ends one kernel too late
   const auto made = trainer();
   ASSERT_EQ(made->notes().size(), 1U);
   EXPECT_NE(made->notes().front().find("the emulated network is off by up to +10 %"), std::string::npos)
@@ -291,7 +293,7 @@ TEST_F(CudaPacing, RefusesALinkThatItsCopiesAreTooSlowFor) {
   }
 }
 
-// What a graph lacks on one rank, all do without.
+// If one rank cannot make a graph, no rank uses one.
 class CudaGraphs : public testing::TestWithParam<emulation::GraphsLack> {};
 
 TEST_P(CudaGraphs, AreDoneWithoutByAllRanksWhereOneCannotMakeThem) {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154,SC2034  # krigtune is set by who sources this, rc is read by them
+# shellcheck shell=bash disable=SC2154,SC2034  # the scripts that source this set krigtune and read rc
 # Sourced by the tests of this folder, with KRIGTUNE in $krigtune: a Slurm on
 # this machine for the test, a session whose trials are a small script, and what
 # must be true after every session. Skips (77) with one line if Slurm is
@@ -108,8 +108,8 @@ column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == n
 states() { column "$1" status | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'; }
 no_job_is_left() { [ -z "$(squeue -h -o %i)" ]; }
 
-# expect_whole RUN OK: there are so many ok trials, each ended once, and no job
-# remains.
+# expect_whole RUN OK checks that RUN has OK successful trials, that no trial
+# ended twice, and that no job remains.
 expect_whole() {
   local ok twice
   wait_for 15 no_job_is_left

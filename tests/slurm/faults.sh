@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: faults.sh KRIGTUNE [PART...]
-# What a cluster does to jobs: refusals, limits, failed nodes, preemption, an
-# administrator, a controller that restarts.
+# Tests what a cluster does to jobs: refusals, limits, failed nodes, preemption,
+# an administrator, a controller that restarts.
 set -euo pipefail
 krigtune=$1
 . "$(dirname "$0")/common.sh"
@@ -104,7 +104,7 @@ requeue() {
   sbatch -p high -N 1 --gres=gpu:8 -J urgent -o /dev/null --wrap "sleep 1" >/dev/null
   wait_for 20 eval 'squeue -h -t pending -o "%j %r" | grep -q "^krigtune.*BeginTime"'
   requeued=$(squeue -h -t pending -o "%i %j" | awk '/krigtune/ { print $1; exit }')
-  scontrol update JobId="$requeued" StartTime=now # otherwise it waits for two minutes 
+  scontrol update JobId="$requeued" StartTime=now # otherwise it waits for two minutes
   wait_tune
   [ $rc -eq 0 ] || fail "exit code $rc"
   expect_whole "$work/again" 4

@@ -1,9 +1,9 @@
 #!/bin/bash
 # usage: fixture.sh up|down|kill-node N|start-node N|stop-controller|start-controller
-# A Slurm of several nodes on this machine for tests: no root, no systemd, no munge, no cgroups (Debian 12, Slurm 22.05).
-# FX: its directory (required); NODES=4 GPUS=8 CPUS=16; BASE: the first of NODES + 1 ports that nobody else uses.
-# Afterwards `export SLURM_CONF=$FX/slurm.conf`. Partitions: gpu (the default), low (jobs of it make room for those of
-# high: they are preempted), high, short (one minute at most), closed (this user may not).
+# Runs a Slurm of several nodes on this machine for tests, without root, systemd, munge and cgroups (Debian 12, Slurm
+# 22.05). FX: its directory (required); NODES=4 GPUS=8 CPUS=16; BASE: the first of NODES + 1 ports that are free.
+# Afterwards `export SLURM_CONF=$FX/slurm.conf`. Partitions: gpu (the default), low (its jobs are preempted by those of
+# high), high, short (one minute at most), closed (this user may not use it).
 set -u
 : "${FX:?set FX to a directory of its own}"
 NODES=${NODES:-4} GPUS=${GPUS:-8} CPUS=${CPUS:-16}
@@ -13,7 +13,7 @@ unset SQUEUE_FORMAT SINFO_FORMAT
 host=$(hostname -s)
 me=$(id -un)
 
-# Slurm wants a character device for each GPU; the digits of its name become the GPU's number.
+# Slurm needs a character device for each GPU; the digits of its name become the GPU's number.
 gpu_lines() {
   if mknod "$FX/dev/probe" c 1 3 2>/dev/null; then
     rm -f "$FX/dev/probe"
@@ -79,7 +79,7 @@ up() {
   mkdir -p "$FX"/{state,log,run,dev,spool,tmp}
   for ((i = 1; i <= NODES; i++)); do mkdir -p "$FX/spool/n$i"; done
   write_configuration >"$FX/slurm.conf"
-  echo "CgroupPlugin=cgroup/v1" >"$FX/cgroup.conf" # named, so that none is looked for
+  echo "CgroupPlugin=cgroup/v1" >"$FX/cgroup.conf" # named, so that Slurm does not look for one
   gpu_lines >"$FX/gres.conf"
   start_controller || return 1
   for ((i = 1; i <= NODES; i++)); do start_node "$i" || return 1; done
@@ -91,14 +91,14 @@ up() {
   return 1
 }
 
-# The daemons that run the jobs of node $1, or of all: known by the log that they have open.
+# Prints the daemons that run the jobs of node $1, or of all nodes. They are recognised by the log that they have open.
 step_daemons() {
   for process in /proc/[0-9]*; do
     [ "$(cat "$process/comm" 2>/dev/null)" = slurmstepd ] || continue
     ls -l "$process/fd" 2>/dev/null | grep -q "$FX/log/slurmd-${1:-n[0-9]*}\.log" && echo "${process#/proc/}"
   done
 }
-# What a step daemon has started goes with it: no cgroup does that here.
+# Prints what these step daemons have started. It must be killed with them, because no cgroup does that here.
 descendants() {
   local pid child
   for pid in "$@"; do
@@ -118,7 +118,7 @@ kill_node() {
   return 0
 }
 
-stop_controller() { # SIGTERM: with SIGKILL it would forget what it has not saved
+stop_controller() { # with SIGTERM, because with SIGKILL it would lose what it has not saved
   local pid
   pid=$(cat "$FX/run/slurmctld.pid")
   kill "$pid"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # usage: steps.sh KRIGTUNE [PART...]
-# Trials inside an allocation, as steps on its nodes; krigtune-bench over several nodes; krigtune as the batch script.
+# Tests trials inside an allocation, as steps on its nodes; krigtune-bench over several nodes; krigtune as batch script.
 set -euo pipefail
 krigtune=$1
 shift
 . "$(dirname "$0")/common.sh"
 
-# submit_tuner RUN SESSION SBATCH-OPTIONS...: krigtune tune is the batch script of $job.
+# submit_tuner RUN SESSION SBATCH-OPTIONS... submits krigtune tune as the batch script of $job.
 submit_tuner() {
   local run=$1 session=$2
   shift 2
@@ -29,7 +29,7 @@ side_by_side() {
   wait_for 60 ended_in_state COMPLETED
   expect_whole "$work/halves" 16
   grep -qr '"where": "n[1-4], step of job' "$work/halves/trials" || fail "exit.json does not say where"
-  # Two trials never had a GPU at the same time; so each node saw both halves.
+  # No two trials had a GPU at the same time, so that each node ran trials on both halves.
   cut -d' ' -f3 "$work"/runs/halves.*.begun | sort | uniq -c | awk '{ print "   " $1 " trials on GPUs " $2 }'
   [ "$(cut -d' ' -f3 "$work"/runs/halves.*.begun | sort -u | wc -l)" -eq 2 ] || fail "not two halves"
 }
@@ -94,7 +94,7 @@ requeued() {
   scancel --batch --signal=USR1 "$job" # as --signal=B:USR1@60 does before the time limit
   wait_for 30 ended_in_state PENDING
   wait_for 10 grep -q "asking Slurm to requeue this job" "$work/limit.err"
-  sleep 2 # until its first run is through
+  sleep 2 # until its first run has ended
   scontrol update JobId="$job" StartTime=now
   wait_for 90 ended_in_state COMPLETED
   expect_whole "$work/limit" 12

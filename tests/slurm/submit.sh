@@ -1,6 +1,7 @@
 #!/bin/bash
 # usage: submit.sh KRIGTUNE [KILLS=4]
-# Trials as Slurm jobs of their own: a session, tuners that are killed with -9 and started again, Ctrl-C, two tuners.
+# Tests trials as Slurm jobs of their own: a session, tuners that are killed with -9 and started again, Ctrl-C, two
+# tuners.
 set -euo pipefail
 krigtune=$1
 kills=${2:-4}
@@ -21,7 +22,8 @@ expect_whole "$work/plain" 8
 grep -qr '"where": "n[1-4], job [0-9]' "$work/plain/trials" || fail "exit.json does not say where"
 
 begin "tuners killed with -9"
-# At a random moment after the start, every other time once a job runs. A session that ends makes room for the next.
+# Kills the tuner at a random moment after its start, every other time after a job has begun to run. If a session ends
+# before that, the next one begins.
 killed=0
 sessions=0
 while [ $killed -lt "$kills" ]; do
@@ -34,7 +36,7 @@ while [ $killed -lt "$kills" ]; do
   sleep "$(printf '%d.%03d' $((RANDOM % 2)) $((RANDOM % 1000)))"
   if kill -9 "$tuner" 2>/dev/null; then killed=$((killed + 1)); fi
   wait_tune
-  if [ $rc -eq 0 ]; then # it had ended
+  if [ $rc -eq 0 ]; then # the session had ended
     expect_whole "$run" 24
     sessions=$((sessions + 1))
   fi
@@ -76,7 +78,7 @@ expect_whole "$work/term" 6
 [ "$(ls "$work/runs" | grep -c '^term\..*begun')" -eq 6 ] || fail "more trials were begun than there are"
 
 begin "Ctrl-C takes back what waits, a second one ends what runs"
-# 34 GPUs are wanted where 32 are: the last jobs wait.
+# Six jobs need 48 GPUs, and there are 32, so that the last two wait.
 write_session "$work/stop.json" 20 30 '"max_queued": 6' '{"nodes": 1, "gpus_per_node": 8, "gpu": "h100-80gb"}'
 start_tune "$work/stop.json" "$work/stop"
 wait_for 20 eval '[ "$(jobs_in_state running)" -eq 4 ] && [ "$(jobs_in_state pending)" -eq 2 ]'

@@ -1,6 +1,7 @@
-# cmake -DCHECK=<script> -DSCRATCH=<directory> -DFILE=<path> [-DTEXT=<text> | -DLINES=<n>] [-DEXPECT=<regex>] -P catches.cmake
-# Proves that a check can fail: a small tree that passes it gets FILE (with TEXT, or with so many lines) and must then be
-# refused, with EXPECT in the message. Without EXPECT the tree with FILE must pass.
+# cmake -DCHECK=<script> -DSCRATCH=<directory> -DFILE=<path> [-DTEXT=<text> | -DLINES=<n>] [-DEXPECT=<regex>]
+#       -P catches.cmake
+# Proves that a check can fail. FILE (with TEXT, or with n empty lines) is added to a small tree that passes the check,
+# which must then fail with a message that matches EXPECT. Without EXPECT the tree with FILE must pass.
 cmake_minimum_required(VERSION 3.24...3.31)
 
 function(run_check result output)

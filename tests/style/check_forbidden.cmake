@@ -1,5 +1,6 @@
 # cmake -DROOT=<source directory> -P check_forbidden.cmake
-# Fails on what the style of this repository forbids and no compiler sees. Each finding: file:line: rule.
+# Fails if a file contains what the style of this repository forbids and no compiler sees. A finding is
+# file:line: rule.
 cmake_minimum_required(VERSION 3.24...3.31)
 
 set(cpp_suffixes h hpp inl cpp cc cu cuh)
@@ -9,13 +10,14 @@ set(public_header "^(include|surrogate/include)/.*[.]h$")
 set(header "^(include|surrogate/include|src)/.*[.]h$")
 set(library_type_is_allowed "^src/(core/json[.]h$|engine/cuda/|programs/)")
 
-# Lines reach the rules without strings and // comments. CMake's lists give [ ] ; and \ a meaning: bytes 1 to 4 stand in.
+# The rules see lines without strings and // comments. Bytes 1 to 4 replace [ ] ; and \, which have a meaning in CMake's
+# lists.
 string(ASCII 1 open)
 string(ASCII 2 close)
 string(ASCII 3 semicolon)
 string(ASCII 4 backslash)
 
-# rule(<name> <regex> <regex of the paths it holds for, or ""> <regex of the paths it does not hold for, or ""> <say>)
+# rule(<name> <regex> <regex of the paths that it applies to, or ""> <regex of exempt paths, or ""> <message>)
 set(rules "")
 macro(rule name regex only_in not_in say)
   list(APPEND rules ${name})
@@ -51,7 +53,7 @@ macro(check_lines)
     math(EXPR number "${number} + 1")
     string(REGEX REPLACE "\"[^\"]*\"" "\"\"" line "${line}")
     string(REGEX REPLACE "//.*" "" line "${line}")
-    string(REGEX REPLACE "operator (new|delete)" "operator" line "${line}")  # memory by the page, inside an owner
+    string(REGEX REPLACE "operator (new|delete)" "operator" line "${line}")  # allocates pages of memory inside an owner
     foreach(name IN LISTS rules_here)
       if(" ${line}" MATCHES "${${name}_regex}")
         report(${number} "${${name}_say}")
@@ -92,7 +94,7 @@ foreach(file IN LISTS files)
   string(REPLACE ";" "${semicolon}" text "${text}")
   string(REPLACE "\\" "${backslash}" text "${text}")
   check_size()
-  # Only the rules that hold here and match somewhere in the file are worth a walk over its lines.
+  # Only the rules that apply here and match somewhere in the file are worth a walk over its lines.
   set(rules_here "")
   foreach(name IN LISTS rules)
     if((NOT ${name}_only_in OR "${path}" MATCHES "${${name}_only_in}") AND
@@ -107,7 +109,7 @@ foreach(file IN LISTS files)
   endif()
 endforeach()
 
-# A path that leaves the repository is of no use to whoever clones it: in any text, comments included.
+# A path that leaves the repository is useless to anybody who clones it, so no text may contain one, comments included.
 set(patterns "")
 foreach(tree IN ITEMS .ci docs experiments include scripts src surrogate tests)
   list(APPEND patterns ${ROOT}/${tree}/*)

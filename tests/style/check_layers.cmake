@@ -1,10 +1,10 @@
 # cmake -DROOT=<source directory> -P check_layers.cmake
-# Reads every #include of include, src and surrogate and fails where an arrow between two rooms is not declared here, where a file
-# lies in no room, and where a quoted include names no header of theirs. A room is a folder with sources.
+# Reads every #include in include, src and surrogate. Fails if a room includes another room without permission in this
+# file, if a source is in no room, or if a quoted include names no header of a room. A room is a folder with sources.
 cmake_minimum_required(VERSION 3.24...3.31)
 
-# room(<folder> <folders that it may include>...): only rooms above it, so that there is no circle. docs/architecture.md
-# has the picture.
+# room(<folder> <folders that it may include>...) names only rooms above it, so that there are no cycles.
+# docs/architecture.md has the picture.
 set(rooms "")
 macro(room folder)
   list(APPEND rooms ${folder})
@@ -16,7 +16,7 @@ macro(room folder)
   endforeach()
 endmacro()
 
-set(model core space workload)  # what nearly all speak of
+set(model core space workload)  # nearly all rooms use these
 room(core)
 room(space core)
 room(workload core)
@@ -84,12 +84,12 @@ room(programs/bench ${model} schedule plan plan/check engine engine/host program
 room(programs/bench/cuda ${model} schedule plan engine engine/host engine/cuda engine/cuda/runtime programs/bench)
 room(programs/pages core programs/manual programs/krigtune programs/bench)
 
-# The room of a path relative to ROOT; empty if it lies in none.
+# Sets `room` to the room of a path relative to ROOT; empty if it is in none.
 function(find_room path room)
   cmake_path(GET path PARENT_PATH folder)
   string(REGEX REPLACE "^src/" "" folder "${folder}")
   string(REGEX REPLACE "^include/krigtune$" "library" folder "${folder}")
-  if(path STREQUAL "include/krigtune/rng.h")  # core's, installed for those who call the surrogate
+  if(path STREQUAL "include/krigtune/rng.h")  # belongs to core, and is installed for callers of the surrogate
     set(folder core)
   endif()
   string(REGEX REPLACE "^surrogate/include/krigtune/" "" folder "${folder}")

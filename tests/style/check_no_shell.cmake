@@ -1,13 +1,15 @@
 # cmake -DROOT=<source directory> -P check_no_shell.cmake
-# No shell, and programs are started in few places only (docs/security.md). Each finding: file:line: rule.
+# Fails if a file uses a shell, or starts a program and is not one of the few that may (docs/security.md). A finding is
+# file: rule.
 cmake_minimum_required(VERSION 3.24...3.31)
 
-# Who may start programs, and what: the guard what the session names, the launch of local ranks and its GPU twin
-# krigtune-bench itself, core/short_program one of our own programs to learn whether it can start or attend on Hopper,
-# `krigtune report --open` the desktop's xdg-open.
+# These files may start programs: the guard starts what the session names, the launch of local ranks and its GPU twin
+# start krigtune-bench itself, core/short_program starts one of our own programs to learn whether it can start or use
+# attention on Hopper, and `krigtune report --open` starts the desktop's xdg-open.
 set(may_start "^src/(trial/guard|programs/bench/local_launch|programs/bench/cuda_program|core/short_program|programs/krigtune/report)[.]cpp$")
-# Who may name a shell without starting one: the completion that is written for it, what a user's command begins with, the first line of a script, and the
-# script that a batch scheduler runs on a node (every word in it quoted).
+# These files may name a shell without starting one: it is what a user's command or the first line of a script begins
+# with, what completion is written for, and what runs the script that a batch scheduler starts on a node (every word in
+# it is quoted).
 set(may_name "^src/(trial/program|deepspeed/job/ds_probe|executor/job_files|programs/krigtune/completion)[.]cpp$")
 
 set(calls "(^|[^A-Za-z0-9_.>])(system|popen|wordexp) ?[(]")
@@ -27,12 +29,12 @@ if(NOT files)
   message(FATAL_ERROR "no source files below ${ROOT}: nothing was checked")
 endif()
 
-# find(<regex> <regex of the paths that it does not hold for> <say>)
+# find(<regex> <regex of exempt paths> <message>)
 macro(find regex not_in say)
   if(NOT "${path}" MATCHES "${not_in}")
     file(STRINGS ${file} hits REGEX "${regex}")
     foreach(hit IN LISTS hits)
-      # A comment, or a member of that name.
+      # Comments and members of that name are allowed.
       if(NOT "${hit}" MATCHES "^ *//|: system[(]std::move")
         list(APPEND bad "${path}: ${say}")
       endif()

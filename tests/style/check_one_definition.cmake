@@ -1,6 +1,6 @@
 # cmake -DROOT=<source directory> -P check_one_definition.cmake
-# Fails where two files define a type of one name in one namespace: both may come into one program, and then the linker
-# takes the inline functions of either for both (the one definition rule). Types of unnamed namespaces are apart.
+# Fails if two files define a type of the same name in the same namespace. If both are linked into one program, the
+# linker uses the inline functions of either for both (one definition rule). Types in unnamed namespaces are exempt.
 cmake_minimum_required(VERSION 3.24...3.31)
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)

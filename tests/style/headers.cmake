@@ -1,6 +1,7 @@
 # add_header_check(<root> INCLUDE <directory>... [LIBRARIES <target>...])
-# Target style_headers: every public header below <root>/<directory> is compiled alone, twice in one file (so that a
-# missing include guard shows too). It takes a minute of two cores, so it is no part of `all`: .ci/run builds it.
+# Adds the target style_headers, which compiles every public header below <root>/<directory> alone. Each is included
+# twice in one file, so that a missing include guard shows too. The target takes a minute on two cores, so it is not in
+# `all`: .ci/run builds it.
 function(add_header_check root)
   cmake_parse_arguments(H "" "" "INCLUDE;LIBRARIES" ${ARGN})
   set(sources "")

@@ -1,9 +1,9 @@
 # cmake -DMODULE=<headers.cmake> -DSCRATCH=<directory> -DCOMPILER=<path> -P headers_catch.cmake
-# Proves that the header check can fail: the same tree builds with a header that includes what it uses, and does not with
-# one that does not, nor with one without an include guard.
+# Proves that the header check can fail: a tree builds with a header that includes what it uses, but not with a header
+# that does not, nor with one without an include guard.
 cmake_minimum_required(VERSION 3.24...3.31)
 
-# Builds a project with `header` as its only public header; the exit status of the build in `result`.
+# Builds a project with `header` as its only public header, and sets `result` to the exit status of the build.
 function(build_with header result output)
   file(WRITE ${SCRATCH}/include/krigtune/core/planted.h "${header}")
   execute_process(COMMAND ${CMAKE_COMMAND} --build ${SCRATCH}/build --target style_headers

@@ -1,4 +1,5 @@
-# cmake -DPAGE=<file> -DPART=<file> -P check_example.cmake: fails unless the page holds the whole of PART.
+# cmake -DPAGE=<file> -DPART=<file> -P check_example.cmake
+# Fails unless PAGE contains the whole of PART.
 cmake_minimum_required(VERSION 3.24...3.31)
 file(READ ${PAGE} page)
 file(READ ${PART} part)

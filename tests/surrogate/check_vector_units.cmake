@@ -1,7 +1,7 @@
 # cmake -DNM=<nm> -DUNIT=<name> -DOBJECTS=<object files, separated by |> -P check_vector_units.cmake
-# Fails if the objects of one vector unit hold a symbol of which the linker keeps one copy for the whole program (weak:
-# inline functions, templates) and which is not under this unit's own names: a program that then ran it on a machine
-# without that vector unit would die there.
+# Fails if the objects of one vector unit contain a weak symbol (an inline function or a template) that is not under the
+# unit's own names. The linker keeps one copy of such a symbol for the whole program, and if it is this one, the program
+# crashes on a machine without that vector unit.
 cmake_minimum_required(VERSION 3.24...3.31)
 
 string(REPLACE "|" ";" objects "${OBJECTS}")
@@ -14,8 +14,8 @@ foreach(object IN LISTS objects)
   execute_process(COMMAND ${NM} --defined-only ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" lines "${symbols}")
   foreach(line IN LISTS lines)
-    # V, W: weak; u: unique in the process. No code are DW.ref.* (a pointer to the unwinder's routine)
-    # and our constants krigtune::kSomething.
+    # V and W are weak symbols, and u is unique in the process. DW.ref.* (a pointer to the unwinder's routine) and our
+    # constants krigtune::kSomething are not code.
     if(NOT line MATCHES " [VWu] (.*)" OR line MATCHES "DW[.]ref[.]")
       continue()
     endif()

@@ -11,7 +11,7 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr int kSchemaVersion = 2;  // 1: of eight algorithms, without epilogues
+constexpr int kSchemaVersion = 2;  // 1: eight algorithms were tried, without epilogues
 
 std::optional<AlgorithmWords> words_from(const Json& json) {
   AlgorithmWords words{};
@@ -33,7 +33,7 @@ std::map<std::string, AlgorithmWords> read(const std::filesystem::path& file) {
       if (const auto algorithm = words_from(words)) known[product] = *algorithm;
     }
   } catch (const std::exception&) {
-    known.clear();  // it is written anew
+    known.clear();  // the file will be written again
   }
   return known;
 }
@@ -57,7 +57,7 @@ void AlgorithmCache::remember(const std::string& product, const AlgorithmWords& 
     make_writable_directory(file_.parent_path());
     write_atomically(file_, Json({{"schema_version", kSchemaVersion}, {"algorithms", algorithms}}).dump(1) + "\n");
   } catch (const std::exception&) {
-    file_.clear();  // no place to keep them
+    file_.clear();  // there is no place to keep algorithms
   }
 }
 

@@ -8,18 +8,19 @@
 
 namespace krigtune::cuda {
 
-/// A matrix product's algorithm, as the library wants it back: cublasLtMatmulAlgo_t.
+/// The algorithm of a matrix product: the words of the library's cublasLtMatmulAlgo_t.
 using AlgorithmWords = std::array<std::uint64_t, 8>;
 
-/// Which algorithm was fastest for a product, kept from run to run: trying takes time, and another algorithm gives
-/// other bits. One file a GPU model and version of the library; what cannot be read or written is tried anew.
+/// Keeps from run to run which algorithm was fastest for a product, because trying takes time and another algorithm
+/// gives other bits. There is one file for each GPU model and version of the library. If it cannot be read or written,
+/// algorithms are tried again.
 class AlgorithmCache {
  public:
-  /// An empty path: nothing is kept.
+  /// With an empty path nothing is kept.
   explicit AlgorithmCache(std::filesystem::path file);
 
   std::optional<AlgorithmWords> find(const std::string& product) const;
-  /// Writes the file, with what other processes have written to it meanwhile.
+  /// Writes the file, including what other processes have written to it meanwhile.
   void remember(const std::string& product, const AlgorithmWords& algorithm);
 
  private:
@@ -27,8 +28,8 @@ class AlgorithmCache {
   std::map<std::string, AlgorithmWords> known_;
 };
 
-/// In the cache directory of this user: "matmul_<gpu>_<version>.json", letters and digits only; empty if there is none
-/// or the version is 0.
+/// Returns the file in this user's cache directory: "matmul_<gpu>_<version>.json", with the letters and digits of the
+/// GPU's name only. Empty if there is no such directory or the version is 0.
 std::filesystem::path algorithm_file(const std::string& gpu, std::size_t library_version);
 
 }  // namespace krigtune::cuda

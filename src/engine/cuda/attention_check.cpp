@@ -39,7 +39,7 @@ plan::Operation attention_operation(schedule::OpKind kind, std::int64_t head_siz
   return operation;
 }
 
-/// What the kernels have left: output, log-sum-exp, and gradients of queries, keys and values.
+/// The kernels' results: output, log-sum-exp, and gradients of queries, keys and values.
 struct Attended {
   std::vector<std::uint16_t> out;
   std::vector<float> logsumexp;
@@ -51,7 +51,7 @@ std::int64_t size_bytes_of(const std::vector<T>& values) {
   return static_cast<std::int64_t>(values.size() * sizeof(T));
 }
 
-/// A tensor on the device, and as an operand.
+/// A tensor on the device with its view as an operand.
 struct OnDevice {
   DeviceBytes memory;
   engine::OperandView view;
@@ -71,7 +71,7 @@ struct OnDevice {
   engine::OperandView as(plan::Access access) const { return {view.data, view.elems, access, view.type}; }
 };
 
-// Random numbers of a normal distribution, rounded.
+// Returns random numbers of a normal distribution, rounded to `type`.
 OnDevice random_tensor(schedule::DType type, std::int64_t elems, std::uint64_t seed) {
   Rng rng(seed, 1);
   std::vector<float> numbers(static_cast<std::size_t>(elems));
@@ -83,7 +83,7 @@ OnDevice random_tensor(schedule::DType type, std::int64_t elems, std::uint64_t s
   return tensor;
 }
 
-/// Attention of one sequence, forward and backward.
+/// Runs attention of one sequence, forward and backward.
 class AttentionRuns {
  public:
   AttentionRuns(schedule::DType type, std::int64_t head_size)
@@ -130,7 +130,7 @@ class AttentionRuns {
   DeviceBytes scratch_;
 };
 
-// ||a - b|| / ||b||; NaN where a number is.
+// Returns ||a - b|| / ||b||; NaN if a number is NaN.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0.0;
   double norm = 0.0;
@@ -150,7 +150,8 @@ bool may_use_hopper_attention(int device) {
 }
 
 std::string why_not_hopper_attention(schedule::DType type, std::int64_t head_size) {
-  // Both round weights and results to 16 bits, in another order: each is within 3e-3 (bf16) and 4e-4 (fp16) of fp64.
+  // Both kinds of kernels round weights and results to 16 bits, but in a different order: each is within 3e-3 (bf16)
+  // and 4e-4 (fp16) of fp64.
   const double most = type == schedule::DType::kBf16 ? 8e-3 : 1e-3;
   constexpr double kMostOfLogsumexp = 1e-5;
   const AttentionRuns runs(type, head_size);

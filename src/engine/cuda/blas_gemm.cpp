@@ -1,7 +1,9 @@
-// cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so that
-// the library's first matrix is our b, and its rows are our columns. Its heuristic's first choice is not always the
-// fastest: 32 of them are tried once for each shape; the two fastest also with their depth split over more blocks, if
-// they leave multiprocessors idle; those within 2 % of the fastest once more, for longer.
+// cuBLASLt is column-major, and a row-major matrix is its own transpose there: D = A B becomes D^T = B^T A^T, so the
+// library's first matrix is our b, and its rows are our columns.
+//
+// The first choice of its heuristic is not always the fastest, so 32 choices are tried once for each shape. The two
+// fastest are also tried with their depth split over more blocks if they leave multiprocessors idle. Those within 2 %
+// of the fastest are then timed again for longer.
 #include "engine/cuda/blas_gemm.h"
 
 #include <fmt/format.h>
@@ -23,7 +25,7 @@
 
 namespace krigtune::cuda {
 
-// Owners of what cuBLASLt hands out. All functions throw DeviceError.
+// Owners of the objects that cuBLASLt creates. All functions throw DeviceError.
 
 struct DestroyBlas {
   void operator()(cublasLtContext* handle) const { blas().destroy(handle); }
@@ -37,9 +39,9 @@ using MatrixLayout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyBlas>;
 using MatmulPreference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyBlas>;
 
 BlasHandle make_blas_handle();
-/// Of a product with sums in fp32.
+/// Returns the description of a product with sums in fp32.
 MatmulDescription make_matmul_description();
-/// Column-major and dense. `type`: fp32, bf16 or fp16.
+/// Returns the layout of a dense column-major matrix of fp32, bf16 or fp16.
 MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols);
 MatmulPreference make_preference();
 cudaDataType_t blas_type(schedule::DType type);
@@ -94,24 +96,24 @@ cudaDataType_t blas_type(schedule::DType type) {
 namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for Hopper
-constexpr std::uint64_t kMostAlignmentBytes = 256;                 // more helps no kernel
-constexpr std::int64_t kAuxMultiple = 8;                           // of elements: its rows' length, by the header
+constexpr std::uint64_t kMostAlignmentBytes = 256;                 // no kernel profits from more
+constexpr std::int64_t kAuxMultiple = 8;                           // of the elements in a row of aux (cublasLt.h)
 constexpr int kTried = 32;
-constexpr int kTimedRuns = 4;           // of a product that takes less than kSureSeconds; else a single one
-constexpr double kSureSeconds = 1e-3;   // of a run that is known well enough from one
-constexpr double kSlow = 1.1;           // times the fastest so far: no further runs
-constexpr double kClose = 1.02;         // times the fastest: tried for longer
-constexpr double kLongSeconds = 20e-3;  // which is so long, and 4 to 20 runs
+constexpr int kTimedRuns = 4;           // of a product that takes less than kSureSeconds; otherwise one run
+constexpr double kSureSeconds = 1e-3;   // one run that takes longer is accurate enough
+constexpr double kSlow = 1.1;           // algorithms beyond this many times the fastest so far are not run again
+constexpr double kClose = 1.02;         // algorithms within this many times the fastest are timed for longer
+constexpr double kLongSeconds = 20e-3;  // length of that longer timing, with 4 to 20 runs
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::uint32_t alignment_bytes(const Product& p) {
   const auto all = std::bit_cast<std::uintptr_t>(p.a.data) | std::bit_cast<std::uintptr_t>(p.b.data) |
                    std::bit_cast<std::uintptr_t>(p.d.data) | std::bit_cast<std::uintptr_t>(p.aux.data) |
                    kMostAlignmentBytes;
-  return static_cast<std::uint32_t>(all & (~all + 1));  // its lowest bit
+  return static_cast<std::uint32_t>(all & (~all + 1));  // the lowest bit that is set
 }
 
-/// What an algorithm depends on.
+/// The properties of a product on which its algorithm depends.
 struct Key {
   std::int64_t rows, cols, depth;
   bool transpose_a, transpose_b, adds, has_bias, has_sums;
@@ -169,7 +171,7 @@ std::uint32_t epilogue_of(const Product& p) {
   return has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// The vector that is added or summed: the library has one place for both.
+/// Returns the vector that is added or summed: the library has one pointer for both.
 const engine::OperandView& vector_of(const Product& p) { return p.sums.data != nullptr ? p.sums : p.bias; }
 
 Prepared describe(const Product& p) {
@@ -189,7 +191,7 @@ Prepared describe(const Product& p) {
   return prepared;
 }
 
-// What the library asks for of an operand that its epilogue reads or writes.
+// Returns whether aux meets the library's requirements for an operand that its epilogue reads or writes.
 bool may_have_epilogue(const Product& p) {
   constexpr std::uint32_t kAuxAlignment = 16;
   return p.aux.data == nullptr || (p.cols % kAuxMultiple == 0 && alignment_bytes(p) >= kAuxAlignment);
@@ -198,11 +200,11 @@ bool may_have_epilogue(const Product& p) {
 /// An algorithm that was tried.
 struct Tried {
   cublasLtMatmulAlgo_t algorithm{};
-  float waves = 0.0F;  ///< of blocks, by the library's word
+  float waves = 0.0F;  ///< of blocks, according to the library
   double time_s = kNever;
 };
 
-/// How the cache remembers that a product is faster without its epilogue.
+/// The value with which the cache remembers that a product is faster without its epilogue.
 constexpr AlgorithmWords kApart{};
 
 std::string device_name() {
@@ -291,7 +293,7 @@ class BlasGemm final : public Gemm {
                          workspace_.get(), static_cast<std::size_t>(kWorkspaceBytes), queue);
   }
 
-  // If the library takes it for this product, and the workspace suffices.
+  // Returns whether the library accepts the algorithm for this product and the workspace suffices.
   bool is_possible(const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm) const {
     cublasLtMatmulHeuristicResult_t checked{};
     const cublasStatus_t status =
@@ -300,7 +302,7 @@ class BlasGemm final : public Gemm {
     return status == CUBLAS_STATUS_SUCCESS && checked.workspaceSize <= static_cast<std::size_t>(kWorkspaceBytes);
   }
 
-  // From an earlier run.
+  // Takes the algorithm of an earlier run. Returns whether there is one that is still possible.
   bool recall(const Key& key, Prepared& prepared) const {
     const auto words = cache_.find(key.text());
     if (!words || *words == kApart) return false;
@@ -308,7 +310,7 @@ class BlasGemm final : public Gemm {
     return is_possible(prepared, prepared.algorithm);
   }
 
-  // None if the library does not know such a product.
+  // Returns the heuristic's choices; empty if the library does not support such a product.
   std::vector<Tried> candidates(const Product& product, const Prepared& prepared) const {
     const MatmulPreference preference = make_preference();
     set_attribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -334,7 +336,7 @@ class BlasGemm final : public Gemm {
     return tried;
   }
 
-  // With no time if there is none.
+  // Returns the fastest algorithm; its time is kNever if there is none.
   Tried fastest(const Product& product, const Prepared& prepared) const {
     std::vector<Tried> all = candidates(product, prepared);
     double best_once_s = kNever;
@@ -359,8 +361,8 @@ class BlasGemm final : public Gemm {
     return all.front();
   }
 
-  // The two fastest, where they fill less than two waves of blocks, with sums over the depth in parts that are added in
-  // a fixed order, so that the bits stay the same from run to run.
+  // Returns variants of the two fastest, unless they fill more than two waves of blocks: their depth is split into
+  // parts, whose sums are added in a fixed order, so that the bits are the same in every run.
   std::vector<Tried> splits_of(const std::vector<Tried>& sorted, const Prepared& prepared) const {
     constexpr std::size_t kSplit = 2;
     constexpr float kMostWaves = 2.0F;
@@ -380,7 +382,7 @@ class BlasGemm final : public Gemm {
     return splits;
   }
 
-  // Leaves the epilogue's fastest algorithm in `prepared`.
+  // Returns whether the epilogue is faster. Leaves its fastest algorithm in `prepared`.
   bool is_faster(const Product& product, Prepared& prepared, const Work& apart, const Work& besides) const {
     const Tried best = fastest(product, prepared);
     if (best.time_s == kNever) return false;
@@ -398,7 +400,7 @@ class BlasGemm final : public Gemm {
     return static_cast<int>(std::clamp(kLongSeconds / time_s, kLeast, kMost));
   }
 
-  // A single run has the events' own time in it, so that single runs are compared with single runs.
+  // The time of a single run includes that of the events themselves, so single runs are compared with single runs.
   double quick_time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm,
                       double* best_once_s) const {
     const double once_s = time_s(product, prepared, algorithm, 1);
@@ -407,7 +409,7 @@ class BlasGemm final : public Gemm {
     return is_enough ? once_s : time_s(product, prepared, algorithm, kTimedRuns);
   }
 
-  // Infinite for an algorithm that fails: a few of those that are proposed do. Of one run.
+  // Returns the time of one run. It is infinite if the algorithm fails, as a few of the proposed ones do.
   double time_s(const Product& product, const Prepared& prepared, const cublasLtMatmulAlgo_t& algorithm,
                 int runs) const {
     bool failed = false;
@@ -432,7 +434,7 @@ class BlasGemm final : public Gemm {
   StreamHandle stream_;  ///< on which algorithms are tried
   AlgorithmCache cache_;
   std::map<Key, Prepared> prepared_;
-  std::map<Key, bool> prefers_;  ///< products with an epilogue
+  std::map<Key, bool> prefers_;  ///< for products with an epilogue
 };
 
 }  // namespace

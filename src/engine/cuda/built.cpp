@@ -1,4 +1,4 @@
-// Linked where krigtune-bench-cuda is built, too.
+// This file is linked if krigtune-bench-cuda is built, too.
 #include "engine/gpu_probe.h"
 
 namespace krigtune::engine {

@@ -21,7 +21,7 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr double kPatienceS = 300.0;  // for a step, or for everybody's start: long enough for the largest models
+constexpr double kPatienceS = 300.0;  // limit for a step, or until all have started: enough for the largest models
 
 bool communicates(const plan::StepPlan& plan, schedule::Group group) {
   return std::any_of(plan.operations.begin(), plan.operations.end(), [&](const plan::Operation& operation) {
@@ -110,7 +110,7 @@ engine::StepContext CudaTrainer::first_context() const {
           .first_loss_scale = plan_.first_loss_scale};
 }
 
-// In the same order on all ranks, as NCCL wants it.
+// All ranks create their communicators in the same order, as NCCL requires.
 void CudaTrainer::connect() {
   if (world_.network) link_ = std::make_unique<EmulatedDeviceLink>();
   for (const schedule::Group group : {schedule::Group::kData, schedule::Group::kTensor}) {
@@ -136,7 +136,7 @@ std::unique_ptr<DeviceCommunicator> CudaTrainer::make_communicator(schedule::Gro
                                 static_cast<int>(members), {plan_.nccl, memory_->device()}, [this] { poll(); });
 }
 
-// Every process makes an id; the group takes that of its first member.
+// Every process creates an id; the group uses that of its first member.
 NcclId CudaTrainer::common_id(schedule::Group group) {
   const std::int64_t first = group == schedule::Group::kData ? ranks_[1] : ranks_[0] * plan_.tensor_ranks;
   return engine::all_say(processes_->control(), new_nccl_id()).at(static_cast<std::size_t>(first));
@@ -182,7 +182,8 @@ void CudaTrainer::wait_for_all() {
   while (executor_->in_flight() > 0) finished_.push_back(wait_for_oldest());
 }
 
-// All ranks replay a graph, or none does: in it collectives wait for those of the others. The first reason counts.
+// Either all ranks replay a graph or none does, because the collectives in it wait for those of the others. The reason
+// of the first rank that failed is reported.
 void CudaTrainer::capture_step() {
   using Reason = std::array<char, 256>;
   const std::string failure = executor_->capture();
@@ -225,7 +226,7 @@ engine::StepResult CudaTrainer::step() {
   return result;
 }
 
-// From its holder to all processes.
+// Sends the bytes from their holder to all processes.
 void CudaTrainer::share(std::int64_t holder, std::span<std::byte> bytes) const {
   if (processes_ == nullptr) return;
   const auto size = static_cast<std::size_t>(processes_->size());
@@ -251,7 +252,7 @@ void CudaTrainer::silence(bool silent) {
   executor_->silence(silent);
 }
 
-// What one rank holds of a tensor, wherever it lives.
+// Returns the part of a tensor that one rank holds, in all processes.
 std::vector<float> CudaTrainer::fetch(const plan::TensorHome& home, std::int64_t data_rank,
                                       std::int64_t tensor_rank) const {
   const std::int64_t holder = data_rank * plan_.tensor_ranks + tensor_rank;

@@ -59,13 +59,13 @@ class EmulatedCommunicator final : public DeviceCommunicator {
       reduce_scatter_alone(operands, span_.ranks, queue);
     } else if (kind == schedule::OpKind::kAllReduce) {
       all_reduce_alone(operands, span_.ranks, queue);
-    }  // a maximum is one's own
+    }  // the maximum is this rank's own value
   }
 
   workload::EmulatedNetwork network_;
   plan::GroupSpan span_;
   const EmulatedDeviceLink& link_;
-  DeviceBytes ends_;  ///< a Moment for each stream, whose collectives follow one another
+  DeviceBytes ends_;  ///< one Moment per stream, because its collectives follow one another
 };
 
 }  // namespace

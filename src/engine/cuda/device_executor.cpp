@@ -1,7 +1,8 @@
-// One thread queues all streams in the order of the plan. An event is recorded behind every operation that another
-// stream waits for; recording it anew in each step is safe because the waits for it were queued before. A step begins
-// on all streams after the compute stream's begin, and ends when the compute stream has waited for all others, so that
-// steps never overlap. Timing an operation costs two events on its stream: only some steps are timed.
+// One thread queues the operations of all streams in the order of the plan. An event is recorded after every operation
+// for which another stream waits; it can be recorded again in each step, because the waits for its last record were
+// queued before. A step begins on all streams after the compute stream's begin event, and ends when the compute stream
+// has waited for all others, so that steps never overlap. Timing an operation needs two events on its stream, so only
+// some steps are timed.
 #include "engine/cuda/device_executor.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ void bind_order(const plan::StepPlan& plan, std::vector<DeviceOperation>& operat
 
 }  // namespace
 
-// Threads are started anew each time: that takes some 20 us of each, and a part some 200 us or more.
+// Threads are started again in each step: that takes about 20 us for each, while a part takes about 200 us or more.
 void HostWork::run(void* self) {
   auto& work = *static_cast<HostWork*>(self);
   const auto run_part = [&work](Part& part) {
@@ -77,7 +78,7 @@ void HostWork::run(void* self) {
     std::vector<std::jthread> threads;
     for (std::size_t i = 1; i < work.parts.size(); ++i) threads.emplace_back(run_part, std::ref(work.parts[i]));
     run_part(work.parts.front());
-  } catch (...) {  // no thread could be started
+  } catch (...) {  // a thread could not be started
     work.failure = std::current_exception();
   }
   for (const Part& part : work.parts) {
@@ -156,7 +157,8 @@ void DeviceExecutor::make_streams() {
   for (const plan::Operation& operation : plan_.operations) make(operation.stream);
 }
 
-// The second waits for nobody, so all that it needs but the first's result was there before the first.
+// The second operation waits for no other stream, so everything that it needs, except the first one's result, was
+// available before the first one.
 void DeviceExecutor::join_pairs() {
   std::array<DeviceOperation*, schedule::kStreamCount> before{};
   for (DeviceOperation& bound : operations_) {
@@ -243,10 +245,11 @@ void DeviceExecutor::queue_operations(bool timed) {
   count_step(step_number(), compute);
 }
 
-// The first step is never replayed: NCCL allocates when it is first used, which a capture forbids. It is timed.
+// The first step is timed and thus never replayed: NCCL allocates memory when it is first used, which a capture
+// forbids.
 bool DeviceExecutor::is_timed(std::size_t step) const { return options_.time_every_step || step % kTimedEvery == 0; }
 
-// What fails while it is captured makes the capture's end fail, too: the first reason counts.
+// An error during the capture also makes end_capture fail, so the first reason is kept.
 std::string DeviceExecutor::capture() {
   Queue compute = queue_of(schedule::Stream::kCompute);
   std::string failure;
@@ -268,7 +271,7 @@ std::string DeviceExecutor::capture() {
 void DeviceExecutor::do_without_graph() {
   options_.graph = false;
   graph_.reset();
-  cudaGetLastError();  // it would be the next launch's
+  cudaGetLastError();  // the next launch would report the error
 }
 
 void DeviceExecutor::enqueue(DeviceOperation& bound, bool timed) {

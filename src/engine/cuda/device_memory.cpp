@@ -12,7 +12,7 @@ namespace krigtune::cuda {
 namespace {
 
 constexpr std::int64_t kGuardBytes = std::int64_t{1} << 20U;
-constexpr int kPattern = 0xFB;  // as host/arena.cpp: no real data end so
+constexpr int kPattern = 0xFB;  // as in host/arena.cpp: real data do not end with this byte
 
 }  // namespace
 

@@ -1,6 +1,7 @@
-// NCCL without blocking calls: each returns at once, with ncclInProgress where it goes on in the background, and is
-// polled to its end, so that a rank that has died can be noticed and the others freed (NCCL user guide, "Fault
-// tolerance"). Averages are never asked of NCCL: it rounds 1 / N to the type of the data first.
+// NCCL is used without blocking calls. Each call returns at once, with ncclInProgress if it continues in the
+// background, and is polled until it ends, so that a rank that has died is noticed and the others can be freed (NCCL
+// user guide, "Fault tolerance"). NCCL never computes averages here, because it first rounds 1 / N to the type of the
+// data.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -35,7 +36,7 @@ ncclDataType_t nccl_type(schedule::DType type) {
 
 using Buffers = schedule::NcclKnobs::Buffers;
 
-// Fields of ncclConfig_t exist only in the headers of the version that brought them, or of later ones.
+// A field of ncclConfig_t exists only in the headers of the version that introduced it and of later ones.
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
 constexpr auto kMaxCtasField = &ncclConfig_t::maxCTAs;
 #else
@@ -64,7 +65,7 @@ ncclConfig_t config_for(const schedule::NcclKnobs& knobs) {
   return config;
 }
 
-/// The oldest NCCL that can do something with buffers, as in ncclGetVersion and for people.
+/// The oldest NCCL that supports a kind of buffers, as ncclGetVersion returns it and as text for messages.
 struct OldestNccl {
   std::size_t version;
   const char* text;
@@ -88,7 +89,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     settle();
     register_memory(options);
   }
-  // Without waiting for anybody: at the end all streams are idle, and after a failure nobody may come.
+  // Does not wait for other ranks: at the end all streams are idle, and after a failure the others may never arrive.
   ~NcclCommunicator() override { abort(); }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -115,7 +116,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
  private:
-  // What is registered is released with the communicator.
+  // The registration ends with the communicator.
   void register_memory(const NcclOptions& options) {
     constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
     void* handle = nullptr;
@@ -138,7 +139,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return result;
   }
 
-  // Until the last call has been carried out: the next one needs that.
+  // Waits until the last call has been carried out, which the next call requires.
   void settle() {
     while (state() == ncclInProgress) poll_();
   }

@@ -1,4 +1,4 @@
-// Linked in place of built.cpp where there is no krigtune-bench-cuda; the reason comes from the configuration.
+// This file replaces built.cpp if krigtune-bench-cuda is not built. The reason comes from the configuration.
 #include "engine/gpu_probe.h"
 
 namespace krigtune::engine {

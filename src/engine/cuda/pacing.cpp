@@ -1,7 +1,7 @@
-// What an emulated network is off by. A collective is held until the moment that the network would need, counted from
-// its start: it takes longer where the copies in its place do, and a little longer because three kernels are started
-// one after another. The first makes the GPU unfit for the link, and is told apart by copies that are not held; the
-// second matters for short collectives only.
+// Measures the error of an emulated network. A collective is held until the time that the network would need has passed
+// since its start. It takes longer if the copies that replace it do, and always a little longer because three kernels
+// are launched one after another. The first effect makes the GPU unsuitable for the link, and is recognised by timing
+// copies that are not held; the second matters for short collectives only.
 #include "engine/cuda/pacing.h"
 
 #include <fmt/format.h>
@@ -21,14 +21,14 @@ namespace {
 
 constexpr double kWarnedOff = 0.05;
 constexpr double kRefusedOff = 0.2;
-constexpr double kLongS = 0.25;  // of a collective that is not to be timed where there is a shorter one
+constexpr double kLongS = 0.25;  // longer collectives are timed only if there is no shorter one
 
 struct Chosen {
   const plan::Operation* operation = nullptr;
   double stated_s = 0.0;
 };
 
-// Of two that are both short the larger one, of others the smaller one.
+// Of two short collectives the larger one is better, otherwise the shorter one.
 bool is_better(const Chosen& one, const Chosen& other) {
   if (one.stated_s > kLongS || other.stated_s > kLongS) return one.stated_s < other.stated_s;
   return one.stated_s > other.stated_s;
@@ -38,7 +38,7 @@ std::vector<Chosen> chosen_collectives(const plan::StepPlan& plan, const workloa
                                        std::int64_t ranks_per_node) {
   std::map<std::pair<schedule::OpKind, schedule::Group>, Chosen> by_kind;
   for (const plan::Operation& operation : plan.operations) {
-    // A maximum moves nothing here.
+    // An emulated maximum moves nothing.
     if (!plan::is_collective(operation.kind) || operation.kind == schedule::OpKind::kAllReduceMax) continue;
     const plan::GroupSpan span = plan::group_span(plan, operation.group, 0, ranks_per_node);
     const Chosen one{&operation, plan::collective_time_s(network, operation.kind, span, operation.wire_bytes)};
@@ -51,7 +51,7 @@ std::vector<Chosen> chosen_collectives(const plan::StepPlan& plan, const workloa
   return chosen;
 }
 
-/// One collective on a stream of its own, again and again.
+/// Times one collective repeatedly on a stream of its own.
 class Stopwatch {
  public:
   Stopwatch(const plan::Operation& operation, std::vector<engine::OperandView> operands,
@@ -102,7 +102,7 @@ std::vector<engine::PacedCollective> measure_pacing(const plan::StepPlan& plan, 
     engine::PacedCollective paced{operation.kind, operation.wire_bytes, chosen.stated_s};
     const int repeats = chosen.stated_s > kLongS ? 1 : 3;
     link.set_held(false);
-    stopwatch.once_s();  // the kernels are loaded
+    stopwatch.once_s();  // loads the kernels
     paced.copies_s = stopwatch.median_s(repeats);
     link.set_held(true);
     paced.held_s = stopwatch.median_s(repeats);
@@ -112,7 +112,7 @@ std::vector<engine::PacedCollective> measure_pacing(const plan::StepPlan& plan, 
 }
 
 void require_pacing(const std::vector<engine::PacedCollective>& paced, const workload::EmulatedNetwork& network) {
-  constexpr double kShortS = 20e-6;  // what starting kernels is part of
+  constexpr double kShortS = 20e-6;  // launching the kernels is a noticeable part of less
   constexpr double kMilliseconds = 1e3;
   for (const engine::PacedCollective& one : paced) {
     if (off(one) <= kRefusedOff || one.copies_s <= std::max(one.stated_s, kShortS)) continue;

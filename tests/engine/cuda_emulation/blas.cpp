@@ -1,4 +1,4 @@
-// In place of cuBLASLt (include/cublasLt.h).
+// Stands in for cuBLASLt (include/cublasLt.h).
 #include <cublasLt.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ void write(void* data, cudaDataType_t type, std::int64_t i, double wide) {
   }
 }
 
-/// rows x cols, row by row.
+/// Returns the matrix, or its transpose, row by row.
 std::vector<double> widened(const void* data, const cublasLtMatrixLayoutOpaque_t& layout, bool transposed) {
   const std::int64_t rows = transposed ? layout.cols : layout.rows;
   const std::int64_t cols = transposed ? layout.rows : layout.cols;
@@ -47,7 +47,7 @@ std::vector<double> widened(const void* data, const cublasLtMatrixLayoutOpaque_t
   return all;
 }
 
-// In the tanh form (Hendrycks and Gimpel 2016), which is the library's.
+// GELU in the tanh form (Hendrycks and Gimpel 2016), which is the library's.
 constexpr double kRoot = 0.7978845608028654;
 constexpr double kCubic = 0.044715;
 double gelu(double x) { return 0.5 * x * (1.0 + std::tanh(kRoot * (x + kCubic * x * x * x))); }
@@ -56,7 +56,7 @@ double gelu_slope(double x) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * kRoot * (1.0 + 3.0 * kCubic * x * x);
 }
 
-/// A product as it was asked for.
+/// A product as the caller describes it.
 struct Asked {
   cublasLtMatmulDescOpaque_t description;
   cublasLtMatrixLayoutOpaque_t a, b, d;
@@ -66,7 +66,7 @@ struct Asked {
   bool has_gelu() const { return has(32); }
   bool has_gelu_gradient() const { return has(64); }
   bool has_aux() const { return has(128); }
-  bool sums_columns() const { return has(16); }  // of D's transpose, which the caller has
+  bool sums_columns() const { return has(16); }  // of D's transpose, which is the caller's matrix
   bool sums_b() const { return has(512); }
   bool has_vector() const { return has_bias() || sums_columns() || sums_b(); }
   bool is_plain() const { return !has_aux() && !sums_columns() && !sums_b(); }
@@ -96,7 +96,7 @@ struct Multiplied {
 
   void operator()() const {
     const auto left = widened(a, asked.a, asked.description.transpose_a == CUBLAS_OP_T);
-    const auto right = widened(b, asked.b, asked.description.transpose_b == CUBLAS_OP_N);  // col by col
+    const auto right = widened(b, asked.b, asked.description.transpose_b == CUBLAS_OP_N);  // column by column
     const auto depth = static_cast<std::size_t>(asked.depth());
     std::vector<double> sums(static_cast<std::size_t>(asked.d.rows), 0.0);
     for (std::int64_t j = 0; j < asked.d.cols; ++j) {
@@ -115,7 +115,7 @@ struct Multiplied {
   }
 
  private:
-  // Returns what the columns' sums take in.
+  // Writes one element of D, and returns what it adds to the columns' sums.
   double put(std::int64_t i, std::int64_t j, double value) const {
     const cublasLtMatmulDescOpaque_t& how = asked.description;
     const std::int64_t at = j * asked.d.ld + i;

@@ -1,5 +1,5 @@
 #pragma once
-// A fiber's stack, and what AddressSanitizer has to be told when another stack goes on.
+// A fiber's stack, with the calls that tell AddressSanitizer when execution moves to another stack.
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstddef>
 #ifdef __SANITIZE_ADDRESS__
@@ -10,7 +10,7 @@ namespace krigtune::emulation {
 
 class FiberStack {
  public:
-  /// As Boost.Context wants a stack allocator; the FiberStack must outlive it.
+  /// A stack allocator for Boost.Context. The FiberStack must outlive it.
   struct Allocator {
     FiberStack* stack;
 
@@ -32,7 +32,7 @@ class FiberStack {
   void after_entering() { __sanitizer_finish_switch_fiber(fake_, &callers_bottom_, &callers_bytes_); }
   void before_leaving() { __sanitizer_start_switch_fiber(&fake_, callers_bottom_, callers_bytes_); }
   void before_ending() { __sanitizer_start_switch_fiber(nullptr, callers_bottom_, callers_bytes_); }
-  /// Called behind a report that ends the program.
+  /// Sets a function that is called after a report that ends the program.
   static void say_at_death(void (*say)()) { __sanitizer_set_death_callback(say); }
 
  private:

@@ -31,10 +31,10 @@ struct Copy {
   const void* from;  ///< null: zeros
 };
 
-/// Thrown in a fiber that is to end in the middle of its kernel.
+/// Thrown in a fiber to end it in the middle of its kernel.
 struct Unwind {};
 
-/// One thread of a block. It is used again for the threads of later blocks.
+/// One thread of a block. It is reused for the threads of later blocks.
 class Fiber {
  public:
   Fiber()
@@ -47,7 +47,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Until it waits or is done.
+  /// Runs the fiber until it waits or is done.
   void resume() {
     stack_.before_entering();
     fiber_ = std::move(fiber_).resume();
@@ -65,10 +65,10 @@ class Fiber {
   unsigned index = 0;
   State state = State::kDone;
   Site site;
-  std::function<bool()> ready;  ///< what it waits for
+  std::function<bool()> ready;  ///< whether it can go on
   const char* waits_for = nullptr;
   std::exception_ptr failure;
-  std::vector<Copy> copies;              ///< begun and in no group yet
+  std::vector<Copy> copies;              ///< begun, but not in a group yet
   std::deque<std::vector<Copy>> groups;  ///< not yet waited for
 
  private:
@@ -120,7 +120,8 @@ std::string doing(const Fiber& fiber) {
   return fmt::format("{} {} at {}", name_of(fiber), what, place_of(fiber.site));
 }
 
-/// The threads of this machine's thread. A broken block leaves fibers in the middle of a kernel: they are dropped.
+/// The fibers of this thread of the machine. They are dropped after a block that failed, because some of them are in
+/// the middle of a kernel.
 thread_local std::deque<std::unique_ptr<Fiber>> pool;
 thread_local BlockRun* current_block = nullptr;
 thread_local Fiber* current_fiber = nullptr;
@@ -128,7 +129,7 @@ thread_local Fiber* current_fiber = nullptr;
 struct Warp {
   unsigned lanes = 0;
   unsigned arrived = 0;
-  unsigned round = 0;  ///< two rounds' values are kept: a lane may be one ahead of others
+  unsigned round = 0;  ///< values of two rounds are kept, because a lane may be one ahead of others
   alignas(16) std::array<std::array<std::byte, kWarpLanes * kLaneBytes>, 2> values{};
 };
 
@@ -237,7 +238,8 @@ class BlockRun {
     return static_cast<std::byte*>(memory);
   }
 
-  // Copies in the background are done one by one, once nobody can go on without them.
+  // Returns whether some thread can go on. Asynchronous copies are done one by one, when no thread can go on without
+  // them.
   bool somebody_goes_on() {
     do {
       std::erase_if(waiting_, [this](unsigned t) {
@@ -264,7 +266,7 @@ class BlockRun {
     runnable_.push_back(fiber.index);
   }
 
-  // Names a thread that is somewhere else, too.
+  // Also names a thread that is somewhere else.
   [[noreturn]] void report(const Fiber& stuck) const {
     const bool warp_only = stuck.state == State::kAtWarp;
     const unsigned first = warp_only ? stuck.index / kWarpLanes * kWarpLanes : 0;
@@ -283,14 +285,14 @@ class BlockRun {
   std::size_t shared_bytes_;
   std::unique_ptr<std::byte, Free> shared_;
   std::vector<unsigned> runnable_;
-  std::vector<unsigned> waiting_;     ///< until something is so
-  std::vector<unsigned> giving_way_;  ///< until nobody else can go on
+  std::vector<unsigned> waiting_;     ///< threads in wait_until
+  std::vector<unsigned> giving_way_;  ///< threads in give_way
   unsigned at_barrier_ = 0;
 };
 
-std::mutex one_kernel;  // static shared memory exists once
+std::mutex one_kernel;  // static shared memory exists only once
 
-// An access out of bounds is AddressSanitizer's to report: it knows the line, not whose it is.
+// AddressSanitizer reports accesses out of bounds. It knows the line, but not which thread of the kernel is there.
 void say_which_thread() {
   if (current_fiber != nullptr) std::fprintf(stderr, "in %s\n", name_of(*current_fiber).c_str());
 }

@@ -1,9 +1,9 @@
 #pragma once
-// CUDA's threads on a CPU: the threads of a block are fibers of one thread of this machine, run one after another up to
-// the next barrier. Blocks run one after another, and so do kernels. What a GPU does not define is reported: a barrier
-// that not all threads of the block reach, a shuffle that not all lanes of the warp take part in. Which thread goes
-// first changes from barrier to barrier, so that a missing barrier shows as a wrong result. Not seen: the order of
-// memory accesses, races between blocks, bank conflicts.
+// Runs CUDA's threads on a CPU. The threads of a block are fibers of one thread of this machine, and run one after
+// another up to the next barrier. Blocks run one after another, and so do kernels. Behaviour that is undefined on a GPU
+// is reported: a barrier that not all threads of the block reach, and a shuffle in which not all lanes of the warp take
+// part. Which thread goes first changes from barrier to barrier, so that a missing barrier shows as a wrong result. The
+// emulation does not see the order of memory accesses, races between blocks, or bank conflicts.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,13 +23,14 @@ namespace krigtune::emulation {
 
 inline constexpr unsigned kWarpLanes = 32;
 
-/// A kernel does what CUDA does not define. Says which thread, of which block, at which line.
+/// Thrown if a kernel does something that is undefined in CUDA. The message says which thread of which block, and
+/// where.
 class KernelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A line of a kernel: std::source_location, which Clang 14 has not.
+/// A line of a kernel, in place of std::source_location, which Clang 14 lacks.
 struct Site {
   unsigned line = 0;
   std::string_view file{};
@@ -40,36 +41,38 @@ struct Site {
   bool operator==(const Site&) const = default;
 };
 
-/// What a thread can ask of itself.
+/// A thread's place in its grid.
 struct ThreadPlace {
   uint3 thread, block;
   dim3 block_size, grid_size;
 };
 const ThreadPlace& this_thread();
-/// Within its block.
+/// Returns the thread's index within its block.
 unsigned this_thread_index();
-/// Within its warp.
+/// Returns the thread's index within its warp.
 unsigned this_lane();
 
-/// Runs `kernel` once for each thread of each block, with so much dynamic shared memory, which holds NaN at first.
-/// Throws KernelError, and what the kernel throws. Kernels of several threads of this machine wait for one another.
+/// Runs `kernel` once for each thread of each block, with `shared_bytes` of dynamic shared memory, which contains NaN
+/// at first. Throws KernelError, and what the kernel throws. Kernels of several threads of this machine wait for each
+/// other.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 
-/// Of this block; 1024-byte aligned, as where a kernel has no static shared memory.
+/// Returns the block's dynamic shared memory, 1024-byte aligned as in a kernel that has no static shared memory.
 std::byte* shared_memory();
 
-/// Waits until `ready` says so, which is asked whenever others have gone on. `what`: for whom, as a report says it.
+/// Waits until `ready` returns true; it is called again whenever other threads have run. `what`: names what the thread
+/// waits for in a report.
 void wait_until(const std::function<bool()>& ready, const char* what, Site site);
-/// Goes on once nobody else can.
+/// Waits until no other thread can run.
 void give_way();
 
 void wait_for_block(Site site);
-/// Waits until all lanes of the warp are here; then lane l's `bytes` bytes lie at the result + l * kLaneBytes, until
-/// this lane comes here again.
+/// Waits until all lanes of the warp have called this. Then the `bytes` bytes of lane l are at the result +
+/// l * kLaneBytes, until this lane calls it again.
 const std::byte* exchange_in_warp(const void* mine, std::size_t bytes, Site site);
 inline constexpr std::size_t kLaneBytes = 64;
 
-/// Those of all lanes.
+/// The values of all lanes of a warp.
 template <class T>
 struct LaneValues {
   const std::byte* first;
@@ -82,15 +85,17 @@ LaneValues<T> in_warp(const T& mine, Site site = Site::current()) {
   return {exchange_in_warp(&mine, sizeof(T), site)};
 }
 
-/// This thread's copies of 16 bytes in the background (null: of zeros), in groups; each arrives when it is waited for.
+/// Asynchronous copies of 16 bytes (of zeros if `global` is null) by this thread, in groups. A group arrives when it is
+/// waited for.
 void begin_copy(void* shared, const void* global);
 void commit_copies();
 void wait_for_copies(std::size_t groups_left);
 
-/// The clock of this thread's device: a microsecond passes from look to look.
+/// Advances the clock of this thread's device by a microsecond, and returns it.
 std::uint64_t next_ns();
-/// It, without a look, and lets time pass.
+/// Returns the clock without changing it.
 std::uint64_t now_ns();
+/// Advances the clock.
 void pass_ns(std::uint64_t length_ns);
 
 }  // namespace krigtune::emulation

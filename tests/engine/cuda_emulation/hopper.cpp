@@ -25,21 +25,21 @@ constexpr unsigned kRegisterFile = 65536;
 struct Phases {
   unsigned expected = 0;
   unsigned missing = 0;
-  std::int64_t bytes = 0;  ///< announced and not yet come
+  std::int64_t bytes = 0;  ///< announced, but not copied yet
   unsigned ended = 0;
   bool published = false;
   unsigned made_by = 0;
 };
 
 struct BoxCopy {
-  BoxedPlanes planes;  ///< without a size: bytes in a row
+  BoxedPlanes planes;  ///< without sizes: the copy is of contiguous bytes
   std::uint32_t bytes = 0;
   std::uint32_t to = 0;
   Phases* barrier = nullptr;
   std::array<int, 3> at{};  ///< column, row, plane
 };
 
-/// Registers that a product has, as they were when it began.
+/// Registers that a product uses, with their contents when it began.
 struct Watched {
   const void* at = nullptr;
   std::vector<std::byte> bytes;
@@ -52,7 +52,7 @@ struct Watched {
 
 struct ThreadProducts {
   bool fenced = false;
-  std::vector<GroupProduct> begun;                 ///< in no group yet
+  std::vector<GroupProduct> begun;                 ///< not in a group yet
   std::deque<std::vector<GroupProduct>> groups{};  ///< not yet waited for
   std::vector<Watched> watched;
 
@@ -76,7 +76,7 @@ struct ThreadProducts {
   }
 };
 
-/// Where threads wait for one another.
+/// A place where threads wait for each other.
 struct Meeting {
   unsigned here = 0;
   unsigned round = 0;
@@ -111,7 +111,7 @@ std::byte* in_shared(std::uint32_t address, std::size_t bytes) {
   return shared_memory() + (address - kSharedBase);
 }
 
-// Chunks of 16 bytes change places within 128 bytes: bits 4 to 6 of an address by bits 7 to 9.
+// Permutes the chunks of 16 bytes within 128 bytes: bits 4 to 6 of an address are XORed with bits 7 to 9.
 std::uint32_t swizzled(std::uint32_t address) { return address ^ ((address >> 7U & 7U) << 4U); }
 
 Phases& phases_of(const void* barrier, Site site) {
@@ -173,7 +173,7 @@ void meet(Meeting& meeting, unsigned threads, const char* what, Site site, const
   wait_until([&meeting, round] { return meeting.round != round; }, what, site);
 }
 
-/// One side of a product in shared memory, as its descriptor says (PTX ISA, "Matrix descriptor").
+/// One side of a product in shared memory, as its descriptor defines it (PTX ISA, "Matrix descriptor").
 class SharedSide {
  public:
   explicit SharedSide(std::uint64_t descriptor, Site site)
@@ -182,7 +182,7 @@ class SharedSide {
     if (descriptor >> 62U != k128Bytes) complain("only the 128-byte swizzle is emulated", site);
     if ((descriptor >> 49U & 7U) != 0) complain("a pattern that does not begin at a multiple of 1024 bytes", site);
   }
-  /// The inner size along rows, and down them.
+  /// Return element `k` of the inner dimension, which goes along rows or down them.
   std::uint16_t along(unsigned row, unsigned k) const { return at(row / 8 * stride_ + row % 8 * 128 + 2 * k); }
   std::uint16_t down(unsigned column, unsigned k) const {
     return at(column / 64 * leading_ + column % 64 * 2 + k / 8 * stride_ + k % 8 * 128);
@@ -200,11 +200,12 @@ class SharedSide {
 
 float number_of(bool bf16, std::uint16_t bits) { return bf16 ? engine::from_bf16(bits) : engine::from_fp16(bits); }
 
-// Which of a thread's sums, or pairs of elements, is where in 16 x 8 or 16 x 16: as multiply_add of ptx.h says.
+// Return where a thread's sums or pairs of elements are. Within the 16 rows of a warp the layout of 16 x 8 sums and
+// 16 x 16 elements is that of multiply_add in ptx.h.
 unsigned row_of(unsigned thread, unsigned lower) { return thread / 32 * 16 + thread % 32 / 4 + 8 * lower; }
 unsigned column_of(unsigned thread) { return thread % 4 * 2; }
 
-// Rows of numbers; not on a fiber's stack, which is small.
+// Rows of numbers, on the heap because a fiber's stack is small.
 using Left = std::vector<std::array<float, kInner>>;
 using Right = std::vector<std::array<float, kMostColumns>>;
 
@@ -241,7 +242,7 @@ Right right_of(const GroupProduct& product) {
   return right;
 }
 
-// Of all threads of a warp group.
+// Computes one product for all threads of a warp group.
 void multiply(const std::vector<const GroupProduct*>& products) {
   const GroupProduct& first = *products.front();
   const Left left = left_of(products);

@@ -1,19 +1,19 @@
 #pragma once
-// What Hopper has and its predecessors have not, for the emulation: barriers with phases, copies of boxes that report
-// on them, products of warp groups. All of it happens in the background: a product when its group waits for it; copies
-// in any order once no thread can go on without one. In every other block copies are done at once, and a thread that
-// has arrived at a barrier goes on last: there a buffer that was released too early shows. Reported are, with thread
-// and line: a phase that never ends, more arrivals than a phase expects, a barrier that copies cannot see, registers
-// that were not fenced or were changed while a product had them, warps of a group that disagree, what is still under
-// way when the block ends.
+// Emulates what Hopper adds to its predecessors: barriers with phases, copies of boxes that report to them, and
+// products of warp groups. All of it is asynchronous. A product is computed when its group waits for it. Copies are
+// done in any order when no thread can go on without one. In every other block copies are done at once instead, and a
+// thread that has arrived at a barrier goes on last, so that a buffer that was released too early shows. The emulation
+// reports, with thread and line if one thread is at fault, a phase that never ends, more arrivals than a phase expects,
+// a barrier that copies cannot see, registers that were not fenced or were changed during a product, warps of a group
+// that disagree, and work that is not finished when the block ends.
 #include <cstdint>
 
 #include "fibers.h"
 
 namespace krigtune::emulation {
 
-/// A tensor and its boxes, as cuTensorMapEncodeTiled was told; in bytes and elements of 16 bits. Box rows of 128 bytes,
-/// swizzled.
+/// A tensor and its boxes, as they were given to cuTensorMapEncodeTiled, in bytes and elements of 16 bits. Rows of
+/// boxes have 128 bytes and are swizzled.
 struct BoxedPlanes {
   const std::byte* data = nullptr;
   std::uint64_t sizes[3] = {};          ///< columns, rows, planes
@@ -21,36 +21,36 @@ struct BoxedPlanes {
   std::uint32_t box[2] = {};            ///< columns, rows
 };
 
-/// Of this block, which begins; `eager`: copies are done at once, and who arrives at a barrier goes on last.
+/// Begins a block. `eager`: copies are done at once, and a thread that arrives at a barrier goes on last.
 void begin_background(unsigned threads, std::size_t shared_bytes, bool eager);
-/// Does one copy. False: there was none.
+/// Does one copy. Returns false if there is none.
 bool do_a_copy();
-/// Throws KernelError where something is still under way.
+/// Throws KernelError if a copy or a product is not finished.
 void end_background();
 
-/// Of this block's shared memory, whose first byte has the address kSharedBase, as on Hopper.
+/// Returns the address in the block's shared memory, whose first byte has the address kSharedBase, as on Hopper.
 std::uint32_t address_in_shared(const void* shared);
 inline constexpr std::uint32_t kSharedBase = 1024;
 
 void init_phases(void* barrier, unsigned arrivals, Site site);
 void publish_phases();
-/// Announces so many bytes, too.
+/// Also announces `bytes` bytes of copies.
 void arrive_at(void* barrier, std::int64_t bytes, Site site);
 void wait_for_phase_of(void* barrier, unsigned parity, Site site);
 void begin_box(void* shared, const BoxedPlanes& planes, void* barrier, int column, int row, int plane, Site site);
-/// A multiple of 16, at aligned addresses.
+/// Begins a copy of `bytes` bytes, a multiple of 16, between addresses aligned to 16.
 void begin_bytes(void* shared, const void* global, std::uint32_t bytes, void* barrier, Site site);
 
 void wait_for_named(unsigned id, unsigned threads, Site site);
 void give_or_take_registers(unsigned count, bool gives, Site site);
 
-/// One thread's part of a product of its warp group: 64 rows, 16 elements of them, `parts` times 8 columns.
+/// One thread's part of a product of its warp group: 64 rows, an inner size of 16, and `parts` times 8 columns.
 struct GroupProduct {
-  float* sums = nullptr;  ///< 4 of each part
+  float* sums = nullptr;  ///< 4 per part
   unsigned parts = 0;
-  const std::uint32_t* left = nullptr;  ///< 4 registers; null: in shared memory, at `a`
-  std::uint64_t a = 0, b = 0;           ///< as wgmma's matrix descriptors
-  bool down_the_rows = false;           ///< the inner size of b
+  const std::uint32_t* left = nullptr;  ///< 4 registers; null: the left side is in shared memory, at `a`
+  std::uint64_t a = 0, b = 0;           ///< matrix descriptors of wgmma
+  bool down_the_rows = false;           ///< whether the inner dimension of b goes down its rows
   bool adds = true;
   bool bf16 = false;
   Site site{};

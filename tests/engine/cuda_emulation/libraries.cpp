@@ -1,4 +1,4 @@
-// In place of NCCL: communicators between threads of this process, each of which has a device of its own.
+// Stands in for NCCL, with communicators between threads of this process, each of which has a device of its own.
 #include <cuda_runtime_api.h>
 
 #include <map>
@@ -45,11 +45,11 @@ class ThreadsAsDevices final : public DeviceCommunicator {
   ThreadsAsDevices(std::shared_ptr<engine::ThreadGroup> group, int rank)
       : group_(std::move(group)), mine_(group_->member(rank)) {}
 
-  // As in NCCL, the collectives of a communicator follow one another on whatever streams they are.
+  // As in NCCL, the collectives of a communicator run one after another, whatever their streams are. The wait is
+  // refused if the event was recorded in a graph, where it is not needed because each step has an end of its own.
   void start(const plan::Operation& operation, std::span<const engine::OperandView> operands, Queue queue) override {
     const schedule::OpKind kind = operation.kind;
-    cudaStreamWaitEvent(queue, last_.get(),
-                        0);  // refused where it was recorded in a graph: steps have an end of their own
+    cudaStreamWaitEvent(queue, last_.get(), 0);
     emulation::enqueue(queue, [this, kind, segments = segments_of(kind, operands)] {
       const engine::Collective collective{segments, 0};
       switch (kind) {

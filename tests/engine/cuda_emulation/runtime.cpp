@@ -14,7 +14,7 @@
 
 namespace {
 
-/// One thing on a stream, with what must be done before.
+/// One item of work on a stream, with those that must be done before it.
 struct Node {
   std::function<void()> work;
   std::vector<std::shared_ptr<Node>> after;
@@ -22,7 +22,7 @@ struct Node {
 };
 using NodePtr = std::shared_ptr<Node>;
 
-/// What is put on streams to be replayed.
+/// Work that was put on streams in order to be replayed.
 struct Capture {
   std::vector<NodePtr> nodes;
   bool ended = false;
@@ -42,9 +42,9 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   NodePtr last;
-  std::vector<NodePtr> waits;  ///< of what comes next
-  CapturePtr capture;          ///< null: none
-  NodePtr before;              ///< the last one before the capture
+  std::vector<NodePtr> waits;  ///< what the next item must wait for
+  CapturePtr capture;          ///< null if the stream is not being captured
+  NodePtr before;              ///< the last item before the capture
 };
 struct CUevent_st {
   NodePtr node;
@@ -113,7 +113,7 @@ void execute_all() {
     krigtune::emulation::pass_ns(kMicrosecond);
     try {
       node->work();
-    } catch (...) {  // nothing that is queued means anything any more
+    } catch (...) {  // the work that is still queued has become meaningless
       node->done = true;
       for (const NodePtr& dropped : std::exchange(device.pending, {})) dropped->done = true;
       throw;
@@ -123,7 +123,7 @@ void execute_all() {
   }
 }
 
-// The graph's nodes anew, with what its first nodes have to wait for.
+// Returns copies of a graph's nodes. If `before` is given, they all wait for it.
 std::vector<NodePtr> copy_of(const std::vector<NodePtr>& nodes, const NodePtr& before) {
   std::map<const Node*, NodePtr> copies;
   std::vector<NodePtr> result;
@@ -201,7 +201,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   constexpr std::size_t kAlignment = 256;
-  // Not a byte more than was asked for: AddressSanitizer sees the next one.
+  // Allocates exactly these bytes, so that AddressSanitizer sees an access to the next one.
   if (posix_memalign(memory, kAlignment, bytes) != 0) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xFF, bytes);
   sizes()[*memory] = bytes;

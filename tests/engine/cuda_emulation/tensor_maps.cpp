@@ -13,7 +13,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType /*type*/, 
   constexpr cuuint64_t kMostOfATensor = cuuint64_t{1} << 32U;
   constexpr cuuint64_t kMostStrideBytes = cuuint64_t{1} << 40U;
   constexpr cuuint64_t kChunkBytes = 16;
-  constexpr cuuint32_t kRowElems = 64;  // 128 bytes: the swizzle's, and load_box copies no other
+  constexpr cuuint32_t kRowElems = 64;  // 128 bytes, the width of the swizzle; load_box copies no others
   const auto is_whole = [](cuuint64_t bytes) { return bytes % kChunkBytes == 0; };
   if (rank != 3 || swizzle != CU_TENSOR_MAP_SWIZZLE_128B || box[0] != kRowElems || box[2] != 1 ||
       !is_whole(reinterpret_cast<std::uintptr_t>(data))) {

@@ -1,10 +1,10 @@
-// GELU in its tanh form (Hendrycks and Gimpel 2016) and SwiGLU (Shazeer 2020), s(x) = 1 / (1 + exp(-x)):
+// GELU in its tanh form (Hendrycks and Gimpel 2016) and SwiGLU (Shazeer 2020), with s(x) = 1 / (1 + exp(-x)):
 //
 //   gelu:    y = x g,  g = s(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3);  dy/dx = g + 2 x g (1 - g) du/dx
 //   swiglu:  y = a s(a) b with a = gate, b = up;  da = dy b s (1 + a (1 - s));  db = dy a s
 //
-// The fast exponential and division are off by 2 units in the last place, and by |x| / 2 more at exp(x) (CUDA
-// programming guide, "Intrinsic functions"): where that is much, s is nearly 0 or 1.
+// The fast exponential and division have an error of 2 units in the last place, and exp(x) one of |x| / 2 units more
+// (CUDA programming guide, "Intrinsic functions"). Where that is much, s is nearly 0 or 1.
 #include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {

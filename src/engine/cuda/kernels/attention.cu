@@ -1,10 +1,11 @@
 // Causal attention with grouped queries (Ainslie et al. 2023): query head a reads key and value head a / (heads /
-// kv_heads); d = inner / heads:
+// kv_heads). With d = inner / heads:
 //
 //   S = Q K^T / sqrt(d);  P_ij = exp(S_ij - L_i) for j <= i, else 0;  L_i = logsumexp_{j <= i} S_ij;  O = (P m) V
 //
-// m: dropout's mask over the keep probability, all 1 without. One block a query, keys in tiles; the softmax's top and
-// sum are carried from tile to tile (Milakov and Gimelshein 2018). Eager attention then keeps P, m and P m.
+// m is the dropout mask divided by the keep probability, or all 1 without dropout. A block computes one query and reads
+// the keys in tiles; the maximum and the sum of the softmax are carried from tile to tile (Milakov and Gimelshein
+// 2018). Eager attention then keeps P, m and P m.
 #include "engine/cuda/kernels/attention_views.h"
 #include "engine/cuda/kernels/flash_attention.h"
 #include "engine/cuda/kernels/flash_attention_hopper.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr int kTile = 1024;
 static_assert(kTile + kMostHeadSize <= kSharedFloats);
 
-/// One query against the keys up to its own place.
+/// Attention of one query to the keys up to its own position.
 struct QueryForward {
   AttentionSizes z;
   QkvRows qkv;
@@ -30,7 +31,7 @@ struct QueryForward {
     return z.scale * dot(qkv.query(at.b, at.head, at.i), key(at, j), z.d);
   }
 
-  // sums <- correction sums + sum_j tile_j m_j v_j
+  // Computes sums <- correction sums + sum_j tile_j m_j v_j.
   __device__ void add_values(const Block& block, const AttentionRow& at, float* sums, float* tile, std::int64_t begin,
                              std::int64_t count, float correction) const {
     const QueryForward& self = *this;
@@ -88,13 +89,13 @@ void attention_forward(const DeviceCall& call) {
               QueryForward{z, {{call, 0}, z}, {call, 1}, call.data<float>(2), {call, 3, z}});
 }
 
-// Gradients of causal attention (attention.cu), with D_i = sum_c dO_ic O_ic:
+// The gradients of causal attention, with D_i = sum_c dO_ic O_ic:
 //
 //   dA_ij = dO_i . V_j;  dS = P (dA m - D) / sqrt(d);  dQ = dS K;  dK = dS^T Q;  dV = (P m)^T dO
 //
-// Flash attention (Dao et al. 2022, algorithm 4) computes P = exp(S - L) again, eager attention reads the P that it has
-// kept. One block a query gives dQ, one block a key dK and dV, adding up the queries of all heads that share the key,
-// in order: no atomics, the same bits always.
+// Flash attention (Dao et al. 2022, algorithm 4) computes P = exp(S - L) again; eager attention reads the P that it has
+// kept. A block of one query computes dQ. A block of one key computes dK and dV: it adds up the queries of all heads
+// that share the key, in order. There are no atomics, so the bits are always the same.
 namespace {
 
 constexpr int kBackwardTile = 512;
@@ -116,7 +117,7 @@ struct AttentionGradient {
     const Elements key = qkv.key(at.b, at.head / z.queries_per_key, j);
     return expf(z.scale * dot(qkv.query(at.b, at.head, at.i), key, z.d) - logsumexp[row_of(at)]);
   }
-  // dS_ij, from P_ij and m_ij.
+  // Returns dS_ij from P_ij and m_ij.
   __device__ float score_gradient(const AttentionRow& at, std::int64_t j, float p, float m) const {
     const Elements g = dout.from(at.output(z));
     const float da = dot(g, qkv.value(at.b, at.head / z.queries_per_key, j), z.d);

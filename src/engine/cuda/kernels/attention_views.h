@@ -1,5 +1,6 @@
 #pragma once
-// What attention's forward and backward share: where the parts of a row lie, and what is kept of the probabilities.
+// What the forward and the backward pass of attention share: where the parts of a row are, and what is kept of the
+// probabilities.
 #include <stdexcept>
 
 #include "engine/cuda/kernels/philox.h"
@@ -26,7 +27,7 @@ struct AttentionSizes {
   }
 };
 
-/// The rows of qkv or dqkv, by head of their own kind.
+/// The rows of qkv or dqkv. Heads of queries are counted separately from those of keys and values.
 class QkvRows {
  public:
   QkvRows(const Elements& qkv, const AttentionSizes& z) : qkv_(qkv), z_(z) {}
@@ -48,13 +49,13 @@ class QkvRows {
   AttentionSizes z_;
 };
 
-/// Row of batch x heads x seq: sequence, head and place.
+/// A row of batch x heads x seq: its sequence, head and position.
 struct AttentionRow {
   std::int64_t b, head, i;
 
   __device__ AttentionRow(std::int64_t row, std::int64_t heads, std::int64_t seq)
       : b(row / seq / heads), head(row / seq % heads), i(row % seq) {}
-  /// Where its part of the output begins.
+  /// Returns where its part of the output begins.
   __device__ std::int64_t output(const AttentionSizes& z) const { return (b * z.seq + i) * z.out_width + head * z.d; }
 };
 
@@ -65,7 +66,8 @@ __device__ inline float dot(const Elements& a, const Elements& b, std::int64_t c
   return sum;
 }
 
-/// Dropout's factors m, and what eager attention keeps in operands first (P), + 1 (mask) and + 2 (P m).
+/// Dropout's factors m, and what eager attention keeps: P in operand `first`, the mask in the next one, and P m in the
+/// one after that.
 class KeptProbabilities {
  public:
   KeptProbabilities(const DeviceCall& call, std::size_t first, const AttentionSizes& z)
@@ -83,13 +85,13 @@ class KeptProbabilities {
     if (!draws_.drops()) return 1.0F;
     return draws_.keeps(at.b, ((first_head_ + at.head) * seq_ + at.i) * seq_ + j) ? draws_.scale() : 0.0F;
   }
-  /// The mask that forward has kept, or else its draws again.
+  /// Returns the factor by the mask that the forward pass has kept, or else draws it again.
   __device__ float kept_factor(const AttentionRow& at, std::int64_t row, std::int64_t j) const {
     if (mask_ == nullptr) return factor(at, j);
     return mask_[row * seq_ + j] != 0 ? draws_.scale() : 0.0F;
   }
   __device__ float probability(std::int64_t row, std::int64_t j) const { return p_(row * seq_ + j); }
-  /// factor: dropout's.
+  /// Keeps the probability. `factor` is that of dropout.
   __device__ void keep(std::int64_t row, std::int64_t j, float p, float factor) const {
     p_.set(row * seq_ + j, p);
     if (mask_ == nullptr) return;

@@ -1,12 +1,12 @@
 #pragma once
-// Sums over the rows of a matrix, deterministic and without atomics: the rows are cut in slabs of a size that follows
-// from the shape alone; a block sums 32 packs of columns of one slab into scratch memory, each warp every eighth row;
-// then blocks of 32 warps sum the slabs' rows. Where one slab is enough, the first kernel puts the result.
+// Sums over the rows of a matrix, deterministic and without atomics. The rows are cut into slabs of a size that depends
+// on the shape alone. A block sums 32 packs of columns of one slab into scratch memory, each warp every eighth row;
+// then blocks of 32 warps sum the slabs' rows. If one slab is enough, the first kernel writes the result.
 #include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
 
-/// term(row, place) is a pack of addends; put(slab, column, sum).
+/// Sums the columns of each slab. term(row, place) returns a pack of addends; put(slab, column, sum) takes a sum.
 template <class At, int kWarps, class Term, class Put>
 __global__ void __launch_bounds__(kWarps* kWarpThreads)
     sum_columns(std::int64_t rows, std::int64_t columns, std::int64_t slab_rows, Term term, Put put) {
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kWarps* kWarpThreads)
   put(static_cast<std::int64_t>(blockIdx.y), column, all);
 }
 
-/// The sums of the columns of a matrix, fp32, that lies in scratch memory.
+/// Sums the columns of an fp32 matrix in scratch memory.
 struct ScratchTerm {
   const float* matrix;
   std::int64_t columns;
@@ -51,7 +51,8 @@ void sum_scratch_columns(const DeviceCall& call, std::int64_t rows, std::int64_t
          columns, rows, ScratchTerm{call.scratch, columns}, put);
 }
 
-/// Rows of a slab: as many slabs as make eight blocks for each of an H100's 132 multiprocessors, of 64 rows or more.
+/// Returns the number of rows of a slab: at least 64, and as many as give eight blocks for each of an H100's 132
+/// multiprocessors.
 inline std::int64_t slab_rows_of(std::int64_t rows, std::int64_t columns, int width) {
   constexpr std::int64_t kBlocks = std::int64_t{132} * 8;
   constexpr std::int64_t kLeastRows = 64;
@@ -61,7 +62,7 @@ inline std::int64_t slab_rows_of(std::int64_t rows, std::int64_t columns, int wi
   return even < kLeastRows ? kLeastRows : even;
 }
 
-/// Floats that suffice for every width.
+/// Returns how many floats of scratch memory suffice for every width.
 inline std::int64_t column_sums_scratch(std::int64_t rows, std::int64_t columns) {
   const std::int64_t slab_rows = slab_rows_of(rows, columns, 8);
   return (rows + slab_rows - 1) / slab_rows * columns;
@@ -81,7 +82,8 @@ struct PutSums {
   __device__ void operator()(std::int64_t /*slab*/, std::int64_t column, float sum) const { sums.put(column, sum); }
 };
 
-/// sums[j] = sum over the rows of term(row, place)[j], as the access of `sums` says. walk: of what `term` reads.
+/// Computes sums[j] = sum over the rows of term(row, place)[j], added or overwritten as the access of `sums` says.
+/// `walk` is that of the operands that `term` reads.
 template <class Term>
 void sum_rows(const DeviceCall& call, std::int64_t rows, std::int64_t columns, const Walk& walk, Term term,
               const Elements& sums) {

@@ -1,11 +1,12 @@
-// The norm of the gradients, and what follows from it: clipping and the dynamic loss scale, in the equations of
-// host/kernels/control.cpp, without the host ever reading a number. S: the loss scale, gradients are S times too large:
+// The norm of the gradients, and what follows from it: clipping and the dynamic loss scale. The equations are those of
+// host/kernels/control.cpp, but the host never reads a number. S is the loss scale: the gradients are S times too
+// large.
 //
 //   norm = sqrt(sum) / S;  factor = min(1, clipping / norm) / S
 //   not finite: factor = 0, S <- max(1, S / 2), no update;  after 2000 finite steps in a row: S <- 2 S
 //
-// Squares are added in parts of fixed borders, one block a part of all ranges, then the parts in order: the same bits
-// always. One kernel takes up to 64 ranges.
+// Squares are summed in parts with fixed borders: a block sums its part of all ranges, then the parts are added in
+// order, so the bits are always the same. One kernel takes up to 64 ranges.
 #include <algorithm>
 
 #include "engine/cuda/kernels/elements.h"
@@ -14,11 +15,11 @@ namespace krigtune::cuda {
 namespace {
 
 constexpr float kStepsToGrow = 2000.0F;
-constexpr std::int64_t kMostParts = 132 * 8;  // of 256 threads, what an H100 runs at once
+constexpr std::int64_t kMostParts = 132 * 8;  // blocks of 256 threads that an H100 runs at once
 constexpr std::int64_t kLeastPartElems = 4096;
 constexpr std::size_t kMostRanges = 64;
 
-/// Arguments of a kernel: 1.5 KiB.
+/// The argument of a kernel, which takes 1.5 KiB.
 struct Ranges {
   Elements of[kMostRanges];
   std::int64_t elems[kMostRanges];

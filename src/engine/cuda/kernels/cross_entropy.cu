@@ -1,19 +1,19 @@
-// Softmax cross-entropy of rows of logits, in place; whole, and in three parts for a vocabulary split over tensor
-// ranks:
+// Softmax cross-entropy of rows of logits, in place. There is one version for whole rows, and one in three parts for a
+// vocabulary that is split over tensor ranks:
 //
 //   loss = mean over rows of (logsumexp(l) - l_target);   l_j <- scale (softmax(l)_j - [j = target])
 //
-// The parts: top = max_j l_j (then largest over the ranks); e_j = exp(l_j - top), sums = sum_j e_j, at_target =
-// l_target - top, 0 where another rank has it (then both summed); loss = mean of log(sums) - at_target and
-// l_j <- scale (e_j / sums - [j = target]). Columns behind the vocabulary's end become 0 and count for nothing.
-// A target outside the vocabulary makes the loss no number.
+// The parts: top = max_j l_j (then the largest over the ranks); e_j = exp(l_j - top), sums = sum_j e_j, at_target =
+// l_target - top, 0 if another rank has it (then both are summed over the ranks); loss = mean of log(sums) - at_target
+// and l_j <- scale (e_j / sums - [j = target]). Columns beyond the end of the vocabulary become 0 and are ignored. A
+// target outside the vocabulary makes the loss NaN.
 //
 // The largest logit and the sum of exponentials come from one pass over a row (Milakov and Gimelshein 2018, "Online
 // normalizer calculation for softmax"): (top, sum) of two parts together are (t, s_a exp(top_a - t) + s_b exp(top_b -
-// t)), t = max(top_a, top_b). A second pass, from the row's end on, writes the gradients. 1024 threads a row, two rows
-// on a multiprocessor: 26 MB of rows of 50000 logits are under way, so the second pass reads from an H100's second
-// cache (50 MB). The fast exponential is off by |x| / 2 units in the last place: where that is much, exp(x) is nearly
-// nothing.
+// t)) with t = max(top_a, top_b). A second pass, from the end of the row, writes the gradients. With 1024 threads for
+// each row and two rows on a multiprocessor, 26 MB of rows of 50000 logits are in flight, so the second pass reads from
+// the L2 cache of an H100 (50 MB). The fast exponential has an error of |x| / 2 units in the last place. Where that is
+// much, exp(x) is nearly 0.
 #include <limits>
 
 #include "engine/cuda/kernels/elements.h"
@@ -21,7 +21,7 @@
 namespace krigtune::cuda {
 namespace {
 
-/// What the gradients are multiplied with: `scale`, and the loss scale where there is a control buffer.
+/// The factor of the gradients: `scale`, times the loss scale if there is a control buffer.
 class Scale {
  public:
   Scale(const DeviceCall& call, std::size_t control)
@@ -36,7 +36,7 @@ class Scale {
   const float* control_;
 };
 
-// The columns of this rank that are in the vocabulary, and the target's place among them.
+// The columns that this rank holds, and how many of them are in the vocabulary.
 struct Columns {
   std::int64_t first, held, real;
 
@@ -52,7 +52,7 @@ struct Columns {
 constexpr int kRowThreads = 1024;
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-/// (top, sum) of a part of a row; of no logits: (lowest, 0).
+/// (top, sum) of a part of a row; (lowest, 0) if it has no logits.
 using TopAndSum = Pack<2>;
 
 __device__ inline void join(TopAndSum& a, const TopAndSum& b) {
@@ -76,7 +76,7 @@ __device__ void for_row(const Elements& row, std::int64_t count, Each each) {
   for_packs(row, count, threadIdx.x, blockDim.x, each);
 }
 
-/// l_j <- factor e_j - [j = target] scale for each column of the pack, given e.
+/// Computes l_j <- factor e_j - [j = target] scale for each column of the pack, given e.
 template <int kWidth, schedule::DType kType>
 __device__ inline void set_gradient(const Elements& row, Place<kWidth, kType> at, Pack<kWidth> e, float factor,
                                     std::int64_t target, float scale) {
@@ -85,11 +85,11 @@ __device__ inline void set_gradient(const Elements& row, Place<kWidth, kType> at
   row.set(at, e);
 }
 
-// Becomes the gradient; returns the loss of the row.
+// Turns the row into its gradient and returns its loss.
 __device__ inline float row_loss(const Block& block, const Elements& row, std::int64_t count, std::int64_t target,
                                  float scale) {
   const bool known = target >= 0 && target < count;
-  const float at_target = known ? row(target) : NAN;  // all have read it before combined's barriers
+  const float at_target = known ? row(target) : NAN;  // all threads read it before the barriers of `combined`
   TopAndSum mine{{kLowest, 0.0F}};
   for_row(row, count, [&](auto at) {
     const auto logits = row(at);

@@ -1,8 +1,8 @@
 #pragma once
-// How kernels are written here. Most are a body: a lambda or functor of one element, or of one row with a Block whose
-// threads share the row; others are __global__ functions. All are started by launch. What only PTX can say stands in
+// How kernels are written here. Most are a body: a lambda or functor for one element, or for one row with a Block whose
+// threads share the row. Others are __global__ functions. All are started by `launch`. What only PTX can express is in
 // ptx.h. So the same sources are compiled for a GPU, and for a CPU against an emulation of CUDA's language and runtime
-// (tests/engine/cuda_emulation). Only sources of kernels include this.
+// (tests/engine/cuda_emulation). Only sources of kernels include this file.
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ void launch(Queue queue, dim3 blocks, unsigned threads, std::size_t shared_bytes
   KRIGTUNE_CHECK_CUDA(cudaLaunchKernelEx(&config, kernel, P(std::forward<A>(arguments))...));
 }
 
-/// Numbers that one thread has in registers.
+/// Numbers that one thread holds in registers.
 template <int kWidth>
 struct Pack {
   float at[kWidth];
@@ -43,14 +43,14 @@ struct Pack {
 /// Floats of shared memory that each block of launch_rows has at Block::shared.
 inline constexpr int kSharedFloats = 2048;
 
-/// The threads of a block, whole warps, that share a row. All of them call the same things in the same order. Sums:
-/// each thread adds its elements in order, then warps by butterfly, then the warps in order: the same bits whenever the
-/// count is the same.
+/// The threads of a block, in whole warps, that share a row. All of them must make the same calls in the same order.
+/// For a sum, each thread adds its elements in order, then each warp reduces by butterfly, then the warps' sums are
+/// added in order: the bits are the same whenever the count is the same.
 class Block {
  public:
   static constexpr int kMostWarps = 32;
   static constexpr int kMostCombined = 2;
-  static constexpr int kWarpFloats = kMostWarps * kMostCombined;  ///< at of_warps
+  static constexpr int kWarpFloats = kMostWarps * kMostCombined;  ///< number of floats at of_warps
 
   __device__ Block(float* shared, float* of_warps) : shared_(shared), of_warps_(of_warps) {}
 
@@ -73,15 +73,15 @@ class Block {
     for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) mine = fmaxf(mine, term(i));
     return combined(Pack<1>{{mine}}, [](auto& a, const auto& b) { a.at[0] = fmaxf(a.at[0], b.at[0]); }).at[0];
   }
-  /// Each of the numbers, over all threads.
+  /// Returns the sum of each of the numbers over all threads.
   template <int kCount>
   __device__ Pack<kCount> sum(const Pack<kCount>& mine) const {
     return combined(mine, [](auto& a, const auto& b) {
       for (int k = 0; k < kCount; ++k) a.at[k] += b.at[k];
     });
   }
-  /// All threads' numbers made one by combine(a, b), which puts both into a. Barriers on both sides: what was written
-  /// before is seen after, and of_warps_ is free for the next call.
+  /// Reduces all threads' numbers by combine(a, b), which combines both into a. There are barriers on both sides: what
+  /// was written before is visible afterwards, and of_warps_ is free for the next call.
   template <int kCount, class Combine>
   __device__ Pack<kCount> combined(Pack<kCount> mine, Combine combine) const {
     static_assert(kCount <= kMostCombined);
@@ -130,12 +130,12 @@ inline void clear_bytes(Queue queue, void* data, std::int64_t bytes) {
   KRIGTUNE_CHECK_CUDA(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), queue));
 }
 
-/// From device or host memory to either.
+/// Copies from device or host memory to either.
 inline void copy_bytes(Queue queue, const void* from, void* to, std::int64_t bytes) {
   KRIGTUNE_CHECK_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, queue));
 }
 
-/// body(i) for 0 <= i < count.
+/// Runs body(i) for 0 <= i < count.
 template <class Body>
 void launch_elements(Queue queue, std::int64_t count, Body body) {
   if (count <= 0) return;
@@ -143,7 +143,7 @@ void launch_elements(Queue queue, std::int64_t count, Body body) {
          body);
 }
 
-/// body(block, row) for 0 <= row < rows.
+/// Runs body(block, row) for 0 <= row < rows.
 template <int kThreads = kBlockThreads, class Body>
 void launch_rows(Queue queue, std::int64_t rows, Body body) {
   if (rows <= 0) return;

@@ -1,5 +1,5 @@
-// The one table from operation to device kernel: a new kernel is one .cu file, its name in the list of functions and
-// its line in the table.
+// The only table from operations to device kernels. A new kernel needs one .cu file, its name in the list of functions
+// and its line in the table.
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace krigtune::cuda {
 
-// What the .cu files of this folder define, one a family.
+// The functions that the .cu files of this folder define, one family in each file.
 using Function = void(const DeviceCall&);
 Function load_batch, zero, copy, accumulate, embedding_forward, embedding_backward, positions_forward,
     positions_backward, layer_norm_forward, layer_norm_backward, rms_norm_forward, rms_norm_backward, linear_forward,
@@ -18,7 +18,7 @@ Function load_batch, zero, copy, accumulate, embedding_forward, embedding_backwa
     dropout_forward, dropout_backward, add, cross_entropy, vocab_max, vocab_sum_exp, vocab_cross_entropy, gradient_norm,
     loss_scale, adamw, sgd;
 
-// Floats of scratch memory, of those that need some.
+// Functions that return the floats of scratch memory of kernels that need some.
 using Scratch = std::int64_t(const plan::Operation&);
 Scratch embedding_backward_scratch, norm_backward_scratch, linear_backward_weight_scratch, bias_backward_scratch,
     rotary_scratch, attention_backward_scratch, cross_entropy_scratch, gradient_norm_scratch, optimizer_scratch;
@@ -28,7 +28,7 @@ namespace {
 struct Entry {
   schedule::OpKind kind;
   Function* kernel;
-  Scratch* scratch = nullptr;  ///< null: it needs none
+  Scratch* scratch = nullptr;  ///< null: the kernel needs none
 };
 
 constexpr std::array kTable = std::to_array<Entry>({

@@ -1,12 +1,13 @@
-// Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), m = 0 with probability p, else 1; which elements, says
-// the host's counter-based generator. Under sequence parallelism this rank holds a part of the rows.
+// Inverted dropout (Srivastava et al. 2014): x <- x m / (1 - p), where m = 0 with probability p, else 1. The host's
+// counter-based generator determines which elements are dropped. With sequence parallelism, this rank has a part of the
+// rows.
 #include "engine/cuda/kernels/elements.h"
 #include "engine/cuda/kernels/philox.h"
 
 namespace krigtune::cuda {
 namespace {
 
-/// A pack's bytes of a mask, at once.
+/// The bytes of a mask for one pack, which are accessed together.
 template <int kWidth>
 struct alignas(kWidth) MaskPack {
   std::uint8_t at[kWidth];
@@ -16,7 +17,7 @@ __device__ inline MaskPack<kWidth>& pack_of(std::uint8_t* mask, Place<kWidth, kT
   return *reinterpret_cast<MaskPack<kWidth>*>(mask + place.first);
 }
 
-/// x <- x m scale.
+/// Computes x <- x m scale.
 template <int kWidth, schedule::DType kType>
 __device__ inline void apply(const Elements& x, Place<kWidth, kType> place, const MaskPack<kWidth>& mask, float scale) {
   Pack<kWidth> values = x(place);

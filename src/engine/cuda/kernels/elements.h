@@ -1,6 +1,7 @@
-// Operands as kernels see them: elements of a type that is known only at run time, computed with in fp32. The branch on
-// the type is uniform, and taken once for a pack of neighbouring elements; where all operands are of one type, it is
-// taken by the host. A pack of 16 bytes is one access; below stands how many elements a pack may have.
+// Operands as kernels see them: elements of a type that is known only at run time, with which kernels compute in fp32.
+// The branch on the type is uniform and is taken once for a pack of neighbouring elements; if all operands are of one
+// type, the host takes it. A pack of 16 bytes is one access; the section on packs below says how many elements it may
+// have.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -20,7 +21,7 @@ __device__ inline float widened(schedule::DType type, std::uint16_t bits) {
                                         : __half2float(__ushort_as_half(bits));
 }
 
-/// To nearest, ties to even.
+/// Rounds to nearest, ties to even.
 __device__ inline std::uint16_t rounded(schedule::DType type, float value) {
   return type == schedule::DType::kBf16 ? __bfloat16_as_ushort(__float2bfloat16_rn(value))
                                         : __half_as_ushort(__float2half_rn(value));
@@ -28,8 +29,8 @@ __device__ inline std::uint16_t rounded(schedule::DType type, float value) {
 
 inline constexpr auto kAnyType = static_cast<schedule::DType>(0xFF);
 
-/// A pack of kWidth neighbouring elements, by the first of them. kType: of the operands, where all of them are of one
-/// type; then nothing branches, and the loads of several operands are under way together.
+/// The place of a pack of kWidth neighbouring elements, given by the first of them. kType is the type of the operands
+/// if all of them are of one type; then nothing branches, and the loads of several operands are in flight together.
 template <int kWidth, schedule::DType kType = kAnyType>
 struct Place {
   static constexpr int width = kWidth;
@@ -38,7 +39,7 @@ struct Place {
   __device__ Place operator+(std::int64_t elems) const { return {first + elems}; }
 };
 
-/// f(a, b, ...) of the elements at the same place of each pack.
+/// Returns f(a, b, ...) of the elements at the same place in each pack.
 template <class F, int kWidth, class... P>
 __device__ inline Pack<kWidth> map(F f, const Pack<kWidth>& a, const P&... b) {
   Pack<kWidth> result;
@@ -59,7 +60,7 @@ __device__ inline float total(const Pack<kWidth>& pack) {
   return sum;
 }
 
-/// The first sequence of this rank's micro-batch, counted over all steps, micro-steps and data ranks.
+/// The number of the first sequence of this rank's micro-batch, counted over all steps, micro-steps and data ranks.
 class FirstSequence {
  public:
   explicit FirstSequence(const DeviceCall& call)
@@ -73,7 +74,7 @@ class FirstSequence {
   std::int64_t of_a_step_, before_;
 };
 
-/// A pack as it lies in memory. Of any type: as much as fp32 takes.
+/// A pack as it is stored in memory. With kAnyType it has room for fp32.
 template <int kWidth, schedule::DType kType = kAnyType>
 struct PackBits {
   static constexpr bool kHalves = kType != kAnyType && kType != schedule::DType::kFp32;
@@ -100,7 +101,7 @@ class Elements {
     }
   }
   __device__ void add(std::int64_t i, float value) const { set(i, (*this)(i) + value); }
-  /// As the operand's access says: adds or overwrites.
+  /// Adds or overwrites, depending on the operand's access.
   __device__ void put(std::int64_t i, float value) const { set(i, adds_ ? (*this)(i) + value : value); }
 
   template <int kWidth, schedule::DType kType>
@@ -111,7 +112,7 @@ class Elements {
       return of_bits(bits(place));
     }
   }
-  /// A pack in two parts, between which something else may be done while it is on its way.
+  /// These two read a pack in two parts, so that other work can be done while it is loaded.
   template <int kWidth, schedule::DType kType>
   __device__ PackBits<kWidth, kType> bits(Place<kWidth, kType> place) const;
   template <int kWidth, schedule::DType kType>
@@ -130,12 +131,12 @@ class Elements {
       set(place, pack);
     }
   }
-  /// What is read again after `value` was set.
+  /// Returns what would be read after `value` was stored.
   __device__ float as_stored(float value) const {
     return type_ == schedule::DType::kFp32 ? value : widened(type_, rounded(type_, value));
   }
 
-  /// From element `begin` on.
+  /// Returns the elements from element `begin` on.
   __device__ Elements from(std::int64_t begin) const {
     const std::int64_t size = type_ == schedule::DType::kFp32 ? sizeof(float) : sizeof(std::uint16_t);
     return {static_cast<char*>(data_) + begin * size, type_, adds_};
@@ -221,25 +222,25 @@ __device__ void Elements::set(Place<kWidth, kType> place, const Pack<kWidth>& pa
   }
 }
 
-// Kernels on packs of elements. Body is a lambda of a Place<width>, written once for every width: as many elements as
-// make 16 bytes of the widest operand (4 of fp32, else 8) where all addresses and row lengths allow it, else half of
-// them, else single elements. 256 threads of 16 bytes each, eight blocks on a multiprocessor: 32 KiB on their way,
-// twice what the latency of an H100's memory asks for.
+// Kernels on packs of elements. Body is a lambda of a Place<width> that is written once for every width. If all
+// addresses and row lengths allow it, a pack has as many elements as make 16 bytes of the widest operand: 4 if that is
+// fp32, otherwise 8. If not, it has 4 elements of 16 bits or a single element. With 256 threads of 16 bytes each and
+// eight blocks on a multiprocessor, 32 KiB are in flight, twice what the latency of an H100's memory requires.
 
-/// Whether packs of this width may be read from and put into the operand at every multiple of the width.
+/// Returns whether packs of this width may be read from and written to the operand at every multiple of the width.
 inline bool fits(const Elements& operand, int width) {
   constexpr std::int64_t kWidestAccessBytes = 16;
   const std::int64_t bytes = width * schedule::size_bytes(operand.type());
   return operand.address() % static_cast<std::uintptr_t>(bytes < kWidestAccessBytes ? bytes : kWidestAccessBytes) == 0;
 }
 
-/// How operands are walked through.
+/// How a kernel walks through its operands.
 struct Walk {
   int width;             ///< of packs: 8, 4 or 1
   schedule::DType type;  ///< of all operands, or kAnyType
 };
 
-/// For rows of `row_elems`. Masks (kUint8) may be among the operands.
+/// Returns the widest walk through rows of `row_elems` elements. Masks (kUint8) may be among the operands.
 inline Walk walk_of(std::initializer_list<Elements> operands, std::int64_t row_elems) {
   schedule::DType type = kAnyType;
   bool mixed = false;
@@ -257,7 +258,7 @@ inline Walk walk_of(std::initializer_list<Elements> operands, std::int64_t row_e
   return {1, kAnyType};
 }
 
-/// f(Place<width, type>), both as constants.
+/// Calls f(Place<width, type>), with both as constants.
 template <class F>
 void with_place(const Walk& walk, F f) {
   if (walk.width == 8 && walk.type == schedule::DType::kBf16) return f(Place<8, schedule::DType::kBf16>{});
@@ -289,7 +290,7 @@ void launch_packs_of(Queue queue, const Walk& walk, std::int64_t count, Body bod
   });
 }
 
-/// body(place) for packs that together are the elements 0 <= i < count of the operands.
+/// Runs body(place) for packs that together are the elements 0 <= i < count of the operands.
 template <class Body>
 void launch_packs(Queue queue, std::int64_t count, std::initializer_list<Elements> operands, Body body) {
   launch_packs_of(queue, walk_of(operands, 0), count, body);
@@ -307,17 +308,18 @@ struct InRows {
   }
 };
 
-/// body(row, place in the row), packs within rows of `width` elements; other rows of the operands may begin at any
-/// multiple of `width`.
+/// Runs body(row, place in the row) for packs within rows of `width` elements. The rows of other operands may begin at
+/// any multiple of `width`.
 template <class Body>
 void launch_row_packs(Queue queue, std::int64_t rows, std::int64_t width, std::initializer_list<Elements> operands,
                       Body body) {
   launch_packs_of(queue, walk_of(operands, width), rows * width, InRows<Body>{width, body});
 }
 
-/// each(place) for packs that together are the `count` elements of `operand`, which may begin anywhere, by `threads`
-/// threads, 16 or more, of which this is the `thread`-th: 16 bytes a pack, single elements before and behind them.
-/// kLastFirst: from the end on, so that a second pass over a row begins with what caches still hold.
+/// Calls each(place) for packs that together are the `count` elements of `operand`, which may begin anywhere. At least
+/// 16 threads, `threads` in all, share them, and this one is number `thread`. A pack has 16 bytes; the elements before
+/// and after the packs are single. With kLastFirst the packs are visited from the last to the first, so that a second
+/// pass over a row begins with what caches still hold.
 template <bool kLastFirst = false, class Each>
 __device__ void for_packs(const Elements& operand, std::int64_t count, std::int64_t thread, std::int64_t threads,
                           Each each) {

@@ -1,5 +1,5 @@
-// Look-ups: x[t] = table[token[t]], 0 where another rank holds the token; x[t] += positions[t mod seq], and its
-// gradient. A table split over tensor ranks holds the tokens [rank * outer, (rank + 1) * outer).
+// Look-ups: x[t] = table[token[t]], 0 if another rank has the token; x[t] += positions[t mod seq], and its gradient. If
+// the table is split over tensor ranks, a rank has the tokens [rank * outer, (rank + 1) * outer).
 #include <limits>
 
 #include "engine/cuda/kernels/elements.h"
@@ -47,36 +47,36 @@ void positions_backward(const DeviceCall& call) {
   const Elements dpositions(call, 1);
   launch_row_packs(call.queue, seq, h, {dx, dpositions}, [=] __device__(std::int64_t t, auto at) {
     decltype(dx(at)) sum{};
-    // From the first row at this position on.
+    // The loop starts with the first row at this position.
     for (std::int64_t row = (t - first % seq + seq) % seq; row < rows; row += seq) sum = plus(sum, dx(at + row * h));
     dpositions.put(at + t * h, sum);
   });
 }
 
-// The gradient of a table row is the sum of dx over the tokens that name it. Tokens may be all different or a few that
-// come again and again, so the tokens are sorted, and equal ones are summed by warps that share the list:
+// The gradient of a table row is the sum of dx over the tokens that name it. All tokens may be different, or a few may
+// occur again and again, so the tokens are sorted, and warps share the sum over equal ones:
 //
 //   place of token p = #{q: token[q] < token[p]} + #{q < p: token[q] = token[p]}
 //
-// Counting is integers only: rows^2 comparisons (2.7e8 for 16384 rows, some 30 us of an H100's integer units), no
-// atomics, no memory of the size of the vocabulary. Then a block for each first of equal tokens and 32 packs of columns
-// adds every fourth row of the list in each of its warps, and the warps in order: the same bits always. A table split
-// over tensor ranks holds the tokens [rank * outer, (rank + 1) * outer).
+// Counting needs only integers: rows^2 comparisons (2.7e8 for 16384 rows, about 30 us of an H100's integer units), no
+// atomics, and no memory of the size of the vocabulary. Then there is a block for each first one of equal tokens and
+// each 32 packs of columns. Each of its warps adds every fourth row of the list, and the warps' sums are added in
+// order, so the bits are always the same.
 namespace {
 
 constexpr std::int32_t kBehindAll = std::numeric_limits<std::int32_t>::max();
 constexpr int kTileTokens = 2048;
 constexpr int kSortWarps = 8;
 constexpr int kSumWarps = 4;
-constexpr int kRowsAtOnce = 4;  // loads of one warp that are under way together
+constexpr int kRowsAtOnce = 4;  // loads of one warp that are in flight together
 
-/// Tokens in ascending order, equal ones in that of the sequence, and where they were.
+/// Tokens in ascending order, equal ones in the order of the sequence, and the places that they had.
 struct Sorted {
   std::int32_t* tokens;
   std::int32_t* places;
 };
 
-/// How many of the tile's tokens, every kSortWarps-th from `warp` on, come before token `mine` at place p.
+/// Returns how many tokens in this warp's share of the tile, a contiguous part, come before token `mine` at place p.
 __device__ inline int count_before(const std::int32_t* tile, int warp, std::int64_t begin, std::int32_t mine,
                                    std::int64_t p) {
   int before = 0;
@@ -93,7 +93,7 @@ __device__ inline int count_before(const std::int32_t* tile, int warp, std::int6
   return before;
 }
 
-/// A lane has a token, the block's warps share those that it is compared with.
+/// Each lane has a token, and the warps of the block share the tokens with which it is compared.
 __global__ void __launch_bounds__(kSortWarps* kWarpThreads)
     sort_tokens(const std::int32_t* tokens, std::int64_t rows, Sorted sorted) {
   alignas(16) __shared__ std::int32_t tile[kTileTokens];
@@ -123,10 +123,10 @@ struct RowSums {
   Sorted sorted;
   Elements dx, dtable;
   std::int64_t rows, h;
-  std::int64_t first, held;  ///< tokens of this rank
+  std::int64_t first, held;  ///< the tokens of this rank
 };
 
-/// This warp's share of the sum over the tokens that equal the one at `begin`.
+/// Returns this warp's share of the sum over the tokens that equal the one at `begin`.
 template <int kWidth, schedule::DType kType>
 __device__ inline Pack<kWidth> sum_equal(const RowSums& s, std::int64_t begin, int warp, Place<kWidth, kType> place) {
   const std::int32_t token = s.sorted.tokens[begin];
@@ -191,15 +191,15 @@ void embedding_backward(const DeviceCall& call) {
   });
 }
 
-// Rotary positions (Su et al. 2021) in the arrangement of Llama: within a head of d elements, (x_i, x_{i + d/2}) is
-// turned by the angle t theta^(-2 i / d), theta = 10000, t the place in the sequence; backward turns the other way. The
-// angle is computed in fp64, because at t = 4096 an fp32 angle is off by 1e-4; but only once for each (t, i), by a
-// kernel that makes a table of cosines and sines for all batches and heads.
+// Rotary positions (Su et al. 2021) in Llama's arrangement: within a head of d elements, (x_i, x_{i + d/2}) is rotated
+// by the angle t theta^(-2 i / d), theta = 10000, where t is the position in the sequence. Backward rotates the other
+// way. The angle is computed in fp64, because at t = 4096 an fp32 angle is off by 1e-4. To compute it only once for
+// each (t, i), a kernel makes a table of cosines and sines for all batches and heads.
 namespace {
 
 constexpr double kTheta = 10000.0;
 
-/// cosines: seq x half in scratch memory, then sines.
+/// Writes the cosines, seq x half, into scratch memory, followed by the sines.
 void make_table(const DeviceCall& call, std::int64_t half) {
   const std::int64_t count = call.shape().seq * half;
   float* cosines = call.scratch;
@@ -225,7 +225,7 @@ void turn_all(const DeviceCall& call, float direction) {
   launch_row_packs(call.queue, s.batch * seq * turned, half, {qkv}, [=] __device__(std::int64_t row, auto at) {
     const std::int64_t token = row / turned;
     const auto low_at = at + token * width + row % turned * d;
-    const Place<decltype(at)::width> angle_at{at.first + token % seq * half};  // the table is of fp32
+    const Place<decltype(at)::width> angle_at{at.first + token % seq * half};  // the table is fp32
     const auto low = qkv(low_at);
     const auto high = qkv(low_at + half);
     const auto cosine = cosines(angle_at);

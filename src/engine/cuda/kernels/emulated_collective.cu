@@ -1,12 +1,12 @@
 // Collectives of one rank without the others. The bytes that this rank would move are moved in its own memory, by as
-// many blocks as NCCL has channels, so that kernels beside it lose the bandwidth and the multiprocessors that NCCL
-// would take from them; then one thread holds the stream until the time is over that the network would need. What is
-// not imitated: other ranks that are late.
+// many blocks as NCCL has channels, so that kernels that run at the same time lose the bandwidth and the
+// multiprocessors that NCCL would take from them. Then one thread holds the stream until the network would be done.
+// Ranks that are late are not imitated.
 //
-// One kernel takes the tensors of a collective together, by a table in its arguments. A tensor is walked through in
-// tiles, which the blocks take in turn; a thread has kInFlight packs of 16 bytes of a tile on their way before it uses
-// the first. 16 blocks of 512 threads then have 1 MiB under way: at a latency of 1 us, as under load on an H100, that
-// is 1 TB/s, more than twice what a link of NVLink 4 asks for. What no pack of 16 bytes covers goes element by element.
+// One kernel takes the tensors of a collective together, from a table in its arguments. A tensor is divided into tiles,
+// which the blocks take round robin. A thread has kInFlight packs of 16 bytes of a tile in flight before it uses the
+// first. 16 blocks of 512 threads then have 1 MiB in flight: at a latency of 1 us, as under load on an H100, that is 1
+// TB/s, more than twice what a link of NVLink 4 needs. Elements outside of the packs of 16 bytes are moved one by one.
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -19,22 +19,22 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr unsigned kChannels = 16;  // what NCCL takes on one node of H100 where nobody says otherwise
+constexpr unsigned kChannels = 16;  // NCCL's default on one node of H100
 constexpr unsigned kThreads = 512;
-constexpr int kInFlight = 8;  // packs of a thread
+constexpr int kInFlight = 8;  // packs for each thread
 constexpr std::int64_t kPackBytes = 16;
 
-/// Neighbouring words of one tensor: packs of 16 bytes, or single elements.
+/// Neighbouring words of one tensor: packs of 16 bytes or single elements.
 struct Piece {
   const void* from;
   void* to;
-  std::int64_t words;  ///< of all-reduce: all; of the others: of one rank's part
+  std::int64_t words;  ///< for an all-reduce all words, otherwise those of one rank's part
   std::int64_t end_tile;
   schedule::DType type;
   bool packed;
 };
 
-/// Arguments of a kernel, which may have 4 KiB.
+/// The argument of a kernel, which may have 4 KiB.
 struct PieceTable {
   static constexpr int kMost = 96;
   Piece at[kMost];
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) run_channels(const __grid_constant__
   }
 }
 
-/// Collects pieces, and starts a kernel for each full table and for what is left.
+/// Collects pieces, and starts a kernel for each full table and for the last pieces.
 template <class Body>
 class Channels {
  public:
@@ -83,7 +83,7 @@ bool is_aligned(const void* data, std::int64_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(data) | static_cast<std::uintptr_t>(bytes)) % kPackBytes == 0;
 }
 
-/// 16 bytes of numbers of one type.
+/// A word of 16 bytes that contains numbers of one type.
 template <schedule::DType kType>
 struct PackedWord {
   using Word = PackedBits<8>;
@@ -117,7 +117,7 @@ struct PackedWord {
   }
 };
 
-/// One number.
+/// A word that is one number.
 template <schedule::DType kType>
 struct SingleWord {
   static constexpr bool kIsFp32 = kType == schedule::DType::kFp32;
@@ -134,7 +134,7 @@ struct SingleWord {
   }
 };
 
-/// f(PackedWord or SingleWord): what the piece is made of.
+/// Calls f(PackedWord or SingleWord), depending on the piece's words.
 template <class F>
 __device__ void with_words(const Piece& piece, F f) {
   using schedule::DType;
@@ -150,7 +150,7 @@ __device__ void with_words(const Piece& piece, F f) {
   f(SingleWord<DType::kFp16>{});
 }
 
-/// All-reduce: words times a factor, in place.
+/// All-reduce: multiplies the words by a factor, in place.
 struct Scale {
   static constexpr std::int64_t kTileWords = std::int64_t{kThreads} * kInFlight;
   float factor;
@@ -175,9 +175,9 @@ struct Scale {
   }
 };
 
-/// Reduce-scatter: the words of the first part become the sums of those of all parts, in the order of the parts.
+/// Reduce-scatter: replaces the words of the first part by the sums of those of all parts, in the order of the parts.
 struct SumParts {
-  static constexpr int kPlaces = 2;  // of a thread in each part
+  static constexpr int kPlaces = 2;  // words of a thread in each part
   static constexpr int kParts = kInFlight / kPlaces;
   static constexpr std::int64_t kTileWords = std::int64_t{kThreads} * kPlaces;
   std::int64_t parts;
@@ -197,7 +197,8 @@ struct SumParts {
           const std::int64_t from = part + j % kParts;
           if (i < piece.words && from < parts) held[j / kParts][j % kParts] = words[from * piece.words + i];
         }
-        // Without the condition, which zeros would do without, nvcc 13 loads each pack only when it is added.
+        // The condition is not needed for the result, because the other words are zeros, but without it nvcc 13 loads
+        // each pack only when it is added.
 #pragma unroll
         for (int j = 0; j < kPlaces * kParts; ++j) {
           auto& sum = sums[j / kParts];
@@ -212,7 +213,8 @@ struct SumParts {
   }
 };
 
-/// All-gather: part r of the whole becomes the shard, turned by r words; its own part only if it lies elsewhere.
+/// All-gather: fills part r of the whole with the shard, rotated by r words. The rank's own part is written only if it
+/// is in another place.
 struct TurnParts {
   static constexpr std::int64_t kTileWords = std::int64_t{kThreads} * kInFlight;
 
@@ -224,7 +226,7 @@ struct TurnParts {
 
   template <class Word>
   static __device__ void turn(const Piece& piece, std::int64_t tile) {
-    const std::int64_t tiles = (piece.words + kTileWords - 1) / kTileWords;  // of a part
+    const std::int64_t tiles = (piece.words + kTileWords - 1) / kTileWords;  // tiles of a part
     const std::int64_t rank = tile / tiles + (piece.from == piece.to ? 1 : 0);
     const std::int64_t first = tile % tiles * kTileWords + threadIdx.x;
     const std::int64_t turned = rank % piece.words;
@@ -296,7 +298,7 @@ void reduce_scatter_alone(std::span<const engine::OperandView> operands, std::in
   channels.start();
 }
 
-// Single elements before the first aligned address and behind the last whole pack.
+// Elements before the first aligned address and after the last whole pack are moved one by one.
 void all_reduce_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue) {
   Channels channels(queue, Scale{static_cast<float>(std::sqrt(static_cast<double>(ranks)))});
   for (const engine::OperandView& view : operands) {

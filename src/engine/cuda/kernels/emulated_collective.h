@@ -8,21 +8,23 @@
 
 namespace krigtune::cuda {
 
-/// A moment on the device's clock, in device memory: nanoseconds.
+/// A time on the device's clock, in nanoseconds, in device memory.
 using Moment = unsigned long long;
 
-/// Reserves the first `length_ns` from now on of the link that is free from *free_from on; *until becomes their end.
+/// Reserves the link for `length_ns` from now on or, if it is not free yet, from *free_from on. *free_from and *until
+/// become the end of that time.
 void reserve_link(Moment* free_from, Moment* until, Moment length_ns, Queue queue);
-/// Holds the queue until that moment.
+/// Holds the queue until that time.
 void hold_until(const Moment* until, Queue queue);
 
-// What rank 0 of `ranks` would hold after the collective, if the others were like it; ranges in the order of OpTraits.
+// These compute what rank 0 of `ranks` would have after the collective if the others were like it. Operands are in the
+// order of OpTraits.
 
-/// Rank r's part of each whole = the shard, turned by r.
+/// Fills rank r's part of each whole with the shard, rotated by r words.
 void gather_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
-/// The first part of each whole = the sum of all its parts.
+/// Replaces the first part of each whole by the sum of all its parts.
 void reduce_scatter_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
-/// Each whole times sqrt(ranks).
+/// Multiplies each whole by sqrt(ranks).
 void all_reduce_alone(std::span<const engine::OperandView> operands, std::int64_t ranks, Queue queue);
 
 }  // namespace krigtune::cuda

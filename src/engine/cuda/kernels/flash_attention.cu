@@ -1,13 +1,18 @@
 // Causal attention on tensor cores (Dao 2023, "FlashAttention-2", algorithm 1; attention.cu has the equations). A block
-// has 128 queries, a warp 32 of them. Keys and values come in tiles of 64, the next copied in the background while the
-// warp computes with this one. S stays in the registers where mma leaves it, becomes
+// has 128 queries, a warp 32 of them. Keys and values come in tiles of 64; the next tile is copied in the background
+// while the warp computes with this one. S stays in the registers where mma leaves it, becomes
 //
 //   P = exp2(c S - c m),  c = log2(e) / sqrt(d),  m: the largest S of the row so far,
 //
-// is rounded to 16 bits in place and multiplied with V. Whenever m grows, sums of before are multiplied by
-// exp2(c (m_before - m)); at last O = sums / l, L = m / sqrt(d) + ln l. Only tiles on the diagonal are masked.
+// is rounded to 16 bits in place and multiplied by V. Whenever m grows, the earlier sums are multiplied by a
+// correction. With l the sum of the row's P:
 //
-// A warp and tile of d = 128: 256 mma, 80 ldmatrix (each 4 cycles of shared memory), 64 ex2 a lane: mma limits it.
+//   correction = exp2(c (m_before - m));  at the end O = sums / l,  L = m / sqrt(d) + ln l
+//
+// Only tiles on the diagonal are masked.
+//
+// For d = 128, a warp needs 256 mma, 80 ldmatrix (each 4 cycles of shared memory) and 64 ex2 a lane for each tile: mma
+// is the limit.
 #include "engine/cuda/kernels/flash_attention.h"
 #include "engine/cuda/kernels/flash_attention_backward.h"
 #include "engine/cuda/kernels/flash_attention_tiles.h"
@@ -15,7 +20,7 @@
 namespace krigtune::cuda {
 namespace {
 
-constexpr int kM = 2;  // parts of 16 queries that a warp has
+constexpr int kM = 2;  // parts of 16 queries of a warp
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpThreads;
 constexpr int kQueries = kWarps * kM * 16;
@@ -33,7 +38,7 @@ struct Forward {
   bool adds;
 };
 
-/// The top m and the sum l of each row of a warp. l: of this lane's columns only.
+/// The maximum m and the sum l of each row of a warp; l is that of this lane's columns only.
 struct Softmax {
   float top[kM][2];
   float sum[kM][2];
@@ -46,7 +51,7 @@ struct Softmax {
     }
   }
 
-  // Takes in the scores of a tile. Says whether, and with what, the sums so far have to be multiplied.
+  // Updates the maxima with the scores of a tile. Returns whether the sums so far must be multiplied by `correction`.
   __device__ bool rise(float (&correction)[kM][2], const float (&s)[kM][kN][4], float scale_log2) {
     float lowest = 1.0F;
 #pragma unroll
@@ -68,7 +73,7 @@ struct Softmax {
     return __ballot_sync(kAllLanes, lowest < 1.0F) != 0;
   }
 
-  // P of the 16 keys of parts n and n + 1.
+  // Computes P of the 16 keys of parts n and n + 1.
   template <bool kBf16>
   __device__ void weigh(std::uint32_t (&p)[kM][4], const float (&s)[kM][kN][4], int n, float scale_log2) {
 #pragma unroll
@@ -97,7 +102,8 @@ __device__ void correct(float (&sums)[kM][kC][4], const float (&correction)[kM][
   }
 }
 
-/// The left side of S = Q K^T: in registers where they suffice, else read from shared memory again for every tile.
+/// The left side of S = Q K^T. It is kept in registers if they suffice; otherwise it is read from shared memory again
+/// for every tile.
 template <int kWidth>
 struct Queries {
   static constexpr bool kInRegisters = kWidth == 64;
@@ -123,7 +129,7 @@ struct Queries {
   }
 };
 
-// Sums become O; L is written.
+// Turns the sums into O and writes L.
 template <int kC>
 __device__ void finish(float (&sums)[kM][kC][4], const Softmax& softmax, float* logsumexp, int first, int seq) {
   const int lane = lane_of_warp();
@@ -173,7 +179,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Forward f) {
     __syncthreads();
     if (j == 0) queries.keep();
     if (j + kKeys < end) tiles.copy(j + kKeys, seq);
-    if (j >= mine + kM * 16) continue;  // behind the diagonal of this warp's queries
+    if (j >= mine + kM * 16) continue;  // beyond the diagonal of this warp's queries
     float s[kM][kN][4];
     queries.template multiply<kBf16>(s, tiles.key(j));
     if (j + kKeys > mine) mask<true>(s, j - mine);
@@ -200,7 +206,8 @@ void start(const DeviceCall& call, const AttentionSizes& z, const Forward& f) {
 
 namespace {
 
-// Of the current device: it is asked anew because a process may change it, and the answer is at hand.
+// Returns the limit of the current device. It is queried each time, because a process may change its device, and the
+// query is cheap.
 int most_shared_bytes() {
   int device = 0;
   int bytes = 0;

@@ -1,14 +1,15 @@
-// Gradients of causal attention on tensor cores (Dao 2023, "FlashAttention-2", algorithm 2; attention.cu has
-// the equations). First D_i = sum_c dO_ic O_ic. Then a block has 128 keys and goes through their queries, with scores
-// transposed,
+// Gradients of causal attention on tensor cores (Dao 2023, "FlashAttention-2", algorithm 2; attention.cu has the
+// equations). First, D_i = sum_c dO_ic O_ic. Then a block has 128 keys and loops over their queries, with transposed
+// scores,
 //
 //   P^T = exp2(c K Q^T - log2(e) L),  dV += P^T dO,  dS^T = P^T o (V dO^T - D),  dK += dS^T Q / sqrt(d),
 //
-// so that P^T and dS^T are, in registers, what the next product wants as its left side. Then a block has 128 queries
-// and goes through their keys: dQ += dS K / sqrt(d). S and V dO^T are computed in both, 7 products for 5: the price of
-// sums without atomics, which have the same bits in every run.
+// so that the registers of P^T and dS^T are already the left side of the next product. Then a block has 128 queries and
+// loops over their keys: dQ += dS K / sqrt(d). S and V dO^T are computed in both kernels, so there are 7 products
+// instead of 5. That is the price of sums without atomics, which have the same bits in every run.
 //
-// A warp of the queries' kernel, d = 128: 192 mma and 80 ldmatrix for 32 queries and 32 keys: mma limits it.
+// For d = 128, a warp of the queries' kernel needs 192 mma and 80 ldmatrix for 32 queries and 32 keys: mma is the
+// limit.
 #include "engine/cuda/kernels/flash_attention.h"
 #include "engine/cuda/kernels/flash_attention_backward.h"
 
@@ -25,8 +26,8 @@ __device__ float product(unsigned a, unsigned b) {
   return low(a) * low(b) + high(a) * high(b);
 }
 
-// A thread has a chunk of a row, and the threads of a row add up. Rows: batch x padded_seq x heads; blocks have whole
-// ones.
+// Each thread has a chunk of a row, and the threads of a row add their products. The rows are batch x padded_seq x
+// heads; a block has whole rows.
 template <bool kBf16, int kWidth>
 __global__ void __launch_bounds__(kBlockThreads) sum_rows(FlashBackward g) {
   constexpr unsigned kChunks = Tile<kWidth>::kChunks;
@@ -52,10 +53,10 @@ __global__ void __launch_bounds__(kBlockThreads) sum_rows(FlashBackward g) {
       there ? make_float2(g.logsumexp[all * g.places.seq + i] * kLog2E, sum) : make_float2(INFINITY, 0.0F);
 }
 
-/// How the queries' kernel is cut.
+/// The sizes of the queries' kernel.
 template <int kWidth>
 struct OfQueries {
-  static constexpr int kM = 2;                     ///< parts of 16 queries that a warp has
+  static constexpr int kM = 2;                     ///< parts of 16 queries of a warp
   static constexpr int kN = kWidth == 64 ? 8 : 4;  ///< parts of 8 keys in a tile
   static constexpr int kKeys = 8 * kN;
   static constexpr int kThreads = kBlockRows / (16 * kM) * kWarpThreads;
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(OfQueries<kWidth>::kThreads, 2) query_gradient
     wait_for_copies<0>();
     __syncthreads();
     if (j + kKeys < end) tiles.copy(j + kKeys, seq);
-    if (j >= first + of_warp + 16 * kM) continue;  // behind the diagonal
+    if (j >= first + of_warp + 16 * kM) continue;  // beyond the diagonal
     float p[kM][kN][4];
     multiply_rows<kBf16>(p, queries.from(of_warp), tiles.key(j));
     if (j + kKeys > first + of_warp) mask<true>(p, j - first - of_warp);

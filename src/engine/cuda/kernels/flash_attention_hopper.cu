@@ -1,18 +1,20 @@
-// Attention's forward pass on what Hopper has: products of warp groups that read shared memory by themselves (wgmma),
-// copies of boxes by one thread (TMA), and warps with roles of their own (Shah et al. 2024, "FlashAttention-3", section
-// 3.1 and algorithm 2; flash_attention.cu has the equations). A block has 128 queries and three warp groups:
+// The forward pass of attention with the features of Hopper: products of warp groups that read shared memory by
+// themselves (wgmma), copies of boxes that one thread starts (TMA), and warps with different roles (Shah et al. 2024,
+// "FlashAttention-3", section 3.1 and algorithm 2; flash_attention.cu has the equations). A block has 128 queries and
+// three warp groups:
 //
-//   producer    one thread asks for the queries, then for tiles of 128 keys and of 128 values, two of each in flight
-//   consumers   two groups with 64 queries each, with the registers that the producer has given away. While the tensor
-//               cores compute the scores of a tile, they multiply the weights of the one before with its values; while
-//               they do that, exp runs
+//   producer    one thread requests the queries, then tiles of 128 keys and of 128 values, two of each in flight
+//   consumers   two groups with 64 queries each, with the registers that the producer has released. The tensor cores
+//               compute the scores of a tile, then the product of the previous tile's weights with its values; during
+//               the second, the group computes exp
 //
-// Each buffer has two barriers: `full`, on which the copies report, and `empty`, on which the eight consumer warps do.
-// Tiles are taken from the last one down, so that only the first one needs a mask; what lies behind the diagonal is
-// never loaded. Rows beyond the sequence come as zeros.
+// Each buffer has two barriers: the copies report on `full`, the eight consumer warps on `empty`. Tiles are taken from
+// the last one down, so that only the first one needs a mask; tiles beyond the diagonal are never loaded. Rows beyond
+// the end of the sequence are zeros.
 //
-// A consumer warp group and tile of d = 128: 16 wgmma of 64 cycles, and 8192 ex2, of which a multiprocessor computes 16
-// a cycle: wgmma limits it by two to one if both run at the same time. With d = 64 they take equally long.
+// For d = 128, a consumer warp group needs 16 wgmma of 64 cycles for a tile, and 8192 ex2, of which a multiprocessor
+// computes 16 in a cycle: wgmma is the limit by two to one if both run at the same time. With d = 64 they take equally
+// long.
 #include "engine/cuda/kernels/flash_attention_hopper.h"
 #include "engine/cuda/kernels/hopper_tiles.h"
 
@@ -24,7 +26,7 @@ inline constexpr int kKeyParts = kKeys / 8;
 inline constexpr int kKeySlices = kKeys / kSliceElems;
 
 struct Forward {
-  CUtensorMap qkv;  ///< columns: those of all heads' queries, keys, values; rows: a sequence's; planes: sequences
+  CUtensorMap qkv;  ///< columns: all heads' queries, keys, values; rows: of a sequence; planes: sequences
   BlockOrder order;
   HeadPlaces places;
   float scale_log2;
@@ -34,11 +36,11 @@ struct Forward {
   bool causal;
 };
 
-/// What a block has in shared memory; offsets in bytes.
+/// The shared memory of a block. Offsets are in bytes.
 template <int kWidth>
 struct Shared {
   using Queries = HeadTile<kWidth, kGroupRows>;
-  using Keys = HeadTile<kWidth, kKeys>;  ///< values, too
+  using Keys = HeadTile<kWidth, kKeys>;  ///< also of values
   static constexpr int kKeysAt = kConsumers * Queries::kBytes;
   static constexpr int kValuesAt = kKeysAt + kStages * Keys::kBytes;
   static constexpr int kBarriersAt = kValuesAt + kStages * Keys::kBytes;
@@ -60,11 +62,11 @@ struct Shared {
   __device__ static PhaseBarrier* values_empty(int stage) { return barrier(kConsumers + 3 * kStages + stage); }
 };
 
-/// The block's part of the work. Tile number i is the i-th that is taken: from the last one down.
+/// The block's part of the work. Tiles are taken from the last one down: tile number i is the i-th that is taken.
 struct Work {
   int b, head, kv_head;
-  int first;  ///< query
-  int tiles;  ///< of keys
+  int first;  ///< first query
+  int tiles;  ///< number of tiles of keys
 
   __device__ explicit Work(const Forward& f) {
     const BlockOrder::Place place = f.order.of_block();
@@ -88,7 +90,7 @@ __device__ void load_queries(const Forward& f, const Work& work) {
   }
 }
 
-/// column: the first one of the head's keys or values.
+/// Loads a tile once its buffer is empty. `column` is the first one of the head's keys or values.
 template <int kWidth>
 __device__ void load_tile(const Forward& f, const Work& work, std::byte* tile, PhaseBarrier* full, PhaseBarrier* empty,
                           int column, int i) {
@@ -98,7 +100,7 @@ __device__ void load_tile(const Forward& f, const Work& work, std::byte* tile, P
   Keys::load(tile, f.qkv, full, column, work.first_key(i), work.b);
 }
 
-// In the order in which buffers become free: keys of tile i + 1 before values of tile i.
+// Loads in the order in which buffers become free: the keys of tile i + 1 before the values of tile i.
 template <int kWidth>
 __device__ void produce(const Forward& f, const Work& work) {
   using Here = Shared<kWidth>;
@@ -116,8 +118,8 @@ __device__ void produce(const Forward& f, const Work& work) {
   }
 }
 
-// Scores that this query does not meet become -infinity. query, key: the first of this warp and of the tile; last: the
-// last key of the sequence.
+// Sets the scores of keys that a query does not attend to to -infinity. `query` and `key` are the first ones of this
+// warp and of the tile, `last` is the last key of the sequence.
 __device__ inline void hide(float (&s)[kKeyParts][4], int query, int key, int last, bool causal) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -133,12 +135,12 @@ __device__ inline void hide(float (&s)[kKeyParts][4], int query, int key, int la
   }
 }
 
-/// The top m and the sum l of this thread's two rows, as in flash_attention.cu.
+/// The maximum m and the sum l of this thread's two rows, as in flash_attention.cu.
 struct RowSoftmax {
   float top[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0F, 0.0F};
 
-  // Scores become weights; `correction` is what the sums so far have to be multiplied with.
+  // Turns scores into weights. The sums so far must be multiplied by `correction`.
   __device__ void weigh(float (&s)[kKeyParts][4], float (&correction)[2], float scale_log2) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -164,7 +166,7 @@ struct RowSoftmax {
   }
 };
 
-// Sums become O, which is written, and L. query: the first of this warp.
+// Turns the sums into O, and writes it and L. `query` is the first one of this warp.
 template <bool kBf16, int kWidth>
 __device__ void finish(float (&sums)[1][kWidth / 8][4], const RowSoftmax& softmax, const Forward& f, const Work& work,
                        int group, int query) {
@@ -185,7 +187,7 @@ __device__ void finish(float (&sums)[1][kWidth / 8][4], const RowSoftmax& softma
     const int i = query + 8 * half + lane / 4;
     if (lane % 4 == 0 && i < f.places.seq) logsumexp[i] = softmax.top[half] * kLn2OfTop + logf(total);
   }
-  // The group's queries are read no more, once all of its warps have come here.
+  // Once all of the group's warps have come here, its queries are not read any more, so their memory is free.
   wait_for_threads<kGroupThreads>(1 + group);
   store_sums<kBf16, kWidth>(sums, Shared<kWidth>::queries(group), f.places.output(f.out, work.b, work.head), query,
                             f.places.seq, f.adds);

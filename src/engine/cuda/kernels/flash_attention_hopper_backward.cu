@@ -1,10 +1,11 @@
-// Gradients of attention on Hopper's wgmma and TMA (flash_attention_backward.cu has the equations, and says why there
-// are two kernels; flash_attention_hopper.cu, what the warp groups of a block do). A block has 128 keys and goes
-// through tiles of 64 queries, or it has 128 queries and goes through tiles of 64 keys; either way both sides of the
-// first two products are in shared memory, and the weights of the others in registers as the first two left them.
+// Gradients of attention with Hopper's wgmma and TMA. flash_attention_backward.cu has the equations and says why there
+// are two kernels; flash_attention_hopper.cu says what the warp groups of a block do. A block has 128 keys and loops
+// over tiles of 64 queries, or it has 128 queries and loops over tiles of 64 keys. In either case both sides of the
+// first two products are in shared memory, and the weights of the other products are in registers, as the first two
+// left them.
 //
-// The kernel of queries sums dQ while the next tile's scores are computed. That of keys has no registers left for this;
-// its two groups run beside one another.
+// The queries' kernel sums dQ while the scores of the next tile are computed. The keys' kernel has no registers left
+// for this; its two groups run beside one another.
 #include "engine/cuda/kernels/flash_attention_backward.h"
 #include "engine/cuda/kernels/hopper_tiles.h"
 
@@ -15,26 +16,28 @@ inline constexpr int kTileRows = 64;
 inline constexpr int kTileParts = kTileRows / 8;
 inline constexpr int kTileSlices = kTileRows / kSliceElems;
 
-// Three buffers: dQ reads the tile before the one whose scores are computed, while the next one comes.
+// There are three buffers because dQ reads the tile before the one whose scores are computed, while the next one
+// arrives.
 inline constexpr int kPassingStages = 3;
 __device__ inline int buffer_of(int i) { return i % kPassingStages; }
 __device__ inline unsigned phase_of(int i) { return static_cast<unsigned>(i / kPassingStages % 2); }
 
 struct Backward {
-  CUtensorMap qkv;   ///< as the forward pass has it
-  CUtensorMap dout;  ///< columns: of all heads; rows: a sequence's; planes: sequences
+  CUtensorMap qkv;   ///< as in the forward pass
+  CUtensorMap dout;  ///< columns: of all heads; rows: of a sequence; planes: sequences
   BlockOrder order;
   FlashBackward g;
 };
 
-/// A tile of what is gone through: `row` of a head.
+/// A tile of the loop. It begins at `row` of a head.
 struct Step {
   int head, row;
 };
 
-/// What a block has in shared memory: two tiles of 128 rows that stay, by group, and three pairs of tiles of 64 rows
-/// that follow one another, each with the statistics of its rows; for the keys' kernel, these are of queries. Barriers:
-/// of what stays, then of each buffer whether it is full, then whether it is empty.
+/// The shared memory of a block: two tiles of 128 rows that stay, by group, and three pairs of tiles of 64 rows that
+/// follow one another, each with the statistics of its rows, which only the keys' kernel uses, because there the rows
+/// are queries. The barriers are that of the tiles that stay, then for each buffer whether it is full, then whether it
+/// is empty.
 template <int kWidth>
 struct Held {
   using Rows = HeadTile<kWidth, kGroupRows>;
@@ -46,7 +49,7 @@ struct Held {
   static constexpr int kBytes = kBarriersAt + (1 + 2 * kPassingStages) * static_cast<int>(sizeof(PhaseBarrier));
 
   __device__ static std::byte* at(int bytes) { return dynamic_shared<std::byte>() + bytes; }
-  /// which: 0 or 1, of the two tiles.
+  /// `which` is 0 or 1: the first or the second of the two tiles.
   __device__ static std::byte* staying(int which, int group) { return at((which * kConsumers + group) * Rows::kBytes); }
   __device__ static std::byte* passing(int which, int stage) {
     return at(kPassingAt + (2 * stage + which) * Passing::kBytes);
@@ -67,7 +70,7 @@ struct Held {
     }
     __syncthreads();
   }
-  /// Both tiles that stay, from `first` on.
+  /// Loads both tiles that stay, from row `first` on.
   __device__ static void load_staying(const CUtensorMap& a, int column_a, const CUtensorMap& b, int column_b, int first,
                                       int plane) {
     arrive_and_expect(all_here(), 2 * kConsumers * Rows::kBytes);
@@ -76,7 +79,7 @@ struct Held {
       Rows::load(staying(1, group), b, all_here(), column_b, first + group * kGroupRows, plane);
     }
   }
-  /// Both tiles of number i, and what `more` adds of so many bytes.
+  /// Loads both tiles of number i; more(stage) loads another `more_bytes` bytes.
   template <class More>
   __device__ static void load_passing(int i, const CUtensorMap& a, int column_a, const CUtensorMap& b, int column_b,
                                       int row, int plane, int more_bytes, const More& more) {
@@ -94,7 +97,7 @@ __device__ inline void scale_sums(float (&sums)[4], float factor) {
   for (float& sum : sums) sum *= factor;
 }
 
-// --- dK and dV: keys and values stay, queries and dout pass, of all heads that share the keys.
+// dK and dV: keys and values stay; queries and dout of all heads that share the keys pass.
 
 template <int kWidth>
 struct KeyWork {
@@ -108,7 +111,8 @@ struct KeyWork {
     tiles_of_head = (f.g.places.seq - first + kTileRows - 1) / kTileRows;
     tiles = tiles_of_head * f.g.places.group();
   }
-  /// Tiles before the block's first key meet none of its keys.
+  /// Returns tile number i. The tiles before the block's first key are left out, because their queries attend to none
+  /// of its keys.
   __device__ Step step(const Backward& f, int i) const {
     return {kv_head * f.g.places.group() + i / tiles_of_head, first + i % tiles_of_head * kTileRows};
   }
@@ -129,8 +133,8 @@ __device__ void produce_queries(const Backward& f, const KeyWork<kWidth>& work) 
   }
 }
 
-// P^T from S^T: keys in rows, queries in columns. ahead: the tile's first query, counted from the warp's first key.
-// Returns the sum of all.
+// Computes P^T from S^T, with keys in rows and queries in columns. `ahead` is the tile's first query, counted from the
+// warp's first key. Returns the sum of all.
 __device__ inline float probabilities_of_keys(float (&p)[kTileParts][4], const float4* statistics, int ahead,
                                               float scale_log2) {
   const int diagonal = lane_of_warp() / 4 - lane_of_warp() % 4 * 2 - ahead;
@@ -149,7 +153,7 @@ __device__ inline float probabilities_of_keys(float (&p)[kTileParts][4], const f
   return all;
 }
 
-// dS^T from V dO^T.
+// Computes dS^T from V dO^T.
 __device__ inline void score_gradients_of_keys(float (&ds)[kTileParts][4], const float (&p)[kTileParts][4],
                                                const float4* statistics) {
 #pragma unroll
@@ -209,7 +213,7 @@ __device__ void consume_queries(const Backward& f, const KeyWork<kWidth>& work, 
   store_sums<kBf16, kWidth>(dv, Here::staying(1, group), f.g.places.value(to), key, f.g.places.seq, f.g.adds);
 }
 
-// --- dQ: queries and dout stay, keys and values pass.
+// dQ: queries and dout stay, keys and values pass.
 
 template <int kWidth>
 struct QueryWork {
@@ -237,12 +241,12 @@ __device__ void produce_keys(const Backward& f, const QueryWork<kWidth>& work) {
   }
 }
 
-/// L and D of this thread's two queries, and what becomes of their scores.
+/// L and D of this thread's two queries, and what is computed with them from the scores.
 struct QueryRows {
   float2 rows[2];
   float scale_log2;
 
-  // P from S; diagonal: the last column that the first row meets. Returns the sum of all.
+  // Computes P from S. `diagonal` is the last column that the first row attends to. Returns the sum of all.
   __device__ float probabilities(float (&p)[kTileParts][4], int diagonal) const {
     float all = 0.0F;
 #pragma unroll
@@ -257,7 +261,7 @@ struct QueryRows {
     }
     return all;
   }
-  // dS from dO V^T.
+  // Computes dS from dO V^T.
   __device__ void score_gradients(float (&ds)[kTileParts][4], const float (&p)[kTileParts][4]) const {
 #pragma unroll
     for (int n = 0; n < kTileParts; ++n) {

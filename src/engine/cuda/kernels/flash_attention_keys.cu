@@ -1,27 +1,27 @@
-// Gradients of keys and values (flash_attention_backward.cu): a block has 128 keys and goes through the queries from
-// the diagonal on, of every head that shares the keys, one after another.
+// Gradients of keys and values (flash_attention_backward.cu). A block has 128 keys and loops over the queries from the
+// diagonal on, of every head that shares the keys, one head after another.
 //
-// A warp, d = 128: 256 mma and 144 ldmatrix for 64 queries and 16 keys. Shared memory limits it: 8 warps read 4600
-// cycles for what mma does in about 3200.
+// For d = 128, a warp needs 256 mma and 144 ldmatrix for 64 queries and 16 keys. Shared memory is the limit: the reads
+// of 8 warps take 4600 cycles, their mma about 3200.
 #include "engine/cuda/kernels/flash_attention_backward.h"
 
 namespace krigtune::cuda {
 namespace {
 
-/// How the keys' kernel is cut: registers hold dK and dV of a warp's keys, and the scores of a tile of queries.
+/// The sizes of the keys' kernel. Registers hold dK and dV of a warp's keys, and the scores of a tile of queries.
 template <int kWidth>
 struct OfKeys {
-  static constexpr int kM = kWidth == 64 ? 2 : 1;  ///< parts of 16 keys that a warp has
+  static constexpr int kM = kWidth == 64 ? 2 : 1;  ///< parts of 16 keys of a warp
   static constexpr int kN = kWidth == 64 ? 4 : 8;  ///< parts of 8 queries in a tile
   static constexpr int kQueries = 8 * kN;
   static constexpr int kThreads = kBlockRows / (16 * kM) * kWarpThreads;
-  static constexpr int kBlocks = kWidth == 64 ? 2 : 1;             ///< on a multiprocessor
+  static constexpr int kBlocks = kWidth == 64 ? 2 : 1;             ///< blocks on a multiprocessor
   static constexpr int kTileRows = 2 * kBlockRows + 4 * kQueries;  ///< keys, values; twice queries and dout
-  static constexpr int kStatistics = kQueries * 8 / 16;            ///< chunks
+  static constexpr int kStatistics = kQueries * 8 / 16;            ///< in chunks
   static constexpr int kBytes = Tile<kWidth>::bytes(kTileRows) + 2 * 16 * kStatistics;
 };
 
-/// A tile of queries, of the heads that share a key in turn.
+/// A tile of queries. Those of the heads that share a key follow one another.
 struct QueryTile {
   int head, i, turn;
 
@@ -41,7 +41,7 @@ struct KeyBlock {
     return Tile<kWidth>().from(2 * kBlockRows + turn * 2 * Cut::kQueries);
   }
   __device__ Tile<kWidth> dout(int turn) const { return queries(turn).from(Cut::kQueries); }
-  /// L and D, L and D of two queries that follow one another.
+  /// Returns a tile's statistics. Each element has L and D of a query, then L and D of the next one.
   __device__ float4* statistics(int turn) const {
     return dynamic_shared<float4>() + Cut::kTileRows * Tile<kWidth>::kChunks + turn * Cut::kStatistics;
   }
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(OfKeys<kWidth>::kThreads, OfKeys<kWidth>::kBlo
   const BlockOrder::Place place = order.of_block();
   const int b = place.head / g.places.kv_heads;
   const int kv_head = place.head % g.places.kv_heads;
-  const int first = place.tile * kBlockRows;  // key, and query
+  const int first = place.tile * kBlockRows;  // the first key and the first query
   const int of_warp = warp_of_block() * Cut::kM * 16;
   const Block block{g, b};
   const Tile<kWidth> keys;

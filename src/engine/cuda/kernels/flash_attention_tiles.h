@@ -1,11 +1,12 @@
 #pragma once
-// What flash attention's kernels share: rows of 16-bit numbers in shared memory, and the products of a warp's rows with
-// them on tensor cores (mma.m16n8k16: PTX ISA, "Matrix fragments for mma.m16n8k16").
+// What the kernels of flash attention share: rows of 16-bit numbers in shared memory, and the products of a warp's rows
+// with them on tensor cores (mma.m16n8k16: PTX ISA, "Matrix fragments for mma.m16n8k16").
 //
-// Memory is seen in chunks of 16 bytes. Chunk c of row r of a tile lies at place c ^ (r % 8) of that row: ldmatrix,
-// which takes the same chunk of 8 rows, and copies, which take 8 chunks of a row, then touch every bank once.
-// Sums are held as mma gives them, kM x kN parts of 16 x 8: a lane has elements (g, c), (g, c + 1), (g + 8, c),
-// (g + 8, c + 1) of each part, g = lane / 4, c = 2 (lane % 4).
+// Memory is divided into chunks of 16 bytes. Chunk c of row r of a tile is at place c ^ (r % 8) of that row. Then
+// ldmatrix, which reads the same chunk of 8 rows, and copies, which write 8 chunks of a row, touch every bank once.
+// Sums are held as mma returns them, in kM x kN parts of 16 x 8. A lane has these elements of each part:
+//
+//   (g, c), (g, c + 1), (g + 8, c), (g + 8, c + 1),  g = lane / 4,  c = 2 (lane % 4)
 #include "engine/cuda/kernels/attention_views.h"
 
 namespace krigtune::cuda {
@@ -25,7 +26,7 @@ struct HeadRows {
   __device__ HeadRows right(int chunks) const { return {first + chunks, stride}; }
 };
 
-/// Where the heads lie in rows of qkv (dqkv) and of out (dout). Row i: token i of sequence b.
+/// Where the heads are in rows of qkv (dqkv) and of out (dout). Row i is token i of sequence b.
 struct HeadPlaces {
   int seq, heads, kv_heads, d_chunks;
 
@@ -47,11 +48,12 @@ struct HeadPlaces {
   }
 };
 
-/// Which head and tile a block works on. Blocks start in the order of their numbers: as many heads together as the L2
-/// cache has room for, and of these the tiles with the most work first, so that the last blocks to end are short.
+/// Determines the head and the tile that a block works on. Blocks start in the order of their numbers. They take as
+/// many heads together as the L2 cache has room for, and of these the tiles with the most work first, so that the last
+/// blocks to end are short.
 class BlockOrder {
  public:
-  /// heads: of all sequences; read_bytes: of each, by all of its blocks.
+  /// `heads` counts the heads of all sequences. `read_bytes` is what all blocks of one head read.
   BlockOrder(std::int64_t heads, std::int64_t tiles, std::int64_t read_bytes)
       : heads_(static_cast<int>(heads)), tiles_(static_cast<int>(tiles)) {
     constexpr std::int64_t kCacheBytes = std::int64_t{16} << 20U;  // of 40 MB (A100) or 50 MB (H100), in two halves
@@ -77,36 +79,37 @@ class BlockOrder {
   int heads_, tiles_, together_;
 };
 
-/// A tile in the block's dynamic shared memory; kWidth: elements of a row, 64 or 128.
+/// A tile in the block's dynamic shared memory. kWidth is the number of elements of a row, 64 or 128.
 template <int kWidth>
 struct Tile {
   static constexpr int kChunks = kWidth / kChunkElems;
-  int first = 0;  ///< chunk of the block's memory; rows before it are a multiple of 8
+  int first = 0;  ///< first chunk in the block's memory; a multiple of 8 rows
 
   static constexpr int bytes(int rows) { return rows * kWidth * 2; }
   __device__ uint4* chunk(int row, int c) const {
     return dynamic_shared<uint4>() + first + row * kChunks + (c ^ (row % 8));
   }
-  /// What this lane names to ldmatrix for the rows from `row` on (a multiple of 8) and the 16 elements from chunk c on
-  /// (c even), so that its matrices are rows 0-7 and 8-15 of chunk c, then of the next ...
+  /// Returns the address that this lane passes to ldmatrix for the rows from `row` on (a multiple of 8) and the 16
+  /// elements from chunk c on (c even). The matrices are rows 0-7 and 8-15 of chunk c, then of chunk c + 1.
   __device__ const uint4* rows_first(int row, int c) const {
     return named(lane_of_warp() % 16, lane_of_warp() / 16, row, c);
   }
-  /// ... or chunks c and c + 1 of rows 0-7, then of 8-15: a pair of them is what mma wants as its right side.
+  /// Does the same, but the matrices are chunks c and c + 1 of rows 0-7, then of rows 8-15. A pair of them is what mma
+  /// wants as its right side.
   __device__ const uint4* chunks_first(int row, int c) const {
     return named(lane_of_warp() / 16 * 8 + lane_of_warp() % 8, lane_of_warp() / 8 % 2, row, c);
   }
-  __device__ Tile from(int row) const { return {first + row * kChunks}; }  ///< row: a multiple of 8
+  __device__ Tile from(int row) const { return {first + row * kChunks}; }  ///< `row` is a multiple of 8
 
  private:
-  // Written so that the places of all slices and rows differ from one another by constants.
+  // This is written so that the places of all slices and rows differ from one another by constants.
   __device__ const uint4* named(int lane_row, int lane_chunk, int row, int c) const {
     const int place = first + lane_row * kChunks + (lane_chunk ^ lane_row % 8);
     return dynamic_shared<uint4>() + (place ^ c % 8) + row * kChunks + c / 8 * 8;
   }
 };
 
-/// Begins to copy kRows rows into a tile, by all kThreads threads of the block; zeros from row `there` on.
+/// Begins to copy kRows rows into a tile, with all kThreads threads of the block. Rows from `there` on become zeros.
 template <int kRows, int kThreads, int kWidth>
 __device__ void copy_rows(const Tile<kWidth>& tile, const HeadRows& rows, int first, int there) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
@@ -121,8 +124,8 @@ __device__ void copy_rows(const Tile<kWidth>& tile, const HeadRows& rows, int fi
   }
 }
 
-/// Keys and values of one head in tiles, from row 0 of `tiles` on: two of each, so that the next are copied while these
-/// are read. j: the first of a tile.
+/// Keys and values of one head in tiles, from row 0 of `tiles` on. There are two buffers of each, so that the next
+/// tiles are copied while the current ones are read. j is the first key of a tile.
 template <int kKeys, int kThreads, int kWidth>
 struct KeyTiles {
   Tile<kWidth> tiles;
@@ -130,7 +133,7 @@ struct KeyTiles {
 
   __device__ Tile<kWidth> key(int j) const { return tiles.from(j / kKeys % 2 * 2 * kKeys); }
   __device__ Tile<kWidth> value(int j) const { return key(j).from(kKeys); }
-  /// With what was begun before, a group.
+  /// Begins to copy a tile. It is one group together with the copies begun before and not committed.
   __device__ void copy(int j, int seq) const {
     copy_rows<kKeys, kThreads>(key(j), keys, j, seq);
     copy_rows<kKeys, kThreads>(value(j), values, j, seq);
@@ -150,14 +153,14 @@ __device__ void clear(float (&sums)[kM][kN][4]) {
   }
 }
 
-/// 16 elements of each of the 16 kM rows from `rows` on, from element 16 slice on: the left side of a product.
+/// Loads the left side of a product: 16 elements of each of the 16 kM rows from `rows` on, from element 16 slice on.
 template <int kM, int kWidth>
 __device__ void load_left(std::uint32_t (&left)[kM][4], const Tile<kWidth>& rows, int slice) {
 #pragma unroll
   for (int m = 0; m < kM; ++m) load_matrices(left[m], rows.rows_first(16 * m, 2 * slice));
 }
 
-/// sums (16 kM x 8 kN) += A B^T over one slice of 16 elements; B: 8 kN rows of a tile.
+/// Computes sums (16 kM x 8 kN) += A B^T over one slice of 16 elements. B is 8 kN rows of a tile.
 template <bool kBf16, int kM, int kN, int kWidth>
 __device__ void multiply_slice(float (&sums)[kM][kN][4], const std::uint32_t (&left)[kM][4], const Tile<kWidth>& b,
                                int slice) {
@@ -173,11 +176,11 @@ __device__ void multiply_slice(float (&sums)[kM][kN][4], const std::uint32_t (&l
   }
 }
 
-/// sums = A B^T, both rows of tiles.
+/// Computes sums = A B^T, where A and B are rows of tiles.
 template <bool kBf16, int kM, int kN, int kWidth>
 __device__ void multiply_rows(float (&sums)[kM][kN][4], const Tile<kWidth>& a, const Tile<kWidth>& b) {
   clear(sums);
-#pragma unroll 4  // not 8: registers
+#pragma unroll 4  // 8 would need too many registers
   for (int slice = 0; slice < kWidth / 16; ++slice) {
     std::uint32_t left[kM][4];
     load_left(left, a, slice);
@@ -185,8 +188,8 @@ __device__ void multiply_rows(float (&sums)[kM][kN][4], const Tile<kWidth>& a, c
   }
 }
 
-/// sums (16 kM x kWidth) += W B over 16 rows of a tile, from `row` on. W (16 kM x 16): parts of a product before, which
-/// mma wants as its left side as it gave them, only packed.
+/// Computes sums (16 kM x kWidth) += W B over the 16 rows of a tile from `row` on. W (16 kM x 16) consists of parts of
+/// an earlier product, which mma takes as its left side in the layout in which it returned them, only packed.
 template <bool kBf16, int kM, int kC, int kWidth>
 __device__ void multiply_weights(float (&sums)[kM][kC][4], const std::uint32_t (&weights)[kM][4], const Tile<kWidth>& b,
                                  int row) {
@@ -203,7 +206,7 @@ __device__ void multiply_weights(float (&sums)[kM][kC][4], const std::uint32_t (
   }
 }
 
-/// Parts n and n + 1 as the left side of a product.
+/// Packs parts n and n + 1 as the left side of a product.
 template <bool kBf16, int kM, int kN>
 __device__ void pack_parts(std::uint32_t (&weights)[kM][4], const float (&w)[kM][kN][4], int n) {
 #pragma unroll
@@ -215,7 +218,8 @@ __device__ void pack_parts(std::uint32_t (&weights)[kM][4], const float (&w)[kM]
   }
 }
 
-/// Scores of keys behind their query become -infinity. ahead: the first column, counted from the warp's first row.
+/// Sets the scores of keys after their query to -infinity. `ahead` is the first column, counted from the warp's first
+/// row.
 template <bool kColumnsAreKeys, int kM, int kN>
 __device__ void mask(float (&s)[kM][kN][4], int ahead) {
   const int diagonal = lane_of_warp() / 4 - lane_of_warp() % 4 * 2 - ahead;
@@ -254,8 +258,8 @@ __device__ inline unsigned added(unsigned a, unsigned b) {
   return pack<kBf16>(sum(0), sum(16));
 }
 
-/// Puts a warp's sums, rounded, into the global rows from `first` on that are before `there`; adds if `adds`. On the
-/// way they go through `rows`, the warp's own in shared memory, so that whole chunks are written.
+/// Writes a warp's sums, rounded, to the global rows from `first` on that are before `there`; adds them if `adds`. They
+/// pass through `rows`, the warp's own rows in shared memory, so that whole chunks are written.
 template <bool kBf16, int kM, int kC, int kWidth>
 __device__ void store_rows(const float (&sums)[kM][kC][4], const Tile<kWidth>& rows, const HeadRows& to, int first,
                            int there, bool adds) {

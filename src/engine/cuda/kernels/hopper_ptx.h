@@ -1,30 +1,32 @@
 #pragma once
-// What only PTX of sm_90a can say, each in a function of its own, as in ptx.h: products of a warp group (wgmma), copies
-// of boxes by the tensor memory accelerator (TMA), barriers in shared memory on which they report (mbarrier), and
-// registers that warp groups hand over (PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions",
-// "cp.async.bulk.tensor", "mbarrier", "setmaxnreg"). The emulation has these functions in a file of the same name.
+// Instructions that only PTX of sm_90a has, each in a function of its own as in ptx.h: products of a warp group
+// (wgmma), copies of boxes by the tensor memory accelerator (TMA), barriers in shared memory on which these copies
+// report (mbarrier), and registers that warp groups hand over (PTX ISA 9.0, "Asynchronous warpgroup level matrix
+// instructions", "cp.async.bulk.tensor", "mbarrier", "setmaxnreg"). The emulation has these functions in a file of the
+// same name.
 #include <cuda.h>
 
 #include "engine/cuda/kernels/ptx.h"
 
 namespace krigtune::cuda {
 
-/// Whether the GPU that this is compiled for has them: sm_90a alone. Kernels that use them are empty elsewhere.
+/// Whether the GPU for which this is compiled has them: only sm_90a does. Kernels that use them are empty elsewhere.
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr bool kHasHopper = true;
 #else
 inline constexpr bool kHasHopper = false;
 #endif
 
-/// A barrier in shared memory, whose phases are counted from 0. A phase ends once all arrivals that it expects and all
+/// A barrier in shared memory. Its phases are counted from 0. A phase ends once all arrivals that it expects and all
 /// bytes that were announced have come; then the next one begins.
 using PhaseBarrier = std::uint64_t;
 
-/// By one thread, followed by publish_barriers of the same thread and a barrier of the block.
+/// Initialises a barrier. One thread does this; the same thread then calls publish_barriers, and a barrier of the block
+/// follows.
 __device__ inline void init_barrier(PhaseBarrier* barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
-/// What this thread has initialised is seen by copies, too.
+/// Makes the barriers that this thread has initialised visible to copies, too.
 __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -32,12 +34,12 @@ __device__ inline void publish_barriers() {
 __device__ inline void arrive(PhaseBarrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-/// Announces so many bytes of copies that will report here, and arrives.
+/// Announces `bytes` bytes of copies that will report here, and arrives.
 __device__ inline void arrive_and_expect(PhaseBarrier* barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-/// Waits until the phase of this parity has ended: of the one that runs and the one before it.
+/// Waits until the phase of this parity has ended. It must be the current phase or the one before it.
 __device__ inline void wait_for_phase(PhaseBarrier* barrier, unsigned parity) {
   std::uint32_t ended = 0;
   while (ended == 0) {
@@ -53,8 +55,8 @@ __device__ inline void wait_for_phase(PhaseBarrier* barrier, unsigned parity) {
   }
 }
 
-/// Begins to copy the box at (column, row, plane) of a tensor of three dimensions into shared memory, zeros where the
-/// tensor has nothing. Its bytes, zeros included, are reported to the barrier.
+/// Begins to copy the box at (column, row, plane) of a three-dimensional tensor into shared memory, with zeros outside
+/// of the tensor. Its bytes, zeros included, are reported to the barrier.
 __device__ inline void load_box(void* shared, const CUtensorMap& map, PhaseBarrier* barrier, int column, int row,
                                 int plane) {
   asm volatile(
@@ -64,7 +66,7 @@ __device__ inline void load_box(void* shared, const CUtensorMap& map, PhaseBarri
       : "memory");
 }
 
-/// Begins to copy so many bytes, a multiple of 16 at aligned addresses, which are reported to the barrier.
+/// Begins to copy `bytes` bytes, a multiple of 16 at 16-byte aligned addresses. They are reported to the barrier.
 __device__ inline void load_bytes(void* shared, const void* global, unsigned bytes, PhaseBarrier* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(shared)),
@@ -72,35 +74,36 @@ __device__ inline void load_bytes(void* shared, const void* global, unsigned byt
                : "memory");
 }
 
-/// All threads of the block's warp groups that name barrier `id` (from 1 on), kThreads in all, wait for one another.
+/// Waits for the other threads of the block's warp groups that name barrier `id` (at least 1), kThreads in all.
 template <int kThreads>
 __device__ inline void wait_for_threads(int id) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(kThreads) : "memory");
 }
 
-/// By all threads of a warp group: each has kCount registers from now on, fewer than before ...
+/// Reduces the registers of each thread to kCount. All threads of a warp group must call it.
 template <int kCount>
 __device__ inline void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
-/// ... or more, once others have given them.
+/// Increases the registers of each thread to kCount, once others have released them. All threads of a warp group must
+/// call it.
 template <int kCount>
 __device__ inline void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-// Products of a warp group run in the background. Its 128 threads call each of these functions alike:
+// Products of a warp group run in the background. All of its 128 threads make the same calls:
 //
-//   fence_products()       what was written to registers before is seen by products; before the first one, and again
-//                          whenever the registers of one have been touched
-//   multiply_...           begin one
-//   commit_products()      those begun since the last call are a group
-//   wait_for_products<n>   until all but the last n groups are done
+//   fence_products()       makes earlier writes to registers visible to products; needed before the first product, and
+//                          again whenever the registers of one have been accessed
+//   multiply_...           begins a product
+//   commit_products()      makes one group of the products begun since the last call
+//   wait_for_products<n>   waits until all but the last n groups are done
 //
-// Until then the registers of a product must be left alone, and what it reads in shared memory must stay. Sums are
-// 64 x 8 kN: warp w of the group has rows 16 w to 16 w + 15 of them, as multiply_add has its 16 x 8 parts.
+// Until then the registers of a product must not be accessed, and what it reads in shared memory must not change. Sums
+// are 64 x 8 kN: warp w of the group has rows 16 w to 16 w + 15 of them, in 16 x 8 parts like those of multiply_add.
 
-/// The compiler moves no access to these numbers across this.
+/// Prevents the compiler from moving accesses to these numbers across this point.
 template <int kN>
 __device__ inline void pin(float (&sums)[kN][4]) {
 #pragma unroll
@@ -122,8 +125,8 @@ template <int kLeft>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-/// The same, once this number is computed, which is smaller than 1e38: without it the compiler waits first, and what
-/// should run beside the product runs after it.
+/// Does the same once this number, which is smaller than 1e38, has been computed. Without this dependency the compiler
+/// waits first, and the work that should run beside the product runs after it.
 template <int kLeft>
 __device__ inline void wait_for_products_after(float number) {
   asm volatile(
@@ -159,7 +162,8 @@ __device__ inline void wait_for_products_after(float number) {
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
 
-/// sums = or += A B^T: 16 elements of 64 rows with as many of 8 kN rows. a, b: where they lie (shared_rows).
+/// Begins sums = A B^T, or sums += A B^T if `adds`: 16 elements of 64 rows with 16 elements of 8 kN rows. a and b are
+/// the descriptors of A and B (shared_rows).
 template <bool kBf16, int kN>
 __device__ inline void multiply_by_rows(float (&sums)[kN][4], std::uint64_t a, std::uint64_t b, bool adds) {
   static_assert(kN == 8 || kN == 16);
@@ -190,7 +194,7 @@ __device__ inline void multiply_by_rows(float (&sums)[kN][4], std::uint64_t a, s
   }
 }
 
-/// sums += W B: 16 columns of 64 rows, from registers as multiply_add wants its left side, with 16 rows of 8 kN
+/// Begins sums += W B: 16 columns of 64 rows in registers, as multiply_add wants its left side, with 16 rows of 8 kN
 /// elements in shared memory (shared_columns).
 template <bool kBf16, int kN>
 __device__ inline void multiply_weights_by_rows(float (&sums)[kN][4], const std::uint32_t (&w)[4], std::uint64_t b) {

@@ -1,6 +1,7 @@
-// Initial values by the host's rule (engine/host/rank_values.cpp), one thread an element: elements 4 i ... 4 i + 3 of
-// tensor t are the two pairs of Box and Muller from the Philox block with counter (i, t). In fp64, so that they are the
-// host's but for the last digit of log, sin and cos. The host would take minutes for a billion parameters.
+// Initial values by the host's rule (engine/host/rank_values.cpp), with one thread for each element. The four elements
+// of tensor t from 4 i on are the two Box-Muller pairs of the Philox block with counter (i, t). They are computed in
+// fp64, so that they equal the host's except for the last digit of log, sin and cos. The host would take minutes for a
+// billion parameters.
 #include <algorithm>
 #include <stdexcept>
 
@@ -11,7 +12,7 @@
 namespace krigtune::cuda {
 namespace {
 
-/// How a tensor is cut over the tensor ranks: whole_element in schedule/parameters.cpp.
+/// How a tensor is split over the tensor ranks, as in whole_element of schedule/parameters.cpp.
 struct Cut {
   static constexpr std::size_t kMostBlocks = 3;
 
@@ -31,7 +32,7 @@ struct Cut {
     std::copy(tensor.block_rows.begin(), tensor.block_rows.end(), block_rows);
   }
 
-  /// Of the whole tensor; -1 for one that fills up.
+  /// Returns the index of the element in the whole tensor; -1 for padding.
   __device__ std::int64_t whole(std::int64_t elem) const {
     if (elem >= elems) return -1;
     if (split == schedule::Split::kNone) return elem;

@@ -28,7 +28,7 @@ std::int64_t bias_backward_scratch(const plan::Operation& operation) {
 void linear_forward(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 void linear_backward_input(const DeviceCall& call) { call.gemm->multiply(product_of(call), call.queue); }
 
-// The library overwrites; gradients of later micro-steps are added.
+// The library overwrites its sums, so gradients of later micro-steps are added here.
 void add_sums(const DeviceCall& weight, const Product& product) {
   const Elements sums(product.sums.data, product.sums.type, false);
   const Elements dbias(weight, 3);

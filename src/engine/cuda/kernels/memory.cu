@@ -42,9 +42,9 @@ void add(const DeviceCall& call) {
   launch_packs(call.queue, call.operands[0].elems, {y, x}, [=] __device__(auto at) { y.add(at, x(at)); });
 }
 
-// Random-looking numbers, for what is timed before there are real ones: a matrix product of zeros takes an eighth less
-// time than one of numbers (less power, higher clocks). 16 bits s01111110mmmmmmm with s and m drawn are a bf16 in
-// +-[1/2, 1), an fp16 in +-[1.75, 1.87], and two of them an fp32 in +-[1/2, 1).
+// Random-looking numbers, for operations that are timed before there are real ones: a matrix product of zeros takes an
+// eighth less time than one of numbers (less power, higher clocks). The 16 bits s01111110mmmmmmm, with s and m drawn,
+// are a bf16 in +-[1/2, 1) and an fp16 in +-[1.75, 1.87]; two of them are an fp32 in +-[1/2, 1).
 
 void fill_numbers(void* data, std::int64_t bytes, Queue queue) {
   constexpr std::uint32_t kDrawn = 0x807F807FU;
@@ -58,13 +58,13 @@ void fill_numbers(void* data, std::int64_t bytes, Queue queue) {
   });
 }
 
-// The number of the step lives on the device, so that a step that was captured as a graph can be replayed as the next.
+// The number of the step is kept on the device, so that a captured step can be replayed as the next one.
 
 void count_step(std::int64_t* step, Queue queue) {
   launch_elements(queue, 1, [=] __device__(std::int64_t) { ++*step; });
 }
 
-// The synthetic corpus of engine/host/kernels/memory.cpp, token for token; one thread writes one sequence.
+// The synthetic corpus of engine/host/kernels/memory.cpp, token for token. One thread writes one sequence.
 namespace {
 
 constexpr std::int64_t kMostTokens = 64;

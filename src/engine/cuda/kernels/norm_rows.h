@@ -1,6 +1,6 @@
 #pragma once
-// Rows of h elements that a block normalises: held in registers, so that memory is read once, up to 4 packs a thread
-// (h = 8192 of 16 bits); longer rows are read again each time they are needed.
+// Rows of h elements that a block normalises. Rows of at most 4 packs per thread (h = 8192 of 16 bits) are held in
+// registers, so that memory is read once; longer rows are read again each time they are needed.
 #include "engine/cuda/kernels/elements.h"
 
 namespace krigtune::cuda {
@@ -14,7 +14,7 @@ struct HeldRow {
   static constexpr int kPacks = kPacks_;
   Pack<kWidth> packs[kPacks];
 
-  /// f(place, k) for this thread's packs of a row.
+  /// Calls f(place, k) for this thread's packs of a row.
   template <class F>
   __device__ static void each(std::int64_t h, F f) {
 #pragma unroll
@@ -23,12 +23,12 @@ struct HeldRow {
       if (first < h) f(At{first}, k);
     }
   }
-  /// read(place) is a pack of `source`, and may change it.
+  /// Loads the row. read(place) returns a pack of `source`, and may change it.
   template <class Read>
   __device__ void load(std::int64_t h, const Elements& /*source*/, Read read) {
     each(h, [&](auto place, int k) { packs[k] = read(place); });
   }
-  /// f(place, pack).
+  /// Calls f(place, pack) for this thread's packs.
   template <class F>
   __device__ void for_each(std::int64_t h, F f) const {
     each(h, [&](auto place, int k) { f(place, packs[k]); });
@@ -57,20 +57,20 @@ struct ReadRow {
   }
 };
 
-/// Packs that each thread of the largest block would have.
+/// Returns how many packs each thread of the largest block would have.
 inline std::int64_t packs_each(std::int64_t h, int width) {
   return (h + std::int64_t{kBlockThreads} * width - 1) / (std::int64_t{kBlockThreads} * width);
 }
 inline bool is_held(std::int64_t h, int width) { return width > 1 && packs_each(h, width) <= 4; }
 
-/// As few warps as keep all threads at as many packs.
+/// Returns the smallest number of threads, in whole warps, of which none has more packs than that.
 inline unsigned row_threads(std::int64_t h, int width) {
   const std::int64_t packs = (h + width - 1) / width;
   const std::int64_t each = packs_each(h, width);
   return static_cast<unsigned>(((packs + each - 1) / each + kWarpThreads - 1) / kWarpThreads * kWarpThreads);
 }
 
-/// f(a row that is held, empty), for is_held.
+/// Calls f with an empty row that is held in registers. Requires is_held.
 template <class F>
 void with_held_row(std::int64_t h, const Walk& walk, F f) {
   const std::int64_t packs = packs_each(h, walk.width);
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kBlockThreads) run_norm_rows(std::int64_t rows
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) body(Row{}, block, row);
 }
 
-/// body(an empty row, block, the row's number), a block a row.
+/// Runs body(an empty row, block, the row's number), with one block for each row.
 template <class Row, class Body>
 void launch_norm_rows(Queue queue, std::int64_t rows, unsigned threads, Body body) {
   if (rows > 0) launch(queue, blocks_for(rows), threads, 0, run_norm_rows<Row, Body>, rows, body);

@@ -4,17 +4,17 @@
 //   layer: x^ = (x - mean) / stddev,  stddev = sqrt(variance + 1e-5),  y = gain x^ + bias
 //   rms:   x^ = x / rms,  rms = sqrt(mean_j(x^2) + 1e-5),  y = gain x^
 //
-// One block a row. The mean is known before squares of what is left are added, so that nothing cancels. Where x is the
-// sum of a residual connection, x <- x + branch, both in one kernel: x is read once and written once, rounded before it
-// is normalised as if it had been read again.
+// A block normalises one row. The mean is known before the squares of x - mean are added, so that nothing cancels. If x
+// is the sum of a residual connection, x <- x + branch, one kernel does both: x is read once and written once, and it
+// is rounded before it is normalised, as if it had been read again.
 #include "engine/cuda/kernels/norm_rows.h"
 
 namespace krigtune::cuda {
 namespace {
 
 struct Forward {
-  Elements x, gain, bias, y;  ///< bias: of layer normalisation
-  Elements branch;            ///< added to x first where `fused`
+  Elements x, gain, bias, y;  ///< bias: only for layer normalisation
+  Elements branch;            ///< added to x first if `fused`
   float* means;               ///< null: RMS
   float* inverses;
   std::int64_t rows, h;
@@ -39,7 +39,7 @@ Forward forward_of(const DeviceCall& call) {
           .fused = false};
 }
 
-/// The row's elements of x, with the branch added.
+/// Loads the row's elements of x, with the branch added.
 template <class Row>
 __device__ inline void load(const Forward& f, std::int64_t row, Row& held) {
   const Elements x = f.x.from(row * f.h);
@@ -111,7 +111,7 @@ bool add_norm_fits(const DeviceCall& add, const DeviceCall& norm) {
   const engine::OperandView& branch = add.operands[1];
   const engine::OperandView& x = norm.operands[0];
   if (sum.data != x.data || sum.type != x.type || sum.elems != norm.shape().rows * norm.shape().inner) return false;
-  // In sequence the branch is read before anything is written.
+  // One after the other, the operations read the branch before the normalisation writes anything.
   for (std::size_t i = 1; i < norm.operands.size(); ++i) {
     if (overlap(norm.operands[i], branch) || overlap(norm.operands[i], sum)) return false;
   }

@@ -3,11 +3,11 @@
 //   layer: dx = (g - mean_j(g) - x^ mean_j(g x^)) / stddev;  dgain = sum_rows dy x^;  dbias = sum_rows dy
 //   rms:   dx = (g - x^ mean_j(g x^)) / rms;                 dgain = sum_rows dy x^
 //
-// A block does a slab of rows, one after another. A thread holds the same columns of all of them, so that the sums over
-// the slab's rows stay in its registers: dy and x are read once, and the next row is on its way while the block sums
-// this one. The slabs' sums go through scratch memory
-// (column_sums.h). There are as many slabs as an H100 can run at once, each of 8 rows or more. Rows that registers do
-// not hold: one kernel for dx, which reads them twice, and one for each parameter.
+// A block processes a slab of rows, one after another. A thread has the same columns of all of them, so that the sums
+// over the slab's rows stay in its registers: dy and x are read once, and the next row is loaded while the block sums
+// this one. The slabs' sums go through scratch memory (column_sums.h). There are as many slabs as an H100 can run at
+// once, each of 8 rows or more. For rows that do not fit into registers there is one kernel for dx, which reads them
+// twice, and one for each parameter.
 #include <algorithm>
 
 #include "engine/cuda/kernels/column_sums.h"
@@ -38,7 +38,7 @@ Backward backward_of(const DeviceCall& call) {
           .h = call.shape().inner};
 }
 
-/// Of a row: its statistics, and mean_j(g) and mean_j(g x^).
+/// The statistics of a row, and mean_j(g) and mean_j(g x^).
 struct RowSums {
   float mean, inverse, g, gx;
 
@@ -52,7 +52,7 @@ struct RowSums {
         [sums = *this](float each, float by, float x) { return sums.inverse * (each * by - sums.g - x * sums.gx); }, dy,
         gain, normal);
   }
-  /// From the block's threads' own parts.
+  /// Sets g and gx from the parts of the block's threads.
   __device__ void combine(const Block& block, const Pack<2>& mine, const Backward& b) {
     const Pack<2> all = block.sum(mine);
     const auto count = static_cast<float>(b.h);
@@ -70,7 +70,7 @@ __device__ inline void add_to(Pack<2>& sums, const Pack<kWidth>& dy, const Pack<
 }
 
 constexpr std::int64_t kMultiprocessors = 132;
-constexpr int kSlabThreads(int packs) { return packs == 1 ? 768 : packs == 2 ? 512 : 256; }  // on a multiprocessor
+constexpr int kSlabThreads(int packs) { return packs == 1 ? 768 : packs == 2 ? 512 : 256; }  // per multiprocessor
 
 std::int64_t rows_of_slab(std::int64_t rows, std::int64_t h, int width) {
   constexpr std::int64_t kLeastRows = 8;
@@ -84,7 +84,7 @@ std::int64_t slabs_of(std::int64_t rows, std::int64_t h, int width) {
   return (rows + slab_rows - 1) / slab_rows;
 }
 
-/// What a block reads of a row, as it lies in memory.
+/// What a block reads of a row, as it is stored in memory.
 template <class Row>
 struct RowBits {
   using Bits = decltype(Elements().bits(typename Row::At{}));
@@ -101,7 +101,7 @@ struct RowBits {
   }
 };
 
-/// partials: slabs x h sums for gain or, centred, slabs x 2 h: for gain, then for bias.
+/// `partials` receives slabs x h sums for gain or, if centred, slabs x 2 h: for gain, then for bias.
 template <class Row>
 __global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBlockThreads)
     differentiate_slabs(Backward b, std::int64_t slab_rows, float* partials) {

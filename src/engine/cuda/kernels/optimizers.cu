@@ -1,16 +1,17 @@
-// AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (Polyak 1964), weight decay decoupled in both:
+// AdamW (Loshchilov and Hutter 2019, algorithm 2) and SGD with momentum (Polyak 1964), both with decoupled weight
+// decay:
 //
 //   adamw: m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //          p = p - lr (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + weight_decay p)
 //   sgd:   m = b1 m + g;  p = p - lr (m + weight_decay p)
 //
-// With a control, t counts the updates that were done, g is multiplied by its factor, and a factor of 0 updates
-// nothing. What all elements share is computed first, by one thread, into scratch memory.
+// With a control, t counts the updates that were done, g is multiplied by the control's factor, and a factor of 0
+// updates nothing. One thread first computes what all elements share into scratch memory.
 //
-// One launch updates up to 64 ranges, whose table is an argument of the kernel. A block has a tile of one range: 256
-// threads of 8 elements each, 26 bytes of memory traffic an element with gradients of 16 bits. If a copy of the
-// parameters directly follows the update (plan/zero_operations.cpp: fp32 masters to parameters of 16 bits), the same
-// kernel writes it, from registers: 28 bytes an element instead of 32.
+// One launch updates up to 64 ranges, whose table is an argument of the kernel. A block updates a tile of one range:
+// 256 threads with four packs of 8 elements each. With gradients of 16 bits, the memory traffic is 26 bytes an element.
+// If a copy of the parameters directly follows the update (plan/zero_operations.cpp: fp32 masters to parameters of 16
+// bits), the same kernel writes it from registers: 28 bytes an element instead of 32.
 #include <stdexcept>
 
 #include "engine/cuda/kernels/elements.h"
@@ -18,17 +19,17 @@
 namespace krigtune::cuda {
 namespace {
 
-/// What a step is made of. The host does not know it: whether this step overflows is found on the device.
+/// The factors of a step. The host does not know them, because the device finds out whether this step overflows.
 struct StepFactors {
   float of_gradient;
   float correct1, correct2;  ///< 1 / (1 - beta^t)
 };
 constexpr std::int64_t kStepFloats = sizeof(StepFactors) / sizeof(float);
 
-// In fp64, because 1 - beta^t of an early step loses digits.
+// Computes in fp64, because 1 - beta^t of an early step loses digits.
 __device__ inline float correction(double beta, double t) { return static_cast<float>(1.0 / (1.0 - pow(beta, t))); }
 
-/// Operands in groups of `group`, and a control where one is left over.
+/// Starts the computation of the factors. Operands are in groups of `group`; an operand that remains is the control.
 const StepFactors* find_factors(const DeviceCall& call, std::size_t group) {
   const bool controlled = call.operands.size() % group != 0;
   const float* control = controlled ? call.data<const float>(call.operands.size() - 1) : nullptr;
@@ -73,7 +74,7 @@ struct UpdatedRange {
 };
 
 struct UpdateTable {
-  static constexpr int kMost = 64;  // 3.6 of the 4 KB that all drivers take as arguments
+  static constexpr int kMost = 64;  // takes 3.6 of the 4 KB of arguments that all drivers accept
   static constexpr int kPack = 8;
   static constexpr std::int64_t kTileElems = std::int64_t{kBlockThreads} * kPack * 4;
   UpdatedRange ranges[kMost];
@@ -127,7 +128,7 @@ struct Sgd {
   }
 };
 
-// The copy is written after an overflow too, as the operation that it stands for would.
+// The copy is written after an overflow too, as the operation that it replaces would do.
 template <class Rule, class At, class AtGradient>
 __device__ void update_pack(const Rule& rule, const UpdatedRange& range, const StepFactors& step, At at,
                             AtGradient at_gradient) {
@@ -188,9 +189,9 @@ void launch_table(Queue queue, const UpdateTable& table, schedule::DType gradien
 /// The copies of an update's parameters, in the update's order.
 class Copies {
  public:
-  /// null: none.
+  /// `copy` is null if there is none.
   explicit Copies(const DeviceCall* copy) : copy_(copy) {}
-  /// Where the parameter is copied to; null: nowhere.
+  /// Returns where the parameter is copied to; null if nowhere.
   const engine::OperandView* next(const engine::OperandView& parameter) {
     if (copy_ == nullptr || i_ + 1 >= copy_->operands.size()) return nullptr;
     const engine::OperandView& from = copy_->operands[i_];
@@ -205,7 +206,7 @@ class Copies {
   std::size_t i_ = 0;
 };
 
-/// The update's `i`-th operand and those after it, of `group` together.
+/// Returns the range of the update's `i`-th operand and those after it, `group` together.
 UpdatedRange range_of(const DeviceCall& call, std::size_t i, std::size_t group, const engine::OperandView* copy) {
   if (call.operands[i].type != schedule::DType::kFp32) throw std::logic_error("an optimizer updates fp32 only");
   UpdatedRange range{};
@@ -226,7 +227,7 @@ UpdatedRange range_of(const DeviceCall& call, std::size_t i, std::size_t group, 
   return range;
 }
 
-// All ranges have gradients of one type, where the plan says so: else a table ends where it changes.
+// All ranges of a table have gradients of one type. If the plan has several types, a table ends where the type changes.
 template <class Rule>
 void run_update(const DeviceCall& update, const DeviceCall* copy) {
   const Rule rule{Rates(update.context.options)};
@@ -272,7 +273,8 @@ bool update_copy_fits(const DeviceCall& update, const DeviceCall& copy) {
   Copies copies(&copy);
   for (std::size_t i = 0; i + group <= update.operands.size(); i += group) copies.next(update.operands[i]);
   if (!copies.at_end()) return false;
-  // Written earlier than in sequence: into nothing that the update still reads.
+  // The fused kernel writes the copy earlier than two operations would, so nothing that the update still reads may
+  // overlap it.
   for (std::size_t i = 1; i < copy.operands.size(); i += 2) {
     for (const engine::OperandView& operand : update.operands) {
       if (overlap(copy.operands[i], operand)) return false;

@@ -1,4 +1,4 @@
-// Philox4x32-10 (Salmon et al., SC'11) as krigtune/rng.h has it, for kernels: one block of four words from a counter.
+// Philox4x32-10 (Salmon et al., SC'11) as in krigtune/rng.h, for kernels: one block of four words from a counter.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace krigtune::cuda {
 struct Words {
   std::uint32_t at[4];
 
-  /// at[i % 4], from registers.
+  /// Returns at[i % 4], from registers.
   __device__ std::uint32_t pick(std::uint64_t i) const {
     const std::uint32_t even = (i & 2U) == 0 ? at[0] : at[2];
     const std::uint32_t odd = (i & 2U) == 0 ? at[1] : at[3];
@@ -36,7 +36,7 @@ __device__ inline Words philox(Words counter, std::uint32_t key0, std::uint32_t 
 __device__ inline std::uint32_t low_word(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 __device__ inline std::uint32_t high_word(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); }
 
-/// The words that Rng(seed, stream) draws, one after the other.
+/// Draws the words of Rng(seed, stream), one after the other.
 class DeviceRng {
  public:
   __device__ DeviceRng(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
@@ -57,7 +57,7 @@ class DeviceRng {
   Words words_{};
 };
 
-// The draws of host/kernels/dropout_mask.h: a block of the generator serves four neighbouring elements.
+// The draws of host/kernels/dropout_mask.h. A block of the generator serves four neighbouring elements.
 
 class DropoutDraws {
  public:
@@ -78,7 +78,7 @@ class DropoutDraws {
   __device__ bool keeps(std::int64_t sequence_in_batch, std::int64_t element) const {
     return words_of(sequence_in_batch, element).pick(static_cast<std::uint64_t>(element)) >= dropped_below_;
   }
-  /// Whether each of the pack's elements is kept; a pack of several begins at a multiple of its width.
+  /// Sets whether each of the pack's elements is kept. A pack of several elements begins at a multiple of its width.
   template <int kWidth, schedule::DType kType>
   __device__ void keeps(std::int64_t sequence_in_batch, Place<kWidth, kType> place, bool (&kept)[kWidth]) const {
     if constexpr (kWidth == 1) {
@@ -91,7 +91,7 @@ class DropoutDraws {
       }
     }
   }
-  /// Of what is kept: 1 / (1 - p).
+  /// Returns the factor of elements that are kept: 1 / (1 - p).
   __device__ float scale() const { return scale_; }
   __device__ bool drops() const { return dropped_below_ > 0; }
 
@@ -104,7 +104,7 @@ class DropoutDraws {
   }
 
   FirstSequence first_sequence_;
-  std::uint64_t dropped_below_;  ///< of 2^32
+  std::uint64_t dropped_below_;  ///< of 2^32: smaller words drop an element
   float scale_;
   std::uint32_t place_;
   std::uint32_t key0_, key1_;

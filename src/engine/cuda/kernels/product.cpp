@@ -1,7 +1,8 @@
-// y = x W^T + b;  dx = dy W;  dW = dy^T x. And what a library may compute along with them, where that is faster:
+// The products y = x W^T + b, dx = dy W and dW = dy^T x, and what the library can compute together with them if that is
+// faster:
 //
-//   the GELU of y, which leaves y in place for the backward pass;
-//   the GELU's gradient of dx, where x was a GELU's output;
+//   the GELU of y, which keeps y for the backward pass;
+//   the GELU's gradient of dx, if x was a GELU's output;
 //   db = sum over the rows of dy, which are the depth of dW: the sums of the rows of dy^T.
 #include "engine/cuda/kernels/device_kernel.h"
 
@@ -38,7 +39,8 @@ bool is_same(const engine::OperandView& a, const engine::OperandView& b) {
   return a.data == b.data && a.elems == b.elems && a.type == b.type;
 }
 
-// y is the pre-activation. D is written before the activation would be: into nothing that the product reads.
+// y is the pre-activation. D is written earlier than the activation would be, so it must not overlap anything that the
+// product reads.
 std::optional<Product> with_gelu(const DeviceCall& linear, const DeviceCall& gelu) {
   const bool fits = linear.operation.kind == schedule::OpKind::kLinearForward &&
                     gelu.operation.kind == schedule::OpKind::kGeluForward;
@@ -74,7 +76,7 @@ std::optional<Product> with_activation(const DeviceCall& first, const DeviceCall
   return forward ? forward : with_gelu_gradient(first, second);
 }
 
-// The sums of dx's columns are the gradient of a bias, whose weight's gradient comes next.
+// The sums of dx's columns are the gradient of a bias. The gradient of that bias's weight comes next.
 std::optional<Product> with_both_gradients(const DeviceCall& first, const DeviceCall& second,
                                            const DeviceCall& weight) {
   std::optional<Product> product = with_gelu_gradient(first, second);

@@ -1,6 +1,6 @@
-// cuBLASLt has half a gigabyte, and lies in CUDA's folders or in a Python wheel: it is opened where it is found. What
-// is called here has the same signatures, numbers and sizes in 12 and 13 (their headers), and the library brings a CUDA
-// runtime of its own.
+// cuBLASLt takes half a gigabyte and is installed in CUDA's folders or as a Python wheel, so it is not linked but
+// opened where it is found. The functions used here have the same signatures, numbers and sizes in versions 12 and 13
+// (compare their headers). The library contains its own CUDA runtime.
 #include "engine/cuda/runtime/blas_library.h"
 
 #include "core/error.h"

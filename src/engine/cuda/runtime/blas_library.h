@@ -5,8 +5,8 @@
 
 namespace krigtune::cuda {
 
-/// The functions of cuBLASLt that are called, from the library that is found at run time; named as there, without
-/// "cublasLt".
+/// The functions of cuBLASLt that the program calls, taken from the library that is found at run time. Their names are
+/// the library's without "cublasLt".
 struct BlasFunctions {
   decltype(&cublasLtGetVersion) get_version;
   decltype(&cublasLtGetStatusName) get_status_name;
@@ -25,10 +25,10 @@ struct BlasFunctions {
   decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set_attribute;
 };
-/// Opens cuBLASLt at the first call. Throws EnvironmentError where there is none.
+/// Opens cuBLASLt at the first call. Throws EnvironmentError if there is none.
 const BlasFunctions& blas();
 
-/// As check_cuda.
+/// Throws DeviceError unless cuBLASLt's code is 0: with kOutOfMemory if an allocation failed, otherwise with kInternal.
 void check_blas(int code, const char* call, const char* file, int line);
 
 }  // namespace krigtune::cuda

@@ -3,19 +3,20 @@
 
 namespace krigtune::cuda {
 
-/// A call of CUDA, cuBLASLt or NCCL has failed. After most of them the context is of no more use: the process ends.
+/// A call of CUDA, cuBLASLt or NCCL has failed. After most failures the CUDA context is unusable, so the process must
+/// end.
 class DeviceError : public CodedError {
  public:
   using CodedError::CodedError;
 };
 
-/// Takes CUDA's code as int, so that this header needs none of CUDA's. Throws unless the code is 0.
+/// Throws DeviceError unless CUDA's code is 0. Takes the code as an int, so that this header does not need CUDA's.
 void check_cuda(int code, const char* call, const char* file, int line);
 
-/// Throws DeviceError.
+/// Throws DeviceError with the text of the call, the reason, the code and the place.
 [[noreturn]] void fail(int exit_code, const char* call, const char* reason, int code, const char* file, int line);
 
-/// Whether cudaGetDeviceCount's code means that this machine has no GPU that can be used.
+/// Returns whether cudaGetDeviceCount's code means that this machine has no usable GPU.
 bool means_no_device(int code);
 
 }  // namespace krigtune::cuda

@@ -40,7 +40,7 @@ bool runs_on(const Target& target, int version) {
 
 std::string dotted(int version) { return fmt::format("{}.{}", version / 10, version % 10); }
 
-// Empty: one that names no numbers.
+// Returns the targets in their order. An entry is empty if its text does not begin with a number, such as "native".
 std::vector<std::optional<Target>> targets_from(std::string_view texts) {
   std::vector<std::optional<Target>> targets;
   while (!texts.empty()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Owners of what CUDA hands out.
+// Owners of the objects that CUDA creates.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -37,25 +37,25 @@ struct FreePinned {
 };
 using PinnedBytes = std::unique_ptr<std::byte, FreePinned>;
 
-// All throw DeviceError.
-Event make_order_event();  ///< orders streams; its time cannot be asked
+// All of these throw DeviceError.
+Event make_order_event();  ///< for ordering streams; records no time
 Event make_timed_event();
 StreamHandle make_stream(bool urgent);
-GraphExec end_capture(cudaStream_t stream);  ///< of what was captured since cudaStreamBeginCapture
+GraphExec end_capture(cudaStream_t stream);  ///< the operations captured since cudaStreamBeginCapture
 DeviceBytes allocate_device(std::int64_t bytes);
 PinnedBytes allocate_pinned(std::int64_t bytes);
 
-/// Of the current device's memory, whoever has it.
+/// The use of the current device's memory by all processes.
 struct MemoryState {
   std::int64_t total_bytes = 0;
   std::int64_t used_bytes = 0;
 };
 MemoryState memory_state();
 
-/// Between two timed events that have passed.
+/// Returns the seconds between two timed events, both of which must have passed.
 double elapsed_s(const Event& from, const Event& to);
 
-/// Two moments of a stream.
+/// A pair of timed events of a stream.
 struct Span {
   Event begin = make_timed_event();
   Event end = make_timed_event();

@@ -24,7 +24,7 @@ std::vector<fs::path> folders_of(std::string_view list) {
   return folders;
 }
 
-// The entries of `folder` whose names begin so, sorted.
+// Returns the entries of `folder` whose names begin with `prefix`, sorted.
 std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -35,7 +35,7 @@ std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix)
   return found;
 }
 
-/// Folders in the order in which they were added; each once, and only if it exists.
+/// Folders in the order in which they were added. Each is listed once, and only if it exists.
 class Places {
  public:
   void add(const fs::path& folder) {
@@ -50,7 +50,8 @@ class Places {
     add(toolkit / "lib64");
     add(toolkit / "lib");
   }
-  // Of a Python whose libraries lie in PREFIX/lib/python3.N. Debian calls its site-packages dist-packages.
+  // Adds the libraries of the NVIDIA wheels of a Python that has its libraries in PREFIX/lib/python3.N. Debian calls
+  // its site-packages dist-packages.
   void add_wheels(const fs::path& prefix) {
     for (const fs::path& python : entries(prefix / "lib", "python3")) {
       for (const char* packages : {"site-packages", "dist-packages"}) {
@@ -65,7 +66,7 @@ class Places {
   std::vector<fs::path> real_;
 };
 
-// PREFIX of PREFIX/bin/python3, for each on PATH, and of what it links to.
+// Adds PREFIX for each PREFIX/bin/python3 on PATH, and for the file that it links to.
 void add_pythons(const Variable& variable, Places& places) {
   for (const fs::path& folder : folders_of(variable("PATH").value_or(""))) {
     std::error_code error;
@@ -87,7 +88,7 @@ std::string path_of(const engine::SharedLibrary& library) {
   return dlinfo(library.get(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_name : "";
 }
 
-// The first that is there and can be opened; `broken` is why one that is there cannot.
+// Opens the first file that exists and can be opened. `broken` receives why an existing file cannot be opened.
 FoundLibrary open_in(const std::vector<fs::path>& folders, const std::string& name, std::string& broken) {
   for (const fs::path& folder : folders) {
     std::error_code error;

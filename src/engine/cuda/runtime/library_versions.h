@@ -4,13 +4,13 @@
 
 namespace krigtune::cuda {
 
-/// A library of NVIDIA's that is opened at run time.
+/// The version of a library of NVIDIA that is opened at run time.
 struct LibraryVersion {
-  std::size_t version = 0;  ///< as the library says it; 0: it is not there
-  std::string path;         ///< of its file
-  std::string missing;      ///< why it is not there: one line; empty otherwise
+  std::size_t version = 0;  ///< as the library reports it; 0: the library is missing
+  std::string path;         ///< of the library's file
+  std::string missing;      ///< why the library is missing: one line; otherwise empty
 };
-LibraryVersion blas_version();  ///< cuBLASLt, without which nothing can be trained
-LibraryVersion nccl_version();  ///< which a job of one GPU can do without
+LibraryVersion blas_version();  ///< of cuBLASLt, which all training needs
+LibraryVersion nccl_version();  ///< of NCCL, which a job on one GPU does not need
 
 }  // namespace krigtune::cuda

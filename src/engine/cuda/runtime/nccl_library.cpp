@@ -1,4 +1,4 @@
-// Only jobs of several GPUs need NCCL: it is opened when the first communicator is made.
+// Only jobs on several GPUs need NCCL, so it is opened when the first communicator is created.
 #include "engine/cuda/runtime/nccl_library.h"
 
 #include "core/error.h"

@@ -7,7 +7,8 @@
 
 namespace krigtune::cuda {
 
-/// The functions of NCCL that are called, from the library that is found at run time; named as there, without "nccl".
+/// The functions of NCCL that the program calls, taken from the library that is found at run time. Their names are the
+/// library's without "nccl".
 struct NcclFunctions {
   decltype(&ncclGetVersion) get_version;
   decltype(&ncclGetErrorString) get_error_string;
@@ -20,17 +21,17 @@ struct NcclFunctions {
   decltype(&ncclAllReduce) all_reduce;
   decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclAllGather) all_gather;
-  // Those of newer versions are null in an older one, and are declared here because its header lacks them too. A window
-  // (ncclWindow_t) is a pointer.
-  ncclResult_t (*mem_alloc)(void**, std::size_t);  ///< 2.19, likewise the next two
+  // The functions of newer versions are null if the library is older. They are declared here because an older header
+  // lacks them too. A window (ncclWindow_t) is a pointer.
+  ncclResult_t (*mem_alloc)(void**, std::size_t);  ///< since 2.19, as are the next two
   ncclResult_t (*mem_free)(void*);
   ncclResult_t (*comm_register)(ncclComm_t, void*, std::size_t, void**);
-  ncclResult_t (*comm_window_register)(ncclComm_t, void*, std::size_t, void**, int);  ///< 2.27
+  ncclResult_t (*comm_window_register)(ncclComm_t, void*, std::size_t, void**, int);  ///< since 2.27
 };
-/// Opens NCCL at the first call. Throws EnvironmentError where there is none.
+/// Opens NCCL at the first call. Throws EnvironmentError if there is none.
 const NcclFunctions& nccl();
 
-/// As check_cuda; ncclInProgress passes, too.
+/// Throws DeviceError with kCommunication unless NCCL's code is ncclSuccess or ncclInProgress.
 void check_nccl(int code, const char* call, const char* file, int line);
 
 }  // namespace krigtune::cuda

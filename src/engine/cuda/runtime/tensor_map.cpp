@@ -11,7 +11,7 @@ namespace {
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
 
-// The program is not linked with the driver's library.
+// Returns the driver's function through the runtime, because the program is not linked with the driver's library.
 Encode encoder() {
   constexpr unsigned kSinceCuda = 12000;
   void* function = nullptr;

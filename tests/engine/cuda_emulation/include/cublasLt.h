@@ -1,9 +1,9 @@
 #pragma once
-// The part of cuBLASLt that the engine uses, on a CPU: products by definition, with sums in fp64. Numbers and
-// signatures are those of the header of 12 and 13, in whose place this one is found by what is compiled for the
-// emulation. What the library's documentation asks for is checked: a matrix that does not fit, an epilogue without its
-// pointers, rows of an auxiliary matrix that are no multiple of 8 elements or not aligned are
-// CUBLAS_STATUS_INVALID_VALUE.
+// Emulates, on a CPU, the part of cuBLASLt that the engine uses: products by definition, with sums in fp64. Sources
+// that are compiled for the emulation find this header in place of NVIDIA's; its numbers and signatures are those of
+// versions 12 and 13. It checks what the library's documentation requires: CUBLAS_STATUS_INVALID_VALUE is returned for
+// a matrix that does not fit, an epilogue without its pointers, and an auxiliary matrix that is not aligned or whose
+// rows are not a multiple of 8 elements.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -72,7 +72,8 @@ using cublasLtHandle_t = cublasLtContext*;
 using cublasLtMatmulDesc_t = cublasLtMatmulDescOpaque_t*;
 using cublasLtMatrixLayout_t = cublasLtMatrixLayoutOpaque_t*;
 using cublasLtMatmulPreference_t = cublasLtMatmulPreferenceOpaque_t*;
-/// The algorithm's number, counted from 1, into how many parts it splits the depth, and how it adds them.
+/// `data`: the algorithm's number, counted from 1; the number of parts into which it splits the depth; how it adds
+/// the parts.
 struct cublasLtMatmulAlgo_t {
   std::uint64_t data[8];
 };
@@ -124,13 +125,13 @@ namespace krigtune::emulation {
 
 /// How this thread's cuBLASLt behaves.
 struct BlasBehaviour {
-  std::size_t version = 0;       ///< 0: nothing is kept from run to run
-  bool has_epilogues = true;     ///< but for the bias, which it always has
-  std::vector<int> times = {1};  ///< of algorithm 1, 2, ...: what it puts on the stream, each a microsecond
-  int time_of_split = 2;         ///< of any algorithm whose depth is split
-  std::map<std::uint32_t, int> time_of_epilogue;  ///< in addition, of those that take any
-  std::map<int, int> multiplied;                  ///< how often by each algorithm; + 100 for each part more than one
-  std::map<std::uint32_t, int> with_epilogue;     ///< how often with each
+  std::size_t version = 0;       ///< 0: choices are not kept from run to run
+  bool has_epilogues = true;     ///< other than the bias, which it always has
+  std::vector<int> times = {1};  ///< of algorithms 1, 2, ..., in items of work on the stream, a microsecond each
+  int time_of_split = 2;         ///< of any algorithm that splits the depth
+  std::map<std::uint32_t, int> time_of_epilogue;  ///< additional time, by epilogue
+  std::map<int, int> multiplied;  ///< number of products, by algorithm, + 100 for each part after the first
+  std::map<std::uint32_t, int> with_epilogue;  ///< number of products, by epilogue
 };
 BlasBehaviour& blas_behaviour();
 

@@ -1,6 +1,6 @@
 #pragma once
-// The part of CUDA's driver interface that describes tensors to the tensor memory accelerator; found in place of
-// NVIDIA's header by what is compiled for the emulation.
+// The part of CUDA's driver API that describes tensors to the tensor memory accelerator. Sources that are compiled for
+// the emulation find this header in place of NVIDIA's.
 #include <cstdint>
 
 #include "../hopper.h"
@@ -19,8 +19,8 @@ struct CUtensorMap {
   krigtune::emulation::BoxedPlanes planes;
 };
 
-/// Tensors of three dimensions, with the 128-byte swizzle. Refuses what the CUDA Driver API reference says that it
-/// does.
+/// Supports tensors of three dimensions with the 128-byte swizzle. Refuses what it must refuse according to the CUDA
+/// Driver API reference.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* data,
                                 const cuuint64_t* sizes, const cuuint64_t* strides_bytes, const cuuint32_t* box,
                                 const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,

@@ -1,6 +1,6 @@
 #pragma once
-// The part of CUDA's language that the kernels use, as C++ for a CPU: fibers.h says how. Found in place of NVIDIA's
-// header by what is compiled for the emulation.
+// The part of CUDA's language that the kernels use, in C++ for a CPU (fibers.h explains how it runs). Sources that are
+// compiled for the emulation find this header in place of NVIDIA's.
 #include <cuda_runtime_api.h>
 
 #include <bit>
@@ -25,7 +25,7 @@
 
 namespace krigtune::emulation {
 
-/// What this thread reads in one of CUDA's built-in variables.
+/// One of CUDA's built-in variables, as this thread reads it.
 template <class Triple, Triple ThreadPlace::*kOf>
 struct BuiltIn {
   template <unsigned Triple::*kAxis>
@@ -67,7 +67,7 @@ inline void __syncthreads(krigtune::emulation::Site site = krigtune::emulation::
 
 namespace krigtune::emulation {
 
-// Kernels here use whole warps only.
+// The engine's kernels use whole warps only.
 inline void require_whole_warp(unsigned mask, Site site) {
   if (mask == 0xFFFFFFFFU) return;
   throw KernelError("only whole warps are emulated, at " + std::string(site.file) + ":" + std::to_string(site.line));
@@ -114,7 +114,7 @@ inline unsigned __ballot_sync(unsigned mask, bool vote,
   return all;
 }
 
-// Threads run one after another.
+// This is atomic because threads run one after another.
 template <class T>
 T atomicCAS(T* at, T expected, T wanted) {
   const T there = *at;

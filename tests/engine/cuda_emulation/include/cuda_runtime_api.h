@@ -1,10 +1,10 @@
 #pragma once
-// The part of the CUDA runtime that the engine uses, on a CPU. What is put on a stream waits until somebody asks for
-// its end; then what is ready is executed in an order drawn at random, stream by stream and wait by wait: a wait that
-// is missing shows. Every thread of this machine has one device of its own, with a clock: a microsecond passes with
-// each thing that is executed, with each look of a kernel at the clock, and what set_kernel_time says. Found in place
-// of NVIDIA's header by what is compiled for the emulation; functions mean what the CUDA Runtime API reference says,
-// and return cudaSuccess unless said otherwise.
+// Emulates, on a CPU, the part of the CUDA runtime that the engine uses. Work on streams waits until somebody
+// synchronises with it. Then it is executed in a random order that keeps only the order within each stream and the
+// waits, so that a missing wait shows. Every thread of this machine has one device of its own, with a clock. The clock
+// advances by a microsecond with each item of work and whenever a kernel reads it, and by the time of set_kernel_time
+// with each kernel. Sources that are compiled for the emulation find this header in place of NVIDIA's. Functions do
+// what the CUDA Runtime API reference says, and return cudaSuccess unless stated otherwise.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -65,13 +65,13 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 #define CUDART_VERSION 13000
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
 inline constexpr unsigned long long cudaEnableDefault = 0;
-/// Knows cuTensorMapEncodeTiled.
+/// Finds only cuTensorMapEncodeTiled.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
                                              unsigned long long flags, cudaDriverEntryPointQueryResult* found);
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDefault = 4 };
 inline constexpr unsigned cudaHostAllocPortable = 1;
-/// Device memory is filled with NaN.
+/// Fills the memory with NaN.
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
 template <class T>
 cudaError_t cudaMalloc(T** memory, std::size_t bytes) {
@@ -85,7 +85,7 @@ cudaError_t cudaHostAlloc(T** memory, std::size_t bytes, unsigned flags) {
 }
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
-/// At once: they wait for no stream, as on a GPU for non-blocking streams.
+/// cudaMemcpy and cudaMemset happen at once. They wait for no stream, as on a GPU with non-blocking streams.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
@@ -104,9 +104,9 @@ inline constexpr unsigned cudaEventDisableTiming = 2;
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-/// cudaErrorNotReady the first time that it is asked after it was recorded, so that both answers are seen.
+/// Returns cudaErrorNotReady at the first call after the event was recorded, so that both answers occur.
 cudaError_t cudaEventQuery(cudaEvent_t event);
-/// Also of events that were recorded in a graph: the last launch counts.
+/// Works for events that were recorded in a graph too: the last launch counts.
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to);
 
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
@@ -131,35 +131,36 @@ cudaError_t cudaFuncSetAttribute(void (*)(P...), cudaFuncAttribute, int) {
 
 namespace krigtune::emulation {
 
-/// What a block may have of shared memory from now on, on all devices, in bytes; at first that of Hopper.
+/// Sets the largest shared memory of a block from now on, on all devices, in bytes. At first it is that of Hopper.
 void set_shared_limit(int bytes);
-/// Puts something on a stream.
+/// Puts work on a stream.
 void enqueue(cudaStream_t stream, std::function<void()> work);
-/// From now on this thread's device draws its orders with this seed.
+/// Makes this thread's device draw the order of its work with this seed from now on.
 void set_seed(std::uint64_t seed);
-/// What this thread's device has allocated and not freed, in bytes; pinned host memory left out.
+/// Returns the bytes that are allocated on this thread's device, without pinned host memory.
 std::size_t allocated_bytes();
-/// How many kernels this thread's device has executed.
+/// Returns the number of kernels that this thread's device has executed.
 std::int64_t kernels_executed();
-/// From now on each kernel takes so long on this thread's device, in addition to the microsecond.
+/// Makes each kernel take this long on this thread's device from now on, in addition to the microsecond.
 void set_kernel_time(std::uint64_t length_ns);
 void begin_kernel();
 void end_kernel();
-/// What is missing of graphs on this thread's device from now on: nothing; kernels on a stream that is captured;
-/// graphs that can be executed.
+/// What a device does not support: everything is supported, no kernels on a stream that is captured, or no
+/// instantiation of graphs.
 enum class GraphsLack : std::uint8_t { kNothing, kKernels, kInstantiation };
+/// Sets it for this thread's device from now on.
 void set_graphs_lack(GraphsLack what);
-/// Whether a kernel may be put on this stream; if not, a capture that goes on there is lost.
+/// Returns whether a kernel may be put on this stream. If not, the capture of the stream is lost.
 bool takes_kernel(cudaStream_t stream);
-/// What others have of the memory of this thread's device, in bytes.
+/// Sets how many bytes of this thread's device are used by others.
 void set_others_bytes(std::size_t bytes);
-/// How many mma instructions warps have executed in this thread's kernels.
+/// Returns the number of mma instructions that warps have executed in this thread's kernels.
 std::int64_t warp_products_executed();
 void count_warp_product();
 
 }  // namespace krigtune::emulation
 
-/// The arguments are copied at once.
+/// Copies the arguments at once.
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
   const cudaLaunchConfig_t at = *config;

@@ -1,4 +1,4 @@
-// The part of NCCL 2.28's interface that the engine uses, for the emulation.
+// The part of NCCL 2.28's API that the engine uses, for the emulation.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <limits.h>

@@ -1,5 +1,6 @@
 #pragma once
-// What the functions of src/engine/cuda/kernels/hopper_ptx.h do, on a CPU: ../hopper.h says when.
+// Implements the functions of src/engine/cuda/kernels/hopper_ptx.h on a CPU. The emulation's hopper.h explains when
+// they take effect.
 #include <cuda.h>
 
 #include "engine/cuda/kernels/ptx.h"

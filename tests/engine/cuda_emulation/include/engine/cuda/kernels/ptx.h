@@ -1,6 +1,6 @@
 #pragma once
-// What the functions of src/engine/cuda/kernels/ptx.h compute, on a CPU. A copy in the background arrives when it is
-// waited for and not before.
+// Implements the functions of src/engine/cuda/kernels/ptx.h on a CPU. An asynchronous copy arrives when it is waited
+// for, and not before.
 #include <cuda_runtime.h>
 
 #include <array>
@@ -69,8 +69,8 @@ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b
   const unsigned lane = emulation::this_lane();
   if (lane == 0) emulation::count_warp_product();
   for (unsigned i = 0; i < 4; ++i) {
-    const unsigned row = lane / 4;  // of the upper half, or of the lower one
-    const unsigned upper = i / 2;   // 1: the lower half
+    const unsigned row = lane / 4;  // within the first or the second 8 rows
+    const unsigned upper = i / 2;   // 1: the second 8 rows
     const unsigned col = lane % 4 * 2 + i % 2;
     for (unsigned k = 0; k < 16; ++k) {
       const MultiplyOperands& left = all[row * 4 + k % 8 / 2];
