@@ -51,6 +51,28 @@ TEST_F(GainOfChanges, GivesEachChangeFromTheBaselineItsOwnGain) {
   EXPECT_TRUE(changes.each[0].gain->clear());
 }
 
+// The surrogate alone extends the fast ones to the slow baseline, and calls this 1.55 times.
+TEST(GainOverTheBaseline, IsWhatBothAchieve) {
+  const Problem problem(plain_session(R"({"batch": {"min": 1, "max": 32}})"));
+  session::Session session = problem.session;
+  search::History history;
+  for (const std::int64_t batch : {1, 32, 17, 9, 31}) {
+    journal::Trial trial;
+    trial.number = static_cast<int>(history.size());
+    trial.proposal.configuration = space::Configuration({{"batch", batch}});
+    trial.outcome = measured(session, 800.0 * static_cast<double>(batch) / static_cast<double>(batch + 5));
+    history.push_back(trial);
+  }
+  session.baseline = history.front().proposal.configuration;
+  const std::optional<search::Recommendation> best = search::recommend(session, problem.candidates, history, 1);
+  ASSERT_TRUE(best && best->changes.together);
+  const search::Gain& gain = *best->changes.together;
+  EXPECT_LE(gain.lower_95, best->gain);
+  EXPECT_GE(gain.upper_95, best->gain);
+  EXPECT_LE(std::abs(gain.factor / best->gain - 1.0), 0.03);
+  EXPECT_LE(gain.upper_95 / gain.lower_95, 1.3);
+}
+
 TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
   const Problem problem(plain_session(
       R"({"mode": ["slow", "fast"], "depth": {"min": 1, "max": 4, "when": "mode == \"fast\""},

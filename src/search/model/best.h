@@ -37,7 +37,9 @@ struct Change {
 /// parameters interact.
 struct Changes {
   std::vector<Change> each;      ///< in the order of the later configuration, then parameters that it lacks
-  std::optional<Gain> together;  ///< of the later configuration over the earlier one
+  /// The gain of the later configuration over the earlier one. If a recommendation and its baseline were both measured,
+  /// it compares what they achieve; otherwise it is the surrogate's, like the gains of single changes.
+  std::optional<Gain> together;
 };
 
 /// The configuration to train with: the largest posterior mean among the successfully measured ones, with its evidence.

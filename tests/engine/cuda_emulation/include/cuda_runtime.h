@@ -19,9 +19,7 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __constant__ static const
-#define __grid_constant__
 #define __restrict__ __restrict
-#define __grid_constant__
 
 namespace krigtune::emulation {
 
