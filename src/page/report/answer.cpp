@@ -235,7 +235,7 @@ std::string take_home(const RunFacts& facts) {
   const report::RunView& run = facts.run();
   const bool is_bench = runner::is<runner::BenchSpec>(run.session.runner);
   const std::optional<std::string> ds_config = result::ds_config_beside_command(run);
-  return copied("ds-config", "ds_config.json of it", ds_config, ds_config ? note_on_ds_config(facts) : "") +
+  return copied("ds-config", "Its ds_config.json", ds_config, ds_config ? note_on_ds_config(facts) : "") +
          copied("command", is_bench ? "The command that measures it again" : "The command that trains with it",
                 result::cmd_optimal(run));
 }

@@ -394,10 +394,19 @@ constexpr const char* kMeasuredWhileBusy =
     "Other programs kept this machine busy when the session began, so a gain of less than a factor of two may be none: "
     "measure the best and your own configuration again (--repeat 5)";
 
+// The last value of a program that runs to its end, such as a validation loss, does not depend on how busy the machine
+// is.
+bool depends_on_time(const session::Session& session) {
+  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
+  const trial::Measure* measured = command == nullptr ? nullptr : command->measure.find(session.objective.field);
+  return measured == nullptr || measured->kind != trial::MeasureKind::kFinal;
+}
+
 // Trials on this machine share its processors with whatever else runs there. If others keep it busy, fewer trials are
 // ended early, and the returned sentence belongs to the result; otherwise it is "".
 std::string expect_noise_if_busy(const Context& context, const session::Session& session, run::RunOptions& options) {
-  if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine)
+  if (!runner::traits_of(session.runner).runs_programs || !executor::traits_of(session.executor).is_this_machine ||
+      !depends_on_time(session))
     return "";
   std::string doubt;
   for (const machine::Finding& finding : machine::look_at_load(machine::this_machine(context.console.clock))) {

@@ -36,7 +36,7 @@ struct Change {
 /// The differences between two configurations. The gains of single changes need not multiply to the total gain, because
 /// parameters interact.
 struct Changes {
-  std::vector<Change> each;      ///< in the order of the later configuration, then parameters that it lacks
+  std::vector<Change> each;  ///< in the order of the later configuration, then parameters that it lacks
   /// The gain of the later configuration over the earlier one. If a recommendation and its baseline were both measured,
   /// it compares what they achieve; otherwise it is the surrogate's, like the gains of single changes.
   std::optional<Gain> together;
