@@ -73,6 +73,26 @@ TEST(GainOverTheBaseline, IsWhatBothAchieve) {
   EXPECT_LE(gain.upper_95 / gain.lower_95, 1.3);
 }
 
+// Of more than 256 trials the model knows a selection, from which the baseline may be missing.
+TEST(GainOverTheBaseline, IsWhatBothAchieveAmongManyTrialsToo) {
+  Problem problem(plain_session(R"({"a": {"min": 0, "max": 99}, "b": {"min": 0, "max": 9}})"));
+  const auto speed = [](const space::Configuration& c) {
+    const bool is_baseline = number(c, "a") == 50 && number(c, "b") == 5;
+    return is_baseline ? 20.0 : 100.0 + number(c, "a") + number(c, "b");
+  };
+  search::History history = problem.drive(search::StrategyKind::kRandom, 1, 400, [&](const space::Configuration& c) {
+    return measured(problem.session, speed(c));
+  });
+  const space::Configuration baseline = {{"a", std::int64_t{50}}, {"b", std::int64_t{5}}};
+  problem.session.baseline = baseline;
+  history.front().proposal.configuration = baseline;
+  history.front().proposal.strategy = search::kBaselineStrategy;
+  history.front().outcome = measured(problem.session, speed(baseline));
+  const std::optional<search::Recommendation> best = search::recommend(problem.session, problem.candidates, history, 1);
+  ASSERT_TRUE(best && best->changes.together);
+  EXPECT_LE(std::abs(best->changes.together->factor / best->gain - 1.0), 0.05) << best->gain;
+}
+
 TEST_F(GainOfChanges, HasNoGainForWhatHasNoMeaningAlone) {
   const Problem problem(plain_session(
       R"({"mode": ["slow", "fast"], "depth": {"min": 1, "max": 4, "when": "mode == \"fast\""},

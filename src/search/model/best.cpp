@@ -202,8 +202,18 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   best.gain = gain_over(objective, best.value, best.reference_value);
   const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
   best.changes = changes_between(model, candidates, history, before, best.configuration);
-  const std::optional<Eigen::Index> row_before = measured_row(model.measured(), history, before);
-  if (best.changes.together && row_before) best.changes.together = achieved_gain(achieved, row, *row_before);
+  if (!best.changes.together) return best;
+  if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, before)) {
+    best.changes.together = achieved_gain(achieved, row, *other);
+  } else if (before == reference->proposal.configuration) {
+    // Among many trials, the model may be conditioned on a selection without this one. Then its mean is what it
+    // achieves.
+    const double stated = std::get<trial::Measured>(*reference->outcome).value_sem;
+    const double sem = TrialNoise(objective, history).total_sem(before_it.value, stated);
+    best.changes.together =
+        gain_of(mean - model.scale().to_latent(before_it.value),
+                stddev * stddev + model.scale().latent_variance(before_it.value, sem) / before_it.measurements);
+  }
   return best;
 }
 
