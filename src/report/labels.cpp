@@ -107,6 +107,10 @@ std::string value_or_named_text(const session::Session& session, double value) {
                                                                   : named_value_text(session, value);
 }
 
+std::string mean_text(int measurements) {
+  return measurements < 2 ? "" : fmt::format(", the mean of {} trials", measurements);
+}
+
 std::string named_value_text(const session::Session& session, double value) {
   return session.objective.metric + " " + value_text(session, value);
 }

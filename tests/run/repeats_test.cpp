@@ -33,9 +33,9 @@ std::vector<std::optional<int>> repeated(const search::History& history) {
 }
 
 TEST_F(Repeats, TheBestAndTheBaselineAlternateUntilEachHasSoMany) {
-  const int before = static_cast<int>(run(session_).history.size());
-  ASSERT_EQ(before, 8);
-  const int leader = best_of(run(session_).history)->trial;
+  const search::History before = run(session_).history;
+  ASSERT_EQ(before.size(), 8U);
+  const int leader = best_of(before)->trial;
   options_.repeats = 3;
   const run::RunResult result = run(session_);
   // Each has one measurement, so two more are made of each, and the baseline comes first.
@@ -75,7 +75,7 @@ TEST_F(Repeats, ALeaderThatFallsIsReplaced) {
   std::map<std::string, int> times;
   FakeRunner runner([&](const space::Configuration& c) -> trial::Outcome {
     if (loop_fails(c)) return trial::OutOfMemory{};
-    // The first measurement of the fastest configuration was luck; it is half as fast when it is measured again.
+    // The first measurement of the fastest configuration was luck; it is a tenth as fast when it is measured again.
     const bool is_lucky = space::as_number(*c.find("b")) == 8 && space::as_number(*c.find("a")) == 3;
     return measured(session_, loop_speed(c) * (is_lucky && times[c.text()]++ > 0 ? 0.1 : 1.0));
   });

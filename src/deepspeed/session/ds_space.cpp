@@ -250,13 +250,17 @@ class DsSpace {
     for (const DsTunable& tunable : job_.tunables) {
       const bool derived = tunable.name == space::kAccumulation && is_searched(space::kMicroBatch);
       if (tunable.setting != DsSetting::kFixed || (derived && job_.opens_nothing)) continue;
-      const space::WellKnownParameter* known = space::find_well_known(tunable.name);
-      const std::string idle = known == nullptr || is_searched(tunable.name) ? "" : no_effect(*known);
-      if (!idle.empty()) {
-        job_.remarks.push_back(fmt::format("{}: stays as the file says, without effect: {}", tunable.name, idle));
+      if (is_searched(tunable.name)) {
+        searched.push_back(tunable.name);
         continue;
       }
-      (is_searched(tunable.name) ? searched : kept).push_back(tunable.name);
+      const space::WellKnownParameter* known = space::find_well_known(tunable.name);
+      const std::string why = known == nullptr ? "" : no_effect(*known);
+      if (why.empty()) {
+        kept.push_back(tunable.name);
+      } else {
+        job_.remarks.push_back(fmt::format("{}: stays as the file says, without effect: {}", tunable.name, why));
+      }
     }
     if (!searched.empty()) {
       job_.remarks.push_back(

@@ -127,17 +127,14 @@ std::string cost(const RunFacts& facts) {
   return text;
 }
 
-std::string mean_text(int measurements) {
-  return measurements < 2 ? "" : fmt::format(", the mean of {} trials", measurements);
-}
-
 // Says what all trials of the recommended configuration measured, and what the reference trial did.
 std::string measured(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
-  std::string text = fmt::format("It measured {}{}", facts.value_text(best.value), mean_text(best.measurements));
+  std::string text =
+      fmt::format("It measured {}{}", facts.value_text(best.value), report::mean_text(best.measurements));
   if (best.trial != best.reference_trial)
     text += fmt::format("; trial {} measured {}{}", best.reference_trial, facts.value_text(best.reference_value),
-                        mean_text(best.reference_measurements));
+                        report::mean_text(best.reference_measurements));
   if (best.upper_95 > best.lower_95) {
     text += fmt::format(". By all trials together {} is expected of it, 95 % interval {}",
                         facts.value_text(best.posterior_mean),

@@ -152,11 +152,6 @@ std::string paragraph(const char* title, const std::vector<std::string>& lines) 
   return text;
 }
 
-// Returns ", mean of 3 measurements"; "" for a single one.
-std::string mean_text(int measurements) {
-  return measurements < 2 ? "" : fmt::format(", mean of {} measurements", measurements);
-}
-
 std::string best_lines(const report::RunView& run) {
   const search::Recommendation& best = *run.best;
   const session::Session& session = run.session;
@@ -167,8 +162,9 @@ std::string best_lines(const report::RunView& run) {
     text = fmt::format("warning    {}\n", deepspeed::loss_check_sentence(*losses));
   text += fmt::format("best       trial {}: {}\n", best.trial, best.configuration.text());
   text += fmt::format("           {}{}, {} trial {} ({}{}){}\n", report::named_value_text(session, best.value),
-                      mean_text(best.measurements), report::gain_text(best.gain), best.reference_trial,
-                      report::value_text(session, best.reference_value), mean_text(best.reference_measurements), note);
+                      report::mean_text(best.measurements), report::gain_text(best.gain), best.reference_trial,
+                      report::value_text(session, best.reference_value), report::mean_text(best.reference_measurements),
+                      note);
   text += fmt::format("           expected {}, 95 % interval {}{}\n", report::value_text(session, best.posterior_mean),
                       report::interval_text(session, best.lower_95, best.upper_95), note);
   if (const std::string gain = report::expected_gain_text(best); !gain.empty())
