@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <thread>
 
+#include "core/parallel.h"
 #include "cost/framework.h"
 #include "plan/memory.h"
 #include "space/well_known.h"
@@ -43,23 +43,9 @@ void count_space(const session::Session& session, PlanStudy& study) {
 
 // Computes all forecasts with several threads.
 void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Candidate>& block) {
-  std::vector<std::exception_ptr> errors(threads);
-  const auto work = [&](unsigned thread) {
-    try {
-      for (std::size_t i = thread; i < block.size(); i += threads) {
-        block[i].forecast = forecaster(block[i].configuration);
-      }
-    } catch (...) {
-      errors[thread] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-  work(0);
-  for (std::thread& other : others) other.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  run_side_by_side(threads, [&](std::size_t thread) {
+    for (std::size_t i = thread; i < block.size(); i += threads) block[i].forecast = forecaster(block[i].configuration);
+  });
 }
 
 /// The candidates with the largest scores; among equal ones the earlier one is first.

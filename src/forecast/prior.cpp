@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/parallel.h"
 #include "core/statistics.h"
 #include "cost/time/step_cost.h"
 #include "session/goodput.h"
@@ -49,10 +50,7 @@ class PhysicsPrior final : public Prior {
         values(static_cast<Eigen::Index>(i)) = log_value(configurations[i]).value_or(*typical_);
       }
     };
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(part, i);
-    part(0);
-    for (std::thread& other : others) other.join();
+    run_side_by_side(threads, part);
     return values;
   }
 

@@ -11,11 +11,11 @@
 namespace krigtune::result {
 namespace {
 
-// Counts the closed trials by status. Interrupted trials do not count.
+// Counts the closed trials by status (search::is_closed).
 Json trial_counts(const search::History& history) {
   Json counts = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
   for (const journal::Trial& trial : history) {
-    if (!trial.outcome || search::is_interrupted(trial)) continue;
+    if (!search::is_closed(trial)) continue;
     Json& count = counts[trial::status_text(*trial.outcome)];
     count = count.get<int>() + 1;
   }

@@ -11,8 +11,8 @@
 //
 // One such proposal is enough, because the expectation is unbiased (search/model/outlook.cpp,
 // search/model/trial_model.cpp). When it had to be true for four consecutive trials, after eight, sessions took three
-// trials more and ended no better. Nothing is decided before six trials have succeeded, because these show how accurate
-// predictions are (experiments/stopping).
+// trials more and ended no better. Nothing is decided before six trials have run, because these show how accurate
+// predictions are (experiments/stopping); a trial that was ended early counts, because its bound shows it as well.
 #include "run/stop_rules.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 constexpr int kEnvironmentFailures = 3;  // consecutive ones: then nothing can run here
-constexpr int kLeastEvidence = 6;        // successful trials before anything is decided
+constexpr int kLeastEvidence = 6;        // trials that ran before anything is decided
 
 double ranks(const session::Session& session) { return static_cast<double>(session.cluster.ranks()); }
 
@@ -50,9 +50,11 @@ double time_saved(const session::Objective& objective, double gain) {
   return objective.maximize ? gain / (1.0 + gain) : gain;
 }
 
-int ok_trials(const session::Session& session, const search::History& history) {
+// Trials that ran: with a value, or ended early, which says that the value is no better than a bound.
+int informative_trials(const session::Session& session, const search::History& history) {
   return static_cast<int>(std::count_if(history.begin(), history.end(), [&](const journal::Trial& trial) {
-    return search::value_of(trial, session.objective).has_value();
+    const bool is_bounded = search::is_closed(trial) && std::holds_alternative<trial::Bounded>(*trial.outcome);
+    return is_bounded || search::value_of(trial, session.objective).has_value();
   }));
 }
 
@@ -104,7 +106,7 @@ std::optional<EndReason> not_worth_running(const session::Session& session, cons
                                            const journal::Proposal& proposal) {
   if (!proposal.outlook) return std::nullopt;
   const session::Budget& budget = session.budget;
-  if (ok_trials(session, history) < kLeastEvidence) return std::nullopt;
+  if (informative_trials(session, history) < kLeastEvidence) return std::nullopt;
   if (budget.regret > 0.0 && proposal.outlook->regret_bound <= budget.regret) return EndReason::kSure;
   if (proposal.outlook->expected_gain < budget.least_gain) return EndReason::kLittleToGain;
   const std::optional<TrialWorth> worth = worth_of(session, history, *proposal.outlook);

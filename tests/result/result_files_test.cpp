@@ -114,6 +114,18 @@ TEST(BestJson, HoldsTheConfigurationAndItsEvidence) {
   EXPECT_FALSE(json.contains("emulated_network"));
 }
 
+// Such trials use no budget, and the summary of tune does not count them either.
+TEST(BestJson, CountsNoTrialThatTheEnvironmentFailed) {
+  const session::Session session = bench_session();
+  search::History history = all_outcomes();
+  for (const trial::FailureReason reason : {trial::FailureReason::kEnvironment, trial::FailureReason::kInterrupted}) {
+    history.push_back(history.back());
+    history.back().outcome = trial::Failed{reason, 1, ""};
+  }
+  const Json json = parse_json(text_of("best.json", run_view(session, history, recommendation())).value(), "written");
+  EXPECT_EQ(json["trials"], parse_json(R"({"ok": 2, "oom": 2, "failed": 1, "bounded": 1})", "expected"));
+}
+
 TEST(BestJson, IsLabelledWhereTheNetworkIsEmulated) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   const Json json = parse_json(text_of("best.json", run_view(session, {}, recommendation())).value(), "written");

@@ -233,6 +233,19 @@ TEST_F(EarlyEnd, IsSureWithSixTrialsAndABoundWithinTheRegret) {
   EXPECT_FALSE(with(0.1, 0.0));
 }
 
+// A trial that is ended early says that its value is no better than the bound.
+TEST_F(EarlyEnd, CountsTrialsThatWereEndedEarlyAndNoneThatFailed) {
+  add(1, 0.1, 0.5);
+  const auto close_with = [&](trial::Outcome outcome) {
+    add(0.1, 0.5);
+    history_.back().outcome = std::move(outcome);
+  };
+  for (int i = 0; i < 5; ++i) close_with(trial::OutOfMemory{});
+  EXPECT_FALSE(with(0.1, 0.01));
+  for (int i = 0; i < 5; ++i) close_with(trial::Bounded{50.0});
+  EXPECT_EQ(with(0.1, 0.01), run::EndReason::kSure);
+}
+
 TEST_F(EarlyEnd, HasLittleToGainWhereNoTrialPromisesEnough) {
   add(6, 0.1, 0.5);
   EXPECT_EQ(with(0.0029, 0.5), run::EndReason::kLittleToGain);

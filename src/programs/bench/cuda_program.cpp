@@ -31,7 +31,9 @@ std::filesystem::path cuda_program() { return own_program().parent_path() / kCud
 }  // namespace
 
 std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
-  std::string missing = engine::no_cuda_reason();
+  // What lies beside this program decides: a bundle or a package can bring the CUDA engine to a build without it.
+  std::error_code none;
+  std::string missing = std::filesystem::exists(cuda_program(), none) ? "" : engine::no_cuda_reason();
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;

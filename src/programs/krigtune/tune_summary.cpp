@@ -121,7 +121,7 @@ namespace {
 std::vector<std::pair<std::string, int>> counts_by_status(const search::History& history) {
   std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
   for (const journal::Trial& trial : history) {
-    if (!trial.outcome || !search::counts(trial)) continue;
+    if (!search::is_closed(trial)) continue;
     for (auto& [status, count] : closed) count += status == trial::status_text(*trial.outcome) ? 1 : 0;
   }
   return closed;
