@@ -201,11 +201,17 @@ OwnValues own_values(const Recipe& recipe, const RecipeJob& job) {
 }
 
 Json model_facts(const Recipe& recipe, const RecipeJob& job, std::string* why) {
+  const OwnValues own = own_values(recipe, job);
+  if (own.context_parallel > 1) {
+    // A session with a workload would count the ranks that share a sequence as replicas of the model.
+    if (why != nullptr) *why = "context parallelism is not modelled";
+    return {};
+  }
   ModelFacts facts(recipe, job);
   Json workload = facts.workload();
   if (why != nullptr) *why = facts.why();
   if (workload.is_null()) return workload;
-  if (const auto batch = own_values(recipe, job).train_batch_size) workload["train_batch_size"] = *batch;
+  if (own.train_batch_size) workload["train_batch_size"] = *own.train_batch_size;
   return workload;
 }
 

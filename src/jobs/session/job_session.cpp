@@ -342,6 +342,7 @@ class SessionMaker {
     const workload::ClusterSpec machine = cluster();
     JobSize size;
     size.ranks = std::max<std::int64_t>(1, machine.ranks() / own.context_parallel);
+    size.context_parallel = own.context_parallel;
     size.gpus_per_node = machine.gpus_per_node;
     size.train_batch_size = own.train_batch_size;
     size.own = own.configuration;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "core/text.h"
 #include "space/parameter.h"
 #include "space/well_known.h"
 
@@ -30,10 +31,7 @@ class SpaceFitter {
     drop_what_needs_others();
     fit_batch();
     drop_settled();
-    if (made_.space.contains(space::kTensorParallel) && made_.space.contains(space::kPipelineParallel)) {
-      made_.constraints.push_back(
-          fmt::format("ranks % ({} * {}) == 0", space::kTensorParallel, space::kPipelineParallel));
-    }
+    divide_ranks();
     return made_;
   }
 
@@ -65,6 +63,23 @@ class SpaceFitter {
       if (ways == own(name) || (ways >= 1 && fits(ways))) list.push_back(ways);
     }
     made_.space[name] = std::move(list);
+  }
+
+  // The session's own reader sees to a single parameter that divides the ranks, but knows nothing of context
+  // parallelism.
+  void divide_ranks() {
+    std::vector<std::string> factors;
+    for (const char* name : {space::kTensorParallel, space::kPipelineParallel}) {
+      if (made_.space.contains(name)) factors.emplace_back(name);
+    }
+    if (factors.empty() || (factors.size() == 1 && size_.context_parallel == 1)) return;
+    if (size_.context_parallel > 1) {
+      for (const char* name : {space::kTensorParallel, space::kPipelineParallel}) {
+        if (!made_.space.contains(name) && own(name) > 1) factors.push_back(std::to_string(own(name)));
+      }
+      factors.push_back(std::to_string(size_.context_parallel));
+    }
+    made_.constraints.push_back(fmt::format("ranks % ({}) == 0", join(factors, " * ")));
   }
 
   void find_replicas() {
@@ -110,9 +125,12 @@ class SpaceFitter {
       return;
     }
     const std::int64_t batch = *size_.train_batch_size;
+    // `dp` of a session's constraint is ranks / (tensor_parallel * pipeline_parallel): it counts the ranks that share a
+    // sequence, too.
+    const std::int64_t batch_of_dp = batch * size_.context_parallel;
     if (!size_.can_write_accumulation) {
       made_.space.erase(space::kAccumulation);
-      made_.constraints.push_back(fmt::format("{} % ({} * dp) == 0", batch, space::kMicroBatch));
+      made_.constraints.push_back(fmt::format("{} % ({} * dp) == 0", batch_of_dp, space::kMicroBatch));
       return;
     }
     Counts steps;
@@ -122,7 +140,7 @@ class SpaceFitter {
       }
     }
     made_.space[space::kAccumulation] = Json(steps);
-    made_.constraints.push_back(kept_batch(batch));
+    made_.constraints.push_back(kept_batch(batch_of_dp));
   }
 
   // Parameters whose only value is the command's own need not be searched. The accumulation stays with the micro-batch.
