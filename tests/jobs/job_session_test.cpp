@@ -174,6 +174,41 @@ TEST_F(JobSession, OfARecipeNeedsNoOptions) {
   EXPECT_EQ(jobs::session_of_job(request_).session.file, "pretrain_gpt.py");
 }
 
+// 8 ranks, of which 2 share a sequence: a batch of 16 is one micro-batch of 4 on each of 4 replicas. With 8 replicas it
+// would not be divisible.
+TEST_F(JobSession, KeepsTheBatchOfRanksThatShareASequence) {
+  const std::string megatron =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 "
+      "--seq-length 1024 --vocab-size 50304 --micro-batch-size 4 --global-batch-size 16 --context-parallel-size 2 "
+      "--bf16";
+  const jobs::WrittenSession written = made(megatron, {}, "");
+  EXPECT_FALSE(written.json.contains("workload"));
+  EXPECT_TRUE(says(written, "time and memory are not predicted: context parallelism is not modelled"));
+  const std::vector<std::string> constraints = written.json["constraints"];
+  EXPECT_EQ(std::count(constraints.begin(), constraints.end(), "32 % (micro_batch * dp) == 0"), 1);
+  EXPECT_EQ(
+      std::count(constraints.begin(), constraints.end(), "ranks % (tensor_parallel * pipeline_parallel * 2) == 0"), 1);
+  request_.directory = directory_.path();
+  const session::Session session = jobs::session_of_job(request_).session;  // it was refused: batch not divisible
+  EXPECT_EQ(session.cluster.ranks(), 8);
+}
+
+// micro-batch 2 x 2 replicas x 8 micro-steps; trials once trained with 4 micro-steps.
+TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
+  request_.directory = directory_.path();
+  directory_.write("llama.yaml",
+                   "model:\n  model_config:\n    num_hidden_layers: 16\n    hidden_size: 2048\n"
+                   "    num_attention_heads: 32\n    vocab_size: 128256\n"
+                   "parallelism:\n  dp: 2\n  tp: 2\n  pp: 1\n  context_parallel_size: 2\n"
+                   "tokens:\n  sequence_length: 2048\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 8\n"
+                   "  train_steps: 100\n");
+  const Json json = made("torchrun --nproc_per_node=8 run_train.py --config-file llama.yaml", {}, "").json;
+  EXPECT_EQ(json["baseline"]["gradient_accumulation_steps"], 8);
+  const std::vector<std::string> constraints = json["constraints"];
+  EXPECT_EQ(std::count(constraints.begin(), constraints.end(), "micro_batch * gradient_accumulation_steps * dp == 64"),
+            1);
+}
+
 TEST_F(JobSession, OfARecipeVariesWhatIsAskedForInTheRecipesPlaces) {
   const Json json = made(
                         "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "
