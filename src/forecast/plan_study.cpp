@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <thread>
 
 #include "core/parallel.h"
 #include "cost/framework.h"

@@ -83,8 +83,9 @@ std::string trials_line(const report::RunView& run) {
   std::array<int, kStatuses.size()> counts{};
   double seconds = 0.0;
   for (const journal::Trial& trial : run.history) {
+    if (!trial.outcome || search::is_interrupted(trial)) continue;
+    seconds += trial.wall_s;  // of trials that the environment failed, too
     if (!search::is_closed(trial)) continue;
-    seconds += trial.wall_s;
     for (std::size_t i = 0; i < kStatuses.size(); ++i) {
       if (kStatuses[i] == std::string(trial::status_text(*trial.outcome))) ++counts[i];
     }
