@@ -33,17 +33,22 @@ std::unique_ptr<DeviceCommunicator> make_self_communicator();
 /// This GPU's link to an emulated network. All collectives share it, whatever their group and stream.
 class EmulatedDeviceLink {
  public:
+  /// Measures `launch_ns` on the current device.
   EmulatedDeviceLink();
   /// Sets whether collectives that start from now on are held for as long as the network needs, which is the default.
   /// Otherwise they only move bytes.
   void set_held(bool held) { held_ = held; }
   bool held() const { return held_; }
+  /// Returns the time around a collective that is held for no time at all: its kernels' launches. Collectives are held
+  /// for so much less, since the stated time of a network contains that of launching them.
+  double launch_ns() const { return launch_ns_; }
   /// Returns the device address of the time from which the link is free, in nanoseconds of the device's clock.
   unsigned long long* free_from() const { return reinterpret_cast<unsigned long long*>(free_from_.get()); }
 
  private:
   DeviceBytes free_from_;
   bool held_ = true;
+  double launch_ns_ = 0.0;
 };
 
 /// Returns the communicator of a group whose other ranks do not exist; this is rank 0. A collective moves the bytes

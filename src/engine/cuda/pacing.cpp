@@ -1,7 +1,6 @@
 // Measures the error of an emulated network. A collective is held until the time that the network would need has passed
-// since its start. It takes longer if the copies that replace it do, and always a little longer because three kernels
-// are launched one after another. The first effect makes the GPU unsuitable for the link, and is recognised by timing
-// copies that are not held; the second matters for short collectives only.
+// since its start, less the time of launching kernels (EmulatedDeviceLink). It takes longer if the copies that replace
+// it do, which makes the GPU unsuitable for the link, and is recognised by timing copies that are not held.
 #include "engine/cuda/pacing.h"
 
 #include <fmt/format.h>
