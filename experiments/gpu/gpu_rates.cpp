@@ -102,11 +102,12 @@ void time_products(const std::filesystem::path& folder, const Scale& scale) {
 
 /// Alone on its stream, so that nothing but the hold itself makes the collective longer than asked, and its copies
 /// where those are slower than the network.
-double held_s(DeviceCommunicator& communicator, const plan::Operation& operation,
+double held_s(const EmulatedDeviceLink& link, DeviceCommunicator& communicator, const plan::Operation& operation,
               std::span<const engine::OperandView> operands) {
   const StreamHandle stream = make_stream(true);
   const Span span;
   for (int call = 0; call < 2; ++call) {  // the first one loads the kernels
+    link.occupy(stream.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream.get()));
     communicator.start(operation, operands, stream.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.end.get(), stream.get()));
@@ -140,9 +141,9 @@ void measure_pacing(const std::filesystem::path& folder, const Scale& scale) {
       operation.wire_bytes = (kind == schedule::OpKind::kAllReduce ? 2 : 1) * bytes * (kRanks - 1) / kRanks;
       const double asked_s = plan::collective_time_s(network, kind, span, operation.wire_bytes);
       link.set_held(false);
-      const double copies = held_s(*communicator, operation, operands);
+      const double copies = held_s(link, *communicator, operation, operands);
       link.set_held(true);
-      const double held = held_s(*communicator, operation, operands);
+      const double held = held_s(link, *communicator, operation, operands);
       table.add({plan::to_string(kind), fmt::to_string(bytes), number(kMicroseconds * asked_s),
                  number(kMicroseconds * held), fmt::format("{:.4f}", held / asked_s - 1.0),
                  number(kMicroseconds * copies)});

@@ -72,15 +72,17 @@ class EmulatedCommunicator final : public DeviceCommunicator {
 
 }  // namespace
 
-EmulatedDeviceLink::EmulatedDeviceLink() : free_from_(allocate_device(sizeof(Moment))) {
+EmulatedDeviceLink::EmulatedDeviceLink()
+    : free_from_(allocate_device(sizeof(Moment))), occupied_(allocate_device(2 * sizeof(Moment))) {
   KRIGTUNE_CHECK_CUDA(cudaMemset(free_from_.get(), 0, sizeof(Moment)));
+  KRIGTUNE_CHECK_CUDA(cudaMemset(occupied_.get(), 0, 2 * sizeof(Moment)));
   constexpr double kNsPerS = 1e9;
   constexpr int kTries = 6;  // the first one loads the kernels; of the others the fastest counts
   const StreamHandle stream = make_stream(true);
-  const DeviceBytes until = allocate_device(sizeof(Moment));
-  auto* const end = reinterpret_cast<Moment*>(until.get());
+  auto* const end = reinterpret_cast<Moment*>(occupied_.get());
   const Span span;
   for (int i = 0; i < kTries; ++i) {
+    occupy(stream.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span.begin.get(), stream.get()));
     reserve_link(free_from(), end, 0, stream.get());
     hold_until(end, stream.get());
@@ -89,6 +91,13 @@ EmulatedDeviceLink::EmulatedDeviceLink() : free_from_(allocate_device(sizeof(Mom
     const double ns = kNsPerS * span.elapsed_s();
     if (i == 1 || (i > 1 && ns < launch_ns_)) launch_ns_ = ns;
   }
+}
+
+void EmulatedDeviceLink::occupy(Queue queue) const {
+  constexpr Moment kLengthNs = 100'000;
+  auto* const end = reinterpret_cast<Moment*>(occupied_.get());
+  reserve_link(end + 1, end, kLengthNs, queue);
+  hold_until(end, queue);
 }
 
 std::unique_ptr<DeviceCommunicator> make_emulated_communicator(const workload::EmulatedNetwork& network,

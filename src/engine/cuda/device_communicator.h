@@ -42,11 +42,15 @@ class EmulatedDeviceLink {
   /// Returns the time around a collective that is held for no time at all: its kernels' launches. Collectives are held
   /// for so much less, since the stated time of a network contains that of launching them.
   double launch_ns() const { return launch_ns_; }
+  /// Holds the queue for 0.1 ms. What is put on it meanwhile is timed without the host's time to launch it, as in a
+  /// step, whose kernels are launched ahead.
+  void occupy(Queue queue) const;
   /// Returns the device address of the time from which the link is free, in nanoseconds of the device's clock.
   unsigned long long* free_from() const { return reinterpret_cast<unsigned long long*>(free_from_.get()); }
 
  private:
   DeviceBytes free_from_;
+  DeviceBytes occupied_;  ///< the end of the last occupation, and the moment from which the next one may begin
   bool held_ = true;
   double launch_ns_ = 0.0;
 };

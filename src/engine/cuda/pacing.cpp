@@ -54,8 +54,8 @@ std::vector<Chosen> chosen_collectives(const plan::StepPlan& plan, const workloa
 class Stopwatch {
  public:
   Stopwatch(const plan::Operation& operation, std::vector<engine::OperandView> operands,
-            DeviceCommunicator& communicator)
-      : operation_(operation), operands_(std::move(operands)), communicator_(communicator) {}
+            DeviceCommunicator& communicator, const EmulatedDeviceLink& link)
+      : operation_(operation), operands_(std::move(operands)), communicator_(communicator), link_(link) {}
 
   double median_s(int repeats) const {
     std::vector<double> seconds;
@@ -63,6 +63,7 @@ class Stopwatch {
     return median(seconds);
   }
   double once_s() const {
+    link_.occupy(stream_.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span_.begin.get(), stream_.get()));
     communicator_.start(operation_, operands_, stream_.get());
     KRIGTUNE_CHECK_CUDA(cudaEventRecord(span_.end.get(), stream_.get()));
@@ -74,6 +75,7 @@ class Stopwatch {
   const plan::Operation& operation_;
   std::vector<engine::OperandView> operands_;
   DeviceCommunicator& communicator_;
+  const EmulatedDeviceLink& link_;
   StreamHandle stream_ = make_stream(true);
   Span span_;
 };
@@ -97,7 +99,7 @@ std::vector<engine::PacedCollective> measure_pacing(const plan::StepPlan& plan, 
   for (const Chosen& chosen : chosen_collectives(plan, network, ranks_per_node)) {
     const plan::Operation& operation = *chosen.operation;
     const Stopwatch stopwatch(operation, operands_of(plan, memory, operation, 0),
-                              *communicators[static_cast<std::size_t>(operation.group)]);
+                              *communicators[static_cast<std::size_t>(operation.group)], link);
     engine::PacedCollective paced{operation.kind, operation.wire_bytes, chosen.stated_s};
     const int repeats = chosen.stated_s > kLongS ? 1 : 3;
     link.set_held(false);
