@@ -372,9 +372,7 @@ void Judge::look_at_the_pipeline() {
   Verdict& verdict =
       add(Limit::kPipelineBubble, share, share, thresholds_.share, "time of stages without work / step time");
   const std::int64_t stages = configuration_.integer(space::kPipelineParallel, 1);
-  const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(),
-                                                     configuration_.integer(space::kTensorParallel, 1), stages)
-                              .value_or(1);
+  const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(), configuration_).value_or(1);
   const double micro_steps =
       present_.sequences / static_cast<double>(configuration_.integer(space::kMicroBatch, 1) * dp);
   verdict.sentence =

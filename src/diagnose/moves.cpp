@@ -131,8 +131,7 @@ std::vector<space::Value> Moves::values_near(const std::string& parameter) const
 
 std::optional<space::Configuration> Moves::with_batch_kept(space::Configuration moved) const {
   const session::Session& session = model_.session();
-  const auto dp = space::data_parallel_ranks(session.cluster.ranks(), moved.integer(space::kTensorParallel, 1),
-                                             moved.integer(space::kPipelineParallel, 1));
+  const auto dp = space::data_parallel_ranks(session.cluster.ranks(), moved);
   if (!dp) return std::nullopt;
   const auto sequences = static_cast<std::int64_t>(std::llround(present_.sequences));
   const std::optional<std::int64_t> steps =

@@ -60,11 +60,7 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
 bool is_recommended(const report::RunView& run) { return run.best && run.best->posterior_mean != 0.0; }
 
 std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks) {
-  const auto count = [&](const char* name) { return configuration.integer(name, 1); };
-  const std::int64_t sequence_ranks = std::max<std::int64_t>(1, count(kContextParallel));
-  return space::data_parallel_ranks(ranks / sequence_ranks, count(space::kTensorParallel),
-                                    count(space::kPipelineParallel))
-      .value_or(1);
+  return space::data_parallel_ranks(ranks, configuration).value_or(1);
 }
 
 bool has_no_effect(const space::Configuration& configuration, const std::string& parameter) {
@@ -80,7 +76,7 @@ bool has_no_effect(const space::Configuration& configuration, const std::string&
 
 bool asks_for_nothing(const space::Configuration& configuration, const std::string& parameter) {
   const space::Value& value = *configuration.find(parameter);
-  if (parameter == kContextParallel) return space::same_value(value, std::int64_t{1});
+  if (parameter == space::kContextParallel) return space::same_value(value, std::int64_t{1});
   const space::WellKnownParameter* known = space::find_well_known(parameter);
   if (known == nullptr) return false;
   if (has_no_effect(configuration, parameter)) return true;

@@ -75,8 +75,7 @@ trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Con
   if (facts.train_batch_size) {
     known.samples_per_step = static_cast<double>(*facts.train_batch_size);
   } else if (configuration.has(space::kMicroBatch)) {
-    const auto dp = space::data_parallel_ranks(facts.ranks, configuration.integer(space::kTensorParallel, 1),
-                                               configuration.integer(space::kPipelineParallel, 1));
+    const auto dp = space::data_parallel_ranks(facts.ranks, configuration);
     if (dp) {
       known.samples_per_step = static_cast<double>(space::sequences_of_step(
           configuration.integer(space::kMicroBatch, 1), *dp, configuration.integer(space::kAccumulation, 1)));

@@ -163,8 +163,10 @@ class KnobReader {
     knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers);
     check_divides(space::kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
                   "ranks beside tensor_parallel");
-    knobs_.data_ranks = space::data_parallel_ranks(cluster_.ranks(), knobs_.tensor_ranks, knobs_.pipeline_ranks)
-                            .value_or(1);  // refused above
+    const std::int64_t whole = cluster_.ranks() / knobs_.tensor_ranks / knobs_.pipeline_ranks;
+    knobs_.context_ranks = bounded(space::kContextParallel, 1, cluster_.ranks());
+    check_divides(space::kContextParallel, knobs_.context_ranks, whole, "ranks beside tensor and pipeline parallelism");
+    knobs_.data_ranks = std::max<std::int64_t>(1, whole / knobs_.context_ranks);
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
@@ -302,6 +304,11 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
   if (knobs.pipeline_ranks > 1) {
     throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it",
                                 space::kPipelineParallel, knobs.pipeline_ranks),
+                    "write 1; the runners command, deepspeed and replay take more");
+  }
+  if (knobs.context_ranks > 1) {
+    throw UserError(fmt::format("{} = {} is counted, but krigtune-bench does not execute it", space::kContextParallel,
+                                knobs.context_ranks),
                     "write 1; the runners command, deepspeed and replay take more");
   }
   check_extent(workload, cluster, knobs);

@@ -65,6 +65,7 @@ void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
 struct Knobs {
   std::int64_t data_ranks = 1;
   std::int64_t tensor_ranks = 1;
+  std::int64_t context_ranks = 1;   ///< that share a sequence: they are counted, and cost/ takes their work for whole
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;

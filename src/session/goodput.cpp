@@ -68,9 +68,7 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
 
 std::int64_t global_batch(const Session& session, const space::Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const std::optional<std::int64_t> dp =
-      space::data_parallel_ranks(session.cluster.ranks(), configuration.integer(space::kTensorParallel, 1),
-                                 configuration.integer(space::kPipelineParallel, 1));
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), configuration);
   // A space has no configuration without whole replicas.
   return space::sequences_of_step(configuration.integer(space::kMicroBatch, 1), dp.value_or(1),
                                   configuration.integer(space::kAccumulation, 1));

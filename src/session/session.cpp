@@ -42,6 +42,16 @@ void read_executor_block(Session& session, JsonObject& root, const std::filesyst
   executor::check_executor(session.executor, session.space, JsonObject(*json, root.source(), "/executor"));
 }
 
+// Returns whether a parameter has a value of at least `least`.
+bool reaches(const std::vector<space::Parameter>& parameters, const char* name, double least) {
+  return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
+    return parameter.name == name &&
+           std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
+             return space::is_number(value) && space::as_number(value) >= least;
+           });
+  });
+}
+
 // If the file does not name the framework, it follows from the runner, and the schedule follows from the framework.
 void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
@@ -55,6 +65,16 @@ void set_framework(Session& session, const JsonObject& root) {
                "leave it out, or use another runner; \"dialect\" chooses the schedule");
   }
   if (!block.has("dialect")) workload.dialect = cost::traits_of(workload.framework).dialect;
+  if (is_bench && !workload.caveats.not_modelled.empty()) {
+    block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
+               "describe a model without that by its sizes, or use the runner command");
+  }
+  const bool shares_sequences = reaches(session.space.parameters(), space::kContextParallel, 2.0) ||
+                                session.space.facts().fixed.integer(space::kContextParallel, 1) > 1;
+  if (shares_sequences && !is_bench) {
+    workload.caveats.not_modelled.emplace_back(
+        "context parallelism, which only counts as a divisor of the ranks: less memory, and other communication");
+  }
 }
 
 void set_table(Session& session) {
@@ -65,16 +85,6 @@ void set_table(Session& session) {
                                                   session.objective.reported_field(), session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const space::Configuration& configuration) { return table->contains(configuration); });
-}
-
-// Returns whether a parameter has a value of at least `least`.
-bool reaches(const std::vector<space::Parameter>& parameters, const char* name, double least) {
-  return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
-    return parameter.name == name &&
-           std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
-             return space::is_number(value) && space::as_number(value) >= least;
-           });
-  });
 }
 
 // The models know only some frameworks' ZeRO stages up to 1 (the distributed optimizer).

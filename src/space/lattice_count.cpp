@@ -210,7 +210,8 @@ int Binder::otherwise(const char* name, double fallback) {
 
 // The identities of space/well_known.h as expressions, which have bounds before all parameters are known.
 int Binder::dp() {
-  const int ways = node(BoundOp::kProduct, otherwise(kTensorParallel, 1.0), otherwise(kPipelineParallel, 1.0));
+  int ways = constant(1.0);
+  for (const char* divisor : kRankDivisors) ways = node(BoundOp::kProduct, ways, otherwise(divisor, 1.0));
   return node(BoundOp::kDivide, constant(static_cast<double>(facts_.ranks)), ways);
 }
 
@@ -223,11 +224,14 @@ void Binder::add_batch_rules() {
   const auto divides = [&](int divisor, int number) {
     return node(BoundOp::kEqual, node(BoundOp::kModulo, number, divisor), constant(0.0));
   };
-  const int ranks = constant(static_cast<double>(facts_.ranks));
-  const int tensor = otherwise(kTensorParallel, 1.0);
-  const int pipeline = otherwise(kPipelineParallel, 1.0);
-  add_rule(node(BoundOp::kAnd, divides(tensor, ranks), divides(pipeline, node(BoundOp::kDivide, ranks, tensor))),
-           Exclusion::kRanksNotDivisible, 0);
+  int ranks = constant(static_cast<double>(facts_.ranks));
+  int all_divide = constant(1.0);
+  for (const char* divisor : kRankDivisors) {
+    const int ways = otherwise(divisor, 1.0);
+    all_divide = node(BoundOp::kAnd, all_divide, divides(ways, ranks));
+    ranks = node(BoundOp::kDivide, ranks, ways);
+  }
+  add_rule(all_divide, Exclusion::kRanksNotDivisible, 0);
   if (!facts_.train_batch_size) return;
   const int batch = constant(static_cast<double>(*facts_.train_batch_size));
   const int micro_batch = otherwise(kMicroBatch, 1.0);

@@ -129,8 +129,7 @@ Exclusion Space::complete(Configuration& configuration) const {
   for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
   drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
-    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed.integer(kTensorParallel, 1),
-                                                               completed.integer(kPipelineParallel, 1));
+    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed);
     if (!dp) return Exclusion::kRanksNotDivisible;
     if (facts_.train_batch_size) {
       const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer(kMicroBatch, 1), *dp);

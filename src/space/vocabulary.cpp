@@ -84,7 +84,8 @@ void Vocabulary::fail_unknown(const Expression::Node& name) const {
 
 // The identities of space/well_known.h in real numbers, because a condition may involve ranks that do not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
-  const double ways = number_or(configuration, kTensorParallel, 1.0) * number_or(configuration, kPipelineParallel, 1.0);
+  double ways = 1.0;
+  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, divisor, 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
 }
 

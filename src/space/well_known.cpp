@@ -161,6 +161,24 @@ WellKnownParameter pipeline_parallel() {
   };
 }
 
+WellKnownParameter context_parallel() {
+  return {
+      .name = kContextParallel,
+      .unit = "ranks",
+      .meaning =
+          "over how many ranks the tokens of a sequence are distributed; counted, but neither predicted nor run by "
+          "krigtune-bench",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .other_names = {{"cp", "scripts"},
+                      {"context_parallel_size", "Megatron-LM, nanotron"},
+                      {"context_parallel_degree", "torchtitan"},
+                      {"cp_size", "scripts"}},
+  };
+}
+
 WellKnownParameter reduce_bucket() {
   return {
       .name = kReduceBucket,
@@ -371,6 +389,7 @@ const std::vector<WellKnownParameter>& well_known_parameters() {
                                                          checkpoint_layers(),
                                                          sequence_parallel(),
                                                          pipeline_parallel(),
+                                                         context_parallel(),
                                                          reduce_bucket(),
                                                          allgather_bucket(),
                                                          overlap(),

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -21,6 +22,7 @@ inline constexpr const char* kOverlap = "overlap_comm";
 inline constexpr const char* kContiguousGradients = "contiguous_gradients";
 inline constexpr const char* kTensorParallel = "tensor_parallel";
 inline constexpr const char* kPipelineParallel = "pipeline_parallel";
+inline constexpr const char* kContextParallel = "context_parallel";
 inline constexpr const char* kSequenceParallel = "sequence_parallel";
 inline constexpr const char* kCheckpointing = "activation_checkpointing";
 inline constexpr const char* kCheckpointLayers = "activation_checkpointing_layers";
@@ -36,16 +38,19 @@ inline constexpr const char* kNcclBuffers = "nccl_buffers";
 // The batch identity, on integers:
 //
 //   train_batch_size = micro_batch * dp * gradient_accumulation_steps
-//   dp = ranks / (tensor_parallel * pipeline_parallel)
+//   dp = ranks / (tensor_parallel * pipeline_parallel * context_parallel)
 //
 // All code that counts ranks or sequences uses these functions. Conditions of a session read the same names as real
 // numbers, for which divisibility is not required: Vocabulary computes the two lines for one configuration, and Binder
 // (lattice_count.cpp) computes bounds over many.
 
+/// The parameters that divide the ranks of a job among those of one replica of the model.
+inline constexpr std::array<const char*, 3> kRankDivisors = {kTensorParallel, kPipelineParallel, kContextParallel};
+
 /// Returns the number of replicas of the model, each with its own micro-batch. Empty if the ranks do not divide evenly.
-inline std::optional<std::int64_t> data_parallel_ranks(std::int64_t ranks, std::int64_t tensor_parallel,
-                                                       std::int64_t pipeline_parallel) {
-  for (const std::int64_t ways : {tensor_parallel, pipeline_parallel}) {
+inline std::optional<std::int64_t> data_parallel_ranks(std::int64_t ranks, const Configuration& configuration) {
+  for (const char* divisor : kRankDivisors) {
+    const std::int64_t ways = configuration.integer(divisor, 1);
     if (ways < 1 || ranks % ways != 0) return std::nullopt;
     ranks /= ways;
   }

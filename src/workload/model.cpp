@@ -11,6 +11,8 @@
 
 #include "core/block.h"
 #include "core/error.h"
+#include "workload/hf_config.h"
+#include "workload/hub_models.h"
 #include "workload/model_presets.h"
 
 namespace krigtune::workload {
@@ -29,21 +31,27 @@ std::int64_t block_matrices(const ModelSpec& model) {
 
 constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
 
-ModelSpec hf_model(JsonObject& object, const Json& config, const std::filesystem::path& base_dir) {
+ModelSpec hf_model(JsonObject& object, const Json& config, const std::filesystem::path& base_dir, Caveats* caveats) {
   HfOverrides overrides;
   overrides.dropout = object.has("dropout");
   overrides.seq_len = object.optional_integer("seq_len");
-  if (!config.is_string()) return read_hf_config(config, object.source(), object.pointer("hf_config"), overrides);
+  if (!config.is_string())
+    return read_hf_config(config, object.source(), object.pointer("hf_config"), overrides, caveats);
   const std::filesystem::path file = base_dir / config.get<std::string>();
-  return read_hf_config(load_json(file), file.string(), "", overrides);
+  return read_hf_config(load_json(file), file.string(), "", overrides, caveats);
 }
 
 // Reads a published model; sizes beside its name override it.
-ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_dir) {
+ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_dir, Caveats* caveats) {
   const Json* config = object.find("hf_config");
   const std::string preset = object.text("preset", "");
-  if (!object.has("preset")) return config == nullptr ? ModelSpec{} : hf_model(object, *config, base_dir);
+  if (!object.has("preset")) return config == nullptr ? ModelSpec{} : hf_model(object, *config, base_dir, caveats);
   if (config != nullptr) object.fail("hf_config", "there is a \"preset\" too", "remove one of them");
+  if (const auto found = caveats != nullptr && !is_preset(preset) ? hub_model(preset) : std::nullopt) {
+    caveats->assumed = found->caveats.assumed;
+    caveats->not_modelled = found->caveats.not_modelled;
+    return found->sizes;
+  }
   return published_sizes(preset, fmt::format("{}: {}: ", object.source(), object.pointer("preset")));
 }
 
@@ -71,7 +79,8 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
 Block<ModelSpec> model_block() {
   Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only the sizes that differ from it");
-  block.noted("preset", schema::word(model_preset_names()), "a published model");
+  block.noted("preset", schema::either({schema::word(model_preset_names()), schema::text()}),
+              "a published model; one of the Hugging Face hub by its whole name, as \"Qwen/Qwen2.5-7B\"");
   block.check([](JsonObject&, ModelSpec& model) { resolve(model); });
   add_size(block, "layers", &ModelSpec::layers, 1e5, "transformer blocks");
   add_size(block, "hidden", &ModelSpec::hidden, 1e6, "width of the model, a multiple of heads");
@@ -88,9 +97,10 @@ Block<ModelSpec> model_block() {
   block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
             "what attention keeps for the backward pass: flash the log-sum-exp of its scores, eager all probabilities");
   block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
-  block.noted("hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
-              "config.json of a gpt2, llama or mistral model of Hugging Face transformers: the file, relative to this "
-              "one, or its contents");
+  block.noted(
+      "hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
+      "config.json of a model of Hugging Face transformers: the file, relative to this one, or its contents. gpt2, "
+      "llama and mistral are planned exactly; what others have in addition is said and not predicted");
   block.check([](JsonObject& object, const ModelSpec& model) { check_model(object, model); });
   return block;
 }
@@ -141,9 +151,9 @@ double forward_block_flops(const ModelSpec& model, std::int64_t sequences) {
 }
 
 ModelSpec read_model(const Json& json, const std::string& source, const std::string& pointer,
-                     const std::filesystem::path& base_dir) {
+                     const std::filesystem::path& base_dir, Caveats* caveats) {
   JsonObject object(json, source, pointer);
-  ModelSpec model = published_model(object, base_dir);
+  ModelSpec model = published_model(object, base_dir, caveats);
   model_block().read(object, model);
   return model;
 }

@@ -32,6 +32,12 @@ struct ModelSpec {
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
+/// What predictions of a model take for granted, and what they do not know of it; phrases without a full stop.
+struct Caveats {
+  std::vector<std::string> assumed;       ///< "vocabulary of 50304: that of GPT2BPETokenizer"
+  std::vector<std::string> not_modelled;  ///< with the effect: "8 experts in a layer: more memory"
+};
+
 /// Returns the exact number of trainable parameters (elements). Layer-norm models have biases in their linear layers
 /// (GPT-2), RMS-norm models do not (Llama).
 std::int64_t parameter_count(const ModelSpec& model);
@@ -55,14 +61,16 @@ double palm_attention_flops(const ModelSpec& model, std::int64_t sequences);
 /// recomputation computes a second time. The head is not recomputed.
 double forward_block_flops(const ModelSpec& model, std::int64_t sequences);
 
-/// Returns the sizes of a published model, e.g. "gpt2-124m", "llama-7b". Throws UserError with the nearest name.
+/// Returns the sizes of a published model, e.g. "gpt2-124m", "llama-7b", "Qwen/Qwen2.5-7B". Throws UserError with the
+/// nearest name.
 ModelSpec model_preset(const std::string& name);
 std::vector<std::string> model_preset_names();
 
 /// Reads {"layers": ...}, {"preset": name, overrides...} or {"hf_config": path or object, overrides...}; paths are
-/// relative to `base_dir`. Throws UserError with the JSON pointer.
+/// relative to `base_dir`. With `caveats` a published model need not be of a type that is planned exactly. Throws
+/// UserError with the JSON pointer.
 ModelSpec read_model(const nlohmann::ordered_json& json, const std::string& source, const std::string& pointer,
-                     const std::filesystem::path& base_dir = {});
+                     const std::filesystem::path& base_dir = {}, Caveats* caveats = nullptr);
 nlohmann::ordered_json to_json(const ModelSpec& model);
 nlohmann::ordered_json model_schema();  ///< JSON Schema of the block
 

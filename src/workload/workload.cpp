@@ -27,6 +27,29 @@ constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kK
                                                       {"megatron", Framework::kMegatron},
                                                       {"nanotron", Framework::kNanotron}}};
 
+// Adds what is new, because a model that is read again says again what it takes for granted.
+void add_new(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const std::string& text : more) {
+    if (!is_one_of(text, list)) list.push_back(text);
+  }
+}
+
+void add_caveats(Block<Workload>& block) {
+  const auto add = [&](const char* key, std::vector<std::string> Caveats::*list, const char* meaning) {
+    block
+        .custom(
+            key, schema::list(schema::text()), meaning,
+            [key, list](JsonObject& object, Workload& workload) {
+              if (object.has(key)) add_new(workload.caveats.*list, object.texts(key));
+            },
+            [list](const Workload& workload) { return Json(workload.caveats.*list); })
+        .written_where_changed();
+  };
+  add("assumed", &Caveats::assumed, "what nothing stated and predictions take for granted, for people to read");
+  add("not_modelled", &Caveats::not_modelled,
+      "what the job has and the models do not know: predictions are then rough, and exclude nothing");
+}
+
 Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   Block<Workload> block(
       "The training job; without it krigtune optimises what the runner measures, without predictions");
@@ -34,7 +57,8 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
       .custom(
           "model", model_schema(), "",
           [base_dir](JsonObject& object, Workload& workload) {
-            workload.model = read_model(object.require("model"), object.source(), object.pointer("model"), base_dir);
+            workload.model = read_model(object.require("model"), object.source(), object.pointer("model"), base_dir,
+                                        &workload.caveats);
           },
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
@@ -54,6 +78,7 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
       .key("train_batch_size", &Workload::train_batch_size, integer_or_null(at_least(1)),
            "sequences per step, kept constant; leave it out to let the batch vary")
       .written_where_changed();
+  add_caveats(block);
   return block;
 }
 

@@ -36,6 +36,8 @@ struct Workload {
   Dialect dialect = Dialect::kCanonical;
   double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: no clipping
   Framework framework = Framework::kKrigtune;
+  /// If anything is not modelled, predictions are rough, and no configuration is excluded because of its memory.
+  Caveats caveats{};
 };
 
 struct Hardware;

@@ -179,10 +179,11 @@ TEST(HfConfig, IsAFileBesideTheSession) {
 TEST(HfConfig, IsRefusedInOneClearLineWhereItCostsSomethingElse) {
   EXPECT_EQ(error_of(with_config(R"({"model_type": "mixtral"})")),
             "s.json: /workload/model/hf_config/model_type: 'mixtral' is not supported; gpt2, llama and mistral are; "
-            "for others write the sizes");
-  EXPECT_EQ(error_of(with_config("{}")),
-            "s.json: /workload/model/hf_config/model_type: is missing; gpt2, llama and mistral are; for others write "
-            "the sizes");
+            "a dense model of another type is described by its sizes");
+  EXPECT_EQ(
+      error_of(with_config("{}")),
+      "s.json: /workload/model/hf_config/model_type: is missing; gpt2, llama and mistral are; a dense model of another "
+      "type is described by its sizes");
   EXPECT_EQ(error_of(with_config(kMistralConfig)),
             "s.json: /workload/model/hf_config/sliding_window: attention over a window (4096 of 32768 tokens) is not "
             "supported; write \"seq_len\": 4096 or less beside \"hf_config\"");

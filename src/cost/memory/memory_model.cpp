@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -138,6 +139,7 @@ struct MemoryModel::Impl {
   MemoryEstimate of_framework(const schedule::Knobs& knobs) const;
   static void tighten(MemoryEstimate& estimate);
   static void scale(MemoryEstimate& estimate, double factor);
+  static void loosen(MemoryEstimate& estimate);
 };
 
 MemoryEstimate MemoryModel::Impl::exact(const schedule::Knobs& knobs) const {
@@ -238,7 +240,17 @@ MemoryEstimate MemoryModel::Impl::of_framework(const schedule::Knobs& knobs) con
   estimate.conservative = std::max(estimate.conservative, estimate.expected);
   if (calibration.log_stddev > 0.0) tighten(estimate);
   if (memory.peak_factor != 1.0) scale(estimate, memory.peak_factor);
+  if (!workload.caveats.not_modelled.empty()) loosen(estimate);
   return estimate;
+}
+
+// An adapter needs about a quarter of what the whole model would, and a model of experts several times as much as a
+// dense one of its width. So nothing surely fits and nothing is surely too large.
+void MemoryModel::Impl::loosen(MemoryEstimate& estimate) {
+  const double spread = std::log(4.0);
+  estimate.log_stddev = std::hypot(estimate.log_stddev, spread);
+  estimate.optimistic = {0};
+  estimate.conservative = Bytes{std::numeric_limits<std::int64_t>::max()};
 }
 
 // Scales the terms too, because they add up to the expected value. The factor changes what is expected, but not the
@@ -307,7 +319,8 @@ plan::MemoryVerdict MemoryModel::Impl::verdict(const space::Configuration& confi
                     : needed.conservative <= usable ? plan::Verdict::kFits
                                                     : plan::Verdict::kUncertain;
   if (verdict.verdict == plan::Verdict::kTooLarge) verdict.probability_fits = 0.0;
-  if (needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, needed.expected};
+  const bool is_complete = workload.caveats.not_modelled.empty();
+  if (is_complete && needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, needed.expected};
   return verdict;
 }
 

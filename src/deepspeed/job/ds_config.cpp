@@ -397,7 +397,7 @@ namespace {
 }
 
 std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
-  const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, ranks_each, 1);
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, {{space::kTensorParallel, ranks_each}});
   if (dp && *dp >= 1) return *dp;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               source, ranks, ranks_each),

@@ -23,7 +23,7 @@ class BatchSpace {
  public:
   BatchSpace(DsJob& job, const std::vector<std::int64_t>& tensor) : job_(job) {
     for (const std::int64_t ways : tensor)
-      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), ways, 1).value_or(1));
+      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, ways}}).value_or(1));
   }
 
   DsBatchSpace make() {

@@ -37,7 +37,7 @@ std::int64_t tensor_of(const DsJob& job) {
                                 job.source, own, tensor),
                     "remove it, or set tensor_parallel.autotp_size to the same");
   }
-  if (space::data_parallel_ranks(job.cluster.ranks(), tensor, 1)) return tensor;
+  if (space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, tensor}})) return tensor;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               job.source, job.cluster.ranks(), tensor),
                   "choose a divisor of the ranks");

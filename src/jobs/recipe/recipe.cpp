@@ -23,10 +23,11 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Keys that a command may state: sizes of a model, as in workload/model, and what belongs to them in the workload.
-constexpr std::array<std::string_view, 16> kModelKeys = {
-    "preset",  "hf_config", "layers",          "hidden",    "heads", "kv_heads",  "ffn_hidden", "vocab",
-    "seq_len", "gated_mlp", "tied_embeddings", "positions", "norm",  "attention", "dropout",    "precision"};
+// Keys that a command may state: sizes of a model, as in workload/model, what belongs to them in the workload, and the
+// tokenizer, from which a vocabulary may follow.
+constexpr std::array<std::string_view, 17> kModelKeys = {
+    "preset",    "hf_config",       "layers",    "hidden", "heads",     "kv_heads", "ffn_hidden", "vocab",    "seq_len",
+    "gated_mlp", "tied_embeddings", "positions", "norm",   "attention", "dropout",  "precision",  "tokenizer"};
 
 // Accepts a text or a list of texts.
 Codec<Texts> text_or_texts() {
@@ -133,6 +134,7 @@ Block<Place> place_block() {
     }
   });
   block.key("read_only", &Place::is_read_only, boolean(), "it is read there, and never changed");
+  block.key("assumed", &Place::assumed, text(), "the value is taken for granted, for this reason");
   block.check([](JsonObject& object, Place& place) { check_place(object, place); });
   return block;
 }
@@ -177,6 +179,17 @@ std::vector<RecipeValue> read_recipe_values(JsonObject& object, const std::strin
   const JsonObject within = object.object(key);
   for (const auto& [name, json] : within.value().items()) values.push_back(read_recipe_value(within, json, name));
   return values;
+}
+
+Block<RecipeGap> gap_block() {
+  Block<RecipeGap> block("What a command may say, what changes time or memory, and what is not modelled");
+  block.block("where", &RecipeGap::where, pattern_block());
+  block.key("what", &RecipeGap::what, text(), "its name: \"adapters (LoRA)\"").required();
+  block.key("effect", &RecipeGap::effect, text(), "on what is predicted: \"much less memory\"").required();
+  block.check([](JsonObject& object, const RecipeGap& gap) {
+    if (gap.where.is_empty()) object.fail("where", "is missing", "say which commands have it");
+  });
+  return block;
 }
 
 Block<RecipeFile> file_block() {
@@ -374,6 +387,12 @@ void add_value_keys(Block<Recipe>& block) {
   block.key("framework", &Recipe::framework, text(), "whose models of time and memory apply, as in workload/framework");
   block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
                [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
+  block.custom(
+      "not_modelled", schema::list(gap_block().schema()), "what predictions do not know, and say that",
+      [](JsonObject& object, Recipe& recipe) { recipe.not_modelled = read_list(object, "not_modelled", gap_block()); });
+  block.key("ignored", &Recipe::ignored, texts(),
+            "flags and keys that change nothing that is predicted, as max_grad_norm; * at the end stands for any text");
+  block.noted("caveats_of", schema::text(), "shipped recipes whose \"not_modelled\" and \"ignored\" apply too");
 }
 
 void add_trial_keys(Block<Recipe>& block) {
@@ -419,24 +438,44 @@ Block<Recipe> recipe_block() {
   return block;
 }
 
-// Takes from the recipe `like` what `json` does not state.
+Json shipped_base(const Json& json, const std::string& source, const std::string& key);
+
+// Takes from the recipe `like` what `json` does not state, and adds the caveats of `caveats_of`.
 Json completed(const Json& json, const std::string& source) {
-  if (!json.is_object() || !json.contains("like")) return json;
-  JsonObject object(json, source, "");
-  const std::string like = object.text("like", "");
-  const ShippedText* base = find_shipped_text(like);
-  if (base == nullptr)
-    object.fail("like", fmt::format("'{}' is not a shipped recipe", like), suggestion(like, shipped_names()));
-  Json whole = completed(parse_json(base->text, base->source), base->source);
-  for (const auto& [key, value] : json.items()) {
-    if (key == "measure" && value.is_object() && whole.contains(key)) {
-      whole[key].update(value);  // metrics are merged one by one
-    } else {
-      whole[key] = value;
+  if (!json.is_object()) return json;
+  Json whole = json;
+  if (json.contains("like")) {
+    whole = shipped_base(json, source, "like");
+    for (const auto& [key, value] : json.items()) {
+      if (key == "measure" && value.is_object() && whole.contains(key)) {
+        whole[key].update(value);  // metrics are merged one by one
+      } else {
+        whole[key] = value;
+      }
     }
+    whole.erase("like");
   }
-  whole.erase("like");
+  if (whole.contains("caveats_of")) {
+    const Json other = shipped_base(whole, source, "caveats_of");
+    for (const char* key : {"not_modelled", "ignored"}) {
+      if (!other.contains(key)) continue;
+      if (!whole.contains(key)) whole[key] = Json::array();
+      if (!whole[key].is_array()) continue;  // reported when it is read
+      for (const Json& one : other[key]) whole[key].push_back(one);
+    }
+    whole.erase("caveats_of");
+  }
   return whole;
+}
+
+// Returns the shipped recipe that a key names, completed.
+Json shipped_base(const Json& json, const std::string& source, const std::string& key) {
+  JsonObject object(json, source, "");
+  const std::string name = object.text(key, "");
+  const ShippedText* base = find_shipped_text(name);
+  if (base == nullptr)
+    object.fail(key, fmt::format("'{}' is not a shipped recipe", name), suggestion(name, shipped_names()));
+  return completed(parse_json(base->text, base->source), base->source);
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ struct Place {
   std::vector<std::pair<space::Value, std::vector<std::string>>> also;
   std::optional<space::Value> otherwise;  ///< the value if the job states nothing
   bool is_read_only = false;              ///< it is read here and never changed
+  std::string assumed;                    ///< the value is taken for granted, for this reason: "that of its tokenizer"
 
   bool is_written() const;  ///< false: it can only be read
 };
@@ -64,6 +65,13 @@ struct RecipeValue {
   std::string name;
   std::vector<Place> places;  ///< the first one that applies to the command counts
   Json vary;                  ///< values worth trying, as in a session's space; null: varied only on request
+};
+
+/// Something that a command may state, that changes time or memory, and that the models do not know.
+struct RecipeGap {
+  CommandPattern where;
+  std::string what;    ///< "adapters (LoRA)"
+  std::string effect;  ///< on what is predicted: "much less memory"
 };
 
 /// A file with values that the command names.
@@ -111,7 +119,11 @@ struct Recipe {
   RecipeValue data_parallel;             ///< where the job takes its number of data-parallel ranks; no places: nowhere
   std::string framework;                 ///< the framework whose models apply, a word of workload/framework; "": none
   std::vector<RecipeValue> model;        ///< layers, hidden, ..., preset, hf_config, precision
-  std::vector<std::string> remove;       ///< flags, overrides ("key=") and tails that trials omit; may end with *
+  std::vector<RecipeGap> not_modelled;
+  /// Flags and keys that change nothing that is predicted, without dashes before them and with underscores for others;
+  /// may end with *.
+  std::vector<std::string> ignored;
+  std::vector<std::string> remove;  ///< flags, overrides ("key=") and tails that trials omit; may end with *
   std::vector<RecipeWords> add;
   std::vector<RecipeKey> set;
   std::vector<RecipeVariable> env;           ///< for trials

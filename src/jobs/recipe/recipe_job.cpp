@@ -69,9 +69,22 @@ bool is_bare(const Command& command, const std::string& flag) {
   return !places.empty() && !places.back().value_word;
 }
 
-// `wanted` is "key" or "key value".
+// Returns the value of the last word key=value.
+std::optional<std::string> override_of(const RecipeJob& job, const std::string& key) {
+  std::optional<std::string> value;
+  const Region region = region_of(job.command, false);
+  for (std::size_t i = region.begin; i < region.end; ++i) {
+    if (const auto word = override_in(job.command.argv[i]); word && word->key == key) value = word->value;
+  }
+  return value;
+}
+
+// `wanted` is "key" or "key value". A word key=value counts more than a file.
 bool has_key(const RecipeJob& job, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
+  if (const std::optional<std::string> value = override_of(job, words.front())) {
+    return words.size() == 1 || same_word(*value, words.back());
+  }
   return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
     const auto found = file.values.find(words.front());
     const auto is_below = [&](const auto& entry) { return entry.first.rfind(words.front() + ".", 0) == 0; };

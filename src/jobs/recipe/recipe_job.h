@@ -52,8 +52,6 @@ bool applies(const CommandPattern& pattern, const RecipeJob& job);
 struct OwnValues {
   space::Configuration configuration;  ///< every parameter that the recipe knows and the command (or a default) states
   std::optional<std::int64_t> train_batch_size;  ///< sequences per step; empty if unknown
-  /// Ranks that share a sequence in addition to those of tensor_parallel.
-  std::int64_t context_parallel = 1;
   std::vector<std::string> unknown;  ///< parameters with words that the recipe does not know; they are not changed
   std::vector<std::string> remarks;  ///< sentences
 };
@@ -61,7 +59,12 @@ struct OwnValues {
 /// Throws UserError for a flag without a value and for an invalid number.
 OwnValues own_values(const Recipe& recipe, const RecipeJob& job);
 
+struct SaidValue {
+  space::Value value;
+  std::string assumed;  ///< why it is taken for granted; "" if the command or its framework determines it
+};
 /// Returns a value from the first place that applies to the command. Empty if it is not stated and has no default.
+std::optional<SaidValue> read_said(const RecipeValue& value, const RecipeJob& job);
 std::optional<space::Value> read_value(const RecipeValue& value, const RecipeJob& job);
 /// Returns the place where a value is written: the first that applies to the command. nullptr if that place is
 /// read-only, or if the command does not name the file.

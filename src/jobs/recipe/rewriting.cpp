@@ -230,11 +230,12 @@ class TrialWriter {
     const bool splits = varies(space::kTensorParallel) || varies(space::kPipelineParallel);
     const bool moves = varies(space::kMicroBatch) || splits;
     if (const Place* place = splits ? written_place(recipe_.data_parallel, job_) : nullptr) {
-      say(*place, own_.context_parallel > 1 ? fmt::format("{{dp/{}}}", own_.context_parallel) : "{dp}");
+      say(*place, "{dp}");
     }
     const bool batch_varies = varies(space::kAccumulation);
     if (!moves && !batch_varies) return;
     if (!recipe_.train_batch_size.places.empty()) return write_batch(batch_varies);
+    if (!own_.train_batch_size) return;  // nothing to be kept
     const RecipeValue* steps = recipe_.find(space::kAccumulation);
     const Place* place = steps == nullptr ? nullptr : written_place(*steps, job_);
     if (place != nullptr && !batch_varies) say(*place, placeholder_of(space::kAccumulation, *place));
@@ -246,8 +247,9 @@ class TrialWriter {
     const Reading said = read_place(*place, job_);
     const std::optional<std::int64_t> number = said.value ? space::integer_of(*said.value) : std::nullopt;
     if (said.is_said && number.value_or(0) >= 1 && !varies) return;
-    const bool is_known = own_.train_batch_size && !varies;
-    say(*place, is_known ? std::to_string(*own_.train_batch_size) : "{train_batch_size}");
+    if (varies) return say(*place, "{micro_batch*dp*gradient_accumulation_steps}");
+    if (own_.train_batch_size) return say(*place, std::to_string(*own_.train_batch_size));
+    remarks_.emplace_back("the sequences of a step are not known, so they are not kept: they vary with micro_batch");
   }
 
   void write_files() {
@@ -394,8 +396,9 @@ class OptimalWriter {
 
   std::optional<std::int64_t> data_ranks() const {
     if (!job_.ranks) return std::nullopt;
-    return space::data_parallel_ranks(*job_.ranks / own_.context_parallel, count(space::kTensorParallel),
-                                      count(space::kPipelineParallel));
+    space::Configuration all = own_.configuration;
+    for (const auto& [name, value] : configuration_) all.set(name, value);
+    return space::data_parallel_ranks(*job_.ranks, all);
   }
 
   void write_data_ranks() {

@@ -240,10 +240,8 @@ class SessionMaker {
                                      space::kAccumulation));
     }
     if (!is_said(varied, space::kMicroBatch) || !is_said(varied, space::kAccumulation)) return;
-    const auto ways = [&](const char* name) { return count(varied.own, name).value_or(1); };
-    const std::int64_t dp =
-        space::data_parallel_ranks(cluster().ranks(), ways(space::kTensorParallel), ways(space::kPipelineParallel))
-            .value_or(cluster().ranks());
+    const std::int64_t ranks = cluster().ranks();
+    const std::int64_t dp = space::data_parallel_ranks(ranks, varied.own).value_or(ranks);
     const std::int64_t batch =
         space::sequences_of_step(*count(varied.own, space::kMicroBatch), dp, *count(varied.own, space::kAccumulation));
     if (configurations_at(batch, dp) < 2) {
@@ -341,8 +339,7 @@ class SessionMaker {
   JobSize size_of(const RecipeJob& job, const OwnValues& own) const {
     const workload::ClusterSpec machine = cluster();
     JobSize size;
-    size.ranks = std::max<std::int64_t>(1, machine.ranks() / own.context_parallel);
-    size.context_parallel = own.context_parallel;
+    size.ranks = machine.ranks();
     size.gpus_per_node = machine.gpus_per_node;
     size.train_batch_size = own.train_batch_size;
     size.own = own.configuration;

@@ -31,6 +31,7 @@ class SpaceFitter {
     drop_what_needs_others();
     fit_batch();
     drop_settled();
+    keep_batch();
     divide_ranks();
     return made_;
   }
@@ -65,27 +66,25 @@ class SpaceFitter {
     made_.space[name] = std::move(list);
   }
 
-  // The session's own reader sees to a single parameter that divides the ranks, but knows nothing of context
-  // parallelism.
+  // The session's own reader sees to a single parameter that divides the ranks.
   void divide_ranks() {
     std::vector<std::string> factors;
-    for (const char* name : {space::kTensorParallel, space::kPipelineParallel}) {
-      if (made_.space.contains(name)) factors.emplace_back(name);
+    bool is_varied = false;
+    for (const char* name : space::kRankDivisors) {
+      is_varied = is_varied || made_.space.contains(name);
+      if (made_.space.contains(name) || own(name) > 1) factors.emplace_back(name);
     }
-    if (factors.empty() || (factors.size() == 1 && size_.context_parallel == 1)) return;
-    if (size_.context_parallel > 1) {
-      for (const char* name : {space::kTensorParallel, space::kPipelineParallel}) {
-        if (!made_.space.contains(name) && own(name) > 1) factors.push_back(std::to_string(own(name)));
-      }
-      factors.push_back(std::to_string(size_.context_parallel));
-    }
+    if (!is_varied || factors.size() < 2) return;
     made_.constraints.push_back(fmt::format("ranks % ({}) == 0", join(factors, " * ")));
   }
 
   void find_replicas() {
     for (const std::int64_t tensor : counts(space::kTensorParallel)) {
       for (const std::int64_t pipeline : counts(space::kPipelineParallel)) {
-        if (const auto dp = space::data_parallel_ranks(size_.ranks, tensor, pipeline)) replicas_.insert(*dp);
+        space::Configuration split = size_.own;
+        split.set(space::kTensorParallel, tensor);
+        split.set(space::kPipelineParallel, pipeline);
+        if (const auto dp = space::data_parallel_ranks(size_.ranks, split)) replicas_.insert(*dp);
       }
     }
     if (replicas_.empty()) replicas_.insert(1);
@@ -105,42 +104,72 @@ class SpaceFitter {
   Counts micro_batches() const {
     constexpr std::int64_t kTimes = 8;
     Counts values = {own(space::kMicroBatch)};
-    const std::int64_t most = size_.train_batch_size.value_or(kTimes * own(space::kMicroBatch));
+    const std::optional<std::int64_t> batch = kept();
+    const std::int64_t most = batch.value_or(kTimes * own(space::kMicroBatch));
     for (std::int64_t power = 1; power <= most; power *= 2) {
-      const bool fits =
-          !size_.train_batch_size || std::any_of(replicas_.begin(), replicas_.end(), [&](std::int64_t dp) {
-            return space::accumulation_steps(*size_.train_batch_size, power, dp).has_value();
-          });
+      const bool fits = !batch || std::any_of(replicas_.begin(), replicas_.end(), [&](std::int64_t dp) {
+        return space::accumulation_steps(*batch, power, dp).has_value();
+      });
       if (fits) values.insert(power);
     }
     return values;
   }
 
+  // Returns the sequences of a step, or those of one replica if nobody knows how many replicas there are.
+  std::optional<std::int64_t> kept() const {
+    if (size_.train_batch_size || !is_of_replica()) return size_.train_batch_size;
+    return own(space::kMicroBatch) * own(space::kAccumulation);
+  }
+
+  bool is_of_replica() const {
+    const bool splits = made_.space.contains(space::kTensorParallel) || made_.space.contains(space::kPipelineParallel);
+    return !size_.train_batch_size && size_.can_write_accumulation && !splits && size_.own.has(space::kMicroBatch) &&
+           size_.own.has(space::kAccumulation);
+  }
+
   void fit_batch() {
     if (!made_.space.contains(space::kMicroBatch)) return;
+    if (is_of_replica()) replicas_ = {1};
     const Counts micro = micro_batches();
     made_.space[space::kMicroBatch] = Json(micro);
-    if (!size_.train_batch_size || size_.follows_batch) {
+    const std::optional<std::int64_t> batch = kept();
+    if (!batch || size_.follows_batch) {
       if (size_.follows_batch) made_.space.erase(space::kAccumulation);
       return;
     }
-    const std::int64_t batch = *size_.train_batch_size;
-    // `dp` of a session's constraint is ranks / (tensor_parallel * pipeline_parallel): it counts the ranks that share a
-    // sequence, too.
-    const std::int64_t batch_of_dp = batch * size_.context_parallel;
     if (!size_.can_write_accumulation) {
       made_.space.erase(space::kAccumulation);
-      made_.constraints.push_back(fmt::format("{} % ({} * dp) == 0", batch_of_dp, space::kMicroBatch));
       return;
     }
     Counts steps;
     for (const std::int64_t dp : replicas_) {
       for (const std::int64_t one : micro) {
-        if (const auto count = space::accumulation_steps(batch, one, dp)) steps.insert(*count);
+        if (const auto count = space::accumulation_steps(*batch, one, dp)) steps.insert(*count);
       }
     }
     made_.space[space::kAccumulation] = Json(steps);
-    made_.constraints.push_back(kept_batch(batch_of_dp));
+    only_steps_ = steps.size() == 1 ? std::optional(*steps.begin()) : std::nullopt;
+    is_kept_ = true;
+  }
+
+  // Adds what keeps the batch, in names that vary and numbers of those that do not.
+  void keep_batch() {
+    const auto is_varied = [&](const char* name) { return made_.space.contains(name); };
+    if (!is_varied(space::kMicroBatch) && !is_varied(space::kAccumulation) && !is_varied(space::kTensorParallel) &&
+        !is_varied(space::kPipelineParallel)) {
+      return;
+    }
+    const std::optional<std::int64_t> batch = kept();
+    if (!batch || size_.follows_batch) return;
+    if (!is_kept_) {
+      if (size_.own.has(space::kMicroBatch) && !size_.can_write_accumulation)
+        made_.constraints.push_back(fmt::format("{} % ({} * dp) == 0", *batch, space::kMicroBatch));
+      return;
+    }
+    const std::string steps =
+        is_varied(space::kAccumulation) ? space::kAccumulation : std::to_string(only_steps_.value_or(1));
+    made_.constraints.push_back(
+        fmt::format("{} * {}{} == {}", space::kMicroBatch, steps, is_of_replica() ? "" : " * dp", *batch));
   }
 
   // Parameters whose only value is the command's own need not be searched. The accumulation stays with the micro-batch.
@@ -156,7 +185,9 @@ class SpaceFitter {
 
   const JobSize& size_;
   JobSpace made_;
-  Counts replicas_;  ///< possible numbers of data-parallel ranks
+  Counts replicas_;                         ///< possible numbers of data-parallel ranks
+  bool is_kept_ = false;                    ///< by the accumulation
+  std::optional<std::int64_t> only_steps_;  ///< the only accumulation that keeps it
 };
 
 }  // namespace

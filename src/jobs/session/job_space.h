@@ -12,8 +12,7 @@ namespace krigtune::jobs {
 
 /// The limits on the values.
 struct JobSize {
-  std::int64_t ranks = 1;  ///< without those that share a sequence: all ranks / context_parallel
-  std::int64_t context_parallel = 1;
+  std::int64_t ranks = 1;
   std::int64_t gpus_per_node = 1;
   std::optional<std::int64_t> train_batch_size;  ///< sequences per step, to be kept; empty if unknown
   std::optional<std::int64_t> kv_heads;          ///< of the model

@@ -10,6 +10,7 @@
 #include "deepspeed/job/ds_command.h"
 #include "engine/gpu_probe.h"
 #include "jobs/recipe/recipe.h"
+#include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
 namespace {
@@ -93,6 +94,7 @@ std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunche
   std::string text = fmt::format(
       "// A session for the DeepSpeed job of {}, to be edited; every key: docs/session.md.\n", file.string());
   for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_caveats(context, made.session);
   for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
   return text + made.json.dump(2) + "\n";
 }

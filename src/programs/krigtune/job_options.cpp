@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "engine/gpu_probe.h"
 #include "programs/krigtune/deepspeed_options.h"
+#include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
 namespace {
@@ -97,6 +98,7 @@ std::string job_session_text(const Context& context) {
   std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
                                  made.session.file.string());
   for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_caveats(context, made.session);
   for (const auto* lines : {&made.remarks, &made.notes}) {
     for (const std::string& line : *lines) text += fmt::format("// {}\n", line);
   }

@@ -121,6 +121,10 @@ Json space_json(const session::Session& session, const forecast::PlanStudy& stud
   if (!fixed.empty()) json["fixed"] = space::to_json(fixed);
   json["assumed"] = Json::object();
   for (const session::Assumption& one : session.assumptions) json["assumed"][one.name] = space::to_json(one.value);
+  if (session.workload) {
+    json["assumed_sizes"] = session.workload->caveats.assumed;
+    json["not_in_this_prediction"] = session.workload->caveats.not_modelled;
+  }
   json["lattice_points"] = study.lattice;
   json["excluded"] = Json::object();
   for (const auto& [reason, count] : study.excluded) json["excluded"][reason] = count;

@@ -7,9 +7,11 @@
 
 #include "core/text.h"
 #include "cost/framework.h"
+#include "cost/memory/memory_model.h"
 #include "programs/krigtune/plan_tables.h"
 #include "report/labels.h"
 #include "report/table.h"
+#include "session/memory_filter.h"
 #include "space/well_known.h"
 
 namespace krigtune::cli {
@@ -152,10 +154,19 @@ void print_parameters(const PlanText& text) {
   print_frameworks_names(text);
 }
 
-void print_assumptions(const PlanText& text) {
+namespace {
+
+void print_list(std::ostream& out, const std::vector<std::string>& list) {
+  for (const std::string& text : list) out << wrapped("  " + text, 4);
+}
+
+void print_usual_settings(const PlanText& text) {
   const std::vector<session::Assumption>& assumptions = text.session.assumptions;
-  if (assumptions.empty()) return;
+  const bool has_caveats = text.session.workload && !text.session.workload->caveats.assumed.empty();
+  if (assumptions.empty() && !has_caveats) return;
   text.out << "\nAssumed, because the session does not say\n";
+  if (has_caveats) print_list(text.out, text.session.workload->caveats.assumed);
+  if (assumptions.empty()) return;
   std::size_t width = 0;
   for (const session::Assumption& one : assumptions)
     width = std::max(width, one.name.size() + space::to_string(one.value).size() + 3);
@@ -169,6 +180,18 @@ void print_assumptions(const PlanText& text) {
                                   cost::traits_of(text.session.workload->framework).name, assumptions.front().name,
                                   assumptions.front().name == space::kSequenceParallel ? "false" : "0"),
                       2);
+}
+
+}  // namespace
+
+void print_assumptions(const PlanText& text) {
+  print_usual_settings(text);
+  if (!text.session.workload) return;
+  const workload::Caveats& caveats = text.session.workload->caveats;
+  if (!caveats.not_modelled.empty()) {
+    text.out << "\nNot in this prediction, so that it is rough and excludes nothing because of its memory\n";
+    print_list(text.out, caveats.not_modelled);
+  }
 }
 
 void print_space(const PlanText& text) {
@@ -197,11 +220,25 @@ void print_space(const PlanText& text) {
   }
 }
 
+namespace {
+
+// Without a GPU nobody knows what fits, but the bytes of the baseline are known.
+std::string memory_without_limit(const session::Session& session) {
+  if (!session.workload) return "not known; give a \"workload\" to have it predicted";
+  std::string needed = "not known";
+  if (session.baseline) {
+    const auto estimate = cost::MemoryModel(*session.workload, session.cluster, session.memory)
+                              .estimate_if_modelled(session::modelled_part(*session.baseline));
+    if (estimate) needed = fmt::format("{} a rank in the baseline, at its peak", to_string(estimate->expected));
+  }
+  return needed + "; whether it fits is known once you name a \"gpu\", or give \"limit_gib\" in the block \"memory\"";
+}
+
+}  // namespace
+
 void print_memory(const PlanText& text) {
   if (text.study.stages.empty()) {
-    const char* const why = text.session.workload ? "name a \"gpu\", or give \"limit_gib\" in the block \"memory\""
-                                                  : "give a \"workload\" to have it predicted";
-    text.out << "\nMemory\n  not known; " << why << '\n';
+    text.out << "\nMemory\n" << wrapped("  " + memory_without_limit(text.session), 2);
     return;
   }
   text.out << fmt::format("\nMemory of one rank, {} usable\n", to_string(*text.session.usable_per_rank))

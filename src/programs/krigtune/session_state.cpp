@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "report/caveat_text.h"
 #include "report/labels.h"
 #include "report/trial_classes.h"
 #include "result/best_reader.h"
@@ -47,6 +48,12 @@ std::optional<double> seconds_left(const session::Session& session, const search
 
 std::string seconds_text(double seconds) {
   return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
+}
+
+void show_caveats(const Context& context, const session::Session& session) {
+  if (!session.workload) return;
+  for (const std::string& line : report::caveat_lines(*session.workload))
+    context.log.progress(wrapped_lines(line, context.log.width(), 2));
 }
 
 session::Session session_of(const Context& context, const std::filesystem::path& file) {

@@ -36,6 +36,9 @@ void declare_warm_start(boost::program_options::options_description& options);
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun);
 
+/// Prints, as progress, what predictions of the session take for granted and what they do not contain.
+void show_caveats(const Context& context, const session::Session& session);
+
 /// Reads the session file and prints its warnings.
 session::Session session_of(const Context& context, const std::filesystem::path& file);
 

@@ -125,7 +125,7 @@ struct ToTune {
   std::optional<SessionSource> source;
 };
 
-ToTune read_to_tune(const Context& context) {
+ToTune find_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const bool is_deepspeed = !ds_config_of(arguments).empty();
   if (!is_deepspeed) refuse_deepspeed_options(context);
@@ -135,6 +135,12 @@ ToTune read_to_tune(const Context& context) {
   jobs::JobSession made = job_session_of(context);
   return {std::move(made.session),
           SessionSource{std::move(made.json), arguments.operand().empty() ? "the command" : "session file or command"}};
+}
+
+ToTune read_to_tune(const Context& context) {
+  ToTune found = find_to_tune(context);
+  show_caveats(context, found.session);
+  return found;
 }
 
 void apply(const BudgetOptions& budget, session::Session& session) {

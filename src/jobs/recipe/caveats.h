@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "jobs/recipe/recipe_job.h"
+#include "workload/model.h"
+
+namespace krigtune::jobs {
+
+/// Sorts what a command states: every flag, every word key=value and every key of its files is understood by the
+/// recipe, known to change nothing, known to matter and not modelled, or unknown. Returns what is not modelled, and, as
+/// an assumption, that the unknown ones change nothing.
+workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job);
+
+/// Returns the unknown ones, as they are written, in their order.
+std::vector<std::string> unknown_names(const Recipe& recipe, const RecipeJob& job);
+
+}  // namespace krigtune::jobs

@@ -1,0 +1,220 @@
+// The model of a command: its sizes, what is assumed of them, and what predictions do not know.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "jobs/recipe/caveats.h"
+#include "jobs/recipe/places.h"
+#include "jobs/recipe/recipe_job.h"
+#include "space/well_known.h"
+#include "workload/hub_models.h"
+#include "workload/model.h"
+#include "workload/workload.h"
+
+namespace krigtune::jobs {
+namespace {
+
+// Returns the directory of a hub model that has been downloaded: models--ORG--NAME/snapshots/HASH.
+std::filesystem::path in_hub_cache(const std::string& name, const RecipeJob& job) {
+  const auto variable = [&](const char* key) { return job.inputs.variable ? job.inputs.variable(key) : std::string(); };
+  std::filesystem::path cache = variable("HF_HOME");
+  if (cache.empty()) cache = std::filesystem::path(variable("HOME")) / ".cache" / "huggingface";
+  std::string folder = "models--" + name;
+  for (std::size_t at = folder.find('/'); at != std::string::npos; at = folder.find('/')) folder.replace(at, 1, "--");
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(cache / "hub" / folder / "snapshots", error)) {
+    if (std::filesystem::is_regular_file(entry.path() / "config.json", error)) return entry.path();
+  }
+  return {};
+}
+
+// Returns the config.json of a model named by its directory, its file, or its name on the hub. Empty if it is not on
+// this machine.
+std::filesystem::path hf_config_of(const std::string& name, const RecipeJob& job) {
+  std::error_code error;
+  std::filesystem::path path = (job.inputs.directory / name).lexically_normal();
+  if (!std::filesystem::exists(path, error)) path = in_hub_cache(name, job);
+  if (std::filesystem::is_directory(path, error)) path /= "config.json";
+  return std::filesystem::is_regular_file(path, error) ? path : std::filesystem::path();
+}
+
+// The vocabulary of a model of today whose tokenizer is not known: Llama 3 has 128256, Qwen 3 151936.
+constexpr std::int64_t kUsualVocabulary = 128256;
+// TRL's default is 1024, LLaMA-Factory's and torchtitan's 2048.
+constexpr std::int64_t kUsualLength = 2048;
+
+// The model that the command states.
+class ModelFacts {
+ public:
+  ModelFacts(const Recipe& recipe, const RecipeJob& job) : recipe_(recipe), job_(job) {}
+
+  Json workload() {
+    if (recipe_.framework.empty()) return none("krigtune has no models of such jobs");
+    caveats_ = caveats_of(recipe_, job_);
+    for (const RecipeValue& size : recipe_.model) {
+      const std::optional<SaidValue> said = read_said(size, job_);
+      if (said && !take(size.name, *said)) return {};
+    }
+    if (!has("preset") && !has("hf_config") && !has("layers"))
+      return none("the command does not say the model's sizes");
+    if (!has("preset") && !has("hf_config")) complete_sizes();
+    take_vocabulary_of_tokenizer();
+    limit_assumed_length();
+    return checked();
+  }
+
+  const std::string& why() const { return why_; }
+
+ private:
+  bool has(const char* key) const { return model_.contains(key); }
+
+  Json none(const std::string& why) {
+    why_ = why;
+    return {};
+  }
+
+  // Returns false if the model cannot be known.
+  bool take(const std::string& name, const SaidValue& said) {
+    if (name == "precision") {
+      precision_ = space::to_json(said.value);
+    } else if (name == "tokenizer") {
+      tokenizer_ = space::to_string(said.value);
+      return true;
+    } else if (name == "hf_config") {
+      return take_published(space::to_string(said.value));
+    } else {
+      model_[name] = space::to_json(said.value);
+    }
+    if (said.assumed.empty()) return true;
+    assumed_length_ = assumed_length_ || name == "seq_len";
+    assume(name, said.value, said.assumed);
+    return true;
+  }
+
+  void assume(const std::string& name, const space::Value& value, const std::string& why) {
+    caveats_.assumed.push_back(fmt::format("{} {}: {}", what_of(name), space::to_string(value), why));
+  }
+
+  static std::string what_of(const std::string& name) {
+    if (name == "vocab") return "vocabulary of";
+    if (name == "seq_len") return "tokens of a sequence:";
+    if (name == "ffn_hidden") return "width of the MLP:";
+    if (name == "heads") return "attention heads:";
+    return name;
+  }
+
+  bool take_published(const std::string& name) {
+    if (const std::filesystem::path file = hf_config_of(name, job_); !file.empty()) {
+      model_["hf_config"] = file.string();
+    } else if (workload::hub_model(name)) {
+      model_["preset"] = name;
+    } else {
+      why_ = fmt::format(
+          "there is no config.json of {} on this machine, and it is not a model that krigtune knows by name", name);
+      return false;
+    }
+    return true;
+  }
+
+  // Adds what a command with its own sizes leaves open. A width without heads would have to be guessed from both.
+  void complete_sizes() {
+    if (!has("hidden")) return;
+    const auto hidden = model_["hidden"].get<std::int64_t>();
+    constexpr std::int64_t kHeadWidth = 128;
+    if (!has("heads") && hidden % kHeadWidth == 0)
+      put_assumed("heads", hidden / kHeadWidth, "heads of 128, as is usual");
+    if (!has("seq_len")) {
+      assumed_length_ = true;
+      put_assumed("seq_len", kUsualLength, "the command does not say it");
+    }
+    if (!has("ffn_hidden") && recipe_.framework == "megatron" && model_.value("gated_mlp", false)) {
+      // Megatron-LM, arguments.py: int((4 * hidden_size * 2 / 3) / 64) * 64
+      constexpr std::int64_t kMultiple = 64;
+      model_["ffn_hidden"] = 8 * hidden / 3 / kMultiple * kMultiple;
+    }
+  }
+
+  void put_assumed(const char* name, std::int64_t value, const std::string& why) {
+    model_[name] = value;
+    assume(name, space::Value(value), why);
+  }
+
+  void take_vocabulary_of_tokenizer() {
+    if (has("vocab") || has("preset") || has("hf_config")) return;
+    if (const std::optional<std::int64_t> vocabulary = vocabulary_of(tokenizer_)) {
+      put_assumed("vocab", *vocabulary, fmt::format("that of the tokenizer {}", tokenizer_));
+    } else {
+      put_assumed("vocab", kUsualVocabulary, "the command does not say it, and its tokenizer is not known");
+    }
+  }
+
+  std::optional<std::int64_t> vocabulary_of(const std::string& tokenizer) const {
+    if (tokenizer.empty()) return std::nullopt;
+    if (const auto known = workload::hub_model(tokenizer)) return known->sizes.vocab;
+    const std::filesystem::path file = hf_config_of(tokenizer, job_);
+    if (file.empty()) return std::nullopt;
+    try {
+      const Json config = load_json(file);
+      if (config.contains("vocab_size") && config["vocab_size"].is_number_integer())
+        return config["vocab_size"].get<std::int64_t>();
+    } catch (const UserError&) {  // it is only a guess
+    }
+    return std::nullopt;
+  }
+
+  // Nobody trains on more tokens than the model takes. And nothing is excluded because of a length that nobody stated.
+  void limit_assumed_length() {
+    if (!assumed_length_) return;
+    caveats_.not_modelled.emplace_back("the real length of sequences: memory and time grow with it");
+    if (!has("preset") && !has("hf_config")) return;
+    try {
+      Json without = model_;
+      without.erase("seq_len");
+      workload::Caveats ignored;
+      const std::int64_t most = workload::read_model(without, "the command", "", {}, &ignored).seq_len;
+      if (most < model_["seq_len"].get<std::int64_t>()) model_["seq_len"] = most;
+    } catch (const UserError&) {  // `checked` reports it
+    }
+  }
+
+  Json checked() {
+    Json workload = {{"model", model_}, {"framework", recipe_.framework}};
+    if (!precision_.is_null()) workload["precision"] = precision_;
+    if (!caveats_.assumed.empty()) workload["assumed"] = caveats_.assumed;
+    if (!caveats_.not_modelled.empty()) workload["not_modelled"] = caveats_.not_modelled;
+    try {
+      workload::read_workload(workload, "the command", "");
+    } catch (const UserError& error) {
+      return none(error.what());
+    }
+    return workload;
+  }
+
+  const Recipe& recipe_;
+  const RecipeJob& job_;
+  Json model_ = Json::object();
+  Json precision_;
+  std::string tokenizer_;
+  bool assumed_length_ = false;
+  workload::Caveats caveats_;
+  std::string why_;
+};
+
+}  // namespace
+
+Json model_facts(const Recipe& recipe, const RecipeJob& job, std::string* why) {
+  ModelFacts facts(recipe, job);
+  Json workload = facts.workload();
+  if (why != nullptr) *why = facts.why();
+  if (workload.is_null()) return workload;
+  if (const OwnValues own = own_values(recipe, job); own.train_batch_size)
+    workload["train_batch_size"] = *own.train_batch_size;
+  return workload;
+}
+
+}  // namespace krigtune::jobs

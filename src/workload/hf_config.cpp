@@ -1,0 +1,241 @@
+// Reads the sizes of a model from its config.json.
+#include "workload/hf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "core/text.h"
+
+namespace krigtune::workload {
+
+// Keys and defaults: configuration_gpt2.py, configuration_llama.py and configuration_mistral.py of
+// huggingface/transformers. Keys that change neither FLOPs nor bytes (rope_theta, rope_scaling, epsilons) are not read.
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+// Models that differ from a Llama or a GPT of the same sizes by less than one per cent of parameters and FLOPs: biases
+// of the projections, norms of queries and keys, another activation, positions without parameters.
+constexpr std::array<std::string_view, 22> kNearlyTheSame = {
+    "arcee", "bloom",   "exaone4", "gemma",     "glm",     "glm4",      "gpt_bigcode", "gpt_neox",
+    "gptj",  "granite", "helium",  "internlm2", "olmo",    "olmo2",     "opt",         "phi",
+    "phi3",  "qwen2",   "qwen3",   "seed_oss",  "smollm3", "starcoder2"};
+
+class HfConfig {
+ public:
+  HfConfig(JsonObject& config, const HfOverrides& overrides, Caveats* caveats)
+      : config_(config), overrides_(overrides), caveats_(caveats) {}
+
+  ModelSpec read() {
+    const std::string type = config_.text("model_type", "");
+    if (type == "gpt2") return gpt2();
+    if (type == "llama") return llama(false);
+    if (type == "mistral") return llama(true);
+    if (caveats_ != nullptr && !type.empty()) return other(type);
+    config_.fail("model_type", type.empty() ? "is missing" : fmt::format("'{}' is not supported", type),
+                 "gpt2, llama and mistral are; a dense model of another type is described by its sizes");
+  }
+
+ private:
+  std::int64_t required_size(const char* key) {
+    const std::optional<std::int64_t> value = config_.optional_integer(key);
+    if (!value || *value < 1) config_.fail(key, "a size of 1 or more is needed", "is this the model's config.json?");
+    return *value;
+  }
+
+  std::int64_t seq_len(const char* key) { return overrides_.seq_len ? *overrides_.seq_len : required_size(key); }
+
+  // A property that the planned model does not have: an error, or a caveat with its effect.
+  void differs(const char* key, const std::string& what, const std::string& fix, const std::string& effect) {
+    if (caveats_ == nullptr) config_.fail(key, what, fix);
+    caveats_->not_modelled.push_back(fmt::format("{}: {}", what, effect));
+  }
+
+  void check_activation(const char* key, const char* fallback, std::string_view family) {
+    const std::string name = config_.text(key, fallback);
+    if (name.starts_with(family)) return;
+    differs(key, fmt::format("the activation '{}' is not supported", name),
+            fmt::format("models of this type with {} are", family), "memory may differ");
+  }
+
+  // The model here has one dropout probability, so all of GPT-2's must be equal.
+  double gpt2_dropout() {
+    constexpr double kDefault = 0.1;
+    const double residual = config_.number("resid_pdrop", kDefault);
+    const double embedding = config_.number("embd_pdrop", kDefault);
+    const double attention = config_.number("attn_pdrop", kDefault);
+    if (residual == embedding && residual == attention) return residual;
+    differs("resid_pdrop", "resid_pdrop, embd_pdrop and attn_pdrop differ",
+            "write the one \"dropout\" to train with beside \"hf_config\"", "memory may differ a little");
+    return residual;
+  }
+
+  ModelSpec gpt2() {
+    ModelSpec model;
+    model.layers = required_size("n_layer");
+    model.hidden = required_size("n_embd");
+    model.heads = required_size("n_head");
+    model.vocab = required_size("vocab_size");
+    model.ffn_hidden = config_.integer("n_inner", 0);  // null: four times n_embd
+    if (model.ffn_hidden < 0) config_.fail("n_inner", "must be at least 1", "leave it out for four times n_embd");
+    model.seq_len = seq_len("n_positions");
+    model.tied_embeddings = config_.boolean("tie_word_embeddings", true);
+    if (!overrides_.dropout) model.dropout = gpt2_dropout();
+    check_activation("activation_function", "gelu_new", "gelu");
+    return model;
+  }
+
+  void check_biases() {
+    for (const char* key : {"attention_bias", "mlp_bias"}) {
+      if (config_.boolean(key, false)) {
+        differs(key, "biases are not supported", "models of this type without are", "a little more memory");
+      }
+    }
+  }
+
+  void check_attention(const ModelSpec& model) {
+    const std::optional<std::int64_t> width = config_.optional_integer("head_dim");
+    if (width && *width * model.heads != model.hidden) {
+      differs("head_dim", fmt::format("{} heads of {} are not hidden_size {}", model.heads, *width, model.hidden),
+              "models where they are the same are supported",
+              *width * model.heads > model.hidden ? "more memory and time" : "less memory and time");
+    }
+    const std::optional<std::int64_t> window = config_.optional_integer("sliding_window");
+    if (window && *window < model.seq_len && config_.boolean("use_sliding_window", true)) {
+      differs("sliding_window",
+              fmt::format("attention over a window ({} of {} tokens) is not supported", *window, model.seq_len),
+              fmt::format("write \"seq_len\": {} or less beside \"hf_config\"", *window), "less time");
+    }
+    if (!overrides_.dropout && config_.number("attention_dropout", 0.0) != 0.0) {
+      differs("attention_dropout", "a dropout of attention alone is not supported",
+              "write the one \"dropout\" to train with beside \"hf_config\"", "a little more memory and time");
+    }
+  }
+
+  // Llama and Mistral differ only in their defaults.
+  ModelSpec llama(bool kv_heads_needed) {
+    ModelSpec model = llama_like();
+    model.layers = required_size("num_hidden_layers");
+    model.hidden = required_size("hidden_size");
+    model.heads = required_size("num_attention_heads");
+    const bool has_kv_heads = kv_heads_needed || config_.has("num_key_value_heads");
+    model.kv_heads = has_kv_heads ? required_size("num_key_value_heads") : model.heads;
+    model.ffn_hidden = required_size("intermediate_size");
+    model.vocab = required_size("vocab_size");
+    model.seq_len = seq_len("max_position_embeddings");
+    model.tied_embeddings = config_.boolean("tie_word_embeddings", false);
+    check_activation("hidden_act", "silu", "silu");
+    check_biases();
+    check_attention(model);
+    return model;
+  }
+
+  static ModelSpec llama_like() {
+    ModelSpec model;
+    model.gated_mlp = true;
+    model.tied_embeddings = false;
+    model.positions = Positions::kRotary;
+    model.norm = Norm::kRmsNorm;
+    return model;
+  }
+
+  // Any other decoder by the keys that most of them have. The language model of a multimodal one is in a block.
+  ModelSpec other(const std::string& type) {
+    for (const char* key : {"text_config", "llm_config", "language_config"}) {
+      const Json* inner = config_.find(key);
+      if (inner == nullptr || !inner->is_object()) continue;
+      caveats_->not_modelled.emplace_back("parts for images or sound: more memory and time");
+      JsonObject text = config_.object(key);
+      return HfConfig(text, overrides_, caveats_).sizes_of(type);
+    }
+    return sizes_of(type);
+  }
+
+  std::optional<std::int64_t> size(const Names& names) {
+    for (const std::string_view name : names) {
+      const Json* json = config_.find(std::string(name));
+      if (json == nullptr || !json->is_number_integer()) continue;
+      if (const auto value = json->get<std::int64_t>(); value >= 1) return value;
+    }
+    return std::nullopt;
+  }
+
+  std::int64_t needed_size(const Names& names) {
+    const std::optional<std::int64_t> found = size(names);
+    if (!found) config_.fail(std::string(names.front()), "is missing", "is this the config.json of a decoder?");
+    return *found;
+  }
+
+  ModelSpec sizes_of(const std::string& type) {
+    const bool is_like_llama = config_.has("rms_norm_eps");
+    ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
+    model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+    model.hidden = needed_size({"hidden_size", "n_embd", "d_model"});
+    model.heads = needed_size({"num_attention_heads", "n_head", "n_heads", "num_heads"});
+    model.kv_heads = size({"num_key_value_heads", "num_kv_heads"}).value_or(model.heads);
+    if (config_.find("multi_query") != nullptr && config_.boolean("multi_query", false)) model.kv_heads = 1;
+    const auto width = size({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"});
+    model.ffn_hidden = width.value_or(size({"moe_intermediate_size"}).value_or(0));
+    model.vocab = needed_size({"vocab_size"});
+    model.seq_len = overrides_.seq_len ? *overrides_.seq_len
+                                       : needed_size({"max_position_embeddings", "n_positions", "seq_length",
+                                                      "max_sequence_length", "max_seq_len"});
+    if (const Json* tied = config_.find("tie_word_embeddings"); tied != nullptr && tied->is_boolean())
+      model.tied_embeddings = tied->get<bool>();
+    else
+      model.tied_embeddings = !is_like_llama || type.starts_with("gemma");
+    const bool has_table = config_.has("n_positions") || type == "opt" || type == "gpt_bigcode";
+    if (!has_table || type == "gptj") model.positions = Positions::kRotary;  // ALiBi has no parameters either
+    caveats_->assumed.push_back(fmt::format("its config.json is of type {}: planned as a {} of the same sizes", type,
+                                            is_like_llama ? "Llama" : "GPT"));
+    note_differences(type, model);
+    return model;
+  }
+
+  void note_differences(const std::string& type, const ModelSpec& model) {
+    std::vector<std::string>& list = caveats_->not_modelled;
+    if (!is_one_of(type, kNearlyTheSame))
+      list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
+    note_experts(model);
+    check_attention(model);
+    for (const char* key : {"layer_types", "layers_block_type", "attn_layer_period", "ssm_cfg", "mamba_d_state"}) {
+      if (config_.has(key)) {
+        list.push_back(fmt::format("layers of several kinds ({}): less time and memory", key));
+        break;
+      }
+    }
+    if (config_.has("kv_lora_rank")) list.emplace_back("latent attention (kv_lora_rank): less or more memory");
+    if (config_.has("quantization_config")) list.emplace_back("quantised weights: less memory");
+    if (config_.find("is_encoder_decoder") != nullptr && config_.boolean("is_encoder_decoder", false))
+      list.emplace_back("an encoder beside the decoder: more memory and time");
+  }
+
+  void note_experts(const ModelSpec& model) {
+    const auto experts = size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
+    if (!experts || *experts < 2) return;
+    const auto width = static_cast<double>(size({"moe_intermediate_size"}).value_or(model.ffn_hidden));
+    const double one = 3.0 * static_cast<double>(model.hidden) * width * static_cast<double>(model.layers);
+    caveats_->not_modelled.push_back(
+        fmt::format("{} experts in a layer, about {:.1f} billion parameters in them all: more memory, and another time",
+                    *experts, static_cast<double>(*experts) * one / 1e9));
+  }
+
+  JsonObject& config_;
+  const HfOverrides& overrides_;
+  Caveats* caveats_;
+};
+
+}  // namespace
+
+ModelSpec read_hf_config(const Json& json, const std::string& source, const std::string& pointer,
+                         const HfOverrides& overrides, Caveats* caveats) {
+  JsonObject config(json, source, pointer);
+  return HfConfig(config, overrides, caveats).read();
+}
+
+}  // namespace krigtune::workload

@@ -1,0 +1,195 @@
+// Sizes of published models, by their names on the Hugging Face hub.
+#include "workload/hub_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/text.h"
+
+namespace krigtune::workload {
+namespace {
+
+constexpr ModelSpec llama_like(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
+                               std::int64_t ffn_hidden, std::int64_t vocab, std::int64_t seq_len, bool tied = false) {
+  return {.layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .ffn_hidden = ffn_hidden,
+          .vocab = vocab,
+          .seq_len = seq_len,
+          .gated_mlp = true,
+          .tied_embeddings = tied,
+          .positions = Positions::kRotary,
+          .norm = Norm::kRmsNorm};
+}
+
+constexpr ModelSpec gpt_like(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
+                             std::int64_t seq_len) {
+  return {.layers = layers, .hidden = hidden, .heads = heads, .vocab = vocab, .seq_len = seq_len};
+}
+
+constexpr ModelSpec rotary_gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
+                               bool tied) {
+  ModelSpec model = gpt_like(layers, hidden, heads, vocab, 2048);
+  model.tied_embeddings = tied;
+  model.positions = Positions::kRotary;
+  return model;
+}
+
+constexpr std::string_view kWideHeads = "heads that are wider than hidden / heads: more memory and time";
+constexpr std::string_view kMixtral7 = "8 experts in a layer, 46.7 billion parameters in all: more memory";
+constexpr std::string_view kMixtral22 = "8 experts in a layer, 141 billion parameters in all: more memory";
+
+struct HubModel {
+  std::string_view name;  ///< without the organisation, in lower case; "-instruct" and the like may follow
+  ModelSpec sizes;
+  std::string_view differs = "";  ///< what the planned model does not have, with its effect
+};
+
+// From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys are left
+// out (below 0.1 % of the parameters). ALiBi (BLOOM) has no parameters, as rotary positions have none.
+constexpr std::array kHubModels = {
+    HubModel{"llama-3.1-8b", llama_like(32, 4096, 32, 8, 14336, 128256, 131072)},
+    HubModel{"llama-3.1-70b", llama_like(80, 8192, 64, 8, 28672, 128256, 131072)},
+    HubModel{"llama-3.1-405b", llama_like(126, 16384, 128, 8, 53248, 128256, 131072)},
+    HubModel{"llama-3.2-1b", llama_like(16, 2048, 32, 8, 8192, 128256, 131072, true)},
+    HubModel{"llama-3.2-3b", llama_like(28, 3072, 24, 8, 8192, 128256, 131072, true)},
+    HubModel{"llama-3.3-70b", llama_like(80, 8192, 64, 8, 28672, 128256, 131072)},
+    HubModel{"tinyllama-1.1b", llama_like(22, 2048, 32, 4, 5632, 32000, 2048)},
+    HubModel{"tinyllama_v1.1", llama_like(22, 2048, 32, 4, 5632, 32000, 2048)},
+    HubModel{"vicuna-7b", llama_like(32, 4096, 32, 32, 11008, 32000, 4096)},
+    HubModel{"vicuna-13b", llama_like(40, 5120, 40, 40, 13824, 32000, 4096)},
+    HubModel{"mistral-7b", llama_like(32, 4096, 32, 8, 14336, 32000, 32768)},
+    HubModel{"mistral-nemo", llama_like(40, 5120, 32, 8, 14336, 131072, 131072),
+             "heads narrower than hidden / heads: less memory and time"},
+    HubModel{"mixtral-8x7b", llama_like(32, 4096, 32, 8, 14336, 32000, 32768), kMixtral7},
+    HubModel{"mixtral-8x22b", llama_like(56, 6144, 48, 8, 16384, 32768, 65536), kMixtral22},
+    HubModel{"qwen2.5-0.5b", llama_like(24, 896, 14, 2, 4864, 151936, 32768, true)},
+    HubModel{"qwen2.5-1.5b", llama_like(28, 1536, 12, 2, 8960, 151936, 131072, true)},
+    HubModel{"qwen2.5-3b", llama_like(36, 2048, 16, 2, 11008, 151936, 32768, true)},
+    HubModel{"qwen2.5-7b", llama_like(28, 3584, 28, 4, 18944, 152064, 131072)},
+    HubModel{"qwen2.5-14b", llama_like(48, 5120, 40, 8, 13824, 152064, 131072)},
+    HubModel{"qwen2.5-32b", llama_like(64, 5120, 40, 8, 27648, 152064, 131072)},
+    HubModel{"qwen2.5-72b", llama_like(80, 8192, 64, 8, 29568, 152064, 131072)},
+    HubModel{"qwen2-7b", llama_like(28, 3584, 28, 4, 18944, 152064, 131072)},
+    HubModel{"qwen3-0.6b", llama_like(28, 1024, 16, 8, 3072, 151936, 40960, true), kWideHeads},
+    HubModel{"qwen3-1.7b", llama_like(28, 2048, 16, 8, 6144, 151936, 40960, true)},
+    HubModel{"qwen3-4b", llama_like(36, 2560, 32, 8, 9728, 151936, 40960, true), kWideHeads},
+    HubModel{"qwen3-8b", llama_like(36, 4096, 32, 8, 12288, 151936, 40960)},
+    HubModel{"qwen3-14b", llama_like(40, 5120, 40, 8, 17408, 151936, 40960)},
+    HubModel{"qwen3-32b", llama_like(64, 5120, 64, 8, 25600, 151936, 40960), kWideHeads},
+    HubModel{"qwen3-30b-a3b", llama_like(48, 2048, 32, 4, 6144, 151936, 40960),
+             "128 experts in a layer, 30.5 billion parameters in all: more memory"},
+    HubModel{"deepseek-r1-distill-qwen-7b", llama_like(28, 3584, 28, 4, 18944, 152064, 131072)},
+    HubModel{"gemma-2b", llama_like(18, 2048, 8, 1, 16384, 256000, 8192, true)},
+    HubModel{"gemma-7b", llama_like(28, 3072, 16, 16, 24576, 256000, 8192, true), kWideHeads},
+    HubModel{"gemma-2-2b", llama_like(26, 2304, 8, 4, 9216, 256000, 8192, true),
+             "heads narrower than hidden / heads: less memory and time"},
+    HubModel{"gemma-2-9b", llama_like(42, 3584, 16, 8, 14336, 256000, 8192, true), kWideHeads},
+    HubModel{"gemma-2-27b", llama_like(46, 4608, 32, 16, 36864, 256000, 8192, true),
+             "heads narrower than hidden / heads: less memory and time"},
+    HubModel{"gemma-3-1b", llama_like(26, 1152, 4, 1, 6912, 262144, 32768, true),
+             "attention over a window in most layers: less time"},
+    HubModel{"gemma-3-4b", llama_like(34, 2560, 8, 4, 10240, 262208, 131072, true),
+             "a tower for images, and attention over a window in most layers: less time"},
+    HubModel{"gemma-3-12b", llama_like(48, 3840, 16, 8, 15360, 262208, 131072, true),
+             "a tower for images, and attention over a window in most layers: less time"},
+    HubModel{"gemma-3-27b", llama_like(62, 5376, 32, 16, 21504, 262208, 131072, true),
+             "a tower for images, and attention over a window in most layers: less time"},
+    HubModel{"phi-3-mini", llama_like(32, 3072, 32, 32, 8192, 32064, 4096)},
+    HubModel{"phi-4", llama_like(40, 5120, 40, 10, 17920, 100352, 16384)},
+    HubModel{"smollm2-135m", llama_like(30, 576, 9, 3, 1536, 49152, 8192, true)},
+    HubModel{"smollm2-360m", llama_like(32, 960, 15, 5, 2560, 49152, 8192, true)},
+    HubModel{"smollm2-1.7b", llama_like(24, 2048, 32, 32, 8192, 49152, 8192, true)},
+    HubModel{"yi-6b", llama_like(32, 4096, 32, 4, 11008, 64000, 4096)},
+    HubModel{"yi-34b", llama_like(60, 7168, 56, 8, 20480, 64000, 4096)},
+    HubModel{"olmo-2-1124-7b", llama_like(32, 4096, 32, 32, 11008, 100352, 4096)},
+    HubModel{"gpt-oss-20b", llama_like(24, 2880, 64, 8, 2880, 201088, 131072),
+             "32 experts in a layer, 20.9 billion parameters in all: more memory"},
+    HubModel{"gpt-oss-120b", llama_like(36, 2880, 64, 8, 2880, 201088, 131072),
+             "128 experts in a layer, 117 billion parameters in all: more memory"},
+    HubModel{"opt-125m", gpt_like(12, 768, 12, 50272, 2048)},
+    HubModel{"opt-1.3b", gpt_like(24, 2048, 32, 50272, 2048)},
+    HubModel{"opt-2.7b", gpt_like(32, 2560, 32, 50272, 2048)},
+    HubModel{"opt-6.7b", gpt_like(32, 4096, 32, 50272, 2048)},
+    HubModel{"opt-13b", gpt_like(40, 5120, 40, 50272, 2048)},
+    HubModel{"opt-30b", gpt_like(48, 7168, 56, 50272, 2048)},
+    HubModel{"opt-66b", gpt_like(64, 9216, 72, 50272, 2048)},
+    HubModel{"bloom-560m", rotary_gpt(24, 1024, 16, 250880, true)},
+    HubModel{"bloom-1b7", rotary_gpt(24, 2048, 16, 250880, true)},
+    HubModel{"bloom-3b", rotary_gpt(30, 2560, 32, 250880, true)},
+    HubModel{"bloom-7b1", rotary_gpt(30, 4096, 32, 250880, true)},
+    HubModel{"pythia-160m", rotary_gpt(12, 768, 12, 50304, false)},
+    HubModel{"pythia-410m", rotary_gpt(24, 1024, 16, 50304, false)},
+    HubModel{"pythia-1b", rotary_gpt(16, 2048, 8, 50304, false)},
+    HubModel{"pythia-1.4b", rotary_gpt(24, 2048, 16, 50304, false)},
+    HubModel{"pythia-2.8b", rotary_gpt(32, 2560, 32, 50304, false)},
+    HubModel{"pythia-6.9b", rotary_gpt(32, 4096, 32, 50432, false)},
+    HubModel{"pythia-12b", rotary_gpt(36, 5120, 40, 50688, false)},
+    HubModel{"gpt-neox-20b", rotary_gpt(44, 6144, 64, 50432, false)},
+    HubModel{"gpt-j-6b", rotary_gpt(28, 4096, 16, 50400, false)},
+};
+
+// Hub names of presets that have another name here.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kAliases = {{{"gpt2", "gpt2-124m"},
+                                                                                    {"gpt2-medium", "gpt2-350m"},
+                                                                                    {"gpt2-large", "gpt2-774m"},
+                                                                                    {"gpt2-xl", "gpt2-1.5b"},
+                                                                                    {"open_llama_7b", "llama-7b"}}};
+
+// "meta-llama/Meta-Llama-3-8B" becomes "llama-3-8b".
+std::string plain_name(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  std::string plain = lower_case(slash == std::string::npos ? name : name.substr(slash + 1));
+  constexpr std::string_view kMaker = "meta-";
+  if (plain.starts_with(kMaker)) plain.erase(0, kMaker.size());
+  return plain;
+}
+
+// "qwen2.5-7b-instruct" is the model "qwen2.5-7b".
+bool is_named(std::string_view name, std::string_view model) {
+  return name == model || (name.starts_with(model) && (name[model.size()] == '-' || name[model.size()] == '_'));
+}
+
+// Words in a name that mean other weights than the published ones.
+std::string_view storage_in(std::string_view name) {
+  for (const std::string_view word : {"awq", "gptq", "bnb", "fp8", "int4", "int8", "4bit", "8bit", "mxfp4"}) {
+    if (name.find(word) != std::string_view::npos) return word;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<HubSizes> hub_model(const std::string& name) {
+  const std::string plain = plain_name(name);
+  std::optional<HubSizes> found;
+  std::size_t longest = 0;
+  const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs) {
+    if (!is_named(plain, known) || known.size() <= longest) return;
+    longest = known.size();
+    found = HubSizes{sizes, {}};
+    found->caveats.assumed.push_back(fmt::format("the sizes of {}: it is named {}", known, name));
+    if (!differs.empty()) found->caveats.not_modelled.emplace_back(differs);
+  };
+  for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset), "");
+  for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs);
+  for (const auto& [alias, preset] : kAliases) consider(alias, model_preset(std::string(preset)), "");
+  if (!found) return found;
+  if (const std::string_view word = storage_in(plain); !word.empty())
+    found->caveats.not_modelled.push_back(fmt::format("weights that are quantised ({}): less memory", word));
+  return found;
+}
+
+std::vector<std::string> hub_model_names() {
+  std::vector<std::string> names;
+  for (const HubModel& model : kHubModels) names.emplace_back(model.name);
+  return names;
+}
+
+}  // namespace krigtune::workload

@@ -1,0 +1,111 @@
+#include "workload/hub_models.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/json.h"
+#include "workload/workload.h"
+
+namespace krigtune {
+namespace {
+
+using workload::hub_model;
+
+struct Published {
+  const char* name;
+  double parameters;  ///< as the model's page on huggingface.co states them (safetensors), without towers for images
+};
+
+// Within one per cent: biases and norms of queries and keys are left out.
+TEST(HubModels, HaveThePublishedNumberOfParameters) {
+  constexpr Published kPublished[] = {
+      {"meta-llama/Llama-3.1-8B", 8030261248.0},
+      {"meta-llama/Meta-Llama-3-8B-Instruct", 8030261248.0},
+      {"meta-llama/Llama-3.2-1B-Instruct", 1235814400.0},
+      {"meta-llama/Llama-3.2-3B", 3212749824.0},
+      {"meta-llama/Llama-3.1-70B", 70553706496.0},
+      {"meta-llama/Llama-3.1-405B", 405853388800.0},
+      {"meta-llama/Llama-2-7b-hf", 6738415616.0},
+      {"mistralai/Mistral-7B-v0.1", 7241732096.0},
+      {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", 1100048384.0},
+      {"Qwen/Qwen2.5-0.5B", 494032768.0},
+      {"Qwen/Qwen2.5-1.5B-Instruct", 1543714304.0},
+      {"Qwen/Qwen2.5-3B", 3085938688.0},
+      {"Qwen/Qwen2.5-7B-Instruct", 7615616512.0},
+      {"Qwen/Qwen2.5-14B", 14770033664.0},
+      {"Qwen/Qwen2.5-32B", 32763876352.0},
+      {"Qwen/Qwen2.5-72B", 72706203648.0},
+      {"Qwen/Qwen3-8B", 8190735360.0},
+      {"Qwen/Qwen3-14B", 14768307200.0},
+      {"google/gemma-2b", 2506172416.0},
+      {"microsoft/phi-4", 14659507200.0},
+      {"HuggingFaceTB/SmolLM2-135M", 134515008.0},
+      {"HuggingFaceTB/SmolLM2-1.7B", 1711376384.0},
+      {"01-ai/Yi-6B", 6061035520.0},
+      {"facebook/opt-1.3b", 1315758080.0},
+      {"facebook/opt-6.7b", 6658473984.0},
+      {"bigscience/bloom-560m", 559214592.0},
+      {"bigscience/bloom-7b1", 7069016064.0},
+      {"EleutherAI/pythia-6.9b", 6857302016.0},
+      {"openai-community/gpt2", 124439808.0},
+      {"openai-community/gpt2-xl", 1557611200.0},
+  };
+  for (const Published& one : kPublished) {
+    const auto found = hub_model(one.name);
+    ASSERT_TRUE(found) << one.name;
+    const auto counted = static_cast<double>(workload::parameter_count(found->sizes));
+    EXPECT_NEAR(counted / one.parameters, 1.0, 0.01) << one.name;
+    EXPECT_TRUE(found->caveats.not_modelled.empty()) << one.name;
+  }
+}
+
+TEST(HubModels, SayWhatThePlannedModelDoesNotHave) {
+  EXPECT_EQ(hub_model("mistralai/Mixtral-8x7B-v0.1")->caveats.not_modelled.front(),
+            "8 experts in a layer, 46.7 billion parameters in all: more memory");
+  EXPECT_EQ(hub_model("TheBloke/Llama-2-7B-GPTQ")->caveats.not_modelled.front(),
+            "weights that are quantised (gptq): less memory");
+  EXPECT_EQ(hub_model("Qwen/Qwen3-8B")->caveats.assumed.front(), "the sizes of qwen3-8b: it is named Qwen/Qwen3-8B");
+  EXPECT_EQ(hub_model("Qwen/Qwen2.5-72B")->sizes.layers, 80);  // and not those of a shorter name
+}
+
+TEST(HubModels, KnowNoOthers) {
+  for (const char* name : {"Qwen/Qwen2.5-VL-7B", "me/my-model", "", "meta-llama/Llama-3.1-8", "Qwen/Qwen3-80B"})
+    EXPECT_FALSE(hub_model(name)) << name;
+}
+
+TEST(HubModels, AreReadByASessionUnderTheirWholeName) {
+  const Json json = {{"model", {{"preset", "Qwen/Qwen2.5-7B-Instruct"}, {"seq_len", 2048}}}};
+  const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
+  EXPECT_EQ(read.model.layers, 28);
+  EXPECT_EQ(read.model.seq_len, 2048);
+  EXPECT_EQ(read.caveats.assumed.size(), 1U);
+}
+
+// A config.json of a type that is not planned exactly.
+TEST(HubModels, OtherConfigFilesAreReadWithCaveats) {
+  const Json config = {{"model_type", "qwen3_moe"},        {"num_hidden_layers", 48},  {"hidden_size", 2048},
+                       {"num_attention_heads", 32},        {"num_key_value_heads", 4}, {"intermediate_size", 6144},
+                       {"moe_intermediate_size", 768},     {"num_experts", 128},       {"vocab_size", 151936},
+                       {"max_position_embeddings", 40960}, {"rms_norm_eps", 1e-6},     {"head_dim", 64}};
+  const Json json = {{"model", {{"hf_config", config}, {"seq_len", 4096}}}};
+  const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
+  EXPECT_EQ(read.model.layers, 48);
+  ASSERT_EQ(read.caveats.not_modelled.size(), 2U);
+  EXPECT_EQ(read.caveats.not_modelled.back(),
+            "128 experts in a layer, about 29.0 billion parameters in them all: more memory, and another time");
+}
+
+TEST(HubModels, ACaveatIsWrittenAndReadAgainOnce) {
+  Json json = {{"model", {{"preset", "mistralai/Mixtral-8x7B-v0.1"}, {"seq_len", 4096}}},
+               {"not_modelled", {"FP8: less time"}}};
+  const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
+  ASSERT_EQ(read.caveats.not_modelled.size(), 2U);
+  const workload::Workload again = workload::read_workload(workload::to_json(read), "s.json", "/workload");
+  EXPECT_EQ(again.caveats.not_modelled, read.caveats.not_modelled);
+  json["not_modelled"] = again.caveats.not_modelled;
+  EXPECT_EQ(workload::read_workload(json, "s.json", "/workload").caveats.not_modelled.size(), 2U);
+}
+
+}  // namespace
+}  // namespace krigtune
