@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <type_traits>
 
 #include "runner/command_result.h"
 #include "trial/failure_text.h"
@@ -43,10 +44,22 @@ class Ending {
     if (process_.exit_code == 0) {
       return failed(trial::FailureReason::kBadResult, std::get<trial::Failed>(result.outcome).last_lines);
     }
+    if (ended_by(SIGKILL)) return failed(trial::FailureReason::kCrash, how_it_ended());
+    if (const auto shortage = found(trial::find_shortage)) return failed(trial::FailureReason::kEnvironment, *shortage);
+    if (const auto line = found(trial::find_collective_timeout)) {
+      return failed(trial::FailureReason::kHang, "a collective did not end in time: " + trial::printable(*line));
+    }
     return failed(trial::FailureReason::kCrash, how_it_ended());
   }
 
  private:
+  // Returns what is found in stderr, or else in stdout.
+  template <class Find>
+  std::invoke_result_t<Find, const std::string&> found(const Find& find) const {
+    auto what = find(end_.standard_error);
+    return what ? what : find(end_.standard_output);
+  }
+
   CommandResult read_result() const {
     if (end_.measured) return *end_.measured;
     if (end_.result) return interpret_result(*end_.result, job_.metric);
@@ -73,21 +86,18 @@ class Ending {
   }
 
   std::optional<trial::MemoryComplaint> memory_complaint() const {
-    auto complaint = trial::find_memory_complaint(end_.standard_error, patterns_);
-    if (!complaint) complaint = trial::find_memory_complaint(end_.standard_output, patterns_);
-    return complaint;
+    return found([&](const std::string& text) { return trial::find_memory_complaint(text, patterns_); });
   }
 
-  bool was_killed() const {
-    constexpr int kShellKilled = 128 + SIGKILL;
-    constexpr int kDeepSpeedKilled = 256 - SIGKILL;
-    return process_.exit_code == kShellKilled || process_.exit_code == kDeepSpeedKilled;
+  bool ended_by(int signal) const {
+    return trial::tells_of_signal(process_.exit_code, end_.standard_error, signal) ||
+           trial::tells_of_signal(process_.exit_code, end_.standard_output, signal);
   }
 
   std::optional<trial::OutOfMemory> out_of_memory() const {
     const auto& codes = job_.spec.oom_exit_codes;
     const bool by_code = std::find(codes.begin(), codes.end(), process_.exit_code) != codes.end();
-    const bool by_killer = was_killed() && end_.oom_kills.value_or(1) > 0;
+    const bool by_killer = ended_by(SIGKILL) && end_.oom_kills.value_or(1) > 0;
     const auto complaint = memory_complaint();
     if (complaint) return trial::OutOfMemory{complaint->requested, false};
     if (by_code || by_killer || process_.out_of_memory) return trial::OutOfMemory{};
@@ -95,10 +105,11 @@ class Ending {
   }
 
   std::string how_it_ended() const {
-    if (was_killed()) {
+    if (ended_by(SIGKILL)) {
       return fmt::format("exit code {}: killed (SIGKILL), neither by krigtune nor by the kernel's OOM killer",
                          process_.exit_code);
     }
+    if (ended_by(SIGBUS)) return fmt::format("exit code {}: {}", process_.exit_code, trial::kBusError);
     if (process_.signal != 0) {
       return fmt::format("ended by signal {} ({})", process_.signal, ::strsignal(process_.signal));
     }

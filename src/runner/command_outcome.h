@@ -37,11 +37,13 @@ struct CommandEnd {
 /// - measured, for exit code 0 and a valid result;
 /// - out of memory, for an exit code in `spec.oom_exit_codes`, a SIGKILL by the OOM killer, the place's report, or
 /// output that says so;
-/// - bad_result for exit code 0; crash for any other.
+/// - bad_result for exit code 0;
+/// - environment, if its output says that shared memory or a disk is full; hang, if it says that a collective did not
+/// end in time, and no rank raised anything else; otherwise crash.
 ///
 /// A SIGKILL that krigtune did not send (also reported as exit code 137 = 128 + 9 by shells and 247 = -9 by DeepSpeed's
-/// launcher) is attributed to the OOM killer if its count in /proc/vmstat has risen or the kernel does not count.
-/// `patterns`: those of the spec.
+/// launcher, or in a launcher's words) is attributed to the OOM killer if its count in /proc/vmstat has risen or the
+/// kernel does not count. `patterns`: those of the spec.
 trial::Outcome command_outcome(const CommandEnd& end, const CommandJob& job, const std::vector<Pattern>& patterns);
 
 }  // namespace krigtune::runner

@@ -4,11 +4,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/text.h"
+#include "trial/python_exception.h"
 #include "trial/trial_files.h"
 
 namespace krigtune::trial {
@@ -205,9 +207,14 @@ constexpr std::array kSigns = {
     Sign{"CUDA out of memory"},                      // PyTorch, c10/cuda/CUDACachingAllocator.cpp
     Sign{"HIP out of memory"},                       // the same file, converted for ROCm
     Sign{"XPU out of memory"},                       // PyTorch, c10/xpu/XPUCachingAllocator.cpp
+    Sign{"NPU out of memory"},                       // torch_npu, NPUCachingAllocator.cpp
     Sign{"MPS backend out of memory"},               // PyTorch, aten/src/ATen/mps/MPSAllocator.mm
+    Sign{" out of memory", "Tried to allocate"},     // the same allocator for other devices
     Sign{"CUDA error: out of memory"},               // PyTorch, C10_CUDA_CHECK of cudaErrorMemoryAllocation
     Sign{"HIP error: out of memory"},                // the same for ROCm
+    Sign{" driver error: out of memory"},            // PyTorch, C10_CUDA_DRIVER_CHECK: CUDA driver error
+    Sign{"driver error:out of memory"},              // CANN's run-time (Ascend)
+    Sign{"driver error:out of memory"},              // CANN's run-time (Ascend)
     Sign{"cudaErrorMemoryAllocation"},               // CUDA run-time API, cudaGetErrorName
     Sign{"CUDA_ERROR_OUT_OF_MEMORY"},                // CUDA driver API, cuGetErrorName; XLA prints it
     Sign{"hipErrorOutOfMemory"},                     // HIP, hipGetErrorName
@@ -237,13 +244,24 @@ constexpr std::array kSigns = {
     Sign{"OpenBLAS error", "emory allocation"},      // OpenBLAS, driver/others/memory.c
 };
 
-// A rank got SIGKILL. Where the OOM killer cannot be asked, it is assumed to be the cause.
-constexpr std::array kKillSigns = {
-    Sign{"exits with return code = -9"},   // DeepSpeed's launcher: a rank got SIGKILL that it did not send
-    Sign{"exits with return code = 247"},  // the same, as an unsigned exit code
-    Sign{"failed (exitcode: -9)"},         // torchrun, elastic/multiprocessing/api.py: the first to fail
-    Sign{"exited on signal 9"},            // Open MPI's mpirun: process rank 3 ... exited on signal 9 (Killed)
-    Sign{"EXIT CODE: 9"},                  // MPICH's hydra: KILLED BY SIGNAL: 9
+// A collective took longer than its process group allows.
+constexpr std::array kTimeoutSigns = {
+    Sign{"Watchdog caught collective operation timeout"},       // PyTorch, ProcessGroupNCCL.cpp, 1.9 on
+    Sign{"watchdog got stuck for", "without making progress"},  // the same: its heartbeat monitor
+    Sign{"Timed out waiting", "operation to complete"},         // gloo, transport/tcp/unbound_buffer.cc
+    Sign{"Caught collective operation timeout"},                // PyTorch before 1.9
+};
+
+constexpr std::string_view kDiskFull = "No space left on device";  // strerror(ENOSPC) of glibc
+
+// /dev/shm is too small for what ranks and data loaders exchange there.
+constexpr std::array kSharedMemorySigns = {
+    Sign{"insufficient shared memory"},                 // PyTorch, torch/csrc/DataLoader.cpp
+    Sign{"out of shared memory"},                       // PyTorch, torch/utils/data/_utils/signal_handling.py
+    Sign{"unable to write to file </torch_"},           // PyTorch, aten/src/ATen/MapAllocator.cpp
+    Sign{"unable to allocate shared memory(shm)"},      // the same, later
+    Sign{"/dev/shm", kDiskFull},                        // NCCL, src/misc/shmutils.cc, and others
+    Sign{"rror while creating shared memory segment"},  // NCCL, src/misc/shmutils.cc
 };
 
 template <class Signs>
@@ -317,19 +335,68 @@ std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, co
   SearchLimit limit;
   const auto line = first_line(text, [&](const std::string& candidate) {
     const auto matches = [&](const Pattern& pattern) { return pattern.search(candidate, limit).has_value(); };
-    return is_memory_sign(candidate) || contains_one(candidate, kKillSigns) ||
-           std::any_of(patterns.begin(), patterns.end(), matches);
+    return is_memory_sign(candidate) || std::any_of(patterns.begin(), patterns.end(), matches);
   });
   return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
 }
 
-std::optional<MemoryComplaint> find_memory_words(const std::string& text) {
-  const auto line = first_line(text, [](const std::string& candidate) { return is_memory_sign(candidate); });
-  return line ? std::optional(MemoryComplaint{*line, requested_in(*line)}) : std::nullopt;
+std::optional<MemoryComplaint> find_memory_words(const std::string& text) { return find_memory_complaint(text, {}); }
+
+bool tells_of_signal(int exit_code, const std::string& text, int signal) {
+  constexpr int kShells = 128;    // they add it to a signal's number
+  constexpr int kUnsigned = 256;  // sys.exit(-9) of DeepSpeed's launcher
+  if (exit_code == kShells + signal || exit_code == kUnsigned - signal) return true;
+  const std::string number = std::to_string(signal);
+  struct Report {
+    std::string text;  // no digit follows
+    std::string_view also = "";
+  };
+  const std::array<Report, 7> reports = {{
+      {"exits with return code = -" + number},                             // DeepSpeed's launcher
+      {"exits with return code = " + std::to_string(kUnsigned - signal)},  // the same, as an unsigned exit code
+      {"failed (exitcode: -" + number},               // torchrun, elastic/multiprocessing/api.py: the first to fail
+      {"exited on signal " + number},                 // Open MPI's mpirun: process rank 3 ... exited on signal 9
+      {"EXIT CODE: " + number},                       // MPICH's hydra: KILLED BY SIGNAL: 9
+      {": " + number + ">.", "died with <Signals."},  // accelerate, by Python's CalledProcessError
+      {std::string("killed by signal: ") + ::strsignal(signal)},  // PyTorch: DataLoader worker (pid 7) is ...
+  }};
+  const auto line = first_line(text, [&](const std::string& candidate) {
+    return std::any_of(reports.begin(), reports.end(), [&](const Report& report) {
+      const std::size_t at = candidate.find(report.text);
+      if (at == std::string::npos || candidate.find(report.also) == std::string::npos) return false;
+      const char after = (candidate + " ")[at + report.text.size()];
+      return after < '0' || after > '9';
+    });
+  });
+  return line.has_value();
 }
 
-bool tells_of_a_kill(const std::string& text) {
-  return first_line(text, [](const std::string& line) { return contains_one(line, kKillSigns); }).has_value();
+namespace {
+
+// Returns the first line for which `holds` returns true, unless a rank raised an exception of its own that does not say
+// so: it counts more than what the ranks that waited for it say, and than a warning.
+template <class Holds>
+std::optional<std::string> line_of_the_end(const std::string& text, const Holds& holds) {
+  auto line = first_line(text, holds);
+  const auto cause = line ? cause_of_failure(text) : std::nullopt;
+  const bool is_the_end =
+      !cause || is_consequence(*cause) || cause->type == "DistBackendError" || first_line(cause->text(), holds);
+  return is_the_end ? line : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_collective_timeout(const std::string& text) {
+  return line_of_the_end(text, [](const std::string& line) { return contains_one(line, kTimeoutSigns); });
+}
+
+std::optional<std::string> find_shortage(const std::string& text) {
+  if (const auto line = line_of_the_end(text, [](const auto& one) { return contains_one(one, kSharedMemorySigns); })) {
+    return "shared memory (/dev/shm) is too small, in a container raise it (docker run --shm-size 16g): " +
+           printable(*line);
+  }
+  const auto line = line_of_the_end(text, [](const auto& one) { return one.find(kDiskFull) != std::string::npos; });
+  return line ? std::optional("a disk is full: " + printable(*line)) : std::nullopt;
 }
 
 }  // namespace krigtune::trial

@@ -42,11 +42,24 @@ struct MemoryComplaint {
 /// 1000 characters of each line are examined.
 std::optional<MemoryComplaint> find_memory_complaint(const std::string& text, const std::vector<Pattern>& patterns);
 
-/// Does the same, but ignores launchers' reports that a rank got SIGKILL, because they do not know who sent it.
+/// Does the same without patterns of the user.
 std::optional<MemoryComplaint> find_memory_words(const std::string& text);
 
-/// Returns whether a launcher reports that a rank got SIGKILL, or the exit code of such a rank.
-bool tells_of_a_kill(const std::string& text);
+/// Returns whether the exit code is that of a job of which `signal` ended a rank (137 of shells, 247 of launchers in
+/// Python for SIGKILL), or a launcher says so in `text`. Nobody says who sent the signal.
+bool tells_of_signal(int exit_code, const std::string& text, int signal);
+
+/// What to say about a rank that SIGBUS ended without a word.
+constexpr const char* kBusError =
+    "SIGBUS (bus error), as when shared memory (/dev/shm) is full; in a container raise it (docker run --shm-size 16g)";
+
+/// Returns the line in which NCCL's watchdog or gloo says that a collective did not end in time. Empty if a rank raised
+/// an exception of its own, because then the others waited for that rank.
+std::optional<std::string> find_collective_timeout(const std::string& text);
+
+/// Returns, with what to do, the line that says that the machine's shared memory or a disk is full. Empty if a rank
+/// raised something else.
+std::optional<std::string> find_shortage(const std::string& text);
 
 /// Returns the size after "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
 std::optional<Bytes> requested_in(const std::string& line);

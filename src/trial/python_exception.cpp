@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
 #include "trial/failure_text.h"
 
 namespace krigtune::trial {
@@ -16,6 +17,14 @@ namespace {
 
 constexpr std::string_view kTrace = "Traceback (most recent call last)";
 constexpr std::size_t kMostFollowing = 4;
+
+// rich draws a box around a trace:
+//   +--- Traceback (most recent call last) ---+
+//   | /w/train.py:331 in <module>             |
+//   | > 331 |   main()                        |
+//   +-----------------------------------------+
+//   ValueError: the message, which is broken at the terminal's width
+constexpr std::string_view kBoxBegins = "\u256d", kBoxSide = "\u2502", kBoxHere = "\u2771", kBoxEnds = "\u2570";
 
 struct Line {
   std::string text;
@@ -73,8 +82,8 @@ bool set_type(const std::string& line, PythonException& exception) {
 }
 
 bool ends_message(const std::string& line) {
-  constexpr std::array<std::string_view, 5> kBegins = {"Traceback", "During handling", "The above exception", "[20",
-                                                       "===="};
+  constexpr std::array<std::string_view, 6> kBegins = {"Traceback", "During handling", "The above exception", "[20",
+                                                       "====",      kBoxBegins};
   return line.find_first_not_of(' ') == std::string::npos ||
          std::any_of(kBegins.begin(), kBegins.end(), [&](auto begin) { return line.rfind(begin, 0) == 0; });
 }
@@ -91,17 +100,56 @@ struct Found {
   std::size_t number;  ///< the line where its trace begins
 };
 
-// Reads the trace whose first line is lines[at] and moves `at` behind it. Returns false if the trace is incomplete.
-bool read_trace(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
+bool begins_with(const std::string& line, std::string_view begin) { return line.rfind(begin, 0) == 0; }
+
+bool begins_box(const std::string& line) {
+  return begins_with(line, kBoxBegins) && line.find(kTrace) != std::string::npos;
+}
+
+// Reads the frames of a plain trace whose first line is lines[at]. Moves `at` to the line behind them.
+void read_frames(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
   for (++at; at < lines.size(); ++at) {
     const std::string& line = lines[at].text;
     if (!line.empty() && line.front() != ' ') break;
     const std::string file = file_of(line);
+    const bool marks_only = line.find_first_not_of(" ^~") == std::string::npos;  // under the code since Python 3.11
     if (!file.empty()) exception.files.push_back(file);
+    if (file.empty() && !marks_only) exception.code = trimmed(line);
+  }
+}
+
+// The same for a box of rich.
+void read_box(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
+  for (++at; at < lines.size() && begins_with(lines[at].text, kBoxSide); ++at) {
+    std::string inside = trimmed(std::string_view(lines[at].text).substr(kBoxSide.size()));
+    const std::size_t right = inside.rfind(kBoxSide);
+    if (right != std::string::npos && right + kBoxSide.size() == inside.size())
+      inside = trimmed(inside.substr(0, right));
+    const std::size_t source = inside.find(".py:");
+    if (!inside.empty() && inside.front() == '/' && source != std::string::npos)
+      exception.files.push_back(inside.substr(0, source + 3));
+    const std::size_t code = inside.find(kBoxSide);
+    if (begins_with(inside, kBoxHere) && code != std::string::npos)
+      exception.code = trimmed(std::string_view(inside).substr(code + kBoxSide.size()));
+  }
+  if (at < lines.size() && begins_with(lines[at].text, kBoxEnds)) ++at;
+}
+
+// Reads the trace whose first line is lines[at] and moves `at` behind it. Returns false if the trace is incomplete.
+bool read_trace(const std::vector<Line>& lines, std::size_t& at, PythonException& exception) {
+  const bool boxed = begins_box(lines[at].text);
+  if (boxed) {
+    read_box(lines, at, exception);
+  } else {
+    read_frames(lines, at, exception);
   }
   if (at == lines.size() || !set_type(lines[at].text, exception)) return false;
   for (++at; at < lines.size() && !ends_message(lines[at].text); ++at) {
     if (exception.more.size() < kMostFollowing) exception.more.push_back(lines[at].text);
+  }
+  if (boxed) {
+    for (const std::string& rest : exception.more) exception.message = trimmed(exception.message) + " " + trimmed(rest);
+    exception.more.clear();
   }
   return true;
 }
@@ -111,7 +159,7 @@ void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found
   const std::size_t before = found.size();
   for (std::size_t at = 0; at < lines.size();) {
     if (is_chained(lines[at].text)) chained = true;
-    if (lines[at].text.rfind(kTrace, 0) != 0) {
+    if (!begins_with(lines[at].text, kTrace) && !begins_box(lines[at].text)) {
       ++at;
       continue;
     }
@@ -126,7 +174,8 @@ void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found
   }
 }
 
-// Returns whether ranks or launchers raise it because another rank has failed.
+}  // namespace
+
 bool is_consequence(const PythonException& exception) {
   constexpr std::array<std::string_view, 7> kTypes = {
       "ChildFailedError", "SignalException", "KeyboardInterrupt", "CalledProcessError",
@@ -139,8 +188,6 @@ bool is_consequence(const PythonException& exception) {
          std::any_of(kWords.begin(), kWords.end(),
                      [&](auto words) { return exception.message.find(words) != std::string::npos; });
 }
-
-}  // namespace
 
 std::optional<PythonException> cause_of_failure(const std::string& text) {
   std::vector<Found> found;

@@ -105,6 +105,37 @@ const std::map<std::string, std::string>& sentences() {
        "details), NCCL version 2.19.3"},
       {"reported_killed",
        "a rank was killed (SIGKILL) after 0 of 10 steps, neither by krigtune nor by the kernel's OOM killer"},
+      {"reported_ascend_out_of_memory",
+       "out of memory on the device: rtFftsPlusTaskLaunch execute failed, reason=[driver error:out of "
+       "memory][FUNC:FuncErrorReason][FILE:error_message_manage.cc][LINE:53]"},
+      {"reported_driver_out_of_memory", "out of memory on the device: RuntimeError: CUDA driver error: out of memory"},
+      {"reported_nccl_out_of_memory", "out of memory on the device: DistBackendError: Cuda failure 2 'out of memory'"},
+      {"reported_pinned_out_of_memory",
+       "out of memory on the host, which was to be pinned: RuntimeError: CUDA error: out of memory"},
+      {"reported_rich_out_of_memory",
+       "out of memory on the device: OutOfMemoryError: CUDA out of memory. Tried to allocate 250.00 MiB (GPU 0; 39.41 "
+       "GiB total capacity; 37.60 GiB already allocated; 148.56 MiB free; 37.72 GiB reserved in total by PyTorch) If "
+       "reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation."},
+      {"reported_rich_batch", kRefusal +
+                                  "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                                  "micro_batch_per_gpu * gradient_acc_step * world_size 64 != 4 * 8 * 1"},
+      {"reported_killed_accelerate",
+       "a rank was killed (SIGKILL) after 0 of 10 steps, neither by krigtune nor by the kernel's OOM killer"},
+      {"reported_shared_memory",
+       "shared memory (/dev/shm) is too small, in a container raise it (docker run --shm-size 16g): ERROR: Unexpected "
+       "bus error encountered in worker. This might be caused by insufficient shared memory (shm)."},
+      {"reported_bus_error",
+       "a rank ended by SIGBUS (bus error), as when shared memory (/dev/shm) is full; in a container raise it (docker "
+       "run --shm-size 16g)"},
+      {"reported_disk_full", "a disk is full: OSError: [Errno 28] No space left on device"},
+      {"reported_watchdog",
+       "a collective did not end in time (0 of 10 steps): [E1107 03:11:12.101 ProcessGroupNCCL.cpp:616] [Rank 1] "
+       "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=211, OpType=_ALLGATHER_BASE, NumelIn=16777216, "
+       "NumelOut=134217728, Timeout(ms)=1800000) ran for 1800043 milliseconds before timing out."},
+      {"reported_cuda_mismatch",
+       "it ended (exit code 1): CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.4 does not "
+       "match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions without a matching cuda "
+       "version."},
       {"launcher_no_script", kLaunch +
                                  "/venv/bin/python: can't open file '/job/train_missing.py': [Errno 2] No such file or "
                                  "directory"},
@@ -114,7 +145,7 @@ const std::map<std::string, std::string>& sentences() {
 
 TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
   const Json cases = load_json(kRecorded / "cases.json");
-  EXPECT_GE(cases.size(), 36U);
+  EXPECT_GE(cases.size(), 49U);
   for (const auto& [name, job] : cases.items()) {
     const deepspeed::DsVerdict verdict = deepspeed::judge(recorded(name, job.at("rc")));
     EXPECT_EQ(deepspeed::to_string(verdict.what), job.at("class").get<std::string>()) << name;
@@ -123,7 +154,8 @@ TEST(DeepSpeedOutcome, IsThatOfTheRecordedJobs) {
       EXPECT_EQ(verdict.sentence, sentence->second) << name;
     }
     EXPECT_EQ(verdict.sentence.find('\n'), std::string::npos) << name;
-    const bool is_cut = name == "invalid_own_optimizer_offload" || name == "reported_device_out_of_memory";
+    const bool is_cut = name == "invalid_own_optimizer_offload" || name == "reported_device_out_of_memory" ||
+                        name == "reported_npu_out_of_memory";
     EXPECT_EQ(sentence == sentences().end(), is_cut) << name;  // tested below
   }
 }
@@ -185,6 +217,42 @@ TEST(DeepSpeedOutcome, NcclsComplaintIsLauncherTroubleOnlyWhileTheRanksConnect) 
       "Traceback (most recent call last):\nRuntimeError: NCCL error in: ../ProcessGroupNCCL.cpp:1333, unhandled cuda "
       "error, NCCL version 2.18.1 Cuda failure 'out of memory'\n";
   EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
+}
+
+// The rank that has no memory left says so in a line of its own, and the others cannot reach it.
+TEST(DeepSpeedOutcome, LackOfMemoryAnywhereCountsMoreThanTheNetworksComplaint) {
+  deepspeed::DsEnd end = recorded("reported_nccl", 1);
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kLauncher);
+  end.standard_output += "n1:471:512 [3] include/alloc.h:99 NCCL WARN Cuda failure 2 'out of memory'\n";
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
+  end = recorded("launcher_port_in_use", 1);
+  end.standard_error += "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kOutOfMemory);
+}
+
+// The others wait for a rank that raised something, until the watchdog ends them.
+TEST(DeepSpeedOutcome, AWatchdogsTimeoutIsAHangUnlessARankRaisedSomethingElse) {
+  deepspeed::DsEnd end = recorded("reported_watchdog", 1);
+  end.steps = 3;
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(end), end), trial::FailureReason::kHang);
+  end.standard_error =
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 3, in <module>\n"
+      "[rank0]: IndexError: list index out of range\n" +
+      end.standard_error;
+  EXPECT_EQ(deepspeed::judge(end).sentence,
+            "it ended after 3 of 10 steps (exit code 1): IndexError: list index out of range");
+  end = recorded("reported_nccl", 1);
+  end.standard_error += recorded("reported_watchdog", 1).standard_error;
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kHang);
+}
+
+TEST(DeepSpeedOutcome, AFullDiskIsAShortageOnlyIfNoRankRaisedSomethingElse) {
+  deepspeed::DsEnd end = recorded("reported_disk_full", 1);
+  expect_failed(deepspeed::outcome_of(deepspeed::judge(end), end), trial::FailureReason::kEnvironment);
+  end.standard_error =
+      "wandb: WARNING could not write: No space left on device\nTraceback (most recent call last):\n"
+      "  File \"train.py\", line 3, in <module>\nIndexError: list index out of range\n";
+  EXPECT_EQ(deepspeed::judge(end).what, deepspeed::DsClass::kCrash);
 }
 
 // Libraries report it in their own words if the host's memory is far too small (experiments/deepspeed_cpu).

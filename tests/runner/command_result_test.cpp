@@ -218,6 +218,54 @@ TEST_F(CommandOutcome, AKillThatWasNotOursIsTheOomKillersWhereItHasKilled) {
   EXPECT_EQ(words(), "failed crash") << "another signal";
 }
 
+// Launchers end with exit code 1 and say what happened to the rank.
+TEST_F(CommandOutcome, AKillThatALauncherReportsIsJudgedLikeItsExitCode) {
+  exit_with(1);
+  for (const char* line : {"failed (exitcode: -9) local_rank: 5 (pid: 2630) of binary: /usr/bin/python3",
+                           "CalledProcessError: Command '['python3', 'train.py']' died with <Signals.SIGKILL: 9>."}) {
+    end_.standard_error = std::string(line) + "\n";
+    end_.oom_kills = 0;
+    EXPECT_EQ(words(), "failed crash") << line;
+    EXPECT_NE(std::get<trial::Failed>(outcome()).last_lines.find("neither by krigtune nor"), std::string::npos);
+    end_.oom_kills = 1;
+    EXPECT_EQ(words(), "oom ") << line;
+    end_.oom_kills.reset();
+    EXPECT_EQ(words(), "oom ") << "the kernel does not count";
+  }
+}
+
+TEST_F(CommandOutcome, WhatTheMachineLacksIsOfTheEnvironment) {
+  exit_with(249);
+  EXPECT_EQ(words(), "failed crash");
+  EXPECT_NE(std::get<trial::Failed>(outcome()).last_lines.find("exit code 249: SIGBUS (bus error), as when shared"),
+            std::string::npos);
+  end_.standard_error =
+      "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n";
+  EXPECT_EQ(words(), "failed environment");
+  EXPECT_NE(std::get<trial::Failed>(outcome()).last_lines.find("docker run --shm-size"), std::string::npos);
+  exit_with(1);
+  end_.standard_error = "OSError: [Errno 28] No space left on device\n";
+  EXPECT_EQ(words(), "failed environment");
+}
+
+TEST_F(CommandOutcome, ACollectiveThatDidNotEndInTimeIsAHang) {
+  exit_with(1);
+  const std::string timeout =
+      "[rank1]:[E1107 03:11:12.101 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: "
+      "WorkNCCL(SeqNum=211, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800043 milliseconds before timing out.\n";
+  end_.standard_error = timeout;
+  EXPECT_EQ(words(), "failed hang");
+  end_.standard_error =
+      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for "
+      "recv operation to complete\n";
+  EXPECT_EQ(words(), "failed hang");
+  end_.standard_error =
+      "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nIndexError: list index out of "
+      "range\n" +
+      timeout;
+  EXPECT_EQ(words(), "failed crash") << "the others waited for that rank";
+}
+
 TEST_F(CommandOutcome, WhatKrigtuneEndedItselfIsNoCrash) {
   exit_with(137);
   end_.oom_kills = 1;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "trial/failure_text.h"
 
 namespace krigtune::oom_text_test {
@@ -33,12 +35,33 @@ TEST(OomText, TheWordsOfTheUsualProgramsAreKnown) {
         "srun: error: n1: task 0: Out Of Memory",
         "Out of memory: Killed process 4711 (python3) total-vm:1024kB, anon-rss:512kB",
         "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 74066 bytes.",
-        "[launch.py:319:sigkill_handler] ['python', 'train.py'] exits with return code = -9",
-        "E0325 20:57:27.620000 2606 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
-        "local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python"}) {
+        "RuntimeError: NPU out of memory. Tried to allocate 386.00 MiB (NPU 2; 60.97 GiB total capacity)",
+        "RuntimeError: MUSA out of memory. Tried to allocate 2.00 GiB",
+        "RuntimeError: CUDA driver error: out of memory",
+        "rtFftsPlusTaskLaunch execute failed, reason=[driver error:out of memory][FUNC:FuncErrorReason]"}) {
     EXPECT_TRUE(runs_out(std::string("step 1\n") + line + "\nstep 2")) << line;
     EXPECT_EQ(trial::find_memory_complaint(std::string("step 1\n") + line, {})->line, line);
   }
+}
+
+// Nobody says who sent it, so this is not yet lack of memory.
+TEST(OomText, ASignalIsReadFromLaunchersReports) {
+  for (const char* line :
+       {"[launch.py:319:sigkill_handler] ['python', 'train.py'] exits with return code = -9",
+        "['python', 'train.py'] exits with return code = 247",
+        "E0325 20:57:27.620000 2606 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
+        "local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python",
+        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).", "=   EXIT CODE: 9",
+        "subprocess.CalledProcessError: Command '['python3', 'train.py']' died with <Signals.SIGKILL: 9>.",
+        "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."}) {
+    EXPECT_TRUE(trial::tells_of_signal(1, std::string("step 1\n") + line, SIGKILL)) << line;
+    EXPECT_FALSE(trial::tells_of_signal(1, line, SIGBUS)) << line;
+    EXPECT_FALSE(runs_out(line)) << line;
+  }
+  for (const int code : {137, 247}) EXPECT_TRUE(trial::tells_of_signal(code, "", SIGKILL));
+  for (const int code : {135, 249}) EXPECT_TRUE(trial::tells_of_signal(code, "", SIGBUS));
+  for (const char* line : {"=   EXIT CODE: 99", "exits with return code = -95", "<Signals.SIGKILL: 9>.", "Killed"})
+    EXPECT_FALSE(trial::tells_of_signal(1, line, SIGKILL)) << line;
 }
 
 TEST(OomText, OtherTroubleIsNot) {

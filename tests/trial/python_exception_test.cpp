@@ -46,4 +46,30 @@ TEST(PythonException, ALostConnectionIsAConsequence) {
   EXPECT_EQ(trial::cause_of_failure(text)->type, "IndexError");
 }
 
+// rich breaks the message, too, at the terminal's width.
+TEST(PythonException, IsReadBehindABoxOfRich) {
+  const auto cause = trial::cause_of_failure(
+      "[12:00:01] step 3\n"
+      "╭───────────── Traceback (most recent call last) ─────────────╮\n"
+      "│ /w/train.py:331 in <module>                                 │\n"
+      "│ ❱ 331 │   main()                                            │\n"
+      "│ /opt/lib/deepspeed/runtime/config.py:891 in _batch_assert   │\n"
+      "│   888 │   │   assert (grad_acc > 0), f\"Gradient\"             │\n"
+      "│ ❱ 891 │   │   │   f\"Check batch\"                             │\n"
+      "╰─────────────────────────────────────────────────────────────╯\n"
+      "deepspeed.Odd: Check batch related parameters. It is \nnot equal to 64 != 4 * 8 * 1\n\nbye\n");
+  ASSERT_TRUE(cause);
+  EXPECT_EQ(cause->line(), "Odd: Check batch related parameters. It is not equal to 64 != 4 * 8 * 1");
+  EXPECT_EQ(cause->files, (std::vector<std::string>{"/w/train.py", "/opt/lib/deepspeed/runtime/config.py"}));
+  EXPECT_EQ(cause->code, "│   │   f\"Check batch\"");
+  EXPECT_FALSE(trial::cause_of_failure("╭─── Traceback (most recent call last) ───╮\n│ /w/train.py:331 in f │\n"));
+}
+
+TEST(PythonException, KnowsTheLineOfCodeThatRaisedIt) {
+  const auto cause = trial::cause_of_failure(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g(x)\n"
+      "  File \"b.py\", line 2, in g\n    return x.pin_memory()\n           ^^^^^^^^^^^^^^\nRuntimeError: no\n");
+  EXPECT_EQ(cause->code, "return x.pin_memory()");
+}
+
 }  // namespace krigtune::python_exception_test

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "core/text.h"
 #include "trial/failure_text.h"
@@ -96,7 +97,7 @@ std::string refusal_text(const trial::PythonException& cause) {
 }
 
 bool is_of_host_memory(const std::string& line) {
-  constexpr std::array<std::string_view, 4> kDevice = {"OutOfMemoryError", "CUDA", "HIP", "XPU"};
+  constexpr std::array<std::string_view, 5> kDevice = {"OutOfMemoryError", "CUDA", "HIP", "XPU", "NPU"};
   constexpr std::array<std::string_view, 12> kHost = {
       "DefaultCPUAllocator",  "bad_alloc",  "MemoryError",    "Cannot allocate memory",
       "OOM killer",           "OpenBLAS",   "oom-kill",       "oom_kill",
@@ -144,13 +145,12 @@ std::string without_label(const std::string& line) {
 
 namespace {
 
-constexpr int kSignalBase = 128;                 // shells add it to a signal's number
-constexpr int kDeepSpeedKilled = 256 - SIGKILL;  // deepspeed's launcher calls sys.exit(-9)
+constexpr int kSignalBase = 128;  // shells add it to a signal's number
 
 constexpr const char* kOpensBase64 =
     "the script opens its configuration itself and cannot read base64: let the runner's \"config_as\" be \"path\"";
 
-constexpr std::array<std::pair<DsClass, const char*>, 8> kNames = {{
+constexpr std::array<std::pair<DsClass, const char*>, 9> kNames = {{
     {DsClass::kSuccess, "success"},
     {DsClass::kTooShort, "too short"},
     {DsClass::kOutOfMemory, "out of memory"},
@@ -158,6 +158,7 @@ constexpr std::array<std::pair<DsClass, const char*>, 8> kNames = {{
     {DsClass::kHang, "hang"},
     {DsClass::kKilled, "killed"},
     {DsClass::kLauncher, "launcher trouble"},
+    {DsClass::kShortage, "shortage"},
     {DsClass::kCrash, "crash"},
 }};
 
@@ -180,11 +181,17 @@ class Judge {
     if (complete) return {DsClass::kSuccess, measured_text(), std::nullopt};
     if (const auto complaint = memory_words()) return out_of_memory(complaint->line, complaint->requested);
     if (end_.timed_out || end_.hung) return {DsClass::kHang, hang_text(), std::nullopt};
-    if (was_killed() && end_.oom_kills.value_or(0) > 0) {
+    const bool was_killed = ended_by(SIGKILL);
+    if (was_killed && end_.oom_kills.value_or(0) > 0) {
       return out_of_memory("the kernel's OOM killer ended a rank", std::nullopt);
     }
     if (end_.exit_code == 0) return {DsClass::kTooShort, short_text(), std::nullopt};
-    if (was_killed()) return {DsClass::kKilled, killed_text(), std::nullopt};
+    if (was_killed) return {DsClass::kKilled, killed_text(), std::nullopt};
+    if (const auto shortage = shortage_text()) return {DsClass::kShortage, without_break(*shortage), std::nullopt};
+    if (const auto line = collective_timeout()) {
+      const std::string what = without_break(without_label(*line));
+      return {DsClass::kHang, fmt::format("a collective did not end in time ({}): {}", progress(), what), std::nullopt};
+    }
     if (const std::string line = launcher_line(); !line.empty()) return launcher(line);
     return {DsClass::kCrash, crash_text(), std::nullopt};
   }
@@ -192,11 +199,13 @@ class Judge {
  private:
   std::optional<DsVerdict> by_cause() const {
     if (!cause_) return std::nullopt;
-    if (const auto complaint = trial::find_memory_words(cause_->line())) {
-      return out_of_memory(cause_->line(), complaint->requested);
-    }
-    if (is_of_the_launcher(*cause_)) return launcher(cause_->line());
-    if (is_of_the_network(*cause_, end_.steps)) {
+    // A rank that has no memory left, or that waits in vain for another, often says so behind an error of the network.
+    if (const auto complaint = trial::find_memory_words(cause_->text())) return out_of_memory(*cause_, *complaint);
+    const bool is_told = memory_words() || collective_timeout();
+    if (!is_told && is_of_the_launcher(*cause_)) return launcher(cause_->line());
+    if (!is_told && is_of_the_network(*cause_, end_.steps)) {
+      if (const auto shortage = shortage_text())
+        return DsVerdict{DsClass::kShortage, without_break(*shortage), std::nullopt};
       const std::string text = "the ranks did not find one another: " + without_break(cause_->line());
       return DsVerdict{DsClass::kLauncher, text, std::nullopt};
     }
@@ -206,11 +215,16 @@ class Judge {
     return DsVerdict{DsClass::kInvalid, text, std::nullopt};
   }
 
-  std::optional<trial::MemoryComplaint> memory_words() const {
-    auto complaint = trial::find_memory_words(end_.standard_error);
-    if (!complaint) complaint = trial::find_memory_words(end_.standard_output);
-    return complaint;
+  // Returns what is found in stderr, or else in stdout.
+  template <class Find>
+  std::invoke_result_t<Find, const std::string&> found(const Find& find) const {
+    auto what = find(end_.standard_error);
+    return what ? what : find(end_.standard_output);
   }
+
+  std::optional<trial::MemoryComplaint> memory_words() const { return found(trial::find_memory_words); }
+  std::optional<std::string> collective_timeout() const { return found(trial::find_collective_timeout); }
+  std::optional<std::string> shortage_text() const { return found(trial::find_shortage); }
 
   std::string launcher_line() const {
     if (end_.steps > 0) return "";
@@ -222,9 +236,9 @@ class Judge {
     return fmt::format("exit code {}: a program of the command cannot be run", end_.exit_code);
   }
 
-  bool was_killed() const {
-    return end_.exit_code == kSignalBase + SIGKILL || end_.exit_code == kDeepSpeedKilled ||
-           trial::tells_of_a_kill(end_.standard_error) || trial::tells_of_a_kill(end_.standard_output);
+  bool ended_by(int signal) const {
+    return trial::tells_of_signal(end_.exit_code, end_.standard_error, signal) ||
+           trial::tells_of_signal(end_.exit_code, end_.standard_output, signal);
   }
 
   static DsVerdict out_of_memory(const std::string& line, std::optional<Bytes> requested) {
@@ -232,6 +246,15 @@ class Judge {
             fmt::format("out of memory on the {}: {}", is_of_host_memory(line) ? "host" : "device",
                         without_break(without_label(line))),
             requested};
+  }
+
+  // CUDA reports host memory that it cannot pin like memory of the device.
+  static DsVerdict out_of_memory(const trial::PythonException& cause, const trial::MemoryComplaint& complaint) {
+    const bool says_it_first = trial::find_memory_words(cause.line()).has_value();
+    const std::string line = says_it_first ? cause.line() : cause.type + ": " + complaint.line;
+    if (cause.code.find("pin_memory") == std::string::npos) return out_of_memory(line, complaint.requested);
+    return {DsClass::kOutOfMemory, "out of memory on the host, which was to be pinned: " + without_break(line),
+            complaint.requested};
   }
 
   static DsVerdict launcher(const std::string& line) {
@@ -283,6 +306,7 @@ class Judge {
 
   std::string crash_text() const {
     const std::string after = end_.steps > 0 ? " after " + progress() : "";
+    if (!cause_ && ended_by(SIGBUS)) return fmt::format("a rank ended{} by {}", after, trial::kBusError);
     return fmt::format("it ended{} ({}){}", after, ending(), cause_ ? ": " + without_break(cause_->line()) : "");
   }
 
@@ -298,8 +322,9 @@ trial::FailureReason reason_of(DsClass what, const DsEnd& end) {
     case DsClass::kInvalid:
       return trial::FailureReason::kInvalid;
     case DsClass::kHang:
-      return end.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout;
+      return end.timed_out ? trial::FailureReason::kTimeout : trial::FailureReason::kHang;
     case DsClass::kLauncher:
+    case DsClass::kShortage:
       return trial::FailureReason::kEnvironment;
     case DsClass::kOutOfMemory:
     case DsClass::kKilled:

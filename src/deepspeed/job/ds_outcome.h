@@ -43,8 +43,9 @@ std::optional<std::string> port_in_use(const std::string& line);
 std::string without_label(const std::string& line);
 
 /// The classes of results of a DeepSpeed trial.
-enum class DsClass { kSuccess, kTooShort, kOutOfMemory, kInvalid, kHang, kKilled, kLauncher, kCrash };
-/// success, too short, out of memory, invalid configuration, hang, killed, launcher trouble, crash
+enum class DsClass { kSuccess, kTooShort, kOutOfMemory, kInvalid, kHang, kKilled, kLauncher, kShortage, kCrash };
+/// success, too short, out of memory, invalid configuration, hang, killed, launcher trouble, shortage (of shared memory
+/// or of room on a disk), crash
 const char* to_string(DsClass what);
 
 /// What a trial of a DeepSpeed job left behind, if it was started at all.
@@ -75,7 +76,12 @@ struct DsVerdict {
 /// - out of memory, if any line says so, or if the kernel's OOM killer ended a rank;
 /// - hang, if krigtune ended it at its time limit or for silence; too short, if the exit code is 0;
 /// - killed, if anybody else sent SIGKILL, also as launchers report it (247, 137, "exitcode: -9");
+/// - shortage, if shared memory or a disk is full;
+/// - hang, if the process group's own time limit ended a collective, and no rank raised anything else;
 /// - launcher trouble, if the launcher complains; otherwise crash.
+///
+/// Lack of memory anywhere in the output, and a collective that ended too late, count more than an exception of
+/// launcher or network: a rank that has no memory left cannot be reached.
 ///
 /// A line that merely contains "error" is ignored.
 DsVerdict judge(const DsEnd& end);
