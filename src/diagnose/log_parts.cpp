@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -17,6 +20,20 @@ namespace {
 
 constexpr double kMilli = 1e-3;
 constexpr const char* kBegin = "time (ms) |";
+constexpr const char* kNeoxUpdate = "optimizer";
+
+// Returns the name that DeepSpeed prints since 0.10.1.
+std::string name_of(const std::string& printed) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 6> kOlder = {
+      {{"forward", "fwd"},
+       {"backward", "bwd"},
+       {"backward_inner", "bwd_inner"},
+       {"backward_allreduce", "bwd_allreduce"},
+       {"backward-allreduce", "bwd_allreduce"},            // GPT-NeoX
+       {"backward-params-all-reduce", "bwd_allreduce"}}};  // Megatron-LM before its timers of several ranks
+  const auto found = std::find_if(kOlder.begin(), kOlder.end(), [&](const auto& one) { return one.first == printed; });
+  return found == kOlder.end() ? printed : found->second;
+}
 
 }  // namespace
 
@@ -32,10 +49,17 @@ void PrintedBreakdown::take(const std::string& line) {
     at = end + 1;
     if (colon == std::string::npos) continue;
     const std::optional<double> value = trial::printed_number(trimmed(field.substr(colon + 1)));
-    if (value && std::isfinite(*value) && *value >= 0.0) found[trimmed(field.substr(0, colon))] = *value;
+    if (value && std::isfinite(*value) && *value >= 0.0) found[name_of(trimmed(field.substr(0, colon)))] = *value;
   }
   // Lines of micro-steps ("fwd_microstep") are mixed with those of whole steps.
-  if (found.count("fwd") > 0 && found.count("bwd") > 0) add(found);
+  if (found.count("fwd") == 0 || found.count("bwd") == 0) return;
+  // GPT-NeoX repeats DeepSpeed's numbers in a line of its own, whose reduction is 0 because DeepSpeed does it.
+  const bool is_neox = found.count(kNeoxUpdate) > 0;
+  if (is_neox && has_engines_) return;
+  if (!is_neox && !has_engines_) *this = {};
+  has_engines_ = !is_neox;
+  if (is_neox) found["step"] = found[kNeoxUpdate];
+  add(found);
 }
 
 void PrintedBreakdown::add(const std::map<std::string, double>& milliseconds) {
@@ -46,6 +70,17 @@ void PrintedBreakdown::add(const std::map<std::string, double>& milliseconds) {
 double PrintedBreakdown::seconds(const std::string& name) const {
   const auto found = milliseconds_.find(name);
   return found == milliseconds_.end() ? 0.0 : trial::middle(found->second) * kMilli;
+}
+
+std::optional<double> printed_samples_per_s(const std::string& line) {
+  for (const std::string_view name : {"CurrSamplesPerSec=", " SamplesPerSec="}) {
+    const std::size_t at = line.find(name);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = at + name.size();
+    const auto rate = trial::printed_number(line.substr(begin, line.find(',', begin) - begin));
+    if (rate && std::isfinite(*rate) && *rate > 0.0) return rate;
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -154,9 +189,12 @@ MeasuredParts parts_of_log(const StepTimesOfLog& steps, const PrintedBreakdown& 
   const bool has_steps = steps.seconds.size() >= kFewestSteps;
   const bool has_parts = !printed.is_empty() || !timers.is_empty();
   if (!has_steps && !has_parts) {
-    throw UserError(fmt::format("the log has {} steps, and neither DeepSpeed's breakdown nor Megatron's timers",
-                                steps.seconds.size()),
-                    "at least three steps are needed; krigtune measure --log shows what is found in the log");
+    throw UserError(
+        fmt::format("the log has {} steps with a time, no progress bar, and neither DeepSpeed's breakdown nor "
+                    "Megatron's timers",
+                    steps.seconds.size()),
+        "at least three steps are needed, and a loss alone has no time; krigtune measure --log shows what is "
+        "found in the log");
   }
   const double median = has_steps ? trial::middle(steps.seconds) : 0.0;
   const double step_s = steps.unit == "step" ? median : 0.0;

@@ -14,6 +14,9 @@ namespace krigtune::diagnose {
 ///
 ///   time (ms) | fwd: 99.15 | bwd: 356.21 | bwd_inner: 229.46 | bwd_allreduce: 126.55 | step: 13.15
 ///
+/// also with the names before 0.10.1 ("forward", "backward_allreduce"), and GPT-NeoX's own line ("optimizer") if there
+/// is none of DeepSpeed's.
+///
 ///   PrintedBreakdown printed;
 ///   for (const std::string& line : log) printed.take(line);
 class PrintedBreakdown {
@@ -28,6 +31,7 @@ class PrintedBreakdown {
  private:
   std::map<std::string, std::vector<double>> milliseconds_;
   std::int64_t lines_ = 0;
+  bool has_engines_ = false;  ///< they are DeepSpeed's own
 };
 
 /// The durations of consecutive steps.
@@ -35,6 +39,12 @@ struct StepTimesOfLog {
   std::vector<double> seconds;  ///< of a step; if only rates are printed, of a token or a sample
   std::string unit = "step";
 };
+
+/// Returns the samples/s of the lines that DeepSpeed's engine prints every steps_per_print steps:
+///
+///   epoch=0/micro_step=1/global_step=1, RunningAvgSamplesPerSec=7.70, CurrSamplesPerSec=7.09, MemAllocated=59.65GB
+///   0/10, SamplesPerSec=84.048840, MemAllocated=0.26GB            (before 0.8)
+std::optional<double> printed_samples_per_s(const std::string& line);
 
 /// Returns what a log reveals: the parts of a step, from the printed breakdown or the timers if there are any,
 /// occasional steps that take longer, with their period, and a trend. Throws UserError if the log has neither and shows

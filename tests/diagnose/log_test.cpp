@@ -5,6 +5,7 @@
 
 #include "core/files.h"
 #include "diagnose/log_parts.h"
+#include "diagnose/progress_bars.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
 
@@ -81,12 +82,96 @@ TEST(Logs, TheReductionIsTakenOutOfTheBackwardPass) {
   EXPECT_NEAR(verdicts.back().share, 220.0 / 420.0, 1e-9);
 }
 
+// The names before DeepSpeed 0.10.1, behind a progress bar.
+TEST(Logs, DeepSpeedsOlderBreakdownIsRead) {
+  diagnose::PrintedBreakdown printed;
+  printed.take(
+      "  0%|## | 2/345 [00:00<06:50,  5.53it/s][INFO] [Rank 0] rank=0 time (ms) | forward_microstep: 27.85 | "
+      "backward_microstep: 74.15 | backward_inner_microstep: 50.96 | step_microstep: 72.79");
+  EXPECT_TRUE(printed.is_empty());
+  printed.take(
+      "[INFO] [Rank 0] rank=0 time (ms) | forward: 27.53 | backward: 74.35 | backward_inner: 51.18 | "
+      "backward_allreduce: 23.16 | step: 72.96");
+  EXPECT_NEAR(printed.seconds("fwd"), 0.02753, 1e-12);
+  EXPECT_NEAR(printed.seconds("bwd_allreduce"), 0.02316, 1e-12);
+  EXPECT_NEAR(printed.seconds("step"), 0.07296, 1e-12);
+}
+
+// GPT-NeoX prints the engine's numbers again in a line of its own.
+TEST(Logs, NeoxsLineCountsOnlyWithoutTheEngines) {
+  const std::string own =
+      "time (ms) | forward: 657.41 | backward: 2159.23 | backward-backward: 2159.23 | backward-allreduce: 0.00 | "
+      "optimizer: 1711.05 | batch generator: 0.79";
+  diagnose::PrintedBreakdown printed;
+  printed.take(own);
+  EXPECT_NEAR(printed.seconds("fwd"), 0.65741, 1e-12);
+  EXPECT_NEAR(printed.seconds("step"), 1.71105, 1e-12);
+  printed.take("rank=0 time (ms) | forward: 649.41 | backward: 2159.23 | backward_allreduce: 162.78 | step: 1711.05");
+  printed.take(own);
+  EXPECT_NEAR(printed.seconds("fwd"), 0.64941, 1e-12);
+  EXPECT_NEAR(printed.seconds("bwd_allreduce"), 0.16278, 1e-12);
+}
+
+TEST(Logs, TheEnginesRatesAreRead) {
+  EXPECT_EQ(diagnose::printed_samples_per_s("[timer.py:189:stop] 0/10, SamplesPerSec=84.048840, MemAllocated=0.26GB"),
+            84.048840);
+  EXPECT_EQ(
+      diagnose::printed_samples_per_s(
+          "global_step=1, RunningAvgSamplesPerSec=7.702737381175319, CurrSamplesPerSec=7.090102, MemAllocated=5GB"),
+      7.090102);
+  for (const char* line : {"", "RunningAvgSamplesPerSec=7.7", "0/1, SamplesPerSec=nan, x", "0/1, SamplesPerSec=0, x",
+                           "0/1, SamplesPerSec="})
+    EXPECT_FALSE(diagnose::printed_samples_per_s(line)) << line;
+}
+
+std::string bar(std::int64_t step, std::int64_t elapsed_s, const std::string& rate, std::int64_t due = 500) {
+  const auto two = [](std::int64_t number) { return (number < 10 ? "0" : "") + std::to_string(number); };
+  return " 2%|#    | " + std::to_string(step) + "/" + std::to_string(due) + " [" + two(elapsed_s / 60) + ":" +
+         two(elapsed_s % 60) + "<26:10,  " + rate + "]";
+}
+
+// As the Trainer shows it: steps of 3 s, and an evaluation after every tenth.
+TEST(Logs, StepsAreReadFromAProgressBar) {
+  diagnose::ProgressBars bars;
+  std::int64_t clock = 0;
+  for (std::int64_t step = 1; step <= 60; ++step) {
+    clock += step % 10 == 0 ? 45 : 3;
+    bars.take(bar(step, clock, step % 10 == 0 ? "45.00s/it" : "3.20s/it"));
+    if (step % 10 == 0) {
+      for (std::int64_t i = 1; i <= 30; ++i) bars.take(bar(i, i, "1.00s/it", 30));  // of the evaluation
+      bars.take("{'loss': 1.4900, 'learning_rate': 1.9e-05, 'epoch': 0.02}");
+    }
+  }
+  const diagnose::StepTimesOfLog steps = bars.steps();
+  ASSERT_EQ(steps.seconds.size(), 59U);
+  EXPECT_EQ(steps.seconds.front(), 3.0);
+  const std::vector<diagnose::Verdict> verdicts = diagnose::verdicts_of(diagnose::parts_of_log(steps, {}));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_NE(verdicts.front().sentence.find("6 take longer than 1.5 times the median, about every 10"),
+            std::string::npos);
+}
+
+TEST(Logs, ABarOfShortStepsIsReadByItsRate) {
+  diagnose::ProgressBars bars;
+  for (std::int64_t step = 1; step <= 24; ++step) bars.take(bar(step, step / 6, "6.25it/s, loss=1.79"));
+  const diagnose::StepTimesOfLog steps = bars.steps();
+  ASSERT_EQ(steps.seconds.size(), 23U);
+  EXPECT_NEAR(steps.seconds.back(), 0.16, 1e-12);
+  diagnose::ProgressBars none;
+  for (const char* line : {"", "3/4 [", "| 1/2 [x<y, 3s/it]", "a/b [00:01<00:02, 1it/s]", "step 3/500 [warmup]",
+                           " [00:03<26:10", "|/ [00:03<26:10, 3.20s/it]"})
+    none.take(line);
+  EXPECT_TRUE(none.steps().seconds.empty());
+}
+
 TEST(Logs, WithNeitherStepsNorABreakdownTheySayNothing) {
-  EXPECT_EQ(user_error_of([] {
-              diagnose::parts_of_log({{0.1, 0.2}}, {});
-            }),
-            "the log has 2 steps, and neither DeepSpeed's breakdown nor Megatron's timers; at least three "
-            "steps are needed; krigtune measure --log shows what is found in the log");
+  EXPECT_EQ(
+      user_error_of([] {
+        diagnose::parts_of_log({{0.1, 0.2}}, {});
+      }),
+      "the log has 2 steps with a time, no progress bar, and neither DeepSpeed's breakdown nor Megatron's timers; "
+      "at least three steps are needed, and a loss alone has no time; krigtune measure --log shows what is found "
+      "in the log");
 }
 
 diagnose::MegatronTimers timers_of(const std::string& log) {

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ostream>
 
 #include "core/error.h"
 #include "diagnose/bench_parts.h"
 #include "diagnose/log_parts.h"
 #include "diagnose/observations.h"
+#include "diagnose/progress_bars.h"
 #include "diagnose/trace_parts.h"
 #include "jobs/recipe/recipe.h"
 #include "jobs/recipe/shipped_recipes.h"
@@ -168,6 +170,8 @@ struct ReadSteps {
   diagnose::StepTimesOfLog steps;
   diagnose::PrintedBreakdown printed;
   diagnose::MegatronTimers timers;
+  diagnose::ProgressBars bars;
+  diagnose::StepTimesOfLog engine_rates{{}, "sample"};
 };
 
 // Returns the step times of the first metric that gives them, without the warm-up. For a rate they are times per token
@@ -203,6 +207,8 @@ ReadSteps read_steps(const std::filesystem::path& file, trial::MeasureSpec spec)
   trial::measure_file(measurement, file, [&](const std::string& line, const std::vector<trial::LineMatch>&) {
     read.printed.take(line);
     read.timers.take(line);
+    read.bars.take(line);
+    if (const auto rate = diagnose::printed_samples_per_s(line)) read.engine_rates.seconds.push_back(1.0 / *rate);
   });
   read.steps = step_times_of(measurement);
   return read;
@@ -227,6 +233,11 @@ int diagnose_log(const Context& context, const std::string& file) {
       ReadSteps read = read_steps(file, measures_of_recipe(name));
       if (best.steps.seconds.size() <= read.steps.seconds.size()) best = std::move(read);
     }
+  }
+  // They are less exact than what a script prints itself, and most logs have one of them.
+  for (diagnose::StepTimesOfLog& other : std::array{std::move(best.engine_rates), best.bars.steps()}) {
+    constexpr std::size_t kEnoughSteps = 3;
+    if (best.steps.seconds.size() < kEnoughSteps && other.seconds.size() >= kEnoughSteps) best.steps = std::move(other);
   }
   say(context, diagnose::parts_of_log(best.steps, best.printed, best.timers), file);
   return ExitCode::kDone;
