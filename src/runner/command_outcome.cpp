@@ -49,7 +49,7 @@ class Ending {
     if (const auto line = found(trial::find_collective_timeout)) {
       return failed(trial::FailureReason::kHang, "a collective did not end in time: " + trial::printable(*line));
     }
-    return failed(trial::FailureReason::kCrash, how_it_ended());
+    return failed(trial::FailureReason::kCrash, refused_addition() + how_it_ended());
   }
 
  private:
@@ -102,6 +102,18 @@ class Ending {
     if (complaint) return trial::OutOfMemory{complaint->requested, false};
     if (by_code || by_killer || process_.out_of_memory) return trial::OutOfMemory{};
     return std::nullopt;
+  }
+
+  // What a recipe adds to the user's own command may be unknown to the program.
+  std::string refused_addition() const {
+    if (job_.spec.users_command.empty()) return "";
+    const auto flag = found([&](const std::string& text) {
+      return trial::refused_addition(text, job_.spec.argv, job_.spec.users_command);
+    });
+    if (!flag) return "";
+    return fmt::format(
+        "the program does not take {}, which the recipe {} added: name the parameters with --vary instead\n", *flag,
+        job_.spec.recipe);
   }
 
   std::string how_it_ended() const {

@@ -399,4 +399,46 @@ std::optional<std::string> find_shortage(const std::string& text) {
   return line ? std::optional("a disk is full: " + printable(*line)) : std::nullopt;
 }
 
+namespace {
+
+// Each is followed by the program that prints it.
+constexpr std::array kRefusals = {
+    Sign{"unrecognized arguments"},            // argparse
+    Sign{"o such option"},                     // click, typer, optparse
+    Sign{"not used by the HfArgumentParser"},  // transformers
+    Sign{"Unknown command line flag"},         // absl
+    Sign{"unrecognized option"},               // getopt
+    Sign{"Unrecognized options"},              // tyro
+};
+
+// "--gradient-checkpointing=True" -> "gradient_checkpointing"
+std::string plain_option(std::string_view word) {
+  const std::size_t begin = std::min(word.find_first_not_of('-'), word.size());
+  std::string name(word.substr(begin, word.find('=') == std::string_view::npos ? word.npos : word.find('=') - begin));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+bool has_option(const std::vector<std::string>& words, const std::string& name) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return word.rfind('-', 0) == 0 && plain_option(word) == name; });
+}
+
+}  // namespace
+
+std::optional<std::string> refused_addition(const std::string& text, const std::vector<std::string>& given,
+                                            const std::vector<std::string>& own) {
+  const auto line = first_line(text, [](const std::string& candidate) { return contains_one(candidate, kRefusals); });
+  if (!line) return std::nullopt;
+  constexpr const char* kNameEnds = " =,'\"[](){}";
+  for (std::size_t at = 0; at < line->size(); at = line->find_first_of(kNameEnds, at)) {
+    at = line->find_first_not_of(kNameEnds, at);
+    if (at == std::string::npos) break;
+    const std::string word = line->substr(at, line->find_first_of(kNameEnds, at) - at);
+    const std::string name = plain_option(word);
+    if (!name.empty() && has_option(given, name) && !has_option(own, name)) return "--" + name;
+  }
+  return std::nullopt;
+}
+
 }  // namespace krigtune::trial

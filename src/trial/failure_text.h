@@ -61,6 +61,11 @@ std::optional<std::string> find_collective_timeout(const std::string& text);
 /// raised something else.
 std::optional<std::string> find_shortage(const std::string& text);
 
+/// Returns the option that a program says it does not know (argparse, click, absl, getopt, HfArgumentParser), if it is
+/// among the words `given` to the program, but not in the user's `own` command. Empty if there is none.
+std::optional<std::string> refused_addition(const std::string& text, const std::vector<std::string>& given,
+                                            const std::vector<std::string>& own);
+
 /// Returns the size after "allocate" or "allocating": "Tried to allocate 2.50 GiB", "you tried to allocate 4096 bytes".
 std::optional<Bytes> requested_in(const std::string& line);
 

@@ -49,6 +49,18 @@ class DeepSpeedJobTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
+// As in a shell.
+TEST_F(DeepSpeedJobTest, TakesVariablesBeforeTheCommand) {
+  gpus(4);
+  const Said said = init({"CUDA_VISIBLE_DEVICES=0,1", "deepspeed"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(session()["cluster"]["gpus_per_node"], 2);
+  const Json argv = session()["runner"]["argv"];
+  EXPECT_EQ(argv[0], "env");
+  EXPECT_EQ(argv[1], "CUDA_VISIBLE_DEVICES=0,1");
+  EXPECT_EQ(argv[2], "deepspeed");
+}
+
 TEST_F(DeepSpeedJobTest, KnowsTheGpusOfThisNode) {
   gpus(4);
   ASSERT_EQ(engine::probe_gpus().gpus, 4);

@@ -20,18 +20,28 @@ Json result(const std::string& text, const space::Configuration& configuration, 
   return deepspeed::with_values(read(text), configuration, deepspeed::DsUse::kResult, ranks, kSource);
 }
 
-TEST(DsConfigFile, IsRefusedWhereItsReadersWouldDiffer) {
-  expect_refused({{"{\n  # batch\n  \"train_batch_size\": 8\n}", "line 2: a comment", "remove it"},
-                  {"{\"steps_per_print\": 10 // often\n}", "line 1: a comment", "remove it"},
-                  {"{\"steps_per_print\": 10 /* often */}", "line 1: a comment", "remove it"},
-                  {"{\"steps_per_print\": 10,}", "comma before a closing bracket", "remove it"},
-                  {R"({"fp16": {"enabled": true, "enabled": false}})", "/fp16/enabled", "keep one"},
+TEST(DsConfigFile, IsRefusedWhereItIsNoJson) {
+  expect_refused({{R"({"fp16": {"enabled": true, "enabled": false}})", "/fp16/enabled", "keep one"},
                   {"{\"a\": 1 \"b\": 2}", "line 1", "comma"},
+                  {"{\n  # batch\n  \"a\": 1 \"b\": 2}", "line 3", "comma"},
                   {"[1]", "/", "write { ... }"},
                   {R"({"zero_optimization": "all"})", "/zero_optimization", R"({"stage": "all"})"},
                   {R"({"zero_optimization": true})", "/zero_optimization", R"({"stage": 2})"}},
                  error_of);
-  EXPECT_EQ(error_of(R"({"tensorboard": {"output_path": "http://x//y#z/*"}})"), "no error") << "no comments in texts";
+}
+
+// DeepSpeed reads hjson. What krigtune writes is strict, since other readers of the file take no comments.
+TEST(DsConfigFile, MayHaveCommentsAndTrailingCommas) {
+  const Json plain = read(R"({"train_batch_size": 64, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8},
+                              "fp16": {"enabled": true}})");
+  const Json commented = read(
+      "{\n  # batch \"x\n  \"train_batch_size\": 64,   # 8 x 8\n  /* two\n lines */ \"zero_optimization\": {\n"
+      "    \"stage\": 2,\n    \"reduce_bucket_size\": 5e8,\n  },\n  // precision\n  \"fp16\": {\"enabled\": true},\n} "
+      "#");
+  EXPECT_EQ(commented, plain);
+  EXPECT_EQ(trial(deepspeed::ds_config_text(commented), {}), trial(deepspeed::ds_config_text(plain), {}));
+  const char* in_text = R"({"tensorboard": {"output_path": "http://x//y#z/*\\\"#"}})";
+  EXPECT_EQ(read(in_text)["tensorboard"]["output_path"], "http://x//y#z/*\\\"#");
 }
 
 TEST(DsConfigFile, NamesEveryValueOfTheWrongKind) {
@@ -107,6 +117,31 @@ TEST(DsBatch, IsWhatTheFileSaysOrImplies) {
                                "gradient_accumulation_steps": 2})",
                            R"({"train_batch_size": "many"})", R"({"train_batch_size": 0})"}) {
     EXPECT_NE(user_error_of([&] { batch(text, 2); }).find("/train_batch_size"), std::string::npos) << text;
+  }
+}
+
+// DeepSpeed divides the ranks by it (runtime/config.py): 8 ranks in groups of 4 train on 2 x 1 sequences.
+TEST(DsBatch, CountsRanksThatShareASequenceOnce) {
+  const std::string file = R"({"train_batch_size": 2, "train_micro_batch_size_per_gpu": 1,
+                               "gradient_accumulation_steps": 1, "sequence_parallel_size": 4})";
+  EXPECT_EQ(deepspeed::train_batch_size_of(read(file), 8, kSource), 2);
+  EXPECT_EQ(deepspeed::train_batch_size_of(
+                read(R"({"train_micro_batch_size_per_gpu": 2, "sequence_parallel_size": 4})"), 8, kSource),
+            4);
+  EXPECT_EQ(result(R"({"train_batch_size": 16, "sequence_parallel_size": 4})", {{"micro_batch", 2_n}}, 8),
+            read(R"({"train_batch_size": 16, "sequence_parallel_size": 4, "train_micro_batch_size_per_gpu": 2,
+                     "gradient_accumulation_steps": 4})"));
+  EXPECT_NE(user_error_of([&] {
+              deepspeed::train_batch_size_of(read(file), 6, kSource);
+            }).find("/sequence_parallel_size: 6 ranks cannot share sequences by 4"),
+            std::string::npos);
+  for (const char* text : {R"({"sequence_parallel_size": 0})", R"({"sequence_parallel_size": "auto"})",
+                           R"({"sequence_parallel_size": [2, 4]})"}) {
+    EXPECT_NE(user_error_of([&] {
+                deepspeed::train_batch_size_of(read(text), 8, kSource);
+              }).find("/sequence_parallel_size: a whole number"),
+              std::string::npos)
+        << text;
   }
 }
 
@@ -224,6 +259,16 @@ TEST(DsValues, TakeTheFirstOfAListThatNobodyChoseFrom) {
   const Json chosen = trial(R"({"zero_optimization": {"sub_group_size": [1e6, 1e9]}})",
                             {{"zero_optimization.sub_group_size", 1000000000_n}});
   EXPECT_EQ(chosen["zero_optimization"]["sub_group_size"], 1000000000);
+}
+
+// "passes" of DeepCompile, and whatever else is a list of one word.
+TEST(DsValues, LeaveListsByNatureAlone) {
+  for (const char* text : {R"({"compile": {"deepcompile": true, "passes": ["z3"]}})",
+                           R"({"compile": {"deepcompile": true, "passes": ["prefetch", "selective_gather"]}})",
+                           R"({"a_key_of_tomorrow": {"modules": ["attention"]}})"}) {
+    EXPECT_TRUE(deepspeed::tunables_of(read(text), kSource).empty()) << text;
+    EXPECT_EQ(trial(text, {}), read(text));
+  }
 }
 
 // DeepSpeed asserts that it is even at stages 1 and 2 (stage_1_and_2.py).

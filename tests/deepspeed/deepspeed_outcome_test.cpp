@@ -332,6 +332,29 @@ TEST(DeepSpeedOutcome, OfShellsSshAndOptionsIsLauncherTrouble) {
   }
 }
 
+// The words of argparse, click, transformers and absl for a flag that the user did not type.
+TEST(DeepSpeedOutcome, AFlagThatKrigtuneAddedIsNotBlamedOnTheScript) {
+  for (const char* line :
+       {"train.py: error: unrecognized arguments: --epochs 2 --gradient_accumulation_steps 2",
+        "Error: No such option: --gradient_accumulation_steps (Possible options: --gradient-checkpointing)",
+        "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--gradient-accumulation-steps', "
+        "'2']",
+        "FATAL Flags parsing error: Unknown command line flag 'gradient_accumulation_steps'"}) {
+    deepspeed::DsEnd end;
+    end.exit_code = 2;
+    end.standard_error = std::string("Usage: trainer.py [OPTIONS]\n") + line + "\n";
+    end.users_command = {"deepspeed", "train.py", "--deepspeed", "ds.json", "--epochs", "2"};
+    end.argv = end.users_command;
+    EXPECT_EQ(deepspeed::judge(end).sentence.find("which krigtune added"), std::string::npos) << line;
+    end.argv.insert(end.argv.end(), {"--gradient_accumulation_steps", "2"});
+    const deepspeed::DsVerdict verdict = deepspeed::judge(end);
+    EXPECT_EQ(verdict.what, deepspeed::DsClass::kLauncher) << line;
+    EXPECT_EQ(verdict.sentence.rfind("the script does not take --gradient_accumulation_steps, which krigtune added", 0),
+              0U)
+        << verdict.sentence;
+  }
+}
+
 TEST(DeepSpeedOutcome, OfEachClassHasItsReason) {
   expect_failed(deepspeed::outcome_of(deepspeed::judge(recorded("hang", nullptr)), recorded("hang", nullptr)),
                 trial::FailureReason::kHang);

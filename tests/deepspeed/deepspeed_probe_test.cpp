@@ -157,6 +157,13 @@ TEST_F(DeepSpeedRanks, OfTorchrunFollowTheDevices) {
   EXPECT_EQ(found("torchrun --nnodes 1:4 --nproc_per_node 2").missing, "--nnodes N, one number");
 }
 
+TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {
+  EXPECT_EQ(text("env CUDA_VISIBLE_DEVICES=0,1,2,3 deepspeed", 8), "4/1");
+  EXPECT_EQ(text("env NCCL_DEBUG=INFO CUDA_VISIBLE_DEVICES=5 torchrun --nproc_per_node gpu", 8), "1/1");
+  EXPECT_EQ(text("env PET_NPROC_PER_NODE=3 torchrun --nnodes 2", 8, {{"PET_NPROC_PER_NODE", "4"}}), "6/2+");
+  EXPECT_EQ(text("deepspeed --x CUDA_VISIBLE_DEVICES=0,1", 8), "8/1") << "a word of the launcher";
+}
+
 TEST_F(DeepSpeedRanks, OfAccelerateStandInItsConfiguration) {
   EXPECT_EQ(text("accelerate launch --config_file acc.yaml"), "16/2+");
   EXPECT_EQ(text("accelerate launch --config_file acc.yaml --num_processes 4 --num_machines 1"), "4/1");
@@ -178,6 +185,10 @@ TEST_F(DeepSpeedRanks, OfSlurmStandInItsVariables) {
   EXPECT_EQ(text("mpirun --hostfile hosts python"), "16/2+");
   EXPECT_EQ(text("mpirun -np 8 --hostfile hosts python"), "8/1");
   EXPECT_EQ(text("mpirun python"), "-/-");
+  EXPECT_EQ(text("mpirun -np 16 -H node1:8,node2:8 python"), "16/2+");
+  EXPECT_EQ(text("mpirun -H node1:8,node2:8 python"), "16/2+");
+  EXPECT_EQ(text("mpirun -np 16 --host node1,node2 python"), "16/2+");
+  EXPECT_EQ(text("mpirun -np 8 -host node1:8,node2:8 python"), "8/1");
   EXPECT_EQ(text("./run.sh", 4), "4/1");
 }
 

@@ -148,6 +148,48 @@ TEST(DeepSpeedSession, FillsInAutoAsTheTrainerDoesAndSearchesItsFlags) {
   EXPECT_EQ(unsaid.json["baseline"]["micro_batch"], 8);
 }
 
+// As Dolly's trainer: --per-device-train-batch-size, but none of the Trainer's other flags.
+TEST(DeepSpeedSession, AddsTheTrainersFlagsOnlyToAScriptOfTheTrainer) {
+  const char* config = R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+      "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}})";
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(
+      trainers(config, "--epochs 2 --per-device-train-batch-size 6 --bf16 true --hidden_size 1024"));
+  EXPECT_FALSE(session.json["space"].contains("micro_batch"));
+  EXPECT_FALSE(session.json["space"].contains("activation_checkpointing"));
+  EXPECT_TRUE(says(session, "micro-batch and accumulation stay as the script chooses them"));
+  EXPECT_EQ(session.json["baseline"]["reduce_bucket_size"], 1048576)
+      << "who reads \"auto\" fills it in like the Trainer";
+}
+
+// accelerator.py, _prepare_deepspeed; only the script knows the batch.
+TEST(DeepSpeedSession, FillsInAutoSizesAsAccelerateDoes) {
+  deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": "auto", "zero_optimization": {"stage": 3,
+      "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+      "stage3_param_persistence_threshold": "auto"}, "train_micro_batch_size_per_gpu": "auto"})");
+  inputs.command = deepspeed::read_ds_command(
+      words_of("accelerate launch --use_deepspeed --deepspeed_config_file ds.json --num_processes 4 sft.py "
+               "--hidden_size 1024"));
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
+  EXPECT_EQ(session.json["baseline"], json(R"({"zero_stage": 3, "reduce_bucket_size": 1048576,
+      "overlap_comm": true, "stage3_prefetch_bucket_size": 943718, "stage3_param_persistence_threshold": 10240})"));
+}
+
+TEST(DeepSpeedSession, KeepsTheBatchOfRanksThatShareSequences) {
+  const deepspeed::DsSession session =
+      made(R"({"train_batch_size": 16, "zero_optimization": {"stage": [2, 3]}, "sequence_parallel_size": 2})", kSizes);
+  EXPECT_FALSE(session.json.contains("workload"));
+  EXPECT_TRUE(says(session, "time and memory are not predicted: 2 ranks share a sequence (sequence_parallel_size)"));
+  EXPECT_FALSE(says(session, "--hf-config"));
+  const session::Session read_back = read(session);
+  std::set<std::int64_t> micro;
+  read_back.space.for_each([&](const space::Configuration& c) {
+    micro.insert(c.integer("micro_batch", 0));
+    EXPECT_EQ(c.integer("micro_batch", 0) * c.integer("gradient_accumulation_steps", 0) * 2, 16);
+    return true;
+  });
+  EXPECT_EQ(micro, (std::set<std::int64_t>{1, 2, 4, 8}));
+}
+
 TEST(DeepSpeedSession, LeavesTheBatchToAScriptThatNoFlagReaches) {
   const deepspeed::DsSession session =
       made(R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
@@ -224,6 +266,28 @@ TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
   EXPECT_EQ(deepspeed::deepspeed_session(inputs).json["constraints"].back(), "tensor_parallel == 1 || zero_stage < 3");
   inputs.machine.version = deepspeed::DsVersion{0, 14, 4};
   EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json["space"].contains("tensor_parallel"));
+}
+
+// A model that does not fit if it is trained in full fits with adapters.
+TEST(DeepSpeedSession, RefusesNothingToAdapters) {
+  const char* config = R"({"train_batch_size": 16, "bf16": {"enabled": true}, "optimizer": {"type": "AdamW"}})";
+  for (const char* flags : {"--use_lora", "--use_peft True", "--lora_r 16", "--load_in_4bit", "--finetuning_type lora",
+                            "--lora_enable=True", "--train_type=lora", "--q_lora False --lora_r 8"}) {
+    deepspeed::DsSessionInputs inputs = inputs_of(config, std::string(kSizes) + " " + flags);
+    inputs.machine.rank_memory = Bytes{8 << 20};  // full training at stage 2 takes 5.5 bytes for each of 3.4 million
+    const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
+    EXPECT_FALSE(session.json.contains("workload")) << flags;
+    EXPECT_EQ(session.json["space"]["zero_stage"], json("[0, 1, 2, 3]")) << flags;
+    EXPECT_TRUE(says(session, "time and memory are not predicted: adapters or frozen weights (--")) << flags;
+  }
+  for (const char* flags : {"--use_lora False", "--lora_dim 0", "--finetuning_type full",
+                            "--lora_enable=False --lora_r 8", "--load_in_8bit false", "--lora_adjacent 3"}) {
+    deepspeed::DsSessionInputs inputs = inputs_of(config, std::string(kSizes) + " " + flags);
+    inputs.machine.rank_memory = Bytes{8 << 20};
+    const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
+    EXPECT_TRUE(session.json.contains("workload")) << flags;
+    EXPECT_EQ(session.json["space"]["zero_stage"], json("[3]")) << flags;
+  }
 }
 
 TEST(DeepSpeedSession, LeavesOutStagesThatCannotHoldTheModel) {

@@ -248,6 +248,22 @@ TEST_F(CommandOutcome, WhatTheMachineLacksIsOfTheEnvironment) {
   EXPECT_EQ(words(), "failed environment");
 }
 
+TEST_F(CommandOutcome, AnOptionThatARecipeAddedIsNamedAsSuch) {
+  exit_with(2);
+  job_.spec.argv = {"python", "train.py", "--lr", "1", "--max_steps", "{steps}"};
+  job_.spec.recipe = "hf-trainer";
+  end_.standard_error = "train.py: error: unrecognized arguments: --max_steps 20\n";
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines.rfind("exit code 2\n", 0), 0U)
+      << "no recipe made the command";
+  job_.spec.users_command = {"python", "train.py", "--lr", "1"};
+  EXPECT_EQ(words(), "failed crash");
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines,
+            "the program does not take --max_steps, which the recipe hf-trainer added: name the parameters with --vary "
+            "instead\nexit code 2\ntrain.py: error: unrecognized arguments: --max_steps 20");
+  job_.spec.users_command = job_.spec.argv;
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines.rfind("exit code 2\n", 0), 0U) << "the user typed it";
+}
+
 TEST_F(CommandOutcome, ACollectiveThatDidNotEndInTimeIsAHang) {
   exit_with(1);
   const std::string timeout =

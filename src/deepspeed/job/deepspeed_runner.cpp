@@ -123,6 +123,8 @@ class DeepSpeedRunner final : public trial::Runner {
     end.hung = process.hung;
     end.wall_s = process.wall_s;
     end.steps_due = job_.spec.steps.due();
+    end.argv = spec.argv;
+    end.users_command = command_.argv;
     end.standard_output = trial::read_tail(spec.stdout_file, trial::kMostJobFileBytes);
     end.standard_error = trial::read_tail(spec.stderr_file, trial::kMostJobFileBytes);
     return end;

@@ -28,7 +28,8 @@ using jobs::value_at;
 namespace {
 
 // Flags of transformers' TrainingArguments that few other programs have. Together with `--deepspeed FILE`, which
-// DeepSpeed's own arguments do not have, they reveal a script of the Trainer.
+// DeepSpeed's own arguments do not have, they reveal a script of the Trainer. Written as --per-device-train-batch-size
+// they are of a script that makes its TrainingArguments itself, by click for example, and takes no others.
 constexpr std::array<std::string_view, 5> kTrainerFlags = {
     "--per_device_train_batch_size", "--per_device_eval_batch_size", "--gradient_accumulation_steps", "--do_train",
     "--output_dir"};
@@ -68,6 +69,7 @@ void find_config(DsCommand& command) {
   }
   const bool is_short = named.empty() && !short_form.empty();
   append(named, short_form);
+  command.is_accelerates = named.empty();
   append(named, values_of(argv, 0, command.script, "--deepspeed_config_file"));
   if (named.empty()) {
     throw UserError("the command names no DeepSpeed configuration",
@@ -87,9 +89,14 @@ void find_config(DsCommand& command) {
     throw UserError("the command contains the DeepSpeed configuration itself, not the name of its file",
                     "write it to a file and name that");
   }
-  command.takes_trainer_flags = is_short && std::any_of(kTrainerFlags.begin(), kTrainerFlags.end(), [&](auto flag) {
-                                  return !occurrences(argv, command.script + 1, argv.size(), flag).empty();
-                                });
+  for (const std::string_view flag : kTrainerFlags) {
+    const std::vector<FlagAt> places = occurrences(argv, command.script + 1, argv.size(), flag);
+    command.is_trainers = command.is_trainers || (is_short && !places.empty());
+    command.takes_trainer_flags =
+        command.takes_trainer_flags || (is_short && std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
+                                          return argv[at.word].rfind(flag, 0) == 0;
+                                        }));
+  }
 }
 
 void refuse_stock_tuner(const DsCommand& command) {
@@ -103,8 +110,10 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   if (argv.empty() || argv.front().empty()) {
     throw UserError("there is no command", "write it after --: -- deepspeed train.py --deepspeed_config FILE");
   }
+  std::vector<std::string> words = argv;
+  if (jobs::is_assignment(words.front())) words.insert(words.begin(), "env");  // which a shell does not need
   DsCommand command;
-  static_cast<jobs::Command&>(command) = jobs::read_command(argv);
+  static_cast<jobs::Command&>(command) = jobs::read_command(words);
   refuse_stock_tuner(command);
   find_config(command);
   return command;
@@ -373,7 +382,8 @@ std::optional<std::int64_t> batch_of(const space::Configuration& configuration, 
   const double model_ranks =
       static_cast<double>(configuration.integer(space::kTensorParallel, tensor_parallel_of(user)) *
                           configuration.integer(space::kPipelineParallel, 1));
-  return std::llround(*micro * count(space::kAccumulation).value_or(1.0) * static_cast<double>(ranks) / model_ranks);
+  const auto counted = static_cast<double>(counted_ranks(user, ranks, source));
+  return std::llround(*micro * count(space::kAccumulation).value_or(1.0) * counted / model_ranks);
 }
 
 }  // namespace krigtune::deepspeed

@@ -19,12 +19,17 @@ namespace krigtune::deepspeed {
 struct DsCommand : jobs::Command {
   std::string config;                     ///< the configuration as the user names it: a path
   std::vector<std::size_t> config_words;  ///< the words that contain it, alone or after '='
-  bool takes_trainer_flags = false;       ///< a script of the Hugging Face Trainer: `--deepspeed FILE` and its flags
+  /// Probably the Hugging Face Trainer reads the file and fills in "auto": `--deepspeed FILE` and one of its flags.
+  bool is_trainers = false;
+  /// Surely a script of the Trainer, to which its other flags can be added: one of them is spelt as the Trainer does.
+  bool takes_trainer_flags = false;
+  bool is_accelerates = false;  ///< accelerate launch is given the configuration, not the script
 };
 
 /// Recognises `--deepspeed_config X`, `--deepspeed_config=X`, `--deepspeed X`, `--deepspeed=X` among the script's
 /// words, and `--deepspeed_config_file X` (or with '=') of `accelerate launch`. `--deepspeed` is a switch at the end,
-/// before another flag, or together with `--deepspeed_config`. Throws UserError for an empty command, no configuration
+/// before another flag, or together with `--deepspeed_config`. Variables before the command (`A=1 deepspeed ...`) get
+/// `env` in front, because no shell runs it. Throws UserError for an empty command, no configuration
 /// or two different ones, a configuration that is obviously not a file (base64 or JSON text), and `--autotuning` of
 /// `deepspeed`, which would start the stock tuner in every trial.
 DsCommand read_ds_command(const std::vector<std::string>& argv);

@@ -20,10 +20,13 @@ namespace {
 
 using Pointer = Json::json_pointer;
 
+constexpr const char* kSequenceRanks = "sequence_parallel_size";  // of Ulysses
+
 // Sections whose lists do not mean "try these". The stock autotuner excludes only the first and splits the others too.
 constexpr std::array kListsByNature = {"/optimizer",
                                        "/scheduler",
                                        "/autotuning",
+                                       "/compile/passes",
                                        "/elasticity",
                                        "/curriculum_learning",
                                        "/data_efficiency",
@@ -47,37 +50,37 @@ std::string shown(const Json& value) {
   return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-// Returns the start of the first hjson comment outside of strings; npos if there is none.
-std::size_t first_comment(std::string_view text) {
+// DeepSpeed reads the file as hjson, with comments that begin with # or // or are in /* */. Returns the text with
+// blanks for those that parse_json does not know.
+std::string without_hjson_comments(std::string_view text) {
+  std::string plain(text);
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view two = text.substr(i, 2);
-    if (quoted && text[i] == '\\')
+    const bool opens = !quoted && (text[i] == '#' || two == "//" || two == "/*");
+    if (quoted && text[i] == '\\') {
       ++i;
-    else if (text[i] == '"')
+    } else if (text[i] == '"') {
       quoted = !quoted;
-    else if (!quoted && (text[i] == '#' || two == "//" || two == "/*"))
-      return i;
+    } else if (opens) {
+      const std::size_t end = two == "/*" ? text.find("*/", i + 2) : text.find('\n', i);
+      const std::size_t after = end == std::string_view::npos ? text.size() : two == "/*" ? end + 2 : end;
+      std::replace_if(
+          plain.begin() + static_cast<std::ptrdiff_t>(i), plain.begin() + static_cast<std::ptrdiff_t>(after),
+          [](char c) { return c != '\n'; }, ' ');
+      i = after - 1;
+    }
   }
-  return std::string_view::npos;
-}
-
-void refuse_hjson(std::string_view text, const std::string& source) {
-  if (Json::accept(text)) return;
-  const std::size_t at = first_comment(text);
-  if (at != std::string_view::npos) {
-    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
-    throw UserError(fmt::format("{}: line {}: a comment, which the readers of Hugging Face do not take", source, line),
-                    "remove it: the file goes to your script as JSON");
-  }
-  parse_json(text, source);  // reports the error, unless it is a trailing comma
-  throw UserError(fmt::format("{}: a comma before a closing bracket, which is not JSON", source), "remove it");
+  return plain;
 }
 
 // Returns the path from the root under which a nested key is known to people and to expressions.
 std::string path_name(const std::string& parent, const std::string& key) {
   return parent.empty() ? key : parent + "." + key;
 }
+
+// A list of one word leaves nothing to choose: it is the list that the key wants.
+bool is_one_word(const Json& list) { return list.size() == 1 && list.front().is_string() && list.front() != "auto"; }
 
 bool is_word(const Json& value, const char* word) { return value.is_string() && value.get<std::string>() == word; }
 
@@ -145,6 +148,7 @@ class Walk {
         fail_at(source_, pointer, fmt::format("an object was expected, not {}", shown(value)), mend_of(pointer));
       } else if (value.is_array()) {
         if (pointer == "/train_batch_size") return refuse_batch_list();
+        if (is_one_word(value)) continue;
         add_unknown_list(path_name(path, key), value, pointer);
       }
     }
@@ -253,8 +257,7 @@ const DsTunable* find_tunable(const std::vector<DsTunable>& tunables, const std:
 }
 
 Json read_ds_config(std::string_view text, const std::string& source) {
-  refuse_hjson(text, source);
-  Json config = parse_json(text, source);
+  Json config = parse_json(without_hjson_comments(text), source);
   const JsonObject root(config, source, "");  // refuses anything but an object
   tunables_of(config, source);                // refuses sections and values of the wrong kind
   return config;
@@ -380,13 +383,13 @@ Json with_values(const Json& user, const space::Configuration& configuration, Ds
   Writing writing(user, complete, source);
   writing.change_what_is_there();
   writing.add_what_is_new();
-  writing.set_train_batch_size(use, ranks);
+  writing.set_train_batch_size(use, counted_ranks(user, ranks, source));
   return writing.take();
 }
 
 // The batch of a DeepSpeed job follows DeepSpeed's rule (runtime/config.py, _set_batch_related_parameters):
 //
-//   train_batch_size = micro_batch * gradient_accumulation_steps * ranks
+//   train_batch_size = micro_batch * gradient_accumulation_steps * ranks / sequence_parallel_size
 //
 // with all ranks of the job if the script passes no mpu, although the ranks of one tensor-parallel group must get the
 // same sequences. The sequences that a step really learns from are those of ranks / tensor_parallel replicas.
@@ -472,8 +475,26 @@ std::optional<std::int64_t> written_train_batch_size(const Json& config, const s
   refuse(source, fmt::format("a whole number was expected, not {}", found->dump()), "write one from 1 on");
 }
 
-std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t ranks, const std::string& source) {
+std::int64_t sequence_ranks_of(const Json& config, const std::string& source) {
+  const auto found = config.find(kSequenceRanks);
+  if (found == config.end() || found->is_null()) return 1;
+  const space::Value value = found->is_number() ? space::value_from_json(*found, source) : space::Value(false);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number >= 1) return *number;
+  fail_at(source, fmt::format("/{}", kSequenceRanks), fmt::format("a whole number was expected, not {}", shown(*found)),
+          "write one from 1 on");
+}
+
+std::int64_t counted_ranks(const Json& config, std::int64_t ranks, const std::string& source) {
+  const std::int64_t each = sequence_ranks_of(config, source);
+  if (ranks % each == 0) return ranks / each;
+  fail_at(source, fmt::format("/{}", kSequenceRanks), fmt::format("{} ranks cannot share sequences by {}", ranks, each),
+          "choose a divisor of the ranks");
+}
+
+std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t all_ranks, const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(config, source);
+  const std::int64_t ranks = counted_ranks(config, all_ranks, source);
   const std::int64_t tensor = tensor_ranks(tunables);
   const std::int64_t groups = replicas(ranks, tensor, source);
   if (const std::optional<std::int64_t> batch = written_train_batch_size(config, source)) {
@@ -487,9 +508,10 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
   return space::sequences_of_step(*micro, groups, fixed(tunables, space::kAccumulation).value_or(1));
 }
 
-space::Configuration with_batch(const Json& user, const space::Configuration& configuration, std::int64_t ranks,
+space::Configuration with_batch(const Json& user, const space::Configuration& configuration, std::int64_t all_ranks,
                                 const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(user, source);
+  const std::int64_t ranks = counted_ranks(user, all_ranks, source);
   std::optional<std::int64_t> micro = chosen(configuration, space::kMicroBatch);
   std::optional<std::int64_t> accumulation = chosen(configuration, space::kAccumulation);
   if (micro && accumulation) return configuration;

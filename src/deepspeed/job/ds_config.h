@@ -16,9 +16,10 @@ namespace krigtune::deepspeed {
 // The user's ds_config.json: what it fixes, what it leaves open, and the same file with a configuration written into
 // it. space/well_known.h defines the key of each parameter. `source` names the file in errors.
 
-/// Reads the file as both DeepSpeed and the Hugging Face Trainer do, with keys in the user's order. Throws UserError
-/// for invalid strict JSON (comments and trailing commas are accepted by DeepSpeed only), a duplicate key, and a root
-/// or a "zero_optimization" that is not an object.
+/// Reads the file as DeepSpeed does, with keys in the user's order: comments (#, //, /* */) and trailing commas are
+/// accepted, hjson's texts without quotes are not. Trials and results get strict JSON, which the Hugging Face Trainer
+/// reads, too. Throws UserError for anything else, a duplicate key, and a root or a "zero_optimization" that is not an
+/// object.
 nlohmann::ordered_json load_ds_config(const std::filesystem::path& file);
 nlohmann::ordered_json read_ds_config(std::string_view text, const std::string& source);
 
@@ -40,11 +41,19 @@ struct DsTunable {
 
 /// Returns every well-known knob in the file, in the file's order, and every other list in it, except keys whose value
 /// is always a list: everything in "optimizer", "scheduler" and "autotuning" (DeepSpeed does not tune the first), and
-/// lists of elasticity, curricula, compression, sparse attention and module names. A key with the value null counts as
-/// absent. Throws UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside
-/// lists, cpu_offload and cpu_offload_param (obsolete names), and "train_batch_size" as a list, because it must stay
-/// constant.
+/// lists of compiler passes, elasticity, curricula, compression, sparse attention and module names; and except a list
+/// of a single word under a key that krigtune does not know. A key with the value null counts as absent. Throws
+/// UserError with the JSON pointer for a value of the wrong kind, an empty list, lists in or beside lists, cpu_offload
+/// and cpu_offload_param (obsolete names), and "train_batch_size" as a list, because it must stay constant.
 std::vector<DsTunable> tunables_of(const nlohmann::ordered_json& config, const std::string& source);
+
+/// Returns how many ranks share a sequence: the file's sequence_parallel_size, or 1. Throws UserError unless it is a
+/// whole number from 1 on.
+std::int64_t sequence_ranks_of(const nlohmann::ordered_json& config, const std::string& source);
+
+/// Returns the ranks that DeepSpeed counts for the batch: all, divided by sequence_parallel_size (runtime/config.py).
+/// Throws UserError if they cannot be divided.
+std::int64_t counted_ranks(const nlohmann::ordered_json& config, std::int64_t ranks, const std::string& source);
 
 /// Returns the sequences of an optimizer step over all ranks if the file states or implies them (micro-batch and
 /// accumulation as numbers, the latter 1 if absent). Empty for "auto", lists, or missing keys. Throws UserError if the

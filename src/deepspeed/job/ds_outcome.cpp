@@ -192,6 +192,7 @@ class Judge {
       const std::string what = without_break(without_label(*line));
       return {DsClass::kHang, fmt::format("a collective did not end in time ({}): {}", progress(), what), std::nullopt};
     }
+    if (const auto flag = refused_addition()) return {DsClass::kLauncher, addition_text(*flag), std::nullopt};
     if (const std::string line = launcher_line(); !line.empty()) return launcher(line);
     return {DsClass::kCrash, crash_text(), std::nullopt};
   }
@@ -225,6 +226,19 @@ class Judge {
   std::optional<trial::MemoryComplaint> memory_words() const { return found(trial::find_memory_words); }
   std::optional<std::string> collective_timeout() const { return found(trial::find_collective_timeout); }
   std::optional<std::string> shortage_text() const { return found(trial::find_shortage); }
+
+  std::optional<std::string> refused_addition() const {
+    return found([&](const std::string& text) { return trial::refused_addition(text, end_.argv, end_.users_command); });
+  }
+
+  static std::string addition_text(const std::string& flag) {
+    return fmt::format(
+        "the script does not take {}, which krigtune added because the command looks like one of the Hugging Face "
+        "Trainer: write the flags that mean the same in \"autotuning\": {{\"arg_mappings\": ...}} of the file, or "
+        "leave "
+        "the parameter out of the session's space",
+        flag);
+  }
 
   std::string launcher_line() const {
     if (end_.steps > 0) return "";

@@ -58,6 +58,8 @@ struct DsEnd {
   std::int64_t steps_due = 1;  ///< steps that a measurement needs
   std::string standard_output = {};
   std::string standard_error = {};
+  std::vector<std::string> argv = {};           ///< what was started
+  std::vector<std::string> users_command = {};  ///< what the user typed
   /// Processes that the kernel's OOM killer ended on this node during the trial; empty if unknown.
   std::optional<std::int64_t> oom_kills = std::nullopt;
 };
@@ -78,7 +80,7 @@ struct DsVerdict {
 /// - killed, if anybody else sent SIGKILL, also as launchers report it (247, 137, "exitcode: -9");
 /// - shortage, if shared memory or a disk is full;
 /// - hang, if the process group's own time limit ended a collective, and no rank raised anything else;
-/// - launcher trouble, if the launcher complains; otherwise crash.
+/// - launcher trouble, if the launcher complains, or the script about a flag that krigtune added; otherwise crash.
 ///
 /// Lack of memory anywhere in the output, and a collective that ended too late, count more than an exception of
 /// launcher or network: a rank that has no memory left cannot be reached.

@@ -51,23 +51,6 @@ std::vector<std::string> behind_exec(std::string_view line) {
   return is_python(path) ? std::vector{std::move(path)} : std::vector<std::string>();
 }
 
-bool is_assignment(const std::string& word) {
-  return word.find('=') != std::string::npos && word.front() != '-' && word.front() != '=';
-}
-
-// Returns what `env` sets before the first launcher; an empty optional if anything else comes first.
-std::optional<trial::Environment> environment_of(const DsCommand& command) {
-  trial::Environment environment;
-  for (std::size_t i = 0; i < command.stages.front().program; ++i) {
-    const std::string& word = command.argv[i];
-    const std::size_t equals = word.find('=');
-    if (i == 0 && std::filesystem::path(word).filename() == "env") continue;
-    if (i == 0 || !is_assignment(word)) return std::nullopt;
-    environment.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-  }
-  return environment;
-}
-
 std::string head_of(const std::filesystem::path& file) {
   constexpr std::size_t kHead = 4096;
   return RegularFile(file).read(0, kHead);
@@ -91,7 +74,7 @@ std::vector<std::string> interpreter_in(std::string_view script) {
 
 std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
   if (command.stages.empty()) return {};
-  const std::optional<trial::Environment> environment = environment_of(command);
+  const std::optional<jobs::Variables> environment = jobs::variables_before(command);
   if (!environment) return {};
   const std::string& word = command.argv.at(command.stages.back().program);
   if (is_python(word)) return {word};
@@ -104,7 +87,7 @@ std::optional<DsVersion> installed_version(const DsCommand& command, const std::
   trial::ProcessSpec spec;
   spec.argv = interpreter_of(command, directory);
   if (spec.argv.empty()) return std::nullopt;
-  spec.environment = environment_of(command).value();
+  spec.environment = jobs::variables_before(command).value();
   if (find_program(spec.argv.front(), directory, trial::search_path(spec.environment)).empty()) return std::nullopt;
   spec.argv.insert(spec.argv.end(), {"-c", kQuestion});
   const trial::ScratchDirectory scratch;

@@ -23,7 +23,9 @@ class BatchSpace {
  public:
   BatchSpace(DsJob& job, const std::vector<std::int64_t>& tensor) : job_(job) {
     for (const std::int64_t ways : tensor)
-      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, ways}}).value_or(1));
+      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, ways},
+                                                                        {space::kContextParallel, job.sequence}})
+                           .value_or(1));
   }
 
   DsBatchSpace make() {
@@ -33,8 +35,8 @@ class BatchSpace {
     space_.accumulation = accumulations();
     if (job_.batch) {
       if (job_.workload.is_null() && !space_.accumulation.is_null()) {
-        space_.constraints.push_back(
-            fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation, *job_.batch));
+        space_.constraints.push_back(fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation,
+                                                 *job_.batch * job_.sequence));  // dp counts ranks that share them
       }
     } else {
       let_it_vary();
@@ -164,7 +166,7 @@ class BatchSpace {
     const auto& most = job_.autotuning.batch.max_train_batch_size;
     if (!most) return;
     const std::string steps = space_.accumulation.is_null() ? "1" : space::kAccumulation;
-    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", space::kMicroBatch, steps, *most));
+    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", space::kMicroBatch, steps, *most * job_.sequence));
   }
 
   void remark_on_the_script() {

@@ -1,5 +1,6 @@
 // Combines the file's keys, the command's flags, and the values that the Hugging Face Trainer fills in for "auto"
-// (transformers: integrations/deepspeed.py, trainer_config_process and trainer_config_finalize; training_args.py).
+// (transformers: integrations/deepspeed.py, trainer_config_process and trainer_config_finalize; training_args.py), as
+// Accelerate does with sizes that follow from the model (accelerator.py, _prepare_deepspeed).
 #include "deepspeed/session/ds_job.h"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "jobs/command/frozen_weights.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -37,7 +39,10 @@ std::int64_t tensor_of(const DsJob& job) {
                                 job.source, own, tensor),
                     "remove it, or set tensor_parallel.autotp_size to the same");
   }
-  if (space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, tensor}})) return tensor;
+  if (space::data_parallel_ranks(job.cluster.ranks(),
+                                 {{space::kTensorParallel, tensor}, {space::kContextParallel, job.sequence}})) {
+    return tensor;
+  }
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
                               job.source, job.cluster.ranks(), tensor),
                   "choose a divisor of the ranks");
@@ -62,7 +67,8 @@ void check_batch(const DsJob& job) {
   if (job.batch && *job.batch % job.replicas() != 0) {
     throw UserError(fmt::format("{}: /train_batch_size: {} sequences a step cannot be dealt out to {} ranks",
                                 job.source, *job.batch, job.replicas()),
-                    "choose a multiple of the ranks");
+                    job.sequence > 1 ? "choose a multiple of the ranks / sequence_parallel_size"
+                                     : "choose a multiple of the ranks");
   }
   const auto& most = job.autotuning.batch.max_train_batch_size;
   if (job.batch && most && *job.batch > *most) {
@@ -72,11 +78,15 @@ void check_batch(const DsJob& job) {
   }
 }
 
-// The Trainer fills in 0.9 h h, which DeepSpeed requires as an integer.
-std::optional<space::Value> trainers_auto(std::string_view name, const std::optional<std::int64_t>& hidden) {
-  constexpr std::int64_t kPerDeviceTrainBatchSize = 8;  // TrainingArguments' default
+// The Trainer's defaults.
+std::optional<space::Value> trainers_batch(std::string_view name) {
+  constexpr std::int64_t kPerDeviceTrainBatchSize = 8;
   if (name == space::kMicroBatch) return kPerDeviceTrainBatchSize;
-  if (name == space::kAccumulation) return std::int64_t{1};
+  return name == space::kAccumulation ? std::optional(space::Value(std::int64_t{1})) : std::nullopt;
+}
+
+// Both fill in 0.9 h h, which DeepSpeed requires as an integer.
+std::optional<space::Value> size_for(std::string_view name, const std::optional<std::int64_t>& hidden) {
   if (!hidden) return std::nullopt;
   if (name == space::kReduceBucket) return *hidden * *hidden;
   if (name == space::kPrefetch) return *hidden * *hidden * 9 / 10;
@@ -96,10 +106,12 @@ DsJob::DsJob(const DsSessionInputs& of)
   if (inputs.command) {
     mappings = flag_mappings(*inputs.command, autotuning.arg_mappings);
     flags = values_of_flags(*inputs.command, mappings);
+    frozen = jobs::frozen_weights(*inputs.command);
   }
   opens_nothing = std::all_of(tunables.begin(), tunables.end(),
                               [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
                   inputs.config.value("train_batch_size", Json()) != "auto";
+  sequence = cluster.ranks() / counted_ranks(inputs.config, cluster.ranks(), source);
   tensor = tensor_of(*this);
   batch = batch_of(*this);
   check_batch(*this);
@@ -136,8 +148,11 @@ std::optional<space::Value> DsJob::own(std::string_view name) const {
   if (tunable != nullptr && tunable->setting != DsSetting::kAuto) return tunable->values.front();
   const space::Value* said = flags.find(std::string(name));
   if (said != nullptr) return *said;
-  const bool is_trainers = inputs.command && inputs.command->takes_trainer_flags;
-  return tunable != nullptr && is_trainers ? trainers_auto(name, hidden) : std::nullopt;
+  if (tunable == nullptr || !inputs.command) return std::nullopt;
+  const bool is_trainers = inputs.command->is_trainers;
+  if (const auto size = is_trainers || inputs.command->is_accelerates ? size_for(name, hidden) : std::nullopt)
+    return size;
+  return is_trainers ? trainers_batch(name) : std::nullopt;
 }
 
 std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {

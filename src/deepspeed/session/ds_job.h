@@ -29,7 +29,8 @@ struct DsJob {
   std::optional<std::int64_t> own_count(std::string_view name) const;
   std::int64_t own_count_or(std::string_view name, std::int64_t fallback) const;  ///< 0 is a valid count here
   bool has(DsFeature feature) const;  ///< for the installed version; if unknown, for a current one
-  std::int64_t replicas() const { return cluster.ranks() / tensor; }  ///< data-parallel ranks of the user's own job
+  /// Returns the groups of ranks that get sequences of their own in the user's own job.
+  std::int64_t replicas() const { return cluster.ranks() / sequence / tensor; }
 
   const DsSessionInputs& inputs;
   std::string source;
@@ -38,8 +39,10 @@ struct DsJob {
   std::vector<FlagMapping> mappings;
   space::Configuration flags;         ///< present values of the mapped flags
   workload::ClusterSpec cluster;      ///< with the ranks that the command states
+  std::int64_t sequence = 1;          ///< ranks that share a sequence (sequence_parallel_size)
   std::int64_t tensor = 1;            ///< tensor-parallel ranks of the user's own job
   bool opens_nothing = false;         ///< neither list nor "auto" in the file
+  std::string frozen;                 ///< words that say that most weights are not trained; "" if none
   std::optional<std::int64_t> batch;  ///< sequences per step, to be kept
   Json workload;                      ///< the session's block; null if there is none
   std::optional<std::int64_t> num_params;
@@ -50,7 +53,8 @@ struct DsJob {
 /// Sets workload, num_params and hidden; call it when the batch is known.
 void read_ds_model(DsJob& job);
 
-/// Returns a lower bound for the bytes of parameters, gradients and AdamW's states on one rank.
+/// Returns a lower bound for the bytes of parameters, gradients and AdamW's states on one rank; of parameters alone,
+/// with 4 bits each, if most of them are frozen.
 double model_state_bytes(const DsJob& job, std::int64_t stage);
 
 /// Returns a lower bound for a rank's memory at that stage: model states, the smallest reduce bucket and, if measured,

@@ -126,6 +126,8 @@ std::string not_modelled(const DsJob& job) {
   if (!job.can_change(space::kMicroBatch) || !job.can_change(space::kAccumulation)) {
     return "the micro-batch is the script's own";
   }
+  if (!job.frozen.empty()) return fmt::format("adapters or frozen weights ({}) are not modelled", job.frozen);
+  if (job.sequence > 1) return fmt::format("{} ranks share a sequence (sequence_parallel_size)", job.sequence);
   for (const char* name : {space::kOffloadOptimizer, space::kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
     if (tunable == nullptr) continue;
@@ -170,7 +172,9 @@ void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
 double model_state_bytes(const DsJob& job, std::int64_t stage) {
   const bool is_mixed = precision_of(job) != "fp32";
   const auto params = static_cast<double>(job.num_params.value_or(0));
-  const auto ranks = static_cast<double>(job.replicas());
+  const auto ranks = static_cast<double>(job.replicas() * job.sequence);  // they shard the states together
+  constexpr double kFrozenWeight = 0.5;
+  if (!job.frozen.empty()) return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
   const double weight = is_mixed ? 2.0 : 4.0;
   const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);
   return params *
@@ -202,26 +206,29 @@ void read_ds_model(DsJob& job) {
   if (!job.hidden) job.hidden = flag_size(job, kSizes[1].flags);
   Json block = workload_block(job);
   std::string why = not_modelled(job);
-  const bool is_guess = why.empty() && complete(job, block["model"]);
-  if (why.empty() && block["model"].empty()) why = "the model's sizes are not known";
-  if (why.empty()) {
+  const bool is_modelled = why.empty();
+  const bool is_guess = is_modelled && complete(job, block["model"]);
+  if (is_modelled && block["model"].empty()) why = "the model's sizes are not known";
+  if (!block["model"].empty()) {
     try {
       const workload::Workload workload = workload::read_workload(block, job.source, "/workload");
-      job.workload = block;
-      remark_on_assumptions(job, is_guess ? &workload.model : nullptr);
       if (!job.num_params) job.num_params = workload::parameter_count(workload.model);
       if (!job.hidden && !is_guess) job.hidden = workload.model.hidden;
-      return;
+      if (is_modelled) {
+        job.workload = block;
+        return remark_on_assumptions(job, is_guess ? &workload.model : nullptr);
+      }
     } catch (const UserError& error) {
-      why = error.what();
+      if (is_modelled) why = error.what();
     }
   }
   const std::string known =
       job.num_params ? fmt::format(" (of its {} parameters only stages are judged)", *job.num_params) : std::string();
-  job.remarks.push_back(
-      fmt::format("time and memory are not predicted: {}{}; the model's config.json (--hf-config FILE: gpt2, llama or "
-                  "mistral of Hugging Face), or \"workload\" in the session, would help",
-                  why, known));
+  job.remarks.push_back(fmt::format(
+      "time and memory are not predicted: {}{}{}", why, known,
+      is_modelled ? "; the model's config.json (--hf-config FILE: gpt2, llama or mistral of Hugging Face), or "
+                    "\"workload\" in the session, would help"
+                  : ""));
 }
 
 }  // namespace krigtune::deepspeed

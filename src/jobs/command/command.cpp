@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cctype>
 #include <filesystem>
 #include <string_view>
 
@@ -147,6 +148,24 @@ Command read_command(const std::vector<std::string>& argv) {
   command.ranks = count.ranks;
   command.nodes = count.nodes;
   return command;
+}
+
+bool is_assignment(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const auto is_of_a_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  return equals != std::string::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word.front())) == 0 &&
+         std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_of_a_name);
+}
+
+std::optional<Variables> variables_before(const Command& command) {
+  Variables variables;
+  std::size_t at = std::filesystem::path(command.argv.front()).filename() == "env" ? 1 : 0;
+  for (; at > 0 && at < command.argv.size() && is_assignment(command.argv[at]); ++at) {
+    const std::size_t equals = command.argv[at].find('=');
+    variables.emplace_back(command.argv[at].substr(0, equals), command.argv[at].substr(equals + 1));
+  }
+  const bool is_all = command.stages.empty() || command.stages.front().program <= at;
+  return is_all ? std::optional(variables) : std::nullopt;
 }
 
 }  // namespace krigtune::jobs

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // A training command as typed in a shell: which launchers start it, where the script is, how many ranks it states.
@@ -39,5 +40,15 @@ Command read_command(const std::vector<std::string>& argv);
 
 /// Returns the innermost launcher that starts ranks; an interpreter alone counts as one. nullptr if none is known.
 const Stage* rank_stage(const Command& command);
+
+/// Returns whether a shell takes the word for a variable of the command that follows: NAME=value.
+bool is_assignment(const std::string& word);
+
+/// Names and values of environment variables.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// Returns what "env" sets before the first launcher: "env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...". An empty optional
+/// if anything else comes before it.
+std::optional<Variables> variables_before(const Command& command);
 
 }  // namespace krigtune::jobs

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/error.h"
@@ -136,6 +137,21 @@ Count count_of_key(const std::string& text, std::string_view key) {
     }
   }
   return std::nullopt;
+}
+
+// The surroundings as the variables before the command change them: "env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...".
+Surroundings with_assignments(const Command& command, Surroundings around) {
+  const Variables before = variables_before(command).value_or(Variables());
+  const std::map<std::string, std::string> assigned(before.begin(), before.end());
+  if (const auto devices = assigned.find("CUDA_VISIBLE_DEVICES"); devices != assigned.end()) {
+    const std::string& list = devices->second;
+    around.gpus = list.empty() ? 0 : 1 + std::count(list.begin(), list.end(), ',');
+  }
+  around.variable = [assigned, outer = around.variable](const char* name) {
+    const auto found = assigned.find(name);
+    return found == assigned.end() ? outer(name) : found->second;
+  };
+  return around;
 }
 
 class Ranks {
@@ -283,8 +299,33 @@ class Ranks {
     found_.missing = "-np N";
     const auto file = options.text({"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"});
     if (file && is_file(around_.directory / *file)) return of_hosts(read_hostfile(around_.directory / *file), *file);
+    if (const auto list = options.text({"-H", "--host", "-host", "--hosts", "-hosts"})) return of_host_list(*list);
     found_.nodes = variable("SLURM_NNODES");
     if (!found_.ranks) found_.ranks = variable("SLURM_NTASKS");
+  }
+
+  // "a:8,b:8"; a host without slots has one for each time that it is named, or an equal share of -np.
+  void of_host_list(std::string_view list) {
+    std::vector<HostSlots> hosts;
+    const bool says_slots = list.find(':') != std::string_view::npos;
+    while (!list.empty()) {
+      const std::string_view one = list.substr(0, list.find(','));
+      list.remove_prefix(std::min(one.size() + 1, list.size()));
+      const std::optional<HostSlots> host = host_in(one);
+      if (!host) continue;
+      const auto known = find_host(hosts, host->host);
+      if (known == hosts.end()) {
+        hosts.push_back(*host);
+      } else {
+        known->slots += host->slots;
+      }
+    }
+    if (hosts.empty()) return;
+    const auto count = static_cast<std::int64_t>(hosts.size());
+    if (!says_slots && found_.ranks.value_or(1) % count == 0) {
+      for (HostSlots& host : hosts) host.slots = std::max(host.slots, found_.ranks.value_or(count) / count);
+    }
+    of_hosts(std::move(hosts), "the hosts of the command");
   }
 
   // Hosts are filled one after the other.
@@ -305,6 +346,9 @@ class Ranks {
 
 }  // namespace
 
-JobRanks ranks_around(const Command& command, const Surroundings& around) { return Ranks(command, around).find(); }
+JobRanks ranks_around(const Command& command, const Surroundings& around) {
+  const Surroundings changed = with_assignments(command, around);
+  return Ranks(command, changed).find();
+}
 
 }  // namespace krigtune::jobs

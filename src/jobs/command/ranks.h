@@ -50,8 +50,10 @@ struct JobRanks {
 /// - accelerate launch: num_processes and num_machines of --config_file or its default file; without either, this
 /// node's GPUs;
 /// - srun: SLURM_NTASKS, SLURM_NTASKS_PER_NODE, SLURM_NNODES of the surrounding job, otherwise one rank per node;
-/// - mpirun: --hostfile and similar options, otherwise the Slurm job;
+/// - mpirun: --hostfile, -H and similar options, otherwise the Slurm job;
 /// - unknown launchers: this node's GPUs.
+///
+/// Variables before the command (env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...) count like those of the environment.
 ///
 /// Does not contact other nodes. Throws UserError for a hostfile or a choice of hosts that deepspeed would refuse, and
 /// for nodes with different numbers of ranks.

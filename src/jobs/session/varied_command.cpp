@@ -17,17 +17,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool is_variable_name(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
-}
-
-bool is_assignment(const std::string& word) {
-  const std::size_t equals = word.find('=');
-  return equals != std::string::npos && is_variable_name(std::string_view(word).substr(0, equals));
-}
-
 bool begins_with(const std::string& word, std::string_view start) { return word.rfind(start, 0) == 0; }
 
 // The words of scripts for yes and no. The session's values are printed as the first pair.
