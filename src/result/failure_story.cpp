@@ -93,7 +93,8 @@ std::string after_failure(const report::RunView& run, const journal::Trial& tria
     case trial::FailureReason::kTimeout:
       return after_timeout(run.session);
     case trial::FailureReason::kHang:
-      return "look for a deadlock, or raise /runner/no_progress_s of the session";
+      return "look for a deadlock; if ranks are only slow, raise /runner/no_progress_s of the session, or the process "
+             "group's own time limit";
     case trial::FailureReason::kCrash:
       return after_crash(run, trial);
     case trial::FailureReason::kInvalid:

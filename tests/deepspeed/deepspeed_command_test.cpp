@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "deepspeed/deepspeed_fixture.h"
 #include "deepspeed/job/ds_command.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::deepspeed_command_test {
 
@@ -52,6 +53,46 @@ TEST(DsCommand, FindsTheConfigurationInEveryForm) {
       {"python train.py --deepspeed=ds.json --deepspeed=ds.json",
        "python train.py --deepspeed=/t/7/ds.json --deepspeed=/t/7/ds.json"}};
   for (const auto& [line, expected] : cases) EXPECT_EQ(changed(line, {}), expected);
+}
+
+// A flag counts more than the file, and trials can change it.
+TEST(DsCommand, FindsTheConfigurationInTheFileOfAccelerate) {
+  TemporaryDirectory dir;
+  const auto file = [&](const std::string& name, const std::string& text) {
+    dir.write(name, text);
+    return (dir / name).string();
+  };
+  const std::string yaml = file("z3.yaml",
+                                "deepspeed_config:\n  deepspeed_config_file: 'conf/ds.json'  # ours\n"
+                                "distributed_type: DEEPSPEED\nnum_processes: 8\n");
+  const std::string json = file("z3.json", R"({
+    "deepspeed_config": {
+      "deepspeed_config_file": "conf/ds.json",
+      "zero3_init_flag": true
+    }})");
+  for (const std::string& config : {yaml, json}) {
+    for (const std::string launcher : {"accelerate launch ", "python -m accelerate.commands.launch "}) {
+      const deepspeed::DsCommand read = command(launcher + "--config_file " + config + " sft.py --lr 1");
+      EXPECT_EQ(read.config, "conf/ds.json");
+      EXPECT_TRUE(read.is_accelerates);
+      EXPECT_EQ(changed(launcher + "--config_file=" + config + " sft.py --lr 1", {}),
+                launcher + "--deepspeed_config_file /t/7/ds.json --config_file=" + config + " sft.py --lr 1");
+    }
+  }
+  EXPECT_EQ(command("accelerate launch --deepspeed_config_file b.json --config_file " + yaml + " t.py").config,
+            "b.json");
+  const std::string fsdp = file("fsdp.yaml", "distributed_type: FSDP\n");
+  for (const std::string& none : {fsdp, std::string("/nowhere.yaml")}) {
+    EXPECT_NE(error_of("accelerate launch --config_file " + none + " t.py").find("names no DeepSpeed configuration"),
+              std::string::npos);
+  }
+}
+
+// DeepSpeed-Chat's way.
+TEST(DsCommand, SaysSoOfAScriptThatMakesItsConfigurationFromFlags) {
+  const std::string error = error_of("deepspeed --num_gpus 8 train.py --deepspeed --zero_stage 3 --output_dir o");
+  EXPECT_NE(error.find("makes its DeepSpeed configuration from flags (--zero_stage)"), std::string::npos) << error;
+  EXPECT_NE(error.find("--vary 'zero_stage=--zero_stage:2,3'"), std::string::npos) << error;
 }
 
 TEST(DsCommand, ChangesNothingElseOfLauncherAndScript) {

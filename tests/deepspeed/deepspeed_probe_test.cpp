@@ -153,8 +153,13 @@ TEST_F(DeepSpeedRanks, OfTorchrunFollowTheDevices) {
   EXPECT_EQ(text("torchrun --nproc_per_node gpu"), "-/1");
   EXPECT_EQ(text("torchrun", 4), "1/1");
   EXPECT_EQ(text("torchrun --nnodes 2", 4, {{"PET_NPROC_PER_NODE", "gpu"}}), "8/2+");
-  EXPECT_EQ(text("torchrun --nnodes 1:4 --nproc_per_node 2"), "-/-");
-  EXPECT_EQ(found("torchrun --nnodes 1:4 --nproc_per_node 2").missing, "--nnodes N, one number");
+  EXPECT_EQ(text("torchrun --nnodes some --nproc_per_node 2"), "-/-");
+  EXPECT_EQ(found("torchrun --nnodes some --nproc_per_node 2").missing, "--nnodes N, one number");
+  EXPECT_EQ(text("torchrun --nnodes=1:4 --nproc_per_node=8"), "8/1") << "a trial starts no other nodes";
+  EXPECT_EQ(found("torchrun --nnodes=1:4 --nproc_per_node=8").assumption,
+            "--nnodes 1:4: taken for 1, the fewest; sequences of a step are kept on each rank, however many join");
+  EXPECT_EQ(text("torchrun --nnodes=2:2 --nproc_per_node=8"), "16/2+");
+  EXPECT_EQ(found("torchrun --nnodes=2:2 --nproc_per_node=8").assumption, "");
 }
 
 TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {

@@ -87,6 +87,14 @@ TEST(Recipe, TwoThatKnowACommandAreNamedBoth) {
             "two recipes know this command: megatron and mine; name one: --recipe megatron");
 }
 
+TEST(Recipe, OneThatNamesTheProgramCountsMoreThanOneThatTakesAny) {
+  EXPECT_EQ(
+      recognise(split("accelerate launch -m axolotl.cli.train x.yml --deepspeed z3.json"), shipped_recipes())->name,
+      "axolotl");
+  EXPECT_EQ(recognise(split("accelerate launch -m my.train x.yml --deepspeed z3.json"), shipped_recipes())->name,
+            "deepspeed");
+}
+
 TEST(Recipe, ACommandOfNobodyIsRecognisedByNone) {
   EXPECT_EQ(recognise(split("python train.py --lr 3e-4"), shipped_recipes()), nullptr);
   EXPECT_EQ(recognise(split("bash run.sh"), shipped_recipes()), nullptr);

@@ -11,10 +11,12 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_trial.h"
+#include "jobs/command/ranks.h"
 #include "jobs/command/words.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"
@@ -71,6 +73,14 @@ void find_config(DsCommand& command) {
   append(named, short_form);
   command.is_accelerates = named.empty();
   append(named, values_of(argv, 0, command.script, "--deepspeed_config_file"));
+  const bool has_switch = !occurrences(argv, command.script + 1, argv.size(), "--deepspeed").empty();
+  const auto stage = occurrences(argv, command.script + 1, argv.size(), "--zero_stage");
+  if (named.empty() && has_switch && !stage.empty()) {
+    throw UserError(
+        "the script makes its DeepSpeed configuration from flags (--zero_stage): there is no file to tune",
+        "tune the flags: krigtune tune --vary 'zero_stage=--zero_stage:2,3' --vary 'micro_batch=FLAG:1,2,4' "
+        "--metric REGEX -- COMMAND");
+  }
   if (named.empty()) {
     throw UserError("the command names no DeepSpeed configuration",
                     "add --deepspeed_config FILE or --deepspeed FILE to the script's words, or "
@@ -106,12 +116,34 @@ void refuse_stock_tuner(const DsCommand& command) {
 
 }  // namespace
 
+namespace {
+
+// If accelerate launch finds the configuration in its --config_file, gives it to accelerate as a flag, which counts
+// more and which trials can change.
+void name_config_of_accelerate(std::vector<std::string>& words) {
+  const jobs::Command command = jobs::read_command(words);
+  const jobs::Stage* stage = jobs::rank_stage(command);
+  if (stage == nullptr || stage->launcher != jobs::Launcher::kAccelerate) return;
+  const jobs::LauncherOptions options{words, stage->begin + 1, stage->end};
+  const std::optional<std::string> file = options.text({"--config_file"});
+  std::error_code error;
+  if (!file || options.has({"--deepspeed_config_file"}) || !std::filesystem::is_regular_file(*file, error)) return;
+  const auto config = jobs::accelerate_setting(read_text(*file), "deepspeed_config_file");
+  if (!config || config->empty() || *config == "none" || *config == "null") return;
+  std::size_t at = stage->begin + 1;
+  if (at < words.size() && words[at] == "launch") ++at;
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), {"--deepspeed_config_file", *config});
+}
+
+}  // namespace
+
 DsCommand read_ds_command(const std::vector<std::string>& argv) {
   if (argv.empty() || argv.front().empty()) {
     throw UserError("there is no command", "write it after --: -- deepspeed train.py --deepspeed_config FILE");
   }
   std::vector<std::string> words = argv;
   if (jobs::is_assignment(words.front())) words.insert(words.begin(), "env");  // which a shell does not need
+  name_config_of_accelerate(words);
   DsCommand command;
   static_cast<jobs::Command&>(command) = jobs::read_command(words);
   refuse_stock_tuner(command);

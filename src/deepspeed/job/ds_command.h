@@ -27,7 +27,8 @@ struct DsCommand : jobs::Command {
 };
 
 /// Recognises `--deepspeed_config X`, `--deepspeed_config=X`, `--deepspeed X`, `--deepspeed=X` among the script's
-/// words, and `--deepspeed_config_file X` (or with '=') of `accelerate launch`. `--deepspeed` is a switch at the end,
+/// words, and `--deepspeed_config_file X` (or with '=') of `accelerate launch`, which is added if the file of its
+/// `--config_file` names it. `--deepspeed` is a switch at the end,
 /// before another flag, or together with `--deepspeed_config`. Variables before the command (`A=1 deepspeed ...`) get
 /// `env` in front, because no shell runs it. Throws UserError for an empty command, no configuration
 /// or two different ones, a configuration that is obviously not a file (base64 or JSON text), and `--autotuning` of

@@ -101,6 +101,7 @@ void find_machine(const std::function<NodeGpus()>& find_gpus, const Clock& clock
   command.ranks = found.ranks;
   command.nodes = found.nodes;
   job.missing_ranks = found.missing;
+  if (!found.assumption.empty()) job.remarks.push_back(found.assumption);
   job.is_guess = command.stages.empty();
   if (job.is_guess && found.ranks) {
     job.remarks.push_back(

@@ -109,6 +109,19 @@ std::vector<HostSlots> chosen_hosts(std::vector<HostSlots> hosts, std::string_vi
   return hosts;
 }
 
+std::optional<std::string> accelerate_setting(const std::string& text, std::string_view key) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view whole = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(whole.size() + 1, rest.size()));
+    std::string line = trimmed(whole.substr(0, whole.find('#')));
+    std::erase_if(line, [](char c) { return c == '"' || c == '\'' || c == ','; });
+    if (line.rfind(key, 0) == 0 && line.size() > key.size() && line[key.size()] == ':')
+      return trimmed(std::string_view(line).substr(key.size() + 1));
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 using Count = std::optional<std::int64_t>;
@@ -124,19 +137,9 @@ std::int64_t slots_of(const std::vector<HostSlots>& hosts) {
   return slots;
 }
 
-// Finds "key: 8" or "key": 8 at any depth of a file written by accelerate, whether YAML or JSON.
 Count count_of_key(const std::string& text, std::string_view key) {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view whole = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(whole.size() + 1, rest.size()));
-    std::string line = trimmed(whole.substr(0, whole.find('#')));
-    std::erase_if(line, [](char c) { return c == '"' || c == '\'' || c == ','; });
-    if (line.rfind(key, 0) == 0 && line.size() > key.size() && line[key.size()] == ':') {
-      return count_in(trimmed(std::string_view(line).substr(key.size() + 1)));
-    }
-  }
-  return std::nullopt;
+  const std::optional<std::string> value = accelerate_setting(text, key);
+  return value ? count_in(*value) : std::nullopt;
 }
 
 // The surroundings as the variables before the command change them: "env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...".
@@ -160,7 +163,7 @@ class Ranks {
 
   JobRanks find() {
     const Stage* stage = rank_stage(command_);
-    found_ = {command_.ranks, command_.nodes, is_under_srun(), ""};
+    found_ = {command_.ranks, command_.nodes, is_under_srun(), "", ""};
     if (stage == nullptr) {
       take_gpus("/cluster/gpus_per_node in a session");
     } else {
@@ -247,7 +250,13 @@ class Ranks {
   void of_torchrun(const LauncherOptions& options) {
     const std::string nodes = options.text({"--nnodes"}).value_or(around_.variable("PET_NNODES"));
     const std::string each = options.text({"--nproc_per_node"}).value_or(around_.variable("PET_NPROC_PER_NODE"));
-    found_.nodes = nodes.empty() ? Count(1) : count_in(nodes);
+    const std::string fewest = nodes.substr(0, nodes.find(':'));
+    found_.nodes = nodes.empty() ? Count(1) : count_in(fewest);
+    if (found_.nodes && fewest.size() < nodes.size() && nodes.substr(fewest.size() + 1) != fewest) {
+      found_.assumption = fmt::format(
+          "--nnodes {}: taken for {}, the fewest; sequences of a step are kept on each rank, however many join", nodes,
+          fewest);
+    }
     found_.missing = found_.nodes ? "--nproc_per_node N" : "--nnodes N, one number";
     const bool takes_gpus = each == "gpu" || (each == "auto" && around_.gpus > 0);
     const bool takes_cpus = each == "cpu" || (each == "auto" && around_.gpus == 0);

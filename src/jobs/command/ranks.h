@@ -26,6 +26,10 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& file);
 /// host without slots means all its slots. At least one of the two must be empty. Throws UserError for an unknown host.
 std::vector<HostSlots> chosen_hosts(std::vector<HostSlots> hosts, std::string_view include, std::string_view exclude);
 
+/// Returns the value of "key: value" or "key": value at any depth of a file that accelerate wrote, YAML or JSON,
+/// without quotes. Empty if it has no such line.
+std::optional<std::string> accelerate_setting(const std::string& text, std::string_view key);
+
 /// The environment of a job.
 struct Surroundings {
   std::function<std::string(const char* name)> variable;  ///< environment variable; "" if not set
@@ -41,12 +45,14 @@ struct JobRanks {
   std::optional<std::int64_t> nodes;
   bool is_elsewhere = false;  ///< at least some run on nodes other than this one
   std::string missing;        ///< if `ranks` is empty: what the command would have to state
+  std::string assumption;     ///< one sentence, if the command leaves the number of its nodes open; "" if not
 };
 
 /// Returns the ranks that the command states or, if it leaves them open, those that follow from its surroundings:
 /// - deepspeed: --hostfile (default /job/hostfile), restricted by --include, --exclude, --num_nodes and --num_gpus;
 /// without a file, this node's GPUs, or LOCAL_SIZE ranks on the CPU;
-/// - torchrun: --nproc_per_node gpu, auto, cpu; PET_NPROC_PER_NODE and PET_NNODES;
+/// - torchrun: --nproc_per_node gpu, auto, cpu; PET_NPROC_PER_NODE and PET_NNODES; of --nnodes 1:4 the fewest, because
+/// a trial starts no others;
 /// - accelerate launch: num_processes and num_machines of --config_file or its default file; without either, this
 /// node's GPUs;
 /// - srun: SLURM_NTASKS, SLURM_NTASKS_PER_NODE, SLURM_NNODES of the surrounding job, otherwise one rank per node;

@@ -176,6 +176,16 @@ bool knows(const Recipe& recipe, const RecipeJob& job) {
                      [&](const CommandPattern& pattern) { return applies(pattern, job); });
 }
 
+// Returns whether a pattern that applies names the script, module or program itself, and not only any ("*.py").
+bool names_the_program(const Recipe& recipe, const RecipeJob& job) {
+  const auto is_a_name = [](const std::string& word) { return word.find('*') == std::string::npos; };
+  return std::any_of(recipe.recognise.begin(), recipe.recognise.end(), [&](const CommandPattern& pattern) {
+    return applies(pattern, job) &&
+           (!pattern.programs.empty() || std::any_of(pattern.scripts.begin(), pattern.scripts.end(), is_a_name) ||
+            std::any_of(pattern.modules.begin(), pattern.modules.end(), is_a_name));
+  });
+}
+
 bool says_any_parameter(const Recipe& recipe, const RecipeJob& job) {
   return std::any_of(recipe.parameters.begin(), recipe.parameters.end(), [&](const RecipeValue& value) {
     const Place* place = place_of(value, job);
@@ -219,10 +229,13 @@ const Recipe* recognise(const std::vector<std::string>& argv, const std::vector<
   if (argv.empty()) return nullptr;
   std::vector<const Recipe*> found;
   std::vector<const Recipe*> last_resorts;
+  std::vector<const Recipe*> by_name;
   for (const Recipe& recipe : recipes) {
     const RecipeJob job = read_leniently(recipe, {argv, std::filesystem::current_path()}, false);
     if (knows(recipe, job)) (recipe.is_last_resort ? last_resorts : found).push_back(&recipe);
+    if (!recipe.is_last_resort && names_the_program(recipe, job)) by_name.push_back(&recipe);
   }
+  if (found.size() > 1 && !by_name.empty()) found = by_name;  // "-m axolotl.cli.train x.yml --deepspeed FILE"
   if (found.empty()) found = last_resorts;
   if (found.size() > 1) {
     throw UserError(fmt::format("two recipes know this command: {} and {}", found[0]->name, found[1]->name),

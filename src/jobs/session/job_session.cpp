@@ -136,6 +136,7 @@ class SessionMaker {
     around.gpus = gpus.count;
     around.cpus = std::max(1U, std::thread::hardware_concurrency());
     const JobRanks found = ranks_around(read_command(words_), around);
+    if (!found.assumption.empty()) remarks_.push_back(found.assumption);
     machine_.ranks = found.ranks;
     machine_.nodes = found.nodes.value_or(1);
     const std::int64_t ranks = found.ranks.value_or(machine_.nodes);
