@@ -162,6 +162,13 @@ TEST_F(DeepSpeedRanks, OfTorchrunFollowTheDevices) {
   EXPECT_EQ(found("torchrun --nnodes=2:2 --nproc_per_node=8").assumption, "");
 }
 
+TEST_F(DeepSpeedRanks, OfProgramsThatStartTorchrunThemselvesStandInVariables) {
+  EXPECT_EQ(text("llamafactory-cli train", 2, {{"NPROC_PER_NODE", "8"}}), "8/1");
+  EXPECT_EQ(text("env NPROC_PER_NODE=8 NNODES=2 llamafactory-cli train", 2), "16/2+");
+  EXPECT_EQ(text("llamafactory-cli train", 2), "2/1");
+  EXPECT_EQ(text("torchrun --nproc_per_node 4", 2, {{"NPROC_PER_NODE", "8"}}), "4/1");
+}
+
 TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {
   EXPECT_EQ(text("env CUDA_VISIBLE_DEVICES=0,1,2,3 deepspeed", 8), "4/1");
   EXPECT_EQ(text("env NCCL_DEBUG=INFO CUDA_VISIBLE_DEVICES=5 torchrun --nproc_per_node gpu", 8), "1/1");

@@ -157,6 +157,10 @@ TEST(DeepSpeedSession, AddsTheTrainersFlagsOnlyToAScriptOfTheTrainer) {
   EXPECT_FALSE(session.json["space"].contains("micro_batch"));
   EXPECT_FALSE(session.json["space"].contains("activation_checkpointing"));
   EXPECT_TRUE(says(session, "micro-batch and accumulation stay as the script chooses them"));
+  EXPECT_FALSE(says(session, "follows from the model's width"));
+  const deepspeed::DsSession unknown =
+      deepspeed::deepspeed_session(trainers(config, "--per-device-train-batch-size 6 --bf16 true"));
+  EXPECT_TRUE(says(unknown, "reduce_bucket_size: \"auto\" follows from the model's width, which is not known"));
   EXPECT_EQ(session.json["baseline"]["reduce_bucket_size"], 1048576)
       << "who reads \"auto\" fills it in like the Trainer";
 }

@@ -149,10 +149,18 @@ std::optional<space::Value> DsJob::own(std::string_view name) const {
   const space::Value* said = flags.find(std::string(name));
   if (said != nullptr) return *said;
   if (tunable == nullptr || !inputs.command) return std::nullopt;
-  const bool is_trainers = inputs.command->is_trainers;
-  if (const auto size = is_trainers || inputs.command->is_accelerates ? size_for(name, hidden) : std::nullopt)
-    return size;
-  return is_trainers ? trainers_batch(name) : std::nullopt;
+  if (const auto size = fills_in_sizes() ? size_for(name, hidden) : std::nullopt) return size;
+  return inputs.command->is_trainers ? trainers_batch(name) : std::nullopt;
+}
+
+bool DsJob::fills_in_sizes() const {
+  return inputs.command && (inputs.command->is_trainers || inputs.command->is_accelerates);
+}
+
+bool DsJob::depends_on_width(std::string_view name) const {
+  const DsTunable* tunable = find(name);
+  return tunable != nullptr && tunable->setting == DsSetting::kAuto && fills_in_sizes() && !own(name) &&
+         size_for(name, 1).has_value();
 }
 
 std::optional<std::int64_t> DsJob::own_count(std::string_view name) const {

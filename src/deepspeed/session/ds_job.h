@@ -26,7 +26,10 @@ struct DsJob {
   bool has_flag(std::string_view name) const;
   /// Returns the value in the user's own configuration; empty if neither file nor flags state it.
   std::optional<space::Value> own(std::string_view name) const;
+  /// Returns whether that is a size that the reader of the file makes of the model's width, which is not known.
+  bool depends_on_width(std::string_view name) const;
   std::optional<std::int64_t> own_count(std::string_view name) const;
+  bool fills_in_sizes() const;  ///< whoever reads the file replaces "auto" sizes: the Trainer, Accelerate
   std::int64_t own_count_or(std::string_view name, std::int64_t fallback) const;  ///< 0 is a valid count here
   bool has(DsFeature feature) const;  ///< for the installed version; if unknown, for a current one
   /// Returns the groups of ranks that get sequences of their own in the user's own job.

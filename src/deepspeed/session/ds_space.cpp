@@ -247,7 +247,9 @@ class DsSpace {
   void remark_on_what_stays() {
     std::vector<std::string> searched;
     std::vector<std::string> kept;
+    std::vector<std::string> guessed;
     for (const DsTunable& tunable : job_.tunables) {
+      if (job_.depends_on_width(tunable.name) && baseline_.has(tunable.name)) guessed.push_back(tunable.name);
       const bool derived = tunable.name == space::kAccumulation && is_searched(space::kMicroBatch);
       if (tunable.setting != DsSetting::kFixed || (derived && job_.opens_nothing)) continue;
       if (is_searched(tunable.name)) {
@@ -261,6 +263,12 @@ class DsSpace {
       } else {
         job_.remarks.push_back(fmt::format("{}: stays as the file says, without effect: {}", tunable.name, why));
       }
+    }
+    if (!guessed.empty()) {
+      job_.remarks.push_back(fmt::format(
+          "{}: \"auto\" follows from the model's width, which is not known: trial 0 has DeepSpeed's defaults "
+          "instead; the model's config.json (--hf-config FILE) tells the width",
+          join(guessed, ", ")));
     }
     if (!searched.empty()) {
       job_.remarks.push_back(

@@ -165,7 +165,7 @@ class Ranks {
     const Stage* stage = rank_stage(command_);
     found_ = {command_.ranks, command_.nodes, is_under_srun(), "", ""};
     if (stage == nullptr) {
-      take_gpus("/cluster/gpus_per_node in a session");
+      of_variables();
     } else {
       find_for({command_.argv, stage->begin + 1, stage->end}, stage->launcher);
     }
@@ -245,6 +245,14 @@ class Ranks {
     }
     for (HostSlots& host : hosts) host.slots = each.value_or(host.slots);
     set(hosts, is_file(file) ? file.string() : "the hosts of the command");
+  }
+
+  // llamafactory-cli and swift start torchrun themselves, with what these variables say.
+  void of_variables() {
+    const Count each = found_.ranks ? Count() : variable("NPROC_PER_NODE");
+    if (!each) return take_gpus("/cluster/gpus_per_node in a session");
+    found_.nodes = variable("NNODES").value_or(1);
+    found_.ranks = *each * *found_.nodes;
   }
 
   void of_torchrun(const LauncherOptions& options) {

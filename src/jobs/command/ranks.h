@@ -57,7 +57,7 @@ struct JobRanks {
 /// node's GPUs;
 /// - srun: SLURM_NTASKS, SLURM_NTASKS_PER_NODE, SLURM_NNODES of the surrounding job, otherwise one rank per node;
 /// - mpirun: --hostfile, -H and similar options, otherwise the Slurm job;
-/// - unknown launchers: this node's GPUs.
+/// - unknown launchers: NPROC_PER_NODE and NNODES, which llamafactory-cli and swift read, otherwise this node's GPUs.
 ///
 /// Variables before the command (env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...) count like those of the environment.
 ///
