@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "deepspeed/job/ds_config.h"
@@ -291,6 +292,50 @@ TEST(DeepSpeedSession, RefusesNothingToAdapters) {
     const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
     EXPECT_TRUE(session.json.contains("workload")) << flags;
     EXPECT_EQ(session.json["space"]["zero_stage"], json("[3]")) << flags;
+  }
+}
+
+// Cases of public files: what takes more memory is named, and what takes less also refuses nothing.
+TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
+  const auto session_of = [](const std::string& rest, const std::string& flags = "") {
+    deepspeed::DsSessionInputs inputs =
+        inputs_of(R"({"train_batch_size": 16, "bf16": {"enabled": true}, )" + rest + "}", kSizes + (" " + flags));
+    inputs.machine.rank_memory = Bytes{8 << 20};  // less than stage 2 takes in full
+    return deepspeed::deepspeed_session(inputs);
+  };
+  for (const auto& [rest, remark] : std::map<std::string, std::string>{
+           {R"("zero_optimization": {"stage": [2, 3], "zero_hpz_partition_size": 8})", "zero_hpz_partition_size (more"},
+           {R"("zero_optimization": {"stage": [2, 3], "mics_shard_size": 8})", "mics_shard_size (more memory"},
+           {R"("zero_optimization": {"stage": [2, 3], "offload_optimizer": {"device": "cpu", "ratio": 0.3}})",
+            "ratio ("},
+           {R"("data_types": {"grad_accum_dtype": "fp32"})", "grad_accum_dtype ("},
+           {R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"})", "torch_autocast ("}}) {
+    const deepspeed::DsSession session = session_of(rest);
+    EXPECT_TRUE(session.json.contains("workload")) << rest;
+    EXPECT_TRUE(says(session, "not in this prediction: " + remark)) << rest;
+  }
+  for (const auto& [rest, flags] : std::map<std::string, std::string>{
+           {R"("optimizer": {"type": "Lion"})", ""},
+           {R"("optimizer": {"type": "Muon"}, "steps_per_print": 1)", ""},
+           {R"("zero_optimization": {"overlap_comm": true})", "--optim paged_adamw_8bit"},
+           {R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true})",
+            ""}}) {
+    const bool is_bf16 = rest.rfind("\"bf16\"", 0) == 0;
+    deepspeed::DsSessionInputs inputs =
+        inputs_of(R"({"train_batch_size": 16, )" + rest + (is_bf16 ? "}" : R"(, "bf16": {"enabled": true}})"),
+                  kSizes + (" " + flags));
+    inputs.machine.rank_memory = Bytes{8 << 20};
+    const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
+    EXPECT_FALSE(session.json.contains("workload")) << rest;
+    EXPECT_EQ(session.json["space"]["zero_stage"], json("[0, 1, 2, 3]")) << rest;
+    EXPECT_TRUE(says(session, "takes less memory and is not modelled")) << rest;
+  }
+  for (const char* rest :
+       {R"("optimizer": {"type": "AdamW"})", R"("zero_optimization": {"mics_shard_size": -1})",
+        R"("zero_optimization": {"zero_hpz_partition_size": 1})", R"("torch_autocast": {"enabled": false})"}) {
+    const deepspeed::DsSession session = session_of(rest, "--optim adamw_torch");
+    EXPECT_TRUE(session.json.contains("workload")) << rest;
+    EXPECT_FALSE(says(session, "not in this prediction")) << rest;
   }
 }
 

@@ -108,6 +108,7 @@ DsJob::DsJob(const DsSessionInputs& of)
     flags = values_of_flags(*inputs.command, mappings);
     frozen = jobs::frozen_weights(*inputs.command);
   }
+  unmodelled = unmodelled_settings(*this);
   opens_nothing = std::all_of(tunables.begin(), tunables.end(),
                               [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
                   inputs.config.value("train_batch_size", Json()) != "auto";

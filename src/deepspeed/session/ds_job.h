@@ -12,6 +12,12 @@
 // The user's DeepSpeed job as described by its file, command and machine.
 namespace krigtune::deepspeed {
 
+/// Settings that matter to predictions and that the plan does not know.
+struct Unmodelled {
+  std::vector<std::string> named;  ///< with what they change: "zero_hpz_partition_size (more memory, less traffic)"
+  std::string lighter;             ///< the first that takes less memory than a plan says; "" if none does
+};
+
 struct DsJob {
   explicit DsJob(const DsSessionInputs& inputs);
 
@@ -46,6 +52,7 @@ struct DsJob {
   std::int64_t tensor = 1;            ///< tensor-parallel ranks of the user's own job
   bool opens_nothing = false;         ///< neither list nor "auto" in the file
   std::string frozen;                 ///< words that say that most weights are not trained; "" if none
+  Unmodelled unmodelled;              ///< settings that the plan does not know
   std::optional<std::int64_t> batch;  ///< sequences per step, to be kept
   Json workload;                      ///< the session's block; null if there is none
   std::optional<std::int64_t> num_params;
@@ -53,11 +60,17 @@ struct DsJob {
   std::vector<std::string> remarks;
 };
 
+/// Returns the value of the last of the script's flags with one of these names (separated by blanks, with underscores
+/// for dashes); "" for a flag without a value.
+std::optional<std::string> flag_text(const DsJob& job, std::string_view names);
+
+Unmodelled unmodelled_settings(const DsJob& job);
+
 /// Sets workload, num_params and hidden; call it when the batch is known.
 void read_ds_model(DsJob& job);
 
 /// Returns a lower bound for the bytes of parameters, gradients and AdamW's states on one rank; of parameters alone,
-/// with 4 bits each, if most of them are frozen.
+/// with 4 bits each, if most of them are frozen or another setting takes less memory.
 double model_state_bytes(const DsJob& job, std::int64_t stage);
 
 /// Returns a lower bound for a rank's memory at that stage: model states, the smallest reduce bucket and, if measured,

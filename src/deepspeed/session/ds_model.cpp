@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "deepspeed/session/ds_job.h"
 #include "space/well_known.h"
 
@@ -43,6 +44,8 @@ std::string plain_name(std::string word) {
   return word;
 }
 
+}  // namespace
+
 // The last one counts, as in argparse. "" means a flag without a value.
 std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
   std::optional<std::string> text;
@@ -56,6 +59,8 @@ std::optional<std::string> flag_text(const DsJob& job, std::string_view names) {
   }
   return text;
 }
+
+namespace {
 
 std::optional<std::int64_t> flag_size(const DsJob& job, std::string_view names) {
   const std::optional<std::string> text = flag_text(job, names);
@@ -127,6 +132,8 @@ std::string not_modelled(const DsJob& job) {
     return "the micro-batch is the script's own";
   }
   if (!job.frozen.empty()) return fmt::format("adapters or frozen weights ({}) are not modelled", job.frozen);
+  if (!job.unmodelled.lighter.empty())
+    return fmt::format("{} takes less memory and is not modelled", job.unmodelled.lighter);
   if (job.sequence > 1) return fmt::format("{} ranks share a sequence (sequence_parallel_size)", job.sequence);
   for (const char* name : {space::kOffloadOptimizer, space::kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
@@ -162,6 +169,9 @@ void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
         "predictions take the model for a GPT-2 of the sizes among the flags; edit \"workload\" if "
         "it is another, or name its config.json");
   }
+  if (!job.unmodelled.named.empty()) {
+    job.remarks.push_back(fmt::format("not in this prediction: {}", join(job.unmodelled.named, "; ")));
+  }
   if (!job.inputs.config.contains("optimizer")) {
     job.remarks.emplace_back("predictions take the optimizer for AdamW: the file names none");
   }
@@ -174,7 +184,8 @@ double model_state_bytes(const DsJob& job, std::int64_t stage) {
   const auto params = static_cast<double>(job.num_params.value_or(0));
   const auto ranks = static_cast<double>(job.replicas() * job.sequence);  // they shard the states together
   constexpr double kFrozenWeight = 0.5;
-  if (!job.frozen.empty()) return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
+  if (!job.frozen.empty() || !job.unmodelled.lighter.empty())
+    return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
   const double weight = is_mixed ? 2.0 : 4.0;
   const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);
   return params *

@@ -1,0 +1,81 @@
+// Settings of DeepSpeed's file and of the Trainer that change memory or traffic, but that the plan does not know.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/text.h"
+#include "deepspeed/session/ds_job.h"
+
+namespace krigtune::deepspeed {
+namespace {
+
+struct Setting {
+  std::string_view pointer;
+  const char* effect;
+  bool takes_less = false;  ///< memory
+};
+
+// Each counts if it is there and neither false, 0, 1 nor off by another key of its section.
+constexpr std::array<Setting, 14> kSettings = {{
+    {"/zero_optimization/mics_shard_size", "more memory, less traffic"},
+    {"/zero_optimization/zero_hpz_partition_size", "more memory, less traffic"},
+    {"/zero_optimization/zero_quantized_weights", "less traffic"},
+    {"/zero_optimization/zero_quantized_gradients", "less traffic"},
+    {"/zero_optimization/zenflow", "a faster update"},
+    {"/zero_optimization/offload_optimizer/ratio", "more memory of the device, a faster update"},
+    {"/data_types/grad_accum_dtype", "other memory"},
+    {"/torch_autocast", "more memory"},
+    {"/compile/deepcompile", "other times and memory"},
+    {"/bf16/bf16_master_weights_and_grads", "less memory", true},
+    {"/bf16/bf16_optimizer_states", "less memory", true},
+    {"/fp16/fp16_master_weights_and_grads", "less memory", true},
+    {"/fp16_master_weights_and_gradients", "less memory", true},
+    {"/bfloat16/bf16_optimizer_states", "less memory", true},
+}};
+
+bool is_on(const Json& value) {
+  if (value.is_object()) return value.value("enabled", true);
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0 && value != 1 && value != -1;  // a ratio of 1, groups of one, MiCS off
+  return value.is_string() && value != "auto";
+}
+
+// Returns the optimizer if its states are smaller than those of AdamW; "" if not.
+std::string small_optimizer(const DsJob& job) {
+  constexpr std::array<std::string_view, 10> kSmall = {"lion",   "muon",      "8bit", "4bit",    "paged",
+                                                       "galore", "adafactor", "lomo", "adagrad", "apollo"};
+  const auto is_small = [&](const std::string& name) {
+    const std::string plain = lower_case(name);
+    return std::any_of(kSmall.begin(), kSmall.end(), [&](auto word) { return plain.find(word) != std::string::npos; });
+  };
+  const Json section = job.inputs.config.value("optimizer", Json::object());
+  if (section.is_object() && section.contains("type") && section["type"].is_string()) {
+    const std::string type = section["type"].get<std::string>();
+    return is_small(type) ? "optimizer " + type : "";
+  }
+  const std::string flag = flag_text(job, "optim optimizer").value_or("");
+  return is_small(flag) ? "optimizer " + flag : "";
+}
+
+}  // namespace
+
+Unmodelled unmodelled_settings(const DsJob& job) {
+  Unmodelled found;
+  for (const Setting& setting : kSettings) {
+    const Json::json_pointer pointer{std::string(setting.pointer)};
+    if (!job.inputs.config.contains(pointer) || !is_on(job.inputs.config[pointer])) continue;
+    const std::string name(setting.pointer.substr(setting.pointer.rfind('/') + 1));
+    if (setting.takes_less && found.lighter.empty()) found.lighter = name;
+    found.named.push_back(fmt::format("{} ({})", name, setting.effect));
+  }
+  const std::string optimizer = small_optimizer(job);
+  if (!optimizer.empty()) {
+    found.named.push_back(optimizer + " (less memory)");
+    if (found.lighter.empty()) found.lighter = optimizer;
+  }
+  return found;
+}
+
+}  // namespace krigtune::deepspeed
