@@ -273,6 +273,12 @@ TEST(DeepSpeedSession, SearchesOffloadAndTensorParallelismWhereTheyCanBe) {
   EXPECT_FALSE(deepspeed::deepspeed_session(inputs).json["space"].contains("tensor_parallel"));
 }
 
+bool leaves_out(const deepspeed::DsSession& session, const std::string& text) {
+  const Json list = session.json["workload"].value("not_modelled", Json::array());
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Json& one) { return one.get<std::string>().find(text) != std::string::npos; });
+}
+
 // A model that does not fit if it is trained in full fits with adapters.
 TEST(DeepSpeedSession, RefusesNothingToAdapters) {
   const char* config = R"({"train_batch_size": 16, "bf16": {"enabled": true}, "optimizer": {"type": "AdamW"}})";
@@ -281,9 +287,8 @@ TEST(DeepSpeedSession, RefusesNothingToAdapters) {
     deepspeed::DsSessionInputs inputs = inputs_of(config, std::string(kSizes) + " " + flags);
     inputs.machine.rank_memory = Bytes{8 << 20};  // full training at stage 2 takes 5.5 bytes for each of 3.4 million
     const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
-    EXPECT_FALSE(session.json.contains("workload")) << flags;
     EXPECT_EQ(session.json["space"]["zero_stage"], json("[0, 1, 2, 3]")) << flags;
-    EXPECT_TRUE(says(session, "time and memory are not predicted: adapters or frozen weights (--")) << flags;
+    EXPECT_TRUE(leaves_out(session, "adapters or frozen weights (--")) << flags;
   }
   for (const char* flags : {"--use_lora False", "--lora_dim 0", "--finetuning_type full",
                             "--lora_enable=False --lora_r 8", "--load_in_8bit false", "--lora_adjacent 3"}) {
@@ -304,15 +309,14 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
     return deepspeed::deepspeed_session(inputs);
   };
   for (const auto& [rest, remark] : std::map<std::string, std::string>{
-           {R"("zero_optimization": {"stage": [2, 3], "zero_hpz_partition_size": 8})", "zero_hpz_partition_size (more"},
-           {R"("zero_optimization": {"stage": [2, 3], "mics_shard_size": 8})", "mics_shard_size (more memory"},
+           {R"("zero_optimization": {"stage": [2, 3], "zero_hpz_partition_size": 8})", "zero_hpz_partition_size: more"},
+           {R"("zero_optimization": {"stage": [2, 3], "mics_shard_size": 8})", "mics_shard_size: more memory"},
            {R"("zero_optimization": {"stage": [2, 3], "offload_optimizer": {"device": "cpu", "ratio": 0.3}})",
-            "ratio ("},
-           {R"("data_types": {"grad_accum_dtype": "fp32"})", "grad_accum_dtype ("},
-           {R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"})", "torch_autocast ("}}) {
+            "ratio: "},
+           {R"("data_types": {"grad_accum_dtype": "fp32"})", "grad_accum_dtype: "},
+           {R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"})", "torch_autocast: "}}) {
     const deepspeed::DsSession session = session_of(rest);
-    EXPECT_TRUE(session.json.contains("workload")) << rest;
-    EXPECT_TRUE(says(session, "not in this prediction: " + remark)) << rest;
+    EXPECT_TRUE(leaves_out(session, remark)) << rest;
   }
   for (const auto& [rest, flags] : std::map<std::string, std::string>{
            {R"("optimizer": {"type": "Lion"})", ""},
@@ -326,9 +330,8 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
                   kSizes + (" " + flags));
     inputs.machine.rank_memory = Bytes{8 << 20};
     const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
-    EXPECT_FALSE(session.json.contains("workload")) << rest;
     EXPECT_EQ(session.json["space"]["zero_stage"], json("[0, 1, 2, 3]")) << rest;
-    EXPECT_TRUE(says(session, "takes less memory and is not modelled")) << rest;
+    EXPECT_TRUE(leaves_out(session, "less memory")) << rest;
   }
   for (const char* rest :
        {R"("optimizer": {"type": "AdamW"})", R"("zero_optimization": {"mics_shard_size": -1})",

@@ -9,6 +9,8 @@
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
 #include "space/well_known.h"
+#include "workload/hub_models.h"
+#include "workload/model.h"
 
 namespace krigtune::deepspeed {
 namespace {
@@ -25,7 +27,9 @@ constexpr std::array<SizeFlags, 7> kSizes = {{
     {"kv_heads", "num_key_value_heads num_query_groups"},
     {"ffn_hidden", "ffn_hidden_size intermediate_size"},
     {"vocab", "vocab_size"},
-    {"seq_len", "seq_length seq_len max_seq_length max_seq_len block_size sequence_length"},
+    {"seq_len",
+     "seq_length seq_len max_seq_length max_seq_len block_size sequence_length model_max_length cutoff_len "
+     "max_length"},
 }};
 constexpr std::string_view kModelFlags = "config_name model_name_or_path";
 
@@ -82,9 +86,12 @@ std::filesystem::path hf_config_of(const DsJob& job) {
 
 Json model_of_job(const DsJob& job) {
   Json model = Json::object();
-  const std::filesystem::path hf_config = hf_config_of(job);
-  if (!hf_config.empty()) {
+  if (const std::filesystem::path hf_config = hf_config_of(job); !hf_config.empty()) {
     model["hf_config"] = hf_config.string();
+  } else if (const auto name = flag_text(job, kModelFlags); name && workload::hub_model(*name)) {
+    model["preset"] = *name;
+  }
+  if (!model.empty()) {
     // With a published model, the script's own --hidden_size belongs to another model or to none.
     if (const auto length = flag_size(job, kSizes.back().flags)) model["seq_len"] = *length;
     return model;
@@ -116,11 +123,38 @@ std::string optimizer_of(const DsJob& job) {
   return type == "SGD" || type == "sgd" ? "sgd" : "adamw";
 }
 
+// Nobody trains on more tokens than the model takes; and a model of today takes far more than most train on.
+void assume_length(Json& workload) {
+  constexpr std::int64_t kUsualLength = 2048;
+  Json& model = workload["model"];
+  if (model.contains("seq_len") || (!model.contains("preset") && !model.contains("hf_config"))) return;
+  workload::Caveats ignored;
+  try {
+    const std::int64_t most = workload::read_model(model, "the command", "", {}, &ignored).seq_len;
+    model["seq_len"] = std::min(most, kUsualLength);
+  } catch (const UserError&) {  // the caller reports it
+    return;
+  }
+  workload["assumed"].push_back(
+      fmt::format("tokens of a sequence: {}: the command does not say it", model["seq_len"].get<std::int64_t>()));
+  workload["not_modelled"].push_back("the real length of sequences: memory and time grow with it");
+}
+
+void add_caveats(const DsJob& job, Json& workload) {
+  assume_length(workload);
+  if (!job.frozen.empty()) {
+    workload["not_modelled"].push_back(
+        fmt::format("adapters or frozen weights ({}): much less memory, and less time", job.frozen));
+  }
+  for (const std::string& named : job.unmodelled.named) workload["not_modelled"].push_back(named);
+}
+
 Json workload_block(const DsJob& job) {
   Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
   if (job.batch) workload["train_batch_size"] = *job.batch;
   workload["framework"] = "deepspeed";
   workload["dialect"] = "deepspeed";
+  add_caveats(job, workload);
   const Json clipping = job.inputs.config.value("gradient_clipping", Json(0));
   if (clipping.is_number() && clipping.get<double>() > 0.0) workload["gradient_clipping"] = clipping;
   return workload;
@@ -131,9 +165,6 @@ std::string not_modelled(const DsJob& job) {
   if (!job.can_change(space::kMicroBatch) || !job.can_change(space::kAccumulation)) {
     return "the micro-batch is the script's own";
   }
-  if (!job.frozen.empty()) return fmt::format("adapters or frozen weights ({}) are not modelled", job.frozen);
-  if (!job.unmodelled.lighter.empty())
-    return fmt::format("{} takes less memory and is not modelled", job.unmodelled.lighter);
   if (job.sequence > 1) return fmt::format("{} ranks share a sequence (sequence_parallel_size)", job.sequence);
   for (const char* name : {space::kOffloadOptimizer, space::kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
@@ -164,13 +195,10 @@ void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
         fmt::format("predictions take the model for a GPT of {} layers of width {}, the usual shape of its {} "
                     "parameters; edit \"workload\" if it is another, or name its config.json with --hf-config",
                     guess->layers, guess->hidden, *job.num_params));
-  } else if (!job.workload["model"].contains("hf_config")) {
+  } else if (!job.workload["model"].contains("hf_config") && !job.workload["model"].contains("preset")) {
     job.remarks.emplace_back(
         "predictions take the model for a GPT-2 of the sizes among the flags; edit \"workload\" if "
         "it is another, or name its config.json");
-  }
-  if (!job.unmodelled.named.empty()) {
-    job.remarks.push_back(fmt::format("not in this prediction: {}", join(job.unmodelled.named, "; ")));
   }
   if (!job.inputs.config.contains("optimizer")) {
     job.remarks.emplace_back("predictions take the optimizer for AdamW: the file names none");
@@ -235,11 +263,10 @@ void read_ds_model(DsJob& job) {
   }
   const std::string known =
       job.num_params ? fmt::format(" (of its {} parameters only stages are judged)", *job.num_params) : std::string();
-  job.remarks.push_back(fmt::format(
-      "time and memory are not predicted: {}{}{}", why, known,
-      is_modelled ? "; the model's config.json (--hf-config FILE: gpt2, llama or mistral of Hugging Face), or "
-                    "\"workload\" in the session, would help"
-                  : ""));
+  job.remarks.push_back(fmt::format("time and memory are not predicted: {}{}{}", why, known,
+                                    is_modelled ? "; the model's config.json (--hf-config FILE), or "
+                                                  "\"workload\" in the session, would help"
+                                                : ""));
 }
 
 }  // namespace krigtune::deepspeed

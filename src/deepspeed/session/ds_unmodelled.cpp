@@ -68,11 +68,11 @@ Unmodelled unmodelled_settings(const DsJob& job) {
     if (!job.inputs.config.contains(pointer) || !is_on(job.inputs.config[pointer])) continue;
     const std::string name(setting.pointer.substr(setting.pointer.rfind('/') + 1));
     if (setting.takes_less && found.lighter.empty()) found.lighter = name;
-    found.named.push_back(fmt::format("{} ({})", name, setting.effect));
+    found.named.push_back(fmt::format("{}: {}", name, setting.effect));
   }
   const std::string optimizer = small_optimizer(job);
   if (!optimizer.empty()) {
-    found.named.push_back(optimizer + " (less memory)");
+    found.named.push_back(optimizer + ": less memory");
     if (found.lighter.empty()) found.lighter = optimizer;
   }
   return found;
