@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "run/run_directory.h"
 #include "run/runner_pool.h"
 #include "session/goodput.h"
 
@@ -106,6 +107,10 @@ RunRows run_on_disk(const ComparedJob& job, const RunHooks& hooks) {
   options.loop = job.key;
   options.keep_going = true;
   const session::Session session = without_stop_rules(job);
+  if (const std::string search = run::change_since_begun(directory, session, options.loop).search; !search.empty()) {
+    throw UserError(fmt::format("{}: was begun with another strategy: {}", directory.string(), search),
+                    "change it back, or choose another directory with --out");
+  }
   const run::RunResult result =
       run::run_session(session, job.candidates, job.make_runner, directory, options, job.clock, observer, hooks.stop);
   if (result.reason == run::EndReason::kEnvironment) {

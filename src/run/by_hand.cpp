@@ -70,7 +70,7 @@ std::vector<journal::Trial> ask_by_hand(const session::Session& session, const s
                                         const std::filesystem::path& directory, const LoopOptions& options,
                                         const Clock& clock, int count,
                                         const std::function<void(const journal::Trial&)>& asked) {
-  check_same_run(directory, session, options);
+  const std::string change = settle(directory, session, options, journal::Asker::kHand);
   std::vector<journal::Trial> trials;
   if (candidates.empty()) return trials;
   const std::unique_ptr<search::Strategy> strategy =
@@ -78,7 +78,7 @@ std::vector<journal::Trial> ask_by_hand(const session::Session& session, const s
   const Proposer proposer(session, candidates, *strategy, clock);
   make_writable_directory(directory);
   journal::Journal journal = open_journal(session, directory);
-  if (!std::filesystem::exists(session_path(directory))) {
+  if (!change.empty() || !std::filesystem::exists(session_path(directory))) {
     write_run_record(directory, session, options);
   }
   while (static_cast<int>(trials.size()) < count) {

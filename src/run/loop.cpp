@@ -366,7 +366,7 @@ RunResult run_session(const session::Session& session, const search::Candidates&
     throw UserError(source + ": /runner: nobody runs the trials",
                     "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");
   }
-  check_same_run(directory, session, options.loop);
+  settle(directory, session, options.loop);
   if (candidates.empty()) {
     RunResult result;
     result.reason = EndReason::kNothingFits;

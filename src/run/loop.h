@@ -99,8 +99,8 @@ struct RunResult {
 /// ask and tell in the same directory meanwhile. Three consecutive trials that fail because of the environment end the
 /// session (kEnvironment).
 ///
-/// Throws UserError if the session differs from the directory's in anything but budget, executor and timeouts (it shows
-/// the difference), and if another run_session is active in the directory.
+/// Throws UserError if results in the directory are of another session (settle in run_directory.h), and if another
+/// run_session is active in the directory.
 RunResult run_session(const session::Session& session, const search::Candidates& candidates,
                       const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
                       const RunOptions& options, const Clock& clock, Observer& observer, const std::atomic<bool>& stop);

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "deepspeed/job/ds_trial.h"
+#include "journal/lock.h"
 #include "run/earlier_run.h"
 
 namespace krigtune::run {
@@ -22,6 +23,7 @@ constexpr int kSchemaVersion = 1;
 constexpr const char* kMachine = "machine";
 constexpr const char* kGpus = "local_gpus";
 constexpr const char* kWarmStart = "warm_start";
+constexpr const char* kMemory = "memory";
 
 // The keys that session.json has in addition to the session.
 constexpr const char* kOwnKeys[] = {"schema_version", "krigtune_version", "strategy", "seed", kMachine, kGpus,
@@ -37,27 +39,37 @@ Json load_record(const std::filesystem::path& directory) {
   return load_json(file);
 }
 
-// Removes what may change from one command to the next, and writes parameters like this version.
-Json comparable(Json record) {
-  if (record.contains("space")) {
-    for (const space::Parameter& parameter : space::read_parameters(record["space"], "session.json", "/space")) {
-      record["space"][parameter.name] = space::to_json(parameter);
-    }
+// Writes parameters like this version.
+void normalise_space(Json& record) {
+  if (!record.contains("space")) return;
+  for (const space::Parameter& parameter : space::read_parameters(record["space"], "session.json", "/space")) {
+    record["space"][parameter.name] = space::to_json(parameter);
   }
-  record.erase("schema_version");
-  record.erase("krigtune_version");
-  record.erase("budget");
+}
+
+// Returns what decides which trial comes next, apart from the journal.
+Json search_part(const Json& record) {
+  Json part = Json::object();
+  for (const char* key : {"strategy", "seed", kMemory}) part[key] = record.value(key, Json());
+  const std::string strategy = record.value("strategy", "");
+  if (record.contains(strategy)) part[strategy] = record.at(strategy);  // only it reads its block
+  Json sources = Json::array();
+  for (const Json& run : record.value(kWarmStart, Json::array())) sources.push_back(run.value("source", Json()));
+  part[kWarmStart] = std::move(sources);
+  return part;
+}
+
+// Returns what a trial is and how it is measured.
+Json measured_part(Json record) {
+  normalise_space(record);
+  const Json runner = record.value("runner", Json::object());
+  for (const char* key : {"schema_version", "krigtune_version", "budget", "strategy", "seed", "grid", "stagewise",
+                          kMachine, kGpus, kWarmStart}) {
+    record.erase(key);
+  }
   record.erase("executor");  // it only says where trials run
-  record.erase(kMachine);
-  record.erase(kGpus);
-  for (const char* own : {"grid", "stagewise"}) {  // only these strategies read their block
-    if (record.value("strategy", "") != own) record.erase(own);
-  }
-  if (record.contains(kWarmStart)) {
-    Json sources = Json::array();
-    for (const Json& run : record[kWarmStart]) sources.push_back(run.value("source", Json()));
-    record[kWarmStart] = std::move(sources);
-  }
+  // For real trials it only says which ones are worth a try.
+  if (runner.value("kind", "") != "simulate") record.erase(kMemory);
   for (const char* key : {"run_noise", "unit"}) {
     if (record.contains("objective")) record["objective"].erase(key);
   }
@@ -124,6 +136,29 @@ void add_differences(const Json& before, const Json& now, const std::string& poi
 }
 
 }  // namespace
+
+namespace {
+
+bool is_record(const std::filesystem::path& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) && load_json(file).contains("schema_version");
+}
+
+}  // namespace
+
+bool is_run(const std::filesystem::path& directory) {
+  std::error_code error;
+  return std::filesystem::exists(journal_path(directory), error) || is_record(session_path(directory));
+}
+
+std::filesystem::path named_run(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return std::filesystem::exists(session_path(path), error) && is_run(path) ? path : "";
+  }
+  if (path.filename() != session_path("").filename() || !is_record(path)) return "";
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
 
 std::filesystem::path session_path(const std::filesystem::path& directory) { return directory / "session.json"; }
 std::filesystem::path journal_path(const std::filesystem::path& directory) { return directory / "journal.log"; }
@@ -262,23 +297,123 @@ void refuse_a_lost_journal(const std::filesystem::path& directory) {
 
 }  // namespace
 
-void check_same_run(const std::filesystem::path& directory, const session::Session& session,
-                    const LoopOptions& options) {
-  refuse_a_lost_journal(directory);
-  if (!std::filesystem::exists(session_path(directory))) return;
-  const Json before = comparable(load_record(directory));
-  // Converts to text first, so that numbers are compared as they are written.
-  const Json now = comparable(parse_json(run_record(session, options).dump(), "session"));
+namespace {
+
+std::string differences_text(const Json& before, const Json& now, bool* in_how_it_measures = nullptr) {
   std::vector<std::string> differences;
   add_differences(before, now, "", differences);
-  if (differences.empty()) return;
+  if (in_how_it_measures != nullptr) {
+    *in_how_it_measures = std::any_of(differences.begin(), differences.end(), [](const std::string& one) {
+      return one.starts_with("/runner") || one.starts_with("/objective");
+    });
+  }
   constexpr std::size_t kShown = 3;
   const std::size_t more = differences.size() > kShown ? differences.size() - kShown : 0;
   differences.resize(differences.size() - more);
-  const std::string tail = more > 0 ? fmt::format(" (and {} more)", more) : "";
+  return join(differences, ", ") + (more > 0 ? fmt::format(" (and {} more)", more) : "");
+}
+
+// The copy of the user's ds_config.json is not in session.json.
+std::string ds_config_change(const std::filesystem::path& directory, const session::Session& session) {
+  const auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
+  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
+  if (spec == nullptr || spec->ds_config_text.empty() || !std::filesystem::exists(begun)) return "";
+  return read_text(begun) == spec->ds_config_text ? "" : spec->ds_config.string() + " has changed";
+}
+
+// Names only options that the command has.
+std::string ways_to_go_on(const std::filesystem::path& directory, const SessionChange& change, journal::Asker asker) {
+  const bool by_hand = asker == journal::Asker::kHand;
+  const std::string learn = change.in_how_it_measures
+                                ? ""
+                                : fmt::format(", where {}--warm-start {} learns from these trials",
+                                              by_hand ? "" : "--out NEW ", directory.string());
+  if (by_hand) return "change it back, or name another directory" + learn;
+  if (learn.empty()) return "change it back, or start over with --fresh, which keeps the old directory";
+  return "change it back, or start over with --fresh, which keeps the old directory, or in another one" + learn;
+}
+
+void refuse_a_foreign_directory(const std::filesystem::path& directory, journal::Asker asker) {
+  std::error_code error;
+  if (is_run(directory) || !std::filesystem::is_directory(directory, error)) return;
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(".")) names.push_back(name);
+  }
+  if (names.empty()) return;
+  std::sort(names.begin(), names.end());
+  const bool has_more = names.size() > kShown;
+  names.resize(std::min(names.size(), kShown));
   throw UserError(
-      fmt::format("{}: was begun with another session: {}{}", directory.string(), join(differences, ", "), tail),
-      "change it back, or choose another directory with --out");
+      fmt::format("{}: is no run directory and not empty ({}{}), and a run would overwrite files that have its names",
+                  directory.string(), join(names, ", "), has_more ? ", ..." : ""),
+      asker == journal::Asker::kHand ? "name another directory" : "choose another directory with --out");
+}
+
+}  // namespace
+
+SessionChange change_since_begun(const std::filesystem::path& directory, const session::Session& session,
+                                 const LoopOptions& options) {
+  SessionChange change;
+  if (!std::filesystem::exists(session_path(directory))) return change;
+  const Json before = load_record(directory);
+  // Converts to text first, so that numbers are compared as they are written.
+  const Json now = parse_json(run_record(session, options).dump(), "session");
+  change.measured = differences_text(measured_part(before), measured_part(now), &change.in_how_it_measures);
+  if (const std::string file = ds_config_change(directory, session); !file.empty()) {
+    change.measured += (change.measured.empty() ? "" : ", ") + file;
+    change.in_how_it_measures = true;
+  }
+  change.search = differences_text(search_part(before), search_part(now));
+  return change;
+}
+
+bool holds_results(const std::filesystem::path& directory) {
+  if (!std::filesystem::exists(journal_path(directory))) return false;
+  const std::string kind = std::filesystem::exists(session_path(directory))
+                               ? load_record(directory).value("executor", Json::object()).value("kind", "local")
+                               : "local";
+  const bool jobs_go_on = !executor::traits_of(executor::executor_of_kind(kind, "session.json")).is_this_machine;
+  const search::History history = journal::read_journal(journal_path(directory));
+  return std::any_of(history.begin(), history.end(), [&](const journal::Trial& trial) {
+    if (trial.outcome) return !std::holds_alternative<trial::Failed>(*trial.outcome);
+    return jobs_go_on || trial.proposal.asker == journal::Asker::kHand || trial.waiting || !trial.passed_over.empty();
+  });
+}
+
+std::filesystem::path set_aside(const std::filesystem::path& directory) {
+  const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
+  // Another process that does the same does not wait: it is refused, or it finds the new run.
+  const journal::TunerClaim claim(journal_path(directory));
+  int number = 1;
+  while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
+  const std::string aside = fmt::format("{}.{}", plain, number);
+  std::error_code error;
+  std::filesystem::rename(plain, aside, error);
+  if (error) throw UserError(fmt::format("cannot move '{}': {}", plain, error.message()), "fix its permissions");
+  return aside;
+}
+
+std::string settle(const std::filesystem::path& directory, const session::Session& session, const LoopOptions& options,
+                   journal::Asker asker) {
+  refuse_a_foreign_directory(directory, asker);
+  refuse_a_lost_journal(directory);
+  const SessionChange change = change_since_begun(directory, session, options);
+  if (change.measured.empty()) {
+    return change.search.empty()
+               ? ""
+               : fmt::format("{}: goes on with another search: {}", directory.string(), change.search);
+  }
+  if (holds_results(directory)) {
+    throw UserError(fmt::format("{}: was begun with another session: {}", directory.string(), change.measured),
+                    ways_to_go_on(directory, change, asker));
+  }
+  return fmt::format(
+      "{}: begins again, because no trial was measured yet and the session has changed: {}; what was there is now in "
+      "{}",
+      directory.string(), change.measured, set_aside(directory).string());
 }
 
 }  // namespace krigtune::run

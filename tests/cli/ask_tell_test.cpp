@@ -126,12 +126,16 @@ TEST_F(AskTellTest, PrintsEachProposalOnceItIsInTheJournal) {
   EXPECT_EQ(trials.size(), 3U);
 }
 
-TEST_F(AskTellTest, KeepsItsSeedAndStrategyFromTheFirstCall) {
+TEST_F(AskTellTest, KeepsItsSeedAndStrategyFromTheLastCallThatNamesThem) {
   ask({"--session", session_.string(), "--seed", "5", "--strategy", "random"});
   EXPECT_EQ(ask().code, 0);
   const Said said = ask({"--seed", "6"});
-  EXPECT_EQ(said.code, 2);
-  EXPECT_NE(said.err.find("/seed was 5, now 6"), std::string::npos) << said.err;
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(said.err.find("goes on with another search: /seed was 5, now 6"), std::string::npos) << said.err;
+  EXPECT_EQ(ask().err, "");
+  const Json record = load_json(directory_ / "run/session.json");
+  EXPECT_EQ(record["strategy"], "random");
+  EXPECT_EQ(record["seed"], 6);
 }
 
 TEST_F(AskTellTest, TellClosesATrialAndRewritesTheFiles) {
@@ -269,22 +273,40 @@ TEST_F(AskTellTest, GoodputIsToldAsThroughput) {
   EXPECT_EQ(in_row(1, "metric_throughput"), "300");
 }
 
-TEST_F(AskTellTest, AWarmStartIsDecidedByTheFirstCall) {
+TEST_F(AskTellTest, AWarmStartIsRecordedByTheCallThatNamesIt) {
   asked({"--count", "4"});
   for (int i = 0; i < 4; ++i) tell({"--trial", std::to_string(i), "--value", std::to_string(10 * (i + 1))});
   const std::string old = (directory_ / "old").string();
   std::filesystem::rename(run_directory(), old);
-  const Said first = ask({"--session", session_.string(), "--warm-start", old});
+  asked();
+  EXPECT_FALSE(load_json(directory_ / "run/session.json").contains("warm_start"));
+  const Said first = ask({"--warm-start", old});
   EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("goes on with another search: /warm_start was []"), std::string::npos) << first.err;
   EXPECT_EQ(load_json(directory_ / "run/session.json")["warm_start"][0]["trials"].size(), 4U);
   std::filesystem::remove_all(old);
   EXPECT_EQ(ask().code, 0);
   EXPECT_EQ(ask({"--session", session_.string(), "--warm-start", old}).code, 0) << "the same line again";
-  const Said other = ask({"--session", session_.string(), "--warm-start", "elsewhere"});
-  EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("was begun with --warm-start " + old + ", not with --warm-start elsewhere"),
+  EXPECT_EQ(load_json(directory_ / "run/session.json")["warm_start"][0]["trials"].size(), 4U);
+}
+
+// The first attempt had a mistake in its session, and its trial failed.
+TEST_F(AskTellTest, AnotherSessionBeginsAgainWhereNothingWasMeasured) {
+  asked();
+  session_ = directory_.write("own.json", R"({
+      "space": {"threads": [1, 2, 8]}, "objective": {"metric": "speed", "direction": "maximize"},
+      "runner": {"kind": "none"}})");
+  const Said refused = ask({"--session", session_.string()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("was begun with another session: /space/threads was [1,2,4], now [1,2,8]"),
             std::string::npos)
-      << other.err;
+      << refused.err;
+  EXPECT_EQ(refused.err.find("--out"), std::string::npos) << refused.err;
+  tell({"--trial", "0", "--status", "failed"});
+  const Said said = ask({"--session", session_.string()});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("begins again, because no trial was measured yet"), std::string::npos) << said.err;
+  EXPECT_EQ(lines(said.out)[0]["trial"], 0);
 }
 
 }  // namespace krigtune::ask_tell_test

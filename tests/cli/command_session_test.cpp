@@ -255,6 +255,9 @@ TEST_F(JobSessionTest, EachTrialKeepsWhatItWasStartedWith) {
 TEST_F(JobSessionTest, ARunKnowsWhatItsFilesSaidWhenItBegan) {
   EXPECT_EQ(tune_job().code, 0);
   EXPECT_EQ(tune_job().code, 0) << "it goes on";
+  const Said named = run_krigtune({"tune", run_directory()}, "/nowhere/krigtune", clock_);
+  EXPECT_EQ(named.code, 0) << named.err;
+  EXPECT_EQ(named.err.find("goes on with another"), std::string::npos) << named.err;
   directory_.write("conf/train.yaml", "train: {batch: 1, other: y}\n");
   const Said changed = tune_job();
   EXPECT_EQ(changed.code, 2);

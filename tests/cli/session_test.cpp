@@ -117,12 +117,39 @@ TEST_F(SessionTest, GoesOnWithTheSameCommandAndEndsWhereOneCallWouldHave) {
   EXPECT_EQ(read_text(path("parts/trials.csv")), read_text(path("whole/trials.csv")));
 }
 
-TEST_F(SessionTest, RefusesToGoOnWithAnotherSessionAndShowsTheDifference) {
-  tune("run");
-  const Said said = tune("run", {"--seed", "2"});
+TEST_F(SessionTest, GoesOnWithAnotherSeedAndStrategyAndSaysSo) {
+  tune("run", {"--trials", "4"});
+  const Said said = tune("run", {"--trials", "6", "--seed", "2", "--strategy", "random"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("goes on with another search: /strategy was \"bayes\", now \"random\", /seed was 1, now 2"),
+            std::string::npos)
+      << said.err;
+  EXPECT_EQ(table("run/trials.csv").rows.size(), 6U);
+}
+
+TEST_F(SessionTest, GoesOnWhereTheRunItselfIsNamed) {
+  tune("whole", {"--trials", "9", "--seed", "3"});
+  for (const char* named : {"parts", "parts/session.json"}) {
+    std::filesystem::remove_all(path("parts"));
+    tune("parts", {"--trials", "4", "--seed", "3"});
+    const Said said = run_krigtune({"tune", path(named), "--trials", "9"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_EQ(said.err.find("goes on with another"), std::string::npos) << said.err;
+    EXPECT_EQ(read_text(path("parts/trials.csv")), read_text(path("whole/trials.csv")));
+  }
+  const Said other = run_krigtune({"tune", path("parts"), "--", "python", "train.py"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("continues with the command that it began with"), std::string::npos) << other.err;
+}
+
+TEST_F(SessionTest, OverwritesNoFilesOfADirectoryThatHoldsNoRun) {
+  std::filesystem::create_directory(path("mine"));
+  directory_.write("mine/run.yaml", "lr: 1\n");
+  const Said said = tune("mine");
   EXPECT_EQ(said.code, 2);
   EXPECT_EQ(lines_in(said.err), 1U) << said.err;
-  EXPECT_NE(said.err.find("/seed was 1, now 2"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("not empty (run.yaml)"), std::string::npos) << said.err;
+  EXPECT_FALSE(std::filesystem::exists(path("mine/journal.log")));
 }
 
 TEST_F(SessionTest, MovesAnOlderRunAsideWhenFreshAndDeletesNothing) {

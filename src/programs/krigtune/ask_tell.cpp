@@ -37,9 +37,9 @@ void declare_ask(boost::program_options::options_description& options) {
                         "the session file, for the first call, which creates DIR");
   options.add_options()("count", value_named("N"), "how many trials to propose (default: 1)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}),
-                        "as for krigtune tune; set by the first call");
+                        "as for krigtune tune (default: that of the last call)");
   options.add_options()("seed", value_named("N"),
-                        "the same seed proposes the same trials (default: 1); set by the first call");
+                        "the same seed and results propose the same trials (default: that of the last call, or 1)");
   declare_warm_start(options);
 }
 
@@ -81,6 +81,10 @@ int ask(const Context& context) {
   run::RunRecord record = record_of(context, directory);
   know_this_machine(context, record.session, directory);
   const run::Prepared prepared(record.session, record.options.earlier);
+  if (const std::string change = run::settle(directory, prepared.session, record.options, journal::Asker::kHand);
+      !change.empty()) {
+    context.log.progress(change);
+  }
   // With --json print one document when all trials are known. Otherwise print each trial as soon as it is in the
   // journal, so that the reader can begin with it.
   const bool one_document = context.arguments.flag("json");

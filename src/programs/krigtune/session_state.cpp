@@ -142,10 +142,6 @@ std::vector<std::string> sources_of(const forecast::EarlierRuns& runs) {
   return sources;
 }
 
-std::string sources_text(const std::vector<std::string>& sources) {
-  return sources.empty() ? "without --warm-start" : "with --warm-start " + join(sources, " and ");
-}
-
 void say_what_is_learned(const Context& context, const session::Session& session, const forecast::EarlierRuns& runs) {
   const session::MemoryFilter filter(session);
   const auto physics = forecast::make_physics_prior(session, filter);
@@ -177,9 +173,6 @@ forecast::EarlierRuns earlier_runs(const Context& context, const session::Sessio
   if (is_begun) {
     forecast::EarlierRuns recorded = run::recorded_earlier_runs(directory);
     if (named.empty() || named == sources_of(recorded)) return recorded;
-    throw UserError(fmt::format("{}: was begun {}, not {}", directory.string(), sources_text(sources_of(recorded)),
-                                sources_text(named)),
-                    "leave the option out to continue, or choose another directory");
   }
   forecast::EarlierRuns runs;
   for (const std::string& source : named) runs.push_back(run::read_earlier_run(source, session, "--warm-start"));

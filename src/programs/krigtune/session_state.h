@@ -30,8 +30,8 @@ std::optional<double> seconds_left(const session::Session& session, const search
 /// Returns whole seconds, for displays that are rewritten: "7 s", "1 min 17 s".
 std::string seconds_text(double seconds);
 
-/// Declares --warm-start, and reads the runs that it names. A directory that has begun has its own earlier runs; if any
-/// are named, they must be the same (UserError).
+/// Declares --warm-start, and reads the runs that it names. A directory that has begun recorded its own earlier runs,
+/// with their trials; they count if none are named, or the same ones.
 void declare_warm_start(boost::program_options::options_description& options);
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun);

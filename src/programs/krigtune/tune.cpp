@@ -97,15 +97,17 @@ void declare_tune(boost::program_options::options_description& options) {
 }
 
 std::filesystem::path run_directory(const Arguments& arguments, const std::filesystem::path& session_file) {
+  const std::filesystem::path named = run::named_run(arguments.operand());
+  if (!named.empty() && !arguments.flag("out")) return named;
   return arguments.text("out", (std::filesystem::path("runs") / session_file.stem()).string());
 }
 
-// A run that has begun continues with the session that it recorded.
+// A run that has results continues with the session that it recorded.
 session::Session job_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::string& operand = arguments.operand();
   const auto directory = run_directory(arguments, operand.empty() ? ds_config_of(arguments) : operand);
-  const bool goes_on = std::filesystem::exists(run::session_path(directory)) && !arguments.flag("fresh");
+  const bool goes_on = !arguments.flag("fresh") && run::holds_results(directory);
   const bool may_launch = !goes_on && !arguments.flag("show-config");
   const deepspeed::JobLaunches asked =
       arguments.flag(kNoModelRun) ? deepspeed::JobLaunches::kNotForModel : deepspeed::JobLaunches::kAsNeeded;
@@ -123,10 +125,28 @@ struct BudgetOptions {
 struct ToTune {
   session::Session session;
   std::optional<SessionSource> source;
+  /// How it was searched before, if the user named its run.
+  run::LoopOptions options = {};
 };
+
+// krigtune tune DIR.
+ToTune run_to_continue(const Context& context, const std::filesystem::path& directory) {
+  const Arguments& arguments = context.arguments;
+  if (!arguments.users_command().empty() || arguments.flag(kDeepSpeedOption)) {
+    throw UserError(fmt::format("{}: is a run, and continues with the command that it began with", directory.string()),
+                    fmt::format("type {} tune {}, or name a session file before the command", context.console.typed_as,
+                                directory.string()));
+  }
+  refuse_deepspeed_options(context);
+  refuse_job_options(context);
+  run::RunRecord record = run::load_run(directory);
+  for (const std::string& warning : record.session.warnings) context.log.warning(warning);
+  return {std::move(record.session), std::nullopt, std::move(record.options)};
+}
 
 ToTune find_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
+  if (const auto named = run::named_run(arguments.operand()); !named.empty()) return run_to_continue(context, named);
   const bool is_deepspeed = !ds_config_of(arguments).empty();
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_deepspeed || arguments.users_command().empty()) refuse_job_options(context);
@@ -152,11 +172,11 @@ void apply(const BudgetOptions& budget, session::Session& session) {
   session.budget.run_gpu_hours.reset();
 }
 
-run::LoopOptions loop_options(const Arguments& arguments) {
-  run::LoopOptions options;
+run::LoopOptions loop_options(const Arguments& arguments, run::LoopOptions options) {
   options.strategy = search::strategy_kind_from(arguments.text("strategy", search::to_string(options.strategy)),
                                                 arguments.named("strategy"));
-  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0, kLargestSeed).value_or(1));
+  options.seed = static_cast<std::uint64_t>(
+      arguments.integer("seed", 0, kLargestSeed).value_or(static_cast<std::int64_t>(options.seed)));
   return options;
 }
 
@@ -166,10 +186,10 @@ std::string machine_of_trials() {
   return job == nullptr ? host_name() : fmt::format("{}, Slurm job {}", host_name(), job);
 }
 
-run::RunOptions run_options(const Arguments& arguments) {
+run::RunOptions run_options(const Arguments& arguments, const run::LoopOptions& before) {
   run::RunOptions options;
   options.machine = machine_of_trials();
-  options.loop = loop_options(arguments);
+  options.loop = loop_options(arguments, before);
   options.keep_going = arguments.flag(kKeepGoing);
   options.may_end_early = !arguments.flag(kNoEarlyEnd);
   options.repeats = static_cast<int>(arguments.integer(kRepeat, 1, kMostRepeats).value_or(0));
@@ -243,9 +263,11 @@ void warn_of_memory(const Context& context, const Placing& placing, const run::P
   if (!warning.empty()) context.log.warning(warning);
 }
 
-// Trials of a directory that has begun keep the DeepSpeed configuration with which it began.
+// Trials of a directory that has results keep the DeepSpeed configuration with which it began.
 void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
-  if (run::recall_ds_config(session, directory)) return;
+  if (!runner::is<deepspeed::DeepSpeedSpec>(session.runner)) return;
+  const bool has_results = !directory.empty() && run::holds_results(directory);
+  if (run::recall_ds_config(session, has_results ? directory : std::filesystem::path())) return;
   context.log.warning(
       fmt::format("{} has changed since the session began: trials continue with its old content, {}; --fresh starts "
                   "over with the new content",
@@ -259,25 +281,14 @@ void refuse_second_tune(const std::filesystem::path& directory) {
                   fmt::format("see krigtune watch {}, or choose another directory with --out", directory.string()));
 }
 
-// Moves the directory, and never deletes it; only directories that krigtune made are moved.
-void move_aside(const std::filesystem::path& directory, Log& log) {
+// Only directories that krigtune made are moved.
+void start_over(const std::filesystem::path& directory, Log& log) {
   if (!std::filesystem::exists(directory)) return;
-  if (!std::filesystem::exists(run::session_path(directory)) &&
-      !std::filesystem::exists(run::journal_path(directory))) {
+  if (!run::is_run(directory)) {
     throw UserError(fmt::format("--fresh: '{}' is not a run directory", directory.string()),
                     "choose another directory with --out");
   }
-  const std::string plain = std::filesystem::absolute(directory / "").parent_path().lexically_normal().string();
-  int number = 1;
-  // A second --fresh at the same time does not wait: it is refused, or it finds the new run.
-  const journal::TunerClaim claim(run::journal_path(directory));
-  while (std::filesystem::exists(fmt::format("{}.{}", plain, number))) ++number;
-  const std::string aside = fmt::format("{}.{}", plain, number);
-  std::error_code error;
-  std::filesystem::rename(plain, aside, error);
-  if (error)
-    throw UserError(fmt::format("--fresh: cannot move '{}': {}", plain, error.message()), "fix its permissions");
-  log.progress("the older run is now in " + aside);
+  log.progress("the older run is now in " + run::set_aside(directory).string());
 }
 
 // Returns the command that continues the run: as typed, but without --fresh, which would begin again. `option` is added
@@ -438,9 +449,10 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   warn_of_large_trials(context, placing, prepared.session);
   warn_of_memory(context, placing, prepared);
   const search::History none;
-  const report::RunView start{prepared.session, none,      session_name(prepared.session),
-                              options.loop,     directory, runner::find_bench(context.console.program),
-                              std::nullopt};
+  const std::string name = prepared.session.file == run::session_path(directory) ? directory_name(directory)
+                                                                                 : session_name(prepared.session);
+  const report::RunView start{
+      prepared.session, none, name, options.loop, directory, runner::find_bench(context.console.program), std::nullopt};
   result::ResultFileWriter writer(start,
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Progress progress(
@@ -452,8 +464,10 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   };
   make_runner();
   refuse_second_tune(directory);
-  if (context.arguments.flag("fresh")) move_aside(directory, context.log);
-  run::check_same_run(directory, prepared.session, options.loop);
+  if (context.arguments.flag("fresh")) start_over(directory, context.log);
+  if (const std::string change = run::settle(directory, prepared.session, options.loop); !change.empty()) {
+    context.log.progress(change);
+  }
   say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
   const std::string doubt = expect_noise_if_busy(context, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
@@ -474,11 +488,12 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
 
 int tune(const Context& context) {
   const Arguments& arguments = context.arguments;
-  run::RunOptions options = run_options(arguments);
+  run_options(arguments, {});  // refuses what is wrong before the job is looked at
   const std::optional<double> slowest = arguments.positive_number("fail-if-slower-than");
   const BudgetOptions budget{arguments.integer("trials", 1, kMostTrials), arguments.positive_number("hours"),
                              arguments.flag(kFullBudget)};
-  auto [session, source] = read_to_tune(context);
+  auto [session, source, before] = read_to_tune(context);
+  run::RunOptions options = run_options(arguments, before);
   apply(budget, session);
   apply_executor(arguments, session);
   options.tries = guesses(arguments, session);
@@ -500,7 +515,9 @@ Command tune_command() {
       "SESSION",
       "Finds the fastest configuration by running trials",
       "Trial 0 is the baseline: that of the session, or the values that COMMAND has now. Results are shown relative to "
-      "it. The same command continues an interrupted session. Ctrl-C ends the session after the running trial, "
+      "it. The same command continues an interrupted session, and so does krigtune tune DIR; another budget or "
+      "strategy "
+      "may go on with its trials. Ctrl-C ends the session after the running trial, "
       "Ctrl-C again ends that trial too. krigtune watch DIR shows the session in another shell.\n\n"
       "With -- COMMAND... each trial runs COMMAND, your own training script, with other values: those that its "
       "recipe (krigtune recipes) or --vary names. --metric selects the printed number that counts. SESSION may be "
