@@ -186,6 +186,7 @@ class Run {
 
   void start(PooledTrial trial) {
     const int number = trial.trial.number;
+    trial.in_full = !may_end_early_;
     const std::string where = runners_->start(std::move(trial));
     if (!where.empty()) journal_.set_where(number, where);
   }

@@ -86,7 +86,7 @@ void RunnerPool::work(Slot& slot, std::size_t index) {
   try {
     const double begun_s = clock_.now_s();
     ended.trial.outcome = run_trial(filter_, *slot.runner, pooled.trial.proposal,
-                                    {pooled.directory, pooled.rival, *slot.place, pooled.adopted});
+                                    {pooled.directory, pooled.rival, *slot.place, pooled.adopted, pooled.in_full});
     ended.trial.wall_s = slot.place->account().ran_s.value_or(wall_s_of(pooled, begun_s, clock_));
   } catch (...) {
     ended.error = std::current_exception();

@@ -56,6 +56,7 @@ struct PooledTrial {
   trial::TrialNeeds needs = {};
   bool adopted = false;  ///< an earlier process started its program
   int times_lost = 0;    ///< so far, including by earlier processes
+  bool in_full = false;  ///< see RunContext
 };
 
 /// Runs trials concurrently, each with its own runner in its own thread, at places provided by the executor. A trial

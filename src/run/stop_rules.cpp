@@ -142,19 +142,6 @@ std::optional<std::string> environment_failure(const search::History& history) {
 
 namespace {
 
-// The numbers in the messages of two trials differ: addresses, sizes, ports, process ids.
-std::string without_numbers(const std::string& text) {
-  std::string plain;
-  bool in_number = false;  // a digit, and the digits and letters after it: 17, 0x7f31, 12GiB
-  for (const char c : text) {
-    const bool is_digit = c >= '0' && c <= '9';
-    in_number = is_digit || (in_number && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')));
-    if (!in_number) plain += c;
-    if (in_number && (plain.empty() || plain.back() != '#')) plain += '#';
-  }
-  return plain;
-}
-
 // Returns the line that says why a trial failed.
 std::string cause_line(const trial::Failed& failed) {
   if (const auto exception = trial::cause_of_failure(failed.last_lines)) return exception->line();
@@ -188,7 +175,7 @@ std::optional<std::string> common_failure(const search::History& history) {
   const bool alike = std::all_of(failures.end() - static_cast<std::ptrdiff_t>(needed), failures.end(),
                                  [&](const trial::Failed* failed) {
                                    return failed != nullptr && failed->reason == last.reason &&
-                                          without_numbers(cause_line(*failed)) == without_numbers(line);
+                                          trial::without_numbers(cause_line(*failed)) == trial::without_numbers(line);
                                  });
   if (!alike) return std::nullopt;
   return line.empty() ? trial::to_string(last.reason) : line;

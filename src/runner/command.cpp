@@ -69,7 +69,11 @@ class CommandRunner final : public trial::Runner {
     std::optional<CommandMeasure> measure;
     try {
       spec = prepare(configuration, files, context);
-      if (!job_.spec.measure.metrics.empty()) measure.emplace(job_, configuration, files, spec).watch(spec, rival);
+      if (!job_.spec.measure.metrics.empty()) {
+        // What was found once is found again, so it only comes late.
+        const bool may_give_up = !context.in_full && !rival && !has_matched_;
+        measure.emplace(job_, configuration, files, spec, clock_).watch(spec, rival, may_give_up);
+      }
     } catch (const UserError& error) {  // a value without words, or an undefined expression
       return trial::Failed{trial::FailureReason::kInvalid, 0, error.what()};
     }
@@ -92,6 +96,7 @@ class CommandRunner final : public trial::Runner {
     end.standard_error = trial::read_tail(spec.stderr_file, kCommandTailBytes);
     if (measure) {
       measure->finish(end);
+      has_matched_ = has_matched_ || measure->has_matched();
     } else {
       read_result(files.result(), end);
     }
@@ -151,6 +156,7 @@ class CommandRunner final : public trial::Runner {
   JobCommand command_;
   const Clock& clock_;
   std::vector<Pattern> patterns_;
+  bool has_matched_ = false;  ///< in one of its trials
 };
 
 }  // namespace

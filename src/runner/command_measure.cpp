@@ -123,21 +123,42 @@ void refuse_unmeasured(const CommandJob& job) {
 }
 
 CommandMeasure::CommandMeasure(const CommandJob& job, const space::Configuration& configuration,
-                               const trial::TrialFiles& files, const trial::ProcessSpec& process)
+                               const trial::TrialFiles& files, const trial::ProcessSpec& process, const Clock& clock)
     : job_(job),
       files_(files),
       reader_(filled_in(job.spec.measure, job.space, configuration, files), facts_of(job, configuration, process.argv),
-              {files.standard_output(), files.standard_error(), process.working_directory}) {
+              {files.standard_output(), files.standard_error(), process.working_directory}),
+      clock_(clock) {
   std::error_code ignored;  // files of an earlier run of the same trial must not be read as this one's
   for (const auto& old : {files.standard_output(), files.standard_error(), files.dir / "measured.json"}) {
     std::filesystem::remove(old, ignored);
   }
 }
 
-void CommandMeasure::watch(trial::ProcessSpec& process, const std::optional<trial::Rival>& rival) {
+void CommandMeasure::watch(trial::ProcessSpec& process, const std::optional<trial::Rival>& rival, bool may_give_up) {
   trial::unbuffer_python(process.environment);
   process.signs_of_life = [this] { return reader_.bytes_read(); };
-  process.enough = [this, rival] { return reader_.look() && is_enough(rival); };
+  process.enough = [this, rival, may_give_up] {
+    return reader_.look() && (is_enough(rival) || (may_give_up && is_in_vain()));
+  };
+}
+
+// Jobs print hundreds of lines before they train, and some print what is looked for only every so many steps. So a
+// trial is ended only on evidence of two kinds. Lines that resemble what is looked for come again and again: then it is
+// spelt in another way. Or the job trains, and so long that the steps that are needed cannot be printed within the time
+// limit.
+bool CommandMeasure::is_in_vain() {
+  constexpr std::int64_t kEnough = 20;
+  constexpr double kAlikeS = 10.0;  // many ranks may print so many lines at once
+  const std::optional<trial::VainSearch> vain = reader_.measurement().vain_search(job_.metric);
+  if (!vain) return false;
+  const double now_s = clock_.now_s();
+  if (vain->alike > 0 && !alike_since_s_) alike_since_s_ = now_s;
+  if (vain->steps > 0 && !steps_since_s_) steps_since_s_ = now_s;
+  const double longest_s = job_.spec.timeout_s / static_cast<double>(job_.spec.measure.warmup_steps + kLeastMeasured);
+  in_vain_ = (vain->alike >= kEnough && now_s - *alike_since_s_ >= kAlikeS) ||
+             (vain->steps >= kEnough && now_s - *steps_since_s_ >= longest_s);
+  return in_vain_;
 }
 
 bool CommandMeasure::is_complete() const {
@@ -161,6 +182,12 @@ CommandResult CommandMeasure::result() const {
   if (!read.fault().empty()) return {trial::Failed{trial::FailureReason::kBadResult, 0, read.fault()}, true};
   const std::optional<trial::MeasuredValue> value = read.value_of(job_.metric);
   const bool by_steps = value && value->sem >= 0.0 && read.counts_steps(job_.metric);
+  if (!value && in_vain_) {
+    const std::string why = read.why_nothing(job_.metric);
+    return {
+        trial::Failed{trial::FailureReason::kBadResult, 0, why + "; so the trial was ended (--no-early-end: never)"},
+        true};
+  }
   if (!value || (by_steps && value->steps < kLeastMeasured)) {
     return {trial::Failed{trial::FailureReason::kBadResult, 0, read.why_nothing(job_.metric)}, false};
   }

@@ -35,15 +35,13 @@ class Ending {
       if (const auto complaint = memory_complaint()) return trial::OutOfMemory{complaint->requested, false};
       const char* why =
           process_.hung ? "ended after {:.1f} s, because its output no longer grew" : "ended after {:.1f} s";
-      return failed(process_.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout,
-                    fmt::format(fmt::runtime(why), process_.wall_s));
+      return with_what_is_missing(failed(process_.hung ? trial::FailureReason::kHang : trial::FailureReason::kTimeout,
+                                         fmt::format(fmt::runtime(why), process_.wall_s)));
     }
     if (process_.exit_code == 0 && std::holds_alternative<trial::Measured>(result.outcome))
       return measured(result.outcome);
     if (const std::optional<trial::OutOfMemory> oom = out_of_memory()) return *oom;
-    if (process_.exit_code == 0) {
-      return failed(trial::FailureReason::kBadResult, std::get<trial::Failed>(result.outcome).last_lines);
-    }
+    if (process_.exit_code == 0) return without_a_value(std::get<trial::Failed>(result.outcome).last_lines);
     if (ended_by(SIGKILL)) return failed(trial::FailureReason::kCrash, how_it_ended());
     if (const auto shortage = found(trial::find_shortage)) return failed(trial::FailureReason::kEnvironment, *shortage);
     if (const auto line = found(trial::find_collective_timeout)) {
@@ -71,9 +69,27 @@ class Ending {
     return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
   }
 
-  // The outcome if the program itself reports a failure.
+  // The job ended well, so its last lines do not say what is wrong. Lists of trials show the last line of a failure.
+  trial::Failed without_a_value(const std::string& why) const {
+    const std::string said = end_.measured ? "" : trial::failure_text(end_.standard_output, end_.standard_error);
+    return {trial::FailureReason::kBadResult, process_.exit_code, said + (said.empty() ? "" : "\n") + why};
+  }
+
+  // The same holds for what it should have printed until the time limit.
+  trial::Failed with_what_is_missing(trial::Failed failure) const {
+    if (!end_.measured) return failure;
+    const auto* missing = std::get_if<trial::Failed>(&end_.measured->outcome);
+    if (missing != nullptr) failure.last_lines += "\n" + missing->last_lines;
+    return failure;
+  }
+
+  // The outcome if the program itself, or the measurement of its output, reports a failure.
   trial::Outcome named(const trial::Outcome& outcome) const {
-    if (const auto* failure = std::get_if<trial::Failed>(&outcome)) return failed(failure->reason, failure->last_lines);
+    if (const auto* failure = std::get_if<trial::Failed>(&outcome)) {
+      // Krigtune itself knows what is wrong with the output; the job's last lines are about something else.
+      if (end_.measured) return trial::Failed{failure->reason, process_.exit_code, failure->last_lines};
+      return failed(failure->reason, failure->last_lines);
+    }
     const auto complaint = memory_complaint();
     return trial::OutOfMemory{complaint ? complaint->requested : std::nullopt, false};
   }

@@ -84,6 +84,18 @@ std::optional<RankLabel> rank_label(std::string_view line) {
   return rank ? std::optional(RankLabel{*rank, colon + 2}) : std::nullopt;
 }
 
+std::string without_numbers(const std::string& text) {
+  std::string plain;
+  bool in_number = false;  // a digit, and the digits and letters after it: 17, 0x7f31, 12GiB
+  for (const char c : text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    in_number = is_digit || (in_number && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')));
+    if (!in_number) plain += c;
+    if (in_number && (plain.empty() || plain.back() != '#')) plain += '#';
+  }
+  return plain;
+}
+
 std::string printable(const std::string& line) {
   std::string text = line;
   while (!text.empty() && text.back() == '\r') text.pop_back();

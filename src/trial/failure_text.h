@@ -23,6 +23,10 @@ std::optional<RankLabel> rank_label(std::string_view line);
 /// invalid UTF-8.
 std::string printable(const std::string& line);
 
+/// Returns the text with '#' for each number ("0x7f31" and "12GiB" too): lines that differ only in their numbers have
+/// the same form.
+std::string without_numbers(const std::string& text);
+
 /// Returns the number of the rank that failed first according to a launcher (torchrun's "Root Cause", reports of mpirun
 /// and srun). Empty if unknown.
 std::optional<int> first_failing_rank(const std::string& text);

@@ -5,8 +5,10 @@
 #include "trial/measure_pattern.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/text.h"
+#include "trial/failure_text.h"
 
 namespace krigtune::trial {
 namespace {
@@ -137,30 +139,86 @@ std::optional<MeasurePattern::Found> MeasurePattern::find(const std::string& lin
   return pattern_.search(line, limit_);
 }
 
-std::size_t MeasurePattern::closeness(const std::string& line) const {
-  const std::string lower = lower_case(line);
-  std::size_t common = 0;
-  for (const std::string& word : words_) {
-    if (lower.find(word) != std::string::npos) common += 2 * word.size();
+namespace {
+
+constexpr double kOtherSpelling = 0.8;
+
+bool has_digit(const std::string& line) { return line.find_first_of("0123456789") != std::string::npos; }
+
+// Returns the words of at least three letters; shorter ones begin too many others.
+std::vector<std::string> words_of_line(const std::string& lower) {
+  constexpr std::size_t kShortest = 3;
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : lower + " ") {
+    if (c >= 'a' && c <= 'z') {
+      word += c;
+      continue;
+    }
+    if (word.size() >= kShortest) words.push_back(word);
+    word.clear();
   }
-  const bool has_digit = lower.find_first_of("0123456789") != std::string::npos;
-  return common > 0 && has_digit ? common + 1 : common;
+  return words;
 }
 
-void ClosestLines::add(const MeasurePattern& pattern, const std::string& line) {
+bool is_progress_bar(const std::string& line) { return line.find("%|") != std::string::npos; }
+
+bool reports_a_step(const std::string& line) {
+  const std::string lower = lower_case(line);
+  constexpr std::array kWords = {"step", "iter", "epoch", "loss"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return lower.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+double MeasurePattern::likeness(const std::string& line) const {
+  const std::string lower = lower_case(line);
+  std::optional<std::vector<std::string>> others;
+  double found = 0.0;
+  double all = 0.0;
+  for (const std::string& word : words_) {
+    const auto size = static_cast<double>(word.size());
+    all += size;
+    if (lower.find(word) != std::string::npos) {
+      found += size;
+      continue;
+    }
+    if (!others) others = words_of_line(lower);
+    if (!nearest_name(word, *others).empty()) found += kOtherSpelling * size;
+  }
+  return all > 0.0 ? found / all : 0.0;
+}
+
+void UnmatchedLines::add(const MeasurePattern& pattern, const std::string& line) {
   constexpr std::size_t kMostLookedAt = 100'000;
-  constexpr std::size_t kMostShownBytes = 300;
+  constexpr std::size_t kMostForms = 1000;
+  constexpr double kAlike = 0.5;
   if (++looked_at_ > kMostLookedAt) return;
-  const std::size_t closeness = pattern.closeness(line);
+  const double likeness = pattern.likeness(line);
+  keep_if_close(likeness, line);
+  if (!has_digit(line) || is_progress_bar(line)) return;
+  const std::string form = without_numbers(line);
+  if (forms_.size() == kMostForms && !forms_.contains(form)) return;
+  const std::int64_t count = ++forms_[form];
+  if (likeness >= kAlike) alike_ = std::max(alike_, count);
+  if (reports_a_step(form)) steps_ = std::max(steps_, count);
+}
+
+void UnmatchedLines::keep_if_close(double likeness, const std::string& line) {
+  constexpr std::size_t kMostShownBytes = 300;
+  constexpr double kWithNumber = 0.01;  // a number makes a line slightly closer
+  if (likeness == 0.0) return;
+  const double closeness = has_digit(line) ? likeness + kWithNumber : likeness;
   const bool is_full = entries_.size() == kShown;
-  if (closeness == 0 || (is_full && closeness <= entries_.back().closeness)) return;
+  if (is_full && closeness <= entries_.back().likeness) return;
   if (is_full) entries_.pop_back();
   const auto place =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.closeness < closeness; });
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.likeness < closeness; });
   entries_.insert(place, {closeness, printable(line).substr(0, kMostShownBytes)});
 }
 
-std::vector<std::string> ClosestLines::lines() const {
+std::vector<std::string> UnmatchedLines::closest() const {
   std::vector<std::string> lines;
   for (const Entry& entry : entries_) lines.push_back(entry.line);
   return lines;

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,8 +30,9 @@ class MeasurePattern {
   /// Returns how many lines were not searched to their end, because that took too long.
   int lines_given_up() const { return limit_.given_up; }
 
-  /// Returns how many characters of the pattern's words occur in the line; digits make a line slightly closer.
-  std::size_t closeness(const std::string& line) const;
+  /// Returns how much of the pattern's words is in the line, from 0 to 1. A word counts in part if the line has an
+  /// abbreviation of it or another spelling ("tok" for "tokens").
+  double likeness(const std::string& line) const;
 
  private:
   Pattern pattern_;
@@ -38,22 +41,33 @@ class MeasurePattern {
   std::vector<std::string> words_;
 };
 
-/// The lines that most resemble a pattern that matched none of them.
-class ClosestLines {
+/// The lines that a pattern was searched in while it has matched none. They show which line was meant, and after a
+/// while that the pattern will never match: a job that trains prints lines of the same form again and again.
+class UnmatchedLines {
  public:
   static constexpr std::size_t kShown = 3;
 
   void add(const MeasurePattern& pattern, const std::string& line);
-  /// Returns the closest lines first; none without any similarity to the pattern.
-  std::vector<std::string> lines() const;
+  /// Returns the lines that resemble the pattern most, the closest first; none without any similarity to it.
+  std::vector<std::string> closest() const;
+  /// Returns how many lines of one form, which differ only in their numbers, resemble the pattern. States of progress
+  /// bars are not counted.
+  std::int64_t alike() const { return alike_; }
+  /// Returns the same for lines that report a step of the training: they name a step, an iteration, an epoch or a loss.
+  std::int64_t steps() const { return steps_; }
 
  private:
   struct Entry {
-    std::size_t closeness;
+    double likeness;
     std::string line;
   };
+  void keep_if_close(double likeness, const std::string& line);
+
   std::vector<Entry> entries_;
   std::size_t looked_at_ = 0;
+  std::map<std::string, std::int64_t> forms_;  // of lines with numbers
+  std::int64_t alike_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace krigtune::trial

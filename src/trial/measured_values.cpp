@@ -25,6 +25,9 @@ struct Rate {
 };
 constexpr std::array<Rate, 2> kRates = {{{kSamplesRate, kSamples}, {kTokensRate, kTokens}}};
 
+// An objective that is not measured itself follows from these.
+constexpr std::array kDeciding = {kStepTime, kTokensRate, kSamplesRate};
+
 double middle_behind(const std::vector<double>& values, std::int64_t warmup) {
   const auto skip = std::min(warmup, static_cast<std::int64_t>(values.size()) - 1);
   return middle({values.begin() + skip, values.end()});
@@ -194,17 +197,50 @@ std::optional<double> Measurement::peak_memory() const {
 
 std::string Measurement::never_matched(std::size_t metric) const {
   const Measure& measure = spec_.metrics[metric];
-  std::string text = fmt::format("nothing in the output is '{}': {} '{}' never matched", measure.name,
-                                 word_of(measure.how), measure.pattern);
+  std::string text =
+      fmt::format("nothing in {} is '{}': {} '{}' never matched", is_path(measure.from) ? measure.from : "the output",
+                  measure.name, word_of(measure.how), measure.pattern);
   if (const auto& pattern = metrics_[metric].pattern; pattern && pattern->lines_given_up() > 0) {
     text += "; " + took_too_long(*pattern);
   }
-  if (is_path(measure.from)) text += fmt::format(" in {}", measure.from);
+  if (metrics_[metric].vain == 0) {
+    text += is_path(measure.from) ? "; the job did not write it" : "; the job printed nothing";
+  }
   const std::vector<std::string> near = closest(metric);
-  if (!near.empty()) text += "; the most similar lines:\n  " + join(near, "\n  ");
+  if (!near.empty()) text += "; the most similar line: " + near.front();
   const std::vector<std::string> names(metrics_[metric].names.begin(), metrics_[metric].names.end());
   if (!names.empty()) text += "; " + suggestion(measure.pattern, names);
   return text;
+}
+
+VainSearch Measurement::vain_search_of(std::size_t metric) const {
+  const Metric& state = metrics_[metric];
+  const Measure& measure = spec_.metrics[metric];
+  if (state.pattern) return {state.unmatched.alike(), state.unmatched.steps()};
+  // The columns of a table do not change. A key or a tag may come with a later object or event, unless it is there with
+  // another spelling.
+  const std::vector<std::string> names(state.names.begin(), state.names.end());
+  const std::int64_t rows =
+      state.vain /
+      std::max<std::int64_t>(1, measure.how == MeasureHow::kTag ? static_cast<std::int64_t>(names.size()) : 1);
+  const bool is_certain = measure.how == MeasureHow::kColumn || !nearest_name(measure.pattern, names).empty();
+  return {is_certain ? rows : 0, rows};
+}
+
+std::optional<VainSearch> Measurement::vain_search(const std::string& objective) const {
+  const std::string name = measured_name(objective);
+  const Measure* own = spec_.find(name);
+  std::optional<VainSearch> least;
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const Measure& measure = spec_.metrics[i];
+    const bool decides = own != nullptr ? &measure == own : is_one_of(measure.name, kDeciding);
+    if (!decides) continue;
+    if (metrics_[i].matches > 0 || measure.kind == MeasureKind::kFinal) return std::nullopt;
+    const VainSearch here = vain_search_of(i);
+    if (!least) least = here;
+    least = VainSearch{std::min(least->alike, here.alike), std::min(least->steps, here.steps)};
+  }
+  return least;
 }
 
 std::string Measurement::why_nothing(const std::string& objective) const {

@@ -158,7 +158,10 @@ std::optional<LineMatch> Measurement::find(std::size_t metric, const std::string
   Metric& state = metrics_[metric];
   if (state.pattern) {
     const auto found = state.pattern->find(line.size() > kMostLineBytes ? line.substr(0, kMostLineBytes) : line);
-    if (!found && state.matches == 0) state.closest.add(*state.pattern, line);
+    if (!found && state.matches == 0) {
+      state.unmatched.add(*state.pattern, line);
+      ++state.vain;
+    }
     if (!found) return std::nullopt;
     const bool is_wall = measure.how == MeasureHow::kWall;
     return LineMatch{metric, false, *found, is_wall ? std::optional(0.0) : printed_number(found->value)};
@@ -177,7 +180,10 @@ std::optional<std::string> Measurement::text_at_key(std::size_t metric, Record& 
     return value->is_string() ? value->get<std::string>() : value->dump();
   }
   Metric& state = metrics_[metric];
-  if (state.matches == 0 && record.object().is_object()) collect_keys(record.object(), "", state.names);
+  if (state.matches == 0 && record.object().is_object()) {
+    collect_keys(record.object(), "", state.names);
+    ++state.vain;
+  }
   return std::nullopt;
 }
 
@@ -186,6 +192,7 @@ std::optional<std::string> Measurement::text_in_column(std::size_t metric, Recor
   const auto column = std::find(record.header->begin(), record.header->end(), spec_.metrics[metric].pattern);
   if (column == record.header->end()) {
     metrics_[metric].names.insert(record.header->begin(), record.header->end());
+    ++metrics_[metric].vain;
     return std::nullopt;
   }
   const auto index = static_cast<std::size_t>(column - record.header->begin());
@@ -218,8 +225,9 @@ void Measurement::take_event(int stream, const EventScalar& event, const std::ve
     if (spec_.metrics[metric].how != MeasureHow::kTag) continue;
     if (spec_.metrics[metric].pattern != event.tag) {
       constexpr std::size_t kMost = 100;
-      if (metrics_[metric].matches == 0 && metrics_[metric].names.size() < kMost)
-        metrics_[metric].names.insert(event.tag);
+      Metric& state = metrics_[metric];
+      if (state.matches == 0 && state.names.size() < kMost) state.names.insert(event.tag);
+      if (state.matches == 0) ++state.vain;
       continue;
     }
     const Where where{stream, -1 - stream, true};

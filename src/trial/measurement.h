@@ -40,6 +40,12 @@ struct LineMatch {
   std::optional<double> value;  ///< empty: not a number
 };
 
+/// What was searched in vain for a metric. The lines, rows or events counted together have the same form.
+struct VainSearch {
+  std::int64_t alike = 0;  ///< those that resemble what is looked for, or must contain it
+  std::int64_t steps = 0;  ///< those that report a step of the training
+};
+
 /// The measurements of one job. Each stream (a file, an output) counts its own steps.
 class Measurement {
  public:
@@ -79,9 +85,12 @@ class Measurement {
   std::int64_t matches(std::size_t metric) const { return metrics_[metric].matches; }
   double last(std::size_t metric) const { return metrics_[metric].last; }
   std::vector<double> step_values(std::size_t metric) const { return metrics_[metric].series.values(); }
-  std::vector<std::string> closest(std::size_t metric) const { return metrics_[metric].closest.lines(); }
-  /// Returns why `name` has no value: metrics that never matched, with the most similar lines.
+  std::vector<std::string> closest(std::size_t metric) const { return metrics_[metric].unmatched.closest(); }
+  /// Returns why `name` has no value: metrics that never matched, with the most similar line.
   std::string why_nothing(const std::string& name) const;
+  /// Returns the evidence that `name` will never have a value. Empty once one of the metrics that it is, or follows
+  /// from, has matched, and if it is only known at the end of the job.
+  std::optional<VainSearch> vain_search(const std::string& name) const;
   /// Returns warnings for the user: a drift, a check that never matched.
   std::vector<std::string> warnings(const std::string& name) const;
 
@@ -105,7 +114,8 @@ class Measurement {
     std::int64_t matches = 0;
     double last = 0.0;
     double greatest = 0.0;
-    ClosestLines closest;
+    UnmatchedLines unmatched;
+    std::int64_t vain = 0;        // lines, rows or events that were searched before the first match
     std::set<std::string> names;  // keys, columns or tags that were there
   };
   struct Arrival {
@@ -130,6 +140,7 @@ class Measurement {
   std::optional<StepKey> step_of(std::size_t metric, const Where& where);
   void check_line(std::size_t check, const std::string& line, std::vector<LineMatch>& found);
   std::string trouble_with(const Measure& measure, double value) const;
+  VainSearch vain_search_of(std::size_t metric) const;
   int rank_of(int stream, const std::string& line) const;
 
   const Metric* metric(const std::string& name) const;

@@ -32,6 +32,8 @@ struct RunContext {
   /// An earlier process started the trial's program, which may already have left results: nothing in `dir` is removed
   /// or rewritten, and `place` waits for the running program (TrialTask::adopted).
   bool adopted = false;
+  /// The user wants it to run to its end: it is not ended because what it should print does not come.
+  bool in_full = false;
 };
 
 /// Runs one configuration to its end. Thread-compatible; one call at a time.

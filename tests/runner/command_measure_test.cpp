@@ -1,6 +1,7 @@
 // Command trials that are measured by their output, with small programs that print it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "core/error.h"
@@ -94,11 +95,108 @@ TEST_F(CommandMeasure, IsMeasuredFromWhatIsThereWhereTheProgramEndsByItself) {
   expect_failed(run("for i in 1 2 3 4 5; do echo \"time 0.25 s\"; done; exit 3"), trial::FailureReason::kCrash);
 }
 
-TEST_F(CommandMeasure, ARegexThatNeverMatchedIsToldWithTheLinesThatLookedClosest) {
+TEST_F(CommandMeasure, ARegexThatNeverMatchedIsToldWithTheLineThatLookedClosest) {
   const std::string text = failure("echo begin; echo 'Time: 0.5 s'; echo end >&2", trial::FailureReason::kBadResult);
-  EXPECT_EQ(text,
-            "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the most similar lines:\n  "
-            "Time: 0.5 s\nend");
+  EXPECT_EQ(
+      text,
+      "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the most similar line: Time: "
+      "0.5 s");
+  EXPECT_EQ(failure(":", trial::FailureReason::kBadResult),
+            "nothing in the output is 'step_time_s': regex 'time ([^ ]+) s' never matched; the job printed nothing");
+}
+
+/// Two seconds pass each time somebody looks.
+class FastClock final : public Clock {
+ public:
+  double now_s() const override { return now_s_ = now_s_ + 2.0; }
+  std::int64_t unix_us() const override { return 0; }
+  void sleep_until_s(double /*deadline_s*/) const override {}
+
+ private:
+  mutable std::atomic<double> now_s_ = 0.0;
+};
+
+std::string printing_for_ever(const std::string& line) {
+  return "i=0; while :; do i=$((i + 1)); echo \"" + line + "\"; sleep 0.02; done";
+}
+
+/// The objective is a number of the user's own, as with --metric.
+class VainMetric : public CommandMeasure {
+ protected:
+  VainMetric() {
+    job_.metric = "value";
+    job_.spec.measure.metrics.clear();
+    measure("value", "tokens/s ([0-9.]+)");
+    job_.spec.timeout_s = 1e6;
+    job_.spec.grace_s = 1e6;
+  }
+  std::string ended(const std::string& script, const Clock& clock) {
+    const trial::Failed failed = expect_failed(run(script, clock), trial::FailureReason::kBadResult);
+    EXPECT_EQ(failed.exit_code, 143) << "ended by krigtune";
+    EXPECT_EQ(failed.last_lines.find('\n'), std::string::npos) << failed.last_lines;
+    return failed.last_lines;
+  }
+};
+
+TEST_F(VainMetric, EndsATrialThatPrintsItInAnotherSpelling) {
+  const std::string text = ended("echo batch 8; " + printing_for_ever("step $i: 101.0 tok/s"), FastClock());
+  EXPECT_EQ(
+      text,
+      "nothing in the output is 'value': regex 'tokens/s ([0-9.]+)' never matched; the most similar line: step 1: "
+      "101.0 tok/s; so the trial was ended (--no-early-end: never)");
+}
+
+TEST_F(VainMetric, EndsATrialThatTrainsSoLongThatTooFewCanCome) {
+  job_.spec.timeout_s = 5000.0;  // for five lines
+  const std::string text = ended(printing_for_ever("iteration $i: loss 2.$i"), FastClock());
+  EXPECT_NE(text.find("never matched"), std::string::npos) << text;
+}
+
+TEST_F(VainMetric, WaitsForAMetricThatComesLate) {
+  const std::string late = "for i in 1 2 3 4 5 6 7 8; do echo \"tokens/s $i\"; done";
+  for (const std::string early : {"rank $i: 7 tokens", "iteration $i: loss 2.$i", "Map: $i%|##| $i/900 tokens"}) {
+    const std::string many = "for i in $(seq 300); do echo \"" + early + "\"; done; ";
+    EXPECT_TRUE(std::holds_alternative<trial::Measured>(run(many + late))) << early;
+  }
+}
+
+TEST_F(VainMetric, IsAwaitedIfTheUserWantsTrialsInFullOrItCameBefore) {
+  const std::string vain = "for i in $(seq 40); do echo \"step $i: 101.0 tok/s\"; sleep 0.02; done";
+  const FastClock clock;
+  job_.spec.argv = {"/bin/sh", "-c", vain};
+  trial::ThisMachine here;
+  const trial::RunContext in_full{trial_dir(), std::nullopt, here, false, true};
+  const trial::Failed failed =
+      expect_failed(runner::make_command_runner(job_, clock)->run({}, in_full), trial::FailureReason::kBadResult);
+  EXPECT_EQ(failed.exit_code, 0) << failed.last_lines;
+  job_.spec.argv = {"/bin/sh", "-c",
+                    "if [ -e came ]; then " + vain +
+                        "; else touch came; for i in 1 2 3 4 5 6 7 8; do echo tokens/s $i; "
+                        "done; fi"};
+  const auto runner = runner::make_command_runner(job_, clock);
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(runner->run({}, trial_dir())));
+  EXPECT_EQ(expect_failed(runner->run({}, trial_dir()), trial::FailureReason::kBadResult).exit_code, 0);
+}
+
+TEST_F(VainMetric, IsNamedLastWhereTheTimeLimitEndsTheTrial) {
+  job_.spec.timeout_s = 100.0;
+  const std::string text =
+      expect_failed(run("echo loading; exec sleep 600", FastClock()), trial::FailureReason::kTimeout).last_lines;
+  EXPECT_NE(text.find("\nnothing in the output is 'value': regex 'tokens/s ([0-9.]+)' never matched"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(VainMetric, OfAFileIsMissedOnlyAtTheEnd) {
+  job_.spec.measure.metrics.front().how = trial::MeasureHow::kKey;
+  job_.spec.measure.metrics.front().pattern = "speed";
+  job_.spec.measure.metrics.front().from = "log.jsonl";
+  EXPECT_EQ(failure("echo 'epoch 1: loss 2'", trial::FailureReason::kBadResult),
+            "nothing in log.jsonl is 'value': key 'speed' never matched; the job did not write it");
+  const std::string text = ended(
+      "i=0; while :; do i=$((i + 1)); echo \"{\\\"step\\\": $i, \\\"speeds\\\": 3}\" >>log.jsonl; sleep 0.02; done",
+      FastClock());
+  EXPECT_NE(text.find("did you mean 'speeds'?"), std::string::npos) << text;
 }
 
 TEST_F(CommandMeasure, ACheckThatFailsEndsTheTrialAtOnceAsNotApplied) {

@@ -303,13 +303,84 @@ TEST(BadValues, AreNamedWithTheirLine) {
   EXPECT_EQ(json.fault(), R"~(the loss is not a number: {"a": {"loss": NaN}, "text": "NaN \" NaN"})~");
 }
 
-TEST(NothingMatched, ShowsTheLinesThatLookedClosest) {
+TEST(NothingMatched, ShowsTheLineThatLookedClosest) {
   const auto found =
       measured(spec_of(R"~({"step_time_s": {"regex": "step_time: ([0-9.]+) ms"}})~"),
                {"loading data", "epoch 1", "step 1 | step_time 155.6 ms | loss 2", "Step_Time is 3 ms", "bye"});
   EXPECT_EQ(found.why_nothing("step_time_s"),
             "nothing in the output is 'step_time_s': regex 'step_time: ([0-9.]+) ms' never matched; the most similar "
-            "lines:\n  step 1 | step_time 155.6 ms | loss 2\n  Step_Time is 3 ms");
+            "line: step 1 | step_time 155.6 ms | loss 2");
+}
+
+constexpr const char* kRate = R"~({"tokens_per_s": {"regex": "tokens/s: ([0-9.]+)"}})~";
+
+trial::VainSearch vain_search(const std::vector<std::string>& lines, const std::string& measures = kRate) {
+  return measured(spec_of(measures), lines).vain_search("tokens_per_s").value_or(trial::VainSearch{-1, -1});
+}
+
+std::vector<std::string> repeated(const std::string& before, const std::string& behind, int times) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < times; ++i) lines.push_back(before + std::to_string(i) + behind);
+  return lines;
+}
+
+TEST(VainSearch, CountsLinesOfOneFormThatResembleThePattern) {
+  for (const char* like : {" 101.5 tok/s", " Tokens/s = 7", " tokens / sec 7", " tokns/s: 7"}) {
+    EXPECT_EQ(vain_search(repeated("step ", like, 25)).alike, 25) << like;
+  }
+  EXPECT_EQ(vain_search(repeated("step ", " lr 1e-4", 25)).alike, 0);
+  EXPECT_EQ(vain_search(repeated("step ", " lr 1e-4", 25)).steps, 25);
+}
+
+// What jobs print before they train.
+TEST(VainSearch, CountsNeitherSettingsNorProgressBarsNorLibraries) {
+  std::vector<std::string> lines = repeated("Map:  1%|#   | ", "/900 [00:01<00:10, 500 tokens/s]", 100);
+  for (const std::string& line : repeated("node1:77:", " [0] NCCL INFO Channel 00/02 : 0 1", 100))
+    lines.push_back(line);
+  for (const char* key : {"adam_beta1", "lr_decay_iters", "train_iters", "eval_iters", "num_tokens", "max_tokens"}) {
+    lines.push_back(std::string("  ") + key + " ................ 100");
+  }
+  const trial::VainSearch vain = vain_search(lines);
+  EXPECT_LE(vain.alike, 1);
+  EXPECT_LE(vain.steps, 1);
+}
+
+TEST(VainSearch, IsOverWithTheFirstMatch) {
+  std::vector<std::string> lines = repeated("step ", " 101.5 tok/s", 25);
+  lines.push_back("tokens/s: 3");
+  EXPECT_EQ(vain_search(lines).alike, -1);
+}
+
+TEST(VainSearch, IsNoneForValuesOfTheEnd) {
+  EXPECT_EQ(vain_search(repeated("step ", " 101.5 tok/s", 25),
+                        R"~({"tokens_per_s": {"regex": "tokens/s: ([0-9.]+)", "kind": "final"}})~")
+                .alike,
+            -1);
+}
+
+TEST(VainSearch, OfAnObjectiveThatFollowsFromOthersNeedsAllOfThemToBeMissing) {
+  const char* both = R"~({"step_time_s": {"regex": "took ([0-9.]+)"}, "samples_per_s": {"regex": "rate ([0-9.]+)"}})~";
+  EXPECT_EQ(vain_search(repeated("step ", " lr 1", 25), both).steps, 25);
+  EXPECT_EQ(vain_search({"step 1 rate 2"}, both).steps, -1);
+}
+
+TEST(VainSearch, OfAKeyIsCertainOnlyWhereAnotherSpellingIsThere) {
+  const char* key = R"~({"tokens_per_s": {"key": "tokens_per_s", "from": "x.jsonl"}})~";
+  const auto of = [&](const std::string& row) {
+    trial::Measurement measurement(spec_of(key), {});
+    for (int i = 0; i < 25; ++i) measurement.take_line(0, row, {0}, false);
+    return *measurement.vain_search("tokens_per_s");
+  };
+  EXPECT_EQ(of(R"~({"step": 1, "loss": 2})~").alike, 0);
+  EXPECT_EQ(of(R"~({"step": 1, "loss": 2})~").steps, 25);
+  EXPECT_EQ(of(R"~({"step": 1, "token_per_s": 2})~").alike, 25);
+}
+
+TEST(VainSearch, OfAColumnIsCertain) {
+  trial::Measurement measurement(spec_of(R"~({"tokens_per_s": {"column": "rate", "from": "x.csv"}})~"), {});
+  measurement.take_csv_header(0, "step,loss");
+  for (int i = 0; i < 25; ++i) measurement.take_line(0, "1,2", {0}, false);
+  EXPECT_EQ(measurement.vain_search("tokens_per_s")->alike, 25);
 }
 
 TEST(TooFewSteps, AreToldWithTheirNumber) {

@@ -284,7 +284,7 @@ Command measure_command() {
           "try a regular expression (ECMAScript, with one group around the number) before you write it "
           "into a session. Metrics with a known meaning: step_time_s, tokens_per_s, samples_per_s, "
           "tokens, samples, flops_per_s, loss, iteration, peak_memory_bytes. Exit code 1: nothing "
-          "matched; the most similar lines are shown. See docs/measure.md.",
+          "matched; the most similar line is shown. See docs/measure.md.",
           declare_measure,
           measure};
 }
