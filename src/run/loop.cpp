@@ -16,6 +16,8 @@
 #include "run/runner_pool.h"
 #include "run/stop_rules.h"
 #include "space/well_known.h"
+#include "trial/output_limit.h"
+#include "trial/trial_files.h"
 
 namespace krigtune::run {
 namespace {
@@ -261,6 +263,7 @@ class Run {
   void close(const FinishedTrial& finished) {
     // If somebody closed the trial by hand, that result counts.
     journal_.end(finished.number, finished.outcome, finished.wall_s, clock_.unix_us(), finished.where);
+    shorten_logs(journal_.trials()[static_cast<std::size_t>(finished.number)]);
     ++trials_now_;
     const journal::Trial closed = journal_.trials()[static_cast<std::size_t>(finished.number)];
     was_interrupted_ = was_interrupted_ || search::is_interrupted(closed);
@@ -278,9 +281,21 @@ class Run {
     if (found) observer_.interference(*found);
   }
 
+  std::filesystem::path trial_directory(const journal::Trial& trial) const {
+    return directory_ / "trials" / trial_folder(trial);
+  }
+
+  // A tuner that adopts a trial reads its whole output, so this waits until the result is recorded.
+  void shorten_logs(const journal::Trial& trial) const {
+    if (!runner::traits_of(session_.runner).runs_programs) return;
+    const trial::TrialFiles files(trial_directory(trial));
+    trial::shorten_output(files.standard_output());
+    trial::shorten_output(files.standard_error());
+  }
+
   std::filesystem::path make_trial_directory(const journal::Trial& trial) const {
     if (!runner::traits_of(session_.runner).runs_programs) return directory_;
-    std::filesystem::path path = directory_ / "trials" / trial_folder(trial);
+    std::filesystem::path path = trial_directory(trial);
     if (std::filesystem::is_symlink(path)) {
       throw EnvironmentError(fmt::format("'{}' is a symbolic link: no trial is run through one", path.string()),
                              "remove it, and run the same command again");

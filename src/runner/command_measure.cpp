@@ -137,6 +137,7 @@ CommandMeasure::CommandMeasure(const CommandJob& job, const space::Configuration
 
 void CommandMeasure::watch(trial::ProcessSpec& process, const std::optional<trial::Rival>& rival, bool may_give_up) {
   trial::unbuffer_python(process.environment);
+  process.read_up_to = [this](const std::filesystem::path& output) { return reader_.read_up_to(output); };
   process.signs_of_life = [this] { return reader_.bytes_read(); };
   process.enough = [this, rival, may_give_up] {
     return reader_.look() && (is_enough(rival) || (may_give_up && is_in_vain()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include "core/error.h"
 #include "trial/trial_files.h"
@@ -62,6 +63,8 @@ class MeasureReader::Stream {
     measurement.take_csv_header(number_, first_line_of(file_.path()));
     waits_for_header_ = false;
   }
+
+  std::uint64_t position() const { return file_.position(); }
 
   std::int64_t read(Measurement& measurement, std::size_t most_bytes) {
     const GrowingFile::Change change = file_.look();
@@ -164,6 +167,11 @@ bool MeasureReader::read(std::size_t most_bytes) {
   for (const auto& [file, stream] : streams_) taken += stream->read(measurement_, most_bytes);
   bytes_read_ += taken;
   return taken > 0;
+}
+
+std::uint64_t MeasureReader::read_up_to(const std::filesystem::path& output) const {
+  const auto stream = streams_.find(output);
+  return stream == streams_.end() ? std::numeric_limits<std::uint64_t>::max() : stream->second->position();
 }
 
 bool MeasureReader::look() {

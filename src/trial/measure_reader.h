@@ -39,6 +39,8 @@ class MeasureReader {
   void finish();
 
   const Measurement& measurement() const { return measurement_; }
+  /// Returns how many bytes of that output were read so far; the largest number if nothing is measured in it.
+  std::uint64_t read_up_to(const std::filesystem::path& output) const;
   /// Returns the number of bytes so far: a sign of life.
   std::int64_t bytes_read() const { return bytes_read_; }
 

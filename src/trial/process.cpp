@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "trial/guard.h"
+#include "trial/output_limit.h"
 #include "trial/watchdog.h"
 
 namespace krigtune::trial {
@@ -178,10 +179,12 @@ ProcessResult run_process(const ProcessSpec& spec, const Clock& clock) {
   const double begin_s = clock.now_s();
   GuardedProgram program(spec);
   Watchdog watchdog(spec, begin_s);
+  OutputLimit limit(spec);
   const auto enough = [&](double now_s) {
     result.stopped = spec.stop != nullptr && spec.stop->load();
     result.hung = !result.stopped && watchdog.expired(now_s);
     result.cut_short = !result.stopped && !result.hung && spec.enough && spec.enough();
+    limit.look(now_s);
     return result.stopped || result.hung || result.cut_short;
   };
   const auto never = [](double /*now_s*/) { return false; };

@@ -27,6 +27,9 @@ struct ProcessSpec {
   /// The program is ended if no file below has changed for this long.
   std::optional<double> no_progress_s = std::nullopt;
   std::vector<std::filesystem::path> progress_files = {};  ///< in addition to stdout_file and stderr_file
+  /// Returns how much of one of the two outputs was read by somebody who reads it while the program runs; what was not
+  /// read is not freed (output_limit.h). Null: nobody does.
+  std::function<std::uint64_t(const std::filesystem::path& output)> read_up_to = {};
   /// Returns another number that changes with progress. Null: none.
   std::function<std::int64_t()> signs_of_life = {};
 };

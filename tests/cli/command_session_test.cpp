@@ -184,6 +184,17 @@ TEST_F(CommandSessionTest, AdvisesAboutTheMostFrequentFailure) {
   expect_said(said, "to try: the program must write {\"speed\": NUMBER} to the file that it is given as {result}\n");
 }
 
+TEST_F(CommandSessionTest, KeepsTheFirstAndTheLastPartOfALongLog) {
+  program(std::string("echo first; head -c 50000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo last\n") +
+          kMeasure);
+  EXPECT_EQ(tune({"--trials", "1"}).code, 0);
+  const std::string log = read_text(directory_ / "run/trials/0000_mb2/stdout.log");
+  EXPECT_LE(log.size(), std::size_t{33} << 20);
+  EXPECT_EQ(log.rfind("first\n", 0), 0U);
+  EXPECT_EQ(log.substr(log.size() - 6), "\nlast\n");
+  EXPECT_NE(log.find("\n[krigtune left out "), std::string::npos);
+}
+
 /// A program that reads two files and its flags. Its speed is ten times the batch, and twice that with --fast.
 class JobSessionTest : public CommandSessionTest {
  protected:
