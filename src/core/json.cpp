@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -87,72 +87,142 @@ std::string mend_of(std::string_view text, std::size_t byte, const std::string& 
   return "fix the syntax there";
 }
 
-/// Watches the parser and refuses what it would accept: duplicate keys, of which it keeps the last, and nesting so deep
-/// that recursion over the result would overflow the stack.
-class Watch {
+/// Builds the value that the library reads. The library's own builder accepts any depth, although copying, comparing
+/// and printing a value recurse over it, and searches an object for every key that it adds, which takes minutes for an
+/// object of a few megabytes.
+class JsonBuilder final : public nlohmann::json_sax<Json> {
  public:
-  explicit Watch(const std::string& source) : source_(source) {}
+  enum class RepeatedKeys { kRefused, kLastCounts };
 
-  bool see(Json::parse_event_t event, const Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        open(event == Json::parse_event_t::array_start);
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        levels_.pop_back();
-        next_item();
-        break;
-      case Json::parse_event_t::key:
-        key(parsed.get<std::string>());
-        break;
-      case Json::parse_event_t::value:
-        next_item();
-        break;
+  /// `source` names the text in errors; empty: they do not name it. It must outlive the builder.
+  JsonBuilder(const std::string& source, RepeatedKeys repeated) : source_(source), repeated_(repeated) {}
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool start_object(std::size_t /*elements*/) override { return open(Json::object()); }
+  bool start_array(std::size_t /*elements*/) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    Level& level = open_.back();
+    auto& members = level.value->get_ref<Json::object_t&>();
+    const auto added = level.places.emplace(std::move(name), members.size());
+    if (added.second) {
+      members.emplace_back(added.first->first, nullptr);
+    } else if (repeated_ == RepeatedKeys::kRefused) {
+      fail(pointer() + ": duplicate key", "keep one of them");
     }
+    level.last = added.first->second;
+    next_ = &member(level).second;
     return true;
   }
 
-  /// Returns the JSON pointer of the value that is being parsed.
+  bool parse_error(std::size_t byte, const std::string& /*token*/, const nlohmann::detail::exception& error) override {
+    failed_at_ = byte;
+    is_beyond_bounds_ = dynamic_cast<const Json::out_of_range*>(&error) != nullptr;
+    failure_ = error.what();
+    return false;
+  }
+
+  Json take() { return std::move(root_); }
+  std::size_t failed_at() const { return failed_at_; }
+  const std::string& failure() const { return failure_; }
+  bool is_beyond_bounds() const { return is_beyond_bounds_; }  ///< of a number
+
+  /// Returns the JSON pointer of the value that is being read.
   std::string pointer() const {
     std::string pointer;
-    for (const Level& level : levels_) {
-      pointer += "/" + (level.is_array ? std::to_string(level.items) : level.last_key);
+    for (const Level& level : open_) {
+      const std::size_t begun = &level == &open_.back() ? 0 : 1;  // an outer array has the inner one already
+      const bool is_array = level.value->is_array();
+      pointer += "/" + (is_array ? std::to_string(level.value->size() - begun) : member(level).first);
     }
     return pointer;
   }
 
  private:
   struct Level {
-    bool is_array = false;
-    std::size_t items = 0;
-    std::string last_key;
-    std::set<std::string> keys;
+    Json* value;
+    std::map<std::string, std::size_t> places = {};  // of the object's members
+    std::size_t last = 0;                            // the member that the last key names
   };
 
-  void open(bool is_array) {
-    constexpr std::size_t kDeepest = 64;  // a session needs five
-    if (levels_.size() >= kDeepest) {
-      throw UserError(fmt::format("{}: nested more than {} deep", source_, kDeepest), "fix its brackets");
+  static Json::object_t::value_type& member(const Level& level) {
+    return *(level.value->get_ref<Json::object_t&>().begin() + static_cast<std::ptrdiff_t>(level.last));
+  }
+
+  bool put(Json value) {
+    place() = std::move(value);
+    return true;
+  }
+
+  Json& place() {
+    if (open_.empty()) return root_;
+    Json& container = *open_.back().value;
+    if (container.is_object()) return *next_;
+    container.push_back(nullptr);
+    return container.back();
+  }
+
+  bool open(Json container) {
+    if (open_.size() >= kDeepestNesting) {
+      fail(fmt::format("nested more than {} deep", kDeepestNesting), "fix its brackets");
     }
-    levels_.push_back({is_array, 0, "", {}});
+    Json& value = place();
+    value = std::move(container);
+    open_.push_back({&value});
+    return true;
   }
 
-  void next_item() {
-    if (!levels_.empty()) ++levels_.back().items;
+  bool close() {
+    open_.pop_back();
+    return true;
   }
 
-  void key(const std::string& name) {
-    Level& level = levels_.back();
-    level.last_key = name;
-    if (level.keys.insert(name).second) return;
-    throw UserError(fmt::format("{}: {}: duplicate key", source_, pointer()), "keep one of them");
+  [[noreturn]] void fail(const std::string& what, const std::string& hint) const {
+    throw UserError(source_.empty() ? what : source_ + ": " + what, hint);
   }
 
   const std::string& source_;
-  std::vector<Level> levels_;
+  RepeatedKeys repeated_;
+  Json root_;
+  std::vector<Level> open_;  // the containers around the next value, from the root inwards
+  Json* next_ = nullptr;     // where the next value of an object goes
+  std::size_t failed_at_ = 0;
+  std::string failure_;
+  bool is_beyond_bounds_ = false;
 };
+
+bool build(std::string_view text, JsonBuilder& builder) { return Json::sax_parse(text.begin(), text.end(), &builder); }
+
+// Replaces NaN, Infinity and -Infinity outside of strings.
+std::string without_odd_numbers(std::string_view text, OddNumbers as) {
+  std::string result;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    std::string_view word;
+    for (const std::string_view odd : {"NaN", "Infinity", "-Infinity"}) {
+      if (!in_string && rest.substr(0, odd.size()) == odd) word = odd;
+    }
+    if (!word.empty()) {
+      result += as == OddNumbers::kNull ? "null" : fmt::format("\"{}\"", word);
+      i += word.size();
+      continue;
+    }
+    if (rest.front() == '"') in_string = !in_string;
+    const std::size_t taken = in_string && rest.front() == '\\' ? 2 : 1;
+    result += rest.substr(0, taken);
+    i += taken;
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -163,17 +233,36 @@ Json parse_json(std::string_view text, const std::string& source) {
       std::string::npos) {
     throw UserError(source + ": /: the file is empty", "write { ... }");
   }
-  Watch watch(source);
-  try {
-    return Json::parse(plain, [&](int, Json::parse_event_t event, Json& parsed) { return watch.see(event, parsed); });
-  } catch (const Json::parse_error& error) {
-    throw UserError(
-        fmt::format("{}: not JSON at {}: {}", source, position_text(plain, error.byte), short_reason(error.what())),
-        mend_of(plain, error.byte, error.what()));
-  } catch (const Json::out_of_range&) {
-    throw UserError(fmt::format("{}: {}: the number is beyond all bounds", source, watch.pointer()),
+  JsonBuilder builder(source, JsonBuilder::RepeatedKeys::kRefused);
+  if (build(plain, builder)) return builder.take();
+  if (builder.is_beyond_bounds()) {
+    throw UserError(fmt::format("{}: {}: the number is beyond all bounds", source, builder.pointer()),
                     "write a number below 1.8e308");
   }
+  throw UserError(fmt::format("{}: not JSON at {}: {}", source, position_text(plain, builder.failed_at()),
+                              short_reason(builder.failure())),
+                  mend_of(plain, builder.failed_at(), builder.failure()));
+}
+
+Json parse_program_json(std::string_view text) {
+  const std::string no_source;
+  JsonBuilder builder(no_source, JsonBuilder::RepeatedKeys::kLastCounts);
+  if (build(text, builder)) return builder.take();
+  const std::size_t begin = builder.failure().find("] ");
+  throw UserError("not JSON: " + builder.failure().substr(begin == std::string::npos ? 0 : begin + 2));
+}
+
+Json json_or_discarded(std::string_view text) {
+  try {
+    return parse_program_json(text);
+  } catch (const UserError&) {
+    return Json::value_t::discarded;
+  }
+}
+
+Json python_json_or_discarded(std::string_view text, OddNumbers as) {
+  Json json = json_or_discarded(text);
+  return json.is_discarded() ? json_or_discarded(without_odd_numbers(text, as)) : json;
 }
 
 Json load_json(const std::filesystem::path& path) { return parse_json(read_text(path), path.string()); }

@@ -13,12 +13,32 @@ namespace krigtune {
 /// columns.
 using Json = nlohmann::ordered_json;
 
-/// Parses JSON. `//` comments and trailing commas are allowed, duplicate keys are not. `source` names the text in
-/// errors. Throws UserError with line and column.
+// Text from outside is read by the functions below, by core/formats/yaml.h and by core/formats/toml.h. They do not
+// overflow the stack, whatever the text is, and neither does a recursion over what they return.
+
+/// How deep arrays and objects may be nested; a session needs five levels.
+inline constexpr std::size_t kDeepestNesting = 64;
+
+/// Parses JSON that people write. `//` comments and trailing commas are allowed, duplicate keys are not. `source` names
+/// the text in errors. Throws UserError with line and column.
 Json parse_json(std::string_view text, const std::string& source);
 
 /// Calls parse_json on the contents of a file.
 Json load_json(const std::filesystem::path& path);
+
+/// Parses JSON that programs write: without comments; of duplicate keys the last counts. Throws a UserError that says
+/// only what is wrong ("not JSON: ...", "nested more than 64 deep").
+Json parse_program_json(std::string_view text);
+
+/// Does the same for text that need not be JSON: instead of throwing it returns a discarded value (is_discarded()),
+/// which is neither an object nor anything else.
+Json json_or_discarded(std::string_view text);
+
+/// How NaN, Infinity and -Infinity are read, which Python writes and which are not JSON.
+enum class OddNumbers { kNull, kText };
+
+/// Calls json_or_discarded on JSON as Python's json.dumps writes it.
+Json python_json_or_discarded(std::string_view text, OddNumbers as);
 
 /// Returns a number that prints as an integer if it is one ("500000000", not "500000000.0").
 Json json_number(double value);

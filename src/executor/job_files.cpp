@@ -38,7 +38,7 @@ bool directory_lists(const std::filesystem::path& file) {
 
 std::optional<Json> read_document(const std::filesystem::path& file) {
   if (!directory_lists(file)) return std::nullopt;
-  Json json = Json::parse(trial::read_head(file, kSmallFileBytes), nullptr, false);
+  Json json = json_or_discarded(trial::read_head(file, kSmallFileBytes));
   if (!json.is_object()) return std::nullopt;
   return json;
 }

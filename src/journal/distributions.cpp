@@ -152,7 +152,7 @@ std::optional<space::Value> external_value(const Json& distribution, double inte
 }
 
 std::optional<Json> read_distribution(const std::string& text) {
-  Json json = parse_python_json(text);
+  Json json = python_json_or_discarded(text, OddNumbers::kNull);
   if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return std::nullopt;
   if (!json.contains("attributes") || !has_attributes(json["name"], json["attributes"])) return std::nullopt;
   return json;

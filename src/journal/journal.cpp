@@ -264,7 +264,7 @@ std::map<int, std::string> studies_in(std::string_view text) {
   int next = 0;
   std::size_t begin = 0;
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
-    const Json log = parse_python_json(text.substr(begin, end - begin));
+    const Json log = python_json_or_discarded(text.substr(begin, end - begin), OddNumbers::kNull);
     begin = end + 1;
     if (!log.is_object() || !log.contains("op_code")) continue;
     if (log["op_code"] == static_cast<int>(JournalOperation::kDeleteStudy)) studies.erase(log.value("study_id", -1));

@@ -46,7 +46,7 @@ std::size_t ReplayedStudy::apply(std::string_view text) {
 void ReplayedStudy::apply_or_pass_over(std::string_view line) {
   const bool is_journal = next_study_ > 0;
   const std::size_t trials = trials_.size();
-  const Json log = parse_python_json(line);
+  const Json log = python_json_or_discarded(line, OddNumbers::kNull);
   std::string what = "not a JSON object";
   if (log.is_object()) {
     try {

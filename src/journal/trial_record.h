@@ -32,10 +32,6 @@ inline constexpr int kMaximize = 2;
 inline constexpr const char* kStudyName = "krigtune";
 inline constexpr const char* kMetricNames = "study:metric_names";
 
-/// Parses JSON as Python's json.dumps writes it. NaN, Infinity and -Infinity, which are not JSON, are read as null. The
-/// result is discarded (is_discarded()) if Python would not accept the text either.
-Json parse_python_json(std::string_view text);
-
 /// The user attribute by which krigtune's trials are recognised.
 inline constexpr const char* kConfiguration = "configuration";
 /// The user attribute that says where a trial ran.

@@ -22,7 +22,7 @@ Json document_in(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return nullptr;
   try {
-    return Json::parse(read_text(file), nullptr, false);
+    return json_or_discarded(read_text(file));
   } catch (const UserError&) {
     return nullptr;  // another process moved it aside after the check
   }

@@ -53,7 +53,7 @@ std::string last_lines(const std::string& text) {
 std::string sentence_of(const report::RunView& run, const journal::Trial& trial) {
   const std::filesystem::path file = run.directory / "trials" / run::trial_folder(trial) / "result.json";
   if (!runner::is<deepspeed::DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
-  const Json result = Json::parse(read_text(file), nullptr, false);
+  const Json result = json_or_discarded(read_text(file));
   const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
   return there ? result["sentence"].get<std::string>() : "";
 }

@@ -135,7 +135,7 @@ trial::Outcome outcome_of_exit(const BenchEnd& end, const std::string& metric_fi
 }  // namespace
 
 std::optional<Json> bench_document(const std::string& text) {
-  Json document = Json::parse(text, nullptr, false);
+  Json document = json_or_discarded(text);
   if (!document.is_object()) return std::nullopt;
   return document;
 }

@@ -9,16 +9,13 @@
 #include <optional>
 #include <vector>
 
+#include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
 
 namespace krigtune::runner {
 namespace {
 
-// With sorted keys, because nlohmann's ordered objects compare each key with all before it, too slow for a megabyte.
-using Result = nlohmann::json;
-
-constexpr int kDeepest = 16;
 constexpr std::size_t kMostMetrics = 1000;  // each becomes a column of trials.csv
 
 // Fields that describe the result, so they do not become columns.
@@ -26,31 +23,26 @@ constexpr std::array kReserved = {"status", "reason", "value_sem", "peak_memory_
 
 trial::Failed bad(const std::string& what) { return {trial::FailureReason::kBadResult, 0, "the result " + what}; }
 
-// Returns the library's message without its "[json.exception...] " prefix.
-std::string parse_error(const std::string& text, const nlohmann::json::exception& error) {
-  const std::string message = error.what();
-  const std::size_t begin = message.find("] ");
-  std::string what = "is not JSON: " + (begin == std::string::npos ? message : message.substr(begin + 2));
+// Returns what is wrong with text that is no JSON.
+std::string parse_error(const std::string& text, const UserError& error) {
+  std::string what = fmt::format("is {}", error.what());
   if (text.find("NaN") != std::string::npos || text.find("Infinity") != std::string::npos) {
     what += "; JSON has no NaN and no Infinity, write null";
   }
   return what;
 }
 
-bool flatten_result(const Result& object, const std::string& prefix, int depth,
-                    std::map<std::string, double>& metrics) {
-  if (depth > kDeepest) return false;
+void flatten_result(const Json& object, const std::string& prefix, std::map<std::string, double>& metrics) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix.empty() ? key : prefix + "_" + key;
     if (prefix.empty() && is_one_of(key, kReserved)) continue;
-    if (value.is_object() && !flatten_result(value, name, depth + 1, metrics)) return false;
+    if (value.is_object()) flatten_result(value, name, metrics);
     if (value.is_number()) metrics[name] = value.get<double>();
   }
-  return true;
 }
 
 // Reads a number of at least 0 that may be absent; otherwise sets the complaint.
-std::optional<double> not_negative(const Result& result, const char* name, std::string& complaint) {
+std::optional<double> not_negative(const Json& result, const char* name, std::string& complaint) {
   const auto found = result.find(name);
   if (found == result.end() || found->is_null()) return std::nullopt;
   if (!found->is_number() || !(found->get<double>() >= 0.0)) {
@@ -60,7 +52,7 @@ std::optional<double> not_negative(const Result& result, const char* name, std::
   return found->get<double>();
 }
 
-std::string objective_complaint(const Result& result, const std::map<std::string, double>& metrics,
+std::string objective_complaint(const Json& result, const std::map<std::string, double>& metrics,
                                 const std::string& metric) {
   const auto found = metrics.find(metric);
   if (found != metrics.end()) {
@@ -70,7 +62,7 @@ std::string objective_complaint(const Result& result, const std::map<std::string
   const auto there = result.find(metric);
   if (there != result.end()) {
     constexpr std::size_t kShown = 60;
-    const std::string dump = there->dump(-1, ' ', false, Result::error_handler_t::replace).substr(0, kShown);
+    const std::string dump = there->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, kShown);
     return fmt::format("has {} as '{}', where a number was expected", dump, metric);
   }
   std::vector<std::string> names;
@@ -79,10 +71,10 @@ std::string objective_complaint(const Result& result, const std::map<std::string
   return fmt::format("has no number '{}'{}", metric, near.empty() ? "" : fmt::format(" (but '{}')", near));
 }
 
-trial::Outcome read_measured(const Result& result, const std::string& metric) {
+trial::Outcome read_measured(const Json& result, const std::string& metric) {
   std::string complaint;
   trial::Measured measured;
-  if (!flatten_result(result, "", 0, measured.metrics)) return bad("is nested too deeply");
+  flatten_result(result, "", measured.metrics);
   if (measured.metrics.size() > kMostMetrics) {
     return bad(fmt::format("has {} numbers; at most {} become columns", measured.metrics.size(), kMostMetrics));
   }
@@ -109,10 +101,10 @@ trial::Failed read_failed(const std::string& reason) {
 }  // namespace
 
 CommandResult interpret_result(const std::string& text, const std::string& metric) {
-  Result result;
+  Json result;
   try {
-    result = Result::parse(text);
-  } catch (const nlohmann::json::exception& error) {
+    result = parse_program_json(text);
+  } catch (const UserError& error) {
     const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
     return {bad(blank ? "is empty" : parse_error(text, error)), false};
   }

@@ -54,7 +54,7 @@ class JsonWalk {
     for (skip(); at_ < text_.size() && !next_is(close); skip()) {
       const std::size_t name_begin = at_;
       const std::string name =
-          close == '}' ? Json::parse(quoted()).get<std::string>() : std::to_string(node.children.size());
+          close == '}' ? parse_program_json(quoted()).get<std::string>() : std::to_string(node.children.size());
       if (close == '}') {
         skip();
         ++at_;  // ':'
@@ -78,7 +78,7 @@ class JsonWalk {
   void scalar(TextNode& node) {
     if (next_is('"')) {
       node.kind = "string";
-      node.text = Json::parse(quoted()).get<std::string>();
+      node.text = parse_program_json(quoted()).get<std::string>();
       return;
     }
     const std::size_t begin = at_;
@@ -109,7 +109,7 @@ TextNode read_json(const std::string& document) {
 
 std::string written_json(const std::string& /*document*/, const NewValue& value, const TextNode* old) {
   const bool was_quoted = old != nullptr && old->kind == "string" && stays_quoted(value, *old);
-  const bool is_word = !value.is_text && Json::accept(value.text);
+  const bool is_word = !value.is_text && !json_or_discarded(value.text).is_discarded();
   return is_word && !was_quoted ? value.text : Json(value.text).dump();
 }
 

@@ -1,12 +1,11 @@
 // TOML with the byte positions of its values; toml++ provides lines and columns, in characters.
-#define TOML_HEADER_ONLY 1
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/formats/toml.h"
 #include "core/text.h"
 #include "runner/in_place_text.h"
 
@@ -71,14 +70,7 @@ class TomlWalk {
   std::vector<std::size_t> lines_;
 };
 
-TextNode read_toml(const std::string& document) {
-  try {
-    return TomlWalk(document).node_of(toml::parse(std::string_view(document)));
-  } catch (const toml::parse_error& error) {
-    throw UserError(fmt::format("invalid TOML at line {}: {}", error.source().begin.line, error.description()),
-                    "correct it");
-  }
-}
+TextNode read_toml(const std::string& document) { return TomlWalk(document).node_of(parse_toml(document, "")); }
 
 std::string basic_text(const std::string& text) {
   std::string quoted = "\"";
@@ -101,9 +93,8 @@ bool is_literal_text(const std::string& text) {
 
 bool is_toml_value(const std::string& text) {
   try {
-    const toml::table table = toml::parse("x = " + text);
-    return table.size() == 1 && text.find('\n') == std::string::npos;
-  } catch (const toml::parse_error&) {
+    return parse_toml("x = " + text, "").size() == 1 && text.find('\n') == std::string::npos;
+  } catch (const UserError&) {
     return false;
   }
 }

@@ -1,19 +1,16 @@
 // YAML with the byte positions of its values. yaml-cpp provides where a node begins, including its anchor and tag. Its
 // end, the place of an empty value, and the place of an alias follow from the surrounding text.
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/formats/yaml.h"
 #include "core/json.h"
 #include "runner/in_place_text.h"
 
 namespace krigtune::runner {
 namespace {
-
-constexpr int kDeepestYaml = 100;
-constexpr std::size_t kMostYamlNodes = 100000;  // aliases of aliases can grow without limit
 
 bool is_yaml_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_yaml_end(char c) { return c == '\r' || c == '\n'; }
@@ -32,7 +29,7 @@ class YamlWalk {
     if (text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) skipped_ = kByteOrderMark.size();
   }
 
-  TextNode document(const YAML::Node& root) { return node_of(root, 0); }
+  TextNode document(const YAML::Node& root) { return node_of(root); }
 
  private:
   std::size_t begin_of(const YAML::Node& node) const {
@@ -87,10 +84,7 @@ class YamlWalk {
     return kNowhere;
   }
 
-  TextNode node_of(const YAML::Node& from, int depth) {
-    if (depth > kDeepestYaml || ++nodes_ > kMostYamlNodes) {
-      throw UserError("YAML that is too deep or too large", "use a smaller file, or \"templates\"");
-    }
+  TextNode node_of(const YAML::Node& from) {
     TextNode node;
     const std::size_t marked = begin_of(from);
     if (from.IsMap() || from.IsSequence()) {
@@ -99,9 +93,9 @@ class YamlWalk {
       node.begin = node.is_inline && marked != kNowhere ? behind_properties(marked) : marked;
       node.kind = from.Tag();
       if (from.IsMap()) {
-        add_members(from, node, depth);
+        add_members(from, node);
       } else {
-        add_items(from, node, marked, depth);
+        add_items(from, node, marked);
       }
     } else if (from.IsScalar()) {
       node.kind = from.Tag();
@@ -115,11 +109,11 @@ class YamlWalk {
     return node;
   }
 
-  void add_members(const YAML::Node& from, TextNode& node, int depth) {
+  void add_members(const YAML::Node& from, TextNode& node) {
     for (const auto& entry : from) {
       const std::size_t key = begin_of(entry.first);
       const std::size_t colon = key == kNowhere ? kNowhere : behind_colon(key);
-      TextNode child = node_of(entry.second, depth + 1);
+      TextNode child = node_of(entry.second);
       child.name = entry.first.IsScalar() ? entry.first.Scalar() : "";
       child.name_begin = key;
       if (colon != kNowhere) place_behind(colon, entry.second, child);
@@ -143,10 +137,10 @@ class YamlWalk {
     }
   }
 
-  void add_items(const YAML::Node& from, TextNode& node, std::size_t marked, int depth) {
+  void add_items(const YAML::Node& from, TextNode& node, std::size_t marked) {
     std::size_t behind = marked;  // the last item
     for (const auto& item : from) {
-      TextNode child = node_of(item, depth + 1);
+      TextNode child = node_of(item);
       child.name = std::to_string(node.children.size());
       const bool is_alias = child.begin != kNowhere && child.begin < behind;
       const std::size_t end = last_byte(child);
@@ -221,23 +215,18 @@ class YamlWalk {
 
   const std::string& text_;
   std::size_t skipped_ = 0;
-  std::size_t nodes_ = 0;
 };
 
 TextNode read_yaml(const std::string& document) {
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(document);
-    if (documents.size() > 1) throw UserError("YAML of several documents", "name a file of one");
-    TextNode root;
-    root.kind = "null";
-    if (!documents.empty()) root = YamlWalk(document).document(documents.front());
-    if (root.is == TextNode::Is::kValue && root.kind != "null") {
-      throw UserError("not YAML with keys: it is a single text", "name a file of keys and values");
-    }
-    return root;
-  } catch (const YAML::Exception& error) {
-    throw UserError(fmt::format("invalid YAML at line {}: {}", error.mark.line + 1, error.msg), "correct it");
+  const std::vector<YAML::Node> documents = parse_yaml(document, "");
+  if (documents.size() > 1) throw UserError("YAML of several documents", "name a file of one");
+  TextNode root;
+  root.kind = "null";
+  if (!documents.empty()) root = YamlWalk(document).document(documents.front());
+  if (root.is == TextNode::Is::kValue && root.kind != "null") {
+    throw UserError("not YAML with keys: it is a single text", "name a file of keys and values");
   }
+  return root;
 }
 
 // Returns whether every YAML reader takes a plain word as text. YAML 1.1 has many words for true, and 1:30 is a number.

@@ -25,27 +25,9 @@ constexpr std::size_t kMostQuoted = 300;
 
 std::string quoted(const std::string& line) { return printable(line).substr(0, kMostQuoted); }
 
-// Python's json writes NaN and Infinity, which are not valid JSON.
-std::string with_odd_numbers_as_texts(const std::string& text) {
-  std::string fixed;
-  bool in_text = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '"' && (at == 0 || text[at - 1] != '\\')) in_text = !in_text;
-    const auto take = [&](std::string_view word) {
-      if (in_text || text.compare(at, word.size(), word) != 0) return false;
-      fixed += fmt::format("\"{}\"", word);
-      at += word.size() - 1;
-      return true;
-    };
-    if (!take("NaN") && !take("-Infinity") && !take("Infinity")) fixed += text[at];
-  }
-  return fixed;
-}
-
 Json object_of(const std::string& line) {
   if (line.find('{') == std::string::npos) return nullptr;
-  Json json = Json::parse(line, nullptr, false);
-  if (json.is_discarded()) json = Json::parse(with_odd_numbers_as_texts(line), nullptr, false);
+  Json json = python_json_or_discarded(line, OddNumbers::kText);
   return json.is_object() ? json : Json(nullptr);
 }
 

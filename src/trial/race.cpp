@@ -48,7 +48,7 @@ std::optional<std::map<std::string, double>> ProgressLines::next(const std::stri
   std::optional<std::map<std::string, double>> last;
   std::size_t begin = 0;
   for (std::size_t end = torn_.find('\n'); end != std::string::npos; end = torn_.find('\n', begin)) {
-    const Json line = Json::parse(torn_.substr(begin, end - begin), nullptr, false);
+    const Json line = json_or_discarded(torn_.substr(begin, end - begin));
     begin = end + 1;
     if (!line.is_object() || !line.contains(field)) continue;
     last.emplace();

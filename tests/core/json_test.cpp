@@ -77,6 +77,46 @@ TEST(ParseJson, RefusesANumberThatNoDoubleHolds) {
             "s.json: /a/1/b: the number is beyond all bounds; write a number below 1.8e308");
 }
 
+TEST(ProgramJson, SaysWhatIsWrongOrIsDiscarded) {
+  EXPECT_EQ(parse_program_json(R"({"b": 1, "a": [2, "x"], "b": 3})").dump(), R"({"b":3,"a":[2,"x"]})");
+  EXPECT_EQ(
+      user_error_of([] { parse_program_json("{\"a\": }"); }).rfind("not JSON: parse error at line 1, column 7", 0), 0U);
+  EXPECT_EQ(user_error_of([] { parse_program_json("1e999"); }), "not JSON: number overflow parsing '1e999'");
+  for (const char* text : {"", "x", "{", "{} {}", "[1,]", "// 1\n1"}) {
+    EXPECT_TRUE(json_or_discarded(text).is_discarded()) << text;
+    EXPECT_FALSE(json_or_discarded(text).is_object()) << text;
+  }
+}
+
+TEST(ProgramJson, OfAnyDepthCannotOverflowTheStack) {
+  constexpr std::size_t kDeep = 400'000;
+  const std::string deep = R"({"a": )" + std::string(kDeep, '[') + std::string(kDeep, ']') + "}";
+  EXPECT_TRUE(json_or_discarded(deep).is_discarded());
+  EXPECT_TRUE(python_json_or_discarded(deep, OddNumbers::kText).is_discarded());
+  EXPECT_EQ(user_error_of([&] { parse_program_json(deep); }), "nested more than 64 deep; fix its brackets");
+}
+
+TEST(ProgramJson, OfManyKeysIsReadInNoTime) {
+  constexpr int kMany = 500'000;  // a search for each key would take minutes
+  std::string text = R"({"k": 0)";
+  for (int i = 0; i < kMany; ++i) text += ",\"k" + std::to_string(i) + "\":" + std::to_string(i);
+  const Json json = json_or_discarded(text + "}");
+  ASSERT_EQ(json.size(), kMany + 1U);
+  EXPECT_EQ(json.back(), Json(kMany - 1));
+}
+
+TEST(PythonJson, HasOddNumbersOutsideOfTexts) {
+  const char* const text = R"({"a": NaN, "b": [-Infinity, Infinity, 1], "NaN": "x \"NaN\\"})";
+  EXPECT_EQ(python_json_or_discarded(text, OddNumbers::kNull).dump(),
+            R"({"a":null,"b":[null,null,1],"NaN":"x \"NaN\\"})");
+  EXPECT_EQ(python_json_or_discarded(text, OddNumbers::kText).dump(),
+            R"({"a":"NaN","b":["-Infinity","Infinity",1],"NaN":"x \"NaN\\"})");
+  EXPECT_EQ(python_json_or_discarded(R"({"a": 1.5})", OddNumbers::kNull).dump(), R"({"a":1.5})");
+  for (const char* broken : {"", "Nan", "{\"a\": NaN", "\"NaN", "\"\\"}) {
+    EXPECT_TRUE(python_json_or_discarded(broken, OddNumbers::kNull).is_discarded()) << broken;
+  }
+}
+
 TEST(JsonNumber, IsAnIntegerWhereItIsOne) {
   EXPECT_EQ(json_number(5e8).dump(), "500000000");
   EXPECT_EQ(json_number(-3.0).dump(), "-3");

@@ -177,13 +177,4 @@ TEST_F(OtherPrograms, ATrialThatLacksParametersIsPassedOverUntilItHasThem) {
   EXPECT_EQ(begin_here(), 3U);
 }
 
-TEST(PythonJson, OddNumbersAreNullOutsideOfTexts) {
-  EXPECT_EQ(journal::parse_python_json(R"({"a": NaN, "b": [-Infinity, Infinity, 1], "NaN": "x \"NaN\\"})").dump(),
-            R"({"a":null,"b":[null,null,1],"NaN":"x \"NaN\\"})");
-  EXPECT_EQ(journal::parse_python_json(R"({"a": 1.5})").dump(), R"({"a":1.5})");
-  for (const char* text : {"", "Nan", "{\"a\": NaN", "\"NaN", "\"\\"}) {
-    EXPECT_TRUE(journal::parse_python_json(text).is_discarded()) << text;
-  }
-}
-
 }  // namespace krigtune::other_programs_test

@@ -151,7 +151,7 @@ TEST(InPlaceEdit, RefusesInOneLine) {
       {kYaml, "l:\n  - 1\n", "l", {"4"}, "'l' is a list, no single value; name one in it: 'l.0'"},
       {kYaml, "a: 1\na: 2\n", "a", {"4"}, "'a' is there twice; remove one of them"},
       {kYaml, "a: [1, 2\n", "a", {"4"}, "invalid YAML at line 2: end of sequence flow not found"},
-      {kYaml, "a: b: c\n", "a", {"4"}, "invalid YAML at line 1: illegal map value; correct it"},
+      {kYaml, "a: b: c\n", "a", {"4"}, "invalid YAML at line 1: illegal map value; fix that line"},
       {kYaml, "just text\n", "a", {"4"}, "not YAML with keys: it is a single text"},
       {kYaml, "a: 1\n---\na: 2\n", "a", {"4"}, "YAML of several documents; name a file of one"},
       {kYaml, "a: 1\nb: [&x 1, *x]\n", "b.1", {"4"}, "'b.1' cannot be replaced in place; "},

@@ -8,6 +8,8 @@ set(clock_is_allowed "^src/core/clock[.]|^tests/e2e/")
 set(cuda_is_allowed "^src/engine/cuda/")
 set(public_header "^(include|surrogate/include)/.*[.]h$")
 set(header "^(include|surrogate/include|src)/.*[.]h$")
+# diagnose/trace_file.cpp reads its values one by one, from a file of any size, and makes no tree of them.
+set(parsers_are_allowed "^src/(core/(json[.](h|cpp)$|formats/)|diagnose/trace_file[.]cpp$)")
 set(library_type_is_allowed "^src/(core/json[.]h$|engine/cuda/|programs/)")
 
 # The rules see lines without strings and // comments. Bytes 1 to 4 replace [ ] ; and \, which have a meaning in CMake's
@@ -37,6 +39,8 @@ rule(raw_delete "[^A-Za-z0-9_]delete *(${open}${close}|[ (*][(*A-Za-z_])" "" "" 
 rule(empty_catch "catch ?[(][^)]*[)] *{ *}" "" "" "an empty catch hides a failure")
 rule(library_type "# *include *<(nlopt|boost/|cuda|nccl|nlohmann/json[.]hpp)" "${header}" "${library_type_is_allowed}"
      "no NLopt, Boost, CUDA or full JSON type in a header that others include")
+rule(parser "nlohmann::(basic_)?json([^_]|$)|son::(parse|accept|sax_parse)|toml::parse|YAML::Load" "^(include|src|surrogate)/" "${parsers_are_allowed}"
+     "text from outside may be nested too deep to walk: use the readers of core/json.h and core/formats")
 set(outside "[.][.][/]shared")
 
 macro(report line_number say)

@@ -242,7 +242,7 @@ void write_losses(const DsLosses& losses, Json& result) {
 
 DsLosses read_losses(const std::filesystem::path& result_json) {
   DsLosses losses;
-  const Json result = Json::parse(trial::read_tail(result_json, trial::kMostJobFileBytes), nullptr, false);
+  const Json result = json_or_discarded(trial::read_tail(result_json, trial::kMostJobFileBytes));
   const auto values = result.is_object() ? result.find("losses") : result.end();
   if (values == result.end() || !values->is_array()) return losses;
   for (const Json& value : *values) {

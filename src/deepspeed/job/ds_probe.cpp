@@ -130,7 +130,7 @@ trial::ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
 }
 
 std::optional<DsCountedModel> read_answer(const std::filesystem::path& file) {
-  const Json json = Json::parse(trial::read_tail(file, 1 << 16), nullptr, false);
+  const Json json = json_or_discarded(trial::read_tail(file, 1 << 16));
   if (!json.is_object()) return std::nullopt;
   const Json params = json.value("num_params", Json());
   const Json activation = json.value("activation_mem_per_gpu", Json());

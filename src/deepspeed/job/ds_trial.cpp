@@ -210,7 +210,7 @@ std::optional<Bytes> peak_memory_in(const std::string& output) {
 
 // FLOPS_per_gpu = flops * micro-steps * 1e6 / latency, with the latency in microseconds (engine.py, _autotuning_exit).
 std::optional<double> step_flops_in(const std::string& metrics_json) {
-  const Json metrics = Json::parse(metrics_json, nullptr, false);
+  const Json metrics = json_or_discarded(metrics_json);
   if (!metrics.is_object()) return std::nullopt;
   const auto rate = metrics.find("FLOPS_per_gpu");
   const auto latency = metrics.find("latency");

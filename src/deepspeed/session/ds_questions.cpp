@@ -36,7 +36,7 @@ Json asked_job(const DsSessionInputs& inputs) {
 Json recorded_answer(const DsSessionInputs& inputs, const std::filesystem::path& file, JobLaunches launches) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return {};
-  Json record = Json::parse(read_text(file), nullptr, false);
+  Json record = json_or_discarded(read_text(file));
   if (!record.is_object()) return {};
   Json asked = record.value("job", Json::object());
   Json now = asked_job(inputs);
