@@ -144,4 +144,14 @@ std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
+std::string count_text(double count) {
+  if (count >= 1e9) return fmt::format("{:.3g} billion", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.3g} million", count / 1e6);
+  return fmt::format("{:.0f}", count);
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 }  // namespace krigtune

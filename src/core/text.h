@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,5 +40,11 @@ std::string shell_line(const std::vector<std::string>& words);
 /// Returns the shortest decimal text that reads back as the same double. Integers below 1e15 have no exponent and no
 /// point.
 std::string number_text(double value);
+
+/// Returns "8.03 billion", "124 million", "4096".
+std::string count_text(double count);
+
+/// Returns the count with its noun: "1 trial", "0 trials", "3 trials".
+std::string counted(std::int64_t count, std::string_view noun);
 
 }  // namespace krigtune

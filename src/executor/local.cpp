@@ -105,7 +105,7 @@ class SlotExecutor final : public trial::Executor {
     }
     const std::size_t gpus = machine_.gpus.size();
     if (gpus > 0 && spec.gpus_per_trial == kAutoGpus && gpus < static_cast<std::size_t>(slots_)) {
-      throw UserError(fmt::format("/executor/slots: {} slots share {} GPUs", slots_, gpus),
+      throw UserError(fmt::format("/executor/slots: {} slots share {}", slots_, counted(gpus, "GPU")),
                       "use as many slots as GPUs at most, or set CUDA_VISIBLE_DEVICES= where trials use none");
     }
   }
@@ -118,7 +118,7 @@ class SlotExecutor final : public trial::Executor {
     const int wanted = wanted_gpus(needs);
     const int all = static_cast<int>(machine_.gpus.size());
     if (wanted > all) {
-      throw UserError(fmt::format("a trial needs {} GPUs, and this machine has {}", wanted, all),
+      throw UserError(fmt::format("a trial needs {}, and this machine has {}", counted(wanted, "GPU"), all),
                       "lower /executor/gpus_per_trial, or exclude such configurations by a constraint");
     }
     const std::lock_guard lock(taken_.mutex);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "cost/time/virtual_clock.h"
 #include "plan/build_plan.h"
 #include "plan/trace.h"
@@ -18,8 +19,8 @@ std::vector<plan::TracedProcess> stage_rows(const cost::PipelineStep& step) {
   std::vector<plan::TracedProcess> rows;
   for (std::size_t i = 0; i < step.layers.size(); ++i) {
     const std::int64_t layers = step.layers[i];
-    rows.push_back({fmt::format("pipeline stage {} ({} {})", i, layers, layers == 1 ? "layer" : "layers"),
-                    {"compute", "to other stages"}});
+    rows.push_back(
+        {fmt::format("pipeline stage {} ({})", i, counted(layers, "layer")), {"compute", "to other stages"}});
   }
   return rows;
 }

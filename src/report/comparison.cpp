@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/csv.h"
+#include "core/text.h"
 #include "report/labels.h"
 #include "report/plot.h"
 #include "report/tables_csv.h"
@@ -135,7 +136,7 @@ std::string p_text(double p) {
 std::string pairing_text(const compare::PairedComparison& pair) {
   switch (pair.pairing) {
     case compare::Pairing::kSeeds:
-      return fmt::format("in the mean of {} seeds", pair.pairs);
+      return "in the mean of " + counted(pair.pairs, "seed");
     case compare::Pairing::kOneWithEach:
       return fmt::format("in the mean, the one run paired with each of the {} of the other", pair.pairs);
     case compare::Pairing::kOneWithTheOne:

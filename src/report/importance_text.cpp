@@ -134,7 +134,8 @@ std::vector<std::string> effect_sentences(const session::Session& session, const
 }
 
 std::string importance_note(const insight::Importance& importance) {
-  if (!importance.sampled) return fmt::format("over the {} configurations that may fit", importance.configurations);
+  if (!importance.sampled)
+    return fmt::format("over the {} that may fit", counted(importance.configurations, "configuration"));
   return fmt::format("over {} configurations drawn from those that may fit; drawing others changes them by {:.2g}",
                      importance.configurations, importance.sampling_error);
 }

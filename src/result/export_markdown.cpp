@@ -96,7 +96,7 @@ std::string trials_line(const report::RunView& run) {
     all += counts[i];
     if (counts[i] > 0) parts.push_back(fmt::format("{} {}", counts[i], kStatuses[i]));
   }
-  std::string text = fmt::format("{} {} by the strategy {}: {}", all, all == 1 ? "trial" : "trials",
+  std::string text = fmt::format("{} by the strategy {}: {}", counted(all, "trial"),
                                  search::to_string(run.options.strategy), parts.empty() ? "none" : join(parts, ", "));
   if (runner::traits_of(run.session.runner).runs_programs) {
     constexpr double kHour = 3600.0;

@@ -36,8 +36,8 @@ Export export_megatron(const report::RunView& run, const std::filesystem::path& 
   RecipeWords said = words_by_recipe(recipe, command, run.best->configuration, kMegatronFile);
   said.words.insert(said.words.begin(), sharding.begin(), sharding.end());
   std::string text =
-      fmt::format("# {}: trial {}, for {} and {} ranks. What is not here stays as it is in your script.\n", run.name,
-                  run.best->trial, recipe.versions, run.session.cluster.ranks());
+      fmt::format("# {}: trial {}, for {} and {}. What is not here stays as it is in your script.\n", run.name,
+                  run.best->trial, recipe.versions, counted(run.session.cluster.ranks(), "rank"));
   if (is_sharded) text += "# Megatron-FSDP changes the format of checkpoints.\n";
   if (!said.absent.empty()) {
     text += fmt::format("# Not to be in your own command: {}\n", join(said.absent, " "));

@@ -45,8 +45,8 @@ std::string toml_of(const std::vector<std::string>& words) {
 
 std::string file_text(const report::RunView& run, const RecipeWords& said) {
   std::string text =
-      fmt::format("# {}: trial {}, for {} ranks. What was tuned, and nothing else: put it into your job file.\n",
-                  run.name, run.best->trial, run.session.cluster.ranks());
+      fmt::format("# {}: trial {}, for {}. What was tuned, and nothing else: put it into your job file.\n", run.name,
+                  run.best->trial, counted(run.session.cluster.ranks(), "rank"));
   for (const std::string& flag : said.absent) text += fmt::format("# not to be in it: {}\n", key_of(flag));
   return text + toml_of(said.words);
 }

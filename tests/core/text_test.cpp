@@ -52,4 +52,10 @@ TEST(NumberText, ReadsBackAsTheSameDouble) {
   }));
 }
 
+TEST(Counted, SaysOneAndMany) {
+  EXPECT_EQ(counted(0, "trial"), "0 trials");
+  EXPECT_EQ(counted(1, "data-parallel rank"), "1 data-parallel rank");
+  EXPECT_EQ(counted(2, "GPU"), "2 GPUs");
+}
+
 }  // namespace krigtune::text_test

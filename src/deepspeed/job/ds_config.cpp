@@ -402,8 +402,8 @@ namespace {
 std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
   const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, {{space::kTensorParallel, ranks_each}});
   if (dp && *dp >= 1) return *dp;
-  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
-                              source, ranks, ranks_each),
+  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} does not divide the {}", source, ranks_each,
+                              counted(ranks, "rank")),
                   "choose a divisor of the ranks");
 }
 
@@ -416,12 +416,14 @@ std::int64_t tensor_ranks(const std::vector<DsTunable>& tunables) {
 std::int64_t share(std::int64_t batch, std::int64_t known, std::int64_t groups, const std::string& known_as,
                    const std::string& source) {
   if (const std::optional<std::int64_t> factor = space::accumulation_steps(batch, known, groups)) return *factor;
-  refuse(source, fmt::format("{} sequences a step cannot be made of {} on {} ranks", batch, known_as, groups),
+  refuse(source,
+         fmt::format("{} a step cannot be made of {} on {}", counted(batch, "sequence"), known_as,
+                     counted(groups, "rank")),
          "choose numbers whose product it is");
 }
 
 std::string micro_batches(std::int64_t of) { return fmt::format("micro-batches of {}", of); }
-std::string micro_steps(std::int64_t count) { return fmt::format("{} micro-steps", count); }
+std::string micro_steps(std::int64_t count) { return counted(count, "micro-step"); }
 
 // Converts a batch that DeepSpeed counts over all ranks to the sequences from which the replicas of `tensor` ranks
 // learn.

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "jobs/command/frozen_weights.h"
 #include "space/well_known.h"
 
@@ -23,7 +24,8 @@ workload::ClusterSpec cluster_of(const DsSessionInputs& inputs) {
   if (!inputs.command->ranks) return cluster;
   const std::int64_t ranks = *inputs.command->ranks;
   if (ranks % cluster.nodes != 0) {
-    throw UserError(fmt::format("the command starts {} ranks on {} nodes: not as many on each", ranks, cluster.nodes),
+    throw UserError(fmt::format("the command starts {} on {}: not as many on each", counted(ranks, "rank"),
+                                counted(cluster.nodes, "node")),
                     "choose a multiple of the nodes");
   }
   cluster.gpus_per_node = ranks / cluster.nodes;
@@ -43,8 +45,8 @@ std::int64_t tensor_of(const DsJob& job) {
                                  {{space::kTensorParallel, tensor}, {space::kContextParallel, job.sequence}})) {
     return tensor;
   }
-  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} ranks cannot be dealt out to replicas of {}",
-                              job.source, job.cluster.ranks(), tensor),
+  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} does not divide the {}", job.source, tensor,
+                              counted(job.cluster.ranks() / job.sequence, "rank")),
                   "choose a divisor of the ranks");
 }
 
@@ -65,8 +67,8 @@ std::optional<std::int64_t> batch_of(const DsJob& job) {
 
 void check_batch(const DsJob& job) {
   if (job.batch && *job.batch % job.replicas() != 0) {
-    throw UserError(fmt::format("{}: /train_batch_size: {} sequences a step cannot be dealt out to {} ranks",
-                                job.source, *job.batch, job.replicas()),
+    throw UserError(fmt::format("{}: /train_batch_size: {} is not divisible by the {}", job.source, *job.batch,
+                                counted(job.replicas(), "data-parallel rank")),
                     job.sequence > 1 ? "choose a multiple of the ranks / sequence_parallel_size"
                                      : "choose a multiple of the ranks");
   }

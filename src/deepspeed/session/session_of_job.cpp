@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/processor.h"
+#include "core/text.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_probe.h"
 #include "deepspeed/session/ds_job.h"
@@ -181,8 +182,8 @@ Json with_command(const std::filesystem::path& file, KnownJob& job) {
 void check_ranks(const KnownJob& job, const session::Session& session) {
   const std::optional<std::int64_t> ranks = job.is_guess ? std::nullopt : job.inputs.command->ranks;
   if (!ranks || *ranks == session.cluster.ranks()) return;
-  throw UserError(fmt::format("{}: /cluster: {} ranks, but the command starts {}", session.file.string(),
-                              session.cluster.ranks(), *ranks),
+  throw UserError(fmt::format("{}: /cluster: {}, but the command starts {}", session.file.string(),
+                              counted(session.cluster.ranks(), "rank"), *ranks),
                   "fix one of them, or write another session with krigtune init --deepspeed");
 }
 

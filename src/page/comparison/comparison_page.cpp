@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
@@ -84,7 +85,7 @@ std::string tests(const ComparisonSource& source) {
 std::string comparison_page(const ComparisonSource& source) {
   Document document;
   document.title = fmt::format("krigtune compare: {}{}", source.name, source.note);
-  document.header = paragraph(fmt::format("{} trials a run. Made {}.", source.budget, escaped(source.made)));
+  document.header = paragraph(fmt::format("{} a run. Made {}.", counted(source.budget, "trial"), escaped(source.made)));
   document.sections = {{"strategies", "The strategies", summary(source.summary) + curves(source)},
                        {"tests", "Which one needs fewer trials", tests(source)}};
   document.footer = paragraph("The numbers are in comparison.csv, comparison_summary.csv and comparison_pairs.csv.");

@@ -97,8 +97,7 @@ std::string subject(const RunFacts& facts) {
   std::string text = session.workload ? "for " + model_text(*session.workload) : "";
   if (!session.workload && cluster.is_local() && !runner::traits_of(session.runner).runs_programs) return "";
   const std::string device = !cluster.is_local() ? cluster.gpu : cluster.measured ? "CPU" : "this machine";
-  text += fmt::format("{}on {} rank{} of {}", text.empty() ? "" : ", ", cluster.ranks(),
-                      cluster.ranks() == 1 ? "" : "s", device);
+  text += fmt::format("{}on {} of {}", text.empty() ? "" : ", ", counted(cluster.ranks(), "rank"), device);
   if (cluster.measured && !cluster.measured->key.processor.empty())
     text += fmt::format(" ({}, {} cores)", cluster.measured->key.processor, cluster.measured->key.cores);
   if (cluster.nodes > 1) text += fmt::format(", {} nodes", cluster.nodes);
@@ -118,7 +117,7 @@ std::string cost(const RunFacts& facts) {
   const double spent = gpu_hours(facts);
   const std::int64_t ranks = run.session.cluster.ranks();
   const char* const unit = run.session.cluster.hours_unit();
-  std::string text = fmt::format("The trials took {:.2g} {} on {} rank{}.", spent, unit, ranks, ranks == 1 ? "" : "s");
+  std::string text = fmt::format("The trials took {:.2g} {} on {}.", spent, unit, counted(ranks, "rank"));
   const double gain = facts.best()->gain;
   if (report::is_speed(facts.objective()) && gain > 1.0) {
     text += fmt::format(" They pay for themselves in any training that would have taken more than {:.2g} {}.",
@@ -176,8 +175,8 @@ std::string held_up_by(const RunFacts& facts) {
 
 std::string kept_batch(const RunFacts& facts) {
   const auto& batch = facts.session().space.facts().train_batch_size;
-  return batch ? fmt::format("A step trains {} sequences in every trial, so that what is learned in it stays the same",
-                             *batch)
+  return batch ? fmt::format("A step trains {} in every trial, so that what is learned in it stays the same",
+                             counted(*batch, "sequence"))
                : "";
 }
 
@@ -219,9 +218,8 @@ std::string copied(const char* id, const std::string& what, const std::optional<
 
 // Says for how many ranks the file is, and which settings it cannot express.
 std::string note_on_ds_config(const RunFacts& facts) {
-  std::string text =
-      fmt::format("It is for {} ranks: train_batch_size is their product with micro-batch and accumulation.",
-                  facts.session().cluster.ranks());
+  std::string text = fmt::format("It is for {}: train_batch_size is their product with micro-batch and accumulation.",
+                                 counted(facts.session().cluster.ranks(), "rank"));
   for (const result::Omission& one : result::export_deepspeed(facts.run(), facts.run().directory).omissions) {
     text += fmt::format(" It cannot say {} = {}: {}.", one.setting, space::to_string(one.value), one.why);
   }

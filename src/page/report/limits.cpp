@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/text.h"
 #include "page/html/html.h"
 #include "page/report/sections.h"
 #include "report/labels.h"
@@ -10,9 +11,8 @@ namespace {
 
 std::string machine(const RunFacts& facts) {
   const workload::ClusterSpec& cluster = facts.session().cluster;
-  return fmt::format("Trials are of {} rank{} on {} node{}, by the runner {}.", cluster.ranks(),
-                     cluster.ranks() == 1 ? "" : "s", cluster.nodes, cluster.nodes == 1 ? "" : "s",
-                     runner::traits_of(facts.session().runner).name);
+  return fmt::format("Trials are of {} on {}, by the runner {}.", counted(cluster.ranks(), "rank"),
+                     counted(cluster.nodes, "node"), runner::traits_of(facts.session().runner).name);
 }
 
 std::string assumed(const session::Assumption& one) {

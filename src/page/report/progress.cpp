@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
@@ -86,8 +87,7 @@ std::string compared_numbers(const RunFacts& facts) {
   const int last = end_of_axis(facts);
   HtmlTable shown{"The best so far in krigtune compare: median, and quartiles in brackets", {"trial"}, {}};
   for (const report::ComparedCurve& curve : curves) {
-    shown.columns.push_back(
-        user_text(fmt::format("{} ({} run{})", curve.strategy, curve.runs, curve.runs == 1 ? "" : "s")));
+    shown.columns.push_back(user_text(fmt::format("{} ({})", curve.strategy, counted(curve.runs, "run"))));
   }
   for (int trial = 0; trial <= last; ++trial) {
     std::vector<std::string>& row = shown.rows.emplace_back();
@@ -169,8 +169,8 @@ std::string progress(const RunFacts& facts) {
   for (Line& line : compared) drawing.lines.push_back(std::move(line));
   drawing.marks = {kinds.ok, kinds.again, kinds.bounded, kinds.oom, kinds.failed, kinds.best};
   const std::string classes = report::text_of(report::counts_by_class(facts.run().history));
-  drawing.description =
-      fmt::format("{} trials: {}. The table of all trials has the numbers", facts.closed().size(), classes);
+  drawing.description = fmt::format("{}: {}. The table of all trials has the numbers",
+                                    counted(std::ssize(facts.closed()), "trial"), classes);
   const std::string foot = kinds.oom.marks.empty() && kinds.failed.marks.empty()
                                ? ""
                                : " Trials without a value are at the foot of the drawing.";

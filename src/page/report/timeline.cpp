@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/clock.h"
+#include "core/text.h"
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
@@ -79,7 +80,8 @@ std::string timeline(const RunFacts& facts) {
     const bool is_row = row >= 0.0 && row < static_cast<double>(places.size()) && row == std::floor(row);
     return is_row ? places[static_cast<std::size_t>(row)] : std::string();
   };
-  drawing.description = fmt::format("{} trials in {} places", stays.size(), places.size());
+  drawing.description =
+      fmt::format("{} in {}", counted(std::ssize(stays), "trial"), counted(std::ssize(places), "place"));
   return figure({drawing.title, chart(drawing),
                  "A line is a trial from its beginning to its end; what is empty is a place that waited.", ""});
 }

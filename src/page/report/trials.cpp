@@ -99,9 +99,10 @@ std::string trials(const RunFacts& facts) {
   }
   std::string html = fmt::format(
       "<p class=\"needs-script\"><label>Show those with <input type=\"search\" data-filters=\"trial-table\" "
-      "data-counts=\"trial-count\"></label> <span id=\"trial-count\" role=\"status\">{} trials</span>; a column's name "
-      "sorts by it.</p>\n",
-      count);
+      "data-counts=\"trial-count\"></label> <span id=\"trial-count\" role=\"status\">{}</span>; click a column's name "
+      "to "
+      "sort by it.</p>\n",
+      counted(static_cast<std::int64_t>(count), "trial"));
   if (count < table.rows.size())
     html += paragraph(fmt::format("{} of {}; trials.csv has all.", count, table.rows.size()));
   if (!same_in_all.empty())

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/short_program.h"
+#include "core/text.h"
 #include "engine/gpu_probe.h"
 #include "programs/bench/local_launch.h"
 #include "programs/bench/options.h"
@@ -23,7 +24,8 @@ void become(const std::filesystem::path& program, const std::vector<std::string>
 // GPU is enough, because it plays one rank of the job.
 std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
   if (cluster.emulated_network || cluster.gpus_per_node <= gpus) return "";
-  return fmt::format("the cluster has {} GPUs per node, and this machine has {}", cluster.gpus_per_node, gpus);
+  return fmt::format("the cluster has {} per node, and this machine has {}", counted(cluster.gpus_per_node, "GPU"),
+                     gpus);
 }
 
 std::filesystem::path cuda_program() { return own_program().parent_path() / kCudaProgram; }

@@ -186,7 +186,7 @@ namespace {
 void check_cpu_ranks(const JsonObject& object, const workload::ClusterSpec& cluster) {
   constexpr std::int64_t kMostRanks = 256;
   if (cluster.device || cluster.ranks() <= kMostRanks) return;
-  object.fail("cluster", fmt::format("has {} ranks", cluster.ranks()),
+  object.fail("cluster", "has " + counted(cluster.ranks(), "rank"),
               fmt::format("on CPUs there can be at most {}", kMostRanks));
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/processor.h"
+#include "core/text.h"
 #include "plan/op_traits.h"
 #include "programs/bench/bench_result.h"
 
@@ -257,13 +258,13 @@ std::string text_header(const BenchResult& result) {
   const workload::ModelSpec& model = planned.job.workload.model;
   const workload::ClusterSpec& cluster = planned.job.cluster;
   const bool cpu = std::string_view(result.device) == "cpu";
-  std::string text =
-      fmt::format("# {} {}: {} {} ranks\n", result.program, KRIGTUNE_VERSION, cluster.ranks(), cpu ? "CPU" : "GPU");
-  text += fmt::format("# model: {} layers, hidden {}, {} heads, vocabulary {}, {} tokens a sequence, {} parameters\n",
-                      model.layers, model.hidden, model.heads, model.vocab, model.seq_len,
-                      workload::parameter_count(model));
+  std::string text = fmt::format("# {} {}: {}\n", result.program, KRIGTUNE_VERSION,
+                                 counted(cluster.ranks(), cpu ? "CPU rank" : "GPU rank"));
+  text += fmt::format("# model: {}, hidden {}, {}, vocabulary {}, {} tokens a sequence, {} parameters\n",
+                      counted(model.layers, "layer"), model.hidden, counted(model.heads, "head"), model.vocab,
+                      model.seq_len, workload::parameter_count(model));
   text += fmt::format("# configuration: {}\n", planned.job.configuration.text());
-  text += fmt::format("# batch: {} sequences a step\n", planned.samples);
+  text += fmt::format("# batch: {} a step\n", counted(planned.samples, "sequence"));
   if (cluster.emulated_network && cluster.emulated_network->nodes) {
     text += fmt::format("# network: EMULATED '{}', rings over {} nodes of {} ranks\n", cluster.emulated_network->name,
                         cluster.nodes, cluster.gpus_per_node);

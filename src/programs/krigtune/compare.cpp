@@ -323,8 +323,8 @@ int jobs_of(const Arguments& arguments, const session::Session& session) {
 
 compare::CompareProgress shown_progress(Log& log) {
   return [&log, runs_said = 0](const compare::CompareState& state) mutable {
-    const std::string text = fmt::format("run {} of {}, {} trials", std::min(state.runs_done + 1, state.runs),
-                                         state.runs, state.trials_done);
+    const std::string text = fmt::format("run {} of {}, {}", std::min(state.runs_done + 1, state.runs), state.runs,
+                                         counted(state.trials_done, "trial"));
     if (log.is_live()) log.status(text);
     if (!log.is_live() && state.runs_done > runs_said) log.detail(text);
     runs_said = state.runs_done;

@@ -179,7 +179,7 @@ std::string session_text(int gpus) {
     }
   }
   const std::string unused = engine::no_cuda_reason().empty() ? "" : ", not used: " + engine::no_cuda_reason();
-  const std::string found = gpus > 0 ? fmt::format("{} GPUs found{}", gpus, unused) : "no GPU found";
+  const std::string found = gpus > 0 ? fmt::format("{} found{}", counted(gpus, "GPU"), unused) : "no GPU found";
   return fmt::format(
       "// To tune a command of your own, begin with: krigtune init -- COMMAND..., as in\n//   krigtune init -- "
       "torchrun --nproc_per_node 8 train.py --micro-batch-size 4\n// This session trains a small model of krigtune's "

@@ -208,7 +208,7 @@ std::string result_sentence(const trial::Measurement& measurement, const std::st
   std::string sentence = fmt::format("{}: {:.6g}{}", objective, value->value, unit.empty() ? "" : " " + unit);
   if (value->sem > 0.0) sentence += fmt::format(" (standard error {:.2g})", value->sem);
   if (measurement.counts_steps(objective)) {
-    sentence += fmt::format(", from {} {} after {} of the warm-up", value->steps, value->steps == 1 ? "step" : "steps",
+    sentence += fmt::format(", from {} after {} of the warm-up", counted(value->steps, "step"),
                             measurement.spec().warmup_steps);
   }
   return sentence;
@@ -227,7 +227,8 @@ void print_text(const Context& context, const std::filesystem::path& file, const
   out << report::render(metrics_table(measurement), report::TableFormat::kTable) << '\n'
       << result_sentence(measurement, objective) << '\n';
   for (const std::string& warning : measurement.warnings(objective)) context.log.warning(warning);
-  if (log.matches == 0) context.log.error(fmt::format("{}: nothing matched in {} lines", file.string(), log.lines));
+  if (log.matches == 0)
+    context.log.error(fmt::format("{}: nothing matched in {}", file.string(), counted(log.lines, "line")));
 }
 
 Json document_of(const std::filesystem::path& file, const ReadLog& log, const trial::Measurement& measurement,

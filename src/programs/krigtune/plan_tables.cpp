@@ -124,12 +124,6 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   return result + "\n";
 }
 
-std::string count_text(double count) {
-  if (count >= 1e9) return fmt::format("{:.3g} billion", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.3g} million", count / 1e6);
-  return fmt::format("{:.0f}", count);
-}
-
 report::Table stage_table(const forecast::PlanStudy& study) {
   TallTable table("stages");
   table.column("zero_stage", "ZeRO stage");

@@ -8,8 +8,6 @@ namespace krigtune::cli {
 std::string indented(const std::string& text);
 /// Breaks the text at blanks into lines of at most 100 columns. All lines but the first begin at column `indent`.
 std::string wrapped(const std::string& text, std::size_t indent);
-/// Returns "8.03 billion", "124 million", "4096".
-std::string count_text(double count);
 
 report::Table stage_table(const forecast::PlanStudy& study);
 /// Shows which terms make up the peak of the smallest micro-batch of each stage.

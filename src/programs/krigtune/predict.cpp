@@ -126,7 +126,7 @@ int predict(const Context& context) {
   const std::optional<insight::Importance> importance =
       krigtune::insight::importance(run.session(), run.prepared.candidates, run.history, {options.where, options.seed});
   if (!context.arguments.flag("json")) {
-    context.console.out << fmt::format("{}: {} configurations{}\n", written.file.string(), written.rows,
+    context.console.out << fmt::format("{}: {}{}\n", written.file.string(), counted(written.rows, "configuration"),
                                        report::emulated_note(run.session()));
     if (importance) print_importance(context.console.out, run.session(), *importance);
     return ExitCode::kDone;

@@ -54,7 +54,7 @@ std::string status_line(const std::vector<std::string>& parts, int columns) {
 void Progress::resumed(const search::History& history) {
   const int closed = search::closed_trials(history);
   const int asked = search::counted_trials(history) - closed;
-  if (closed > 0) log_.progress(fmt::format("{} {} done already", closed, closed == 1 ? "trial is" : "trials are"));
+  if (closed > 0) log_.progress(fmt::format("{} done already", counted(closed, "trial")));
   if (asked > 0) log_.progress(fmt::format("{} proposed by krigtune ask, and without a result yet", asked));
   if (session_.baseline && closed == 0) {
     log_.progress(wrapped_lines(

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/document.h"
 
@@ -37,8 +38,8 @@ int repair_run(const Context& context) {
   for (const std::string& finding : repair.findings) context.log.progress(finding);
   if (repair.findings.empty()) context.log.progress(directory.string() + ": nothing is wrong with its journal");
   if (!is_repaired) return ExitCode::kDone;
-  context.log.progress(fmt::format("{}: the journal is rebuilt with {} trials, {} of them from trials.csv{}",
-                                   directory.string(), repair.trials.size(), repair.recovered,
+  context.log.progress(fmt::format("{}: the journal is rebuilt with {}, {} of them from trials.csv{}",
+                                   directory.string(), counted(std::ssize(repair.trials), "trial"), repair.recovered,
                                    kept.empty() ? "" : "; the old one is kept as " + kept.string()));
   return ExitCode::kDone;
 }

@@ -148,9 +148,10 @@ void say_what_is_learned(const Context& context, const session::Session& session
   for (const forecast::EarlierRun& run : runs) {
     if (forecast::make_warm_start_prior(session, run, physics.get()) == nullptr) {
       context.log.warning(
-          fmt::format("--warm-start {}: nothing can be learned from it: its {} trials contradict what is predicted, or "
+          fmt::format("--warm-start {}: nothing can be learned from it: its {} contradict what is predicted, or "
                       "follow from none of {}; the search begins without it",
-                      run.source, run.trials.size(), join(forecast::shared_parameters(session.space, run), ", ")));
+                      run.source, counted(std::ssize(run.trials), "trial"),
+                      join(forecast::shared_parameters(session.space, run), ", ")));
       continue;
     }
     context.log.progress(fmt::format("warm start: {} ok trials of {} over {}{}", run.trials.size(), run.source,

@@ -308,7 +308,7 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
   if (candidates.listed()) {
     const std::int64_t all = *candidates.space_count();
     const auto excluded = all - static_cast<std::int64_t>(candidates.size());
-    text += fmt::format("{} configurations", all);
+    text += counted(all, "configuration");
     if (excluded > 0) text += fmt::format(", {} of them too large for memory", excluded);
   } else {
     text += candidates.space().listable() ? "too many configurations for a list: they are sampled"

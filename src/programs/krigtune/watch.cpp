@@ -67,8 +67,8 @@ std::optional<double> running_s(const Watched& watched, const journal::Trial& tr
 
 std::string title(const Watched& watched) {
   const session::Session& session = watched.record.session;
-  std::string text = fmt::format("{}: {} of {} trials, {}, seed {}", watched.directory,
-                                 search::closed_trials(watched.history), session.budget.trials,
+  std::string text = fmt::format("{}: {} of {}, {}, seed {}", watched.directory, search::closed_trials(watched.history),
+                                 counted(session.budget.trials, "trial"),
                                  search::to_string(watched.record.options.strategy), watched.record.options.seed);
   if (report::is_emulated(session)) text += ", " + report::emulated_label(session);
   return text;
