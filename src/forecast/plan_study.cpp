@@ -1,12 +1,15 @@
 // Configurations are examined in blocks: in parallel within a block, and their results in order.
 #include "forecast/plan_study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "core/parallel.h"
+#include "core/text.h"
 #include "cost/framework.h"
 #include "plan/memory.h"
 #include "space/well_known.h"
@@ -23,9 +26,32 @@ constexpr std::size_t kKept = 400;  // enough to find the similar ones of the be
 constexpr double kAlike = 0.005;
 constexpr double kLikely = 0.5;
 
+// Counts the points whose values this job cannot use, which are no part of the space, among those of the lattice.
+void count_unusable(const session::Session& session, PlanStudy& study) {
+  constexpr std::int64_t kExact = 1'000'000'000'000'000;
+  std::int64_t all = study.lattice;
+  for (const session::LeftOut& one : session.left_out) {
+    const auto kept = static_cast<std::int64_t>(session.space.find(one.parameter)->values.size());
+    if (all > kExact) return;
+    all = all / kept * (kept + static_cast<std::int64_t>(one.values.size()));
+  }
+  std::int64_t rest = study.lattice = all;
+  for (const session::LeftOut& one : session.left_out) {
+    const auto out = static_cast<std::int64_t>(one.values.size());
+    const auto kept = static_cast<std::int64_t>(session.space.find(one.parameter)->values.size());
+    std::vector<std::string> values;
+    for (const space::Value& value : one.values) values.push_back(space::to_string(value));
+    const std::int64_t count = rest / (kept + out) * out;
+    study.excluded.emplace_back(fmt::format("{} = {} cannot be used by this job", one.parameter, join(values, " or ")),
+                                count);
+    rest -= count;
+  }
+}
+
 // Sets the numbers that follow from counting alone.
 void count_space(const session::Session& session, PlanStudy& study) {
   std::int64_t left = 0;
+  count_unusable(session, study);
   for (const space::ExclusionCount& excluded : session.space.exclusions()) {
     if (excluded.reason == space::Exclusion::kNone) {
       left = excluded.count;
@@ -40,6 +66,10 @@ void count_space(const session::Session& session, PlanStudy& study) {
   study.same_meaning = left - *study.configurations;
 }
 
+bool probably_fits(const Candidate& candidate) {
+  return !candidate.forecast.memory || candidate.forecast.memory->probability_fits >= kLikely;
+}
+
 // Computes all forecasts with several threads.
 void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Candidate>& block) {
   run_side_by_side(threads, [&](std::size_t thread) {
@@ -50,10 +80,7 @@ void forecast_all(const Forecaster& forecaster, unsigned threads, std::vector<Ca
 /// The candidates with the largest scores; among equal ones the earlier one is first.
 class BestFew {
  public:
-  explicit BestFew(const Forecaster& forecaster) : forecaster_(forecaster) {}
-
-  void add(const Candidate& candidate) {
-    const double score = forecaster_.score(candidate.forecast);
+  void add(const Candidate& candidate, double score) {
     if (best_.size() == kKept && score <= best_.back().first) return;
     const auto after = std::upper_bound(best_.begin(), best_.end(), score,
                                         [](double value, const auto& scored) { return value > scored.first; });
@@ -92,7 +119,6 @@ class BestFew {
     return count;
   }
 
-  const Forecaster& forecaster_;
   std::vector<std::pair<double, Candidate>> best_;
 };
 
@@ -100,7 +126,7 @@ class BestFew {
 class Study {
  public:
   Study(const session::Session& session, const Forecaster& forecaster, const StudyOptions& options)
-      : session_(session), forecaster_(forecaster), options_(options), likely_(forecaster), possible_(forecaster) {}
+      : session_(session), forecaster_(forecaster), options_(options) {}
 
   PlanStudy of_the_space() {
     const space::Space& space = session_.space;
@@ -116,7 +142,7 @@ class Study {
     }
     finish_block();
     study_.best = likely_.take();
-    if (study_.best.empty()) study_.best = possible_.take();
+    if (study_.best.empty()) study_.best = likeliest_.take();
     const auto sure = std::find_if(study_.best.begin(), study_.best.end(), [](const Candidate& candidate) {
       const std::optional<plan::MemoryVerdict>& memory = candidate.forecast.memory;
       return !memory || memory->verdict == plan::Verdict::kFits;
@@ -151,8 +177,11 @@ class Study {
     }
     if (memory && memory->verdict == plan::Verdict::kTooLarge) return;
     study_.step_times_s.push_back(candidate.forecast.cost->step_time_s);
-    possible_.add(candidate);
-    if (!memory || memory->probability_fits >= kLikely) likely_.add(candidate);
+    if (probably_fits(candidate)) {
+      likely_.add(candidate, forecaster_.score(candidate.forecast));
+    } else {
+      likeliest_.add(candidate, memory->probability_fits);
+    }
   }
 
   // Returns how good the candidate is as an example; larger is better.
@@ -190,12 +219,14 @@ class Study {
   PlanStudy study_;
   std::vector<Candidate> block_;
   BestFew likely_;
-  BestFew possible_;
+  BestFew likeliest_;                                       // of those that probably do not fit
   std::map<std::int64_t, std::array<double, 3>> examples_;  // quality by zero_stage
   std::int64_t expected_ = 0;
 };
 
 }  // namespace
+
+bool PlanStudy::best_probably_fit() const { return best.empty() || probably_fits(best.front()); }
 
 void VerdictCounts::add(const std::optional<plan::MemoryVerdict>& memory) {
   if (!memory) {

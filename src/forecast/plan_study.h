@@ -48,7 +48,7 @@ struct PlanStudy {
   std::optional<std::int64_t> configurations;  ///< empty: a space with continuous parameters cannot be counted
   VerdictCounts counts;                        ///< over all configurations that were examined
   std::map<std::int64_t, StageMemory> stages;  ///< by zero_stage; empty if memory is unknown
-  /// The largest scores among the configurations that probably fit; if there are none, among those that may fit.
+  /// The largest scores among the configurations that probably fit; if there are none, those that are likeliest to fit.
   std::vector<Candidate> best;
   std::size_t analysed = 0;  ///< index in `best` of the fastest one that surely fits; 0 if there is none
   std::optional<Candidate> best_without_limit;  ///< regardless of its memory
@@ -56,6 +56,10 @@ struct PlanStudy {
 
   std::int64_t looked_at() const { return counts.all(); }
   bool is_sample() const { return configurations != looked_at(); }
+  bool best_probably_fit() const;  ///< `best` are more likely to fit than not
+  /// Returns whether nothing fits: every configuration is too large, or so likely to be that not even one is expected
+  /// to fit.
+  bool nothing_fits() const { return counts.fit + counts.unknown == 0 && counts.expected_to_run < 0.5; }
   /// Requires that `best` is not empty.
   const Candidate& analysed_candidate() const { return best[analysed]; }
 };

@@ -73,8 +73,8 @@ class KnobReader {
   }
 
  private:
-  void refuse(std::string what, std::string hint) {
-    if (!problem_) problem_ = {std::move(what), std::move(hint)};
+  void refuse(std::string what, std::string hint, bool of_this_job = false) {
+    if (!problem_) problem_ = {std::move(what), std::move(hint), of_this_job};
   }
 
   void check_names() {
@@ -102,13 +102,14 @@ class KnobReader {
            "fix its value");
   }
 
-  // Returns `low` if the value is invalid.
-  std::int64_t bounded(const char* name, std::int64_t low, std::int64_t high) {
+  // Returns `low` if the value is invalid. `of_this_job`: the upper bound is a size of the job.
+  std::int64_t bounded(const char* name, std::int64_t low, std::int64_t high, bool of_this_job = false) {
     const std::optional<std::int64_t> value = space::integer_of(value_of(name));
     if (!value) refuse_kind(name, "an integer");
     if (value && *value >= low && *value <= high) return *value;
     if (value) {
-      refuse(fmt::format("{} = {} is out of range", name, *value), fmt::format("use {} to {}", low, high));
+      refuse(fmt::format("{} = {} is out of range", name, *value), fmt::format("use {} to {}", low, high),
+             of_this_job && *value > high);
     }
     return low;
   }
@@ -138,7 +139,7 @@ class KnobReader {
 
   void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
     if (whole % parts == 0) return;
-    refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size");
+    refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size", true);
   }
 
   NcclKnobs::Buffers nccl_buffers() {
@@ -155,14 +156,14 @@ class KnobReader {
   // Sets all numbers of ranks and checks what they must divide.
   void read_ranks() {
     const workload::ModelSpec& model = workload_.model;
-    knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks());
+    knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks(), true);
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
-    knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers);
+    knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers, true);
     check_divides(space::kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
-                  "ranks beside tensor_parallel");
+                  knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel");
     const std::int64_t whole = cluster_.ranks() / knobs_.tensor_ranks / knobs_.pipeline_ranks;
     knobs_.context_ranks = bounded(space::kContextParallel, 1, cluster_.ranks());
     check_divides(space::kContextParallel, knobs_.context_ranks, whole, "ranks beside tensor and pipeline parallelism");

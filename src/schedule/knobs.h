@@ -90,6 +90,8 @@ struct Knobs {
 /// A part of a configuration that the schedule does not model, and what to write instead.
 struct NotModelled {
   std::string what, hint;
+  bool of_this_job =
+      false;  ///< the value suits other models or clusters: too many ranks, or a size that they do not divide
 };
 [[noreturn]] void refuse(const NotModelled& problem);  ///< throws the problem as a UserError
 /// Returns the result if it is modelled; otherwise throws UserError.

@@ -178,7 +178,7 @@ void prepare_simulate(Session& session, const JsonObject& root) {
   if (!session.cluster.device || !session.cluster.network) {  // trials on this machine itself are real
     root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
   }
-  check_planned_parameters(session, root);
+  keep_planned_values(session, root);
   refuse_empty_space(session.space, root);
   set_usable_memory(session);
 }
@@ -197,7 +197,7 @@ void prepare_program(Session& session, const JsonObject& root) {
 
 void prepare_bench(Session& session, const JsonObject& root) {
   if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
-  check_planned_parameters(session, root);
+  keep_planned_values(session, root);
   refuse_empty_space(session.space, root);
   // The plan is exact to the byte, so nothing is reserved.
   session.usable_per_rank = workload::memory_limit_per_rank(session.memory, session.cluster);

@@ -95,6 +95,13 @@ struct Assumption {
   std::string where;  ///< for people: "where tensor_parallel > 1"; "" means always
 };
 
+/// Values of a parameter that the session lists and that its model or cluster cannot use. They are no part of the
+/// space.
+struct LeftOut {
+  std::string parameter;
+  std::vector<space::Value> values;
+};
+
 /// A session file that has been read and checked, with every default filled in.
 struct Session {
   std::filesystem::path file;  ///< for messages; empty if made in memory
@@ -102,6 +109,7 @@ struct Session {
   workload::ClusterSpec cluster;
   workload::MemorySpec memory;
   space::Space space{{}, {}};
+  std::vector<LeftOut> left_out = {};            ///< in the order of the space
   std::optional<space::Configuration> baseline;  ///< completed: every column that exists has a value
   std::vector<std::string> warnings;             ///< one line each, to be shown once
   std::vector<Assumption> assumptions;           ///< assumptions of the predictions

@@ -194,18 +194,55 @@ std::string hint_for(const std::string& name) {
   return known.empty() ? suggestion(name, schedule::planned_parameters()) : fmt::format("write '{}'", known);
 }
 
-// The only knob with a value that may be refused because of another knob's value.
-void check_sequence_parallel(const Session& session, const workload::Workload& workload, const JsonObject& root) {
-  const space::Parameter* sequence = session.space.find(space::kSequenceParallel);
-  const space::Parameter* tensor = session.space.find(space::kTensorParallel);
-  if (sequence == nullptr || tensor == nullptr) return;
-  for (const space::Value& split : sequence->values) {
-    for (const space::Value& ranks : tensor->values) {
-      at_key(root, "space/" + sequence->name, [&] {
-        check_modelled(session, workload, {{sequence->name, split}, {tensor->name, ranks}});
-      });
-    }
+// Returns why this job cannot use a value that another job could; throws for one that no job could.
+std::optional<schedule::NotModelled> unusable(const Session& session, const workload::Workload& workload,
+                                              const space::Configuration& point) {
+  const auto knobs = schedule::knobs_of(workload, session.cluster, point);
+  const auto* problem = std::get_if<schedule::NotModelled>(&knobs);
+  if (problem != nullptr && problem->of_this_job) return *problem;
+  check_modelled(session, workload, point);
+  return std::nullopt;
+}
+
+void leave_out_unusable_values(Session& session, const workload::Workload& workload, const JsonObject& root) {
+  std::vector<space::Parameter> parameters = session.space.parameters();
+  std::vector<std::string> reasons;
+  for (space::Parameter& parameter : parameters) {
+    const std::string key = "space/" + parameter.name;
+    LeftOut left_out{parameter.name, {}};
+    std::optional<schedule::NotModelled> first;
+    std::erase_if(parameter.values, [&](const space::Value& value) {
+      const auto problem = at_key(root, key, [&] { return unusable(session, workload, {{parameter.name, value}}); });
+      if (!problem) return false;
+      if (!first) first = problem;
+      left_out.values.push_back(value);
+      reasons.push_back(problem->what);
+      return true;
+    });
+    if (parameter.values.empty()) root.fail(key, first->what, first->hint);
+    if (first) session.left_out.push_back(std::move(left_out));
   }
+  if (session.left_out.empty()) return;
+  session.space = space::Space(std::move(parameters), session.space.facts(), session.space.constraints());
+  session.warnings.push_back("values are left out of the space: " + join(reasons, ", "));
+}
+
+// The only knob with a value that cannot be used because of another knob's value.
+void add_constraint_of_sequences(Session& session) {
+  const auto splits = [](const space::Value& value) { return value == space::Value(true); };
+  const space::Value* fixed = session.space.facts().fixed.find(space::kSequenceParallel);
+  const space::Parameter* sequence = session.space.find(space::kSequenceParallel);
+  const bool may_split =
+      fixed != nullptr ? splits(*fixed)
+                       : sequence != nullptr && std::any_of(sequence->values.begin(), sequence->values.end(), splits);
+  const space::Parameter* tensor = session.space.find(space::kTensorParallel);
+  const auto divides = [&](const space::Value& ranks) {
+    return session.workload->model.seq_len % space::integer_of(ranks).value_or(1) == 0;
+  };
+  if (!may_split || tensor == nullptr || std::all_of(tensor->values.begin(), tensor->values.end(), divides)) return;
+  std::vector<space::Expression> constraints = session.space.constraints();
+  constraints.push_back(space::Expression::parse("!sequence_parallel || seq_len % tensor_parallel == 0"));
+  session.space = space::Space(session.space.parameters(), session.space.facts(), std::move(constraints));
 }
 
 // Collectives on an emulated network or on the virtual clock are not NCCL's.
@@ -213,7 +250,7 @@ bool may_use_nccl(const Session& session) {
   return runner::is<runner::BenchSpec>(session.runner) && !session.cluster.emulated_network;
 }
 
-void check_planned_parameters(const Session& session, const JsonObject& root) {
+void keep_planned_values(Session& session, const JsonObject& root) {
   const char* const who = runner::is<runner::BenchSpec>(session.runner) ? "krigtune-bench" : "the virtual clock";
   for (const std::string& name : unplanned_parameters(session.space)) {
     const space::WellKnownParameter* known = space::find_well_known(name);
@@ -227,15 +264,13 @@ void check_planned_parameters(const Session& session, const JsonObject& root) {
   workload.train_batch_size.reset();
   at_key(root, "workload", [&] { check_modelled(session, workload, {}); });
   for (const space::Parameter& parameter : session.space.parameters()) {
-    const std::string key = "space/" + parameter.name;
     if (parameter.continuous()) {
-      root.fail(key, fmt::format("{} takes no real numbers for '{}'", who, parameter.name), "list its values");
-    }
-    for (const space::Value& value : parameter.values) {
-      at_key(root, key, [&] { check_modelled(session, workload, {{parameter.name, value}}); });
+      root.fail("space/" + parameter.name, fmt::format("{} takes no real numbers for '{}'", who, parameter.name),
+                "list its values");
     }
   }
-  check_sequence_parallel(session, workload, root);
+  leave_out_unusable_values(session, workload, root);
+  add_constraint_of_sequences(session);
 }
 
 }  // namespace krigtune::session

@@ -34,9 +34,10 @@ void refuse_empty_space(const space::Space& space, const JsonObject& root);
 /// Sets session.baseline from the key "baseline" of `root`. Space, workload and runner must be set.
 void read_baseline(Session& session, JsonObject& root);
 
-/// Throws UserError if krigtune-bench (or the virtual clock) does not support a parameter of the space or one of its
-/// values.
-void check_planned_parameters(const Session& session, const JsonObject& root);
+/// Leaves values out of the space that this model or cluster cannot use, with one warning: people keep one list for
+/// many clusters. Throws UserError for a parameter without any other value, and if krigtune-bench (or the virtual
+/// clock) does not support a parameter of the space or one of its values.
+void keep_planned_values(Session& session, const JsonObject& root);
 /// Returns the parameters of the space that the plan does not know.
 std::vector<std::string> unplanned_parameters(const space::Space& space);
 /// Returns those that are not well-known either, so that their effect on memory is unknown.

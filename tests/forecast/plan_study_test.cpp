@@ -13,8 +13,9 @@ session::Session session_of(const std::string& space, const std::string& more = 
     "workload": {"model": {"preset": "llama-3-8b"}, "precision": "bf16", "train_batch_size": )" +
                            batch + R"(},
     "cluster": {"nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400"},
-    "baseline": null, "runner": {"kind": "none"}, "space": )" +
-                           space + more + "}";
+    "baseline": null, "space": )" +
+                           space + (more.find("runner") == std::string::npos ? R"(, "runner": {"kind": "none"})" : "") +
+                           more + "}";
   return session::read_session(parse_json(text, "test"), "test", ".");
 }
 
@@ -36,6 +37,47 @@ struct Studied {
   forecast::PlanStudy study;
   forecast::PlanAnswers answers;
 };
+
+TEST(PlanStudy, SaysWhereNothingFitsAndNamesTheLikeliest) {
+  const std::string space =
+      R"({"zero_stage": [1], "micro_batch": [1, 2, 4], "activation_checkpointing": ["none", "full"]})";
+  const auto study_with = [&](const std::string& gib) {
+    return Studied(session_of(space, R"(, "memory": {"limit_gib": )" + gib + "}")).study;
+  };
+  int without_any = 0;
+  for (int gib = 20; gib <= 80; ++gib) {
+    const forecast::PlanStudy study = study_with(std::to_string(gib));
+    const forecast::VerdictCounts& counts = study.counts;
+    EXPECT_EQ(study.nothing_fits(), counts.fit == 0 && counts.expected_to_run < 0.5) << gib;
+    const auto chance = [](const forecast::Candidate& one) { return one.forecast.memory->probability_fits; };
+    for (const forecast::Candidate& one : study.best) {
+      EXPECT_EQ(chance(one) >= 0.5, study.best_probably_fit()) << gib;
+      if (!study.best_probably_fit()) {
+        EXPECT_LE(chance(one), chance(study.best.front())) << gib;
+      }
+    }
+    if (study.nothing_fits() && !study.best.empty()) ++without_any;
+  }
+  EXPECT_GT(without_any, 0) << "none of the limits shows the case";
+}
+
+TEST(PlanStudy, CountsPointsOfValuesThatThisJobCannotUse) {
+  const std::string usable = R"({"zero_stage": [1, 2], "micro_batch": [1, 2], "tensor_parallel": [1, 2]})";
+  const std::string listed = R"({"zero_stage": [1, 2], "micro_batch": [1, 2], "tensor_parallel": [1, 2, 16, 32]})";
+  const std::string simulated = R"(, "runner": {"kind": "simulate"})";
+  const auto study_of = [&](const std::string& space) {
+    session::Session session = session_of(space, simulated);
+    return Studied(std::move(session)).study;
+  };
+  const forecast::PlanStudy few = study_of(usable);
+  const forecast::PlanStudy many = study_of(listed);
+  EXPECT_EQ(few.lattice, 8);
+  EXPECT_EQ(many.lattice, 16);
+  EXPECT_EQ(many.configurations, few.configurations);
+  ASSERT_FALSE(many.excluded.empty());
+  EXPECT_EQ(many.excluded.front(),
+            (std::pair<std::string, std::int64_t>("tensor_parallel = 16 or 32 cannot be used by this job", 8)));
+}
 
 TEST(PlanStudy, CountsEveryConfigurationOnceAndByItsVerdict) {
   const Studied studied(session_of(kSpace));

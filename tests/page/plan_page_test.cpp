@@ -24,6 +24,9 @@ TEST(PlanPage, HasTheMapAndTheParetoFrontOfWhatWasLookedAt) {
   EXPECT_NE(html.find("krigtune plan: &lt;job&gt;"), std::string::npos);
   EXPECT_NE(html.find(">ZeRO stage 3<"), std::string::npos);
   EXPECT_NE(html.find("Where memory goes, by ZeRO stage"), std::string::npos);
+  EXPECT_NE(read.text().find("parameters, 4 tokens a sequence, on 2 x a100-40gb."), std::string::npos) << read.text();
+  EXPECT_NE(html.find("The fastest that fit more likely than not"), std::string::npos);
+  EXPECT_NE(html.find("tokens/s per GPU"), std::string::npos);
   // Computed directly: a candidate is on the front if no other one is faster or smaller, and as good in the other.
   for (const forecast::Candidate& one : looked_at) {
     ASSERT_TRUE(one.forecast.memory && one.forecast.cost);

@@ -39,7 +39,7 @@ TEST(Knobs, WhatIsNotModelledIsAValueThatSaysWhatAndWhatToWrite) {
       {{{"micro_batch", 1.5}}, "'micro_batch' is 1.5, where an integer was expected", "fix its value"},
       {{{"tensor_parallel", std::int64_t{3}}}, "tensor_parallel = 3 does not divide 4 ranks", "choose another size"},
       {{{"pipeline_parallel", std::int64_t{3}}},
-       "pipeline_parallel = 3 does not divide 4 ranks beside tensor_parallel",
+       "pipeline_parallel = 3 does not divide 4 ranks",
        "choose another size"},
       {{{"activation_checkpointing", std::string("some")}},
        "activation_checkpointing = some is not known",

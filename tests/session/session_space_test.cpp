@@ -49,6 +49,53 @@ TEST(Constraints, MayUseFactsOfTheJob) {
   EXPECT_EQ(session.space.count(), 2);  // 4 * 16 = 64 exceeds the batch
 }
 
+// 512 ranks and 8 heads of keys and values.
+std::string of_many_clusters(const std::string& space, const std::string& keys = "") {
+  return R"({"workload": {"model": {"preset": "llama-3-8b"}, "train_batch_size": 512}, "cluster": {"nodes": 64,
+             "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-ndr-400"}, "runner": {"kind": "simulate"}, "space": )" +
+         space + keys + "}";
+}
+
+TEST(UnusableValues, AreLeftOutWithOneRemark) {
+  const session::Session session = read(of_many_clusters(
+      R"({"tensor_parallel": [1, 2, 4, 8, 16], "pipeline_parallel": [1, 2, 4, 5, 8, 64], "micro_batch": [1]})"));
+  EXPECT_EQ(session.space.find("tensor_parallel")->values.size(), 4U);
+  EXPECT_EQ(session.space.find("pipeline_parallel")->values.size(), 4U);
+  ASSERT_EQ(session.left_out.size(), 2U);
+  EXPECT_EQ(session.left_out[1].parameter, "pipeline_parallel");
+  EXPECT_EQ(session.left_out[1].values, (std::vector<space::Value>{std::int64_t{5}, std::int64_t{64}}));
+  const auto remark = [](const std::string& line) { return line.rfind("values are left out", 0) == 0; };
+  EXPECT_EQ(std::count_if(session.warnings.begin(), session.warnings.end(), remark), 1);
+  EXPECT_EQ(*std::find_if(session.warnings.begin(), session.warnings.end(), remark),
+            "values are left out of the space: tensor_parallel = 16 does not divide 8 kv_heads, pipeline_parallel = 5 "
+            "does not divide 512 ranks, pipeline_parallel = 64 is out of range");
+  const session::Session again = read(session::resolved(session).dump());
+  EXPECT_EQ(again.space.count(), session.space.count());
+  EXPECT_TRUE(again.left_out.empty());
+}
+
+TEST(UnusableValues, AreAnErrorWhereNoOtherIsLeftOrNoJobCouldUseThem) {
+  EXPECT_EQ(error_of(of_many_clusters(R"({"tensor_parallel": [16, 32], "micro_batch": [1]})")),
+            "s.json: /space/tensor_parallel: tensor_parallel = 16 does not divide 8 kv_heads; choose another size");
+  EXPECT_EQ(error_of(of_many_clusters(R"({"zero_stage": [1, 4], "micro_batch": [1]})")),
+            "s.json: /space/zero_stage: zero_stage = 4 is out of range; use 0 to 3");
+}
+
+TEST(UnusableValues, OfTwoParametersTogetherAreAConstraint) {
+  const std::string space = R"({"tensor_parallel": [1, 2, 4], "sequence_parallel": [false, true], "micro_batch": [1]})";
+  const std::string odd = of_many_clusters(space);
+  const std::string preset = R"({"preset": "llama-3-8b"})";
+  const auto with_length = [&](const std::string& length) {
+    std::string text = odd;
+    return read(
+        text.replace(text.find(preset), preset.size(), R"({"preset": "llama-3-8b", "seq_len": )" + length + "}"));
+  };
+  const session::Session session = with_length("4098");  // 4 does not divide it
+  EXPECT_EQ(session.space.constraints().back().text(), "!sequence_parallel || seq_len % tensor_parallel == 0");
+  EXPECT_EQ(session.space.count() + 1, with_length("4096").space.count());
+  EXPECT_EQ(session.space.find("tensor_parallel")->values.size(), 3U) << "4 is usable without sequence_parallel";
+}
+
 TEST(Constraints, OfDeepSpeedForbidPipelinesWithStagesTwoAndThree) {
   const auto session_of = [](const std::string& framework) {
     return read(R"({"workload": {"model": {"preset": "llama-2-7b"}, "train_batch_size": 64, "framework": ")" +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/text.h"
 #include "page/chart/chart.h"
 #include "page/document.h"
 #include "page/html/html.h"
@@ -158,14 +159,34 @@ std::string memory_terms(const PlanSource& source) {
 }
 
 std::string best(const PlanSource& source) {
-  HtmlTable shown{"The fastest that fit, as predicted", {"configuration", "samples/s", "step", "peak"}, {}};
+  HtmlTable shown{source.study.best_probably_fit() ? "The fastest that fit more likely than not, as predicted"
+                                                   : "None is likely to fit: the likeliest, as predicted",
+                  {"configuration", "samples/s", "tokens/s per GPU", "MFU", "step", "peak", "memory"},
+                  {}};
   for (const Candidate& one : source.study.best) {
+    const auto& used = one.forecast.utilization;
+    const auto& memory = one.forecast.memory;
     shown.rows.push_back({user_text(report::short_text(source.session, one.configuration)),
                           fmt::format("{:.4g}", one.forecast.samples_per_s),
+                          used ? escaped(report::rate_text(used->tokens_per_s_per_gpu)) : "",
+                          used ? escaped(report::share_text(used->mfu)) : "",
                           one.forecast.cost ? escaped(duration_text(one.forecast.cost->step_time_s)) : "",
-                          one.forecast.memory ? escaped(to_string(one.forecast.memory->predicted)) : ""});
+                          memory ? escaped(to_string(memory->predicted)) : "", memory ? verdict_text(*memory) : ""});
   }
   return shown.rows.empty() ? "" : table(shown);
+}
+
+// "8.03 billion parameters, 4096 tokens a sequence, on 64 nodes of 8 x h100-80gb. "
+std::string job(const session::Session& session) {
+  if (!session.workload) return "";
+  const workload::ModelSpec& model = session.workload->model;
+  const workload::ClusterSpec& cluster = session.cluster;
+  const std::string machine =
+      cluster.is_local()  ? counted(cluster.ranks(), "rank") + " of this machine"
+      : cluster.nodes > 1 ? fmt::format("{} nodes of {} x {}", cluster.nodes, cluster.gpus_per_node, cluster.gpu)
+                          : fmt::format("{} x {}", cluster.gpus_per_node, cluster.gpu);
+  return fmt::format("{} parameters, {} tokens a sequence, on {}. ",
+                     count_text(static_cast<double>(workload::parameter_count(model))), model.seq_len, machine);
 }
 
 }  // namespace
@@ -173,8 +194,9 @@ std::string best(const PlanSource& source) {
 std::string plan_page(const PlanSource& source) {
   Document document;
   document.title = fmt::format("krigtune plan: {}", source.name);
-  document.header = paragraph(fmt::format("Predicted; nothing has run. {} configurations were looked at. Made {}.",
-                                          source.study.looked_at(), escaped(source.made)));
+  document.header =
+      paragraph(fmt::format("{}Predicted; nothing has run. {} looked at. Made {}.", escaped(job(source.session)),
+                            counted(source.study.looked_at(), "configuration"), escaped(source.made)));
   document.sections = {{"best", "The fastest", best(source)},
                        {"fits", "What fits", what_fits(source) + memory_map(source)},
                        {"memory", "Memory and speed", figures({memory_and_speed(source), memory_terms(source)})}};

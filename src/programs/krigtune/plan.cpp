@@ -328,7 +328,7 @@ int plan_session(const Context& context) {
                                                    minute_of(context.console.clock)}));
   }
   print_plan(context, session, forecaster, study, answers, files);
-  if (study.looked_at() > study.counts.too_large) return ExitCode::kDone;
+  if (!study.nothing_fits()) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;
 }

@@ -48,7 +48,7 @@ std::string values_counted(const space::Parameter& parameter) {
 }
 
 std::string machine_text(const workload::ClusterSpec& cluster) {
-  if (!cluster.network) return fmt::format("{} ranks on this machine", cluster.ranks());
+  if (!cluster.network) return counted(cluster.ranks(), "rank") + " on this machine";
   const auto link = [](const workload::NetworkLevel& level, const char* where) {
     return fmt::format("{} {} ({:.3g} GB/s a GPU)", level.name, where, level.bytes_per_s / 1e9);
   };
@@ -76,7 +76,9 @@ void print_counts(const PlanText& text) {
   };
   if (counts.too_large > 0) line(-counts.too_large, fmt::format("too large for {} a rank: never tried", usable));
   if (counts.uncertain > 0) {
-    line(counts.uncertain, fmt::format("uncertain: about {:.0f} of them fit", counts.expected_to_run));
+    line(counts.uncertain, counts.expected_to_run < 0.5
+                               ? "uncertain: probably none of them fits"
+                               : fmt::format("uncertain: about {:.0f} of them fit", counts.expected_to_run));
   }
   if (counts.unknown > 0) line(counts.unknown, "whose memory is not modelled");
   line(counts.fit, fmt::format("fit into {} a rank", usable));
@@ -99,14 +101,14 @@ void print_job(const PlanText& text) {
   if (!text.session.workload) return;
   const workload::Workload& workload = *text.session.workload;
   const workload::ModelSpec& model = workload.model;
-  text.out << fmt::format("Job\n  {} parameters: {} layers, hidden size {}, {} tokens a sequence\n",
-                          count_text(static_cast<double>(workload::parameter_count(model))), model.layers, model.hidden,
-                          model.seq_len);
+  text.out << fmt::format("Job\n  {} parameters: {}, hidden size {}, {} tokens a sequence\n",
+                          count_text(static_cast<double>(workload::parameter_count(model))),
+                          counted(model.layers, "layer"), model.hidden, model.seq_len);
   text.out << wrapped("  " + architecture_text(model), 2);
   std::string batch;
   if (workload.train_batch_size) {  // in tokens too, since train_batch_size is often mistaken for their number
     const auto sequences = static_cast<double>(*workload.train_batch_size);
-    batch = fmt::format(", {} sequences ({} tokens) a step", *workload.train_batch_size,
+    batch = fmt::format(", {} ({} tokens) a step", counted(*workload.train_batch_size, "sequence"),
                         count_text(sequences * static_cast<double>(model.seq_len)));
   }
   text.out << fmt::format("  {}, {}{}, trained by {}\n", workload::to_string(workload.precision),
@@ -201,7 +203,7 @@ void print_space(const PlanText& text) {
   };
   text.out << "\nSpace\n";
   if (study.configurations) {
-    line(study.lattice, "points of the lattice");
+    line(study.lattice, "combinations of the values");
     for (const auto& [reason, count] : study.excluded) line(-count, reason);
     if (study.same_meaning > 0)
       line(-study.same_meaning, "equivalent to another: they differ only in settings that have no effect");
@@ -385,7 +387,9 @@ void print_best(const PlanText& text, const forecast::Forecaster& forecaster) {
     return;
   }
   if (best.empty()) return;
-  text.out << fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size());
+  text.out << (text.study.best_probably_fit()
+                   ? fmt::format("\nPredicted best {} of those that fit more likely than not\n", best.size())
+                   : fmt::format("\nNone is likely to fit: the {} likeliest\n", best.size()));
   const std::string shared = shared_text(text.session, best);
   if (!shared.empty()) text.out << wrapped((best.size() == 1 ? "  " : "  all with ") + shared, 4);
   text.out << indented(report::render(best_table(text.session, best), report::TableFormat::kTable))
@@ -449,7 +453,7 @@ void print_steps(const PlanText& text) {
                           duration_text(seconds), hours_text(text.session, seconds));
 }
 
-std::string trials_text(std::int64_t trials) { return fmt::format("{} trial{}", trials, trials == 1 ? "" : "s"); }
+std::string trials_text(std::int64_t trials) { return counted(trials, "trial"); }
 
 }  // namespace
 
