@@ -56,6 +56,20 @@ search::History many_trials(int count) {
   return history;
 }
 
+TEST_F(ReportPage, SlicesDoNotDrawAValueThatAlwaysRanOutOfMemoryAsAChoice) {
+  search::History history;
+  for (int i = 0; i < 24; ++i) {
+    const std::int64_t micro_batch = std::int64_t{1} << (i / 4 % 3);
+    const space::Configuration tried = configuration(i % 4, micro_batch, i / 12 % 2 == 1);
+    history.push_back(micro_batch == 4 ? trial_record(i, tried, trial::OutOfMemory{})
+                                       : trial_record(i, tried, measured_samples(100.0 * micro_batch + i % 4, 1.0)));
+  }
+  const std::string html = page_of(bench_session(), history);
+  EXPECT_NE(html.find("micro_batch around the best"), std::string::npos);
+  EXPECT_NE(html.find("out of memory in 8 of 8 trials"), std::string::npos);
+  EXPECT_NE(html.find("expected, if it ran: it is unlikely to"), std::string::npos);
+}
+
 TEST_F(ReportPage, AnswersFirst) {
   const std::string html = page_of(bench_session(), all_outcomes());
   expect_whole(html);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "insight/sobol_indices.h"
 #include "page/chart/chart.h"
 #include "page/chart/svg.h"
@@ -10,6 +11,7 @@
 #include "page/html/html.h"
 #include "page/report/sections.h"
 #include "report/importance_text.h"
+#include "report/labels.h"
 
 namespace krigtune::page {
 namespace {
@@ -42,16 +44,37 @@ std::string importance_figure(const insight::Importance& importance) {
   return figure({drawing.title, intervals(drawing), says, importance_numbers(importance) + pair_numbers(importance)});
 }
 
+// Returns in how many closed trials the parameter had the value, if all of them ran out of memory; otherwise 0.
+int trials_without_memory(const RunFacts& facts, const std::string& name, const space::Value& value) {
+  int tried = 0;
+  for (const journal::Trial* trial : facts.closed()) {
+    const space::Value* its = trial->proposal.configuration.find(name);
+    if (its == nullptr || !space::same_value(*its, value)) continue;
+    if (!std::holds_alternative<trial::OutOfMemory>(*trial->outcome)) return 0;
+    ++tried;
+  }
+  return tried;
+}
+
 /// The values of one parameter, with the other parameters as in the best configuration.
 struct Slice {
   const space::Parameter* parameter = nullptr;
   std::vector<space::Value> values;
   std::vector<insight::PredictionRow> rows;
+  std::vector<std::string> doubts;  ///< why the value is no choice: "out of memory in 7 of 7 trials"; "": it is one
 };
+
+std::string doubt_of(const RunFacts& facts, const std::string& name, const space::Value& value,
+                     const insight::PredictionRow& row) {
+  if (const int tried = trials_without_memory(facts, name, value); tried > 0) {
+    return fmt::format("out of memory in {} of {}", tried, counted(tried, "trial"));
+  }
+  return row.probability_feasible < 0.5 ? report::percent_text(row.probability_feasible) + " likely to run" : "";
+}
 
 std::optional<Slice> slice_of(const RunFacts& facts, const std::string& name) {
   const space::Space& space = facts.session().space;
-  Slice slice{space.find(name), {}, {}};
+  Slice slice{space.find(name), {}, {}, {}};
   if (slice.parameter == nullptr) return std::nullopt;
   const space::Configuration& best = facts.best()->configuration;
   const space::Value* own = best.find(name);
@@ -68,18 +91,22 @@ std::optional<Slice> slice_of(const RunFacts& facts, const std::string& name) {
   }
   if (configurations.size() < 2) return std::nullopt;
   slice.rows = (*facts.predictor())(configurations);
+  for (std::size_t i = 0; i < slice.rows.size(); ++i) {
+    slice.doubts.push_back(doubt_of(facts, name, slice.values[i], slice.rows[i]));
+  }
   return slice;
 }
 
 std::string slice_numbers(const RunFacts& facts, const Slice& slice) {
-  HtmlTable shown{"", {escaped(slice.parameter->name), "expected", "95 % from", "to", "measured"}, {}};
+  HtmlTable shown{"", {escaped(slice.parameter->name), "expected", "95 % from", "to", "measured", "runs"}, {}};
   for (std::size_t i = 0; i < slice.values.size(); ++i) {
     const insight::PredictionRow& row = slice.rows[i];
     const auto text = [&](const std::optional<double>& value) {
       return value ? escaped(facts.value_text(*value)) : std::string();
     };
     shown.rows.push_back({user_text(space::to_string(slice.values[i])), text(row.median), text(row.lower_95),
-                          text(row.upper_95), text(row.observed)});
+                          text(row.upper_95), text(row.observed),
+                          escaped(slice.doubts[i].empty() ? "yes" : slice.doubts[i])});
   }
   return table(shown);
 }
@@ -108,6 +135,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   Line curve{.name = is_curve ? "expected, with its 95 % interval" : "", .hue = 0, .x = {}, .y = {}};
   Marks points{is_curve ? "" : "expected, with its 95 % interval", Shape::kRing, 0, {}};
   Marks measured{"measured", Shape::kDot, 2, {}};
+  Marks doubtful{"expected, if it ran: it is unlikely to", Shape::kCross, 1, {}};
   std::vector<double> places;
   std::vector<double> heights;
   for (const std::size_t i : order) {
@@ -118,13 +146,18 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
     const double low = facts.shown(row.lower_95.value_or(0.0));
     const double high = facts.shown(row.upper_95.value_or(0.0));
     places.push_back(x);
+    if (row.observed) measured.marks.push_back({.x = x, .y = facts.shown(*row.observed)});
+    if (!slice.doubts[i].empty()) {
+      heights.push_back(mean);
+      doubtful.marks.push_back({.x = x, .y = mean, .tip = slice.doubts[i]});
+      continue;
+    }
     heights.insert(heights.end(), {low, high});
     curve.x.push_back(x);
     curve.y.push_back(mean);
     curve.low.push_back(low);
     curve.high.push_back(high);
     points.marks.push_back({.x = x, .y = mean, .low = low, .high = high});
-    if (row.observed) measured.marks.push_back({.x = x, .y = facts.shown(*row.observed)});
   }
   const bool wide = is_curve && places.front() > 0.0 && places.back() > 16.0 * places.front();
   drawing.x = is_curve ? axis_around(slice.parameter->name, places, wide)
@@ -134,6 +167,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   drawing.y = axis_around(facts.value_title(), heights);
   if (is_curve) drawing.lines = {curve};
   drawing.marks = {measured};
+  if (!doubtful.marks.empty()) drawing.marks.push_back(doubtful);
   if (!is_curve) drawing.marks.insert(drawing.marks.begin(), points);
 }
 
