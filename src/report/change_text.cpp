@@ -49,12 +49,16 @@ std::string value_or_none(const std::optional<space::Value>& value) {
 }  // namespace
 
 std::string gain_sentence(const session::Objective& objective, const search::Gain& gain) {
-  if (!gain.clear()) {
-    return fmt::format("no clear effect ({} to {})", percent(gain.lower_95 - 1.0), percent(gain.upper_95 - 1.0));
-  }
   const bool gains = gain.factor > 1.0;
   const bool speed = is_speed(objective);
   const char* word = gains ? (speed ? "faster" : "better") : (speed ? "slower" : "worse");
+  if (!gain.clear()) {
+    constexpr double kWorthTelling = 0.05;
+    const double change = std::abs(gain.factor - 1.0);
+    const std::string what =
+        change < kWorthTelling ? "no clear effect" : fmt::format("perhaps {} {}", percent(change), word);
+    return fmt::format("{} ({} to {})", what, percent(gain.lower_95 - 1.0), percent(gain.upper_95 - 1.0));
+  }
   if (gain.factor >= kTimes || gain.factor <= 1.0 / kTimes) {
     const double low = gains ? gain.lower_95 : 1.0 / gain.upper_95;
     const double high = gains ? gain.upper_95 : 1.0 / gain.lower_95;
@@ -93,7 +97,9 @@ std::vector<std::string> change_lines(const session::Objective& objective, const
 
 std::string doubt_about_gain(const search::Recommendation& best) {
   const std::optional<search::Gain>& gain = best.changes.together;
-  if (best.trial == best.reference_trial || !gain || gain->clear()) return "";
+  if (best.trial == best.reference_trial || !gain) return "";
+  constexpr double kShownAsOne = 1.005;  // below, the interval is printed as "1.00 to"
+  if (gain->lower_95 >= kShownAsOne || gain->upper_95 < 1.0) return "";
   const bool is_repeated = std::min(best.measurements, best.reference_measurements) >= kEnoughRepeats;
   return fmt::format("this gain is not certain: its 95 % interval, {:.2f} to {:.2f} times, includes 1{}",
                      gain->lower_95, gain->upper_95,

@@ -259,8 +259,13 @@ TEST(ChangeText, TellsGainsWithTheirIntervals) {
   EXPECT_EQ(report::doubt_about_gain(doubtful),
             "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1");
   EXPECT_EQ(report::expected_gain_text(doubtful), "2.71x trial 0, 95 % interval 0.74x to 3.07x");
+  doubtful.changes.together->lower_95 = 1.002;  // printed as 1.00
+  EXPECT_EQ(report::doubt_about_gain(doubtful),
+            "this gain is not certain: its 95 % interval, 1.00 to 3.07 times, includes 1");
   doubtful.changes.together->lower_95 = 1.2;
   EXPECT_EQ(report::doubt_about_gain(doubtful), "");
+  EXPECT_EQ(report::gain_sentence(objective, {1.33, 0.995, 1.77}), "perhaps 33 % faster (-0.5 % to 77 %)");
+  EXPECT_EQ(report::gain_sentence(objective, {0.8, 0.6, 1.1}), "perhaps 20 % slower (-40 % to 10 %)");
   EXPECT_EQ(report::gain_sentence(objective, {1.12, 1.041, 1.21}), "12 % faster (4.1 % to 21 %)");
   EXPECT_EQ(report::gain_sentence(objective, {0.9, 0.85, 0.95}), "10 % slower (5.0 % to 15 %)");
   EXPECT_EQ(report::gain_sentence(objective, {0.5, 0.4, 0.625}), "2.0 times slower (1.6 to 2.5)");

@@ -64,9 +64,11 @@ TEST(JobSpace, KeepsTheBatchWhereRanksShareASequence) {
 TEST(JobSpace, LeavesOutWhatOneRankAloneCannotFeel) {
   const jobs::JobSpace made = jobs::fitted_space(
       json_of(R"({"zero_stage": [0, 1, 2], "overlap_comm": [false, true], "activation_checkpointing": ["none", "full"],
-                  "tensor_parallel": [1, 2]})"),
+                  "ddp_find_unused_parameters": [true, false], "tensor_parallel": [1, 2]})"),
       size_of(1, 1, 6));
   EXPECT_EQ(made.space.dump(), R"({"activation_checkpointing":["none","full"]})");
+  EXPECT_EQ(made.without_effect,
+            (std::vector<std::string>{"zero_stage", "overlap_comm", "ddp_find_unused_parameters"}));
 }
 
 }  // namespace krigtune::job_space_test

@@ -141,9 +141,9 @@ class SessionMaker {
     machine_.nodes = found.nodes.value_or(1);
     const std::int64_t ranks = found.ranks.value_or(machine_.nodes);
     if (ranks % machine_.nodes != 0) {
-      throw UserError(
-          fmt::format("the command starts {} ranks on {} nodes: not as many on each", ranks, machine_.nodes),
-          "choose a multiple of the nodes");
+      throw UserError(fmt::format("the command starts {} on {}: not as many on each", counted(ranks, "rank"),
+                                  counted(machine_.nodes, "node")),
+                      "choose a multiple of the nodes");
     }
     machine_.cluster = Json::object();
     if (machine_.nodes > 1) machine_.cluster["nodes"] = machine_.nodes;
@@ -254,9 +254,9 @@ class SessionMaker {
     }
     json_["constraints"].push_back(kept_batch(batch));
     remarks_.push_back(
-        fmt::format("the {} sequences of a step are kept: \"constraints\" in a session, or other names "
+        fmt::format("the {} of a step {} kept: \"constraints\" in a session, or other names "
                     "than micro_batch and {}, let them vary",
-                    batch, space::kAccumulation));
+                    counted(batch, "sequence"), batch == 1 ? "is" : "are", space::kAccumulation));
   }
 
   int configurations_at(std::int64_t batch, std::int64_t dp) const {
@@ -321,6 +321,11 @@ class SessionMaker {
       return varied;
     }
     JobSpace fitted = fitted_space(space_block(*recipe_, job, varied_by_default(*recipe_, job)), size_of(job, own));
+    if (!fitted.without_effect.empty()) {
+      remarks_.push_back(fmt::format("{} {} not varied: there is one data-parallel rank",
+                                     join(fitted.without_effect, ", "),
+                                     fitted.without_effect.size() == 1 ? "is" : "are"));
+    }
     if (fitted.space.empty()) {
       throw UserError(fmt::format("{}: the recipe {} finds nothing to vary in this command", job_name(request_.command),
                                   recipe_->name),
@@ -425,8 +430,8 @@ JobSession session_of_job(const JobRequest& request) {
   session::Session session = session::read_session(written.json, source, base);
   session.file = is_own ? request.session : job_file(request.command);
   if (is_own && written.ranks && *written.ranks != session.cluster.ranks()) {
-    throw UserError(fmt::format("{}: /cluster: {} ranks, but the command starts {}", source, session.cluster.ranks(),
-                                *written.ranks),
+    throw UserError(fmt::format("{}: /cluster: {}, but the command starts {}", source,
+                                counted(session.cluster.ranks(), "rank"), *written.ranks),
                     "change one of them, or leave \"cluster\" out");
   }
   return {std::move(written.json), std::move(session), std::move(written.remarks), std::move(written.notes)};

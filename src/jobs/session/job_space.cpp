@@ -92,13 +92,13 @@ class SpaceFitter {
 
   void drop_what_needs_others() {
     if (*replicas_.rbegin() > 1) return;
-    std::vector<std::string> names;
     for (const auto& [name, values] : made_.space.items()) {
       const space::WellKnownParameter* known = space::find_well_known(name);
-      if (name == space::kZeroStage || (known != nullptr && space::needs_other_data_ranks(*known)))
-        names.push_back(name);
+      const bool is_of_ddp = name.rfind("ddp_", 0) == 0;  // the Trainer's names; one process is not wrapped in DDP
+      if (name == space::kZeroStage || is_of_ddp || (known != nullptr && space::needs_other_data_ranks(*known)))
+        made_.without_effect.push_back(name);
     }
-    for (const std::string& name : names) made_.space.erase(name);
+    for (const std::string& name : made_.without_effect) made_.space.erase(name);
   }
 
   Counts micro_batches() const {

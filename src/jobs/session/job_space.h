@@ -26,6 +26,7 @@ struct JobSize {
 struct JobSpace {
   Json space = Json::object();  ///< as in a session; without parameters that have a single remaining value
   std::vector<std::string> constraints;
+  std::vector<std::string> without_effect;  ///< parameters left out, because there is one data-parallel rank
 };
 
 /// Restricts `space`, the values of a recipe:
