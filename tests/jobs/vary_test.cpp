@@ -26,8 +26,14 @@ TEST(VaryValues, AreListsAndRangesOfASession) {
       {"none,2,4", R"(["none","2","4"])"},
       {"adam", R"(["adam"])"},
       {"a..b", R"(["a..b"])"},
+      {"[1,2, 4]", "[1,2,4]"},
+      {"[1],[2]", R"(["[1]","[2]"])"},
+      {"0-3,4-7", R"(["0-3","4-7"])"},
+      {"1e-5", "[1e-05]"},
   };
   for (const auto& [text, json] : table) EXPECT_EQ(jobs::read_values(text, "x").dump(), json) << text;
+  EXPECT_EQ(user_error_of([] { jobs::read_values("1-8", "--vary 'n=-n:1-8'"); }),
+            "--vary 'n=-n:1-8': '1-8' is a text and not a range; write 1..8");
 }
 
 TEST(VaryPlaces, AreFlagsOverridesVariablesAndKeys) {

@@ -161,7 +161,24 @@ std::optional<End> read_end(const std::string& text) {
   return end;
 }
 
-Json list_of(const std::string& text, const std::string& where) {
+// Returns the text without the brackets of "[1,2,4]", as people write lists elsewhere.
+std::string without_brackets(const std::string& text) {
+  const std::string list = trimmed(text);
+  const bool is_list = list.size() > 2 && list.front() == '[' && list.back() == ']' &&
+                       std::count_if(list.begin(), list.end(), [](char c) { return c == '[' || c == ']'; }) == 2;
+  return is_list ? list.substr(1, list.size() - 2) : text;
+}
+
+// "1-8" alone is hardly the only value to try.
+void refuse_dash(const std::string& text, const std::string& where) {
+  const std::size_t dash = text.find('-', 1);
+  if (dash == std::string::npos || !read_end(text.substr(0, dash)) || !read_end(text.substr(dash + 1))) return;
+  throw UserError(fmt::format("{}: '{}' is a text and not a range", where, text),
+                  fmt::format("write {}..{}", text.substr(0, dash), text.substr(dash + 1)));
+}
+
+Json list_of(const std::string& written, const std::string& where) {
+  const std::string text = without_brackets(written);
   std::vector<std::string> items;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
@@ -169,6 +186,7 @@ Json list_of(const std::string& text, const std::string& where) {
     if (items.back().empty()) throw UserError(fmt::format("{}: an empty value in '{}'", where, text), kValueForms);
     begin = comma + 1;
   }
+  if (items.size() == 1) refuse_dash(items.front(), where);
   const auto value = [](const std::string& item) { return space::value_from_text(item); };
   const auto kind = [&](const std::string& item) {
     return space::is_number(value(item)) ? std::variant_npos : value(item).index();

@@ -60,6 +60,18 @@ std::vector<std::string> option_names(const po::options_description& options) {
   return names;
 }
 
+bool takes_command(const Command& command) { return *command.command_option != '\0'; }
+
+// The option may be one of the user's own command, typed without the "--" before the command.
+std::string hint_for_unknown(const Command& command, const std::string& name, const std::vector<std::string>& options) {
+  const bool is_near = !nearest_names(name, options).empty();
+  if (is_near || !takes_command(command)) return suggestion(name, options);
+  return fmt::format(
+      "an option of your own command comes after --: krigtune {0} [options] -- COMMAND...; those of {0} "
+      "are in krigtune {0} --help",
+      command.name);
+}
+
 po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
   const po::options_description visible = options_of(command);
   po::options_description all;
@@ -72,15 +84,13 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
   } catch (const po::unknown_option& error) {
     const std::string name = error.get_option_name();
     throw UserError(fmt::format("{}: unknown option '{}'", command.name, name),
-                    suggestion(name, option_names(visible)));
+                    hint_for_unknown(command, name, option_names(visible)));
   } catch (const po::error& error) {
     throw UserError(fmt::format("{}: {}", command.name, error.what()),
                     fmt::format("see krigtune {} --help", command.name));
   }
   return values;
 }
-
-bool takes_command(const Command& command) { return *command.command_option != '\0'; }
 
 // Returns where the user's own command begins; krigtune does not interpret its words.
 std::vector<std::string>::const_iterator end_of_own_words(const Command& command,
