@@ -29,28 +29,45 @@ constexpr std::array<std::string_view, 17> kModelKeys = {
     "preset",    "hf_config",       "layers",    "hidden", "heads",     "kv_heads", "ffn_hidden", "vocab",    "seq_len",
     "gated_mlp", "tied_embeddings", "positions", "norm",   "attention", "dropout",  "precision",  "tokenizer"};
 
-// Accepts a text or a list of texts.
+Texts checked_words(const JsonObject& object, const std::string& key, Texts words) {
+  const bool any_blank =
+      std::any_of(words.begin(), words.end(), [](const auto& word) { return trimmed(word).empty(); });
+  if (any_blank) object.fail(key, "has an empty text", "write what the command says, or leave it out");
+  return words;
+}
+
+// Accepts a list of texts, none of which is empty.
+Codec<Texts> words_said() {
+  Codec<Texts> codec = texts();
+  codec.read = [](JsonObject& object, const std::string& key) { return checked_words(object, key, object.texts(key)); };
+  return codec;
+}
+
+// Accepts one such text or a list of them.
 Codec<Texts> text_or_texts() {
   return {schema::either({schema::text(), schema::list(schema::text())}),
           [](JsonObject& object, const std::string& key) {
             const Json* json = object.find(key);
-            return json->is_string() ? Texts{json->get<std::string>()} : object.texts(key);
+            return checked_words(object, key, json->is_string() ? Texts{json->get<std::string>()} : object.texts(key));
           },
           [](const Texts& words) { return words.size() == 1 ? Json(words.front()) : Json(words); }};
 }
 
 Block<CommandPattern> pattern_block() {
   Block<CommandPattern> block("Which commands it applies to: all that is said must be true");
-  block.key("launchers", &CommandPattern::launchers, texts(), "one of these starts the ranks, as \"accelerate\"");
-  block.key("scripts", &CommandPattern::scripts, texts(), "the script's file is one of these; * stands for any text");
-  block.key("modules", &CommandPattern::modules, texts(), "the module after -m is one of these");
-  block.key("programs", &CommandPattern::programs, texts(), "one of these words, as \"trl sft\", is in the command");
-  block.key("flags", &CommandPattern::flags, texts(), "all of these are there: \"--fsdp\", or \"--fsdp_version 2\"");
-  block.key("any_flag", &CommandPattern::any_flag, texts(), "one of these is there");
-  block.key("bare", &CommandPattern::bare, texts(), "all of these are there, without a value");
-  block.key("without", &CommandPattern::without, texts(), "none of these is there");
-  block.key("keys", &CommandPattern::keys, texts(), "all of these are in its files: \"stage\", or \"stage sft\"");
-  block.key("without_keys", &CommandPattern::without_keys, texts(), "none of these is in its files");
+  block.key("launchers", &CommandPattern::launchers, words_said(), "one of these starts the ranks, as \"accelerate\"");
+  block.key("scripts", &CommandPattern::scripts, words_said(),
+            "the script's file is one of these; * stands for any text");
+  block.key("modules", &CommandPattern::modules, words_said(), "the module after -m is one of these");
+  block.key("programs", &CommandPattern::programs, words_said(),
+            "one of these words, as \"trl sft\", is in the command");
+  block.key("flags", &CommandPattern::flags, words_said(),
+            "all of these are there: \"--fsdp\", or \"--fsdp_version 2\"");
+  block.key("any_flag", &CommandPattern::any_flag, words_said(), "one of these is there");
+  block.key("bare", &CommandPattern::bare, words_said(), "all of these are there, without a value");
+  block.key("without", &CommandPattern::without, words_said(), "none of these is there");
+  block.key("keys", &CommandPattern::keys, words_said(), "all of these are in its files: \"stage\", or \"stage sft\"");
+  block.key("without_keys", &CommandPattern::without_keys, words_said(), "none of these is in its files");
   return block;
 }
 
@@ -195,9 +212,9 @@ Block<RecipeGap> gap_block() {
 Block<RecipeFile> file_block() {
   Block<RecipeFile> block("A file that the command names");
   block.key("name", &RecipeFile::name, text(), "how places call it");
-  block.key("flags", &RecipeFile::flags, texts(),
+  block.key("flags", &RecipeFile::flags, words_said(),
             "the word after one of these names it; none: the script's first word with such a suffix");
-  block.key("suffixes", &RecipeFile::suffixes, texts(), "what its name ends in (default: anything)");
+  block.key("suffixes", &RecipeFile::suffixes, words_said(), "what its name ends in (default: anything)");
   block.key("of_launcher", &RecipeFile::of_launcher, boolean(), "the flags are the launcher's");
   return block;
 }
@@ -396,7 +413,7 @@ void add_value_keys(Block<Recipe>& block) {
 }
 
 void add_trial_keys(Block<Recipe>& block) {
-  block.key("remove", &Recipe::remove, texts(), "flags that trials run without; * at the end stands for any text");
+  block.key("remove", &Recipe::remove, words_said(), "flags that trials run without; * at the end stands for any text");
   block.custom("add", schema::list(schema::either({schema::list(schema::text()), words_block().schema()})),
                "words that only trials get",
                [](JsonObject& object, Recipe& recipe) { recipe.add = read_added(object); });
