@@ -49,16 +49,15 @@ TEST(JobSpace, SplitsTheModelWithinNodesAndOverWholeHeadsAndLayers) {
   EXPECT_EQ(made.constraints, std::vector<std::string>{"ranks % (tensor_parallel * pipeline_parallel) == 0"});
 }
 
-// 8 ranks, of which 2 share a sequence: the `dp` of a session's constraint is 8 / tensor_parallel, twice the replicas.
 TEST(JobSpace, KeepsTheBatchWhereRanksShareASequence) {
-  jobs::JobSize size = size_of(4, 8, 32);
-  size.context_parallel = 2;
+  jobs::JobSize size = size_of(8, 8, 32);
   size.can_write_accumulation = true;
-  size.own = {{"micro_batch", std::int64_t{2}}, {"tensor_parallel", std::int64_t{2}}};
+  size.own = {
+      {"micro_batch", std::int64_t{2}}, {"tensor_parallel", std::int64_t{2}}, {"context_parallel", std::int64_t{2}}};
   const jobs::JobSpace made =
       jobs::fitted_space(json_of(R"({"micro_batch": [1], "tensor_parallel": [1, 2, 4, 8]})"), size);
-  EXPECT_EQ(made.constraints, (std::vector<std::string>{"micro_batch * gradient_accumulation_steps * dp == 64",
-                                                        "ranks % (tensor_parallel * 2) == 0"}));
+  EXPECT_EQ(made.constraints, (std::vector<std::string>{"micro_batch * gradient_accumulation_steps * dp == 32",
+                                                        "ranks % (tensor_parallel * context_parallel) == 0"}));
 }
 
 TEST(JobSpace, LeavesOutWhatOneRankAloneCannotFeel) {

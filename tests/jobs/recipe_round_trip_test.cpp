@@ -105,8 +105,7 @@ std::vector<std::string> words_of_trial(const RecipeJob& job, const Json& block,
 Configuration with_facts(const OwnValues& own, const RecipeJob& job) {
   Configuration values = own.configuration;
   if (job.ranks) {
-    const auto dp = space::data_parallel_ranks(*job.ranks, values.integer(space::kTensorParallel, 1),
-                                               values.integer(space::kPipelineParallel, 1));
+    const auto dp = space::data_parallel_ranks(*job.ranks, values);
     if (dp) values.set("dp", *dp);
   }
   return values;
@@ -141,9 +140,9 @@ std::optional<Configuration> drawn(const Json& space, const RecipeJob& job, cons
     configuration.set(name, space::value_from_json(values[rng.below(values.size())], name));
   }
   if (!own.configuration.has(space::kAccumulation) || !job.ranks) return configuration;
-  const auto split = [&](const char* name) { return configuration.integer(name, own.configuration.integer(name, 1)); };
-  const auto dp = space::data_parallel_ranks(*job.ranks / own.context_parallel, split(space::kTensorParallel),
-                                             split(space::kPipelineParallel));
+  Configuration split = own.configuration;
+  for (const auto& [name, value] : configuration) split.set(name, value);
+  const auto dp = space::data_parallel_ranks(*job.ranks, split);
   if (!dp) return std::nullopt;
   configuration.set(space::kAccumulation, std::int64_t{1} << rng.below(4));
   return configuration;

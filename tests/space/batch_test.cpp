@@ -28,32 +28,41 @@ TEST(BatchIdentity, HasNoStepsWhereAFactorDoesNotDivide) {
   EXPECT_EQ(space::accumulation_steps(8, kMost, kMost), std::nullopt) << "no product is made";
 }
 
+space::Configuration split(std::int64_t tensor, std::int64_t pipeline, std::int64_t context = 1) {
+  return {{space::kTensorParallel, tensor}, {space::kPipelineParallel, pipeline}, {space::kContextParallel, context}};
+}
+
 TEST(BatchIdentity, RanksSplitIntoWholeReplicasOrNotAtAll) {
-  EXPECT_EQ(space::data_parallel_ranks(16, 2, 4), 2);
-  EXPECT_EQ(space::data_parallel_ranks(12, 3, 1), 4);
-  EXPECT_EQ(space::data_parallel_ranks(12, 8, 1), std::nullopt);
-  EXPECT_EQ(space::data_parallel_ranks(12, 4, 2), std::nullopt);
-  EXPECT_EQ(space::data_parallel_ranks(12, 0, 1), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(16, split(2, 4)), 2);
+  EXPECT_EQ(space::data_parallel_ranks(12, split(3, 1)), 4);
+  EXPECT_EQ(space::data_parallel_ranks(12, split(8, 1)), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(12, split(4, 2)), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(12, split(0, 1)), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(16, split(2, 2, 2)), 2);
+  EXPECT_EQ(space::data_parallel_ranks(12, split(2, 2, 2)), std::nullopt);
+  EXPECT_EQ(space::data_parallel_ranks(12, {}), 12);
 }
 
 // Spaces complete configurations with integers, conditions read real numbers, and lattices are counted with bounds. All
 // three must agree.
 TEST(BatchIdentity, IsThatOfSpacesAndOfTheirConditions) {
   const std::string parameters = R"({"micro_batch": [1, 2, 3, 4], "tensor_parallel": [1, 2, 3, 4],
-                                     "pipeline_parallel": [1, 2, 5]})";
+                                     "pipeline_parallel": [1, 2, 5], "context_parallel": [1, 2, 3]})";
   const space::JobFacts facts{.ranks = 8, .train_batch_size = 48};
   const std::vector<space::Configuration> all = all_of(space_from(parameters, facts));
   std::int64_t expected = 0;
   for (const std::int64_t tensor : {1, 2, 3, 4}) {
     for (const std::int64_t pipeline : {1, 2, 5}) {
-      const auto dp = space::data_parallel_ranks(8, tensor, pipeline);
-      for (const std::int64_t micro : {1, 2, 3, 4}) expected += dp && space::accumulation_steps(48, micro, *dp) ? 1 : 0;
+      for (const std::int64_t context : {1, 2, 3}) {
+        const auto dp = space::data_parallel_ranks(8, split(tensor, pipeline, context));
+        for (const std::int64_t micro : {1, 2, 3, 4})
+          expected += dp && space::accumulation_steps(48, micro, *dp) ? 1 : 0;
+      }
     }
   }
   EXPECT_EQ(static_cast<std::int64_t>(all.size()), expected);
   for (const space::Configuration& c : all) {
-    const auto dp =
-        space::data_parallel_ranks(8, c.integer(space::kTensorParallel, 0), c.integer(space::kPipelineParallel, 0));
+    const auto dp = space::data_parallel_ranks(8, c);
     ASSERT_TRUE(dp) << c.text();
     EXPECT_EQ(space::sequences_of_step(c.integer(space::kMicroBatch, 0), *dp, c.integer(space::kAccumulation, 0)), 48)
         << c.text();
