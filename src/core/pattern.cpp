@@ -92,6 +92,26 @@ std::regex compile(const std::string& text) {
 
 }  // namespace
 
+std::string trouble_with_pattern(const std::regex_error& error) {
+  namespace codes = std::regex_constants;
+  const std::pair<codes::error_type, const char*> kWords[] = {
+      {codes::error_paren, "a ( has no ), a ) has no (, or a *, + or ? has nothing before it"},
+      {codes::error_brack, "a [ has no ]"},
+      {codes::error_brace, "a { has no }; a brace that is meant is \\{"},
+      {codes::error_badbrace, "braces need a number, as in {3}; a brace that is meant is \\{"},
+      {codes::error_range, "a range in [ ] is backwards, as z-a is"},
+      {codes::error_escape, "a \\ is before a letter that it gives no meaning, or at the end"},
+      {codes::error_badrepeat, "a *, + or ? has nothing before it; one that is meant is \\*, \\+ or \\?"},
+      {codes::error_backref, "it has a back-reference, such as \\1"},
+      {codes::error_ctype, "a [: :] names no class of characters"},
+      {codes::error_collate, "a [. .] names no character"},
+      {codes::error_complexity, "it would take too long to search"}};
+  for (const auto& [code, words] : kWords) {
+    if (code == error.code()) return words;
+  }
+  return error.what();
+}
+
 std::size_t states_of_pattern(const std::string& text) { return States(text).count(); }
 
 Pattern::Pattern(const std::string& text)

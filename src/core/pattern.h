@@ -48,6 +48,9 @@ class Pattern {
   bool looks_ahead_;
 };
 
+/// Returns in words why a text is no expression: "a [ has no ]".
+std::string trouble_with_pattern(const std::regex_error& error);
+
 /// Returns how many states an expression has, roughly and at most kMostStates + 1: one for each character, as often as
 /// counted repetitions repeat it.
 std::size_t states_of_pattern(const std::string& text);

@@ -40,7 +40,7 @@ void refuse_bad_pattern(JsonObject& object, const char* key, const std::string& 
       object.fail(key, "a regular expression with one group was expected",
                   "write for example \"job_state = (\\\\S+)\"");
   } catch (const std::regex_error& error) {
-    object.fail(key, fmt::format("is not a regular expression: {}", error.what()),
+    object.fail(key, fmt::format("is not a regular expression: {}", trouble_with_pattern(error)),
                 "write an ECMAScript regular expression");
   }
 }

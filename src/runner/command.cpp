@@ -191,8 +191,8 @@ void read_patterns(JsonObject& block, CommandSpec& spec) {
     if (pattern.empty()) block.fail(key, "is empty and would match every line", "remove it");
     try {
       static_cast<void>(Pattern(pattern));
-    } catch (const std::regex_error&) {
-      block.fail(key, fmt::format("'{}' is not a regular expression", pattern),
+    } catch (const std::regex_error& error) {
+      block.fail(key, fmt::format("'{}' is not a regular expression: {}", pattern, trouble_with_pattern(error)),
                  "write one as in JavaScript, without back-references");
     }
   }

@@ -87,8 +87,8 @@ std::optional<PatternTrouble> trouble_with(const std::string& pattern, bool need
         fmt::format("'{}' has {} groups where one was expected", pattern,
                     compiled.groups() == 0 ? "no" : std::to_string(compiled.groups())),
         "put one pair of parentheses around the number, as in 'loss: ([0-9.]+)'; (?:...) is no group"};
-  } catch (const std::regex_error&) {
-    return PatternTrouble{fmt::format("'{}' is not a regular expression", pattern),
+  } catch (const std::regex_error& error) {
+    return PatternTrouble{fmt::format("'{}' is not a regular expression: {}", pattern, trouble_with_pattern(error)),
                           "write one as in JavaScript, without back-references"};
   }
 }
@@ -225,6 +225,10 @@ std::string unit_of_measure(const std::string& name) {
     if (known == name) return std::string(unit);
   }
   return "";
+}
+
+bool is_unit(const std::string& word) {
+  return std::any_of(kUnits.begin(), kUnits.end(), [&](const auto& unit) { return unit.name == word; });
 }
 
 std::string word_of(MeasureHow how) { return krigtune::word_of(how, kHowWords); }

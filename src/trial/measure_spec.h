@@ -66,6 +66,8 @@ struct MeasureSpec {
 
 /// Returns the unit of a name that krigtune knows: "s", "tokens/s"; "" for others.
 std::string unit_of_measure(const std::string& name);
+/// Returns whether "times" takes the word as a printed unit: "ms", "GiB".
+bool is_unit(const std::string& word);
 std::string word_of(MeasureHow how);  ///< "regex", as in the session
 bool is_path(const std::string& from);
 

@@ -82,6 +82,25 @@ TEST(Pattern, RefusesWhatWouldTakeTooLong) {
   EXPECT_NO_THROW(Pattern("(?=a)a(?!b)"));
 }
 
+std::string trouble_with(const std::string& text) {
+  try {
+    static_cast<void>(Pattern(text));
+  } catch (const std::regex_error& error) {
+    return trouble_with_pattern(error);
+  }
+  return "";
+}
+
+TEST(Pattern, SaysWhatIsWrongWithAnExpression) {
+  EXPECT_EQ(trouble_with("loss ([0-9"), "a [ has no ]");
+  EXPECT_EQ(trouble_with("loss ([0-9.]+"), "a ( has no ), a ) has no (, or a *, + or ? has nothing before it");
+  EXPECT_EQ(trouble_with("loss [0-9.]+)"), "a ( has no ), a ) has no (, or a *, + or ? has nothing before it");
+  EXPECT_EQ(trouble_with("+ loss"), "a ( has no ), a ) has no (, or a *, + or ? has nothing before it");
+  EXPECT_EQ(trouble_with("[9-0]"), "a range in [ ] is backwards, as z-a is");
+  EXPECT_EQ(trouble_with("(a{1000}){1000}"), "it would take too long to search");
+  EXPECT_EQ(trouble_with("loss ([0-9.]+)"), "");
+}
+
 TEST(Pattern, WithLookaheadsSearchesOnlyTheBegin) {
   SearchLimit limit;
   const Pattern pattern("a(?=b)");

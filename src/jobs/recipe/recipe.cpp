@@ -302,7 +302,8 @@ void check_regex(const JsonObject& object, const std::string& key, bool with_gro
                   "put ( ) around the number, and (?: ) around everything else");
     }
   } catch (const std::regex_error& error) {
-    object.fail(key, fmt::format("is not a regular expression: {}", error.what()), "write it in ECMAScript's grammar");
+    object.fail(key, fmt::format("is not a regular expression: {}", trouble_with_pattern(error)),
+                "write it in ECMAScript's grammar");
   }
 }
 
