@@ -132,7 +132,7 @@ std::string reproduction(const report::RunView& run) {
   if (const std::optional<std::string> command = cmd_optimal(run)) text += "\nTo run it:\n\n" + fenced(*command);
   return text + fmt::format(
                     "\nThe trials are in the run directory {} (`krigtune results` shows them). The same session with "
-                    "`--strategy {} --seed {}` asks the same questions for the same answers.\n",
+                    "`--strategy {} --seed {}` proposes the same trials for the same results.\n",
                     code(run.directory.filename().string()), search::to_string(run.options.strategy), run.options.seed);
 }
 

@@ -356,7 +356,7 @@ const char* to_string(EndReason reason) {
     case EndReason::kEnvironment:
       return "nothing can run here";
     case EndReason::kFailsAlike:
-      return "the job fails alike in every trial";
+      return "every trial failed in the same way";
   }
   return "unknown";
 }

@@ -157,7 +157,7 @@ TEST_F(CommandSessionTest, ExplainsCrashesWithTheLogAndTheCommand) {
   EXPECT_EQ(said.code, 1);
   expect_said(said, "krigtune: no trial succeeded: 2 failed (crash)\n");
   expect_said(said, "krigtune: the last trials failed alike: no such file: data.bin\n");
-  expect_said(said, "fix the job, and run the same command again; to continue anyway: krigtune tune ");
+  expect_said(said, "fix the job or the command, and run it again; to continue anyway: krigtune tune ");
   expect_said(said, " --keep-going\n");
   const Said more = tune({"--keep-going"});
   expect_said(more, "krigtune: no trial succeeded: 4 failed (crash)\n");

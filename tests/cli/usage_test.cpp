@@ -59,6 +59,9 @@ TEST(Usage, NamesTheLatestRunWhereItsDirectoryIsMissing) {
 }
 
 TEST(Usage, DoesNotGuessOptionsFromTheirBeginning) {
+  expect_refused({"tune", "python", "train.py", "--cfg", "x.yaml"},
+                 "put -- before the program: krigtune tune -- python train.py --cfg");
+  expect_refused({"tune", "s.json", "--cfg", "--", "python", "train.py"}, "unknown option '--cfg'; known: ");
   expect_refused({"tune", "s.json", "--tri", "3"}, "unknown option '--tri'");
 }
 

@@ -62,17 +62,15 @@ std::vector<std::string> option_names(const po::options_description& options) {
 
 bool takes_command(const Command& command) { return *command.command_option != '\0'; }
 
-// The option may be one of the user's own command, typed without the "--" before the command.
-std::string hint_for_unknown(const Command& command, const std::string& name, const std::vector<std::string>& options) {
-  const bool is_near = !nearest_names(name, options).empty();
-  if (is_near || !takes_command(command)) return suggestion(name, options);
-  return fmt::format(
-      "an option of your own command comes after --: krigtune {0} [options] -- COMMAND...; those of {0} "
-      "are in krigtune {0} --help",
-      command.name);
+// An option of the user's own program stands before krigtune where "--" was forgotten.
+std::string hint_for_unknown(const Command& command, const std::string& name, const std::vector<std::string>& known,
+                             bool has_dashes) {
+  if (has_dashes || !takes_command(command) || !nearest_names(name, known).empty()) return suggestion(name, known);
+  return fmt::format("if it belongs to your own program, put -- before the program: krigtune {} -- python train.py {}",
+                     command.name, name);
 }
 
-po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
+po::variables_map parse(const Command& command, const std::vector<std::string>& words, bool has_dashes) {
   const po::options_description visible = options_of(command);
   po::options_description all;
   all.add(visible).add_options()(kOperands, po::value<std::vector<std::string>>());
@@ -84,7 +82,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
   } catch (const po::unknown_option& error) {
     const std::string name = error.get_option_name();
     throw UserError(fmt::format("{}: unknown option '{}'", command.name, name),
-                    hint_for_unknown(command, name, option_names(visible)));
+                    hint_for_unknown(command, name, option_names(visible), has_dashes));
   } catch (const po::error& error) {
     throw UserError(fmt::format("{}: {}", command.name, error.what()),
                     fmt::format("see krigtune {} --help", command.name));
@@ -212,7 +210,9 @@ po::options_description options_of(const Command& command) {
 }
 
 Arguments::Arguments(const Command& command, const std::vector<std::string>& words, const Environment& environment)
-    : words_(words), typed_(parse(command, {words.begin(), end_of_own_words(command, words)})) {
+    : words_(words),
+      typed_(parse(command, {words.begin(), end_of_own_words(command, words)},
+                   end_of_own_words(command, words) != words.end())) {
   const auto dashes = end_of_own_words(command, words_);
   if (dashes != words_.cend()) users_command_.assign(dashes + 1, words_.cend());
   const bool is_of_a_job =

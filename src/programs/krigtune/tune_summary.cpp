@@ -297,7 +297,7 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
     explain_failure(run, context.log);
     if (result.reason == run::EndReason::kFailsAlike) {
       context.log.error("the last trials failed alike: " + result.detail);
-      context.log.progress("fix the job, and run the same command again; to continue anyway: " +
+      context.log.progress("fix the job or the command, and run it again; to continue anyway: " +
                            conclusion.command_to_keep_going);
     }
     return ExitCode::kNoResult;
