@@ -141,7 +141,7 @@ TEST_F(AskTellTest, KeepsItsSeedAndStrategyFromTheLastCallThatNamesThem) {
 TEST_F(AskTellTest, TellClosesATrialAndRewritesTheFiles) {
   asked({"--count", "2"});
   EXPECT_EQ(tell({"--trial", "0", "--value", "10"}).err, "trial 0: ok, speed 10, 1.00x trial 0; best trial 0\n");
-  const Said said = tell({"--trial", "1", "--value", "13.5", "--peak-memory-bytes", "4096"});
+  const Said said = tell({"--trial", "1", "--value", "13.5", "--peak-memory-bytes", "4.096e3"});
   EXPECT_EQ(said.code, 0);
   EXPECT_EQ(said.out, "");
   EXPECT_EQ(said.err, "trial 1: ok, speed 13.5, 1.35x trial 0; best trial 1\n");

@@ -93,8 +93,34 @@ TEST_F(JobSession, TakesTheRestFromTheUsersSession) {
     "objective": {"metric": "value", "direction": "maximize", "unit": "tok/s"}})json",
                                  "wanted");
   EXPECT_EQ(own.json.dump(2), wanted.dump(2));
+  EXPECT_TRUE(says(own, "own.json: /runner/argv is not used: trials run the command after --"));
   EXPECT_NE(refusal("bash run.sh --w 5", {"w=--w"}, "x ([0-9]+)").find("VALUES are missing; write 'w=--w:1,2,4'"),
             std::string::npos);
+}
+
+TEST_F(JobSession, SaysThatAnotherRunnerIsNotUsed) {
+  for (const char* runner : {R"({"kind": "simulat"})", R"({"kind": "replay", "table": "t.csv"})", "7"}) {
+    request_.session = directory_.write("own.json", std::string(R"({"runner": )") + runner + "}");
+    const auto own = made("python t.py --x 1", {"x=--x:1,2"});
+    EXPECT_TRUE(says(own, "own.json: /runner is not used: trials run the command after --")) << runner;
+    EXPECT_EQ(own.json["runner"]["kind"], "command");
+  }
+  request_.session = directory_.write("own.json", R"({"runner": {"kind": "command", "timeout_s": 60}})");
+  EXPECT_FALSE(says(made("python t.py --x 1", {"x=--x:1,2"}), "is not used"));
+}
+
+TEST_F(JobSession, ReadsFurtherNumbersInTheUnitThatIsPrinted) {
+  request_.measure = {"peak_memory_bytes=max mem ([0-9.]+) GiB", "loss=loss ([^ ]+)"};
+  const auto own = made("python t.py --x 1", {"x=--x:1,2"});
+  const Json& measure = own.json["runner"]["measure"];
+  EXPECT_EQ(measure["peak_memory_bytes"].dump(), R"json({"regex":"max mem ([0-9.]+) GiB","times":"GiB"})json");
+  EXPECT_EQ(measure["loss"].dump(), R"json({"regex":"loss ([^ ]+)"})json");
+  EXPECT_TRUE(measure.contains("value"));
+  EXPECT_FALSE(says(own, "taken for bytes"));
+  request_.measure = {"peak_memory_bytes=max mem ([0-9.]+)"};
+  EXPECT_TRUE(says(made("python t.py --x 1", {"x=--x:1,2"}), "the number is taken for bytes"));
+  request_.measure = {"loss"};
+  EXPECT_EQ(refusal("python t.py --x 1", {"x=--x:1,2"}).rfind("--measure: 'loss' has no name", 0), 0U);
 }
 
 TEST_F(JobSession, SaysWhatToAdd) {

@@ -37,8 +37,9 @@ void check_metric(const std::string& regex) {
     const std::size_t groups = Pattern(regex).groups();
     if (groups == 0) refuse("has no group for the number", fmt::format("put it in brackets: '{} ([0-9.]+)'", regex));
     if (groups > 1) refuse(fmt::format("has {} groups", groups), "keep the number's; of the others make (?:...)");
-  } catch (const std::regex_error&) {
-    refuse("is not a regular expression", "write one as in JavaScript, without back-references");
+  } catch (const std::regex_error& error) {
+    refuse("is not a regular expression: " + trouble_with_pattern(error),
+           "write one as in JavaScript, without back-references");
   }
 }
 
@@ -189,10 +190,15 @@ class SessionMaker {
   }
 
   // The user's settings of the runner other than the command: time limits, measurements.
-  Json runner_of_session() const {
+  Json runner_of_session() {
     Json block = {{"kind", "command"}};
-    if (!json_.contains("runner") || !json_["runner"].is_object() || json_["runner"].value("kind", "") != "command")
-      return block;
+    if (!json_.contains("runner")) return block;
+    const bool is_command = json_["runner"].is_object() && json_["runner"].value("kind", "") == "command";
+    if (!is_command || json_["runner"].contains("argv")) {
+      remarks_.push_back(fmt::format("{}: /runner{} is not used: trials run the command after --",
+                                     request_.session.string(), is_command ? "/argv" : ""));
+    }
+    if (!is_command) return block;
     for (const auto& [key, value] : json_["runner"].items()) block[key] = value;
     return block;
   }
@@ -389,8 +395,24 @@ class SessionMaker {
     remarks_.insert(remarks_.end(), runner.remarks.begin(), runner.remarks.end());
   }
 
+  // A number beside the objective. Memory is rarely printed in bytes, so the unit behind the number counts.
+  void add_measure(const std::string& text) {
+    const trial::Measure measure = trial::measure_from_text(text, "--measure");
+    Json measured = {{"regex", measure.pattern}};
+    const std::string unit = unit_in(measure.pattern);
+    if (!trial::unit_of_measure(measure.name).empty() && trial::is_unit(unit)) measured["times"] = unit;
+    if (measure.name == trial::kPeakMemory && unit.empty()) {
+      remarks_.push_back(
+          fmt::format("--measure {}: the number is taken for bytes; write the unit that is printed behind "
+                      "it, as in '{}=mem ([0-9.]+) GiB'",
+                      measure.name, measure.name));
+    }
+    json_["runner"]["measure"][measure.name] = std::move(measured);
+  }
+
   void set_metric() {
     Json& runner = json_["runner"];
+    for (const std::string& text : request_.measure) add_measure(text);
     if (request_.metric) {
       Json measured = {{"regex", *request_.metric}};
       if (request_.last_line) measured["kind"] = "final";

@@ -24,6 +24,7 @@ struct JobRequest {
   std::vector<std::string> command;           ///< as typed in a shell; words NAME=value may precede the program
   std::vector<std::string> vary;              ///< NAME=FLAG:VALUES each: vary.h
   std::optional<std::string> metric;          ///< a regular expression with one group, the number
+  std::vector<std::string> measure;           ///< NAME=REGEX each: further numbers to read
   bool minimize = false;                      ///< the metric is minimised
   bool last_line = false;                     ///< the last line with the metric counts, and trials run to their end
   std::optional<std::int64_t> warmup_steps;   ///< first measurements of a trial that do not count

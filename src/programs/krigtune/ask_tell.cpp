@@ -146,7 +146,7 @@ void declare_tell(boost::program_options::options_description& options) {
                         "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "the measured value, in the objective's unit");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
-                        "with --value: the peak memory of the rank that needed most");
+                        "with --value: the peak memory of the rank that needed most, such as 6.4e10");
   options.add_options()("reason", typed_value_named("WORD", {reason_words()}),
                         "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment, "
                         "not_applied; or interrupted: the trial does not count and may be proposed again");
@@ -198,7 +198,7 @@ void refuse_contradictions(const Arguments& arguments, const std::string& status
 // The value is read like one in a result file, so that one reader interprets both.
 trial::Outcome measured(const Arguments& arguments, const std::string& metric) {
   Json result = {{metric, value_of(*arguments.text("value"))}};
-  if (const auto peak = arguments.integer("peak-memory-bytes", 1, INT64_MAX)) result["peak_memory_bytes"] = *peak;
+  if (const auto peak = arguments.positive_number("peak-memory-bytes")) result["peak_memory_bytes"] = *peak;
   trial::Outcome outcome = runner::read_command_result(result.dump(), metric);
   if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
     throw UserError("--value: " + failed->last_lines, "give the measured value, or --status failed");

@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kRecipe = "recipe";
 constexpr const char* kVary = "vary";
 constexpr const char* kMetric = "metric";
+constexpr const char* kMeasure = "measure";
 constexpr const char* kMinimize = "minimize";
 constexpr const char* kFinal = "final";
 constexpr const char* kWarmupSteps = "warmup-steps";
@@ -35,6 +36,7 @@ jobs::JobRequest job_request(const Context& context) {
   request.command = arguments.users_command();
   request.vary = arguments.texts(kVary);
   request.metric = arguments.text(kMetric);
+  request.measure = arguments.texts(kMeasure);
   request.minimize = arguments.flag(kMinimize);
   request.last_line = arguments.flag(kFinal);
   request.warmup_steps = arguments.integer(kWarmupSteps, 0, kMostSteps);
@@ -64,6 +66,10 @@ void declare_job(boost::program_options::options_description& options) {
   options.add_options()(
       kMetric, typed_value_named("REGEX"),
       "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'. The median of its lines counts");
+  options.add_options()(
+      kMeasure, repeated_value_named("NAME=REGEX"),
+      "also read this number, as in 'peak_memory_bytes=max mem ([0-9.]+) GiB' or 'loss=loss ([^ ]+)'; may be repeated. "
+      "The search learns from memory, and a loss that is not a number ends the trial");
   options.add_options()(kMinimize, "with --metric: minimize it");
   options.add_options()(
       kFinal, "with --metric: the last line counts, and every trial runs to its end, as for a validation loss");
@@ -74,7 +80,7 @@ void declare_job(boost::program_options::options_description& options) {
 }
 
 void refuse_job_options(const Context& context) {
-  for (const char* option : {kRecipe, kVary, kMetric, kMinimize, kFinal, kWarmupSteps, kMeasureSteps}) {
+  for (const char* option : {kRecipe, kVary, kMetric, kMeasure, kMinimize, kFinal, kWarmupSteps, kMeasureSteps}) {
     if (!context.arguments.flag(option)) continue;
     if (context.arguments.flag(kDeepSpeedOption)) {
       throw UserError(fmt::format("--{} and --deepspeed cannot be combined", option),
