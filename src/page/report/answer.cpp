@@ -57,9 +57,8 @@ std::string change_table(const RunFacts& facts) {
   if (best.changes.each.empty()) return "";
   const std::string before =
       facts.session().baseline ? "yours" : fmt::format("trial {}", facts.best()->reference_trial);
-  HtmlTable changes{"What changes. Alone: the best against itself with this one value taken back",
-                    {"parameter", before, "best", "alone"},
-                    {}};
+  HtmlTable changes{
+      "What changes. Alone: the gain lost if only this value is set back", {"parameter", before, "best", "alone"}, {}};
   const auto text = [](const std::optional<space::Value>& value) {
     return value ? element("code", user_text(space::to_string(*value)))
                  : std::string("<span class=\"soft\">none</span>");
@@ -135,8 +134,7 @@ std::string measured(const RunFacts& facts) {
     text += fmt::format("; trial {} measured {}{}", best.reference_trial, facts.value_text(best.reference_value),
                         report::mean_text(best.reference_measurements));
   if (best.upper_95 > best.lower_95) {
-    text += fmt::format(". By all trials together {} is expected of it, 95 % interval {}",
-                        facts.value_text(best.posterior_mean),
+    text += fmt::format(". The model of all trials expects {}, 95 % interval {}", facts.value_text(best.posterior_mean),
                         report::interval_text(facts.session(), best.lower_95, best.upper_95));
   }
   return text;

@@ -31,7 +31,7 @@ std::string importance_numbers(const insight::Importance& importance) {
 std::string importance_figure(const insight::Importance& importance) {
   Intervals drawing;
   drawing.title = "How much of the differences each parameter explains";
-  drawing.axis = {.title = "total Sobol index, with 95 % of what it may be", .min = 0.0, .max = 1.0};
+  drawing.axis = {.title = "total Sobol index, with its 95 % interval", .min = 0.0, .max = 1.0};
   for (const insight::ParameterImportance& one : importance.parameters) {
     if (drawing.intervals.size() == kMostParameters) break;
     drawing.intervals.push_back({one.name, one.total.value, one.total.lower_95, one.total.upper_95});
