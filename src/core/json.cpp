@@ -113,12 +113,12 @@ class JsonBuilder final : public nlohmann::json_sax<Json> {
     Level& level = open_.back();
     auto& members = level.value->get_ref<Json::object_t&>();
     const auto added = level.places.emplace(std::move(name), members.size());
+    level.last = added.first->second;
     if (added.second) {
       members.emplace_back(added.first->first, nullptr);
     } else if (repeated_ == RepeatedKeys::kRefused) {
       fail(pointer() + ": duplicate key", "keep one of them");
     }
-    level.last = added.first->second;
     next_ = &member(level).second;
     return true;
   }

@@ -30,6 +30,8 @@ TEST(ParseJson, RefusesAKeyThatStandsTwiceInOneObject) {
             "s.json: /c/b: duplicate key; keep one of them");
   EXPECT_EQ(user_error_of([] { parse_json(R"({"a": [0, [1], {"b": 1}, {"b": 1, "b": 2}]})", "s.json"); }),
             "s.json: /a/3/b: duplicate key; keep one of them");
+  EXPECT_EQ(user_error_of([] { parse_json(R"({"a": 1, "b": 2, "a": 3})", "s.json"); }),
+            "s.json: /a: duplicate key; keep one of them");
   EXPECT_EQ(user_error_of([] { parse_json(R"({"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]})", "s.json"); }), "no error");
 }
 

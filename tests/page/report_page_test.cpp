@@ -61,8 +61,10 @@ TEST_F(ReportPage, SlicesDoNotDrawAValueThatAlwaysRanOutOfMemoryAsAChoice) {
   for (int i = 0; i < 24; ++i) {
     const std::int64_t micro_batch = std::int64_t{1} << (i / 4 % 3);
     const space::Configuration tried = configuration(i % 4, micro_batch, i / 12 % 2 == 1);
-    history.push_back(micro_batch == 4 ? trial_record(i, tried, trial::OutOfMemory{})
-                                       : trial_record(i, tried, measured_samples(100.0 * micro_batch + i % 4, 1.0)));
+    history.push_back(
+        micro_batch == 4
+            ? trial_record(i, tried, trial::OutOfMemory{})
+            : trial_record(i, tried, measured_samples(100.0 * static_cast<double>(micro_batch) + i % 4, 1.0)));
   }
   const std::string html = page_of(bench_session(), history);
   EXPECT_NE(html.find("micro_batch around the best"), std::string::npos);
