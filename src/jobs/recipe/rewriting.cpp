@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -277,9 +278,20 @@ class TrialWriter {
         if (!own_.train_batch_size || varies(space::kAccumulation)) continue;
         check["equals"] = std::to_string(*own_.train_batch_size);
       }
-      kept.push_back(std::move(check));
+      if (has_values(check.at("equals").get<std::string>())) kept.push_back(std::move(check));
     }
     return kept;
+  }
+
+  // Returns whether every "{name}" of the text is varied, stated by the command, or known of every job.
+  bool has_values(const std::string& text) const {
+    for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
+      const std::size_t end = text.find_first_of("}/*:", open);
+      const std::string name = text.substr(open + 1, end - open - 1);
+      constexpr std::array<std::string_view, 2> kOfEveryJob = {"dp", "ranks"};
+      if (!varies(name.c_str()) && !own_.configuration.has(name) && !is_one_of(name, kOfEveryJob)) return false;
+    }
+    return true;
   }
 
   Json block() {
