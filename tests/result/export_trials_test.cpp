@@ -141,7 +141,8 @@ TEST(MarkdownExport, ComparesTheBestWithTheUsersOwnAndSaysHowToReproduceIt) {
         "| `zero_stage` | `2` | `3` | 12 % faster (4.0 % to 21 %) |\n"
         "| `micro_batch` | `2` | `4` | no clear effect (-3.0 % to 5.0 %) |\n",
         "6 trials by the strategy bayes: 2 ok, 2 oom, 1 failed, 1 bounded; ", "rank-hours spent in them.\n",
-        "```sh\n/opt/krigtune-bench --config ", "The same session with `--strategy bayes --seed 7` asks the same"}) {
+        "```sh\n/opt/krigtune-bench --config ",
+        "The same session with `--strategy bayes --seed 7` proposes the same"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
   }
 }
