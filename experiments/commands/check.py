@@ -55,9 +55,9 @@ def sequences_of(session, ranks, plan):
     rules = " ".join(session.get("constraints", []))
     kept = re.search(r"micro_batch \* gradient_accumulation_steps \* dp == (\d+)", rules)
     own = {**(session.get("baseline") or {}), **(session.get("fixed") or {})}
-    multiple = re.search(r"(\d+) % \(micro_batch \* dp\) == 0", rules)  # here dp counts the ranks that share a sequence
+    multiple = re.search(r"(\d+) % \(micro_batch \* dp\) == 0", rules)
     if stated or kept or multiple:
-        return stated or (float(kept[1]) if kept else float(multiple[1]) / own.get("context_parallel", 1))
+        return stated or (float(kept[1]) if kept else float(multiple[1]))
     if not ranks or "micro_batch" not in own or "gradient_accumulation_steps" not in own:
         return None
     split = 1

@@ -21,10 +21,9 @@ using Names = std::vector<std::string_view>;
 
 // Models that differ from a Llama or a GPT of the same sizes by less than one per cent of parameters and FLOPs: biases
 // of the projections, norms of queries and keys, another activation, positions without parameters.
-constexpr std::array<std::string_view, 22> kNearlyTheSame = {
-    "arcee", "bloom",   "exaone4", "gemma",     "glm",     "glm4",      "gpt_bigcode", "gpt_neox",
-    "gptj",  "granite", "helium",  "internlm2", "olmo",    "olmo2",     "opt",         "phi",
-    "phi3",  "qwen2",   "qwen3",   "seed_oss",  "smollm3", "starcoder2"};
+constexpr std::array<std::string_view, 20> kNearlyTheSame = {
+    "bloom",     "exaone4", "gemma", "glm", "glm4", "gpt_bigcode", "gpt_neox", "gptj",     "granite", "helium",
+    "internlm2", "olmo2",   "opt",   "phi", "phi3", "qwen2",       "qwen3",    "seed_oss", "smollm3", "starcoder2"};
 
 class HfConfig {
  public:
@@ -167,11 +166,15 @@ class HfConfig {
 
   std::int64_t needed_size(const Names& names) {
     const std::optional<std::int64_t> found = size(names);
-    if (!found) config_.fail(std::string(names.front()), "is missing", "is this the config.json of a decoder?");
+    if (!found) {
+      config_.fail(std::string(names.front()), fmt::format("is missing, in a config.json of type '{}'", type_),
+                   "describe the model by its sizes");
+    }
     return *found;
   }
 
   ModelSpec sizes_of(const std::string& type) {
+    type_ = type;
     const bool is_like_llama = config_.has("rms_norm_eps");
     ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
     model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
@@ -189,12 +192,32 @@ class HfConfig {
       model.tied_embeddings = tied->get<bool>();
     else
       model.tied_embeddings = !is_like_llama || type.starts_with("gemma");
+    const std::string activation = activation_name();
+    if (activation.starts_with("silu") || activation.starts_with("swi")) model.gated_mlp = true;
+    if (activation.starts_with("relu")) model.gated_mlp = false;
+    fit_heads(model);
     const bool has_table = config_.has("n_positions") || type == "opt" || type == "gpt_bigcode";
     if (!has_table || type == "gptj") model.positions = Positions::kRotary;  // ALiBi has no parameters either
     caveats_->assumed.push_back(fmt::format("its config.json is of type {}: planned as a {} of the same sizes", type,
                                             is_like_llama ? "Llama" : "GPT"));
     note_differences(type, model);
     return model;
+  }
+
+  std::string activation_name() {
+    for (const char* key : {"hidden_act", "activation_function", "hidden_activation", "activation"}) {
+      if (const Json* name = config_.find(key); name != nullptr && name->is_string()) return name->get<std::string>();
+    }
+    return "";
+  }
+
+  // The planned model has heads that divide its width.
+  void fit_heads(ModelSpec& model) {
+    if (model.hidden % model.heads == 0 && model.heads % model.kv_heads == 0) return;
+    caveats_->not_modelled.push_back(
+        fmt::format("{} heads that do not divide the width of {}: another memory and time", model.heads, model.hidden));
+    while (model.hidden % model.heads != 0) --model.heads;
+    while (model.heads % model.kv_heads != 0) --model.kv_heads;
   }
 
   void note_differences(const std::string& type, const ModelSpec& model) {
@@ -228,6 +251,7 @@ class HfConfig {
   JsonObject& config_;
   const HfOverrides& overrides_;
   Caveats* caveats_;
+  std::string type_ = {};  ///< of the file, where it is read by the keys that most have
 };
 
 }  // namespace

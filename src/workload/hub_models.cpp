@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "workload/model_presets.h"
 
 namespace krigtune::workload {
 namespace {
@@ -168,18 +169,23 @@ std::string_view storage_in(std::string_view name) {
 
 std::optional<HubSizes> hub_model(const std::string& name) {
   const std::string plain = plain_name(name);
+  const bool is_of_hub = name.find('/') != std::string::npos;  // other names are too easily mistyped
   std::optional<HubSizes> found;
   std::size_t longest = 0;
   const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs) {
-    if (!is_named(plain, known) || known.size() <= longest) return;
+    const bool is_it = is_of_hub ? is_named(plain, known) : plain == known;
+    if (!is_it || known.size() <= longest) return;
     longest = known.size();
     found = HubSizes{sizes, {}};
+    resolve(found->sizes);
     found->caveats.assumed.push_back(fmt::format("the sizes of {}: it is named {}", known, name));
     if (!differs.empty()) found->caveats.not_modelled.emplace_back(differs);
   };
   for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset), "");
   for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs);
-  for (const auto& [alias, preset] : kAliases) consider(alias, model_preset(std::string(preset)), "");
+  for (const auto& [alias, preset] : kAliases) {
+    if (plain == alias) consider(alias, model_preset(std::string(preset)), "");
+  }
   if (!found) return found;
   if (const std::string_view word = storage_in(plain); !word.empty())
     found->caveats.not_modelled.push_back(fmt::format("weights that are quantised ({}): less memory", word));

@@ -79,7 +79,8 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
 Block<ModelSpec> model_block() {
   Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only the sizes that differ from it");
-  block.noted("preset", schema::either({schema::word(model_preset_names()), schema::text()}),
+  block.noted("preset",
+              schema::either({schema::word(model_preset_names()), Json{{"type", "string"}, {"pattern", "/"}}}),
               "a published model; one of the Hugging Face hub by its whole name, as \"Qwen/Qwen2.5-7B\"");
   block.check([](JsonObject&, ModelSpec& model) { resolve(model); });
   add_size(block, "layers", &ModelSpec::layers, 1e5, "transformer blocks");

@@ -114,7 +114,8 @@ TEST(Measure, BadRequestsAreRefusedInOneLine) {
     return said.err;
   };
   EXPECT_EQ(refused({"--log", log, "--regex", "loss=loss ([0-9"}),
-            "krigtune: --regex: loss: 'loss ([0-9' is not a regular expression: a [ has no ]; write one as in JavaScript, without "
+            "krigtune: --regex: loss: 'loss ([0-9' is not a regular expression: a [ has no ]; write one as in "
+            "JavaScript, without "
             "back-references\n");
   EXPECT_NE(refused({"--log", log, "--regex", "loss=loss"}).find("has no groups where one was expected"),
             std::string::npos);

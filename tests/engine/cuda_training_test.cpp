@@ -275,11 +275,17 @@ TEST_F(CudaPacing, IsMeasuredForEachKindOfCollective) {
   made->step();
 }
 
-TEST_F(CudaPacing, WarnsWhereStartingKernelsTakesAPartOfIt) {
-  emulation::set_kernel_time(100'000);  // each collective ends one kernel too late
+TEST_F(CudaPacing, IsRightWhereStartingKernelsTakesAPartOfIt) {
+  emulation::set_kernel_time(100'000);  // each collective would end 10 % too late
+  const auto made = trainer();
+  EXPECT_TRUE(made->notes().empty()) << made->notes().front();
+}
+
+TEST_F(CudaPacing, WarnsWhereStartingKernelsTakesLongerThanTheNetwork) {
+  emulation::set_kernel_time(600'000);
   const auto made = trainer();
   ASSERT_EQ(made->notes().size(), 1U);
-  EXPECT_NE(made->notes().front().find("the emulated network is off by up to +10 %"), std::string::npos)
+  EXPECT_NE(made->notes().front().find("the emulated network is off by up to +"), std::string::npos)
       << made->notes().front();
 }
 

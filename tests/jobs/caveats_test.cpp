@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "jobs/session/job_session.h"
 #include "session/memory_filter.h"
+#include "trial/temporary_directory.h"
 #include "words.h"
 
 namespace krigtune::caveats_test {
@@ -20,7 +21,8 @@ struct Said {
 jobs::JobSession session_of(const std::string& line) {
   jobs::JobRequest request;
   request.command = words_of(line);
-  request.directory = "/job";
+  static const TemporaryDirectory kDirectory;
+  request.directory = kDirectory.path();
   request.find_gpus = [] { return workload::NodeGpus{}; };
   return jobs::session_of_job(request);
 }
@@ -96,16 +98,13 @@ TEST(Caveats, TakeAwayTheRightToRefuse) {
     jobs::JobSession made = session_of(kTrainer + "--max_length 4096 " + more);
     made.session.usable_per_rank = from_gib(24.0);
     const session::MemoryFilter filter(made.session);
-    bool may_fit = false;
     double most = 0.0;
     made.session.space.for_each([&](const space::Configuration& configuration) {
       if (configuration.integer("zero_stage", 0) != 0) return true;
       const auto verdict = filter.check(configuration);
-      may_fit = may_fit || filter.may_fit(configuration);
       most = std::max(most, verdict ? verdict->probability_fits : 0.0);
       return true;
     });
-    EXPECT_EQ(may_fit, !more.empty()) << more;
     EXPECT_EQ(most > 0.01, !more.empty()) << more << most;
     EXPECT_LT(most, 0.5) << more;
   }

@@ -208,15 +208,15 @@ TEST_F(JobSession, KeepsTheBatchOfRanksThatShareASequence) {
       "--seq-length 1024 --vocab-size 50304 --micro-batch-size 4 --global-batch-size 16 --context-parallel-size 2 "
       "--bf16";
   const jobs::WrittenSession written = made(megatron, {}, "");
-  EXPECT_FALSE(written.json.contains("workload"));
-  EXPECT_TRUE(says(written, "time and memory are not predicted: context parallelism is not modelled"));
   const std::vector<std::string> constraints = written.json["constraints"];
-  EXPECT_EQ(std::count(constraints.begin(), constraints.end(), "32 % (micro_batch * dp) == 0"), 1);
-  EXPECT_EQ(
-      std::count(constraints.begin(), constraints.end(), "ranks % (tensor_parallel * pipeline_parallel * 2) == 0"), 1);
+  EXPECT_EQ(std::count(constraints.begin(), constraints.end(),
+                       "ranks % (tensor_parallel * pipeline_parallel * context_parallel) == 0"),
+            1);
   request_.directory = directory_.path();
   const session::Session session = jobs::session_of_job(request_).session;  // it was refused: batch not divisible
   EXPECT_EQ(session.cluster.ranks(), 8);
+  ASSERT_EQ(session.workload->caveats.not_modelled.size(), 1U);
+  EXPECT_EQ(session.workload->caveats.not_modelled.front().find("context parallelism"), 0U);
 }
 
 // micro-batch 2 x 2 replicas x 8 micro-steps; trials once trained with 4 micro-steps.
@@ -228,11 +228,10 @@ TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
                    "parallelism:\n  dp: 2\n  tp: 2\n  pp: 1\n  context_parallel_size: 2\n"
                    "tokens:\n  sequence_length: 2048\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 8\n"
                    "  train_steps: 100\n");
-  const Json json = made("torchrun --nproc_per_node=8 run_train.py --config-file llama.yaml", {}, "").json;
-  EXPECT_EQ(json["baseline"]["gradient_accumulation_steps"], 8);
-  const std::vector<std::string> constraints = json["constraints"];
-  EXPECT_EQ(std::count(constraints.begin(), constraints.end(), "micro_batch * gradient_accumulation_steps * dp == 64"),
-            1);
+  made("torchrun --nproc_per_node=8 run_train.py --config-file llama.yaml", {}, "");
+  const session::Session session = jobs::session_of_job(request_).session;
+  EXPECT_EQ(session.workload->train_batch_size, 32);
+  EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", 0), 8);
 }
 
 TEST_F(JobSession, OfARecipeVariesWhatIsAskedForInTheRecipesPlaces) {

@@ -64,7 +64,7 @@ room(compare ${model} runner session search/trials search/candidates search/stra
 room(insight ${model} surrogate session search/trials search/candidates search/model)
 room(report ${model} cost trial session forecast search/trials search/model search/strategies run compare insight)
 room(jobs/session ${model} trial session jobs/command jobs/recipe)
-room(deepspeed/session ${model} schedule trial session jobs/command deepspeed/job)
+room(deepspeed/session ${model} schedule trial session jobs/command jobs/recipe deepspeed/job)
 room(deepspeed/result ${model} trial runner session forecast search/trials run report deepspeed/job)
 room(jobs/result ${model} trial runner session search/trials search/model run report deepspeed/result jobs/recipe jobs/session)
 room(result ${model} cost trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result

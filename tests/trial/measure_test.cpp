@@ -413,7 +413,8 @@ TEST(MeasureSpec, ReadsBackWhatItWrites) {
 TEST(MeasureSpec, NamesWhatIsWrongWithIt) {
   const auto error = [](const std::string& measures) { return user_error_of([&] { spec_of(measures); }); };
   EXPECT_EQ(error(R"~({"loss": {"regex": "loss ([0-9"}})~"),
-            "a test: /runner/measure/loss/regex: 'loss ([0-9' is not a regular expression: a [ has no ]; write one as in JavaScript, "
+            "a test: /runner/measure/loss/regex: 'loss ([0-9' is not a regular expression: a [ has no ]; write one as "
+            "in JavaScript, "
             "without back-references");
   EXPECT_NE(error(R"~({"loss": {"regex": "loss [0-9]+"}})~").find("has no groups where one was expected"),
             std::string::npos);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
+#include "jobs/recipe/caveats.h"
 #include "space/well_known.h"
 #include "workload/hub_models.h"
 #include "workload/model.h"
@@ -140,12 +141,25 @@ void assume_length(Json& workload) {
   workload["not_modelled"].push_back("the real length of sequences: memory and time grow with it");
 }
 
+// What the flags of the script say; they are those of the Trainer's world.
+std::vector<std::string> gaps_of_command(const DsJob& job) {
+  if (!job.inputs.command) return {};
+  try {
+    const jobs::Recipe recipe = jobs::find_recipe("deepspeed");
+    const jobs::RecipeJob read = jobs::read_job(recipe, {job.inputs.command->argv, job.inputs.directory});
+    return jobs::caveats_of(recipe, read).not_modelled;
+  } catch (const UserError&) {  // a command of another form
+    return {};
+  }
+}
+
 void add_caveats(const DsJob& job, Json& workload) {
   assume_length(workload);
   if (!job.frozen.empty()) {
     workload["not_modelled"].push_back(
         fmt::format("adapters or frozen weights ({}): much less memory, and less time", job.frozen));
   }
+  for (const std::string& gap : gaps_of_command(job)) workload["not_modelled"].push_back(gap);
   for (const std::string& named : job.unmodelled.named) workload["not_modelled"].push_back(named);
 }
 

@@ -39,7 +39,7 @@ class EmulatedDeviceLink {
   /// Otherwise they only move bytes.
   void set_held(bool held) { held_ = held; }
   bool held() const { return held_; }
-  /// Returns the time around a collective that is held for no time at all: its kernels' launches. Collectives are held
+  /// Returns by how much a collective takes longer than it is held: the launches before and after. Collectives are held
   /// for so much less, since the stated time of a network contains that of launching them.
   double launch_ns() const { return launch_ns_; }
   /// Holds the queue for 0.1 ms. What is put on it meanwhile is timed without the host's time to launch it, as in a

@@ -247,12 +247,28 @@ class Ranks {
     set(hosts, is_file(file) ? file.string() : "the hosts of the command");
   }
 
-  // llamafactory-cli and swift start torchrun themselves, with what these variables say.
+  // llamafactory-cli and swift start torchrun themselves, with what these variables say. So does torchtitan's script
+  // with NGPU, and trl starts accelerate with its own option.
   void of_variables() {
+    if (!found_.ranks) found_.ranks = ranks_of_program();
     const Count each = found_.ranks ? Count() : variable("NPROC_PER_NODE");
     if (!each) return take_gpus("/cluster/gpus_per_node in a session");
     found_.nodes = variable("NNODES").value_or(1);
     found_.ranks = *each * *found_.nodes;
+  }
+
+  Count ranks_of_program() const {
+    const std::vector<std::string>& words = command_.argv;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string name = std::filesystem::path(words[i]).filename().string();
+      if (name == "run_train.sh") return variable("NGPU");
+      if (name != "trl") continue;
+      for (const FlagAt& at : occurrences(words, i + 1, words.size(), "--num_processes")) {
+        if (at.value_word) return count_in(value_at(words, at));
+      }
+      return std::nullopt;
+    }
+    return std::nullopt;
   }
 
   void of_torchrun(const LauncherOptions& options) {
