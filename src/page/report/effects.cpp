@@ -123,22 +123,34 @@ bool is_curve_of(const std::vector<space::Value>& values) {
   return values.size() > kSideBySide && std::all_of(values.begin(), values.end(), space::is_number);
 }
 
+// Returns the positions of the values: numbers ascend, others keep their order.
+std::vector<std::size_t> in_order(const std::vector<space::Value>& values) {
+  std::vector<std::size_t> order(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (!std::all_of(values.begin(), values.end(), space::is_number)) return order;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return space::as_number(values[a]) < space::as_number(values[b]); });
+  return order;
+}
+
+report::PlotAxis axis_of(const Slice& slice, const std::vector<double>& places) {
+  constexpr double kWide = 16.0;
+  if (is_curve_of(slice.values)) {
+    const bool wide = places.front() > 0.0 && places.back() > kWide * places.front();
+    return axis_around(slice.parameter->name, places, wide);
+  }
+  return {.title = slice.parameter->name, .min = -0.5, .max = static_cast<double>(slice.values.size()) - 0.5};
+}
+
 void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
   const bool is_curve = is_curve_of(slice.values);
-  std::vector<std::size_t> order(slice.values.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (std::all_of(slice.values.begin(), slice.values.end(), space::is_number)) {
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return space::as_number(slice.values[a]) < space::as_number(slice.values[b]);
-    });
-  }
   Line curve{.name = is_curve ? "expected, with its 95 % interval" : "", .hue = 0, .x = {}, .y = {}};
   Marks points{is_curve ? "" : "expected, with its 95 % interval", Shape::kRing, 0, {}};
   Marks measured{"measured", Shape::kDot, 2, {}};
   Marks doubtful{"expected, if it ran: it is unlikely to", Shape::kCross, 1, {}};
   std::vector<double> places;
   std::vector<double> heights;
-  for (const std::size_t i : order) {
+  for (const std::size_t i : in_order(slice.values)) {
     const insight::PredictionRow& row = slice.rows[i];
     const double x = is_curve ? space::as_number(slice.values[i]) : static_cast<double>(drawing.categories.size());
     if (!is_curve) drawing.categories.push_back(category_of(slice.values[i]));
@@ -159,11 +171,7 @@ void draw(const RunFacts& facts, const Slice& slice, Chart& drawing) {
     curve.high.push_back(high);
     points.marks.push_back({.x = x, .y = mean, .low = low, .high = high});
   }
-  const bool wide = is_curve && places.front() > 0.0 && places.back() > 16.0 * places.front();
-  drawing.x = is_curve ? axis_around(slice.parameter->name, places, wide)
-                       : report::PlotAxis{.title = slice.parameter->name,
-                                          .min = -0.5,
-                                          .max = static_cast<double>(slice.values.size()) - 0.5};
+  drawing.x = axis_of(slice, places);
   drawing.y = axis_around(facts.value_title(), heights);
   if (is_curve) drawing.lines = {curve};
   drawing.marks = {measured};
