@@ -71,10 +71,10 @@ void set_framework(Session& session, const JsonObject& root) {
   }
   const bool shares_sequences = reaches(session.space.parameters(), space::kContextParallel, 2.0) ||
                                 session.space.facts().fixed.integer(space::kContextParallel, 1) > 1;
-  if (shares_sequences && !is_bench) {
-    workload.caveats.not_modelled.emplace_back(
-        "context parallelism, which only counts as a divisor of the ranks: less memory, and other communication");
-  }
+  const std::string context =
+      "context parallelism, which only counts as a divisor of the ranks: less memory, and other communication";
+  std::vector<std::string>& list = workload.caveats.not_modelled;  // of a recorded session it is there already
+  if (shares_sequences && !is_bench && !is_one_of(context, list)) list.push_back(context);
 }
 
 void set_table(Session& session) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "workload/model_shapes.h"
 
 namespace krigtune::workload {
 
@@ -26,22 +27,7 @@ struct Preset {
 };
 
 constexpr ModelSpec gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
-  return {.layers = layers, .hidden = hidden, .heads = heads, .vocab = 50257, .seq_len = 1024};
-}
-
-constexpr ModelSpec llama(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
-                          std::int64_t ffn_hidden, std::int64_t vocab, std::int64_t seq_len) {
-  return {.layers = layers,
-          .hidden = hidden,
-          .heads = heads,
-          .kv_heads = kv_heads,
-          .ffn_hidden = ffn_hidden,
-          .vocab = vocab,
-          .seq_len = seq_len,
-          .gated_mlp = true,
-          .tied_embeddings = false,
-          .positions = Positions::kRotary,
-          .norm = Norm::kRmsNorm};
+  return gpt_sizes(layers, hidden, heads, 50257, 1024);
 }
 
 constexpr std::array kPresets = {
@@ -49,13 +35,13 @@ constexpr std::array kPresets = {
     Preset{"gpt2-350m", "gpt2-medium", gpt2(24, 1024, 16)},
     Preset{"gpt2-774m", "gpt2-large", gpt2(36, 1280, 20)},
     Preset{"gpt2-1.5b", "gpt2-xl", gpt2(48, 1600, 25)},
-    Preset{"llama-7b", "", llama(32, 4096, 32, 32, 11008, 32000, 2048)},
-    Preset{"llama-13b", "", llama(40, 5120, 40, 40, 13824, 32000, 2048)},
-    Preset{"llama-2-7b", "", llama(32, 4096, 32, 32, 11008, 32000, 4096)},
-    Preset{"llama-2-13b", "", llama(40, 5120, 40, 40, 13824, 32000, 4096)},
-    Preset{"llama-2-70b", "", llama(80, 8192, 64, 8, 28672, 32000, 4096)},
-    Preset{"llama-3-8b", "", llama(32, 4096, 32, 8, 14336, 128256, 8192)},
-    Preset{"llama-3-70b", "", llama(80, 8192, 64, 8, 28672, 128256, 8192)},
+    Preset{"llama-7b", "", llama_sizes(32, 4096, 32, 32, 11008, 32000, 2048)},
+    Preset{"llama-13b", "", llama_sizes(40, 5120, 40, 40, 13824, 32000, 2048)},
+    Preset{"llama-2-7b", "", llama_sizes(32, 4096, 32, 32, 11008, 32000, 4096)},
+    Preset{"llama-2-13b", "", llama_sizes(40, 5120, 40, 40, 13824, 32000, 4096)},
+    Preset{"llama-2-70b", "", llama_sizes(80, 8192, 64, 8, 28672, 32000, 4096)},
+    Preset{"llama-3-8b", "", llama_sizes(32, 4096, 32, 8, 14336, 128256, 8192)},
+    Preset{"llama-3-70b", "", llama_sizes(80, 8192, 64, 8, 28672, 128256, 8192)},
 };
 
 }  // namespace

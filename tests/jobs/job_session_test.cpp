@@ -217,6 +217,8 @@ TEST_F(JobSession, KeepsTheBatchOfRanksThatShareASequence) {
   EXPECT_EQ(session.cluster.ranks(), 8);
   ASSERT_EQ(session.workload->caveats.not_modelled.size(), 1U);
   EXPECT_EQ(session.workload->caveats.not_modelled.front().find("context parallelism"), 0U);
+  const session::Session again = session::read_session(session::resolved(session), "the record", directory_.path());
+  EXPECT_EQ(again.workload->caveats.not_modelled.size(), 1U);
 }
 
 // micro-batch 2 x 2 replicas x 8 micro-steps; trials once trained with 4 micro-steps.

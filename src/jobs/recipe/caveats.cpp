@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/text.h"
 #include "jobs/recipe/places.h"
@@ -106,9 +108,8 @@ bool states(const RecipeGap& gap, const RecipeJob& job) {
   return is_on && applies(gap.where, job);
 }
 
-}  // namespace
-
-std::vector<std::string> unknown_names(const Recipe& recipe, const RecipeJob& job) {
+// Returns the unknown ones, as they are written, in their order.
+Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
   const KnownNames known(recipe);
   std::set<std::string> seen;
   Texts unknown;
@@ -130,6 +131,8 @@ std::vector<std::string> unknown_names(const Recipe& recipe, const RecipeJob& jo
   }
   return unknown;
 }
+
+}  // namespace
 
 workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job) {
   workload::Caveats caveats;

@@ -1,7 +1,4 @@
 #pragma once
-#include <string>
-#include <vector>
-
 #include "jobs/recipe/recipe_job.h"
 #include "workload/model.h"
 
@@ -11,8 +8,5 @@ namespace krigtune::jobs {
 /// recipe, known to change nothing, known to matter and not modelled, or unknown. Returns what is not modelled, and, as
 /// an assumption, that the unknown ones change nothing.
 workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job);
-
-/// Returns the unknown ones, as they are written, in their order.
-std::vector<std::string> unknown_names(const Recipe& recipe, const RecipeJob& job);
 
 }  // namespace krigtune::jobs
