@@ -167,7 +167,10 @@ class KnobReader {
     const std::int64_t whole = cluster_.ranks() / knobs_.tensor_ranks / knobs_.pipeline_ranks;
     knobs_.context_ranks = bounded(space::kContextParallel, 1, cluster_.ranks());
     check_divides(space::kContextParallel, knobs_.context_ranks, whole, "ranks beside tensor and pipeline parallelism");
-    knobs_.data_ranks = std::max<std::int64_t>(1, whole / knobs_.context_ranks);
+    knobs_.data_ranks = space::data_parallel_ranks(cluster_.ranks(), {{space::kTensorParallel, knobs_.tensor_ranks},
+                                                                      {space::kPipelineParallel, knobs_.pipeline_ranks},
+                                                                      {space::kContextParallel, knobs_.context_ranks}})
+                            .value_or(1);
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");

@@ -288,7 +288,7 @@ TEST(DeepSpeedSession, RefusesNothingToAdapters) {
     inputs.machine.rank_memory = Bytes{8 << 20};  // full training at stage 2 takes 5.5 bytes for each of 3.4 million
     const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
     EXPECT_EQ(session.json["space"]["zero_stage"], json("[0, 1, 2, 3]")) << flags;
-    EXPECT_TRUE(leaves_out(session, "adapters or frozen weights (--")) << flags;
+    EXPECT_TRUE(leaves_out(session, "much less memory")) << flags;
   }
   for (const char* flags : {"--use_lora False", "--lora_dim 0", "--finetuning_type full",
                             "--lora_enable=False --lora_r 8", "--load_in_8bit false", "--lora_adjacent 3"}) {
@@ -298,6 +298,35 @@ TEST(DeepSpeedSession, RefusesNothingToAdapters) {
     EXPECT_TRUE(session.json.contains("workload")) << flags;
     EXPECT_EQ(session.json["space"]["zero_stage"], json("[3]")) << flags;
   }
+}
+
+// Adapters were told twice: once by a list of DeepSpeed's own, once by the list for scripts of the Trainer.
+TEST(DeepSpeedSession, TellsOfAdaptersOnce) {
+  const char* config = R"({"train_batch_size": 16, "bf16": {"enabled": true}, "optimizer": {"type": "AdamW"}})";
+  const TemporaryDirectory directory;
+  directory.write("ds.json", config);
+  deepspeed::DsSessionInputs inputs = inputs_of(config, std::string(kSizes) + " --use_lora --lora_r 16");
+  inputs.directory = directory.path();
+  const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
+  const Json list = session.json["workload"]["not_modelled"];
+  EXPECT_EQ(std::count_if(list.begin(), list.end(),
+                          [](const Json& one) { return one.get<std::string>().find("adapters") != std::string::npos; }),
+            1)
+      << list.dump(1);
+}
+
+// The ranks that share a model are not those of the file, so its batch would be taken for that of too many replicas.
+TEST(DeepSpeedSession, RefusesModelParallelismOfTheScriptsOwn) {
+  const char* config = R"({"train_batch_size": 16})";
+  for (const char* flag :
+       {"--tensor-model-parallel-size 2", "--pipeline-model-parallel-size=2", "--ds-sequence-parallel-size 2"}) {
+    const deepspeed::DsSessionInputs inputs = inputs_of(config, std::string(kSizes) + " " + flag);
+    const std::string error = user_error_of([&] { deepspeed::deepspeed_session(inputs); });
+    EXPECT_NE(error.find("splits its model itself"), std::string::npos) << flag << ": " << error;
+    EXPECT_NE(error.find("without --deepspeed"), std::string::npos) << error;
+  }
+  EXPECT_NO_THROW(deepspeed::deepspeed_session(
+      inputs_of(config, std::string(kSizes) + " --tensor-model-parallel-size 1 --no-pipeline-parallel")));
 }
 
 // Cases of public files: what takes more memory is named, and what takes less also refuses nothing.

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "jobs/command/frozen_weights.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -30,6 +29,19 @@ workload::ClusterSpec cluster_of(const DsSessionInputs& inputs) {
   }
   cluster.gpus_per_node = ranks / cluster.nodes;
   return cluster;
+}
+
+// Megatron-DeepSpeed's flags. The ranks that share a sequence or a model are then not those of the file.
+void refuse_model_parallelism_of_script(const DsJob& job) {
+  for (const char* flag : {"tensor_model_parallel_size", "pipeline_model_parallel_size", "ds_sequence_parallel_size"}) {
+    const std::optional<std::string> ways = flag_text(job, flag);
+    if (!ways || *ways == "1") continue;
+    std::string name = flag;
+    std::replace(name.begin(), name.end(), '_', '-');
+    throw UserError(fmt::format("{}: the script splits its model itself (--{} {}), which the file does not say",
+                                job.source, name, *ways),
+                    "tune the flags together with the file: krigtune tune -- COMMAND, without --deepspeed");
+  }
 }
 
 std::int64_t tensor_of(const DsJob& job) {
@@ -108,13 +120,14 @@ DsJob::DsJob(const DsSessionInputs& of)
   if (inputs.command) {
     mappings = flag_mappings(*inputs.command, autotuning.arg_mappings);
     flags = values_of_flags(*inputs.command, mappings);
-    frozen = jobs::frozen_weights(*inputs.command);
+    gaps = gaps_of_command(inputs);
   }
   unmodelled = unmodelled_settings(*this);
   opens_nothing = std::all_of(tunables.begin(), tunables.end(),
                               [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
                   inputs.config.value("train_batch_size", Json()) != "auto";
   sequence = cluster.ranks() / counted_ranks(inputs.config, cluster.ranks(), source);
+  refuse_model_parallelism_of_script(*this);
   tensor = tensor_of(*this);
   batch = batch_of(*this);
   check_batch(*this);

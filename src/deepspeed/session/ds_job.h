@@ -18,6 +18,12 @@ struct Unmodelled {
   std::string lighter;             ///< the first that takes less memory than a plan says; "" if none does
 };
 
+/// What the flags of the script say and predictions do not know.
+struct CommandGaps {
+  std::vector<std::string> named;  ///< with the effect: "adapters (LoRA): much less memory"
+  bool freezes = false;            ///< most weights are not trained
+};
+
 struct DsJob {
   explicit DsJob(const DsSessionInputs& inputs);
 
@@ -51,7 +57,7 @@ struct DsJob {
   std::int64_t sequence = 1;          ///< ranks that share a sequence (sequence_parallel_size)
   std::int64_t tensor = 1;            ///< tensor-parallel ranks of the user's own job
   bool opens_nothing = false;         ///< neither list nor "auto" in the file
-  std::string frozen;                 ///< words that say that most weights are not trained; "" if none
+  CommandGaps gaps;                   ///< what the command says and predictions do not know
   Unmodelled unmodelled;              ///< settings that the plan does not know
   std::optional<std::int64_t> batch;  ///< sequences per step, to be kept
   Json workload;                      ///< the session's block; null if there is none
@@ -65,6 +71,8 @@ struct DsJob {
 std::optional<std::string> flag_text(const DsJob& job, std::string_view names);
 
 Unmodelled unmodelled_settings(const DsJob& job);
+/// `inputs` must have a command.
+CommandGaps gaps_of_command(const DsSessionInputs& inputs);
 
 /// Sets workload, num_params and hidden; call it when the batch is known.
 void read_ds_model(DsJob& job);

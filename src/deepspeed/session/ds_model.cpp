@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
-#include "jobs/recipe/caveats.h"
+#include "jobs/recipe/published_model.h"
 #include "space/well_known.h"
-#include "workload/hub_models.h"
 #include "workload/model.h"
 
 namespace krigtune::deepspeed {
@@ -75,22 +75,21 @@ std::optional<std::int64_t> flag_size(const DsJob& job, std::string_view names) 
   return size != nullptr && *size >= 1 ? std::optional(*size) : std::nullopt;
 }
 
-std::filesystem::path hf_config_of(const DsJob& job) {
-  if (!job.inputs.model.hf_config.empty()) return std::filesystem::absolute(job.inputs.model.hf_config);
-  const std::optional<std::string> model = flag_text(job, kModelFlags);
-  if (!model || model->empty()) return {};
-  std::error_code error;
-  std::filesystem::path file = std::filesystem::absolute(job.inputs.directory / *model);
-  if (std::filesystem::is_directory(file, error)) file /= "config.json";
-  return std::filesystem::is_regular_file(file, error) && file.extension() == ".json" ? file : std::filesystem::path();
+jobs::ModelSource source_of_models(const DsJob& job) {
+  const auto variable = [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::string() : std::string(value);
+  };
+  return {job.inputs.directory, variable};
 }
 
 Json model_of_job(const DsJob& job) {
   Json model = Json::object();
-  if (const std::filesystem::path hf_config = hf_config_of(job); !hf_config.empty()) {
-    model["hf_config"] = hf_config.string();
-  } else if (const auto name = flag_text(job, kModelFlags); name && workload::hub_model(*name)) {
-    model["preset"] = *name;
+  if (!job.inputs.model.hf_config.empty()) {
+    model["hf_config"] = std::filesystem::absolute(job.inputs.model.hf_config).string();
+  } else if (const std::string name = flag_text(job, kModelFlags).value_or(""); !name.empty()) {
+    const Json published = jobs::published_model(name, source_of_models(job));
+    if (!published.is_null()) model = published;
   }
   if (!model.empty()) {
     // With a published model, the script's own --hidden_size belongs to another model or to none.
@@ -124,42 +123,18 @@ std::string optimizer_of(const DsJob& job) {
   return type == "SGD" || type == "sgd" ? "sgd" : "adamw";
 }
 
-// Nobody trains on more tokens than the model takes; and a model of today takes far more than most train on.
 void assume_length(Json& workload) {
-  constexpr std::int64_t kUsualLength = 2048;
   Json& model = workload["model"];
   if (model.contains("seq_len") || (!model.contains("preset") && !model.contains("hf_config"))) return;
-  workload::Caveats ignored;
-  try {
-    const std::int64_t most = workload::read_model(model, "the command", "", {}, &ignored).seq_len;
-    model["seq_len"] = std::min(most, kUsualLength);
-  } catch (const UserError&) {  // the caller reports it
-    return;
-  }
+  model["seq_len"] = jobs::at_most_the_models(jobs::kUsualLength, model);
   workload["assumed"].push_back(
       fmt::format("tokens of a sequence: {}: the command does not say it", model["seq_len"].get<std::int64_t>()));
-  workload["not_modelled"].push_back("the real length of sequences: memory and time grow with it");
-}
-
-// What the flags of the script say; they are those of the Trainer's world.
-std::vector<std::string> gaps_of_command(const DsJob& job) {
-  if (!job.inputs.command) return {};
-  try {
-    const jobs::Recipe recipe = jobs::find_recipe("deepspeed");
-    const jobs::RecipeJob read = jobs::read_job(recipe, {job.inputs.command->argv, job.inputs.directory});
-    return jobs::caveats_of(recipe, read).not_modelled;
-  } catch (const UserError&) {  // a command of another form
-    return {};
-  }
+  workload["not_modelled"].push_back(jobs::kRealLength);
 }
 
 void add_caveats(const DsJob& job, Json& workload) {
   assume_length(workload);
-  if (!job.frozen.empty()) {
-    workload["not_modelled"].push_back(
-        fmt::format("adapters or frozen weights ({}): much less memory, and less time", job.frozen));
-  }
-  for (const std::string& gap : gaps_of_command(job)) workload["not_modelled"].push_back(gap);
+  for (const std::string& gap : job.gaps.named) workload["not_modelled"].push_back(gap);
   for (const std::string& named : job.unmodelled.named) workload["not_modelled"].push_back(named);
 }
 
@@ -226,7 +201,7 @@ double model_state_bytes(const DsJob& job, std::int64_t stage) {
   const auto params = static_cast<double>(job.num_params.value_or(0));
   const auto ranks = static_cast<double>(job.replicas() * job.sequence);  // they shard the states together
   constexpr double kFrozenWeight = 0.5;
-  if (!job.frozen.empty() || !job.unmodelled.lighter.empty())
+  if (job.gaps.freezes || !job.unmodelled.lighter.empty())
     return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
   const double weight = is_mixed ? 2.0 : 4.0;
   const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
+#include "jobs/recipe/caveats.h"
 
 namespace krigtune::deepspeed {
 namespace {
@@ -60,6 +61,13 @@ std::string small_optimizer(const DsJob& job) {
 }
 
 }  // namespace
+
+// The flags are those of the Trainer's world.
+CommandGaps gaps_of_command(const DsSessionInputs& inputs) {
+  const jobs::Recipe recipe = jobs::find_recipe("deepspeed");
+  const jobs::RecipeJob job = jobs::read_any_job(recipe, {inputs.command->argv, inputs.directory});
+  return {jobs::caveats_of(recipe, job).not_modelled, jobs::freezes_weights(recipe, job)};
+}
 
 Unmodelled unmodelled_settings(const DsJob& job) {
   Unmodelled found;

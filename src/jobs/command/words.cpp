@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+
+#include "core/text.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -127,6 +130,27 @@ std::vector<FlagAt> occurrences(const CommandWords& words, std::size_t begin, st
     found.push_back(at);
   }
   return found;
+}
+
+std::vector<FileWord> file_words(const CommandWords& words, std::size_t begin, std::size_t end,
+                                 const CommandWords& directory_flags, const CommandWords& suffixes) {
+  std::filesystem::path directory;
+  for (const std::string& flag : directory_flags) {
+    for (const FlagAt& at : occurrences(words, begin, end, flag)) {
+      if (at.value_word) directory = value_at(words, at);
+    }
+  }
+  std::vector<FileWord> files;
+  for (std::size_t i = begin; i < std::min(end, words.size()); ++i) {
+    if (words[i].empty() || words[i].front() == '-') {
+      if (words[i].find('=') == std::string::npos) ++i;  // its value follows
+      continue;
+    }
+    std::filesystem::path path = directory / words[i];
+    if (!is_one_of(path.extension().string(), suffixes)) path += suffixes.front();
+    files.push_back({path.string(), i});
+  }
+  return files;
 }
 
 std::string value_at(const CommandWords& words, const FlagAt& at) {

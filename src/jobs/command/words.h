@@ -24,6 +24,18 @@ struct FlagAt {
 std::vector<FlagAt> occurrences(const std::vector<std::string>& words, std::size_t begin, std::size_t end,
                                 std::string_view flag);
 
+/// A file among the words of a command.
+struct FileWord {
+  std::string path;
+  std::size_t word = 0;
+};
+
+/// Returns all words [begin, end) that are neither a flag nor a flag's value, as files: in the directory that follows
+/// one of `directory_flags`, and with the first of `suffixes` unless they end in one of them.
+std::vector<FileWord> file_words(const std::vector<std::string>& words, std::size_t begin, std::size_t end,
+                                 const std::vector<std::string>& directory_flags,
+                                 const std::vector<std::string>& suffixes);
+
 /// Returns the value at a position, which must have one.
 std::string value_at(const std::vector<std::string>& words, const FlagAt& at);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 #include <string>
@@ -73,6 +74,8 @@ class KnownNames {
       add(place.where);
       add(place.flags);
       add(flags_of(place));
+      add(place.copy_flags);
+      add(place.copy_keys);
       for (const std::string* name : {&place.override_key, &place.key}) {
         if (!name->empty()) add(*name);
       }
@@ -95,10 +98,14 @@ std::string element_free(const std::string& key) {  // "modules.0" is an element
   return is_element ? element_free(key.substr(0, dot)) : key;
 }
 
-// A flag that is switched off, as in "--use_peft False", states nothing.
+// A flag that is switched off, as in "--use_peft False" or "--adapter none", states nothing.
 bool is_off(const RecipeJob& job, const std::string& flag) {
+  constexpr std::array<std::string_view, 3> kNothing = {"none", "null", ""};
   const auto places = occurrences(job.command.argv, 0, job.command.argv.size(), flag.substr(0, flag.find(' ')));
-  return places.empty() || (places.back().value_word && same_word(value_at(job.command.argv, places.back()), "false"));
+  if (places.empty()) return true;
+  if (!places.back().value_word) return false;
+  const std::string value = value_at(job.command.argv, places.back());
+  return same_word(value, "false") || is_one_of(lower_case(value), kNothing);
 }
 
 bool states(const RecipeGap& gap, const RecipeJob& job) {
@@ -133,6 +140,11 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
 }
 
 }  // namespace
+
+bool freezes_weights(const Recipe& recipe, const RecipeJob& job) {
+  return std::any_of(recipe.not_modelled.begin(), recipe.not_modelled.end(),
+                     [&](const RecipeGap& gap) { return gap.freezes && states(gap, job); });
+}
 
 workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job) {
   workload::Caveats caveats;

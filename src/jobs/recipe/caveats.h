@@ -9,4 +9,7 @@ namespace krigtune::jobs {
 /// an assumption, that the unknown ones change nothing.
 workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job);
 
+/// Returns whether the command states that most weights are not trained: adapters, quantised weights.
+bool freezes_weights(const Recipe& recipe, const RecipeJob& job);
+
 }  // namespace krigtune::jobs

@@ -9,7 +9,7 @@
 #include "core/files.h"
 #include "core/text.h"
 #include "jobs/recipe/caveats.h"
-#include "jobs/recipe/places.h"
+#include "jobs/recipe/published_model.h"
 #include "jobs/recipe/recipe_job.h"
 #include "space/well_known.h"
 #include "workload/hub_models.h"
@@ -19,43 +19,19 @@
 namespace krigtune::jobs {
 namespace {
 
-// Returns the directory of a hub model that has been downloaded: models--ORG--NAME/snapshots/HASH.
-std::filesystem::path in_hub_cache(const std::string& name, const RecipeJob& job) {
-  const auto variable = [&](const char* key) { return job.inputs.variable ? job.inputs.variable(key) : std::string(); };
-  std::filesystem::path cache = variable("HF_HOME");
-  if (cache.empty()) cache = std::filesystem::path(variable("HOME")) / ".cache" / "huggingface";
-  std::string folder = "models--" + name;
-  for (std::size_t at = folder.find('/'); at != std::string::npos; at = folder.find('/')) folder.replace(at, 1, "--");
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(cache / "hub" / folder / "snapshots", error)) {
-    if (std::filesystem::is_regular_file(entry.path() / "config.json", error)) return entry.path();
-  }
-  return {};
-}
-
-// Returns the config.json of a model named by its directory, its file, or its name on the hub. Empty if it is not on
-// this machine.
-std::filesystem::path hf_config_of(const std::string& name, const RecipeJob& job) {
-  std::error_code error;
-  std::filesystem::path path = (job.inputs.directory / name).lexically_normal();
-  if (!std::filesystem::exists(path, error)) path = in_hub_cache(name, job);
-  if (std::filesystem::is_directory(path, error)) path /= "config.json";
-  return std::filesystem::is_regular_file(path, error) ? path : std::filesystem::path();
-}
-
 // The vocabulary of a model of today whose tokenizer is not known: Llama 3 has 128256, Qwen 3 151936.
 constexpr std::int64_t kUsualVocabulary = 128256;
-// TRL's default is 1024, LLaMA-Factory's and torchtitan's 2048.
-constexpr std::int64_t kUsualLength = 2048;
 
 // The model that the command states.
 class ModelFacts {
  public:
-  ModelFacts(const Recipe& recipe, const RecipeJob& job) : recipe_(recipe), job_(job) {}
+  ModelFacts(const Recipe& recipe, const RecipeJob& job, const OwnValues& own)
+      : recipe_(recipe), job_(job), own_(own), framework_(framework_of(recipe, job)) {}
 
   Json workload() {
-    if (recipe_.framework.empty()) return none("krigtune has no models of such jobs");
+    if (framework_.empty()) return none("krigtune has no models of such jobs");
     caveats_ = caveats_of(recipe_, job_);
+    caveats_.assumed.insert(caveats_.assumed.begin(), own_.assumed.begin(), own_.assumed.end());
     for (const RecipeValue& size : recipe_.model) {
       const std::optional<SaidValue> said = read_said(size, job_);
       if (said && !take(size.name, *said)) return {};
@@ -109,17 +85,17 @@ class ModelFacts {
   }
 
   bool take_published(const std::string& name) {
-    if (const std::filesystem::path file = hf_config_of(name, job_); !file.empty()) {
-      model_["hf_config"] = file.string();
-    } else if (workload::hub_model(name)) {
-      model_["preset"] = name;
-    } else {
+    const Json published = published_model(name, source());
+    if (published.is_null()) {
       why_ = fmt::format(
           "there is no config.json of {} on this machine, and it is not a model that krigtune knows by name", name);
       return false;
     }
+    model_.update(published);
     return true;
   }
+
+  ModelSource source() const { return {job_.inputs.directory, job_.inputs.variable}; }
 
   // Adds what a command with its own sizes leaves open. A width without heads would have to be guessed from both.
   void complete_sizes() {
@@ -131,11 +107,6 @@ class ModelFacts {
     if (!has("seq_len")) {
       assumed_length_ = true;
       put_assumed("seq_len", kUsualLength, "the command does not say it");
-    }
-    if (!has("ffn_hidden") && recipe_.framework == "megatron" && model_.value("gated_mlp", false)) {
-      // Megatron-LM, arguments.py: int((4 * hidden_size * 2 / 3) / 64) * 64
-      constexpr std::int64_t kMultiple = 64;
-      model_["ffn_hidden"] = 8 * hidden / 3 / kMultiple * kMultiple;
     }
   }
 
@@ -156,7 +127,7 @@ class ModelFacts {
   std::optional<std::int64_t> vocabulary_of(const std::string& tokenizer) const {
     if (tokenizer.empty()) return std::nullopt;
     if (const auto known = workload::hub_model(tokenizer)) return known->sizes.vocab;
-    const std::filesystem::path file = hf_config_of(tokenizer, job_);
+    const std::filesystem::path file = hf_config_of(tokenizer, source());
     if (file.empty()) return std::nullopt;
     try {
       const Json config = load_json(file);
@@ -167,23 +138,15 @@ class ModelFacts {
     return std::nullopt;
   }
 
-  // Nobody trains on more tokens than the model takes. And nothing is excluded because of a length that nobody stated.
+  // Nothing is excluded because of a length that nobody stated.
   void limit_assumed_length() {
     if (!assumed_length_) return;
-    caveats_.not_modelled.emplace_back("the real length of sequences: memory and time grow with it");
-    if (!has("preset") && !has("hf_config")) return;
-    try {
-      Json without = model_;
-      without.erase("seq_len");
-      workload::Caveats ignored;
-      const std::int64_t most = workload::read_model(without, "the command", "", {}, &ignored).seq_len;
-      if (most < model_["seq_len"].get<std::int64_t>()) model_["seq_len"] = most;
-    } catch (const UserError&) {  // `checked` reports it
-    }
+    caveats_.not_modelled.emplace_back(kRealLength);
+    model_["seq_len"] = at_most_the_models(model_["seq_len"].get<std::int64_t>(), model_);
   }
 
   Json checked() {
-    Json workload = {{"model", model_}, {"framework", recipe_.framework}};
+    Json workload = {{"model", model_}, {"framework", framework_}};
     if (!precision_.is_null()) workload["precision"] = precision_;
     if (!caveats_.assumed.empty()) workload["assumed"] = caveats_.assumed;
     if (!caveats_.not_modelled.empty()) workload["not_modelled"] = caveats_.not_modelled;
@@ -197,6 +160,8 @@ class ModelFacts {
 
   const Recipe& recipe_;
   const RecipeJob& job_;
+  const OwnValues& own_;
+  const std::string framework_;
   Json model_ = Json::object();
   Json precision_;
   std::string tokenizer_;
@@ -208,12 +173,12 @@ class ModelFacts {
 }  // namespace
 
 Json model_facts(const Recipe& recipe, const RecipeJob& job, std::string* why) {
-  ModelFacts facts(recipe, job);
+  const OwnValues own = own_values(recipe, job);
+  ModelFacts facts(recipe, job, own);
   Json workload = facts.workload();
   if (why != nullptr) *why = facts.why();
   if (workload.is_null()) return workload;
-  if (const OwnValues own = own_values(recipe, job); own.train_batch_size)
-    workload["train_batch_size"] = *own.train_batch_size;
+  if (own.train_batch_size) workload["train_batch_size"] = *own.train_batch_size;
   return workload;
 }
 

@@ -39,10 +39,12 @@ void read_parameters_of(const Recipe& recipe, const RecipeJob& job, OwnValues& o
           fmt::format("{} stays as the command says it: the recipe does not know these words", parameter.name));
       continue;
     }
-    const std::optional<space::Value> value = read_value(parameter, job);
-    if (!value) continue;
-    check_kind(parameter.name, *value);
-    own.configuration.set(parameter.name, *value);
+    const std::optional<SaidValue> said = read_said(parameter, job);
+    if (!said) continue;
+    check_kind(parameter.name, said->value);
+    own.configuration.set(parameter.name, said->value);
+    if (said->assumed.empty()) continue;
+    own.assumed.push_back(fmt::format("{} {}: {}", parameter.name, space::to_string(said->value), said->assumed));
   }
 }
 
@@ -61,7 +63,9 @@ class Batch {
     }
     if (const auto said = read_value(recipe_.train_batch_size, job_)) own_.train_batch_size = space::integer_of(*said);
     if (own_.train_batch_size && *own_.train_batch_size < 1) own_.train_batch_size.reset();  // torchtitan uses -1
-    if (!own_.train_batch_size && micro_ && dp_) own_.train_batch_size = *micro_ * *dp_;
+    const Count steps = count_of(own_.configuration, space::kAccumulation);
+    if (!own_.train_batch_size && micro_ && dp_)
+      own_.train_batch_size = space::sequences_of_step(*micro_, *dp_, steps.value_or(1));
     derive_steps();
   }
 

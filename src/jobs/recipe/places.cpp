@@ -40,6 +40,15 @@ std::optional<FlagAt> last_of(const Place& place, const RecipeJob& job) {
   return last;
 }
 
+// 8 / 3 of 3072 must be 8192, though 8.0 / 3.0 is a little less.
+double rounded(double number, const Place& place) {
+  constexpr double kSlack = 1e-9;
+  const auto up = static_cast<double>(place.rounded_up);
+  const auto down = static_cast<double>(place.rounded_down);
+  if (up > 0.0) return std::ceil(number / up * (1.0 - kSlack)) * up;
+  return down > 0.0 ? std::floor(number / down * (1.0 + kSlack)) * down : number;
+}
+
 Reading meant_by(const std::string& text, const Place& place) {
   Reading reading{std::nullopt, true, false};
   if (!place.values.empty()) {
@@ -50,10 +59,10 @@ Reading meant_by(const std::string& text, const Place& place) {
     return reading;
   }
   const space::Value value = as_value(text);
-  if (place.times == 1.0) {
+  if (place.times == 1.0 && place.rounded_up == 0 && place.rounded_down == 0) {
     reading.value = value;
   } else if (space::is_number(value)) {
-    reading.value = space::number_value(space::as_number(value) * place.times);
+    reading.value = space::number_value(rounded(space::as_number(value) * place.times, place));
   } else {
     reading.is_unknown = true;
   }
@@ -133,7 +142,7 @@ Reading read_words(const Place& place, const RecipeJob& job) {
 }
 
 Reading read_key(const Place& place, const RecipeJob& job) {
-  const JobFile* file = job.file(place.file);
+  const JobFile* file = job.file(place.file, place.key);
   if (file == nullptr) return {};
   const auto found = file->values.find(place.key);
   if (found == file->values.end()) return {};

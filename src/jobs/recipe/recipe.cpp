@@ -144,6 +144,10 @@ Block<Place> place_block() {
   block.key("file", &Place::file, text(), "which of the recipe's files has the key (default: the first)");
   block.key("key", &Place::key, text(), "a key of that file, dotted");
   block.key("times", &Place::times, number(above(0)), "the parameter is so many times the number that the job gets");
+  block.key("rounded_up", &Place::rounded_up, integer(at_least(1)), "and rounded up to a multiple of this");
+  block.key("rounded_down", &Place::rounded_down, integer(at_least(1)), "and rounded down to a multiple of this");
+  block.key("copy_flags", &Place::copy_flags, words_said(), "flags that get the same where the command has them");
+  block.key("copy_keys", &Place::copy_keys, words_said(), "keys of the file that get the same where it has them");
   add_map_keys(block);
   block.custom("default", schema::scalar(), "what a job does that says nothing", [](JsonObject& object, Place& place) {
     if (const Json* json = object.find("default")) {
@@ -203,6 +207,7 @@ Block<RecipeGap> gap_block() {
   block.block("where", &RecipeGap::where, pattern_block());
   block.key("what", &RecipeGap::what, text(), "its name: \"adapters (LoRA)\"").required();
   block.key("effect", &RecipeGap::effect, text(), "on what is predicted: \"much less memory\"").required();
+  block.key("freezes", &RecipeGap::freezes, boolean(), "most weights are not trained");
   block.check([](JsonObject& object, const RecipeGap& gap) {
     if (gap.where.is_empty()) object.fail("where", "is missing", "say which commands have it");
   });
@@ -216,6 +221,22 @@ Block<RecipeFile> file_block() {
             "the word after one of these names it; none: the script's first word with such a suffix");
   block.key("suffixes", &RecipeFile::suffixes, words_said(), "what its name ends in (default: anything)");
   block.key("of_launcher", &RecipeFile::of_launcher, boolean(), "the flags are the launcher's");
+  block.key("first", &RecipeFile::is_first, boolean(), "without flags: only the script's very first word can be it");
+  block.key("each", &RecipeFile::is_each, boolean(),
+            "all words that are no flag and no flag's value are such files, with or without a suffix");
+  block.key("directory_flags", &RecipeFile::directory_flags, words_said(),
+            "with each: the word after one of these is their directory");
+  block.key("hyphens", &RecipeFile::takes_hyphens, boolean(), "hyphens in its keys stand for underscores");
+  block.check([](JsonObject& object, const RecipeFile& file) {
+    if (file.is_each && file.suffixes.empty()) object.fail("suffixes", "is missing", "each file needs one");
+  });
+  return block;
+}
+
+Block<RecipeFramework> framework_block() {
+  Block<RecipeFramework> block("Commands that another framework trains");
+  block.block("where", &RecipeFramework::where, pattern_block());
+  block.key("framework", &RecipeFramework::framework, text(), "as in workload/framework").required();
   return block;
 }
 
@@ -338,10 +359,12 @@ Texts frameworks() {
 
 void check_names(JsonObject& object, const Recipe& recipe) {
   if (recipe.name.empty()) object.fail("name", "is empty", "give it a name");
-  if (!recipe.framework.empty() && !is_one_of(recipe.framework, frameworks())) {
-    object.fail("framework", fmt::format("'{}' is unknown", recipe.framework),
-                suggestion(recipe.framework, frameworks()));
-  }
+  const auto check_framework = [&](const std::string& key, const std::string& name) {
+    if (is_one_of(name, frameworks())) return;
+    object.fail(key, fmt::format("'{}' is unknown", name), suggestion(name, frameworks()));
+  };
+  if (!recipe.framework.empty()) check_framework("framework", recipe.framework);
+  for (const RecipeFramework& other : recipe.frameworks) check_framework("frameworks", other.framework);
   for (const RecipeValue& size : recipe.model) {
     if (is_one_of(size.name, kModelKeys)) continue;
     object.fail("model/" + size.name, "is unknown", suggestion(size.name, Texts(kModelKeys.begin(), kModelKeys.end())));
@@ -351,7 +374,7 @@ void check_names(JsonObject& object, const Recipe& recipe) {
 // A key without a file belongs to the recipe's first file.
 void set_file_of(const JsonObject& object, const Recipe& recipe, RecipeValue& value, const std::string& key) {
   for (Place& place : value.places) {
-    if (place.key.empty()) continue;
+    if (place.key.empty() && place.copy_keys.empty()) continue;
     if (place.file.empty() && !recipe.files.empty()) place.file = recipe.files.front().name;
     const bool is_known = std::any_of(recipe.files.begin(), recipe.files.end(),
                                       [&](const RecipeFile& file) { return file.name == place.file; });
@@ -376,6 +399,7 @@ void add_command_keys(Block<Recipe>& block) {
   block.key("versions", &Recipe::versions, text(), "of the framework that it was written for");
   block.key("instead", &Recipe::instead, text(), "another command that tunes such jobs");
   block.key("last_resort", &Recipe::is_last_resort, boolean(), "recognised only where no other recipe is");
+  block.key("before", &Recipe::before, texts(), "recipes that give way to this one where both know a command");
   block.custom(
       "recognise", schema::list(pattern_block().schema()), "commands that it is for: any of these",
       [](JsonObject& object, Recipe& recipe) { recipe.recognise = read_list(object, "recognise", pattern_block()); });
@@ -403,6 +427,10 @@ void add_value_keys(Block<Recipe>& block) {
             "sequences of a step, if the job gets them; otherwise they follow from micro-batch and accumulation");
   add_value("data_parallel", &Recipe::data_parallel, "data-parallel ranks, if the job gets them");
   block.key("framework", &Recipe::framework, text(), "whose models of time and memory apply, as in workload/framework");
+  block.custom("frameworks", schema::list(framework_block().schema()), "frameworks of some commands, which count more",
+               [](JsonObject& object, Recipe& recipe) {
+                 recipe.frameworks = read_list(object, "frameworks", framework_block());
+               });
   block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
                [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
   block.custom(
@@ -465,8 +493,9 @@ Json completed(const Json& json, const std::string& source) {
   if (json.contains("like")) {
     whole = shipped_base(json, source, "like");
     for (const auto& [key, value] : json.items()) {
-      if (key == "measure" && value.is_object() && whole.contains(key)) {
-        whole[key].update(value);  // metrics are merged one by one
+      const bool is_merged = key == "measure" || key == "model";
+      if (is_merged && value.is_object() && whole.contains(key)) {
+        whole[key].update(value);  // metrics and sizes are merged one by one
       } else {
         whole[key] = value;
       }

@@ -46,7 +46,13 @@ struct Place {
   std::string env;                 ///< an environment variable
   std::string file;                ///< the recipe's file that contains the key ("": the first)
   std::string key;                 ///< a dotted key in that file
-  double times = 1.0;              ///< the parameter is this many times the job's number
+  double times = 1.0;              ///< the parameter is this many times the job's number,
+  std::int64_t rounded_up = 0;     ///< rounded up to a multiple of this; 0: not rounded
+  std::int64_t rounded_down = 0;   ///< or down
+  /// Further flags and keys of the same file that state the same. They are written where the command has them, and
+  /// never read.
+  std::vector<std::string> copy_flags;
+  std::vector<std::string> copy_keys;
   std::vector<std::pair<space::Value, std::string>> values;  ///< the job's names of values: {3, "FULL_SHARD"}
   /// Whole words for a value: {"full", {"--recompute-granularity", "full"}}. A word that is a placeholder has the value
   /// of that parameter.
@@ -70,8 +76,9 @@ struct RecipeValue {
 /// Something that a command may state, that changes time or memory, and that the models do not know.
 struct RecipeGap {
   CommandPattern where;
-  std::string what;    ///< "adapters (LoRA)"
-  std::string effect;  ///< on what is predicted: "much less memory"
+  std::string what;      ///< "adapters (LoRA)"
+  std::string effect;    ///< on what is predicted: "much less memory"
+  bool freezes = false;  ///< most weights are not trained
 };
 
 /// A file with values that the command names.
@@ -80,6 +87,18 @@ struct RecipeFile {
   std::vector<std::string> flags;     ///< the word after one of these names it; if empty, the script's first word that
   std::vector<std::string> suffixes;  ///< ends in one of these. With flags: allowed suffixes; if empty, any
   bool of_launcher = false;           ///< the flags are the launcher's
+  bool is_first = false;              ///< without flags: only the script's very first word can be it
+  /// All words of the script that are no flag and no flag's value are such files, and together they have the keys. A
+  /// word without one of the suffixes gets the first of them.
+  bool is_each = false;
+  std::vector<std::string> directory_flags;  ///< with is_each: the word after one of these is the files' directory
+  bool takes_hyphens = false;                ///< "micro-batch" of the file's top level is the key micro_batch
+};
+
+/// Commands of a recipe that another framework trains than the others.
+struct RecipeFramework {
+  CommandPattern where;
+  std::string framework;
 };
 
 /// Words that only trials get: they stop early, save nothing and log every step. A flag or override that the command
@@ -110,6 +129,7 @@ struct Recipe {
   std::string versions;                   ///< versions of the framework for which it was written
   std::string instead;                    ///< another, preferable command line to tune such jobs; "": none
   bool is_last_resort = false;            ///< recognised only if no other recipe matches
+  std::vector<std::string> before;        ///< recipes that it goes before where both match
   std::vector<CommandPattern> recognise;  ///< any of these
   std::vector<RecipeFile> files;          ///< the first is the default for keys without "file"
   std::vector<RecipeValue> parameters;
@@ -118,7 +138,8 @@ struct Recipe {
   RecipeValue train_batch_size;          ///< no places: it follows from micro-batch and accumulation
   RecipeValue data_parallel;             ///< where the job takes its number of data-parallel ranks; no places: nowhere
   std::string framework;                 ///< the framework whose models apply, a word of workload/framework; "": none
-  std::vector<RecipeValue> model;        ///< layers, hidden, ..., preset, hf_config, precision
+  std::vector<RecipeFramework> frameworks;  ///< the first whose "where" applies to the command counts more
+  std::vector<RecipeValue> model;           ///< layers, hidden, ..., preset, hf_config, precision
   std::vector<RecipeGap> not_modelled;
   /// Flags and keys that change nothing that is predicted, without dashes before them and with underscores for others;
   /// may end with *.
@@ -150,7 +171,7 @@ const std::vector<Recipe>& shipped_recipes();
 Recipe find_recipe(const std::string& name_or_path);
 
 /// Returns the recipe for a command, or nullptr if none matches. Throws UserError naming both if two match, unless all
-/// but one are a last resort. `recipes` must outlive the result.
+/// but one are a last resort or give way (`before`). `recipes` must outlive the result.
 const Recipe* recognise(const std::vector<std::string>& argv, const std::vector<Recipe>& recipes);
 
 /// Returns the JSON Schema of a recipe.

@@ -114,6 +114,15 @@ bool starts_program_of(const CommandPattern& pattern, const Command& command) {
          any_or_none(pattern.programs, [&](const auto& one) { return find_program(command.argv, one).has_value(); });
 }
 
+std::vector<JobFile> find_each(const RecipeFile& file, const Command& command) {
+  const Region region = region_of(command, file.of_launcher);
+  std::vector<JobFile> found;
+  for (const FileWord& one : file_words(command.argv, region.begin, region.end, file.directory_flags, file.suffixes)) {
+    found.push_back({file.name, one.path, one.word});
+  }
+  return found;
+}
+
 // Finds the word that names a file of the recipe.
 std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& command) {
   const Region region = region_of(command, file.of_launcher);
@@ -130,12 +139,32 @@ std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& comm
       if (has_suffix(path) || path.front() == '{') found = JobFile{file.name, path, *at.value_word, at.is_joined, {}};
     }
   }
-  for (std::size_t i = region.begin; file.flags.empty() && !found && i < region.end; ++i) {
+  const std::size_t end = file.is_first ? std::min(region.begin + 1, region.end) : region.end;
+  for (std::size_t i = region.begin; file.flags.empty() && !found && i < end; ++i) {
     const std::string& word = command.argv[i];
     const bool is_path = !word.empty() && word.front() != '-' && word.find('=') == std::string::npos;
     if (is_path && has_suffix(word)) found = JobFile{file.name, word, i, false, {}};
   }
   return found;
+}
+
+std::vector<JobFile> find_job_files(const RecipeFile& file, const Command& command) {
+  if (file.is_each) return find_each(file, command);
+  std::optional<JobFile> found = find_job_file(file, command);
+  return found ? std::vector{std::move(*found)} : std::vector<JobFile>();
+}
+
+// Names the keys of the file's top level with underscores.
+void take_hyphens(JobFile& file) {
+  ConfigValues plain;
+  for (const auto& [key, value] : file.values) {
+    std::string name = key;
+    std::replace(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.find('.'), name.size())), '-',
+                 '_');
+    if (name != key) file.spelled[name] = key;
+    plain[name] = value;
+  }
+  file.values = std::move(plain);
 }
 
 void read_file_values(JobFile& file, const std::filesystem::path& directory) {
@@ -158,15 +187,16 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   }
   job.ranks = job.command.ranks ? job.command.ranks : job.inputs.ranks;
   for (const RecipeFile& file : recipe.files) {
-    std::optional<JobFile> found = find_job_file(file, job.command);
-    if (!found) continue;
-    try {
-      read_file_values(*found, job.inputs.directory);
-    } catch (const UserError&) {
-      if (throws) throw;
-      continue;
+    for (JobFile& found : find_job_files(file, job.command)) {
+      try {
+        read_file_values(found, job.inputs.directory);
+      } catch (const UserError&) {
+        if (throws) throw;
+        continue;
+      }
+      if (file.takes_hyphens) take_hyphens(found);
+      job.files.push_back(std::move(found));
     }
-    job.files.push_back(std::move(*found));
   }
   return job;
 }
@@ -200,6 +230,23 @@ const JobFile* RecipeJob::file(const std::string& name) const {
   return found == files.end() ? nullptr : &*found;
 }
 
+const JobFile* RecipeJob::file(const std::string& name, const std::string& key) const {
+  const auto found = std::find_if(files.begin(), files.end(),
+                                  [&](const JobFile& file) { return file.name == name && file.values.contains(key); });
+  return found == files.end() ? file(name) : &*found;
+}
+
+std::string JobFile::key_to_set(const std::string& key) const {
+  const auto other = spelled.find(key);
+  return other != spelled.end() ? other->second : (values.contains(key) ? "" : "+") + key;
+}
+
+std::string framework_of(const Recipe& recipe, const RecipeJob& job) {
+  const auto other = std::find_if(recipe.frameworks.begin(), recipe.frameworks.end(),
+                                  [&](const RecipeFramework& one) { return applies(one.where, job); });
+  return other == recipe.frameworks.end() ? recipe.framework : other->framework;
+}
+
 bool applies(const CommandPattern& pattern, const RecipeJob& job) {
   const Command& command = job.command;
   const auto has = [&](const std::string& flag) { return has_flag(command, flag); };
@@ -225,16 +272,25 @@ RecipeJob read_job(const Recipe& recipe, JobInputs inputs) {
       fmt::format("krigtune recipes {} shows what it looks for", recipe.name));
 }
 
+RecipeJob read_any_job(const Recipe& recipe, JobInputs inputs) {
+  return read_leniently(recipe, std::move(inputs), false);
+}
+
 const Recipe* recognise(const std::vector<std::string>& argv, const std::vector<Recipe>& recipes) {
   if (argv.empty()) return nullptr;
   std::vector<const Recipe*> found;
   std::vector<const Recipe*> last_resorts;
   std::vector<const Recipe*> by_name;
   for (const Recipe& recipe : recipes) {
-    const RecipeJob job = read_leniently(recipe, {argv, std::filesystem::current_path()}, false);
+    const RecipeJob job = read_any_job(recipe, {argv, std::filesystem::current_path()});
     if (knows(recipe, job)) (recipe.is_last_resort ? last_resorts : found).push_back(&recipe);
     if (!recipe.is_last_resort && names_the_program(recipe, job)) by_name.push_back(&recipe);
   }
+  const std::vector<const Recipe*> all = found;
+  std::erase_if(found, [&](const Recipe* one) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Recipe* other) { return is_one_of(one->name, other->before); });
+  });
   if (found.size() > 1 && !by_name.empty()) found = by_name;  // "-m axolotl.cli.train x.yml --deepspeed FILE"
   if (found.empty()) found = last_resorts;
   if (found.size() > 1) {

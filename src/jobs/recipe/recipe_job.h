@@ -30,6 +30,11 @@ struct JobFile {
   std::size_t word = 0;      ///< the word that names it, alone or after '='
   bool is_joined = false;    ///< after '='
   ConfigValues values = {};  ///< its scalars by dotted key
+  /// Keys that the file spells with hyphens: micro_batch -> "micro-batch".
+  std::map<std::string, std::string> spelled = {};
+
+  /// Returns the key as "set" of a runner takes it: as the file spells it, or with "+" if it is missing.
+  std::string key_to_set(const std::string& key) const;
 };
 
 struct RecipeJob {
@@ -39,11 +44,18 @@ struct RecipeJob {
   std::optional<std::int64_t> ranks;
 
   const JobFile* file(const std::string& name) const;  ///< nullptr if the command names none
+  /// Of several files with that name the one that has the key, otherwise the first.
+  const JobFile* file(const std::string& name, const std::string& key) const;
 };
 
 /// Reads the command and the files that it names according to the recipe. Throws UserError for an empty command, a file
 /// that cannot be read or parsed, and a command that does not contain the recipe's script.
 RecipeJob read_job(const Recipe& recipe, JobInputs inputs);
+/// The same for any command, without the files that cannot be read.
+RecipeJob read_any_job(const Recipe& recipe, JobInputs inputs);
+
+/// Returns the framework whose models apply to the command; "" if none does.
+std::string framework_of(const Recipe& recipe, const RecipeJob& job);
 
 /// Returns whether the pattern matches the command.
 bool applies(const CommandPattern& pattern, const RecipeJob& job);
@@ -54,6 +66,7 @@ struct OwnValues {
   std::optional<std::int64_t> train_batch_size;  ///< sequences per step; empty if unknown
   std::vector<std::string> unknown;  ///< parameters with words that the recipe does not know; they are not changed
   std::vector<std::string> remarks;  ///< sentences
+  std::vector<std::string> assumed;  ///< phrases: "micro_batch 4: --batch_size is taken for ..."
 };
 
 /// Throws UserError for a flag without a value and for an invalid number.

@@ -77,6 +77,12 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   }
   std::string text = join(ways, ", else ");
   if (place.times != 1.0) text += fmt::format(", times {}", number_text(place.times));
+  if (place.rounded_up > 0) text += fmt::format(", rounded up to a multiple of {}", place.rounded_up);
+  if (place.rounded_down > 0) text += fmt::format(", rounded down to a multiple of {}", place.rounded_down);
+  if (!place.copy_flags.empty()) text += fmt::format(", and {} where it is there", join(codes(place.copy_flags), ", "));
+  if (!place.copy_keys.empty()) {
+    text += fmt::format(", and the key {} where it is there", join(codes(place.copy_keys), ", "));
+  }
   if (place.otherwise) {
     text += fmt::format("{}{}", text.empty() ? "always " : ", else ", space::to_string(*place.otherwise));
   }
@@ -177,10 +183,19 @@ std::string measured_text(const Recipe& recipe) {
 
 std::string model_text(const Recipe& recipe) {
   if (recipe.model.empty()) return "";
+  std::string others;
+  std::string last;
+  for (const RecipeFramework& one : recipe.frameworks) {
+    const bool is_same = one.framework == last;
+    others += is_same ? "; or " : fmt::format(", and of {} (", code(one.framework));
+    others += conditions_of(one.where);
+    if (&one == &recipe.frameworks.back() || (&one + 1)->framework != one.framework) others += ")";
+    last = one.framework;
+  }
   std::string text = fmt::format(
-      "\n## The model\n\nTime and memory are predicted with the models of `{}` where the command says the sizes:\n\n"
+      "\n## The model\n\nTime and memory are predicted with the models of `{}`{} where the command says the sizes:\n\n"
       "| size | where it is set |\n|---|---|\n",
-      recipe.framework);
+      recipe.framework, others);
   for (const RecipeValue& value : recipe.model) {
     text += fmt::format("| `{}` | {} |\n", value.name, places_text(value, recipe));
   }

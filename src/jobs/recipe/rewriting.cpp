@@ -21,6 +21,9 @@ using Texts = std::vector<std::string>;
 // Steps in addition to the measured ones: differences need one more, and a trial that ends itself may be late.
 constexpr std::int64_t kSpareSteps = 2;
 
+constexpr const char* kNotKept =
+    "the sequences of a step are not known, so they are not kept: they vary with micro_batch";
+
 // Returns whether the place expresses the parameter's values by true and false.
 bool is_yes_or_no(const Place& place) {
   return !place.values.empty() && std::all_of(place.values.begin(), place.values.end(), [](const auto& entry) {
@@ -55,10 +58,17 @@ std::optional<std::string> varying_text(const std::string& parameter, const Plac
 }
 
 using KeyTexts = std::vector<std::pair<std::string, std::string>>;
-using FileKeys = std::map<std::string, KeyTexts>;  // by the file's name in the recipe
+using FileKeys = std::map<std::size_t, KeyTexts>;  // by the file's position among the command's
 
-// Writes the text into the command's words or into a file that they name. Returns false for a place in the environment.
-bool say_in_command(const Place& place, const std::string& text, CommandWriter& words, FileKeys& keys) {
+void set_key(const RecipeJob& job, const JobFile* file, const std::string& key, const std::string& text,
+             FileKeys& keys) {
+  if (file != nullptr) keys[static_cast<std::size_t>(file - job.files.data())].emplace_back(key, text);
+}
+
+// Writes the text into the command's words or into a file that they name, and wherever else they state the same.
+// Returns false for a place in the environment.
+bool say_in_command(const Place& place, const std::string& text, const RecipeJob& job, CommandWriter& words,
+                    FileKeys& keys) {
   if (!place.flags.empty()) {
     words.set_flag(place.flags, place.of_launcher, text);
   } else if (!place.override_key.empty()) {
@@ -66,9 +76,17 @@ bool say_in_command(const Place& place, const std::string& text, CommandWriter& 
   } else if (!place.tail.empty()) {
     words.set_tail(place.tail, text);
   } else if (place.env.empty()) {
-    keys[place.file].emplace_back(place.key, text);
+    set_key(job, job.file(place.file, place.key), place.key, text, keys);
   } else {
     return false;
+  }
+  const Region region = region_of(job.command, false);
+  for (const std::string& flag : place.copy_flags) {
+    if (!occurrences(job.command.argv, region.begin, region.end, flag).empty()) words.set_flag({flag}, false, text);
+  }
+  for (const std::string& key : place.copy_keys) {
+    const JobFile* file = job.file(place.file, key);
+    if (file != nullptr && file->values.contains(key)) set_key(job, file, key, text, keys);
   }
   return true;
 }
@@ -176,7 +194,7 @@ class TrialWriter {
     }
     if (!added.empty()) remarks_.push_back("trials run with " + shell_line(added));
     for (const RecipeKey& key : recipe_.set) {
-      if (job_.file(key.file) != nullptr) keys_[key.file].emplace_back(key.key, with_steps(key.value));
+      set_key(job_, job_.file(key.file, key.key), key.key, with_steps(key.value), keys_);
     }
   }
 
@@ -195,7 +213,7 @@ class TrialWriter {
   }
 
   void say(const Place& place, const std::string& text) {
-    if (!say_in_command(place, text, words_, keys_)) env_[place.env] = text;
+    if (!say_in_command(place, text, job_, words_, keys_)) env_[place.env] = text;
   }
 
   // For the value that the command has now, the user's own words are used.
@@ -235,11 +253,16 @@ class TrialWriter {
     }
     const bool batch_varies = varies(space::kAccumulation);
     if (!moves && !batch_varies) return;
-    if (!recipe_.train_batch_size.places.empty()) return write_batch(batch_varies);
-    if (!own_.train_batch_size) return;  // nothing to be kept
+    if (!recipe_.train_batch_size.places.empty()) write_batch(batch_varies);
     const RecipeValue* steps = recipe_.find(space::kAccumulation);
     const Place* place = steps == nullptr ? nullptr : written_place(*steps, job_);
-    if (place != nullptr && !batch_varies) say(*place, placeholder_of(space::kAccumulation, *place));
+    if (!own_.train_batch_size) {
+      const bool is_open = place == nullptr || !own_.configuration.has(space::kAccumulation);
+      if (is_open && recipe_.train_batch_size.places.empty()) remarks_.emplace_back(kNotKept);
+      return;
+    }
+    if (place != nullptr && !batch_varies && own_.configuration.has(space::kMicroBatch))
+      say(*place, placeholder_of(space::kAccumulation, *place));
   }
 
   void write_batch(bool varies) {
@@ -250,22 +273,21 @@ class TrialWriter {
     if (said.is_said && number.value_or(0) >= 1 && !varies) return;
     if (varies) return say(*place, "{micro_batch*dp*gradient_accumulation_steps}");
     if (own_.train_batch_size) return say(*place, std::to_string(*own_.train_batch_size));
-    remarks_.emplace_back("the sequences of a step are not known, so they are not kept: they vary with micro_batch");
+    remarks_.emplace_back(kNotKept);
   }
 
   void write_files() {
-    for (const auto& [name, keys] : keys_) {
-      const JobFile* file = job_.file(name);
-      if (file == nullptr) continue;
-      if (file->path.empty()) {
-        words_.set_value_word(*file, json_with_placeholders(parse_json(value_of_word(job_, *file), name), keys));
+    for (const auto& [position, keys] : keys_) {
+      const JobFile& file = job_.files[position];
+      if (file.path.empty()) {
+        words_.set_value_word(file, json_with_placeholders(parse_json(value_of_word(job_, file), file.name), keys));
         continue;
       }
-      Json& set = set_[file->path];
-      for (const auto& [key, value] : keys) set[(file->values.count(key) > 0 ? "" : "+") + key] = value;
-      const std::string base = std::filesystem::path(file->path).filename().string();
-      words_.set_value_word(*file, "{dir}/" + base);
-      remarks_.push_back(fmt::format("trials read a copy of {} with other values", file->path));
+      Json& set = set_[file.path];
+      for (const auto& [key, value] : keys) set[file.key_to_set(key)] = value;
+      const std::string base = std::filesystem::path(file.path).filename().string();
+      words_.set_value_word(file, "{dir}/" + base);
+      remarks_.push_back(fmt::format("trials read a copy of {} with other values", file.path));
     }
   }
 
@@ -356,8 +378,10 @@ class OptimalWriter {
 
  private:
   bool is_written_here(const std::string& name) const {
-    const bool is_derived = name == space::kAccumulation && !recipe_.train_batch_size.places.empty();
-    return !is_derived && recipe_.find(name) != nullptr;
+    const RecipeValue* value = recipe_.find(name);
+    if (value == nullptr) return false;
+    const bool follows = name == space::kAccumulation && !recipe_.train_batch_size.places.empty();
+    return !follows || written_place(*value, job_) != nullptr;
   }
 
   bool differs(const std::string& name, const space::Value& value) const {
@@ -386,7 +410,7 @@ class OptimalWriter {
   }
 
   void say(const Place& place, const std::string& text) {
-    if (!say_in_command(place, text, words_, keys_)) command_.env.emplace_back(place.env, text);
+    if (!say_in_command(place, text, job_, words_, keys_)) command_.env.emplace_back(place.env, text);
   }
 
   [[noreturn]] void refuse(const std::string& name, const space::Value& value) const {
@@ -438,18 +462,14 @@ class OptimalWriter {
   bool keeps(const char* name) const { return count(name) == own_.configuration.integer(name, 1); }
 
   void write_files() {
-    for (const auto& [name, keys] : keys_) {
-      const JobFile* file = job_.file(name);
-      if (file == nullptr) continue;
-      if (file->path.empty()) {
-        words_.set_value_word(*file, json_with_values(parse_json(value_of_word(job_, *file), name), keys));
+    for (const auto& [position, keys] : keys_) {
+      const JobFile& file = job_.files[position];
+      if (file.path.empty()) {
+        words_.set_value_word(file, json_with_values(parse_json(value_of_word(job_, file), file.name), keys));
         continue;
       }
-      for (const auto& [key, value] : keys) {
-        const std::string prefix = file->values.count(key) > 0 ? "" : "+";
-        command_.set[file->path].emplace_back(prefix + key, value);
-      }
-      words_.set_value_word(*file, "{dir}/" + std::filesystem::path(file->path).filename().string());
+      for (const auto& [key, value] : keys) command_.set[file.path].emplace_back(file.key_to_set(key), value);
+      words_.set_value_word(file, "{dir}/" + std::filesystem::path(file.path).filename().string());
     }
   }
 

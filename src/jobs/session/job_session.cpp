@@ -46,6 +46,7 @@ void check_metric(const std::string& regex) {
 /// What is known about the job in addition to its session.
 struct Machine {
   std::optional<std::int64_t> ranks;  ///< empty if neither the command nor this node determines them
+  std::string missing_ranks;          ///< what would say them: "--nproc_per_node N"
   std::int64_t nodes = 1;
   Json cluster;
   std::optional<double> rank_gib;  ///< memory of a rank's device
@@ -139,6 +140,7 @@ class SessionMaker {
     const JobRanks found = ranks_around(read_command(words_), around);
     if (!found.assumption.empty()) remarks_.push_back(found.assumption);
     machine_.ranks = found.ranks;
+    machine_.missing_ranks = found.missing;
     machine_.nodes = found.nodes.value_or(1);
     const std::int64_t ranks = found.ranks.value_or(machine_.nodes);
     if (ranks % machine_.nodes != 0) {
@@ -293,11 +295,14 @@ class SessionMaker {
     RecipeJob job = read_job(recipe, {words_, request_.directory,
                                       [this](const std::string& name) { return variable(name); }, machine_.ranks});
     const OwnValues own = own_values(recipe, job);
+    check_batch(own);
+    guess_ranks(own.configuration);
     std::string why;
     if (!json_.contains("workload")) {
       Json workload = model_facts(recipe, job, &why);
       if (!workload.is_null()) json_["workload"] = std::move(workload);
       if (!why.empty()) remarks_.push_back(fmt::format("time and memory are not predicted: {}", why));
+      if (!json_.contains("workload")) remarks_.insert(remarks_.end(), own.assumed.begin(), own.assumed.end());
     }
     const std::vector<std::string> varied = space_of_recipe(job, own);
     RunnerBlock runner = runner_block(recipe, job, varied);
@@ -311,6 +316,32 @@ class SessionMaker {
       json_["memory"]["limit_gib"] = *machine_.rank_gib;
     remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
+  }
+
+  // The reader of the session would say only that no configuration is left.
+  void check_batch(const OwnValues& own) const {
+    const std::optional<std::int64_t> micro = count(own.configuration, space::kMicroBatch);
+    const bool is_open = !own.train_batch_size || !micro || own.configuration.has(space::kAccumulation);
+    if (is_open || !machine_.ranks || json_.contains("cluster")) return;
+    const auto dp = space::data_parallel_ranks(*machine_.ranks, own.configuration);
+    if (dp && space::accumulation_steps(*own.train_batch_size, *micro, *dp)) return;
+    throw UserError(
+        dp ? fmt::format("{}: the batch of {} is not a multiple of micro-batch {} x {}", job_name(request_.command),
+                         *own.train_batch_size, *micro, counted(*dp, "data-parallel rank"))
+           : fmt::format("{}: its tensor, pipeline and context parallelism does not divide the {}",
+                         job_name(request_.command), counted(*machine_.ranks, "rank")),
+        "correct the command");
+  }
+
+  // If nobody knows the ranks, there are as many as one replica of the model needs.
+  void guess_ranks(const space::Configuration& own) {
+    if (machine_.ranks || json_.contains("cluster")) return;
+    std::int64_t replica = 1;
+    for (const char* name : space::kRankDivisors) replica *= own.integer(name, 1);
+    if (replica > 1) machine_.cluster["gpus_per_node"] = replica;
+    remarks_.push_back(
+        fmt::format("how many ranks the command starts is not known: \"cluster\" has {} on a node; say them ({})",
+                    replica, machine_.missing_ranks));
   }
 
   // Returns the parameters that the recipe writes, and puts their values into json_["space"].
