@@ -104,6 +104,11 @@ class DeepSpeedRanks : public ::testing::Test {
   }
 
   jobs::JobRanks found(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    return found_of(deepspeed::read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")),
+                    gpus, variables);
+  }
+
+  jobs::JobRanks found_of(const jobs::Command& command, std::int64_t gpus, const Variables& variables = {}) const {
     jobs::Surroundings around;
     around.variable = [&](const char* name) {
       const auto at = variables.find(name);
@@ -113,15 +118,17 @@ class DeepSpeedRanks : public ::testing::Test {
     around.hostname = "node1";
     around.gpus = gpus;
     around.cpus = 12;
-    return jobs::ranks_around(
-        deepspeed::read_ds_command(blank_separated(launcher + " train.py --deepspeed_config ds.json")), around);
+    return jobs::ranks_around(command, around);
   }
 
   // Returns "RANKS/NODES": "-" means unknown, "+" that other nodes take part.
   std::string text(const std::string& launcher, std::int64_t gpus = 0, const Variables& variables = {}) const {
+    return text_of(found(launcher, gpus, variables));
+  }
+
+  static std::string text_of(const jobs::JobRanks& ranks) {
     const auto number = [](const auto& count) { return count ? std::to_string(*count) : "-"; };
-    const jobs::JobRanks ranks = found(launcher, gpus, variables);
-    EXPECT_EQ(ranks.missing.empty(), ranks.ranks.has_value()) << launcher;
+    EXPECT_EQ(ranks.missing.empty(), ranks.ranks.has_value()) << ranks.missing;
     return number(ranks.ranks) + "/" + number(ranks.nodes) + (ranks.is_elsewhere ? "+" : "");
   }
 
@@ -167,6 +174,32 @@ TEST_F(DeepSpeedRanks, OfProgramsThatStartTorchrunThemselvesStandInVariables) {
   EXPECT_EQ(text("env NPROC_PER_NODE=8 NNODES=2 llamafactory-cli train", 2), "16/2+");
   EXPECT_EQ(text("llamafactory-cli train", 2), "2/1");
   EXPECT_EQ(text("torchrun --nproc_per_node 4", 2, {{"NPROC_PER_NODE", "8"}}), "4/1");
+}
+
+// swift/cli/main.py of 4.6: without these variables it starts one process.
+TEST_F(DeepSpeedRanks, OfSwiftStandInVariablesOrAreOne) {
+  EXPECT_EQ(text("swift sft", 4), "1/-");
+  EXPECT_EQ(text("swift sft", 4, {{"NPROC_PER_NODE", "8"}}), "8/1");
+  EXPECT_EQ(text("env NPROC_PER_NODE=8 NNODES=2 swift pt", 4), "16/2+");
+}
+
+// megatron/neox_arguments/arguments.py of May 2026, calculate_derived.
+TEST_F(DeepSpeedRanks, OfDeepyStandInItsFiles) {
+  std::filesystem::create_directories(dir_ / "conf");
+  dir_.write("conf/model.yml", "{\n  \"num_layers\": 2,\n  # \"num_gpus\": 7,\n}\n");
+  dir_.write("conf/cluster.yml", "{\n  \"hostfile\": \"hosts\",\n  \"num_nodes\": -1,\n}\n");
+  dir_.write("conf/two.yml", "num_gpus: 2\n");
+  dir_.write("conf/lost.yml", "hostfile: no_such_file\n");
+  const auto text_of_files = [&](const std::string& words, std::int64_t gpus = 4) {
+    return text_of(found_of(jobs::read_command(blank_separated("python ./deepy.py train.py " + words)), gpus));
+  };
+  EXPECT_EQ(text_of_files("-d conf model.yml"), "4/1");
+  EXPECT_EQ(text_of_files("-d conf model.yml", 0), "-/1");
+  EXPECT_EQ(text_of_files("-d conf model cluster"), "16/2+");
+  EXPECT_EQ(text_of_files("conf/model.yml conf/two.yml"), "2/1");
+  EXPECT_EQ(text_of_files("conf/model.yml conf/cluster.yml conf/two.yml"), "4/2+");
+  EXPECT_EQ(text_of_files("conf/model.yml -H alone"), "3/1");
+  EXPECT_EQ(text_of_files("conf/lost.yml"), "-/-");
 }
 
 TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {

@@ -29,8 +29,9 @@ TEST(Recipe, ShippedOnesAreReadAndSorted) {
     EXPECT_FALSE(recipe.summary.empty()) << recipe.name;
     EXPECT_FALSE(recipe.notes.empty()) << recipe.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "hf-trainer",
-                                             "llama-factory", "megatron", "nanotron", "torchrun", "torchtitan"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "gpt-neox",
+                                             "hf-trainer", "llama-factory", "megatron-deepspeed", "megatron",
+                                             "ms-swift", "nanotron", "torchrun", "torchtitan"}));
 }
 
 TEST(Recipe, IsFoundByNameAndByPath) {
@@ -69,6 +70,10 @@ TEST(Recipe, EachMistakeIsOneLineWithItsPlace) {
       {R"j({"name": "x", "oom_patterns": ["("]})j", "/oom_patterns/0"},
       {R"j({"name": "x", "add": [[]]})j", "/add/0"},
       {R"j({"name": "x", "set": {"a": "1"}})j", "/set"},
+      {R"j({"name": "x", "frameworks": [{"framework": "megatrn"}]})j", "/frameworks"},
+      {R"j({"name": "x", "files": [{"name": "c", "each": true}]})j", "/files/0/suffixes"},
+      {R"j({"name": "x", "parameters": {"micro_batch": {"flag": "--mbs", "copy_keys": ["a.b"]}}})j",
+       "/parameters/micro_batch"},
       {R"j({"name": "x", "recognise": [{"script": "a.py"}]})j", "/recognise/0/script"},
   };
   for (const auto& [text, place] : mistakes) {

@@ -19,17 +19,15 @@ struct NamedLauncher {
   Launcher launcher;
 };
 
-// The first name of each launcher is the one that to_string returns.
-constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpeed},
-                                  NamedLauncher{"torchrun", Launcher::kTorchrun},
-                                  NamedLauncher{"accelerate", Launcher::kAccelerate},
-                                  NamedLauncher{"srun", Launcher::kSrun},
-                                  NamedLauncher{"mpirun", Launcher::kMpirun},
-                                  NamedLauncher{"python", Launcher::kPython},
-                                  NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
-                                  NamedLauncher{"mpiexec", Launcher::kMpirun},
-                                  NamedLauncher{"orterun", Launcher::kMpirun},
-                                  NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
+// The first name of each launcher is the one that to_string returns. GPT-NeoX's deepy.py starts DeepSpeed's launcher
+// with what its configuration files say.
+constexpr std::array kPrograms = {
+    NamedLauncher{"deepspeed", Launcher::kDeepSpeed},   NamedLauncher{"torchrun", Launcher::kTorchrun},
+    NamedLauncher{"accelerate", Launcher::kAccelerate}, NamedLauncher{"srun", Launcher::kSrun},
+    NamedLauncher{"mpirun", Launcher::kMpirun},         NamedLauncher{"python", Launcher::kPython},
+    NamedLauncher{"deepy.py", Launcher::kDeepSpeed},    NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
+    NamedLauncher{"mpiexec", Launcher::kMpirun},        NamedLauncher{"orterun", Launcher::kMpirun},
+    NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
 
 // Modules that follow "python -m".
 constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", Launcher::kTorchrun},
@@ -88,10 +86,10 @@ class LayoutReader {
     const bool is_module = (word == "-m" || word == "--module") && takes_modules() && i + 1 < argv_.size();
     if (is_module && argv_[i + 1].rfind('-', 0) != 0) {
       see_module(i + 1);
-    } else if (is_script(word)) {
-      found(i);
     } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
       layout_.stages.push_back({*launcher, i, argv_.size(), i});
+    } else if (is_script(word)) {
+      found(i);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
@@ -225,11 +226,51 @@ class Ranks {
     found_.is_elsewhere = !std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return is_this_node(h.host); });
   }
 
-  // --num_gpus takes precedence over the slots of the hosts.
+  // What DeepSpeed's launcher is told.
+  struct DeepSpeedOptions {
+    std::optional<std::string> hostfile;
+    std::string include;
+    std::string exclude;
+    Count nodes;
+    Count each;
+  };
+
+  // Of deepy.py: -H, and keys of its configuration files, a line each (megatron/neox_arguments/deepspeed_args.py).
+  DeepSpeedOptions options_of_neox() const {
+    const std::size_t begin = command_.script + 1;
+    std::string text;
+    for (const FileWord& one :
+         file_words(command_.argv, begin, command_.argv.size(), {"-d", "--conf_dir"}, {".yml", ".yaml", ".json"})) {
+      if (is_file(around_.directory / one.path)) text += read_text(around_.directory / one.path) + "\n";
+    }
+    const auto count = [&](const char* key) { return count_of_key(text, key); };
+    const LauncherOptions words{command_.argv, begin, command_.argv.size()};
+    std::optional<std::string> hostfile = words.text({"-H", "--hostfile"});
+    if (!hostfile) hostfile = accelerate_setting(text, "hostfile");
+    return {hostfile, accelerate_setting(text, "include").value_or(""),
+            accelerate_setting(text, "exclude").value_or(""), count("num_nodes"), count("num_gpus")};
+  }
+
   void of_deepspeed(const LauncherOptions& options) {
+    const bool is_neox = std::filesystem::path(options.words[options.begin - 1]).filename() == "deepy.py";
+    if (is_neox) found_.ranks = found_.nodes = std::nullopt;  // its files may say others
+    const DeepSpeedOptions told =
+        is_neox ? options_of_neox()
+                : DeepSpeedOptions{options.text({"--hostfile", "-H"}), options.text({"--include", "-i"}).value_or(""),
+                                   options.text({"--exclude", "-e"}).value_or(""), options.count({"--num_nodes"}),
+                                   options.count({"--num_gpus", "--num_accelerators"})};
+    if (is_neox && told.hostfile && !is_file(around_.directory / *told.hostfile)) {
+      found_.missing = "its hostfile, " + *told.hostfile;  // deepy.py fails without it
+      return;
+    }
+    of_deepspeed(told);
+  }
+
+  // --num_gpus takes precedence over the slots of the hosts.
+  void of_deepspeed(const DeepSpeedOptions& options) {
     constexpr const char* kDefault = "/job/hostfile";
-    const std::filesystem::path file = around_.directory / options.text({"--hostfile", "-H"}).value_or(kDefault);
-    const Count each = options.count({"--num_gpus", "--num_accelerators"});
+    const std::filesystem::path file = around_.directory / options.hostfile.value_or(kDefault);
+    const Count each = options.each;
     std::vector<HostSlots> hosts;
     if (is_file(file)) {
       hosts = read_hostfile(file);
@@ -238,11 +279,8 @@ class Ranks {
       if (found_.ranks || (local == 0 && !each)) return take_gpus("--num_gpus N");
       hosts = {{"localhost", local}};
     }
-    const std::string include = options.text({"--include", "-i"}).value_or("");
-    hosts = chosen_hosts(std::move(hosts), include, options.text({"--exclude", "-e"}).value_or(""));
-    if (const Count nodes = options.count({"--num_nodes"})) {
-      hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(*nodes)));
-    }
+    hosts = chosen_hosts(std::move(hosts), options.include, options.exclude);
+    if (options.nodes) hosts.resize(std::min(hosts.size(), static_cast<std::size_t>(*options.nodes)));
     for (HostSlots& host : hosts) host.slots = each.value_or(host.slots);
     set(hosts, is_file(file) ? file.string() : "the hosts of the command");
   }
@@ -258,10 +296,15 @@ class Ranks {
   }
 
   Count ranks_of_program() const {
+    constexpr std::array<std::string_view, 3> kSwiftsTrainings = {"sft", "pt", "rlhf"};
     const std::vector<std::string>& words = command_.argv;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string name = std::filesystem::path(words[i]).filename().string();
       if (name == "run_train.sh") return variable("NGPU");
+      if (name == "swift" && i + 1 < words.size() && is_one_of(words[i + 1], kSwiftsTrainings)) {
+        return variable("NPROC_PER_NODE") || variable("NNODES") ? Count()
+                                                                : Count(1);  // swift/cli/main.py, use_torchrun
+      }
       if (name != "trl") continue;
       for (const FlagAt& at : occurrences(words, i + 1, words.size(), "--num_processes")) {
         if (at.value_word) return count_in(value_at(words, at));
