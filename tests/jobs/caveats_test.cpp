@@ -5,10 +5,12 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "jobs/session/job_session.h"
 #include "session/memory_filter.h"
 #include "trial/temporary_directory.h"
+#include "user_error.h"
 #include "words.h"
 
 namespace krigtune::caveats_test {
@@ -90,6 +92,87 @@ TEST(Caveats, SizesThatACommandLeavesOpenAreAssumed) {
 TEST(Caveats, AGatedMlpOfMegatronHasItsOwnWidth) {
   EXPECT_EQ(session_of(kMegatron + "--swiglu --vocab-size 32000").session.workload->model.ffn_hidden, 10880);
   EXPECT_EQ(session_of(kMegatron + "--vocab-size 32000").session.workload->model.ffn_hidden, 16384);
+  const std::string exact =
+      "--swiglu --vocab-size 32000 --hidden-size 3072 --num-attention-heads 24";  // 8/3 of it: 8192
+  EXPECT_EQ(session_of(kMegatron + exact).session.workload->model.ffn_hidden, 8192);
+}
+
+// Of a script's own flags those are taken whose names say what they are; that is said, and the sequences of a step stay
+// open where nothing says the accumulation.
+TEST(Caveats, AScriptsOwnBatchSizeIsAssumedToBeThatOfARank) {
+  const std::string line =
+      "accelerate launch --num_processes 8 --mixed_precision bf16 train.py --model_id Qwen/Qwen2.5-1.5B --seq_len "
+      "1024 ";
+  const jobs::JobSession open = session_of(line + "--batch_size 4");
+  EXPECT_TRUE(names(said_of(line + "--batch_size 4").assumed, "micro_batch 4: the script's batch size"));
+  EXPECT_FALSE(open.session.workload->train_batch_size);
+  EXPECT_TRUE(std::any_of(open.remarks.begin(), open.remarks.end(), [](const std::string& remark) {
+    return names(remark, "the sequences of a step are not known");
+  }));
+  EXPECT_EQ(session_of(line + "--batch_size 4 --gradient_accumulation_steps 2").session.workload->train_batch_size, 64);
+  EXPECT_FALSE(names(said_of(line + "--per_device_train_batch_size 4").assumed, "micro_batch"));
+  EXPECT_THROW(session_of(line + "--batch_size 64 --global_batch_size 64"), UserError) << "nobody knows which";
+}
+
+// The session had one rank, without a word, and was refused because the command's own parallelism does not divide it.
+TEST(Caveats, RanksThatNobodyKnowsAreSaid) {
+  const jobs::JobSession made = session_of(
+      "torchrun --nproc_per_node gpu pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+      "--seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16 --vocab-size 32000 "
+      "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2");
+  EXPECT_EQ(made.session.cluster.ranks(), 8);
+  EXPECT_TRUE(std::any_of(made.remarks.begin(), made.remarks.end(), [](const std::string& remark) {
+    return names(remark, "how many ranks the command starts is not known") && names(remark, "--nproc_per_node N");
+  }));
+}
+
+TEST(Caveats, ABatchThatTheRanksDoNotDivideIsSaid) {
+  EXPECT_EQ(
+      user_error_of([] { session_of(kMegatron + "--vocab-size 32000 --global-batch-size 100"); }),
+      "pretrain_gpt: the batch of 100 is not a multiple of micro-batch 1 x 8 data-parallel ranks; correct the command");
+  EXPECT_EQ(
+      user_error_of([] { session_of(kMegatron + "--vocab-size 32000 --tensor-model-parallel-size 3"); }),
+      "pretrain_gpt: its tensor, pipeline and context parallelism does not divide the 8 ranks; correct the command");
+}
+
+// Accelerate makes the DeepSpeed configuration itself: the buffers and the schedule are DeepSpeed's.
+TEST(Caveats, DeepSpeedThatAccelerateSetsUpIsPlannedAsDeepSpeed) {
+  const std::string rest =
+      "run_clm.py --model_name_or_path gpt2 --output_dir o --per_device_train_batch_size 2 --block_size 512 ";
+  const auto framework = [&](const std::string& launcher) {
+    return session_of("accelerate launch --num_processes 8 " + launcher + " " + rest).session.workload->framework;
+  };
+  EXPECT_EQ(framework("--use_deepspeed --zero_stage 2"), workload::Framework::kDeepSpeed);
+  EXPECT_EQ(framework("--use_fsdp"), workload::Framework::kFsdp);
+}
+
+// Megatron-DeepSpeed's ranks that share a model or a sequence do not count for the batch.
+TEST(Caveats, MegatronDeepSpeedIsReadAsMegatron) {
+  const TemporaryDirectory directory;
+  directory.write("ds.json",
+                  R"({"train_batch_size": 64, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}})");
+  jobs::JobRequest request;
+  request.command = words_of(
+      "deepspeed --num_gpus 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+      "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 4 --global-batch-size 64 --fp16 "
+      "--tensor-model-parallel-size 2 --ds-sequence-parallel-size 2 --no-pipeline-parallel --vocab-file v --deepspeed "
+      "--deepspeed_config ds.json --zero-stage 1");
+  request.directory = directory.path();
+  request.find_gpus = [] { return workload::NodeGpus{}; };
+  const session::Session session = jobs::session_of_job(request).session;
+  EXPECT_EQ(session.workload->train_batch_size, 64);
+  EXPECT_EQ(session.workload->framework, workload::Framework::kDeepSpeed);
+  EXPECT_EQ(session.workload->model.vocab, 50304);
+  int seen = 0;
+  session.space.for_each([&](const space::Configuration& configuration) {
+    const std::int64_t replicas = 4 / configuration.integer("tensor_parallel", 2);
+    EXPECT_EQ(
+        configuration.integer("micro_batch", 4) * replicas * configuration.integer("gradient_accumulation_steps", 0),
+        64)
+        << configuration.text();
+    return ++seen < 100;
+  });
+  EXPECT_GT(seen, 10);
 }
 
 // LoRA of a model of 8 billion parameters ran on GPUs of which no configuration was said to fit.
