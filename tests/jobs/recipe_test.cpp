@@ -70,6 +70,7 @@ TEST(Recipe, EachMistakeIsOneLineWithItsPlace) {
       {R"j({"name": "x", "oom_patterns": ["("]})j", "/oom_patterns/0"},
       {R"j({"name": "x", "add": [[]]})j", "/add/0"},
       {R"j({"name": "x", "set": {"a": "1"}})j", "/set"},
+      {R"j({"name": "x", "caveats_of": "hf-trainer", "modelled": "experts"})j", "/modelled"},
       {R"j({"name": "x", "frameworks": [{"framework": "megatrn"}]})j", "/frameworks"},
       {R"j({"name": "x", "files": [{"name": "c", "each": true}]})j", "/files/0/suffixes"},
       {R"j({"name": "x", "parameters": {"micro_batch": {"flag": "--mbs", "copy_keys": ["a.b"]}}})j",

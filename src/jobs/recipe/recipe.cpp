@@ -439,6 +439,7 @@ void add_value_keys(Block<Recipe>& block) {
   block.key("ignored", &Recipe::ignored, texts(),
             "flags and keys that change nothing that is predicted, as max_grad_norm; * at the end stands for any text");
   block.noted("caveats_of", schema::text(), "shipped recipes whose \"not_modelled\" and \"ignored\" apply too");
+  block.noted("modelled", schema::list(schema::text()), "\"what\" of theirs that this recipe models");
 }
 
 void add_trial_keys(Block<Recipe>& block) {
@@ -484,47 +485,6 @@ Block<Recipe> recipe_block() {
   return block;
 }
 
-Json shipped_base(const Json& json, const std::string& source, const std::string& key);
-
-// Takes from the recipe `like` what `json` does not state, and adds the caveats of `caveats_of`.
-Json completed(const Json& json, const std::string& source) {
-  if (!json.is_object()) return json;
-  Json whole = json;
-  if (json.contains("like")) {
-    whole = shipped_base(json, source, "like");
-    for (const auto& [key, value] : json.items()) {
-      const bool is_merged = key == "measure" || key == "model";
-      if (is_merged && value.is_object() && whole.contains(key)) {
-        whole[key].update(value);  // metrics and sizes are merged one by one
-      } else {
-        whole[key] = value;
-      }
-    }
-    whole.erase("like");
-  }
-  if (whole.contains("caveats_of")) {
-    const Json other = shipped_base(whole, source, "caveats_of");
-    for (const char* key : {"not_modelled", "ignored"}) {
-      if (!other.contains(key)) continue;
-      if (!whole.contains(key)) whole[key] = Json::array();
-      if (!whole[key].is_array()) continue;  // reported when it is read
-      for (const Json& one : other[key]) whole[key].push_back(one);
-    }
-    whole.erase("caveats_of");
-  }
-  return whole;
-}
-
-// Returns the shipped recipe that a key names, completed.
-Json shipped_base(const Json& json, const std::string& source, const std::string& key) {
-  JsonObject object(json, source, "");
-  const std::string name = object.text(key, "");
-  const ShippedText* base = find_shipped_text(name);
-  if (base == nullptr)
-    object.fail(key, fmt::format("'{}' is not a shipped recipe", name), suggestion(name, shipped_names()));
-  return completed(parse_json(base->text, base->source), base->source);
-}
-
 }  // namespace
 
 bool CommandPattern::is_empty() const {
@@ -543,7 +503,7 @@ const RecipeValue* Recipe::find(const std::string& parameter) const {
 }
 
 Recipe read_recipe(const Json& json, const std::string& source) {
-  const Json whole = completed(json, source);
+  const Json whole = completed_recipe(json, source);
   Recipe recipe = recipe_block().value_of(&whole, source, "");
   recipe.json = whole;
   return recipe;

@@ -1,8 +1,62 @@
 #include "jobs/recipe/shipped_recipes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "core/error.h"
+#include "core/text.h"
+
 namespace krigtune::jobs {
+namespace {
+
+// Returns the shipped recipe that a key names, completed.
+Json shipped_base(const Json& json, const std::string& source, const std::string& key) {
+  JsonObject object(json, source, "");
+  const std::string name = object.text(key, "");
+  const ShippedText* base = find_shipped_text(name);
+  if (base == nullptr)
+    object.fail(key, fmt::format("'{}' is not a shipped recipe", name), suggestion(name, shipped_names()));
+  return completed_recipe(parse_json(base->text, base->source), base->source);
+}
+
+// Metrics and sizes are merged one by one; everything else is replaced.
+Json with_base(const Json& json, Json whole) {
+  for (const auto& [key, value] : json.items()) {
+    const bool is_merged = key == "measure" || key == "model";
+    if (is_merged && value.is_object() && whole.contains(key)) {
+      whole[key].update(value);
+    } else {
+      whole[key] = value;
+    }
+  }
+  whole.erase("like");
+  return whole;
+}
+
+// A value of another kind is reported when the recipe is read.
+void add_caveats(Json& whole, const Json& other) {
+  for (const char* key : {"not_modelled", "ignored"}) {
+    if (!other.contains(key)) continue;
+    if (!whole.contains(key)) whole[key] = Json::array();
+    if (!whole[key].is_array()) continue;
+    for (const Json& one : other[key]) whole[key].push_back(one);
+  }
+  whole.erase("caveats_of");
+}
+
+void drop_modelled(Json& whole, const std::string& source) {
+  JsonObject object(whole, source, "");
+  const std::vector<std::string> modelled = object.texts("modelled");
+  Json kept = Json::array();
+  for (const Json& gap : whole.value("not_modelled", Json::array())) {
+    if (!gap.is_object() || !is_one_of(gap.value("what", ""), modelled)) kept.push_back(gap);
+  }
+  whole["not_modelled"] = kept;
+  whole.erase("modelled");
+}
+
+}  // namespace
 
 const ShippedText* find_shipped_text(std::string_view name) {
   const auto& texts = shipped_texts();
@@ -15,6 +69,14 @@ std::vector<std::string> shipped_names() {
   std::vector<std::string> names;
   for (const ShippedText& text : shipped_texts()) names.push_back(text.name);
   return names;
+}
+
+Json completed_recipe(const Json& json, const std::string& source) {
+  if (!json.is_object()) return json;
+  Json whole = json.contains("like") ? with_base(json, shipped_base(json, source, "like")) : json;
+  if (whole.contains("caveats_of")) add_caveats(whole, shipped_base(whole, source, "caveats_of"));
+  if (whole.contains("modelled")) drop_modelled(whole, source);
+  return whole;
 }
 
 }  // namespace krigtune::jobs

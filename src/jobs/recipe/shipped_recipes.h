@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
+
 // The files of src/jobs/recipes, which the build compiles into a source (src/jobs/recipes/shipped.cpp.in).
 namespace krigtune::jobs {
 
@@ -16,5 +18,9 @@ struct ShippedText {
 const std::vector<ShippedText>& shipped_texts();
 const ShippedText* find_shipped_text(std::string_view name);  ///< nullptr if there is none
 std::vector<std::string> shipped_names();
+
+/// Completes a recipe: takes from the shipped recipe `like` what `json` does not state, adds the caveats of
+/// `caveats_of`, and leaves out those of them that `modelled` names. Throws UserError with the JSON pointer.
+Json completed_recipe(const Json& json, const std::string& source);
 
 }  // namespace krigtune::jobs

@@ -320,17 +320,20 @@ class SessionMaker {
 
   // The reader of the session would say only that no configuration is left.
   void check_batch(const OwnValues& own) const {
+    if (!machine_.ranks || json_.contains("cluster")) return;
+    const auto refuse = [&](const std::string& what) {
+      throw UserError(fmt::format("{}: {}", job_name(request_.command), what), "correct the command");
+    };
+    const auto dp = space::data_parallel_ranks(*machine_.ranks, own.configuration);
+    if (!dp) {
+      refuse(fmt::format("its tensor, pipeline and context parallelism does not divide the {}",
+                         counted(*machine_.ranks, "rank")));
+    }
     const std::optional<std::int64_t> micro = count(own.configuration, space::kMicroBatch);
     const bool is_open = !own.train_batch_size || !micro || own.configuration.has(space::kAccumulation);
-    if (is_open || !machine_.ranks || json_.contains("cluster")) return;
-    const auto dp = space::data_parallel_ranks(*machine_.ranks, own.configuration);
-    if (dp && space::accumulation_steps(*own.train_batch_size, *micro, *dp)) return;
-    throw UserError(
-        dp ? fmt::format("{}: the batch of {} is not a multiple of micro-batch {} x {}", job_name(request_.command),
-                         *own.train_batch_size, *micro, counted(*dp, "data-parallel rank"))
-           : fmt::format("{}: its tensor, pipeline and context parallelism does not divide the {}",
-                         job_name(request_.command), counted(*machine_.ranks, "rank")),
-        "correct the command");
+    if (is_open || space::accumulation_steps(*own.train_batch_size, *micro, *dp)) return;
+    refuse(fmt::format("the batch of {} is not a multiple of micro-batch {} x {}", *own.train_batch_size, *micro,
+                       counted(*dp, "data-parallel rank")));
   }
 
   // If nobody knows the ranks, there are as many as one replica of the model needs.
