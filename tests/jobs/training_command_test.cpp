@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
+#include "jobs/recipe/config_values.h"
 #include "jobs/session/job_session.h"
 #include "space/well_known.h"
 #include "trial/temporary_directory.h"
@@ -54,6 +55,27 @@ TEST_F(TrainingCommand, KeepsABucketThatMeansTheSame) {
   EXPECT_EQ(trains(whole, {{"reduce_bucket_size", std::int64_t{640'000'000}}}), whole);
   EXPECT_EQ(trains(whole, {{"reduce_bucket_size", std::int64_t{40'000'000}}}),
             std::string(kMegatron) + size + "40000000");
+}
+
+// A key that the user's file does not have was written as "+recompute_layer", which nanotron refuses.
+TEST_F(TrainingCommand, AddsAMissingKeyToTheFileUnderItsOwnName) {
+  directory_.write(
+      "llama.yaml",
+      "model:\n  model_config:\n    num_hidden_layers: 4\n    hidden_size: 256\n    num_attention_heads: 4\n"
+      "    intermediate_size: 512\n    vocab_size: 1000\n"
+      "parallelism:\n  dp: 4\n  tp: 1\n  pp: 1\noptimizer:\n  zero_stage: 0\n"
+      "tokens:\n  sequence_length: 128\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 2\n");
+  jobs::JobRequest request;
+  request.command = words_of("torchrun --nproc_per_node 4 run_train.py --config-file llama.yaml");
+  request.directory = directory_.path();
+  const session::Session session = jobs::session_of_job(request).session;
+  space::Configuration configuration = session.baseline.value();
+  configuration.set("activation_checkpointing", std::string("full"));
+  const auto made = jobs::training_command(session, configuration, {directory_.path(), "c.json", "r.json", 3});
+  ASSERT_EQ(made.files.size(), 1U);
+  const jobs::ConfigValues values = jobs::config_values_of(made.files.front().second, ".yaml", "llama.yaml");
+  EXPECT_TRUE(values.contains("parallelism.recompute_layer")) << made.files.front().second;
+  for (const auto& [key, value] : values) EXPECT_EQ(key.find('+'), std::string::npos) << key;
 }
 
 }  // namespace krigtune::training_command_test

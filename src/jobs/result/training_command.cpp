@@ -39,7 +39,8 @@ std::string changed_file(const std::filesystem::path& file,
   std::string text = read_text(file);
   const runner::FileFormat format = runner::file_format_of(file).value_or(runner::FileFormat::kYaml);
   for (const auto& [key, value] : values) {
-    text = runner::with_value(format, text, key, {value, false}, runner::IfMissing::kAdd);
+    const std::string name = key.substr(key.rfind('+', 0) == 0 ? 1 : 0);  // "+key" is a missing one
+    text = runner::with_value(format, text, name, {value, false}, runner::IfMissing::kAdd);
   }
   return text;
 }
