@@ -46,6 +46,17 @@ TEST(Recipe, IsFoundByNameAndByPath) {
             "there is no recipe 'megatrno'; did you mean 'megatron'?; a recipe of your own is named by its path");
 }
 
+// Megatron's sizes alone are also those of others' scripts, which would refuse Megatron's --exit-interval.
+TEST(Recipe, AScriptWithADeepSpeedFileIsMegatronsOnlyByMegatronsOwnFlags) {
+  const auto name_of = [](const std::string& words) {
+    return recognise(split("deepspeed --num_gpus 8 " + words), shipped_recipes())->name;
+  };
+  const std::string sizes = " --num_layers 12 --hidden_size 768 --micro_batch_size 4 --deepspeed_config ds.json ";
+  EXPECT_EQ(name_of("train.py --global_batch_size 64" + sizes), "deepspeed");
+  EXPECT_EQ(name_of("train.py --tensor-model-parallel-size 1" + sizes), "megatron-deepspeed");
+  EXPECT_EQ(name_of("pretrain_gpt.py" + sizes), "megatron-deepspeed");
+}
+
 TEST(Recipe, EachMistakeIsOneLineWithItsPlace) {
   const std::vector<std::pair<std::string, std::string>> mistakes = {
       {R"j({"nam": "x"})j", "mine.json: /nam"},
