@@ -307,10 +307,21 @@ class SessionMaker {
     const Json constraints = constraints_block(recipe, job, varied);
     for (const Json& constraint : constraints) json_["constraints"].push_back(constraint);
     write_recipe_runner(std::move(runner), varied);
+    compare_steps(own, varied);
     if (json_.contains("workload") && machine_.rank_gib && !json_.contains("memory"))
       json_["memory"]["limit_gib"] = *machine_.rank_gib;
     remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
+  }
+
+  // A job that gets its batch as one number keeps it, but only a workload tells that to the session: without one, and
+  // if neither tokens nor samples are printed, throughput would be that of micro_batch * dp sequences.
+  void compare_steps(const OwnValues& own, const std::vector<std::string>& varied) {
+    const bool is_kept = !recipe_->train_batch_size.places.empty() && own.train_batch_size.has_value() &&
+                         !is_one_of(std::string_view(space::kAccumulation), varied);
+    const bool is_printed = recipe_->measure.contains("tokens_per_s") || recipe_->measure.contains("samples_per_s");
+    if (!is_kept || is_printed || json_.contains("workload") || json_.contains("objective")) return;
+    json_["objective"] = {{"metric", "latency"}, {"direction", "minimize"}};
   }
 
   // Returns the parameters that the recipe writes, and puts their values into json_["space"].
