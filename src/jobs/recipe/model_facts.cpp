@@ -58,7 +58,7 @@ class ModelFacts {
     caveats_ = caveats_of(recipe_, job_);
     for (const RecipeValue& size : recipe_.model) {
       const std::optional<SaidValue> said = read_said(size, job_);
-      if (said && !take(size.name, *said)) return {};
+      if (said && !take(size.name, in_full(*said))) return {};
     }
     if (!has("preset") && !has("hf_config") && !has("layers"))
       return none("the command does not say the model's sizes");
@@ -76,6 +76,13 @@ class ModelFacts {
   Json none(const std::string& why) {
     why_ = why;
     return {};
+  }
+
+  // A number that the job multiplies by another size, as Composer's expansion_ratio by d_model.
+  SaidValue in_full(SaidValue said) const {
+    if (said.times_of.empty() || !has(said.times_of.c_str()) || !space::is_number(said.value)) return said;
+    said.value = space::number_value(space::as_number(said.value) * model_[said.times_of].get<double>());
+    return said;
   }
 
   // Returns false if the model cannot be known.
@@ -212,8 +219,9 @@ Json model_facts(const Recipe& recipe, const RecipeJob& job, std::string* why) {
   Json workload = facts.workload();
   if (why != nullptr) *why = facts.why();
   if (workload.is_null()) return workload;
-  if (const OwnValues own = own_values(recipe, job); own.train_batch_size)
-    workload["train_batch_size"] = *own.train_batch_size;
+  const OwnValues own = own_values(recipe, job);
+  if (own.train_batch_size) workload["train_batch_size"] = *own.train_batch_size;
+  for (const std::string& assumed : own.assumed) workload["assumed"].push_back(assumed);
   return workload;
 }
 

@@ -312,6 +312,8 @@ class SessionMaker {
       json_["memory"]["limit_gib"] = *machine_.rank_gib;
     remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
+    if (json_.contains("workload")) return;  // it lists what is assumed
+    for (const std::string& assumed : own.assumed) remarks_.push_back("assumed: " + assumed);
   }
 
   // A job that gets its batch as one number keeps it, but only a workload tells that to the session: without one, and
