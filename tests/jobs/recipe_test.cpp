@@ -29,9 +29,9 @@ TEST(Recipe, ShippedOnesAreReadAndSorted) {
     EXPECT_FALSE(recipe.summary.empty()) << recipe.name;
     EXPECT_FALSE(recipe.notes.empty()) << recipe.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "hf-trainer",
-                                      "llama-factory", "megatron", "nanotron", "torchrun", "torchtitan", "torchtune"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "hf-trainer",
+                                             "llama-factory", "megatron", "nanotron", "olmo", "torchrun", "torchtitan",
+                                             "torchtune"}));
 }
 
 TEST(Recipe, IsFoundByNameAndByPath) {
