@@ -30,8 +30,8 @@ TEST(Recipe, ShippedOnesAreReadAndSorted) {
     EXPECT_FALSE(recipe.notes.empty()) << recipe.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "hf-trainer",
-                                             "llama-factory", "llm-foundry", "megatron", "nanogpt", "nanotron", "olmo",
-                                             "torchrun", "torchtitan", "torchtune"}));
+                                             "litgpt", "llama-factory", "llm-foundry", "megatron", "nanogpt",
+                                             "nanotron", "olmo", "torchrun", "torchtitan", "torchtune"}));
 }
 
 TEST(Recipe, IsFoundByNameAndByPath) {
