@@ -202,6 +202,28 @@ TEST_F(DeepSpeedRanks, OfDeepyStandInItsFiles) {
   EXPECT_EQ(text_of_files("conf/lost.yml"), "-/-");
 }
 
+TEST_F(DeepSpeedRanks, OfLaunchersOfFrameworksAreThoseOfTheirOptions) {
+  EXPECT_EQ(text("tune run --nnodes 2 --nproc_per_node 4"), "8/2+");
+  EXPECT_EQ(text("tune run --standalone --nproc_per_node=4 full_finetune_distributed"), "4/1");
+  EXPECT_EQ(text("tune run lora_finetune_single_device --nproc_per_node 4", 8), "1/1") << "an option of the recipe";
+  EXPECT_EQ(text("composer -n 4", 8), "4/1");
+  EXPECT_EQ(text("composer", 8), "8/1");
+  EXPECT_EQ(text("composer"), "-/-");
+  EXPECT_EQ(text("composer --world_size 16 -n 8"), "16/2+");
+  EXPECT_EQ(text("composer --world_size 16", 8), "16/2+");
+  EXPECT_EQ(text("composer", 8, {{"WORLD_SIZE", "16"}}), "16/2+");
+  EXPECT_EQ(text("composer -n 4", 8, {{"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "4"}}), "4/1");
+  EXPECT_EQ(text("litgpt finetune_full x --devices 4", 8), "4/1");
+  EXPECT_EQ(text("litgpt finetune_full x", 8), "1/1");
+  EXPECT_EQ(text("python -m litgpt pretrain x", 8), "8/1");
+  EXPECT_EQ(text("litgpt finetune x --devices=auto", 8), "8/1");
+  EXPECT_EQ(text("litgpt pretrain x --devices 8 --num_nodes 2"), "16/2+");
+  EXPECT_EQ(text("litgpt finetune --config https://host/x.yaml"), "-/1") << "the file is not read";
+  dir_.write("lit.yaml", "devices: 4\nnum_nodes: 2\n");
+  EXPECT_EQ(text("litgpt finetune --config lit.yaml"), "8/2+");
+  EXPECT_EQ(text("litgpt finetune --config lit.yaml --devices 2"), "4/2+");
+}
+
 TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {
   EXPECT_EQ(text("env CUDA_VISIBLE_DEVICES=0,1,2,3 deepspeed", 8), "4/1");
   EXPECT_EQ(text("env NCCL_DEBUG=INFO CUDA_VISIBLE_DEVICES=5 torchrun --nproc_per_node gpu", 8), "1/1");

@@ -133,6 +133,11 @@ TEST(Caveats, ABatchThatTheRanksDoNotDivideIsSaid) {
   EXPECT_EQ(
       user_error_of([] { session_of(kMegatron + "--vocab-size 32000 --tensor-model-parallel-size 3"); }),
       "pretrain_gpt: its tensor, pipeline and context parallelism does not divide the 8 ranks; correct the command");
+  const std::string without_micro_batch =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --seq-length 4096 "
+      "--global-batch-size 100 --train-iters 10";
+  EXPECT_EQ(user_error_of([&] { session_of(without_micro_batch); }),
+            "pretrain_gpt: the batch of 100 is not a multiple of 8 data-parallel ranks; correct the command");
 }
 
 // Accelerate makes the DeepSpeed configuration itself: the buffers and the schedule are DeepSpeed's.

@@ -236,6 +236,22 @@ TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
   EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", 0), 8);
 }
 
+// Without a model the session has no name for the batch that stays: micro_batch * dp would be taken for it.
+TEST_F(JobSession, OfAnUnknownModelComparesStepsIfTheBatchStays) {
+  const auto objective = [&](const std::string& flags) {
+    const auto session = made("torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 " + flags, {}, "").json;
+    return session.contains("objective") ? session.at("objective").dump() : "";
+  };
+  EXPECT_EQ(objective("--global-batch-size 64"), R"({"metric":"latency","direction":"minimize"})");
+  EXPECT_EQ(
+      objective("--global-batch-size 64 --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512"),
+      "")
+      << "the workload has the batch";
+  const auto titan =
+      made("torchrun --nproc_per_node 8 -m torchtitan.train --module x --training.local_batch_size 2", {}, "");
+  EXPECT_FALSE(titan.json.contains("objective")) << "tokens a second are printed";
+}
+
 TEST_F(JobSession, OfARecipeVariesWhatIsAskedForInTheRecipesPlaces) {
   const Json json = made(
                         "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "

@@ -13,9 +13,14 @@ namespace {
 
 using space::Configuration;
 
-// Evaluates a placeholder: a name, a name divided by a number and rounded, or comparisons joined by ||.
+// Evaluates a placeholder: a name, a product of names, a name divided by a number and rounded, or comparisons joined
+// by ||.
 std::string evaluated(const std::string& placeholder, const Configuration& values) {
   const auto text_of = [&](const std::string& name) { return space::to_string(*values.find(name)); };
+  if (const std::size_t star = placeholder.find('*'); star != std::string::npos) {
+    return std::to_string(std::stoll(text_of(placeholder.substr(0, star))) *
+                          std::stoll(text_of(placeholder.substr(star + 1))));
+  }
   const std::size_t slash = placeholder.find('/');
   if (slash != std::string::npos) {
     const double quotient =
@@ -107,6 +112,7 @@ Configuration with_facts(const OwnValues& own, const RecipeJob& job) {
   if (job.ranks) {
     const auto dp = space::data_parallel_ranks(*job.ranks, values);
     if (dp) values.set("dp", *dp);
+    values.set("ranks", *job.ranks);
   }
   return values;
 }

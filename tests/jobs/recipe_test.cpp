@@ -30,8 +30,9 @@ TEST(Recipe, ShippedOnesAreReadAndSorted) {
     EXPECT_FALSE(recipe.notes.empty()) << recipe.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"accelerate", "axolotl", "deepspeed-chat", "deepspeed", "gpt-neox",
-                                             "hf-trainer", "llama-factory", "megatron-deepspeed", "megatron",
-                                             "ms-swift", "nanotron", "torchrun", "torchtitan"}));
+                                             "hf-trainer", "litgpt", "llama-factory", "llm-foundry",
+                                             "megatron-deepspeed", "megatron", "ms-swift", "nanogpt", "nanotron",
+                                             "olmo", "torchrun", "torchtitan", "torchtune"}));
 }
 
 TEST(Recipe, IsFoundByNameAndByPath) {
@@ -173,6 +174,120 @@ TEST(Recipe, ChecksCompareWithTheBatchThatStays) {
   const RecipeJob unknown = read_job(megatron, inputs("srun pretrain_gpt.py --micro-batch-size 2"));
   const Json block = runner_block(megatron, unknown, {"micro_batch"}).block;
   EXPECT_EQ(block.at("checks").size(), megatron.checks.size() - 1) << "nobody knows the batch";
+}
+
+// A recipe with overrides --key=value, a shared accumulation, files that come with it, and sizes of a model.
+const char* const kOfManyWays = R"j({
+  "name": "mine", "versions": "mine 1.0", "override_prefix": "--",
+  "recognise": [{"scripts": ["train.py"], "keys": ["mbs"]}],
+  "files": [{"name": "config", "suffixes": [".yaml", ".py"], "built_in": {"conf/a.py": {"mbs": 6, "steps": 16}}},
+            {"name": "named", "flags": ["-c"], "built_in": {"llama/8B": {"ratio": 3}}}],
+  "parameters": {
+    "micro_batch": {
+      "places": [
+        {"where": {"keys": ["mbs auto"]}, "override": "mbs", "key": "mbs", "nothing": ["auto"], "default": 1, "assumed": "the largest"},
+        {"override": "mbs", "key": "mbs"}
+      ],
+      "vary": [1, 2, 4]
+    },
+    "gradient_accumulation_steps": {"override": "steps", "key": "steps", "shared": true, "default": 40},
+    "zero_stage": {"override": "fsdp.my_stage", "key": "fsdp.my_stage", "values": {"2": "grad", "3": "*full*"}, "default": 3},
+    "activation_checkpointing": {"file": "named", "key": "ac", "values": {"none": "false", "full": "true"}, "default": "none"}
+  },
+  "framework": "fsdp",
+  "model": {
+    "hf_config": {"operand": true, "where": {"flags": ["--hub"]}},
+    "layers": {"default": 2},
+    "hidden": {"override": "width", "default": 128},
+    "ffn_hidden": {"override": "ratio", "file": "named", "key": "ratio", "times_of": "hidden"},
+    "vocab": {"default": 256},
+    "seq_len": {"key": "length"}
+  }
+})j";
+
+class RecipeOfManyWays : public testing::Test {
+ protected:
+  RecipeJob job(const std::string& words, std::int64_t ranks = 8) const {
+    const std::string launch = "torchrun --nproc_per_node " + std::to_string(ranks) + " train.py ";
+    return read_job(recipe_, {split(launch + words), dir_.path()});
+  }
+  OwnValues own(const std::string& words, std::int64_t ranks = 8) const {
+    return own_values(recipe_, job(words, ranks));
+  }
+
+  Recipe recipe_ = recipe_of(kOfManyWays);
+  TemporaryDirectory dir_;
+};
+
+TEST_F(RecipeOfManyWays, AnAccumulationOfAllRanksIsDividedAmongThem) {
+  EXPECT_EQ(own("--mbs=12 --steps=16").configuration.integer(space::kAccumulation, 0), 2);
+  EXPECT_EQ(own("--mbs=12").train_batch_size, 12 * 40) << "the default is that of all ranks, too";
+  EXPECT_EQ(own("--mbs=12", 1).configuration.integer(space::kAccumulation, 0), 40);
+  EXPECT_EQ(own("--mbs=12 --steps=12").unknown, std::vector<std::string>{"gradient_accumulation_steps"});
+  const RecipeJob job = this->job("--mbs=4 --steps=16");
+  const Json argv = runner_block(recipe_, job, {"micro_batch"}).block.at("argv");
+  EXPECT_EQ(argv[argv.size() - 2], "--mbs={micro_batch}");
+  EXPECT_EQ(argv.back(), "--steps={gradient_accumulation_steps*ranks}");
+  const auto best =
+      space::configuration_from_json({{"micro_batch", 2}, {"gradient_accumulation_steps", 4}}, "best", "");
+  const std::vector<std::string> words = optimal_words(recipe_, job, best);
+  EXPECT_EQ(words.back(), "--steps=32");
+}
+
+TEST_F(RecipeOfManyWays, OverridesWithDashesAreReadAndWritten) {
+  EXPECT_EQ(own("--mbs=4 --fsdp.my_stage=a_full_one").configuration.integer(space::kZeroStage, 0), 3);
+  EXPECT_EQ(own("--mbs=4 --fsdp.my-stage=grad").configuration.integer(space::kZeroStage, 0), 2);
+  EXPECT_EQ(own("mbs=4 --mbs=2").configuration.integer(space::kMicroBatch, 0), 2) << "mbs=4 is no override here";
+  const auto best = space::configuration_from_json({{"zero_stage", 2}}, "best", "");
+  EXPECT_EQ(optimal_words(recipe_, job("--mbs=4"), best).back(), "--fsdp.my_stage=grad");
+  const auto other = space::configuration_from_json({{"zero_stage", 3}}, "best", "");
+  EXPECT_THROW(optimal_words(recipe_, job("--mbs=4 --fsdp.my_stage=grad"), other), UserError)
+      << "no one text is *full*";
+}
+
+TEST_F(RecipeOfManyWays, AFileThatComesWithTheFrameworkIsAssumed) {
+  const OwnValues values = own("conf/a.py --steps=8");
+  EXPECT_EQ(values.configuration.integer(space::kMicroBatch, 0), 6);
+  EXPECT_EQ(values.configuration.integer(space::kAccumulation, 0), 1) << "a word counts more";
+  EXPECT_EQ(values.assumed, std::vector<std::string>{"the file conf/a.py of mine 1.0: mbs 6"});
+  std::filesystem::create_directories(dir_.path() / "conf");
+  dir_.write("conf/a.py", "mbs = 3 * 5  # of one rank\nif x:\n  mbs = 1\nname = 'a # b'\nsteps = 2 ** 3\n");
+  EXPECT_EQ(own("conf/a.py --steps=8").configuration.integer(space::kMicroBatch, 0), 15) << "the user's file";
+  EXPECT_EQ(own("conf/a.py").unknown, std::vector<std::string>{"gradient_accumulation_steps"}) << "2 ** 3";
+  EXPECT_THROW(own("conf/b.py"), UserError);
+}
+
+TEST_F(RecipeOfManyWays, AFileOfAnotherVersionIsNotGuessed) {
+  const OwnValues values = own("--mbs=2 -c llama/9B");
+  ASSERT_EQ(values.remarks.size(), 1U);
+  EXPECT_EQ(values.remarks[0], "llama/9B is neither here nor one of the files of mine 1.0: what it says is not known");
+  EXPECT_FALSE(values.configuration.has(space::kCheckpointing)) << "its default is not that of the file";
+  EXPECT_TRUE(own("--mbs=2 -c llama/8B").configuration.has(space::kCheckpointing));
+  EXPECT_THROW(own("--mbs=2 -c llama/9B.yaml"), UserError);
+}
+
+TEST_F(RecipeOfManyWays, ReferencesAreFollowedAndWordsCountMore) {
+  dir_.write("a.yaml", "vars:\n  n: 512\nmbs: auto\nlength: ${vars.n}\n");
+  const auto length = [&](const std::string& words) {
+    return model_facts(recipe_, job(words)).at("model").at("seq_len").get<int>();
+  };
+  EXPECT_EQ(length("a.yaml"), 512);
+  EXPECT_EQ(length("a.yaml --vars.n=1024"), 1024);
+  const OwnValues values = own("a.yaml");
+  EXPECT_EQ(values.configuration.integer(space::kMicroBatch, 0), 1);
+  EXPECT_EQ(values.assumed, std::vector<std::string>{"micro_batch 1: the largest"});
+  EXPECT_EQ(own("a.yaml --mbs=4").assumed, std::vector<std::string>());
+  dir_.write("b.yaml", "mbs: ${oc.env:MBS,2}\n");
+  EXPECT_EQ(own("b.yaml").unknown, std::vector<std::string>{"micro_batch"});
+  EXPECT_FALSE(own("b.yaml").configuration.has(space::kMicroBatch));
+}
+
+TEST_F(RecipeOfManyWays, SizesAreMultipliedAndModelsAreOperands) {
+  const Json model = model_facts(recipe_, job("--mbs=4 --width=256 -c llama/8B")).at("model");
+  EXPECT_EQ(model.at("ffn_hidden"), 768);
+  std::string why;
+  model_facts(recipe_, job("--mbs=4 --hub=1 --name x org/none"), &why);
+  EXPECT_NE(why.find("config.json of org/none"), std::string::npos) << why;
 }
 
 TEST(ConfigValues, AreFlattenedAlikeFromAllFormats) {

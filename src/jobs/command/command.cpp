@@ -1,5 +1,6 @@
-// Knows the options of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun
-// and Open MPI's mpirun. Options that are not needed are ignored.
+// Knows the options of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun,
+// Open MPI's mpirun, torchtune's tune run (0.6), Composer's launcher (0.32) and litgpt (0.5). Options that are not
+// needed are ignored.
 #include "jobs/command/command.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/text.h"
 #include "jobs/command/words.h"
 
 namespace krigtune::jobs {
@@ -21,19 +23,32 @@ struct NamedLauncher {
 
 // The first name of each launcher is the one that to_string returns. GPT-NeoX's deepy.py starts DeepSpeed's launcher
 // with what its configuration files say.
-constexpr std::array kPrograms = {
-    NamedLauncher{"deepspeed", Launcher::kDeepSpeed},   NamedLauncher{"torchrun", Launcher::kTorchrun},
-    NamedLauncher{"accelerate", Launcher::kAccelerate}, NamedLauncher{"srun", Launcher::kSrun},
-    NamedLauncher{"mpirun", Launcher::kMpirun},         NamedLauncher{"python", Launcher::kPython},
-    NamedLauncher{"deepy.py", Launcher::kDeepSpeed},    NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
-    NamedLauncher{"mpiexec", Launcher::kMpirun},        NamedLauncher{"orterun", Launcher::kMpirun},
-    NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
+constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpeed},
+                                  NamedLauncher{"torchrun", Launcher::kTorchrun},
+                                  NamedLauncher{"accelerate", Launcher::kAccelerate},
+                                  NamedLauncher{"srun", Launcher::kSrun},
+                                  NamedLauncher{"mpirun", Launcher::kMpirun},
+                                  NamedLauncher{"python", Launcher::kPython},
+                                  NamedLauncher{"tune", Launcher::kTune},
+                                  NamedLauncher{"composer", Launcher::kComposer},
+                                  NamedLauncher{"litgpt", Launcher::kLitgpt},
+                                  NamedLauncher{"deepy.py", Launcher::kDeepSpeed},
+                                  NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
+                                  NamedLauncher{"mpiexec", Launcher::kMpirun},
+                                  NamedLauncher{"orterun", Launcher::kMpirun},
+                                  NamedLauncher{"mpiexec.hydra", Launcher::kMpirun}};
 
 // Modules that follow "python -m".
 constexpr std::array kModules = {NamedLauncher{"torch.distributed.run", Launcher::kTorchrun},
                                  NamedLauncher{"torch.distributed.launch", Launcher::kTorchrun},
                                  NamedLauncher{"deepspeed.launcher.runner", Launcher::kDeepSpeed},
-                                 NamedLauncher{"accelerate.commands.launch", Launcher::kAccelerate}};
+                                 NamedLauncher{"accelerate.commands.launch", Launcher::kAccelerate},
+                                 NamedLauncher{"litgpt", Launcher::kLitgpt}};
+
+// Options of torchrun without a value (torch/distributed/run.py).
+constexpr std::array<std::string_view, 10> kTorchrunSwitches = {
+    "--standalone", "--no-python", "--no_python", "-m",        "--module",
+    "--run-path",   "--run_path",  "--use-env",   "--use_env", "--virtual-local-rank"};
 
 template <std::size_t N>
 std::optional<Launcher> known_in(const std::array<NamedLauncher, N>& table, std::string_view word) {
@@ -87,6 +102,7 @@ class LayoutReader {
     if (is_module && argv_[i + 1].rfind('-', 0) != 0) {
       see_module(i + 1);
     } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
+      if (*launcher == Launcher::kTune) return see_tune(i);
       layout_.stages.push_back({*launcher, i, argv_.size(), i});
     } else if (is_script(word)) {
       found(i);
@@ -107,6 +123,18 @@ class LayoutReader {
     const std::optional<Launcher> launcher = known_in(kModules, argv_[i]);
     if (!launcher) return found(i);
     layout_.stages.back() = {*launcher, i, argv_.size(), layout_.stages.back().program};
+  }
+
+  // "tune run [options of torchrun] RECIPE"; torchtune's other commands train nothing.
+  void see_tune(std::size_t i) {
+    if (i + 1 >= argv_.size() || argv_[i + 1] != "run") return;
+    layout_.stages.push_back({Launcher::kTune, i + 1, argv_.size(), i});
+    for (std::size_t k = i + 2; k < argv_.size() && !found_; ++k) {
+      const std::string& word = argv_[k];
+      if (word.rfind('-', 0) != 0) return found(k);
+      const bool has_value = word.find('=') == std::string::npos && !is_one_of(word, kTorchrunSwitches);
+      if (has_value) ++k;
+    }
   }
 
   void found(std::size_t i) {

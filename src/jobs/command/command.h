@@ -12,15 +12,17 @@
 //   // command.stages: torchrun; command.script: position of train.py; command.ranks: 16
 namespace krigtune::jobs {
 
-enum class Launcher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython };
-const char* to_string(Launcher launcher);  ///< deepspeed, torchrun, accelerate, srun, mpirun, python
+enum class Launcher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython, kTune, kComposer, kLitgpt };
+/// Returns the program's name: deepspeed, torchrun, accelerate, srun, mpirun, python, tune, composer, litgpt.
+const char* to_string(Launcher launcher);
 
 /// A launcher among the command's words.
 struct Stage {
   Launcher launcher;
-  std::size_t begin;    ///< position of its word
-  std::size_t end;      ///< end of its own options
-  std::size_t program;  ///< usually its word, but the interpreter's word for "python -m torch.distributed.run"
+  std::size_t begin;  ///< position of its word
+  std::size_t end;    ///< end of its own options
+  /// Usually its word, but the interpreter's word for "python -m torch.distributed.run", and "tune" of "tune run".
+  std::size_t program;
 };
 
 struct Command {
@@ -34,8 +36,8 @@ struct Command {
   std::optional<std::int64_t> nodes;
 };
 
-/// Recognises launchers by their names before the script, which is the first *.py or the word after -m. A word that is
-/// a whole shell line is not parsed. `argv` must have at least one word.
+/// Recognises launchers by their names before the script, which is the first *.py, the word after -m, or the recipe of
+/// "tune run". A word that is a whole shell line is not parsed. `argv` must have at least one word.
 Command read_command(const std::vector<std::string>& argv);
 
 /// Returns the innermost launcher that starts ranks; an interpreter alone counts as one. nullptr if none is known.

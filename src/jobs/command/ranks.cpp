@@ -181,6 +181,7 @@ class Ranks {
       case Launcher::kDeepSpeed:
         return of_deepspeed(options);
       case Launcher::kTorchrun:
+      case Launcher::kTune:
         return of_torchrun(options);
       case Launcher::kAccelerate:
         return of_accelerate(options);
@@ -188,6 +189,10 @@ class Ranks {
         return of_srun(options);
       case Launcher::kMpirun:
         return of_mpirun(options);
+      case Launcher::kComposer:
+        return of_composer(options);
+      case Launcher::kLitgpt:
+        return of_litgpt(options);
       case Launcher::kPython:
         return;  // one rank, as the command states
     }
@@ -330,6 +335,36 @@ class Ranks {
     Count ranks = each.empty() ? Count(1) : takes_cpus ? Count(around_.cpus) : count_in(each);
     if (takes_gpus && around_.gpus > 0) ranks = around_.gpus;
     found_.ranks = ranks && found_.nodes ? Count(*ranks * *found_.nodes) : std::nullopt;
+  }
+
+  // Composer reads WORLD_SIZE only if it differs from LOCAL_WORLD_SIZE.
+  void of_composer(const LauncherOptions& options) {
+    found_.missing = "-n N";
+    if (found_.ranks && found_.nodes) return;
+    Count each = options.count({"-n", "--nproc"});
+    if (!each) each = variable("LOCAL_WORLD_SIZE");
+    if (!each && around_.gpus > 0) each = around_.gpus;
+    Count all = found_.ranks;
+    if (!all && variable("WORLD_SIZE") != variable("LOCAL_WORLD_SIZE")) all = variable("WORLD_SIZE");
+    if (!all) all = each;
+    found_.ranks = all;
+    found_.nodes = all && each && *all % *each == 0 ? Count(*all / *each) : std::nullopt;
+  }
+
+  // finetune_* train on one device by default, pretrain on all. A file of --config may say otherwise.
+  void of_litgpt(const LauncherOptions& options) {
+    if (found_.ranks) return;
+    const std::string file = options.text({"--config"}).value_or("");
+    const bool is_here = !file.empty() && is_file(around_.directory / file);
+    const std::string text = is_here ? read_text(around_.directory / file) : "";
+    if (!options.has({"--num_nodes"})) found_.nodes = count_of_key(text, "num_nodes").value_or(1);
+    const std::string said = options.text({"--devices"}).value_or(accelerate_setting(text, "devices").value_or(""));
+    const bool is_pretraining = options.begin < options.end && options.words[options.begin] == "pretrain";
+    const bool is_open = said.empty() && (is_pretraining || (!file.empty() && !is_here));
+    if (is_open || said == "auto") return take_gpus("--devices N");
+    const Count each = said.empty() ? Count(1) : count_in(said);
+    found_.missing = "--devices N";
+    if (each && found_.nodes) found_.ranks = *each * *found_.nodes;
   }
 
   std::filesystem::path accelerate_config(const LauncherOptions& options) const {

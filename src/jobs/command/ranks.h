@@ -57,6 +57,10 @@ struct JobRanks {
 /// node's GPUs;
 /// - srun: SLURM_NTASKS, SLURM_NTASKS_PER_NODE, SLURM_NNODES of the surrounding job, otherwise one rank per node;
 /// - mpirun: --hostfile, -H and similar options, otherwise the Slurm job;
+/// - tune run: as torchrun;
+/// - composer: -n or LOCAL_WORLD_SIZE ranks a node, otherwise this node's GPUs; --world_size or WORLD_SIZE in all;
+/// - litgpt: --devices and --num_nodes, of the command or of its --config file; otherwise one rank, or this node's GPUs
+/// for pretrain;
 /// - unknown launchers: NPROC_PER_NODE and NNODES, which llamafactory-cli and swift read, otherwise this node's GPUs.
 ///
 /// Variables before the command (env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...) count like those of the environment.

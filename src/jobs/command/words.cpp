@@ -70,6 +70,20 @@ RankCount of_srun(const LauncherOptions& options) {
   return {tasks ? tasks : product(nodes, options.count({"--ntasks_per_node"})), nodes};
 }
 
+// Composer: without --world_size the ranks depend on the variable WORLD_SIZE.
+RankCount of_composer(const LauncherOptions& options) {
+  const std::optional<std::int64_t> all = options.count({"--world_size"});
+  const std::optional<std::int64_t> each = options.count({"-n", "--nproc"});
+  if (!all || !each || *all % *each != 0) return {all, std::nullopt};
+  return {all, *all / *each};
+}
+
+RankCount of_litgpt(const LauncherOptions& options) {
+  std::optional<std::int64_t> nodes = options.count({"--num_nodes"});
+  if (!options.has({"--num_nodes"}) && !options.has({"--config"})) nodes = 1;  // a file may say it
+  return {product(options.count({"--devices"}), nodes), nodes};
+}
+
 }  // namespace
 
 std::optional<std::int64_t> count_in(std::string_view text) {
@@ -164,6 +178,7 @@ RankCount ranks_of(Launcher launcher, const CommandWords& words, std::size_t beg
     case Launcher::kDeepSpeed:
       return of_deepspeed(options);
     case Launcher::kTorchrun:
+    case Launcher::kTune:
       return of_torchrun(options);
     case Launcher::kAccelerate:
       return {options.count({"--num_processes"}), options.count({"--num_machines"})};
@@ -171,6 +186,10 @@ RankCount ranks_of(Launcher launcher, const CommandWords& words, std::size_t beg
       return of_srun(options);
     case Launcher::kMpirun:
       return {options.count({"-n", "-np", "--np", "-c"}), std::nullopt};
+    case Launcher::kComposer:
+      return of_composer(options);
+    case Launcher::kLitgpt:
+      return of_litgpt(options);
     case Launcher::kPython:
       return {1, 1};
   }

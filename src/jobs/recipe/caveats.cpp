@@ -129,7 +129,7 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
     const std::string& word = job.command.argv[i];
     if (is_flag_word(word)) {
       look_at(plain(word), word.substr(0, word.find('=')));
-    } else if (const auto said = override_in(word)) {
+    } else if (const auto said = override_in(word, job.override_prefix)) {
       look_at(plain(said->key), said->key);
     }
   }

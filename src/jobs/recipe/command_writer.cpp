@@ -30,6 +30,7 @@ std::string with_escaped_braces(const std::string& text) {
 
 CommandWriter::CommandWriter(const Recipe& recipe, const RecipeJob& job, bool with_placeholders)
     : words_(job.command.argv),
+      override_prefix_(recipe.override_prefix),
       launcher_(region_of(job.command, true)),
       insertion_(launcher_insertion(job.command)),
       script_(region_of(job.command, false).begin) {
@@ -75,12 +76,12 @@ void CommandWriter::set_switch(const std::string& flag, bool of_launcher) {
 void CommandWriter::set_override(const std::string& key, const std::string& value) {
   bool is_there = false;
   for (std::size_t i = script_; i < words_.size(); ++i) {
-    const auto word = override_in(words_[i]);
+    const auto word = override_in(words_[i], override_prefix_);
     if (!word || word->key != key) continue;
     words_[i] = word->prefix + word->key + "=" + value;
     is_there = true;
   }
-  if (!is_there) add(key + "=" + value, false);
+  if (!is_there) add(override_prefix_ + key + "=" + value, false);
 }
 
 void CommandWriter::set_tail(const std::string& prefix, const std::string& value) { tails_[prefix] = prefix + value; }
@@ -104,7 +105,7 @@ Texts CommandWriter::remove(const std::string& flag, bool of_launcher) {
   std::vector<FlagAt> places;
   for (std::size_t i = where.begin; i < where.end; ++i) {
     if (is_override) {
-      const auto word = override_in(words_[i]);
+      const auto word = override_in(words_[i], override_prefix_);
       if (word && word->key + "=" == flag) places.push_back({i, i, true});
       continue;
     }

@@ -38,6 +38,7 @@ class CommandWriter {
   std::vector<std::string> remove_at(std::vector<FlagAt> places);
 
   std::vector<std::string> words_;
+  std::string override_prefix_;
   std::vector<std::size_t> original_;  ///< position of each word in the original command; npos: new
   Region launcher_;
   std::size_t insertion_;

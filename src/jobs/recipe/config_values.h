@@ -13,9 +13,10 @@ namespace krigtune::jobs {
 /// out.
 using ConfigValues = std::map<std::string, space::Value>;
 
-/// Selects the format by the file's suffix: .toml, .json, otherwise YAML. Throws UserError with file and line.
+/// Selects the format by the file's suffix: .toml, .json, .py (top-level lines NAME = VALUE, as nanoGPT's), otherwise
+/// YAML. Throws UserError with file and line.
 ConfigValues read_config_values(const std::filesystem::path& file);
-/// `suffix`: ".toml", ".json", ".yaml"; `source` names the text in errors.
+/// `suffix`: ".toml", ".json", ".py", ".yaml"; `source` names the text in errors.
 ConfigValues config_values_of(std::string_view text, std::string_view suffix, const std::string& source);
 
 }  // namespace krigtune::jobs

@@ -34,7 +34,7 @@ class ModelFacts {
     caveats_.assumed.insert(caveats_.assumed.begin(), own_.assumed.begin(), own_.assumed.end());
     for (const RecipeValue& size : recipe_.model) {
       const std::optional<SaidValue> said = read_said(size, job_);
-      if (said && !take(size.name, *said)) return {};
+      if (said && !take(size.name, in_full(*said))) return {};
     }
     if (!has("preset") && !has("hf_config") && !has("layers"))
       return none("the command does not say the model's sizes");
@@ -52,6 +52,13 @@ class ModelFacts {
   Json none(const std::string& why) {
     why_ = why;
     return {};
+  }
+
+  // A number that the job multiplies by another size, as Composer's expansion_ratio by d_model.
+  SaidValue in_full(SaidValue said) const {
+    if (said.times_of.empty() || !has(said.times_of.c_str()) || !space::is_number(said.value)) return said;
+    said.value = space::number_value(space::as_number(said.value) * model_[said.times_of].get<double>());
+    return said;
   }
 
   // Returns false if the model cannot be known.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "jobs/recipe/places.h"
 #include "jobs/recipe/recipe_job.h"
 #include "space/well_known.h"
@@ -28,6 +29,26 @@ void check_kind(const std::string& name, const space::Value& value) {
                   is_whole ? "write a whole number there" : "write what the recipe knows");
 }
 
+// "${oc.env:BATCH}": a value of OmegaConf that only the job itself can find.
+bool is_reference(const space::Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr && text->rfind("${", 0) == 0;
+}
+
+// The user's version of the framework may have other values in the files that come with it.
+void assume_built_in_files(const Recipe& recipe, const RecipeJob& job, OwnValues& own) {
+  for (const auto& [name, path] : job.unread) {
+    own.remarks.push_back(
+        fmt::format("{} is neither here nor one of the files of {}: what it says is not known", path, recipe.versions));
+  }
+  for (const JobFile& file : job.files) {
+    if (!file.is_built_in) continue;
+    std::vector<std::string> said;
+    for (const auto& [key, value] : file.values) said.push_back(fmt::format("{} {}", key, space::to_string(value)));
+    own.assumed.push_back(fmt::format("the file {} of {}: {}", file.path, recipe.versions, join(said, ", ")));
+  }
+}
+
 void read_parameters_of(const Recipe& recipe, const RecipeJob& job, OwnValues& own) {
   for (const auto& [name, value] : recipe.fixed) own.configuration.set(name, value);
   for (const RecipeValue& parameter : recipe.parameters) {
@@ -36,11 +57,18 @@ void read_parameters_of(const Recipe& recipe, const RecipeJob& job, OwnValues& o
     if (read_place(*place, job).is_unknown) {
       own.unknown.push_back(parameter.name);
       own.remarks.push_back(
-          fmt::format("{} stays as the command says it: the recipe does not know these words", parameter.name));
+          fmt::format("{} stays as the command says it: {}", parameter.name,
+                      place->is_shared ? "it is no multiple of the ranks" : "the recipe does not know these words"));
       continue;
     }
     const std::optional<SaidValue> said = read_said(parameter, job);
     if (!said) continue;
+    if (is_reference(said->value)) {
+      own.unknown.push_back(parameter.name);
+      own.remarks.push_back(
+          fmt::format("{} stays as the command says it: {}", parameter.name, space::to_string(said->value)));
+      continue;
+    }
     check_kind(parameter.name, said->value);
     own.configuration.set(parameter.name, said->value);
     if (said->assumed.empty()) continue;
@@ -61,7 +89,12 @@ class Batch {
       if (micro_ && dp_ && steps) own_.train_batch_size = space::sequences_of_step(*micro_, *dp_, *steps);
       return;
     }
-    if (const auto said = read_value(recipe_.train_batch_size, job_)) own_.train_batch_size = space::integer_of(*said);
+    const auto said = read_value(recipe_.train_batch_size, job_);
+    if (said && is_reference(*said)) {
+      own_.remarks.push_back(fmt::format("the sequences of a step are not known: {}", space::to_string(*said)));
+      return;
+    }
+    if (said) own_.train_batch_size = space::integer_of(*said);
     if (own_.train_batch_size && *own_.train_batch_size < 1) own_.train_batch_size.reset();  // torchtitan uses -1
     const Count steps = count_of(own_.configuration, space::kAccumulation);
     if (!own_.train_batch_size && micro_ && dp_)
@@ -97,7 +130,7 @@ std::optional<SaidValue> read_said(const RecipeValue& value, const RecipeJob& jo
   for (const Place& place : value.places) {
     if (!applies(place.where, job)) continue;
     const Reading reading = read_place(place, job);
-    if (reading.value) return SaidValue{*reading.value, place.assumed};
+    if (reading.value) return SaidValue{*reading.value, place.assumed, place.times_of};
     if (place.is_read_only) return std::nullopt;
   }
   return std::nullopt;
@@ -110,6 +143,7 @@ std::optional<space::Value> read_value(const RecipeValue& value, const RecipeJob
 
 OwnValues own_values(const Recipe& recipe, const RecipeJob& job) {
   OwnValues own;
+  assume_built_in_files(recipe, job, own);
   read_parameters_of(recipe, job, own);
   Batch(recipe, job, own).read();
   return own;

@@ -49,33 +49,59 @@ double rounded(double number, const Place& place) {
   return down > 0.0 ? std::floor(number / down * (1.0 + kSlack)) * down : number;
 }
 
-Reading meant_by(const std::string& text, const Place& place) {
+bool is_any(const std::string& name) { return name.find('*') != std::string::npos; }
+
+// The parameter is this many times the job's number; empty if that depends on ranks which nobody knows.
+std::optional<double> factor_of(const Place& place, const RecipeJob& job) {
+  if (!place.is_shared) return place.times;
+  return job.ranks ? std::optional(place.times / static_cast<double>(*job.ranks)) : std::nullopt;
+}
+
+Reading meant_by(const std::string& text, const Place& place, const RecipeJob& job) {
   Reading reading{std::nullopt, true, false};
+  if (std::any_of(place.nothing.begin(), place.nothing.end(),
+                  [&](const auto& word) { return same_word(word, text); })) {
+    reading.value = place.otherwise;
+    return reading;
+  }
   if (!place.values.empty()) {
-    const auto found = std::find_if(place.values.begin(), place.values.end(),
-                                    [&](const auto& entry) { return same_word(entry.second, text); });
+    const auto found = std::find_if(place.values.begin(), place.values.end(), [&](const auto& entry) {
+      return is_any(entry.second) ? fits(entry.second, text) : same_word(entry.second, text);
+    });
     if (found != place.values.end()) reading.value = found->first;
     reading.is_unknown = !reading.value;
     return reading;
   }
   const space::Value value = as_value(text);
-  if (place.times == 1.0 && place.rounded_up == 0 && place.rounded_down == 0) {
+  const std::optional<double> factor = factor_of(place, job);
+  if (factor == 1.0 && place.rounded_up == 0 && place.rounded_down == 0) {
     reading.value = value;
-  } else if (space::is_number(value)) {
-    reading.value = space::number_value(rounded(space::as_number(value) * place.times, place));
-  } else {
-    reading.is_unknown = true;
+  } else if (factor && space::is_number(value)) {
+    reading.value = space::number_value(rounded(space::as_number(value) * *factor, place));
   }
+  if (reading.value && place.is_shared && !space::integer_of(*reading.value)) reading.value.reset();
+  reading.is_unknown = !reading.value;
   return reading;
+}
+
+Reading read_operand(const Place& place, const RecipeJob& job) {
+  const std::vector<std::string>& words = job.command.argv;
+  const Region region = region_of(job.command, false);
+  for (std::size_t i = region.begin; i < region.end; ++i) {
+    if (!is_flag(words[i])) return meant_by(words[i], place, job);
+    const auto at = occurrences(words, i, region.end, words[i].substr(0, words[i].find('='))).front();
+    i = at.value_word.value_or(i);
+  }
+  return {};
 }
 
 Reading read_flag(const Place& place, const RecipeJob& job) {
   const std::optional<FlagAt> at = last_of(place, job);
   if (!at) return {};
-  if (at->value_word) return meant_by(value_at(job.command.argv, *at), place);
+  if (at->value_word) return meant_by(value_at(job.command.argv, *at), place, job);
   const bool takes_bare = std::any_of(place.values.begin(), place.values.end(),
                                       [](const auto& entry) { return same_word(entry.second, kBare); });
-  if (takes_bare) return meant_by(kBare, place);
+  if (takes_bare) return meant_by(kBare, place, job);
   throw UserError(fmt::format("the command's flag {} has no value", place.flags.front()), "write one after it");
 }
 
@@ -83,8 +109,8 @@ Reading read_override(const Place& place, const RecipeJob& job) {
   const Region region = region_of(job.command, false);
   Reading reading;
   for (std::size_t i = region.begin; i < region.end; ++i) {
-    const auto word = override_in(job.command.argv[i]);
-    if (word && word->key == place.override_key) reading = meant_by(word->value, place);
+    const auto word = override_in(job.command.argv[i], job.override_prefix);
+    if (word && word->key == place.override_key) reading = meant_by(word->value, place, job);
   }
   return reading;
 }
@@ -94,7 +120,7 @@ Reading read_tail(const Place& place, const RecipeJob& job) {
   Reading reading;
   for (std::size_t i = region.begin; i < region.end; ++i) {
     const std::string& word = job.command.argv[i];
-    if (word.rfind(place.tail, 0) == 0) reading = meant_by(word.substr(place.tail.size()), place);
+    if (word.rfind(place.tail, 0) == 0) reading = meant_by(word.substr(place.tail.size()), place, job);
   }
   return reading;
 }
@@ -146,12 +172,12 @@ Reading read_key(const Place& place, const RecipeJob& job) {
   if (file == nullptr) return {};
   const auto found = file->values.find(place.key);
   if (found == file->values.end()) return {};
-  return meant_by(space::to_string(found->second), place);
+  return meant_by(space::to_string(found->second), place, job);
 }
 
 Reading read_env(const Place& place, const RecipeJob& job) {
   const std::string text = job.inputs.variable ? job.inputs.variable(place.env) : "";
-  return text.empty() ? Reading{} : meant_by(text, place);
+  return text.empty() ? Reading{} : meant_by(text, place, job);
 }
 
 }  // namespace
@@ -168,11 +194,29 @@ std::size_t launcher_insertion(const Command& command) {
   return region.begin + (has_verb ? 1 : 0);
 }
 
-std::optional<OverrideWord> override_in(const std::string& word) {
+std::optional<OverrideWord> override_in(const std::string& word, const std::string& prefix) {
   const std::size_t equals = word.find('=');
+  if (!prefix.empty()) {
+    if (word.size() <= prefix.size() || word.rfind(prefix, 0) != 0) return std::nullopt;
+    const std::size_t end = std::min(equals, word.size());
+    std::string key = word.substr(prefix.size(), end - prefix.size());
+    std::replace(key.begin(), key.end(), '-', '_');
+    return OverrideWord{key, end == word.size() ? kBare : word.substr(end + 1), prefix};
+  }
   if (equals == std::string::npos || equals == 0 || is_flag(word)) return std::nullopt;
   const std::size_t start = std::min(word.find_first_not_of('+'), equals);
   return OverrideWord{word.substr(start, equals - start), word.substr(equals + 1), word.substr(0, start)};
+}
+
+bool fits(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (text.substr(0, star) != pattern.substr(0, star)) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t at = star; at <= text.size(); ++at) {
+    if (fits(rest, text.substr(at))) return true;
+  }
+  return false;
 }
 
 std::vector<FlagWords> flags_in(const Texts& words) {
@@ -214,14 +258,18 @@ Reading read_place(const Place& place, const RecipeJob& job) {
       if (found.is_said || !reading.value) reading = found;
     }
   };
+  otherwise_by(place.is_operand, read_operand);
   otherwise_by(!place.flags.empty(), read_flag);
   otherwise_by(!place.override_key.empty(), read_override);
   otherwise_by(!place.tail.empty(), read_tail);
   otherwise_by(!place.words.empty(), read_words);
   otherwise_by(!place.env.empty(), read_env);
   otherwise_by(!place.key.empty(), read_key);
-  if (!reading.is_said && place.otherwise) reading.value = place.otherwise;
-  return reading;
+  const bool is_open = !place.key.empty() && job.unread.contains(place.file);
+  if (reading.is_said || !place.otherwise || is_open) return reading;
+  const Reading otherwise =
+      place.is_shared ? meant_by(space::to_string(*place.otherwise), place, job) : Reading{place.otherwise};
+  return {otherwise.value, false, otherwise.is_unknown};
 }
 
 const Place* place_of(const RecipeValue& value, const RecipeJob& job) {
@@ -231,25 +279,27 @@ const Place* place_of(const RecipeValue& value, const RecipeJob& job) {
 }
 
 std::string placeholder_of(const std::string& parameter, const Place& place) {
+  if (place.is_shared) return fmt::format("{{{}*ranks}}", parameter);
   if (place.times == 1.0) return fmt::format("{{{}}}", parameter);
   return fmt::format("{{{}/{}:.0f}}", parameter, number_text(place.times));
 }
 
-std::optional<std::string> text_of(const space::Value& value, const Place& place) {
+std::optional<std::string> text_of(const space::Value& value, const Place& place, std::int64_t ranks) {
   if (!place.values.empty()) {
     for (const auto& [known, text] : place.values) {
-      if (space::same_value(known, value)) return text;
+      if (space::same_value(known, value) && !is_any(text)) return text;
     }
     return std::nullopt;
   }
-  if (place.times == 1.0) return space::to_string(value);
+  const double factor = place.times / static_cast<double>(place.is_shared ? ranks : 1);
+  if (factor == 1.0) return space::to_string(value);
   if (!space::is_number(value)) return std::nullopt;
-  return fmt::format("{:.0f}", space::as_number(value) / place.times);
+  return fmt::format("{:.0f}", space::as_number(value) / factor);
 }
 
-Texts words_for(const Place& place, const std::string& text) {
+Texts words_for(const Place& place, const std::string& text, const std::string& override_prefix) {
   if (!place.flags.empty()) return {place.flags.front(), text};
-  if (!place.override_key.empty()) return {place.override_key + "=" + text};
+  if (!place.override_key.empty()) return {override_prefix + place.override_key + "=" + text};
   return {place.tail + text};
 }
 

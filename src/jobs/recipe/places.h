@@ -1,7 +1,9 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobs/command/words.h"
@@ -20,13 +22,17 @@ Region region_of(const Command& command, bool of_launcher);
 /// Returns where a word can be added to the launcher's options: after "torchrun" or "accelerate launch".
 std::size_t launcher_insertion(const Command& command);
 
-/// Parses a word key=value; empty if it is not one. `key` does not include Hydra's "+".
+/// Parses a word key=value; empty if it is not one. `key` does not include Hydra's "+". Behind the prefix "--", dashes
+/// in the key are underscores, and a word without a value says "true".
 struct OverrideWord {
   std::string key;
   std::string value;
-  std::string prefix;  ///< "", "+" or "++"
+  std::string prefix;  ///< "", "+", "++", or the recipe's own
 };
-std::optional<OverrideWord> override_in(const std::string& word);
+std::optional<OverrideWord> override_in(const std::string& word, const std::string& prefix);
+
+/// Returns whether the text is the pattern, in which each * matches any text. Case counts.
+bool fits(std::string_view pattern, std::string_view text);
 
 /// A flag with its value, from a list of words: {"--recompute", "full"}.
 struct FlagWords {
@@ -52,11 +58,13 @@ Reading read_place(const Place& place, const RecipeJob& job);
 const Place* place_of(const RecipeValue& value, const RecipeJob& job);
 
 /// Returns the placeholder or text that writes `value` there, apart from the map of values: "{micro_batch}",
-/// "{reduce_bucket_size/262144:.0f}".
+/// "{reduce_bucket_size/262144:.0f}", "{gradient_accumulation_steps*ranks}".
 std::string placeholder_of(const std::string& parameter, const Place& place);
-/// Returns the text that writes `value`; empty if the place cannot express it.
-std::optional<std::string> text_of(const space::Value& value, const Place& place);
+/// Returns the text that writes `value`; empty if the place cannot express it. `ranks`: all of the job's, among which a
+/// shared number is divided.
+std::optional<std::string> text_of(const space::Value& value, const Place& place, std::int64_t ranks = 1);
 /// Returns the words by which a flag, an override or a tail states a text: {"--mbs", "4"}, {"train.mbs=4"}.
-std::vector<std::string> words_for(const Place& place, const std::string& text);
+std::vector<std::string> words_for(const Place& place, const std::string& text,
+                                   const std::string& override_prefix = "");
 
 }  // namespace krigtune::jobs

@@ -122,9 +122,9 @@ void add_map_keys(Block<Place>& block) {
 }
 
 void check_place(const JsonObject& object, const Place& place) {
-  const int ways = int(!place.flags.empty()) + int(!place.override_key.empty()) + int(!place.tail.empty()) +
-                   int(!place.words.empty());
-  if (ways > 1) object.fail("", "it says more than one of flag, override, tail and words", "keep one of them");
+  const int ways = int(place.is_operand) + int(!place.flags.empty()) + int(!place.override_key.empty()) +
+                   int(!place.tail.empty()) + int(!place.words.empty());
+  if (ways > 1) object.fail("", "it says more than one of operand, flag, override, tail and words", "keep one of them");
   if (!place.also.empty() && place.words.empty()) object.fail("also", "there are no \"words\"", "add them");
   if (!place.values.empty() && !place.words.empty()) object.fail("values", "there are \"words\" too", "keep one");
   for (const std::string& flag : place.flags) {
@@ -136,6 +136,7 @@ void check_place(const JsonObject& object, const Place& place) {
 Block<Place> place_block() {
   Block<Place> block("One way in which a job gets a value");
   block.block("where", &Place::where, pattern_block());
+  block.key("operand", &Place::is_operand, boolean(), "the first word that is neither a flag nor the value of one");
   block.key("flag", &Place::flags, text_or_texts(), "the flag, or its spellings, of which the first is written");
   block.key("of_launcher", &Place::of_launcher, boolean(), "the flag is the launcher's, not the script's");
   block.key("override", &Place::override_key, text(), "a word key=value, as Hydra and OmegaConf take them");
@@ -148,7 +149,10 @@ Block<Place> place_block() {
   block.key("rounded_down", &Place::rounded_down, integer(at_least(1)), "and rounded down to a multiple of this");
   block.key("copy_flags", &Place::copy_flags, words_said(), "flags that get the same where the command has them");
   block.key("copy_keys", &Place::copy_keys, words_said(), "keys of the file that get the same where it has them");
+  block.key("times_of", &Place::times_of, text(), "... and this size of the model, which is above it: \"hidden\"");
+  block.key("shared", &Place::is_shared, boolean(), "the job divides its number among all ranks");
   add_map_keys(block);
+  block.key("nothing", &Place::nothing, words_said(), "words that leave it open, as \"auto\": the default counts");
   block.custom("default", schema::scalar(), "what a job does that says nothing", [](JsonObject& object, Place& place) {
     if (const Json* json = object.find("default")) {
       place.otherwise = space::value_from_json(*json, object.source() + ": " + object.pointer("default"));
@@ -227,6 +231,19 @@ Block<RecipeFile> file_block() {
   block.key("directory_flags", &RecipeFile::directory_flags, words_said(),
             "with each: the word after one of these is their directory");
   block.key("hyphens", &RecipeFile::takes_hyphens, boolean(), "hyphens in its keys stand for underscores");
+  block.custom("built_in", schema::map(schema::map(schema::scalar())),
+               "files that come with the framework, by name: used where there is no such file",
+               [](JsonObject& object, RecipeFile& file) {
+                 if (object.find("built_in") == nullptr) return;
+                 const JsonObject within = object.object("built_in");
+                 for (const auto& [name, values] : within.value().items()) {
+                   if (!values.is_object()) within.fail(name, "must be an object of values", "write {\"key\": ...}");
+                   ConfigValues read;
+                   for (const auto& [key, value] : values.items())
+                     read[key] = space::value_from_json(value, object.source() + ": " + within.pointer(name));
+                   file.built_in.emplace_back(name, std::move(read));
+                 }
+               });
   block.check([](JsonObject& object, const RecipeFile& file) {
     if (file.is_each && file.suffixes.empty()) object.fail("suffixes", "is missing", "each file needs one");
   });
@@ -405,6 +422,8 @@ void add_command_keys(Block<Recipe>& block) {
       [](JsonObject& object, Recipe& recipe) { recipe.recognise = read_list(object, "recognise", pattern_block()); });
   block.custom("files", schema::list(file_block().schema()), "files that the command names",
                [](JsonObject& object, Recipe& recipe) { recipe.files = read_list(object, "files", file_block()); });
+  block.key("override_prefix", &Recipe::override_prefix, text(),
+            "what words key=value begin with: \"--\" for --key=value");
 }
 
 void add_value_keys(Block<Recipe>& block) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "jobs/recipe/config_values.h"
 #include "space/configuration.h"
 
 // A recipe describes how a kind of training job takes its parameters and what it prints. Recipes are data: JSON files
@@ -21,47 +22,54 @@ namespace krigtune::jobs {
 
 /// Selects commands: all conditions stated here must be met. If empty, every command matches.
 struct CommandPattern {
-  std::vector<std::string> launchers;     ///< one of these is among its launchers: "accelerate"
-  std::vector<std::string> scripts;       ///< one of these is the script's file name; * matches any text
-  std::vector<std::string> modules;       ///< one of these is the module after -m
-  std::vector<std::string> programs;      ///< one of these occurs: consecutive words, as in "trl sft"
-  std::vector<std::string> flags;         ///< all of these occur: "--fsdp", or with a value "--fsdp_version 2"
-  std::vector<std::string> any_flag;      ///< at least one of these
-  std::vector<std::string> bare;          ///< all of these occur without a value
-  std::vector<std::string> without;       ///< none of these
-  std::vector<std::string> keys;          ///< all of these are in the command's files: "distributed_type FSDP"
+  std::vector<std::string> launchers;  ///< one of these is among its launchers: "accelerate"
+  std::vector<std::string> scripts;    ///< one of these is the script's file name; * matches any text
+  std::vector<std::string> modules;    ///< one of these is the module after -m
+  std::vector<std::string> programs;   ///< one of these occurs: consecutive words, as in "trl sft"
+  std::vector<std::string> flags;      ///< all of these occur: "--fsdp", or with a value "--fsdp_version 2"
+  std::vector<std::string> any_flag;   ///< at least one of these
+  std::vector<std::string> bare;       ///< all of these occur without a value
+  std::vector<std::string> without;    ///< none of these
+  /// All of these are in the command's files or overrides: "distributed_type FSDP"; * in a value matches any text.
+  std::vector<std::string> keys;
   std::vector<std::string> without_keys;  ///< none of these
 
   bool is_empty() const;
 };
 
-/// One way in which a job takes a value. It is read from the first of these where it is found: flag, override, tail,
-/// words, environment, file, otherwise `otherwise`. It is written to the first of these that the place has.
+/// One way in which a job takes a value. It is read from the first of these where it is found: operand, flag, override,
+/// tail, words, environment, file, otherwise `otherwise`. It is written to the first of these that the place has.
 struct Place {
   CommandPattern where;            ///< commands to which it applies
+  bool is_operand = false;         ///< the first word that is neither a flag nor the value of one; never written
   std::vector<std::string> flags;  ///< spellings of the flag; the first is used to add it
   bool of_launcher = false;        ///< flags (and words) are options of the launcher and not of the script
-  std::string override_key;        ///< a word key=value, as in Hydra and OmegaConf
+  std::string override_key;        ///< a word key=value, as in Hydra and OmegaConf, behind the recipe's override_prefix
   std::string tail;                ///< prefix of the last word of the command: "activation_checkpoint:"
   std::string env;                 ///< an environment variable
   std::string file;                ///< the recipe's file that contains the key ("": the first)
   std::string key;                 ///< a dotted key in that file
   double times = 1.0;              ///< the parameter is this many times the job's number,
+  std::string times_of;            ///< times this size of the model, which precedes it: "hidden",
   std::int64_t rounded_up = 0;     ///< rounded up to a multiple of this; 0: not rounded
   std::int64_t rounded_down = 0;   ///< or down
   /// Further flags and keys of the same file that state the same. They are written where the command has them, and
   /// never read.
   std::vector<std::string> copy_flags;
   std::vector<std::string> copy_keys;
-  std::vector<std::pair<space::Value, std::string>> values;  ///< the job's names of values: {3, "FULL_SHARD"}
+  bool is_shared = false;  ///< the job divides its number among all ranks; the parameter is that of one rank
+  /// The job's names of values: {3, "FULL_SHARD"}; * in a name matches any text, and is never written.
+  std::vector<std::pair<space::Value, std::string>> values;
+  std::vector<std::string> nothing;  ///< words that leave the value open, so that `otherwise` counts: "auto"
   /// Whole words for a value: {"full", {"--recompute-granularity", "full"}}. A word that is a placeholder has the value
   /// of that parameter.
   std::vector<std::pair<space::Value, std::vector<std::string>>> words;
   /// Other words with this meaning; never written.
   std::vector<std::pair<space::Value, std::vector<std::string>>> also;
-  std::optional<space::Value> otherwise;  ///< the value if the job states nothing
-  bool is_read_only = false;              ///< it is read here and never changed
-  std::string assumed;                    ///< the value is taken for granted, for this reason: "that of its tokenizer"
+  /// The value if the job states nothing; of a shared number it is the job's.
+  std::optional<space::Value> otherwise;
+  bool is_read_only = false;  ///< it is read here and never changed
+  std::string assumed;        ///< the value is taken for granted, for this reason: "that of its tokenizer"
 
   bool is_written() const;  ///< false: it can only be read
 };
@@ -93,6 +101,8 @@ struct RecipeFile {
   bool is_each = false;
   std::vector<std::string> directory_flags;  ///< with is_each: the word after one of these is the files' directory
   bool takes_hyphens = false;                ///< "micro-batch" of the file's top level is the key micro_batch
+  /// Files that come with the framework, by the names that commands use. They stand in for a file that is not there.
+  std::vector<std::pair<std::string, ConfigValues>> built_in;
 };
 
 /// Commands of a recipe that another framework trains than the others.
@@ -132,6 +142,7 @@ struct Recipe {
   std::vector<std::string> before;        ///< recipes that it goes before where both match
   std::vector<CommandPattern> recognise;  ///< any of these
   std::vector<RecipeFile> files;          ///< the first is the default for keys without "file"
+  std::string override_prefix;            ///< what overrides begin with: "", or "--" for words --key=value
   std::vector<RecipeValue> parameters;
   std::vector<std::string> constraints;  ///< constraints of the session; {name} is replaced by the command's own value
   space::Configuration fixed;            ///< values that the framework always has

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "core/error.h"
@@ -14,15 +15,6 @@ namespace krigtune::jobs {
 namespace {
 
 using Texts = std::vector<std::string>;
-
-// Matches "pretrain_*.py"; one star stands for any text.
-bool fits(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  const std::string_view ending = pattern.substr(star + 1);
-  return text.size() >= pattern.size() - 1 && text.substr(0, star) == pattern.substr(0, star) &&
-         text.substr(text.size() - ending.size()) == ending;
-}
 
 Texts split_at_blanks(const std::string& text) {
   Texts words;
@@ -69,29 +61,45 @@ bool is_bare(const Command& command, const std::string& flag) {
   return !places.empty() && !places.back().value_word;
 }
 
+// Returns whether a word sets a key below this one: "fsdp_config.sharding_strategy=..." is below "fsdp_config".
+bool has_override_below(const RecipeJob& job, const std::string& key) {
+  const Region region = region_of(job.command, false);
+  for (std::size_t i = region.begin; i < region.end; ++i) {
+    const auto word = override_in(job.command.argv[i], job.override_prefix);
+    if (word && word->key.rfind(key + ".", 0) == 0) return true;
+  }
+  return false;
+}
+
 // Returns the value of the last word key=value.
 std::optional<std::string> override_of(const RecipeJob& job, const std::string& key) {
   std::optional<std::string> value;
   const Region region = region_of(job.command, false);
   for (std::size_t i = region.begin; i < region.end; ++i) {
-    if (const auto word = override_in(job.command.argv[i]); word && word->key == key) value = word->value;
+    const auto word = override_in(job.command.argv[i], job.override_prefix);
+    if (word && word->key == key) value = word->value;
   }
   return value;
+}
+
+bool is_value(const std::string& wanted, const std::string& said) {
+  return wanted.find('*') == std::string::npos ? same_word(said, wanted) : fits(wanted, said);
 }
 
 // `wanted` is "key" or "key value". A word key=value counts more than a file.
 bool has_key(const RecipeJob& job, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
   if (const std::optional<std::string> value = override_of(job, words.front())) {
-    return words.size() == 1 || same_word(*value, words.back());
+    return words.size() == 1 || is_value(words.back(), *value);
   }
+  if (words.size() == 1 && has_override_below(job, words.front())) return true;
   return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
     const auto found = file.values.find(words.front());
     const auto is_below = [&](const auto& entry) { return entry.first.rfind(words.front() + ".", 0) == 0; };
     if (words.size() == 1) {
       return found != file.values.end() || std::any_of(file.values.begin(), file.values.end(), is_below);
     }
-    return found != file.values.end() && same_word(space::to_string(found->second), words.back());
+    return found != file.values.end() && is_value(words.back(), space::to_string(found->second));
   });
 }
 
@@ -167,19 +175,56 @@ void take_hyphens(JobFile& file) {
   file.values = std::move(plain);
 }
 
-void read_file_values(JobFile& file, const std::filesystem::path& directory) {
+void read_file_values(JobFile& file, const RecipeFile& known, const std::filesystem::path& directory) {
   if (!file.path.empty() && file.path.front() == '{') {  // transformers accept JSON instead of a file
     file.values = config_values_of(file.path, ".json", "the command's " + file.name);
     file.path.clear();
     return;
   }
-  file.values = read_config_values(directory / file.path);
+  const auto built_in = std::find_if(known.built_in.begin(), known.built_in.end(),
+                                     [&](const auto& entry) { return entry.first == file.path; });
+  std::error_code error;
+  file.is_built_in = built_in != known.built_in.end() && !std::filesystem::exists(directory / file.path, error);
+  file.values = file.is_built_in ? built_in->second : read_config_values(directory / file.path);
+}
+
+// Returns whether the word names a file that comes with the framework ("qwen3/8B_full"), but with another version.
+bool is_of_another_version(const JobFile& file, const RecipeFile& known, const std::filesystem::path& directory) {
+  const auto is_it = [&](const auto& entry) { return entry.first == file.path; };
+  if (known.built_in.empty() || std::any_of(known.built_in.begin(), known.built_in.end(), is_it)) return false;
+  constexpr std::array<std::string_view, 4> kSuffixes = {".yaml", ".yml", ".json", ".py"};
+  std::error_code error;
+  return !is_one_of(std::filesystem::path(file.path).extension().string(), kSuffixes) &&
+         !std::filesystem::exists(directory / file.path, error);
+}
+
+// Returns the key of "${a.b}", as OmegaConf writes a reference to another value; "" for all other values.
+std::string key_referred_to(const space::Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  const bool is_one = text != nullptr && text->rfind("${", 0) == 0 && text->find('}') + 1 == text->size();
+  return is_one ? text->substr(2, text->size() - 3) : "";
+}
+
+// References that name no key of the file stay as they are.
+void follow_references(const RecipeJob& job, JobFile& file) {
+  constexpr int kLongestChain = 5;
+  for (auto& [key, value] : file.values) {
+    for (int i = 0; i < kLongestChain; ++i) {
+      const std::string other = key_referred_to(value);
+      if (other.empty()) break;
+      const std::optional<std::string> said = override_of(job, other);
+      const auto found = file.values.find(other);
+      if (!said && found == file.values.end()) break;
+      value = said ? space::value_from_text(*said) : found->second;
+    }
+  }
 }
 
 RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   RecipeJob job;
   job.command = read_command(inputs.argv);
   job.inputs = std::move(inputs);
+  job.override_prefix = recipe.override_prefix;
   for (const CommandPattern& pattern : recipe.recognise) {
     for (const std::string& program : pattern.programs) {
       if (const auto last = find_program(job.command.argv, program)) job.command.script = *last;
@@ -188,11 +233,19 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   job.ranks = job.command.ranks ? job.command.ranks : job.inputs.ranks;
   for (const RecipeFile& file : recipe.files) {
     for (JobFile& found : find_job_files(file, job.command)) {
+      if (is_of_another_version(found, file, job.inputs.directory)) {
+        job.unread[file.name] = found.path;
+        continue;
+      }
       try {
-        read_file_values(found, job.inputs.directory);
+        read_file_values(found, file, job.inputs.directory);
+        follow_references(job, found);
       } catch (const UserError&) {
         if (throws) throw;
         continue;
+      }
+      if (found.is_built_in) {  // what the command says itself is not assumed
+        std::erase_if(found.values, [&](const auto& entry) { return override_of(job, entry.first).has_value(); });
       }
       if (file.takes_hyphens) take_hyphens(found);
       job.files.push_back(std::move(found));

@@ -29,18 +29,23 @@ struct JobFile {
   std::string path;          ///< as in the command; "": the word contains the JSON itself
   std::size_t word = 0;      ///< the word that names it, alone or after '='
   bool is_joined = false;    ///< after '='
-  ConfigValues values = {};  ///< its scalars by dotted key
+  ConfigValues values = {};  ///< its scalars by dotted key; "${a.b}" has the value of the key a.b
   /// Keys that the file spells with hyphens: micro_batch -> "micro-batch".
   std::map<std::string, std::string> spelled = {};
 
   /// Returns the key as "set" of a runner takes it: as the file spells it, or with "+" if it is missing.
   std::string key_to_set(const std::string& key) const;
+  bool is_built_in = false;  ///< it is not there: these are the values of a file that comes with the framework
 };
 
 struct RecipeJob {
   Command command;  ///< `script` is the last word of the program: "sft" in "trl sft"
   std::vector<JobFile> files;
   JobInputs inputs;
+  std::string override_prefix;  ///< that of the recipe
+  /// Files whose values nobody knows, by the recipe's name: they come with another version of the framework. Defaults
+  /// of their keys do not count.
+  std::map<std::string, std::string> unread;
   std::optional<std::int64_t> ranks;
 
   const JobFile* file(const std::string& name) const;  ///< nullptr if the command names none
@@ -74,7 +79,8 @@ OwnValues own_values(const Recipe& recipe, const RecipeJob& job);
 
 struct SaidValue {
   space::Value value;
-  std::string assumed;  ///< why it is taken for granted; "" if the command or its framework determines it
+  std::string assumed;   ///< why it is taken for granted; "" if the command or its framework determines it
+  std::string times_of;  ///< the size of the model by which it is still to be multiplied; "": none
 };
 /// Returns a value from the first place that applies to the command. Empty if it is not stated and has no default.
 std::optional<SaidValue> read_said(const RecipeValue& value, const RecipeJob& job);

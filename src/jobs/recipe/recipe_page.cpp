@@ -63,10 +63,12 @@ std::string values_text(const Place& place) {
 
 std::string place_text(const Place& place, const Recipe& recipe) {
   Texts ways;
+  if (place.is_operand) ways.push_back("first word without a flag" + values_text(place));
   if (!place.flags.empty()) {
     ways.push_back((place.of_launcher ? "launcher's " : "") + join(codes(place.flags), " or ") + values_text(place));
   }
-  if (!place.override_key.empty()) ways.push_back(code(place.override_key + "=...") + values_text(place));
+  if (!place.override_key.empty())
+    ways.push_back(code(recipe.override_prefix + place.override_key + "=...") + values_text(place));
   if (!place.tail.empty()) ways.push_back("last word " + code(place.tail + "..."));
   if (!place.words.empty()) ways.push_back(words_text(place));
   if (!place.env.empty()) ways.push_back("variable " + code(place.env));
@@ -83,6 +85,8 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   if (!place.copy_keys.empty()) {
     text += fmt::format(", and the key {} where it is there", join(codes(place.copy_keys), ", "));
   }
+  if (!place.times_of.empty()) text += ", times " + place.times_of;
+  if (place.is_shared) text += ", divided by the number of ranks";
   if (place.otherwise) {
     text += fmt::format("{}{}", text.empty() ? "always " : ", else ", space::to_string(*place.otherwise));
   }
@@ -213,6 +217,16 @@ std::string outcome_text(const Recipe& recipe) {
       files);
 }
 
+std::string built_in_text(const RecipeFile& file, const std::string& versions) {
+  if (file.built_in.empty()) return "";
+  return fmt::format(
+      "\n{} of {} {} known by name, as `{}`: where there is no such file, their values are assumed, and the session "
+      "lists "
+      "them.\n",
+      counted(static_cast<std::int64_t>(file.built_in.size()), "file"), versions,
+      file.built_in.size() == 1 ? "is" : "are", file.built_in.front().first);
+}
+
 }  // namespace
 
 std::string recipe_page(const Recipe& recipe) {
@@ -221,6 +235,7 @@ std::string recipe_page(const Recipe& recipe) {
   text += "\nKnown by any of:\n\n";
   for (const CommandPattern& pattern : recipe.recognise) text += "- " + conditions_of(pattern) + "\n";
   if (recipe.is_last_resort) text += "\nIt is taken only where no other recipe knows the command.\n";
+  for (const RecipeFile& file : recipe.files) text += built_in_text(file, recipe.versions);
   text +=
       searched_text(recipe) + trials_text(recipe) + measured_text(recipe) + model_text(recipe) + outcome_text(recipe);
   if (!recipe.notes.empty()) text += "\n## Worth knowing\n\n";

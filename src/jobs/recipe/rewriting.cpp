@@ -183,7 +183,7 @@ class TrialWriter {
       if (!applies(one.where, job_)) continue;
       for (const std::string& word : one.words) added.push_back(with_steps(word));
       for (const FlagWords& flag : flags_in(one.words)) {
-        if (const auto word = override_in(flag.flag)) {
+        if (const auto word = override_in(flag.flag, recipe_.override_prefix)) {
           words_.set_override(word->key, with_steps(word->value));
         } else if (flag.value) {
           words_.set_flag({flag.flag}, false, with_steps(*flag.value));
@@ -233,7 +233,8 @@ class TrialWriter {
   void vary_mapped(const std::string& name, const Place& place) {
     for (const std::string& flag : place.flags) words_.remove(flag, place.of_launcher);
     if (!place.override_key.empty()) words_.remove(place.override_key + "=", false);
-    for (const auto& [value, text] : place.values) flags_[name][space::to_string(value)] = words_for(place, text);
+    for (const auto& [value, text] : place.values)
+      flags_[name][space::to_string(value)] = words_for(place, text, recipe_.override_prefix);
     flags_of_launcher_ = flags_of_launcher_ || place.of_launcher;
   }
 
@@ -404,7 +405,7 @@ class OptimalWriter {
   void change(const std::string& name, const space::Value& value) {
     const Place& place = place_that_says(recipe_, job_, name);
     if (!place.words.empty()) return change_words(name, value, place);
-    const std::optional<std::string> text = text_of(value, place);
+    const std::optional<std::string> text = text_of(value, place, job_.ranks.value_or(1));
     if (!text) refuse(name, value);
     say(place, *text);
   }

@@ -312,10 +312,23 @@ class SessionMaker {
     const Json constraints = constraints_block(recipe, job, varied);
     for (const Json& constraint : constraints) json_["constraints"].push_back(constraint);
     write_recipe_runner(std::move(runner), varied);
+    compare_steps(own, varied);
     if (json_.contains("workload") && machine_.rank_gib && !json_.contains("memory"))
       json_["memory"]["limit_gib"] = *machine_.rank_gib;
     remarks_.insert(remarks_.begin(), fmt::format("the recipe {}: {}", recipe.name, recipe.summary));
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
+    if (json_.contains("workload")) return;  // it lists what is assumed
+    for (const std::string& assumed : own.assumed) remarks_.push_back("assumed: " + assumed);
+  }
+
+  // A job that gets its batch as one number keeps it, but only a workload tells that to the session: without one, and
+  // if neither tokens nor samples are printed, throughput would be that of micro_batch * dp sequences.
+  void compare_steps(const OwnValues& own, const std::vector<std::string>& varied) {
+    const bool is_kept = !recipe_->train_batch_size.places.empty() && own.train_batch_size.has_value() &&
+                         !is_one_of(std::string_view(space::kAccumulation), varied);
+    const bool is_printed = recipe_->measure.contains("tokens_per_s") || recipe_->measure.contains("samples_per_s");
+    if (!is_kept || is_printed || json_.contains("workload") || json_.contains("objective")) return;
+    json_["objective"] = {{"metric", "latency"}, {"direction", "minimize"}};
   }
 
   // The reader of the session would say only that no configuration is left.
@@ -330,10 +343,10 @@ class SessionMaker {
                          counted(*machine_.ranks, "rank")));
     }
     const std::optional<std::int64_t> micro = count(own.configuration, space::kMicroBatch);
-    const bool is_open = !own.train_batch_size || !micro || own.configuration.has(space::kAccumulation);
-    if (is_open || space::accumulation_steps(*own.train_batch_size, *micro, *dp)) return;
-    refuse(fmt::format("the batch of {} is not a multiple of micro-batch {} x {}", *own.train_batch_size, *micro,
-                       counted(*dp, "data-parallel rank")));
+    const bool is_open = !own.train_batch_size || own.configuration.has(space::kAccumulation);
+    if (is_open || space::accumulation_steps(*own.train_batch_size, micro.value_or(1), *dp)) return;
+    refuse(fmt::format("the batch of {} is not a multiple of {}{}", *own.train_batch_size,
+                       micro ? fmt::format("micro-batch {} x ", *micro) : "", counted(*dp, "data-parallel rank")));
   }
 
   // If nobody knows the ranks, there are as many as one replica of the model needs.
