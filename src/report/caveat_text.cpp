@@ -15,6 +15,10 @@ std::vector<std::string> caveat_lines(const workload::Workload& workload) {
         "Not in this prediction: {}. So predictions are rough, and nothing is excluded because of its memory",
         join(caveats.not_modelled, "; ")));
   }
+  if (!caveats.also_not_modelled.empty()) {
+    lines.push_back(fmt::format("{}: {}", caveats.not_modelled.empty() ? "Not in this prediction" : "Nor in it",
+                                join(caveats.also_not_modelled, "; ")));
+  }
   return lines;
 }
 

@@ -70,6 +70,9 @@ Json measured_part(Json record) {
   record.erase("executor");  // it only says where trials run
   // For real trials it only says which ones are worth a try.
   if (runner.value("kind", "") != "simulate") record.erase(kMemory);
+  for (const char* key : {"assumed", "not_modelled", "also_not_modelled"}) {  // of predictions
+    if (record.contains("workload")) record["workload"].erase(key);
+  }
   for (const char* key : {"run_noise", "unit"}) {
     if (record.contains("objective")) record["objective"].erase(key);
   }

@@ -69,12 +69,7 @@ void set_framework(Session& session, const JsonObject& root) {
     block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
                "describe a model without that by its sizes, or use the runner command");
   }
-  const bool shares_sequences = reaches(session.space.parameters(), space::kContextParallel, 2.0) ||
-                                session.space.facts().fixed.integer(space::kContextParallel, 1) > 1;
-  const std::string context =
-      "context parallelism, which only counts as a divisor of the ranks: less memory, and other communication";
-  std::vector<std::string>& list = workload.caveats.not_modelled;  // of a recorded session it is there already
-  if (shares_sequences && !is_bench && !is_one_of(context, list)) list.push_back(context);
+  add_caveats(session);
 }
 
 void set_table(Session& session) {

@@ -45,6 +45,9 @@ std::vector<std::string> unknown_parameters(const space::Space& space);
 /// Returns a line for each of them that is another name of a well-known parameter.
 std::vector<std::string> other_names(const space::Space& space);
 
+/// Adds what predictions leave out that the workload block does not say. Needs space, runner and framework.
+void add_caveats(Session& session);
+
 /// Reads the key "fixed" of `root`.
 space::Configuration read_fixed(JsonObject& root);
 /// Throws UserError if the models do not support a fixed value. Space, workload and runner must be set.

@@ -108,6 +108,10 @@ Block<ModelSpec> model_block() {
 
 }  // namespace
 
+void add_once(const std::string& caveat, std::vector<std::string>& list) {
+  if (!is_one_of(caveat, list)) list.push_back(caveat);
+}
+
 std::int64_t parameter_count(const ModelSpec& model) {
   const bool has_biases = model.norm == Norm::kLayerNorm;
   const std::int64_t norm = (has_biases ? 2 : 1) * model.hidden;

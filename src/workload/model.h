@@ -36,7 +36,13 @@ struct ModelSpec {
 struct Caveats {
   std::vector<std::string> assumed;       ///< "vocabulary of 50304: that of GPT2BPETokenizer"
   std::vector<std::string> not_modelled;  ///< with the effect: "8 experts in a layer: more memory"
+  /// The same for what changes time, or memory only within the bounds that predictions have anyway. Configurations are
+  /// still excluded because of their memory.
+  std::vector<std::string> also_not_modelled;
 };
+
+/// Adds a caveat to a list that does not have it yet.
+void add_once(const std::string& caveat, std::vector<std::string>& list);
 
 /// Returns the exact number of trainable parameters (elements). Layer-norm models have biases in their linear layers
 /// (GPT-2), RMS-norm models do not (Llama).

@@ -29,9 +29,7 @@ constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kK
 
 // Adds what is new, because a model that is read again says again what it takes for granted.
 void add_new(std::vector<std::string>& list, const std::vector<std::string>& more) {
-  for (const std::string& text : more) {
-    if (!is_one_of(text, list)) list.push_back(text);
-  }
+  for (const std::string& text : more) add_once(text, list);
 }
 
 void add_caveats(Block<Workload>& block) {
@@ -48,6 +46,8 @@ void add_caveats(Block<Workload>& block) {
   add("assumed", &Caveats::assumed, "what nothing stated and predictions take for granted, for people to read");
   add("not_modelled", &Caveats::not_modelled,
       "what the job has and the models do not know: predictions are then rough, and exclude nothing");
+  add("also_not_modelled", &Caveats::also_not_modelled,
+      "the same for what changes time, or memory only within the bounds of predictions: they exclude as usual");
 }
 
 Block<Workload> workload_block(const std::filesystem::path& base_dir) {

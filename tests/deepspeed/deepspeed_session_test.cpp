@@ -371,6 +371,16 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
   }
 }
 
+TEST(DeepSpeedSession, NamesVariablesThatPredictionsLeaveOut) {
+  deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 16})");
+  inputs.command = deepspeed::read_ds_command(words_of(
+      std::string("env NCCL_P2P_DISABLE=1 HF_HOME=/h deepspeed train.py --deepspeed --deepspeed_config ds.json ") +
+      kSizes));
+  const workload::Caveats caveats = read(deepspeed::deepspeed_session(inputs)).workload->caveats;
+  EXPECT_EQ(caveats.also_not_modelled,
+            std::vector<std::string>{"NCCL_P2P_DISABLE=1: slower collectives within a node"});
+}
+
 TEST(DeepSpeedSession, LeavesOutStagesThatCannotHoldTheModel) {
   deepspeed::DsSessionInputs inputs = inputs_of(R"({"train_batch_size": 64, "bf16": {"enabled": true}})", "", 8);
   inputs.model.num_params = 4'000'000'000;  // stages 0, 1, 2, 3: 64, 22, 15, 8 GB a rank

@@ -88,6 +88,37 @@ TEST(Caveats, SizesThatACommandLeavesOpenAreAssumed) {
   EXPECT_EQ(session_of(kTrainer + "--model_max_length 512").session.workload->model.seq_len, 512);
 }
 
+std::string variables_text(const std::string& line) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : jobs::variables_of(jobs::read_command(words_of(line))))
+    texts.push_back(name + "=" + value);
+  return join(texts, " ");
+}
+
+TEST(Caveats, VariablesAreReadWhereACommandSetsThem) {
+  EXPECT_EQ(variables_text("A=1 B=2 torchrun t.py --x C=3 lr=4"), "A=1 B=2");
+  EXPECT_EQ(variables_text("srun -N 2 env -u X A=1 torchrun --rdzv_conf timeout=900 t.py"), "A=1");
+  EXPECT_EQ(variables_text("mpirun -n 8 -x NCCL_IB_DISABLE=1 -x PATH python t.py"), "NCCL_IB_DISABLE=1");
+  EXPECT_EQ(variables_text("srun --export=ALL,NCCL_IB_HCA=mlx5_0,mlx5_1,A=1 python t.py"),
+            "NCCL_IB_HCA=mlx5_0,mlx5_1 A=1");
+  EXPECT_EQ(variables_text("env A=1 llamafactory-cli train a.yaml b=2"), "A=1");
+}
+
+TEST(Caveats, VariablesAreSortedAsFlagsAre) {
+  for (const std::string before : {"NCCL_ALGO=Ring WANDB_MODE=offline MY_VAR=1 ", "env NCCL_ALGO=Ring MY_VAR=1 "}) {
+    const workload::Caveats caveats = session_of(before + kTrainer + "--max_length 4096").session.workload->caveats;
+    EXPECT_TRUE(caveats.not_modelled.empty()) << before;
+    EXPECT_EQ(join(caveats.also_not_modelled, "; "), "NCCL_ALGO=Ring: other times of collectives") << before;
+    EXPECT_EQ(caveats.assumed.back(), "MY_VAR changes neither time nor memory, because krigtune does not know it")
+        << before;
+  }
+  EXPECT_TRUE(session_of(kMegatron + "--vocab-size 32000").session.workload->caveats.also_not_modelled.empty())
+      << "the recipe's own";
+  EXPECT_EQ(session_of("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True " + kMegatron + "--vocab-size 32000")
+                .session.workload->caveats.also_not_modelled.size(),
+            1U);
+}
+
 // Megatron-LM computes the width of a gated MLP itself (arguments.py).
 TEST(Caveats, AGatedMlpOfMegatronHasItsOwnWidth) {
   EXPECT_EQ(session_of(kMegatron + "--swiglu --vocab-size 32000").session.workload->model.ffn_hidden, 10880);

@@ -71,6 +71,18 @@ TEST_F(RunDirectory, GoesOnWithAnotherStrategyAndSeed) {
   }
 }
 
+// A later version may know more of what predictions leave out.
+TEST_F(RunDirectory, GoesOnWithOtherCaveatsOfPredictions) {
+  session_.workload = workload::Workload();
+  session_.workload->model = workload::model_preset("gpt2-124m");
+  run(session_);
+  session_.workload->caveats.also_not_modelled = {"NCCL_ALGO=Ring: other times of collectives"};
+  session_.workload->caveats.not_modelled = {"8 experts: more memory"};
+  EXPECT_EQ(settle(), "");
+  session_.workload->precision = workload::Precision::kBf16;
+  expect_in(refusal(), "/workload/precision was");
+}
+
 TEST_F(RunDirectory, GoesOnWithOtherOptionsOfAStrategyOtherLimitsAndEarlierRuns) {
   options_.loop.strategy = search::StrategyKind::kGrid;
   run(session_);

@@ -194,4 +194,48 @@ std::optional<Variables> variables_before(const Command& command) {
   return is_all ? std::optional(variables) : std::nullopt;
 }
 
+namespace {
+
+void add_variable(const std::string& word, Variables& variables) {
+  if (!is_assignment(word)) return;
+  const std::size_t equals = word.find('=');
+  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+}
+
+// A comma is also a part of some values, as in --export=ALL,NCCL_IB_HCA=mlx5_0,mlx5_1,A=1.
+void add_exported(std::string_view list, Variables& variables) {
+  std::string one;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part(list.substr(begin, end - begin));
+    const bool continues = !one.empty() && !is_assignment(part);
+    if (!continues) add_variable(one, variables);
+    one = continues ? one + "," + part : is_assignment(part) ? part : "";
+    begin = end + 1;
+  }
+  add_variable(one, variables);
+}
+
+}  // namespace
+
+Variables variables_of(const Command& command) {
+  constexpr std::string_view kExport = "--export=";
+  Variables variables;
+  const std::size_t end = command.has_script ? command.script : command.argv.size();
+  bool are_set_here = true;  // at the beginning, and after "env" and its options
+  for (std::size_t i = 0; i < end; ++i) {
+    const std::string& word = command.argv[i];
+    if (std::filesystem::path(word).filename() == "env") {
+      are_set_here = true;
+    } else if (are_set_here || command.argv[i - 1] == "-x") {
+      add_variable(word, variables);
+      const bool is_value = i > 0 && (command.argv[i - 1] == "-u" || command.argv[i - 1] == "-C");  // of env's options
+      are_set_here = are_set_here && (is_assignment(word) || word.starts_with('-') || is_value);
+    } else if (word.starts_with(kExport)) {
+      add_exported(std::string_view(word).substr(kExport.size()), variables);
+    }
+  }
+  return variables;
+}
+
 }  // namespace krigtune::jobs

@@ -53,4 +53,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// if anything else comes before it.
 std::optional<Variables> variables_before(const Command& command);
 
+/// Returns every variable that the words before the script set: NAME=value at the beginning of a shell line, after
+/// "env", after mpirun's -x, and in srun's --export=ALL,NAME=value.
+Variables variables_of(const Command& command);
+
 }  // namespace krigtune::jobs

@@ -150,7 +150,7 @@ workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job) {
   workload::Caveats caveats;
   for (const RecipeGap& gap : recipe.not_modelled) {
     const std::string text = fmt::format("{}: {}", gap.what, gap.effect);
-    if (states(gap, job) && !is_one_of(text, caveats.not_modelled)) caveats.not_modelled.push_back(text);
+    if (states(gap, job)) workload::add_once(text, caveats.not_modelled);
   }
   const Texts unknown = unknown_names(recipe, job);
   if (unknown.empty()) return caveats;

@@ -124,6 +124,8 @@ Json space_json(const session::Session& session, const forecast::PlanStudy& stud
   if (session.workload) {
     json["assumed_sizes"] = session.workload->caveats.assumed;
     json["not_in_this_prediction"] = session.workload->caveats.not_modelled;
+    for (const std::string& caveat : session.workload->caveats.also_not_modelled)
+      json["not_in_this_prediction"].push_back(caveat);
   }
   json["lattice_points"] = study.lattice;
   json["excluded"] = Json::object();

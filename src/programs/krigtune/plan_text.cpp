@@ -194,6 +194,10 @@ void print_assumptions(const PlanText& text) {
     text.out << "\nNot in this prediction, so that it is rough and excludes nothing because of its memory\n";
     print_list(text.out, caveats.not_modelled);
   }
+  if (!caveats.also_not_modelled.empty()) {
+    text.out << (caveats.not_modelled.empty() ? "\nNot in this prediction\n" : "\nNor in it\n");
+    print_list(text.out, caveats.also_not_modelled);
+  }
 }
 
 void print_space(const PlanText& text) {
