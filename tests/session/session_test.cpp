@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "search/fixtures.h"
 #include "search/strategies/strategy.h"
 #include "user_error.h"
@@ -27,6 +28,38 @@ session::Session read(const std::string& text, const std::filesystem::path& base
 
 std::string error_of(const std::string& text) {
   return user_error_of([&] { read(text); });
+}
+
+// A session of DeepSpeed on a published GPU; `space` is its block.
+std::string also_not_modelled(const std::string& space, const std::string& gpu = "h100-80gb", int gpus = 8,
+                              const std::string& framework = "deepspeed", int seq_len = 512) {
+  const session::Session session = read(
+      R"({"workload": {"model": {"preset": "llama-7b", "seq_len": )" + std::to_string(seq_len) +
+      R"(}, "precision": "bf16", "framework": ")" + framework + R"("}, "cluster": {"gpus_per_node": )" +
+      std::to_string(gpus) + R"(, "gpu": ")" + gpu + R"("}, "space": )" + space + R"(, "runner": {"kind": "none"}})");
+  EXPECT_TRUE(session.workload->caveats.not_modelled.empty());  // memory still excludes
+  return join(session.workload->caveats.also_not_modelled, "; ");
+}
+
+TEST(Session, NamesTheUpdateOnAHostThatSeveralRanksShare) {
+  const std::string offloads = R"({"zero_stage": [2], "offload_optimizer": ["none", "cpu"]})";
+  EXPECT_EQ(also_not_modelled(offloads).find("the 8 ranks that share the processors of a node"), 0U);
+  EXPECT_EQ(also_not_modelled(offloads, "h100-80gb", 1), "");
+  EXPECT_EQ(also_not_modelled(R"({"zero_stage": [2], "offload_optimizer": ["none"]})"), "");
+  EXPECT_EQ(also_not_modelled(offloads, "local"), "") << "what was measured there is calibrated";
+}
+
+TEST(Session, NamesTheHostsWorkAtStageThreeWhereKernelsAreShorter) {
+  const std::string small = R"({"zero_stage": [1, 2, 3], "micro_batch": [1, 2]})";
+  EXPECT_EQ(
+      also_not_modelled(small),
+      "the host's work for each module at ZeRO stage 3: more time where a rank has fewer than about 3900 tokens in a "
+      "micro-step; published ones of 512 took 0.4 and 0.6 s");
+  EXPECT_EQ(also_not_modelled(R"({"zero_stage": [3], "micro_batch": [8, 16]})"), "") << "4096 tokens and more";
+  EXPECT_EQ(also_not_modelled(R"({"zero_stage": [1, 2], "micro_batch": [1]})"), "");
+  EXPECT_EQ(also_not_modelled(small, "h100-80gb", 8, "fsdp"), "");
+  EXPECT_NE(also_not_modelled(small, "a100-80gb"), "");
+  EXPECT_EQ(also_not_modelled(small, "a100-80gb", 8, "deepspeed", 2048), "") << "a slower GPU";
 }
 
 TEST(Session, FillsInTheDefaults) {
