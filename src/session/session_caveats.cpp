@@ -62,7 +62,7 @@ bool predicts_time_of_gpus(const Session& session) {
 
 // Predictions update parameters at the rate of all processors of a node, but torch.distributed.run gives each of
 // several ranks one thread. Llama-7B on 8 A800, 64 sequences of 4096 tokens a step: the update took 17 s (ZeRO stage 3)
-// and 20 s (stage 2) longer than on the GPUs (gist chenyaofo/d4cd6a20), and predictions add 1.3 and 1.5 s.
+// and 20 s (stage 2) longer than on the GPUs (gist chenyaofo/d4cd6a20), and predictions add 1.2 and 1.5 s.
 void add_update_on_host(const Session& session, workload::Caveats& caveats) {
   if (!predicts_time_of_gpus(session) || session.cluster.gpus_per_node < 2 || !offloads_update(session)) return;
   workload::add_once(

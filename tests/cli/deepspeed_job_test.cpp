@@ -49,6 +49,14 @@ class DeepSpeedJobTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
+// ds_config.json was taken for the session file, so that comments in it were refused and every origin was wrong.
+TEST_F(DeepSpeedJobTest, ShowsTheSessionOfAFileWithComments) {
+  directory_.write("ds.json", "{\"train_batch_size\": 16, # as before\n\"zero_optimization\": {\"stage\": \"auto\"},}");
+  const Said said = init({"deepspeed", "--num_gpus", "4"}, "tune");
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\"zero_stage\": [0,1,2,3],  // the command"), std::string::npos) << said.out;
+}
+
 // As in a shell.
 TEST_F(DeepSpeedJobTest, TakesVariablesBeforeTheCommand) {
   gpus(4);

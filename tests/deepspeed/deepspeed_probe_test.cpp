@@ -224,6 +224,13 @@ TEST_F(DeepSpeedRanks, OfLaunchersOfFrameworksAreThoseOfTheirOptions) {
   EXPECT_EQ(text("litgpt finetune --config lit.yaml --devices 2"), "4/2+");
 }
 
+TEST_F(DeepSpeedRanks, OfTrlAreThoseOfItsOptionOrFile) {
+  dir_.write("trl.yaml", "model_name_or_path: m\nnum_processes: 8\n");
+  EXPECT_EQ(text("trl sft --config trl.yaml", 2), "8/-");
+  EXPECT_EQ(text("trl sft --config trl.yaml --num_processes 4", 2), "4/-");
+  EXPECT_EQ(text("trl sft --config none.yaml", 2), "2/1");
+}
+
 TEST_F(DeepSpeedRanks, FollowTheVariablesBeforeTheCommand) {
   EXPECT_EQ(text("env CUDA_VISIBLE_DEVICES=0,1,2,3 deepspeed", 8), "4/1");
   EXPECT_EQ(text("env NCCL_DEBUG=INFO CUDA_VISIBLE_DEVICES=5 torchrun --nproc_per_node gpu", 8), "1/1");

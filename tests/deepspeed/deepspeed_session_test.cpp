@@ -10,6 +10,7 @@
 
 #include "deepspeed/job/ds_config.h"
 #include "session/session.h"
+#include "trial/temporary_directory.h"
 #include "user_error.h"
 #include "words.h"
 
@@ -369,6 +370,19 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
     EXPECT_TRUE(session.json.contains("workload")) << rest;
     EXPECT_FALSE(says(session, "not in this prediction")) << rest;
   }
+}
+
+// A section "optimizer" was taken for a key of Axolotl, which names another optimizer. So no job with AdamW in its file
+// excluded anything because of its memory.
+TEST(DeepSpeedSession, TakesNoKeyOfTheFileForOneOfAnotherTrainer) {
+  const TemporaryDirectory directory;
+  const std::string text = R"({"train_batch_size": 16, "optimizer": {"type": "AdamW"}, # comment
+    "bf16": {"enabled": true}})";
+  deepspeed::DsSessionInputs inputs = inputs_of(text, std::string(kSizes) + " --use_liger_kernel");
+  inputs.directory = directory.path();
+  directory.write("ds.json", text);
+  const workload::Caveats caveats = read(deepspeed::deepspeed_session(inputs)).workload->caveats;
+  EXPECT_EQ(caveats.not_modelled, std::vector<std::string>{"Liger's kernels: less memory, and less time"});
 }
 
 TEST(DeepSpeedSession, NamesVariablesThatPredictionsLeaveOut) {

@@ -62,9 +62,11 @@ std::string small_optimizer(const DsJob& job) {
 
 }  // namespace
 
-// The flags are those of the Trainer's world.
+// The flags are those of the Trainer's world. The keys of ds_config.json are not: its "optimizer" is a section, and
+// unmodelled_settings knows them.
 CommandGaps gaps_of_command(const DsSessionInputs& inputs) {
-  const jobs::Recipe recipe = jobs::find_recipe("deepspeed");
+  jobs::Recipe recipe = jobs::find_recipe("deepspeed");
+  std::erase_if(recipe.files, [](const jobs::RecipeFile& file) { return file.name == "ds_config"; });
   const jobs::RecipeJob job = jobs::read_any_job(recipe, {inputs.command->argv, inputs.directory});
   return {jobs::caveats_of(recipe, job).not_modelled, jobs::freezes_weights(recipe, job)};
 }

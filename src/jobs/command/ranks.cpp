@@ -291,7 +291,7 @@ class Ranks {
   }
 
   // llamafactory-cli and swift start torchrun themselves, with what these variables say. So does torchtitan's script
-  // with NGPU, and trl starts accelerate with its own option.
+  // with NGPU, and trl starts accelerate with its own option, which its file may have too.
   void of_variables() {
     if (!found_.ranks) found_.ranks = ranks_of_program();
     const Count each = found_.ranks ? Count() : variable("NPROC_PER_NODE");
@@ -314,7 +314,9 @@ class Ranks {
       for (const FlagAt& at : occurrences(words, i + 1, words.size(), "--num_processes")) {
         if (at.value_word) return count_in(value_at(words, at));
       }
-      return std::nullopt;
+      const LauncherOptions options{words, i + 1, words.size()};
+      const std::filesystem::path file = around_.directory / options.text({"--config"}).value_or("");
+      return is_file(file) ? count_of_key(read_text(file), "num_processes") : std::nullopt;
     }
     return std::nullopt;
   }

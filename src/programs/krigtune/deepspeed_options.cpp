@@ -69,8 +69,8 @@ void refuse_deepspeed_options(const Context& context) {
   }
 }
 
-session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
-                                      deepspeed::JobLaunches launches) {
+deepspeed::JobSession deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
+                                           deepspeed::JobLaunches launches) {
   if (context.arguments.users_command().empty()) {
     throw UserError("--deepspeed: the command that trains is missing", kExample);
   }
@@ -83,7 +83,7 @@ session::Session deepspeed_session_of(const Context& context, const std::filesys
   }
   for (const std::string& remark : made.remarks) context.log.progress(remark);
   for (const std::string& warning : made.session.warnings) context.log.warning(warning);
-  return std::move(made.session);
+  return made;
 }
 
 std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunches launches) {

@@ -25,8 +25,8 @@ void refuse_deepspeed_options(const Context& context);
 /// Returns the session to tune: the operand's, or one for this machine with the user's command as its runner. Prints
 /// what was assumed. `run_directory` is that of the run. Throws UserError without a command, and as session_of_job()
 /// does.
-session::Session deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
-                                      deepspeed::JobLaunches launches);
+deepspeed::JobSession deepspeed_session_of(const Context& context, const std::filesystem::path& run_directory,
+                                           deepspeed::JobLaunches launches);
 
 /// Returns the text of a session for this machine that the user can edit, with the assumptions as comments at its
 /// beginning. Without a command its runner is "none", and nothing is launched.

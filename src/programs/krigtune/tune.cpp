@@ -103,7 +103,7 @@ std::filesystem::path run_directory(const Arguments& arguments, const std::files
 }
 
 // A run that has results continues with the session that it recorded.
-session::Session job_to_tune(const Context& context) {
+deepspeed::JobSession job_to_tune(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::string& operand = arguments.operand();
   const auto directory = run_directory(arguments, operand.empty() ? ds_config_of(arguments) : operand);
@@ -150,11 +150,15 @@ ToTune find_to_tune(const Context& context) {
   const bool is_deepspeed = !ds_config_of(arguments).empty();
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_deepspeed || arguments.users_command().empty()) refuse_job_options(context);
-  if (is_deepspeed) return {job_to_tune(context), std::nullopt};
-  if (arguments.users_command().empty()) return {session_of(context, arguments.operand()), std::nullopt};
+  if (!is_deepspeed && arguments.users_command().empty())
+    return {session_of(context, arguments.operand()), std::nullopt};
+  const char* const origin = arguments.operand().empty() ? "the command" : "session file or command";
+  if (is_deepspeed) {
+    deepspeed::JobSession made = job_to_tune(context);
+    return {std::move(made.session), SessionSource{std::move(made.json), origin}};
+  }
   jobs::JobSession made = job_session_of(context);
-  return {std::move(made.session),
-          SessionSource{std::move(made.json), arguments.operand().empty() ? "the command" : "session file or command"}};
+  return {std::move(made.session), SessionSource{std::move(made.json), origin}};
 }
 
 ToTune read_to_tune(const Context& context) {
