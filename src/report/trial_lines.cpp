@@ -100,7 +100,7 @@ std::vector<std::string> TrialLines::header() const {
   const bool fits = columns_of(metric) + columns_of(label) <= kValueColumns;
   const std::string value = fmt::format("{}{}", fits ? metric : "value", label);
   return {clipped(
-      fmt::format("{:>{}}{}{}{}{:>{}}{}{}differs from the best (*) in", "trial", kNumberColumns, kBetween,
+      fmt::format("{:>{}}{}{}{}{:>{}}{}{}changes from the best (*)", "trial", kNumberColumns, kBetween,
                   padded(value, kValueColumns, true), kBetween, "gain", kGainColumns, kBetween, memory_cell("memory")),
       columns_)};
 }

@@ -22,7 +22,7 @@ std::string measured_text(const session::Session& session, const journal::Trial&
 
 /// Formats a line of at most `columns` columns for each closed trial, for both tune and watch:
 ///
-///   trial             throughput    gain     memory  differs from the best (*) in
+///   trial             throughput    gain     memory  changes from the best (*)
 ///       0         35.7 samples/s   1.00x   12.3 MiB  baseline
 ///       1*  280.7 ±2.1 samples/s   7.86x   13.1 MiB  zero_stage=1 micro_batch=4
 ///       2                    OOM                     micro_batch=8

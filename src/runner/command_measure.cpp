@@ -215,7 +215,10 @@ void CommandMeasure::finish(CommandEnd& end) {
 
 void CommandMeasure::write_summary(const CommandResult& result) const {
   const trial::Measurement& read = reader_.measurement();
-  Json json = {{"metrics", Json::object()}, {"steps", nullptr}, {"warnings", read.warnings(job_.metric)}};
+  Json json = {{"metrics", Json::object()},
+               {"steps", nullptr},
+               {"doubts", read.doubts(job_.metric)},
+               {"warnings", read.warnings(job_.metric)}};
   for (const auto& [name, value] : read.values()) json["metrics"][name] = json_number(value);
   if (const auto steps = read.steps_of(job_.metric)) json["steps"] = *steps;
   add_losses(read, json);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/text.h"
 #include "trial/measurement.h"
@@ -31,6 +32,19 @@ constexpr std::array kDeciding = {kStepTime, kTokensRate, kSamplesRate};
 double middle_behind(const std::vector<double>& values, std::int64_t warmup) {
   const auto skip = std::min(warmup, static_cast<std::int64_t>(values.size()) - 1);
   return middle({values.begin() + skip, values.end()});
+}
+
+// Returns by how much values grow if it is by the same with each step, as those of a counter.
+std::optional<double> constant_growth(const std::vector<double>& values) {
+  constexpr std::size_t kEnough = 5;
+  constexpr double kRounding = 1e-9;
+  if (values.size() < kEnough) return std::nullopt;
+  const double growth = values[1] - values[0];
+  if (!(growth > 0.0)) return std::nullopt;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (!(std::abs(values[i] - values[i - 1] - growth) <= kRounding * std::abs(values[i]))) return std::nullopt;
+  }
+  return growth;
 }
 
 std::string took_too_long(const MeasurePattern& pattern) {
@@ -259,15 +273,36 @@ std::string Measurement::why_nothing(const std::string& objective) const {
   return can_tell(name) ? too_short : fmt::format("'{}' is not measured, and does not follow from what is", name);
 }
 
-std::vector<std::string> Measurement::warnings(const std::string& objective) const {
-  std::vector<std::string> warnings;
+std::vector<std::string> Measurement::doubts(const std::string& objective) const {
+  std::vector<std::string> doubts;
   const std::optional<MeasuredValue> value = value_of(objective);
   if (value && value->drift && value->drift->is_clear()) {
-    warnings.push_back(fmt::format(
+    doubts.push_back(fmt::format(
         "'{}' changes while it is measured: its last third is {:+.0f} % of the first; more warmup_steps may help",
         measured_name(objective), 100.0 * value->drift->relative));
   }
-  for (std::size_t i = 0; value && i < metrics_.size(); ++i) {
+  if (!bad_loss_.empty()) {
+    doubts.push_back(fmt::format(
+        "the loss that the job prints is not a number: {}; measure it (--measure 'loss=REGEX', or \"loss\" in "
+        "\"measure\"), and such trials fail",
+        bad_loss_));
+  }
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const Measure& measure = spec_.metrics[i];
+    if (measure.name == kIteration || measure.how == MeasureHow::kWall || measure.kind != MeasureKind::kLine) continue;
+    if (const auto growth = constant_growth(metrics_[i].series.values())) {
+      doubts.push_back(fmt::format(
+          "'{}' grows by {} with each step, as a counter of steps does: is that what {} '{}' is meant to find?",
+          measure.name, number_text(*growth), word_of(measure.how), measure.pattern));
+    }
+  }
+  return doubts;
+}
+
+std::vector<std::string> Measurement::warnings(const std::string& objective) const {
+  std::vector<std::string> warnings = doubts(objective);
+  const bool has_value = value_of(objective).has_value();
+  for (std::size_t i = 0; has_value && i < metrics_.size(); ++i) {
     if (metrics_[i].matches > 0) continue;
     warnings.push_back(fmt::format("'{}' is not measured: {} '{}' never matched", spec_.metrics[i].name,
                                    word_of(spec_.metrics[i].how), spec_.metrics[i].pattern));

@@ -70,6 +70,24 @@ std::vector<std::string> csv_fields(const std::string& line) {
   return fields;
 }
 
+// Returns the text behind a word "loss": "0.5" in "'train_loss': 0.5", "nan" in "lm loss=nan". Empty if there is none:
+// in "loss scale: 1.0" the number is another's.
+std::string text_of_loss(const std::string& line) {
+  constexpr std::string_view kLossWord = "loss";
+  constexpr std::string_view kBetween = " \t:='\"";
+  const std::string text = lower_case(line);
+  for (std::size_t at = text.find(kLossWord); at != std::string::npos; at = text.find(kLossWord, at + 1)) {
+    const std::size_t begin = text.find_first_not_of(kBetween, at + kLossWord.size());
+    if (begin == std::string::npos || begin == at + kLossWord.size()) continue;
+    const std::size_t end =
+        std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.+-", begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (word.starts_with("nan.")) return "nan";  // progress bars of Lightning print nan.0
+    if (printed_number(word)) return word;
+  }
+  return "";
+}
+
 bool must_be_positive(const std::string& name) { return !unit_of_measure(name).empty(); }
 
 }  // namespace
@@ -132,6 +150,7 @@ std::vector<LineMatch> Measurement::take_line(int stream, const std::string& lin
     }
   }
   for (std::size_t check = 0; checks && check < checks_.size(); ++check) check_line(check, line, found);
+  if (checks) look_for_loss(line);
   return found;
 }
 
@@ -181,6 +200,14 @@ std::optional<std::string> Measurement::text_in_column(std::size_t metric, Recor
   const bool is_row = index < record.fields().size() && record.fields() != *record.header;
   if (!is_row || record.fields()[index].empty()) return std::nullopt;
   return record.fields()[index];
+}
+
+// Some jobs print a loss that is not a number in their first steps, while they look for a scale in fp16.
+void Measurement::look_for_loss(const std::string& line) {
+  if (spec_.find(kLoss) != nullptr) return;
+  const std::string text = text_of_loss(line.substr(0, kMostLineBytes));
+  if (text.empty()) return;
+  bad_loss_ = std::isfinite(*printed_number(text)) ? "" : quoted(line);
 }
 
 void Measurement::check_line(std::size_t check, const std::string& line, std::vector<LineMatch>& found) {

@@ -91,7 +91,10 @@ class Measurement {
   /// Returns the evidence that `name` will never have a value. Empty once one of the metrics that it is, or follows
   /// from, has matched, and if it is only known at the end of the job.
   std::optional<VainSearch> vain_search(const std::string& name) const;
-  /// Returns warnings for the user: a drift, a check that never matched.
+  /// Returns why a value may not be what is meant: it drifts, it counts steps like a counter, or the loss that the job
+  /// prints is not a number though nothing measures it.
+  std::vector<std::string> doubts(const std::string& name) const;
+  /// Returns warnings for the user: the doubts, and metrics and checks that never matched.
   std::vector<std::string> warnings(const std::string& name) const;
 
  private:
@@ -138,6 +141,7 @@ class Measurement {
   void take_iteration(const Where& where, double iteration);
   void take_step(std::size_t metric, const Where& where, double value, StepKey step);
   std::optional<StepKey> step_of(std::size_t metric, const Where& where);
+  void look_for_loss(const std::string& line);
   void check_line(std::size_t check, const std::string& line, std::vector<LineMatch>& found);
   std::string trouble_with(const Measure& measure, double value) const;
   VainSearch vain_search_of(std::size_t metric) const;
@@ -162,6 +166,7 @@ class Measurement {
   std::map<std::tuple<std::size_t, int, int>, Before> before_;  // metric, stream, rank
   std::map<int, std::vector<Arrival>> arrivals_;                // by stream
   std::map<int, std::vector<std::string>> csv_headers_;         // by stream
+  std::string bad_loss_;  ///< the last line that printed a loss, if that is not a number
   std::string fault_;
   std::string failed_check_;
 };

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <sstream>
 
 #include "core/columns.h"
 #include "programs/krigtune/session_state.h"
 #include "result/report_fixtures.h"
+#include "run/loop.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::progress_test {
 
@@ -36,6 +39,31 @@ class ProgressTest : public testing::Test {
   ManualClock clock_;
 };
 
+// Of measured.json, whatever a program wrote there instead.
+TEST_F(ProgressTest, SaysOnceWhatTheMeasurementOfATrialDoubts) {
+  const session::Session session = bench_session();
+  const TemporaryDirectory directory;
+  search::History history;
+  const cli::Console terminal = console(false, 120);
+  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+  cli::Progress progress(
+      session, clock_, log, [&] { return best_; }, 1, directory.path());
+  for (const char* text :
+       {R"({"doubts": ["'value' grows by 1 with each step\u001b[2J"]})",
+        R"({"doubts": ["'value' grows by 2 with each step\u001b[2J"]})", R"({"doubts": [7]})", "nonsense"}) {
+    const int number = static_cast<int>(history.size());
+    history.push_back(trial_record(number, configuration(2, 2, false), measured_samples(100.0)));
+    const auto folder = directory.path() / "trials" / run::trial_folder(history.back());
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "measured.json") << text;
+    progress.trial_ended(history.back(), history);
+  }
+  const std::string said = err_.str();
+  EXPECT_NE(said.find("warning: trial 0: 'value' grows by 1 with each step"), std::string::npos) << said;
+  EXPECT_EQ(said.find("grows"), said.rfind("grows")) << said;
+  EXPECT_EQ(said.find('\x1b'), std::string::npos);
+}
+
 TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   const cli::Console terminal = console(true, 80);
@@ -58,7 +86,7 @@ TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {
   EXPECT_EQ(kept_lines(),
             (std::vector<std::string>{"trial 0, the baseline: zero_stage=2 micro_batch=2 reduce_bucket_size=500000000",
                                       "  overlap_comm=false",
-                                      "trial  throughput (emulated)    gain     memory  differs from the best (*) in",
+                                      "trial  throughput (emulated)    gain     memory  changes from the best (*)",
                                       "    0*         100 samples/s   1.00x  120.6 KiB  baseline",
                                       "    1*         125 samples/s   1.25x  120.6 KiB  zero_stage=3"}));
   const std::string text = err_.str();
@@ -198,7 +226,7 @@ TEST_F(ProgressTest, SaysTheTitlesOnceWithTheEmulatedNetworkWhenPiped) {
   progress.trial_ended(history[0], history);
   progress.trial_ended(history[5], history);
   EXPECT_EQ(err_.str(),
-            "trial  throughput (emulated)    gain     memory  differs from the best (*) in\n"
+            "trial  throughput (emulated)    gain     memory  changes from the best (*)\n"
             "    0     100 ±2.9 samples/s   1.00x  120.6 KiB  baseline\n"
             "    5*    125 ±2.9 samples/s   1.25x  120.6 KiB  the best\n");
 }

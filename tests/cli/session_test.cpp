@@ -85,6 +85,29 @@ TEST_F(SessionTest, IsExportedWholeOrATrialOfItAndOnlyAsWhatThereIs) {
   }
 }
 
+// export --out . replaced a user's own file of that name without a word.
+TEST_F(SessionTest, ExportsReplaceNoFileOfTheUser) {
+  tune("run", {"--trials", "12"});
+  const auto export_to = [&](const std::string& trial) {
+    return run_krigtune({"export", path("run"), "--format", "csv,json", "--trial", trial, "--out", path("mine")});
+  };
+  std::filesystem::create_directory(directory_ / "mine");
+  write_atomically(directory_ / "mine/trials.csv", "my,own\n");
+  const Said refused = export_to("3");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "krigtune: export: '" + path("mine/trials.csv") +
+                             "' exists, and krigtune export did not write it as it is now; move it away, or choose "
+                             "another folder with --out\n");
+  EXPECT_EQ(read_text(path("mine/trials.csv")), "my,own\n");
+  EXPECT_FALSE(std::filesystem::exists(path("mine/run.json"))) << "all or nothing";
+  std::filesystem::remove(path("mine/trials.csv"));
+  EXPECT_EQ(export_to("3").code, 0);
+  EXPECT_EQ(export_to("4").code, 0) << "it replaces what it wrote";
+  EXPECT_EQ(table("mine/trials.csv").rows[0][0], "4");
+  write_atomically(directory_ / "mine/trials.csv", "edited\n");
+  EXPECT_EQ(export_to("4").code, 2);
+}
+
 TEST_F(SessionTest, IsExportedInSeveralFormatsAtOnceWithFoldersOfTheirOwn) {
   tune("run", {"--trials", "12"});
   const Said said = run_krigtune({"export", path("run"), "--format", "tensorboard,mlflow,markdown,json"});

@@ -5,8 +5,10 @@
 
 #include "core/files.h"
 #include "deepspeed/result/loss_check.h"
+#include "jobs/session/job_session.h"
 #include "result/report_fixtures.h"
 #include "trial/temporary_directory.h"
+#include "words.h"
 
 namespace krigtune::changes_test {
 
@@ -84,6 +86,28 @@ TEST_F(Changes, NameEachChangedPlaceWithItsGainAndNothingElse) {
       "| `--amp` |  | there | 40 % better (30 % to 50 %) |\n"
       "| `conf.yaml: train.lr` | `0.1` | `0.2` | no clear effect (-10 % to 10 %) |\n\n";
   EXPECT_NE(text.find(rows), std::string::npos) << text;
+}
+
+// Trial 0 stated values that the command leaves to their defaults. They were credited with the gain of another change.
+TEST_F(Changes, NameWhatTrialZeroHadWhereTheCommandSaysNothing) {
+  jobs::JobRequest request;
+  request.command = words_of(
+      "torchrun --nproc_per_node 2 sft.py --output_dir o --bf16 --per_device_train_batch_size 2 "
+      "--gradient_accumulation_steps 4 --model_name_or_path Qwen/Qwen3-4B --max_length 1024");
+  request.directory = directory_.path();
+  session_ = jobs::session_of_job(request).session;
+  ASSERT_TRUE(session_.baseline);
+  ASSERT_TRUE(session_.baseline->boolean("ddp_find_unused_parameters", false));
+  best_.configuration = *session_.baseline;
+  best_.configuration.set("ddp_find_unused_parameters", false);
+  best_.changes.each = {{"ddp_find_unused_parameters", space::Value(true), space::Value(false),
+                         search::Change::Alone::kPossible, search::Gain{1.17, 1.08, 1.26}}};
+  const std::string text = page();
+  EXPECT_NE(text.find("| `--ddp_find_unused_parameters` | `true` in trial 0 | `false` | 17 % faster"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| `--ddp_bucket_cap_mb` | `25` in trial 0 | `25` | as trial 0 had it |"), std::string::npos)
+      << text;
 }
 
 TEST_F(Changes, SayWhyLossesCannotBeCompared) {

@@ -34,6 +34,31 @@ class VariedCommand : public testing::Test {
   jobs::CommandSurroundings around_;
 };
 
+TEST_F(VariedCommand, TakesTheDefaultOfAScriptForTheBaseline) {
+  directory_.write("train.py", R"py(
+p.add_argument("--mbs", "-b", type=int, help="as in --lr (not 'this')", default=6)  # default=7
+p.add_argument('--learning-rate', default = 3e-4,
+               type=float)
+p.add_argument("--mode", choices=["a", "b"], default="b"); p.add_argument("--none", default=None)
+p.add_argument("--computed", default=int(1e3)); p.add_argument("--twice", default=1); q.add_argument("--twice", default=2)
+print("--printed", default=3) if "--tested" in sys.argv else 0
+@click.option("--clicked", default=9, show_default=True)
+)py");
+  const auto own = [&](const std::string& option) {
+    const jobs::VariedCommand made = varied("python train.py --out x", {option});
+    return made.own.text() + (made.absent.empty() ? "" : " absent");
+  };
+  EXPECT_EQ(own("b=--mbs:1,2"), "b=6");
+  EXPECT_EQ(own("lr=--learning_rate:1e-5..1e-2:log"), "lr=0.0003");
+  EXPECT_EQ(own("m=--mode:a,b"), "m=b");
+  EXPECT_EQ(own("c=--clicked:1,9"), "c=9");
+  for (const char* flag : {"--none", "--computed", "--twice", "--tested", "--absent", "--mode"})
+    EXPECT_EQ(own(std::string("v=") + flag + ":1,2"), "v=1 absent") << flag;
+  const jobs::VariedCommand made = varied("python train.py --out x", {"b=--mbs:1,2"});
+  EXPECT_EQ(join(made.argv, " "), "python train.py --out x --mbs {b}");
+  EXPECT_EQ(made.remarks.back(), "the command does not say --mbs: the baseline takes 6, the default in train.py");
+}
+
 TEST_F(VariedCommand, KeepsEveryOtherWord) {
   struct Row {
     const char* command;

@@ -13,8 +13,8 @@ TEST(TrialLines, SayWhatDiffersFromTheBestNotTheWholeConfiguration) {
   const report::TrialLines lines(session, 80);
   search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(100.0, 1.5), "baseline")};
   const search::Recommendation first = best_of(history[0], 100.0, 1.0);
-  EXPECT_EQ(lines.header(), (std::vector<std::string>{"trial             throughput    gain     memory  differs from "
-                                                      "the best (*) in"}));
+  EXPECT_EQ(lines.header(), (std::vector<std::string>{"trial             throughput    gain     memory  changes from "
+                                                      "the best (*)"}));
   EXPECT_EQ(lines.line(history[0], history, first, std::nullopt),
             "    0*    100 ±2.9 samples/s   1.00x  120.6 KiB  baseline");
   history.push_back(trial_record(1, configuration(3, 2, true), measured_samples(125.0)));

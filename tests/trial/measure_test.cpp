@@ -52,6 +52,47 @@ constexpr const char* kMegatron = R"~({
   "loss": {"regex": "lm loss: ([-+0-9.eE]+)"},
   "peak_memory_bytes": {"regex": "memory \\(MB\\) \\|.* max reserved: ([0-9.]+)", "times": "MiB"}})~";
 
+std::string warning_with(const trial::Measurement& measurement, const std::string& part) {
+  for (const std::string& warning : measurement.warnings("value")) {
+    if (warning.find(part) != std::string::npos) return warning;
+  }
+  return "";
+}
+
+const trial::MeasureSpec kTokenRate = spec_of(R"~({"value": {"regex": "tok/s ([0-9.]+)"}})~");
+
+TEST(Warnings, NameALossThatIsNotANumberThoughNothingMeasuresIt) {
+  for (const char* loss : {"loss nan", "{'loss': nan, 'epoch': 1.0}", "train_loss=nan.0",
+                           "lm loss: NaN | loss scale: 1.0", "Loss: -inf", "step 3/10 loss=nan lr 1e-4"}) {
+    const std::vector<std::string> lines(6, std::string("tok/s 100 ") + loss);
+    EXPECT_EQ(warning_with(measured(kTokenRate, lines), "is not a number").find("the loss that the job prints"), 0U)
+        << loss;
+  }
+  for (const char* fine : {"loss 0.5", "loss scale: nan", "lossless nan", "no loss here: yes", "loss"}) {
+    const std::vector<std::string> lines(6, std::string("tok/s 100 ") + fine);
+    EXPECT_EQ(warning_with(measured(kTokenRate, lines), "is not a number"), "") << fine;
+  }
+  EXPECT_EQ(warning_with(measured(kTokenRate, {"tok/s 1 loss nan", "tok/s 1 loss 2.5", "tok/s 1"}), "is not a number"),
+            "")
+      << "as at the beginning of training in fp16";
+}
+
+TEST(Warnings, NameAMetricThatCountsSteps) {
+  const auto of = [](const std::vector<double>& values) {
+    std::vector<std::string> lines;
+    for (const double value : values) lines.push_back("tok/s " + std::to_string(value));
+    return warning_with(measured(kTokenRate, lines), "counter of steps");
+  };
+  EXPECT_EQ(
+      of({1, 2, 3, 4, 5}),
+      "'value' grows by 1 with each step, as a counter of steps does: is that what regex 'tok/s ([0-9.]+)' is meant "
+      "to find?");
+  EXPECT_NE(of({10, 20, 30, 40, 50, 60}), "");
+  EXPECT_EQ(of({1, 2, 3, 4}), "") << "too few to tell";
+  EXPECT_EQ(of({1, 2, 3, 4, 5.5}), "");
+  EXPECT_EQ(of({5, 5, 5, 5, 5, 5}), "") << "a rate";
+}
+
 TEST(Megatron, ItsIterationLineAndItsMemoryLine) {
   trial::MeasureFacts facts;
   facts.ranks = 16;

@@ -15,6 +15,7 @@
 #include "jobs/recipe/config_values.h"
 #include "report/changes_page.h"
 #include "runner/command.h"
+#include "runner/job_command.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -53,6 +54,8 @@ class JobChanges {
       }
     }
     after_places_ = places(run.best->configuration);
+    best_places_ = places_of_trial(run.best->configuration);
+    before_places_ = places_of_trial(before);
     find_owners();
   }
 
@@ -80,6 +83,22 @@ class JobChanges {
     return said_places(training_command(run_.session, configuration, place()), switches_);
   }
 
+  // Where a trial states its values. It states all of them, but the command that trains only what differs from the
+  // user's own. Empty if there is no such trial, because its places depend on other changes too.
+  std::vector<SaidPlace> places_of_trial(const space::Configuration& configuration) const {
+    try {
+      const runner::JobCommand command(std::get<runner::CommandSpec>(run_.session.runner), run_.session.space);
+      const TrainingPlace at = place();
+      const runner::JobCommand::Start start = command.start(configuration, {.dir = at.directory.string(),
+                                                                            .config = at.config.string(),
+                                                                            .result = at.result.string(),
+                                                                            .trial = at.trial});
+      return said_places({start.argv, start.environment, start.files}, switches_);
+    } catch (const UserError&) {
+      return {};
+    }
+  }
+
   // If several changes affect a place, it belongs to the one with the fewest other effects.
   void find_owners() {
     std::map<std::string, std::size_t> fewest;
@@ -98,18 +117,15 @@ class JobChanges {
     space::Configuration other = run_.best->configuration;
     other.erase(change.parameter);
     if (change.before) other.set(change.parameter, *change.before);
+    const std::vector<SaidPlace> others = places_of_trial(other);
     std::vector<std::string> changed;
-    try {
-      const std::vector<SaidPlace> others = places(other);
-      for (const auto& [from, to] : {std::pair{&after_places_, &others}, std::pair{&others, &after_places_}}) {
-        for (const SaidPlace& said : *from) {
-          const SaidPlace* now = find_place(*to, said.place);
-          const bool differs = now == nullptr || now->text != said.text;
-          if (differs && !is_one_of(said.place, changed)) changed.push_back(said.place);
-        }
+    if (others.empty()) return changed;
+    for (const auto& [from, to] : {std::pair{&best_places_, &others}, std::pair{&others, &best_places_}}) {
+      for (const SaidPlace& said : *from) {
+        const SaidPlace* now = find_place(*to, said.place);
+        const bool differs = now == nullptr || now->text != said.text;
+        if (differs && !is_one_of(said.place, changed)) changed.push_back(said.place);
       }
-    } catch (const UserError&) {  // there is no such command, because its places depend on other changes too
-      return {};
     }
     return changed;
   }
@@ -122,7 +138,11 @@ class JobChanges {
   report::ChangedPlace row(const std::string& name, const SaidPlace* was, const SaidPlace* now) const {
     const auto owner = owners_.find(name);
     const std::string parameter = owner == owners_.end() ? "" : owner->second;  // empty if trial 0 had the same value
-    return {fmt::format("`{}`", name), cell(was), now == nullptr ? "left out" : cell(now),
+    // Trials state what the command leaves to a default, as trial 0 did.
+    const SaidPlace* in_trial_0 = was == nullptr ? find_place(before_places_, name) : nullptr;
+    const bool is_known = in_trial_0 != nullptr && !in_trial_0->text.empty();
+    const std::string had = is_known ? fmt::format("`{}` in trial 0", in_trial_0->text) : cell(was);
+    return {fmt::format("`{}`", name), had, now == nullptr ? "left out" : cell(now),
             report::gain_of_parameter(run_.session.objective, *run_.best, parameter)};
   }
 
@@ -143,6 +163,8 @@ class JobChanges {
   const space::Configuration& before_;
   std::vector<std::string> switches_;
   std::vector<SaidPlace> after_places_;
+  std::vector<SaidPlace> best_places_;         ///< in the command of the best trial
+  std::vector<SaidPlace> before_places_;       ///< in that of trial 0
   std::map<std::string, std::string> owners_;  ///< parameter of a place
 };
 

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/text.h"
 #include "jobs/command/command.h"
 #include "jobs/command/words.h"
 #include "jobs/recipe/config_values.h"
+#include "jobs/session/script_default.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -146,6 +148,27 @@ class Varying {
         space::to_string(*made_.own.find(vary.name))));
   }
 
+  // The script's own default, if its text says it and it is of the kind of the values to try. Trial 0 then trains what
+  // the unchanged command does.
+  bool say_default_of_script(const Vary& vary) {
+    const std::filesystem::path script = around_.directory / words_[script_];
+    std::error_code error;
+    if (vary.values.is_null() || script.extension() != ".py" || !std::filesystem::is_regular_file(script, error))
+      return false;
+    std::optional<std::string> text;
+    try {
+      text = default_in_script(read_text(script), vary.place.name);
+    } catch (const UserError&) {  // it cannot be read
+      return false;
+    }
+    const bool is_text = are_texts(vary.values);
+    if (!text || (!is_text && !space::is_number(space::value_from_text(*text)))) return false;
+    made_.own.set(vary.name, is_text ? space::Value(*text) : space::value_from_text(*text));
+    made_.remarks.push_back(fmt::format("the command does not say {}: the baseline takes {}, the default in {}",
+                                        vary.place.text(), *text, words_[script_]));
+    return true;
+  }
+
   // Looks after the script and, if the flag is a launcher's, before it.
   std::vector<FlagAt> places_of(const std::string& flag) const {
     auto places = occurrences(words_, script_ + 1, words_.size(), flag);
@@ -176,7 +199,7 @@ class Varying {
     } else {
       made_.argv.insert(made_.argv.end(), {flag, placeholder(vary)});
     }
-    say_absent(vary, "the command", near_flag(flag));
+    if (!say_default_of_script(vary)) say_absent(vary, "the command", near_flag(flag));
   }
 
   // Returns the flag of the command that a misspelt one may mean; "" if none is near.

@@ -39,7 +39,8 @@ struct Braces {
 };
 
 /// Replaces each parameter's value at its place in the command; all other words stay unchanged:
-/// - a flag at every occurrence, keeping its form: "--mbs 4", "--mbs=4", "-b4"; an absent flag is appended;
+/// - a flag at every occurrence, keeping its form: "--mbs 4", "--mbs=4", "-b4"; an absent flag is appended, and its own
+/// value is the default that a script of Python declares (script_default.h);
 /// - a switch (values true and false) is replaced by {flags};
 /// - "--compile True" and similar words are values, written as the command writes them;
 /// - an override word "lr=1" ("+lr=1", "++lr=1"); an absent one is appended;

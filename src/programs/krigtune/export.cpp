@@ -10,6 +10,8 @@
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/hash.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/session_state.h"
@@ -86,6 +88,44 @@ void make_spreadsheet_safe(result::Export& made) {
   if (!has_table) throw UserError("--spreadsheet-safe applies only to CSV", "add --format csv, or leave it out");
 }
 
+// In a folder that the user names: the hash of every file there, as the last export left it.
+constexpr const char* kHashes = ".krigtune_export.json";
+
+std::string hash_of(const std::string& text) {
+  Fnv1a64 hash;
+  hash.add(text.data(), text.size());
+  return hash.hex();
+}
+
+Json hashes_in(const std::filesystem::path& directory) {
+  std::error_code error;
+  const std::filesystem::path file = directory / kHashes;
+  if (!std::filesystem::is_regular_file(file, error)) return Json::object();
+  Json hashes = json_or_discarded(read_text(file));
+  return hashes.is_object() ? hashes : Json::object();
+}
+
+// A file of the user is not replaced, nor one that the user has changed since it was exported. Records what this export
+// is about to write.
+void refuse_to_overwrite(const std::filesystem::path& directory, const std::vector<result::ExportedFile>& files) {
+  Json hashes = hashes_in(directory);
+  for (const result::ExportedFile& file : files) {
+    const std::filesystem::path path = directory / file.name;
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) {
+      const std::string hash = hash_of(read_text(path));
+      if (hash != hash_of(file.text) && hashes.value(file.name, Json()) != hash) {
+        throw UserError(
+            fmt::format("export: '{}' exists, and krigtune export did not write it as it is now", path.string()),
+            "move it away, or choose another folder with --out");
+      }
+    }
+    hashes[file.name] = hash_of(file.text);
+  }
+  make_writable_directory(directory);
+  write_derived(directory / kHashes, hashes.dump(1) + "\n");
+}
+
 // MLflow's store has about twenty files for each trial. All can be made again from the journal, so they are synced
 // together.
 void write_files(const std::filesystem::path& directory, const std::vector<result::ExportedFile>& files) {
@@ -145,6 +185,8 @@ int export_run(const Context& context) {
       std::filesystem::absolute(arguments.text("out", (loaded.directory / "export").string())).lexically_normal();
   result::Export made = made_of(run, formats, directory);
   if (arguments.flag("spreadsheet-safe")) make_spreadsheet_safe(made);
+  if (directory != std::filesystem::absolute(loaded.directory / "export").lexically_normal())
+    refuse_to_overwrite(directory, made.files);
   write_files(directory, made.files);
   print_export(context, run, directory, made);
   return ExitCode::kDone;

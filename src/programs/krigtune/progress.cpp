@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "core/columns.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
 #include "report/labels.h"
 #include "report/outlook_text.h"
 #include "report/trial_classes.h"
+#include "trial/failure_text.h"
+#include "trial/trial_files.h"
 
 namespace krigtune::cli {
 namespace {
@@ -112,7 +115,23 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
     log_.progress(clipped(fmt::format("{:7}{}", "", trouble), log_.width()));
   }
   if (!trouble.empty()) last_trouble_ = trouble;
+  warn_of_measurement(trial);
   show_status();
+}
+
+// What measured.json doubts is true of most trials of a session, so each doubt is said once.
+void Progress::warn_of_measurement(const journal::Trial& trial) {
+  const std::filesystem::path file = directory_ / "trials" / run::trial_folder(trial) / "measured.json";
+  std::error_code error;
+  if (directory_.empty() || !std::filesystem::is_regular_file(file, error)) return;
+  const Json measured = json_or_discarded(trial::read_tail(file, trial::kMostJobFileBytes));
+  if (!measured.is_object() || !measured.contains("doubts")) return;
+  for (const Json& doubt : measured["doubts"]) {
+    if (!doubt.is_string()) continue;
+    const std::string text = visible(doubt.get<std::string>());
+    if (warned_.insert(trial::without_numbers(text)).second)
+      log_.warning(fmt::format("trial {}: {}", trial.number, text));
+  }
 }
 
 // A mark is explained below the first line that has it.

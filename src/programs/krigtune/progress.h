@@ -1,7 +1,9 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,9 +27,16 @@ class Progress final : public run::Observer {
   /// Returns what the session recommends now. It is called after each closed trial.
   using Best = std::function<std::optional<search::Recommendation>()>;
 
-  /// The objects must outlive the progress. `jobs`: trials at a time.
-  Progress(const session::Session& session, const Clock& clock, Log& log, Best best, int jobs = 1)
-      : session_(session), clock_(clock), log_(log), ask_best_(std::move(best)), jobs_(jobs), began_s_(clock.now_s()) {}
+  /// The objects must outlive the progress. `jobs`: trials at a time; `directory`: of the run.
+  Progress(const session::Session& session, const Clock& clock, Log& log, Best best, int jobs = 1,
+           std::filesystem::path directory = {})
+      : session_(session),
+        clock_(clock),
+        log_(log),
+        ask_best_(std::move(best)),
+        jobs_(jobs),
+        directory_(std::move(directory)),
+        began_s_(clock.now_s()) {}
 
   void resumed(const search::History& history) override;
   void trial_begins(const journal::Trial& trial, const search::History& history) override;
@@ -47,6 +56,7 @@ class Progress final : public run::Observer {
     std::vector<std::string> differs;  ///< from the best so far
   };
   void say_header();
+  void warn_of_measurement(const journal::Trial& trial);
   void explain_marks(const journal::Trial& trial, const std::string& line);
   void show_status();
   std::vector<std::string> status_parts() const;
@@ -58,11 +68,13 @@ class Progress final : public run::Observer {
   Log& log_;
   Best ask_best_;
   int jobs_;
+  std::filesystem::path directory_;
   double began_s_;
   bool header_said_ = false;
   bool more_was_said_ = false;
   bool bound_was_said_ = false;
-  std::string last_trouble_;  ///< the last line of the last failed trial
+  std::set<std::string> warned_;  ///< without their numbers
+  std::string last_trouble_;      ///< the last line of the last failed trial
   // The state after the last closed trial.
   std::optional<search::Recommendation> best_;
   int closed_ = 0;

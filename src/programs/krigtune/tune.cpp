@@ -461,7 +461,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Progress progress(
       prepared.session, context.console.clock, context.log, [&writer] { return writer.best(); },
-      placing.executor->capacity());
+      placing.executor->capacity(), directory);
   ending.set_progress(&progress);
   const trial::RunnerFactory make_runner = [&] {
     return make_session_runner(prepared.session, context.console, &ending.interrupt().abort());

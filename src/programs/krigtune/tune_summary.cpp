@@ -168,7 +168,7 @@ std::string best_lines(const report::RunView& run) {
   text += fmt::format("           expected {}, 95 % interval {}{}\n", report::value_text(session, best.posterior_mean),
                       report::interval_text(session, best.lower_95, best.upper_95), note);
   if (const std::string gain = report::expected_gain_text(best); !gain.empty())
-    text += "           expected gain, by all trials together: " + gain + note + "\n";
+    text += "           expected gain, model of all trials: " + gain + note + "\n";
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) text += "           " + doubt + "\n";
   if (const std::string noise = report::run_noise_sentence(session); !noise.empty())
     text += "           " + noise + "\n";
