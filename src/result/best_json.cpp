@@ -1,5 +1,4 @@
 // Writes best.json: what to train with, and the evidence.
-#include <array>
 
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
@@ -11,14 +10,9 @@
 namespace krigtune::result {
 namespace {
 
-// Counts the closed trials by status (search::is_closed).
 Json trial_counts(const search::History& history) {
-  Json counts = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
-  for (const journal::Trial& trial : history) {
-    if (!search::is_closed(trial)) continue;
-    Json& count = counts[trial::status_text(*trial.outcome)];
-    count = count.get<int>() + 1;
-  }
+  Json counts = Json::object();
+  for (const auto& [status, count] : search::closed_by_status(history)) counts[status] = count;
   return counts;
 }
 

@@ -2,8 +2,6 @@
 // evidence.
 #include <fmt/format.h>
 
-#include <array>
-
 #include "core/text.h"
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
@@ -79,22 +77,15 @@ std::string settings_table(const report::RunView& run) {
 }
 
 std::string trials_line(const report::RunView& run) {
-  constexpr std::array kStatuses = {"ok", "oom", "failed", "bounded"};
-  std::array<int, kStatuses.size()> counts{};
   double seconds = 0.0;
-  for (const journal::Trial& trial : run.history) {
-    if (!trial.outcome || search::is_interrupted(trial)) continue;
-    seconds += trial.wall_s;  // of trials that the environment failed, too
-    if (!search::is_closed(trial)) continue;
-    for (std::size_t i = 0; i < kStatuses.size(); ++i) {
-      if (kStatuses[i] == std::string(trial::status_text(*trial.outcome))) ++counts[i];
-    }
+  for (const journal::Trial& trial : run.history) {  // also of trials that the environment failed
+    if (trial.outcome && !search::is_interrupted(trial)) seconds += trial.wall_s;
   }
   std::vector<std::string> parts;
   int all = 0;
-  for (std::size_t i = 0; i < kStatuses.size(); ++i) {
-    all += counts[i];
-    if (counts[i] > 0) parts.push_back(fmt::format("{} {}", counts[i], kStatuses[i]));
+  for (const auto& [status, count] : search::closed_by_status(run.history)) {
+    all += count;
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
   }
   std::string text = fmt::format("{} by the strategy {}: {}", counted(all, "trial"),
                                  search::to_string(run.options.strategy), parts.empty() ? "none" : join(parts, ", "));

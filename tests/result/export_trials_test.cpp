@@ -147,6 +147,26 @@ TEST(MarkdownExport, ComparesTheBestWithTheUsersOwnAndSaysHowToReproduceIt) {
   }
 }
 
+// By the rule of the summary of tune and of best.json; the time that such trials took was spent all the same.
+TEST(MarkdownExport, CountsNoTrialThatTheEnvironmentFailed) {
+  const session::Session session = bench_session();
+  search::History history = all_outcomes();
+  const auto line = [&] {
+    const std::string text = exported("markdown", run_view(session, history, with_changes())).files.at(0).text;
+    const std::size_t begin = text.find("6 trials by the strategy");
+    return begin == std::string::npos ? text : text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const std::string before = line();
+  EXPECT_EQ(before.find("6 trials by the strategy bayes: 2 ok, 2 oom, 1 failed, 1 bounded; "), 0U) << before;
+  history.push_back(history.back());
+  history.back().outcome = trial::Failed{trial::FailureReason::kInterrupted, 1, ""};
+  EXPECT_EQ(line(), before);
+  history.back().outcome = trial::Failed{trial::FailureReason::kEnvironment, 1, ""};
+  history.back().wall_s = 36000.0;
+  const std::string after = line();
+  EXPECT_EQ(after.find("6 trials by the strategy bayes: 2 ok, 2 oom, 1 failed, 1 bounded; 20 rank-hours"), 0U) << after;
+}
+
 TEST(MarkdownExport, LetsNoValueBreakItsTables) {
   const session::Session session = bench_session();
   const search::History history = all_outcomes();

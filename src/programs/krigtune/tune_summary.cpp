@@ -117,16 +117,6 @@ void explain_failure(const report::RunView& run, Log& log) {
 
 namespace {
 
-// Returns the numbers of closed trials that count, by status.
-std::vector<std::pair<std::string, int>> counts_by_status(const search::History& history) {
-  std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
-  for (const journal::Trial& trial : history) {
-    if (!search::is_closed(trial)) continue;
-    for (auto& [status, count] : closed) count += status == trial::status_text(*trial.outcome) ? 1 : 0;
-  }
-  return closed;
-}
-
 std::vector<std::string> files_in(const std::filesystem::path& directory) {
   std::vector<std::string> names;
   for (const result::ResultFile& file : result::result_files()) {
@@ -139,7 +129,7 @@ std::vector<std::string> files_in(const std::filesystem::path& directory) {
 std::string trials_by_status(const search::History& history) {
   std::vector<std::string> parts;
   int closed = 0;
-  for (const auto& [status, count] : counts_by_status(history)) {
+  for (const auto& [status, count] : search::closed_by_status(history)) {
     closed += count;
     if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
   }
@@ -265,7 +255,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
-  for (const auto& [status, count] : counts_by_status(run.history)) json["trials"][status] = count;
+  for (const auto& [status, count] : search::closed_by_status(run.history)) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
   const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
