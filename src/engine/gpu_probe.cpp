@@ -36,6 +36,18 @@ std::string why(const EndedProgram& ended, const std::filesystem::path& program)
 
 }  // namespace
 
+std::filesystem::path cuda_program_beside(const std::filesystem::path& bench) {
+  std::error_code none;
+  const std::filesystem::path itself = std::filesystem::canonical(bench, none);
+  return (none ? bench : itself).parent_path() / "krigtune-bench-cuda";
+}
+
+std::string no_cuda_reason(const std::filesystem::path& bench) {
+  std::error_code none;
+  const bool is_there = !bench.empty() && std::filesystem::exists(cuda_program_beside(bench), none);
+  return is_there ? "" : no_cuda_reason();
+}
+
 std::string cuda_start_failure(const std::filesystem::path& program) {
   const EndedProgram ended = run_short_program(program, {"--version"}, Stream::kErr);
   return ended.succeeded() ? "" : fmt::format("krigtune-bench-cuda cannot start: {}", why(ended, program));

@@ -27,6 +27,12 @@ std::int64_t memory_for_plans(std::int64_t total_bytes, std::int64_t taken_bytes
 /// Returns why this build has no krigtune-bench-cuda, and what to do. Empty if it has one.
 std::string no_cuda_reason();
 
+/// Returns the krigtune-bench-cuda that lies beside a krigtune-bench; it need not exist. Follows links of `bench`.
+std::filesystem::path cuda_program_beside(const std::filesystem::path& bench);
+/// Returns why there is no krigtune-bench-cuda for the trials of `bench`. What lies beside it decides, and not how this
+/// program was built: a bundle or a package can bring the CUDA engine to a build without it.
+std::string no_cuda_reason(const std::filesystem::path& bench);
+
 /// Returns why krigtune-bench-cuda, which lies at `program`, cannot start (a missing library, and what helps). Empty if
 /// it can. Starts the program with --version, which takes 0.1 s.
 std::string cuda_start_failure(const std::filesystem::path& program);

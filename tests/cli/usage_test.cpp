@@ -223,10 +223,11 @@ TEST(Doctor, SaysWhyTheCudaEngineIsOfNoUseAndTheMend) {
                   "\n                         cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
                   "                         cmake --build --preset release\n"),
               std::string::npos);
-    return;
+  } else {
+    EXPECT_NE(said().find("SKIP  CUDA engine      there is no"), std::string::npos) << said();
+    EXPECT_NE(said().find("install the package krigtune-cuda"), std::string::npos) << said();
   }
-  EXPECT_NE(said().find("SKIP  CUDA engine      there is no"), std::string::npos) << said();
-  EXPECT_NE(said().find("install the package krigtune-cuda"), std::string::npos) << said();
+  // What lies beside krigtune-bench counts, also for a krigtune that was built without CUDA.
   directory.write_program("krigtune-bench-cuda",
                           "echo 'x: error while loading shared libraries: libcublasLt.so.13: "
                           "cannot open' >&2; exit 127\n");

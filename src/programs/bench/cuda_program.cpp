@@ -13,8 +13,6 @@
 namespace krigtune::bench {
 namespace {
 
-constexpr const char* kCudaProgram = "krigtune-bench-cuda";
-
 // Replaces this process by the program. Returns only on failure.
 void become(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
   ::execv(program.c_str(), command_line(program, arguments).get());
@@ -28,14 +26,12 @@ std::string misfit(const workload::ClusterSpec& cluster, int gpus) {
                      gpus);
 }
 
-std::filesystem::path cuda_program() { return own_program().parent_path() / kCudaProgram; }
+std::filesystem::path cuda_program() { return engine::cuda_program_beside(own_program()); }
 
 }  // namespace
 
 std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
-  // What lies beside this program decides: a bundle or a package can bring the CUDA engine to a build without it.
-  std::error_code none;
-  std::string missing = std::filesystem::exists(cuda_program(), none) ? "" : engine::no_cuda_reason();
+  const std::string missing = engine::no_cuda_reason(own_program());
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;

@@ -44,7 +44,7 @@ Finding memory() {
   return {"memory", Health::kOk, to_string(total), ""};
 }
 
-Finding gpu() {
+Finding gpu(const Console& console) {
   const std::string no_cost = "trials run on CPU ranks";
   const engine::GpuProbe probe = engine::probe_gpus();
   if (probe.gpus == 0 && !probe.broken) return {"GPU", Health::kSkip, probe.reason, no_cost};
@@ -56,22 +56,22 @@ Finding gpu() {
   const std::string what =
       fmt::format("{} x {}{}, driver for CUDA {}.{}", probe.gpus, probe.name.empty() ? "unnamed" : probe.name, memory,
                   probe.driver_version / 1000, probe.driver_version % 1000 / 10);
-  const std::string missing = engine::no_cuda_reason();
+  const std::string missing = engine::no_cuda_reason(runner::find_bench(console.program));
   if (missing.empty()) return {"GPU", Health::kOk, what, ""};
   return {"GPU", Health::kWarn, what, missing + "; the GPUs are not used"};
 }
 
 Finding cuda_engine(const Console& console) {
   constexpr const char* kName = "CUDA engine";
-  if (const std::string missing = engine::no_cuda_reason(); !missing.empty()) {
+  const std::filesystem::path bench = runner::find_bench(console.program);
+  if (const std::string missing = engine::no_cuda_reason(bench); !missing.empty()) {
     return {kName, Health::kSkip, missing,
             "needed only to train on GPUs (docs/cuda.md); with CUDA and NCCL from PyPI, 1.3 GB:\n"
             "  cmake --preset release $(scripts/cuda-from-pypi ~/.cache/krigtune/cuda)\n"
             "  cmake --build --preset release"};
   }
   std::error_code none;
-  const std::filesystem::path bench = std::filesystem::canonical(runner::find_bench(console.program), none);
-  const std::filesystem::path program = bench.parent_path() / "krigtune-bench-cuda";
+  const std::filesystem::path program = engine::cuda_program_beside(bench);
   if (!std::filesystem::exists(program, none)) {
     return {
         kName, Health::kSkip, fmt::format("there is no {}", program.string()),
@@ -112,7 +112,7 @@ std::vector<Finding> examine(const Console& console) {
       bench(console),
       cpu(),
       memory(),
-      gpu(),
+      gpu(console),
       cuda_engine(console),
       program("CUDA toolkit", "nvcc", "needed only to build for GPUs"),
       nccl(view),

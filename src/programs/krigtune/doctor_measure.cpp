@@ -113,9 +113,10 @@ bool is_started_by_a_launcher() {
 }
 
 // The GPUs of this machine that would be measured, where the same ones give the same rates.
-std::optional<workload::GpuKey> gpus_of(const RatesRequest& wanted) {
+std::optional<workload::GpuKey> gpus_of(const Context& context, const RatesRequest& wanted) {
   const engine::GpuProbe probe = engine::probe_gpus();
-  if (is_started_by_a_launcher() || probe.gpus == 0 || !engine::no_cuda_reason().empty()) return std::nullopt;
+  const bool is_used = engine::no_cuda_reason(runner::find_bench(context.console.program)).empty();
+  if (is_started_by_a_launcher() || probe.gpus == 0 || !is_used) return std::nullopt;
   std::int64_t ranks = probe.gpus;
   if (wanted.session && wanted.session->cluster.is_local()) {
     const workload::ClusterSpec& cluster = wanted.session->cluster;
@@ -137,7 +138,7 @@ void keep(const Context& context, const workload::GpuKey& gpus, const workload::
 
 // Of GPUs of this machine: what was kept, but for --fresh.
 std::optional<workload::MeasuredRates> measured_rates(const Context& context, const RatesRequest& wanted) {
-  const std::optional<workload::GpuKey> gpus = gpus_of(wanted);
+  const std::optional<workload::GpuKey> gpus = gpus_of(context, wanted);
   if (gpus && !context.arguments.flag("fresh")) {
     if (const auto kept = workload::kept_rates(cache_directory(), *gpus)) {
       context.log.progress(fmt::format("these are the rates of {}; --fresh measures again", kept->measured_at));

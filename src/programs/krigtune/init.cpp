@@ -159,7 +159,7 @@ std::string space_text(const Json& space) {
   return text + names_as_comments("also known:", others) + "  },\n";
 }
 
-std::string session_text(int gpus) {
+std::string session_text(const Context& context, int gpus) {
   const int ranks = std::max(gpus, 2);
   const Json essential = essentials(ranks);
   Json values = session::resolved(session::read_session(essential, "init", "."));
@@ -178,7 +178,8 @@ std::string session_text(int gpus) {
       writer.leaf(key, value, essential.contains(key), "");
     }
   }
-  const std::string unused = engine::no_cuda_reason().empty() ? "" : ", not used: " + engine::no_cuda_reason();
+  const std::string why = engine::no_cuda_reason(runner::find_bench(context.console.program));
+  const std::string unused = why.empty() ? "" : ", not used: " + why;
   const std::string found = gpus > 0 ? fmt::format("{} found{}", counted(gpus, "GPU"), unused) : "no GPU found";
   return fmt::format(
       "// To tune a command of your own, begin with: krigtune init -- COMMAND..., as in\n//   krigtune init -- "
@@ -217,7 +218,7 @@ std::string text_of(const Context& context, int gpus) {
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_job) return job_session_text(context);
   refuse_job_options(context);
-  return is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(gpus);
+  return is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(context, gpus);
 }
 
 int init(const Context& context) {

@@ -16,8 +16,9 @@
 namespace krigtune::cli {
 namespace {
 
-bool runs_on_gpus(const workload::ClusterSpec& cluster, const engine::GpuProbe& probe) {
-  return engine::no_cuda_reason().empty() && probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
+bool runs_on_gpus(const Context& context, const workload::ClusterSpec& cluster, const engine::GpuProbe& probe) {
+  return engine::no_cuda_reason(runner::find_bench(context.console.program)).empty() &&
+         probe.gpus >= (cluster.emulated_network ? 1 : cluster.gpus_per_node);
 }
 
 // Returns the rates of these GPUs that krigtune doctor --measure kept: of as many as the job has ranks, or of all.
@@ -113,7 +114,7 @@ void know_this_machine(const Context& context, session::Session& session, const 
       session.workload && runner::is<runner::BenchSpec>(session.runner) && session.cluster.is_local();
   if (!is_wanted || session.cluster.measured) return;
   const bool begun = !run_directory.empty() && std::filesystem::exists(run::session_path(run_directory));
-  if (const engine::GpuProbe probe = engine::probe_gpus(); runs_on_gpus(session.cluster, probe)) {
+  if (const engine::GpuProbe probe = engine::probe_gpus(); runs_on_gpus(context, session.cluster, probe)) {
     if (!begun || !recall_gpus(run_directory, session)) know_gpus(context, probe, begun, session);
     return;
   }
