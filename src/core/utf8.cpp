@@ -21,4 +21,13 @@ Utf8Character utf8_at(std::string_view text, std::size_t at) {
   return {code, bytes, true};
 }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Character character = utf8_at(text, at);
+    if (!character.valid) return false;
+    at += character.bytes;
+  }
+  return true;
+}
+
 }  // namespace krigtune

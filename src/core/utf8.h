@@ -16,4 +16,7 @@ struct Utf8Character {
 /// Returns the character that begins at `at`, which must lie within the text.
 Utf8Character utf8_at(std::string_view text, std::size_t at);
 
+/// Returns whether all of the text is valid UTF-8, without which it cannot be a text of JSON.
+bool is_utf8(std::string_view text);
+
 }  // namespace krigtune

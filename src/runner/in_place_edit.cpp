@@ -8,8 +8,10 @@
 
 #include <algorithm>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "runner/in_place_text.h"
 #include "space/configuration.h"
 
@@ -248,6 +250,7 @@ std::optional<FileFormat> file_format_of(const std::filesystem::path& file) {
 
 std::string with_value(FileFormat format, const std::string& document, const std::string& key, const NewValue& value,
                        IfMissing if_missing) {
+  if (!is_utf8(key)) throw UserError(fmt::format("the key '{}' is not UTF-8, as the file is", visible(key)), "");
   const TextFormat functions = text_format(format);
   const TextNode root = functions.read(document);
   const std::vector<const TextNode*> nodes = nodes_on(root, key);

@@ -81,7 +81,7 @@ std::string text_of_loss(const std::string& line) {
     if (begin == std::string::npos || begin == at + kLossWord.size()) continue;
     const std::size_t end =
         std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.+-", begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
+    std::string word = text.substr(begin, end - begin);
     if (word.starts_with("nan.")) return "nan";  // progress bars of Lightning print nan.0
     if (printed_number(word)) return word;
   }

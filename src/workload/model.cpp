@@ -11,6 +11,7 @@
 
 #include "core/block.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "workload/hf_config.h"
 #include "workload/hub_models.h"
 #include "workload/model_presets.h"

@@ -55,6 +55,15 @@ TEST(Toml, ErrorsNameTheLine) {
       << toml_error("a = 1\nb = \n");
 }
 
+TEST(Toml, HasCharactersBeyondAsciiInStringsAndCommentsOnly) {
+  EXPECT_EQ(toml_error("\xEF\xBB\xBF[a] # \u65E5\n\"\u00F6\" = '\u2C60'\nb = \"\"\"\n\u3042\"\"\"\n"), "no error");
+  for (const std::string key : {"\u00F6", "[a.\u2C60]\nb", "[[x\u65E5]]\nb", "a = [\u3042]\nb"}) {
+    EXPECT_EQ(toml_error(key + " = 1"),
+              "a.toml: invalid TOML at line 1: a character beyond ASCII, which only strings and comments may have; fix "
+              "that line");
+  }
+}
+
 TEST(Toml, ThatIsTooDeepToWalkIsRefused) {
   const std::string deepest = repeated("a.", 900) + "a";
   EXPECT_EQ(toml_error(deepest + " = 1"), "no error");

@@ -13,6 +13,6 @@ KRIGTUNE_FUZZ(command_line) {
     begin = end + 1;
   }
   if (words.empty()) return;
-  static_cast<void>(krigtune::jobs::read_command(words));
+  static_cast<void>(krigtune::jobs::variables_of(krigtune::jobs::read_command(words)));
   static_cast<void>(krigtune::deepspeed::read_ds_command(words));
 }

@@ -16,6 +16,7 @@ void read_output(const std::string& metric, std::string_view output) {
   splitter.finish(take);
   static_cast<void>(measurement.values());
   static_cast<void>(measurement.why_nothing(spec.metrics.front().name));
+  static_cast<void>(measurement.warnings(spec.metrics.front().name));
 }
 
 }  // namespace

@@ -59,6 +59,12 @@ print("--printed", default=3) if "--tested" in sys.argv else 0
   EXPECT_EQ(made.remarks.back(), "the command does not say --mbs: the baseline takes 6, the default in train.py");
 }
 
+// It was an internal error.
+TEST_F(VariedCommand, RefusesWordsThatNoSessionCanContain) {
+  for (const char* line : {"python train.py --mbs 4 --out a\xff", "A=\xff python train.py --mbs 4"})
+    EXPECT_NE(refusal(line, {"b=--mbs:1,2"}).find("\\xff' is not UTF-8"), std::string::npos) << line;
+}
+
 TEST_F(VariedCommand, KeepsEveryOtherWord) {
   struct Row {
     const char* command;

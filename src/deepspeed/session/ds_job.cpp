@@ -165,7 +165,7 @@ std::optional<space::Value> DsJob::own(std::string_view name) const {
   const space::Value* said = flags.find(std::string(name));
   if (said != nullptr) return *said;
   if (tunable == nullptr || !inputs.command) return std::nullopt;
-  if (const auto size = fills_in_sizes() ? size_for(name, hidden) : std::nullopt) return size;
+  if (auto size = fills_in_sizes() ? size_for(name, hidden) : std::nullopt) return size;
   return inputs.command->is_trainers ? trainers_batch(name) : std::nullopt;
 }
 

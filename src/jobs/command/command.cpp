@@ -3,6 +3,8 @@
 // needed are ignored.
 #include "jobs/command/command.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -10,7 +12,10 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/columns.h"
+#include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "jobs/command/words.h"
 
 namespace krigtune::jobs {
@@ -164,8 +169,17 @@ const Stage* rank_stage(const Command& command) {
   return found == stages.rend() ? nullptr : &*found;
 }
 
+void check_words(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (is_utf8(word)) continue;
+    throw UserError(fmt::format("the command's word '{}' is not UTF-8, as the files of a session are", visible(word)),
+                    "write it in another way, or put the command into a script");
+  }
+}
+
 Command read_command(const std::vector<std::string>& argv) {
   assert(!argv.empty());
+  check_words(argv);
   const Layout layout = LayoutReader(argv).read();
   Command command{argv, layout.stages, layout.script, layout.has_script, std::nullopt, std::nullopt};
   const Stage* stage = rank_stage(command);

@@ -36,8 +36,12 @@ struct Command {
   std::optional<std::int64_t> nodes;
 };
 
+/// Throws UserError for a word that is not UTF-8, because the files of a session cannot contain it.
+void check_words(const std::vector<std::string>& words);
+
 /// Recognises launchers by their names before the script, which is the first *.py, the word after -m, or the recipe of
-/// "tune run". A word that is a whole shell line is not parsed. `argv` must have at least one word.
+/// "tune run". A word that is a whole shell line is not parsed. `argv` must have at least one word. Throws like
+/// check_words().
 Command read_command(const std::vector<std::string>& argv);
 
 /// Returns the innermost launcher that starts ranks; an interpreter alone counts as one. nullptr if none is known.

@@ -51,6 +51,7 @@ class Varying {
  public:
   Varying(const Words& command, const CommandSurroundings& around, Braces braces)
       : around_(around), braces_(std::move(braces)) {
+    check_words(command);
     const std::size_t program = leading_assignments(command);
     const auto first = command.begin() + static_cast<std::ptrdiff_t>(program);
     for (auto word = command.begin(); word != first; ++word) {

@@ -31,7 +31,7 @@ std::filesystem::path cuda_program() { return engine::cuda_program_beside(own_pr
 }  // namespace
 
 std::string why_no_gpu_is_used(const engine::GpuProbe& probe) {
-  const std::string missing = engine::no_cuda_reason(own_program());
+  std::string missing = engine::no_cuda_reason(own_program());
   if (!missing.empty() && probe.gpus == 0) return fmt::format("{}, and {}", missing, probe.reason);
   if (probe.gpus == 0) return probe.reason;
   if (!missing.empty()) return missing;

@@ -97,7 +97,7 @@ void declare_tune(boost::program_options::options_description& options) {
 }
 
 std::filesystem::path run_directory(const Arguments& arguments, const std::filesystem::path& session_file) {
-  const std::filesystem::path named = run::named_run(arguments.operand());
+  std::filesystem::path named = run::named_run(arguments.operand());
   if (!named.empty() && !arguments.flag("out")) return named;
   return arguments.text("out", (std::filesystem::path("runs") / session_file.stem()).string());
 }
@@ -443,6 +443,18 @@ std::string expect_noise_if_busy(const Context& context, const session::Session&
   return doubt;
 }
 
+// A session that the run itself recorded is called as the run is.
+std::string name_of_run(const session::Session& session, const std::filesystem::path& directory) {
+  return session.file == run::session_path(directory) ? directory_name(directory) : session_name(session);
+}
+
+// Says what is different from the run that goes on.
+void settle(const Context& context, const run::Prepared& prepared, const std::filesystem::path& directory,
+            const run::RunOptions& options) {
+  const std::string change = run::settle(directory, prepared.session, options.loop);
+  if (!change.empty()) context.log.progress(change);
+}
+
 // Checks for errors before anything is moved or made, runs the trials, and prints how the session ended.
 int run_trials(const Context& context, const run::Prepared& prepared, run::RunOptions options,
                const std::filesystem::path& directory, std::optional<double> slowest) {
@@ -453,8 +465,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   warn_of_large_trials(context, placing, prepared.session);
   warn_of_memory(context, placing, prepared);
   const search::History none;
-  const std::string name = prepared.session.file == run::session_path(directory) ? directory_name(directory)
-                                                                                 : session_name(prepared.session);
+  const std::string name = name_of_run(prepared.session, directory);
   const report::RunView start{
       prepared.session, none, name, options.loop, directory, runner::find_bench(context.console.program), std::nullopt};
   result::ResultFileWriter writer(start,
@@ -469,9 +480,7 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   make_runner();
   refuse_second_tune(directory);
   if (context.arguments.flag("fresh")) start_over(directory, context.log);
-  if (const std::string change = run::settle(directory, prepared.session, options.loop); !change.empty()) {
-    context.log.progress(change);
-  }
+  settle(context, prepared, directory, options);
   say_which_tries_are_known(context, prepared, read_history(context, directory), options.tries);
   const std::string doubt = expect_noise_if_busy(context, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
