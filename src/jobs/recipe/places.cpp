@@ -65,9 +65,8 @@ Reading meant_by(const std::string& text, const Place& place, const RecipeJob& j
     return reading;
   }
   if (!place.values.empty()) {
-    const auto found = std::find_if(place.values.begin(), place.values.end(), [&](const auto& entry) {
-      return is_any(entry.second) ? fits(entry.second, text) : same_word(entry.second, text);
-    });
+    const auto found = std::find_if(place.values.begin(), place.values.end(),
+                                    [&](const auto& entry) { return is_named_by(entry.second, text); });
     if (found != place.values.end()) reading.value = found->first;
     reading.is_unknown = !reading.value;
     return reading;
@@ -270,6 +269,10 @@ Reading read_place(const Place& place, const RecipeJob& job) {
   const Reading otherwise =
       place.is_shared ? meant_by(space::to_string(*place.otherwise), place, job) : Reading{place.otherwise};
   return {otherwise.value, false, otherwise.is_unknown};
+}
+
+bool is_named_by(const std::string& name, const std::string& text) {
+  return is_any(name) ? fits(name, text) : same_word(name, text);
 }
 
 const Place* place_of(const RecipeValue& value, const RecipeJob& job) {

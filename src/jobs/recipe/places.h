@@ -33,6 +33,8 @@ std::optional<OverrideWord> override_in(const std::string& word, const std::stri
 
 /// Returns whether the text is the pattern, in which each * matches any text. Case counts.
 bool fits(std::string_view pattern, std::string_view text);
+/// Returns whether a text is the value that a recipe names: the same word, whatever its case, or what fits its pattern.
+bool is_named_by(const std::string& name, const std::string& text);
 
 /// A flag with its value, from a list of words: {"--recompute", "full"}.
 struct FlagWords {

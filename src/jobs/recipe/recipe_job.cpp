@@ -82,15 +82,11 @@ std::optional<std::string> override_of(const RecipeJob& job, const std::string& 
   return value;
 }
 
-bool is_value(const std::string& wanted, const std::string& said) {
-  return wanted.find('*') == std::string::npos ? same_word(said, wanted) : fits(wanted, said);
-}
-
 // `wanted` is "key" or "key value". A word key=value counts more than a file.
 bool has_key(const RecipeJob& job, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
   if (const std::optional<std::string> value = override_of(job, words.front())) {
-    return words.size() == 1 || is_value(words.back(), *value);
+    return words.size() == 1 || is_named_by(words.back(), *value);
   }
   if (words.size() == 1 && has_override_below(job, words.front())) return true;
   return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
@@ -99,7 +95,7 @@ bool has_key(const RecipeJob& job, const std::string& wanted) {
     if (words.size() == 1) {
       return found != file.values.end() || std::any_of(file.values.begin(), file.values.end(), is_below);
     }
-    return found != file.values.end() && is_value(words.back(), space::to_string(found->second));
+    return found != file.values.end() && is_named_by(words.back(), space::to_string(found->second));
   });
 }
 
@@ -175,23 +171,28 @@ void take_hyphens(JobFile& file) {
   file.values = std::move(plain);
 }
 
+// Returns the values of a file that comes with the framework; nullptr if it is none.
+const ConfigValues* built_in_values(const RecipeFile& known, const std::string& name) {
+  const auto found = std::find_if(known.built_in.begin(), known.built_in.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == known.built_in.end() ? nullptr : &found->second;
+}
+
 void read_file_values(JobFile& file, const RecipeFile& known, const std::filesystem::path& directory) {
   if (!file.path.empty() && file.path.front() == '{') {  // transformers accept JSON instead of a file
     file.values = config_values_of(file.path, ".json", "the command's " + file.name);
     file.path.clear();
     return;
   }
-  const auto built_in = std::find_if(known.built_in.begin(), known.built_in.end(),
-                                     [&](const auto& entry) { return entry.first == file.path; });
+  const ConfigValues* built_in = built_in_values(known, file.path);
   std::error_code error;
-  file.is_built_in = built_in != known.built_in.end() && !std::filesystem::exists(directory / file.path, error);
-  file.values = file.is_built_in ? built_in->second : read_config_values(directory / file.path);
+  file.is_built_in = built_in != nullptr && !std::filesystem::exists(directory / file.path, error);
+  file.values = file.is_built_in ? *built_in : read_config_values(directory / file.path);
 }
 
 // Returns whether the word names a file that comes with the framework ("qwen3/8B_full"), but with another version.
 bool is_of_another_version(const JobFile& file, const RecipeFile& known, const std::filesystem::path& directory) {
-  const auto is_it = [&](const auto& entry) { return entry.first == file.path; };
-  if (known.built_in.empty() || std::any_of(known.built_in.begin(), known.built_in.end(), is_it)) return false;
+  if (known.built_in.empty() || built_in_values(known, file.path) != nullptr) return false;
   constexpr std::array<std::string_view, 4> kSuffixes = {".yaml", ".yml", ".json", ".py"};
   std::error_code error;
   return !is_one_of(std::filesystem::path(file.path).extension().string(), kSuffixes) &&
