@@ -336,16 +336,18 @@ std::string ways_to_go_on(const std::filesystem::path& directory, const SessionC
   return "change it back, or start over with --fresh, which keeps the old directory, or in another one" + learn;
 }
 
+// Looks at the names before it asks whether this is a run: another process may begin one meanwhile, and the first file
+// that it writes is the one that shows it.
 void refuse_a_foreign_directory(const std::filesystem::path& directory, journal::Asker asker) {
   std::error_code error;
-  if (is_run(directory) || !std::filesystem::is_directory(directory, error)) return;
+  if (!std::filesystem::is_directory(directory, error)) return;
   constexpr std::size_t kShown = 3;
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (!name.starts_with(".")) names.push_back(name);
   }
-  if (names.empty()) return;
+  if (names.empty() || is_run(directory)) return;
   std::sort(names.begin(), names.end());
   const bool has_more = names.size() > kShown;
   names.resize(std::min(names.size(), kShown));

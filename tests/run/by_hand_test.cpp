@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -146,6 +147,29 @@ TEST_F(ByHand, NeverAsksOneConfigurationTwiceFromSeveralThreads) {
   for (int i = 0; i < 3; ++i) threads.emplace_back([&] { ask_until_the_end(session_, directory()); });
   for (std::thread& thread : threads) thread.join();
   expect_each_once(directory());
+}
+
+// Each of them may find the directory new, begun by another one, or anything between.
+TEST_F(ByHand, BeginsOneRunWhenSeveralThreadsAskFirst) {
+  constexpr int kRuns = 100;
+  const Problem problem(session_);
+  std::atomic<int> refused = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const std::filesystem::path fresh = directory().string() + std::to_string(i);
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 3; ++k) {
+      threads.emplace_back([&] {
+        try {
+          run::ask_by_hand(problem.session, problem.candidates, fresh, options_.loop, clock_, 1);
+        } catch (const UserError&) {
+          ++refused;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::filesystem::remove_all(fresh);
+  }
+  EXPECT_EQ(refused, 0);
 }
 
 TEST_F(ByHand, NeverAsksOneConfigurationTwiceFromSeveralProcesses) {
