@@ -1,109 +1,46 @@
 #include "forecast/prior.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string_view>
-#include <thread>
+#include <utility>
 
-#include "core/parallel.h"
-#include "core/statistics.h"
-#include "cost/time/step_cost.h"
-#include "session/goodput.h"
+#include "forecast/hypotheses.h"
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
 namespace krigtune::forecast {
 namespace {
 
-constexpr int kTypicalSamples = 100;
-constexpr std::size_t kFewestPerThread = 500;  // a thread's start costs as much as ten of them
 // A clock whose scale is wrong (everything by the same power) is rarer than one with individual errors.
 constexpr Prior::Coefficient kPhysicsCoefficient{1.0, 0.2};
 
-// Links that take this many times as long as assumed, because they are congested or fewer; or better links. Networks
-// often miss their data sheets by a factor of two (experiments/data/interconnects.csv), rarely by four.
-struct OtherLinks {
-  double times;
-  double probability;
-};
-constexpr std::array<OtherLinks, 4> kOtherLinks{{{0.25, 0.07}, {0.5, 0.13}, {2.0, 0.13}, {4.0, 0.07}}};
-
-class PhysicsPrior final : public Prior {
+class JobPrior final : public Prior {
  public:
-  PhysicsPrior(const session::Session& session, const cost::TimeCalibration& calibration)
-      : session_(session),
-        model_(*session_.workload, session_.cluster, calibration),
-        is_latency_(trial::find_metric(session.objective.metric)->kind == trial::MetricKind::kLatency),
-        typical_(typical()) {}
-
-  bool knows_anything() const { return typical_.has_value(); }
+  JobPrior(std::shared_ptr<const Hypotheses> hypotheses, std::shared_ptr<const Prior> rules)
+      : hypotheses_(std::move(hypotheses)), rules_(std::move(rules)) {}
 
   Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
-    Eigen::VectorXd values(static_cast<Eigen::Index>(configurations.size()));
-    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
-    const std::size_t threads = std::clamp(configurations.size() / kFewestPerThread, std::size_t{1}, cores);
-    const auto part = [&](std::size_t first) {
-      for (std::size_t i = first; i < configurations.size(); i += threads) {
-        values(static_cast<Eigen::Index>(i)) = log_value(configurations[i]).value_or(*typical_);
-      }
-    };
-    run_side_by_side(threads, part);
-    return values;
+    if (!hypotheses_->is_told(0) && rules_) return rules_->log_values(configurations);
+    return hypotheses_->log_values(0, configurations);
   }
-
   Coefficient coefficient() const override { return kPhysicsCoefficient; }
-
-  std::vector<Alternative> alternatives() const override {
-    std::vector<Alternative> others;
-    if (session_.cluster.ranks() == 1) return others;
-    for (const OtherLinks& links : kOtherLinks) {
-      cost::TimeCalibration calibration;
-      calibration.collectives = links.times;
-      others.push_back({std::make_shared<PhysicsPrior>(session_, calibration), links.probability});
-    }
-    return others;
-  }
+  const Hypotheses* hypotheses() const override { return hypotheses_.get(); }
 
  private:
-  std::optional<double> log_value(const space::Configuration& configuration) const {
-    const space::Configuration modelled = session::modelled_part(configuration);
-    const std::optional<cost::StepCost> cost = model_.if_modelled(modelled);
-    if (!cost) return std::nullopt;
-    const auto batch = static_cast<double>(sequences_per_step(session_, modelled));
-    const auto& noise = session_.objective.gradient_noise;
-    const double samples = is_latency_ ? 1.0 : batch;
-    return std::log(samples / cost->step_time_s * (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
-  }
-
-  // Returns the median of a sample; empty if nothing in it is predicted.
-  std::optional<double> typical() const {
-    std::vector<double> values;
-    Rng rng(0, 0);
-    for (int i = 0; i < kTypicalSamples && !session_.space.is_empty(); ++i) {
-      if (const auto value = log_value(session_.space.sample(rng))) values.push_back(*value);
-    }
-    if (values.empty()) return std::nullopt;
-    return median(std::move(values));
-  }
-
-  session::Session session_;
-  cost::StepCostModel model_;
-  bool is_latency_;
-  std::optional<double> typical_;
+  std::shared_ptr<const Hypotheses> hypotheses_;
+  std::shared_ptr<const Prior> rules_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Prior> make_physics_prior(const session::Session& session, const session::MemoryFilter& filter) {
   if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
-  if (Forecaster(session, filter).knows_time()) {
-    auto prior = std::make_shared<const PhysicsPrior>(session, cost::TimeCalibration{});
-    if (prior->knows_anything()) return prior;
-  }
-  return make_rules_of_thumb(session);
+  std::shared_ptr<const Prior> rules = make_rules_of_thumb(session);
+  std::shared_ptr<const Hypotheses> hypotheses = Hypotheses::of(session, filter);
+  if (hypotheses == nullptr) return rules;
+  return std::make_shared<const JobPrior>(std::move(hypotheses), std::move(rules));
 }
 
 // Rules of thumb, for sessions without predicted times but with the usual parameter names:

@@ -10,13 +10,7 @@
 
 namespace krigtune::forecast {
 
-class Prior;
-
-/// A replacement of a prior that may be true instead, and its probability.
-struct Alternative {
-  std::shared_ptr<const Prior> prior;
-  double probability = 0.0;
-};
+class Hypotheses;
 
 /// A belief about the objective before anything is measured here: a model of the machine, or earlier runs.
 class Prior {
@@ -33,23 +27,16 @@ class Prior {
   /// threads.
   virtual Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const = 0;
   virtual Coefficient coefficient() const = 0;
-  /// The remaining probability belongs to this prior itself. Trials decide between them
-  /// (search/model/objective_model.h).
-  virtual std::vector<Alternative> alternatives() const { return {}; }
+  /// Returns what the job may be, if this prior is an average over that; otherwise nullptr.
+  virtual const Hypotheses* hypotheses() const { return nullptr; }
 };
 
 /// Priors of the objective, in the order of the surrogate's features.
 using Priors = std::vector<std::shared_ptr<const Prior>>;
 
-/// A prior and its alternatives.
-struct Belief {
-  std::shared_ptr<const Prior> prior;
-  std::vector<Alternative> alternatives{};
-};
-
-/// Returns step times by the virtual clock and, as alternatives, step times with slower or faster links than assumed.
-/// If step times are not predicted, returns the rules of thumb. Empty if the objective does not follow from times (a
-/// metric of the user's own). `filter` must outlive it; the session is copied.
+/// Returns what is known of step times: averages over what the job may be, with its hypotheses. Its own values are
+/// those of the told job, or else the rules of thumb. Without any hypothesis it is the rules of thumb. Empty if the
+/// objective does not follow from times (a metric of the user's own). `filter` must outlive it; the session is copied.
 std::shared_ptr<const Prior> make_physics_prior(const session::Session& session, const session::MemoryFilter& filter);
 /// Returns what the usual names of parameters imply about speed. Empty if they imply nothing.
 std::shared_ptr<const Prior> make_rules_of_thumb(const session::Session& session);

@@ -109,7 +109,7 @@ class ImportanceStudy {
   std::optional<Importance> result() {
     if (ok_trials() < 2 || !make_design()) return std::nullopt;
     add_largest_pairs();
-    const surrogate::Points points = candidates_.encode(design_.points);
+    const surrogate::Points points = model_.encode(design_.points);
     const Eigen::VectorXd mean = model_.predict(points).mean;
     const SobolIndices indices = sobol_indices(design_, mean);
     Importance importance;
@@ -164,7 +164,7 @@ class ImportanceStudy {
 
   // Adds only pairs of the most important parameters, because thirty parameters would have 435 pairs.
   void add_largest_pairs() {
-    const SobolIndices indices = sobol_indices(design_, model_.predict(candidates_.encode(design_.points)).mean);
+    const SobolIndices indices = sobol_indices(design_, model_.predict(model_.encode(design_.points)).mean);
     std::vector<std::size_t> order(design_.axes.size());
     std::iota(order.begin(), order.end(), 0U);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -254,7 +254,7 @@ class ImportanceStudy {
       if (belongs(moved)) points.push_back(std::move(moved));
     }
     if (points.size() < 2) return std::nullopt;
-    const std::vector<search::Gain> gains = search::gains_over_others(model_, candidates_, points);
+    const std::vector<search::Gain> gains = search::gains_over_others(model_, points);
     std::vector<space::Value> compared;
     for (std::size_t i = 0; i < gains.size(); ++i) compared.push_back(value_on(axis, points[i + 1]));
     std::optional<Effect> largest;

@@ -51,14 +51,12 @@ struct Predictor::Impl {
 
   void fill(std::vector<PredictionRow>& rows) const {
     std::vector<space::Configuration> configurations;
-    std::vector<std::optional<plan::MemoryVerdict>> memory;
     for (PredictionRow& row : rows) {
       fill_known(row);
       configurations.push_back(row.configuration);
-      memory.push_back(filter_.check(row.configuration));
     }
-    const surrogate::Points points = candidates_.encode(configurations);
-    const Eigen::VectorXd probability = model_.probability(points, memory);
+    const surrogate::Points points = model_.encode(configurations);
+    const Eigen::VectorXd probability = model_.probability(points, model_.memory_of(configurations));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool too_large = rows[i].memory_feasible && !*rows[i].memory_feasible;
       rows[i].probability_feasible = too_large ? 0.0 : probability(static_cast<Eigen::Index>(i));

@@ -110,7 +110,7 @@ class LearnedCost : public testing::Test {
     Rng rng(1, 0);
     model.fit(rng);
     const surrogate::Points points = problem_.candidates.encode(configurations);
-    const search::TrialCost cost(problem_.candidates, history, model);
+    const search::TrialCost cost(history, model);
     EXPECT_TRUE(cost.differs());
     return cost.log_seconds(points, model.predict(points).mean);
   }

@@ -100,8 +100,6 @@ constexpr std::int64_t kMostPredicted = 500'000;
 constexpr std::int64_t kMostPlanned = 50'000;
 // A step time takes about fifty microseconds, so all of them take a few seconds.
 constexpr std::int64_t kMostTimed = 100'000;
-// Each alternative takes as long again.
-constexpr std::int64_t kMostDoubted = 20'000;
 constexpr int kDraws = 100'000;
 constexpr int kPlannedDraws = 5'000;
 
@@ -139,16 +137,13 @@ bool can_be_listed(const space::Space& space, std::int64_t most) {
 Candidates::Candidates(const session::Session& session, const session::MemoryFilter& filter,
                        const forecast::Priors& priors, Listing listing)
     : filter_(filter),
+      priors_(priors),
       objective_(session.objective),
       space_(session.space),
       encoder_(session.space),
       derived_(std::make_shared<const DerivedColumns>(session.space)),
       columns_(session.space.columns()) {
-  for (const auto& prior : priors) beliefs_.push_back({prior});
   if (listing == Listing::kNever || !can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
-  if (can_be_listed(space_, kMostDoubted)) {
-    for (forecast::Belief& belief : beliefs_) belief.alternatives = belief.prior->alternatives();
-  }
   ListBuilder list(*this);
   space_.for_each([&](const space::Configuration& configuration) {
     ++space_count_;
@@ -223,14 +218,9 @@ surrogate::Points Candidates::encode(const std::vector<space::Configuration>& co
 
 surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(configurations.size());
-  forecast::Priors priors;
-  for (const forecast::Belief& belief : beliefs_) priors.push_back(belief.prior);
-  for (const forecast::Belief& belief : beliefs_) {
-    for (const forecast::Alternative& other : belief.alternatives) priors.push_back(other.prior);
-  }
   surrogate::Points points =
       surrogate::Points::zero(count, encoder_.ordered_dims() + derived_->size(), encoder_.category_dims(),
-                              static_cast<Eigen::Index>(priors.size()));
+                              static_cast<Eigen::Index>(priors_.size()));
   points.ordered.rightCols(derived_->size()) = derived_->encode(configurations);
   for (Eigen::Index row = 0; row < count; ++row) {
     const space::EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
@@ -241,8 +231,9 @@ surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration
       points.categories(row, column) = point.categories[static_cast<std::size_t>(column)];
     }
   }
-  for (std::size_t k = 0; k < priors.size(); ++k) {
-    points.features.col(static_cast<Eigen::Index>(k)) = priors[k]->log_values(configurations);
+  for (std::size_t k = 0; k < priors_.size(); ++k) {
+    if (priors_[k]->hypotheses() != nullptr) continue;
+    points.features.col(static_cast<Eigen::Index>(k)) = priors_[k]->log_values(configurations);
   }
   return points;
 }

@@ -301,10 +301,10 @@ bool is_too_large(const Candidates& candidates, const History& history, const sp
 
 }  // namespace
 
-std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
+std::vector<Gain> gains_over_others(const TrialModel& model,
                                     const std::vector<space::Configuration>& configurations) {
   if (!model.scale().logarithmic()) return {};
-  const surrogate::Points points = candidates.encode(configurations);
+  const surrogate::Points points = model.encode(configurations);
   const Eigen::VectorXd mean = model.predict_coarsely(points).mean;  // of the process, like the covariance
   const Eigen::MatrixXd covariance = model.process().posterior_covariance(model.known_points(points));
   const double unit = model.latent_unit() * model.latent_unit();
@@ -334,7 +334,7 @@ Changes changes_between(const TrialModel& model, const Candidates& candidates, c
       known.push_back(&change);
     }
   }
-  const std::vector<Gain> gains = gains_over_others(model, candidates, points);
+  const std::vector<Gain> gains = gains_over_others(model, points);
   if (gains.empty()) return changes;
   changes.together = gains.front();
   for (std::size_t i = 0; i < known.size(); ++i) known[i]->gain = gains[i + 1];

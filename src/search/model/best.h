@@ -89,7 +89,7 @@ double gain_over(const session::Objective& objective, double value, double refer
 
 /// Returns the gains of the first configuration over each of the others by the fitted model. Empty if a measured value
 /// is not positive, because ratios are then meaningless.
-std::vector<Gain> gains_over_others(const TrialModel& model, const Candidates& candidates,
+std::vector<Gain> gains_over_others(const TrialModel& model,
                                     const std::vector<space::Configuration>& configurations);
 
 /// Returns the changes from one configuration to the other, by the fitted model; `history`: the history that it was

@@ -20,7 +20,6 @@
 #include "search/model/objective_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -28,59 +27,6 @@
 #include "krigtune/surrogate/acquisition.h"
 
 namespace krigtune::search {
-
-// A cost model whose links are wrong by a factor is wrong in a way that no smooth residual follows. So a prior has
-// alternatives, hypotheses h with probabilities p_h, and the trials y choose among them (Bayesian model averaging:
-// Hoeting et al. 1999, equations 1 to 3):
-//
-//   w_h = p_h p(y | h) / sum_k p_k p(y | k),   g(x) = sum_h w_h g_h(x)
-//
-// p(y | h) is the marginal likelihood of the surrogate with g_h as its prior. Averaging g instead of mixing the
-// posteriors ignores how far the hypotheses disagree, but after three to five trials one of them has nearly all the
-// weight.
-
-BeliefWeights::BeliefWeights(const std::vector<forecast::Belief>& beliefs) {
-  auto next = static_cast<Eigen::Index>(beliefs.size());
-  for (std::size_t k = 0; k < beliefs.size(); ++k) {
-    const auto others = static_cast<Eigen::Index>(beliefs[k].alternatives.size());
-    Hypotheses prior{{static_cast<Eigen::Index>(k)}, Eigen::VectorXd::Ones(1 + others), {}};
-    for (Eigen::Index h = 1; h <= others; ++h) {
-      prior.columns.push_back(next++);
-      prior.before(h) = beliefs[k].alternatives[static_cast<std::size_t>(h - 1)].probability;
-      prior.before(0) -= prior.before(h);
-    }
-    prior.now = Eigen::VectorXd::Unit(1 + others, 0);
-    priors_.push_back(std::move(prior));
-  }
-}
-
-void BeliefWeights::learn(const surrogate::Observations& latent,
-                          const std::function<double(const surrogate::Observations&)>& log_evidence) {
-  for (Hypotheses& prior : priors_) {
-    const Eigen::Index count = prior.before.size();
-    if (count == 1) continue;
-    Eigen::VectorXd log_weight = prior.before.array().log();
-    for (Eigen::Index h = 0; h < count; ++h) {
-      prior.now = Eigen::VectorXd::Unit(count, h);
-      log_weight(h) += log_evidence({mixed(latent.points), latent.values, latent.variance});
-    }
-    prior.now = (log_weight.array() - log_weight.maxCoeff()).exp();
-    prior.now /= prior.now.sum();
-  }
-}
-
-surrogate::Points BeliefWeights::mixed(const surrogate::Points& points) const {
-  surrogate::Points result{points.ordered, points.categories,
-                           Eigen::MatrixXd::Zero(points.size(), static_cast<Eigen::Index>(priors_.size()))};
-  for (std::size_t k = 0; k < priors_.size(); ++k) {
-    const Hypotheses& prior = priors_[k];
-    for (std::size_t h = 0; h < prior.columns.size(); ++h) {
-      result.features.col(static_cast<Eigen::Index>(k)) +=
-          prior.now(static_cast<Eigen::Index>(h)) * points.features.col(prior.columns[h]);
-    }
-  }
-  return result;
-}
 
 namespace {
 
@@ -97,15 +43,25 @@ surrogate::SurrogateOptions standardised_options() {
   return options;
 }
 
+}  // namespace
+
 // Three constants of the search recipe. They were fitted on the tuning tables of experiments/data to minimise the
 // number of trials until the best configuration.
+surrogate::HyperparameterPriors residual_priors() {
+  surrogate::HyperparameterPriors priors;
+  priors.lengthscale = {std::log(0.6), 0.7};
+  priors.signal_stddev = {std::log(0.5), 0.7};
+  priors.noise_stddev = {std::log(0.03), 0.5};
+  return priors;
+}
+
+namespace {
+
 surrogate::SurrogateOptions residual_options(const Eigen::VectorXd& centre, const Eigen::VectorXd& stddev) {
   surrogate::SurrogateOptions options;
   options.standardise = false;
   options.mean = surrogate::Mean::weighted(1.0, centre, stddev);
-  options.priors.lengthscale = {std::log(0.6), 0.7};
-  options.priors.signal_stddev = {std::log(0.5), 0.7};
-  options.priors.noise_stddev = {std::log(0.03), 0.5};
+  options.priors = residual_priors();
   return options;
 }
 
@@ -119,19 +75,22 @@ void expect_anything(bool has_reals, surrogate::SurrogateOptions& options) {
   options.priors.noise_stddev = {std::log(0.01), 1.0};
 }
 
-// The columns of runs have the last coefficients, which are standard normal.
-surrogate::SurrogateOptions options_for(const std::vector<forecast::Belief>& beliefs, bool logarithmic,
+// The columns of doubts have no coefficient: they only travel with the points. The columns of runs have the last
+// coefficients, which are standard normal.
+surrogate::SurrogateOptions options_for(const forecast::Priors& priors, bool logarithmic, Eigen::Index doubts,
                                         Eigen::Index run_columns, bool has_reals) {
-  Eigen::VectorXd centre = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(beliefs.size()) + run_columns);
+  const auto count = static_cast<Eigen::Index>(priors.size());
+  Eigen::VectorXd centre = Eigen::VectorXd::Zero(count + doubts + run_columns);
   Eigen::VectorXd stddev = Eigen::VectorXd::Ones(centre.size());
-  for (std::size_t k = 0; k < beliefs.size(); ++k) {
-    const forecast::Prior::Coefficient coefficient = beliefs[k].prior->coefficient();
-    centre(static_cast<Eigen::Index>(k)) = coefficient.centre;
-    stddev(static_cast<Eigen::Index>(k)) = coefficient.stddev;
+  stddev.segment(count, doubts).setZero();
+  for (Eigen::Index k = 0; k < count; ++k) {
+    const forecast::Prior::Coefficient coefficient = priors[static_cast<std::size_t>(k)]->coefficient();
+    centre(k) = coefficient.centre;
+    stddev(k) = coefficient.stddev;
   }
-  const bool standardised = beliefs.empty() && !logarithmic;
+  const bool standardised = priors.empty() && !logarithmic;
   surrogate::SurrogateOptions options = standardised ? standardised_options() : residual_options(centre, stddev);
-  if (beliefs.empty()) expect_anything(has_reals, options);
+  if (priors.empty()) expect_anything(has_reals, options);
   return options;
 }
 
@@ -151,15 +110,15 @@ Eigen::VectorXd prior_theta(const surrogate::Kernel& kernel, const surrogate::Hy
 
 }  // namespace
 
-ObjectiveModel::ObjectiveModel(const std::vector<forecast::Belief>& beliefs, bool logarithmic, Eigen::Index run_columns,
-                               bool has_reals)
+ObjectiveModel::ObjectiveModel(const forecast::Priors& priors, bool logarithmic, Eigen::Index run_columns,
+                               bool has_reals, Eigen::Index doubts)
     : run_columns_(run_columns),
-      options_(options_for(beliefs, logarithmic, run_columns, has_reals)),
-      weights_(beliefs),
-      prior_centres_(static_cast<Eigen::Index>(beliefs.size())),
+      doubts_(doubts),
+      options_(options_for(priors, logarithmic, doubts, run_columns, has_reals)),
+      prior_centres_(static_cast<Eigen::Index>(priors.size())),
       surrogate_(options_) {
-  for (std::size_t k = 0; k < beliefs.size(); ++k) {
-    prior_centres_(static_cast<Eigen::Index>(k)) = beliefs[k].prior->coefficient().centre;
+  for (std::size_t k = 0; k < priors.size(); ++k) {
+    prior_centres_(static_cast<Eigen::Index>(k)) = priors[k]->coefficient().centre;
   }
 }
 
@@ -169,7 +128,7 @@ Eigen::VectorXd ObjectiveModel::prior_values(const surrogate::Points& points) co
 }
 
 surrogate::Points ObjectiveModel::centred(const surrogate::Points& points) const {
-  surrogate::Points result = with_runs(weights_.mixed(points), Eigen::MatrixXd::Zero(points.size(), run_columns_));
+  surrogate::Points result = with_runs(points, Eigen::MatrixXd::Zero(points.size(), run_columns_));
   result.features.rowwise() -= prior_shifts_;
   return result;
 }
@@ -201,53 +160,42 @@ Eigen::VectorXd ObjectiveModel::noise_of_outliers(const surrogate::Observations&
   return noise;
 }
 
-ObjectiveModel::Residuals ObjectiveModel::residuals_of(const surrogate::Observations& mixed) const {
-  Residuals result{mixed, mixed.points.features.colwise().mean(), 0.0};
+ObjectiveModel::Residuals ObjectiveModel::residuals_of(const surrogate::Observations& latent) const {
+  Residuals result{latent, latent.points.features.colwise().mean(), 0.0};
   result.shifts.tail(run_columns_).setZero();  // run effects are relative to the latest run, which has zeros
   result.observations.points.features.rowwise() -= result.shifts;
   if (options_.standardise) return result;
-  const Eigen::VectorXd over_priors = mixed.values - prior_values(result.observations.points);
+  const Eigen::VectorXd over_priors = latent.values - prior_values(result.observations.points);
   result.offset = median({over_priors.begin(), over_priors.end()});
   result.observations.values.array() -= result.offset;
   result.observations.variance += noise_of_outliers(result.observations);
   return result;
 }
 
-// Lengthscales and noise are the medians of their priors, because a fit would explain what the prior gets wrong. s is
-// integrated out with five Gauss-Hermite points. So a prior is more probable the smaller its residuals are.
-double ObjectiveModel::log_evidence(const surrogate::Observations& mixed) const {
-  struct Node {
-    double deviations;
-    double weight;
-  };
-  constexpr std::array<Node, 5> kNodes{{{-2.8569700138728, 0.0112574113277},
-                                        {-1.3556261799743, 0.2220759220056},
-                                        {0.0, 0.5333333333333},
-                                        {1.3556261799743, 0.2220759220056},
-                                        {2.8569700138728, 0.0112574113277}}};
-  const surrogate::Observations residuals = residuals_of(mixed).observations;
-  const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(options_.kernel);
-  Eigen::VectorXd terms(static_cast<Eigen::Index>(kNodes.size()));
-  for (std::size_t i = 0; i < kNodes.size(); ++i) {
-    surrogate::HyperparameterPriors at = options_.priors;
-    at.signal_stddev.log_median += kNodes[i].deviations * at.signal_stddev.log_stddev;
-    surrogate::GaussianProcess process(kernel, options_.mean);
-    process.condition(residuals, prior_theta(*kernel, at, residuals.points));
-    terms(static_cast<Eigen::Index>(i)) = std::log(kNodes[i].weight) + process.log_marginal_likelihood();
-  }
-  return terms.maxCoeff() + std::log((terms.array() - terms.maxCoeff()).exp().sum());
-}
-
 surrogate::Observations ObjectiveModel::learn_residuals(const surrogate::Observations& latent,
                                                         const Eigen::MatrixXd& runs) {
-  weights_.learn(latent, [&](const surrogate::Observations& mixed) {
-    return log_evidence({with_runs(mixed.points, runs), mixed.values, mixed.variance});
-  });
-  const surrogate::Points points = with_runs(weights_.mixed(latent.points), runs);
-  Residuals residuals = residuals_of({points, latent.values, latent.variance});
+  Residuals residuals = residuals_of({with_runs(latent.points, runs), latent.values, latent.variance});
   prior_shifts_ = residuals.shifts;
   offset_ = residuals.offset;
   return std::move(residuals.observations);
+}
+
+// The posterior mean is linear in the prior's values. So with d_h the difference of hypothesis h from the average and
+// w_h its weight, the means of the hypotheses scatter about the mean of all by
+//
+//   sum_h w_h (d_h(x) - k(x, X) K^-1 d_h(X))^2
+//
+// which is the variance between the components of the mixture (the law of total variance).
+Eigen::VectorXd ObjectiveModel::doubt(const surrogate::Points& centred) const {
+  if (doubts_ < 2) return Eigen::VectorXd::Zero(centred.size());
+  const surrogate::GaussianProcess& process = surrogate_.processes().front();
+  const surrogate::Points at = surrogate_.standardised(centred);
+  Eigen::MatrixXd known = process.points().features.middleCols(prior_centres_.size(), doubts_);
+  process.lower().triangularView<Eigen::Lower>().solveInPlace(known);
+  process.lower().triangularView<Eigen::Lower>().transpose().solveInPlace(known);
+  const Eigen::MatrixXd learned = process.prior_covariance(at, process.points()) * known;
+  const Eigen::MatrixXd left = at.features.middleCols(prior_centres_.size(), doubts_) - learned;
+  return left.rowwise().squaredNorm();
 }
 
 void ObjectiveModel::fit(const surrogate::Observations& latent, Rng& rng, const std::optional<Eigen::VectorXd>& start,
@@ -306,8 +254,10 @@ void ObjectiveModel::bound_from_above(const surrogate::Points& points, const Eig
 }
 
 surrogate::Prediction ObjectiveModel::predict(const surrogate::Points& points) const {
-  surrogate::Prediction prediction = surrogate_.predict(centred(points));
+  const surrogate::Points at = centred(points);
+  surrogate::Prediction prediction = surrogate_.predict(at);
   prediction.mean.array() += offset_;
+  prediction.variance += doubt(at);
   return prediction;
 }
 
@@ -318,8 +268,10 @@ surrogate::Prediction ObjectiveModel::kept() const {
 }
 
 surrogate::Prediction ObjectiveModel::predict_coarsely(const surrogate::Points& points) const {
-  surrogate::Prediction prediction = surrogate_.predict_coarsely(centred(points));
+  const surrogate::Points at = centred(points);
+  surrogate::Prediction prediction = surrogate_.predict_coarsely(at);
   prediction.mean.array() += offset_;
+  prediction.variance += doubt(at);
   return prediction;
 }
 

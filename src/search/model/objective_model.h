@@ -1,7 +1,5 @@
 #pragma once
-#include <functional>
 #include <optional>
-#include <vector>
 
 #include "forecast/prior.h"
 #include "krigtune/surrogate/points.h"
@@ -9,28 +7,8 @@
 
 namespace krigtune::search {
 
-/// The probability of each prior and of its alternatives, and the averaged values that follow.
-class BeliefWeights {
- public:
-  /// The features of points are all priors, then all alternatives.
-  explicit BeliefWeights(const std::vector<forecast::Belief>& beliefs);
-
-  /// Weighs each prior against its alternatives by the log evidence of observations whose features are the priors'
-  /// values. The other priors stay as they are.
-  void learn(const surrogate::Observations& latent,
-             const std::function<double(const surrogate::Observations&)>& log_evidence);
-  /// Returns the points with one feature per prior: its values averaged over its hypotheses.
-  surrogate::Points mixed(const surrogate::Points& points) const;
-
- private:
-  // The columns and probabilities of one prior and its alternatives; the prior is first.
-  struct Hypotheses {
-    std::vector<Eigen::Index> columns;
-    Eigen::VectorXd before;
-    Eigen::VectorXd now;
-  };
-  std::vector<Hypotheses> priors_;
-};
+/// The priors of the residuals' hyperparameters, in nats.
+surrogate::HyperparameterPriors residual_priors();
 
 /// Tells a fitted surrogate about trials that were ended early: at each point the noisy value is at most the bound
 /// (latent units, larger is better). The hyperparameters learned from measured values do not change.
@@ -41,12 +19,13 @@ void condition_on_upper_bounds(surrogate::Surrogate& surrogate, const surrogate:
 /// process for the residuals. The features of points are the priors' values.
 class ObjectiveModel {
  public:
-  /// The features of points are in the order of Candidates::beliefs(). `logarithmic`: latent values are in nats.
+  /// The features of points are the priors' values in their order, then `doubts` columns: how far the first prior may
+  /// be wrong, as JobBelief::log_values. `logarithmic`: latent values are in nats.
   /// `run_columns`: columns of the matrices `runs` below, which have one row per point: how its value depends on the
   /// effects of runs (RunEffects::uncertainty). Predictions are for the latest run, whose row is zero. `has_reals`: the
   /// space has continuous axes.
-  ObjectiveModel(const std::vector<forecast::Belief>& beliefs, bool logarithmic, Eigen::Index run_columns = 0,
-                 bool has_reals = false);
+  ObjectiveModel(const forecast::Priors& priors, bool logarithmic, Eigen::Index run_columns = 0,
+                 bool has_reals = false, Eigen::Index doubts = 0);
 
   /// Returns the values of the priors alone, up to a constant; 0 if there are none.
   Eigen::VectorXd prior_values(const surrogate::Points& points) const;
@@ -85,15 +64,15 @@ class ObjectiveModel {
     Eigen::RowVectorXd shifts;             ///< subtracted from the priors' values
     double offset = 0.0;                   ///< subtracted from the values
   };
-  /// Weighs the priors, learns shifts and offset, and returns the residuals.
+  /// Learns shifts and offset, and returns the residuals.
   surrogate::Observations learn_residuals(const surrogate::Observations& latent, const Eigen::MatrixXd& runs);
-  Residuals residuals_of(const surrogate::Observations& mixed) const;
-  double log_evidence(const surrogate::Observations& mixed) const;
+  Residuals residuals_of(const surrogate::Observations& latent) const;
+  Eigen::VectorXd doubt(const surrogate::Points& centred) const;
   Eigen::VectorXd noise_of_outliers(const surrogate::Observations& residuals) const;
 
   Eigen::Index run_columns_;
+  Eigen::Index doubts_;
   surrogate::SurrogateOptions options_;
-  BeliefWeights weights_;
   Eigen::VectorXd prior_centres_;    ///< of the priors' coefficients, one each
   Eigen::RowVectorXd prior_shifts_;  ///< means of the priors' values over the observations
   double offset_ = 0.0;              ///< median of the latent values minus the priors

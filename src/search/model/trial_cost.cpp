@@ -46,7 +46,7 @@ bool took_its_time(const trial::Outcome& outcome) {
 
 }  // namespace
 
-TrialCost::TrialCost(const Candidates& candidates, const History& history, const TrialModel& model)
+TrialCost::TrialCost(const History& history, const TrialModel& model)
     : surrogate_(cost_options()) {
   std::vector<space::Configuration> configurations;
   std::vector<double> log_seconds;
@@ -63,7 +63,7 @@ TrialCost::TrialCost(const Candidates& candidates, const History& history, const
   if (!(spread > kLeastSpread)) return;
   differs_ = true;
   offset_ = median(log_seconds);
-  const surrogate::Points all = candidates.encode(configurations);
+  const surrogate::Points all = model.encode(configurations);
   const std::vector<Eigen::Index> rows = spread_rows(all, kMostExact);
   const surrogate::Points points = all.rows(rows);
   const Eigen::VectorXd latent = model.predict(points).mean;

@@ -8,7 +8,7 @@ namespace krigtune::search {
 class TrialCost {
  public:
   /// `model`: fitted. The arguments must outlive it.
-  TrialCost(const Candidates& candidates, const History& history, const TrialModel& model);
+  TrialCost(const History& history, const TrialModel& model);
 
   /// Returns false if trials take about the same time, or too little to matter.
   bool differs() const { return differs_; }

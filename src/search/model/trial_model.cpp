@@ -162,6 +162,30 @@ constexpr Eigen::Index kMostRefined = 2048;
 constexpr int kStaleShare = 20;  // hyperparameters are fitted again after one twentieth more trials
 constexpr Eigen::Index kMostBounds = 128;
 
+// Predictions of so many values, over all hypotheses together, take about a second.
+constexpr std::size_t kMostValues = 24'000;
+constexpr std::size_t kMostShares = 24;
+constexpr std::size_t kFewestShares = 3;
+
+std::vector<space::Configuration> configurations_of(const History& history, const MeasuredConfigurations& measured) {
+  std::vector<space::Configuration> configurations;
+  for (const std::vector<std::size_t>& trials : measured.trials) {
+    configurations.push_back(history[trials.front()].proposal.configuration);
+  }
+  return configurations;
+}
+
+std::shared_ptr<const JobBelief> belief_of(const Candidates& candidates, const History& history,
+                                           const ObjectiveScale& scale, const MeasuredConfigurations& measured) {
+  if (candidates.hypotheses() == nullptr) return nullptr;
+  const std::vector<space::Configuration> configurations = configurations_of(history, measured);
+  const surrogate::Observations latent = scale.logarithmic() ? measured.latent : surrogate::Observations{};
+  const std::size_t most = candidates.listed() && candidates.size() > 0
+                               ? std::clamp(kMostValues / candidates.size(), kFewestShares, kMostShares)
+                               : std::size_t{1};
+  return std::make_shared<const JobBelief>(candidates, history, MeasuredValues{configurations, latent}, most);
+}
+
 bool has_unforeseen_failure(const History& history) {
   return std::any_of(history.begin(), history.end(), [](const journal::Trial& trial) {
     return trial.outcome && counts(trial) && trial::is_unforeseen_failure(*trial.outcome);
@@ -177,14 +201,48 @@ TrialModel::TrialModel(const session::Objective& objective, const Candidates& ca
       scale_(objective, history),
       effects_(objective, history),
       measured_(measured_configurations(objective, candidates, history, effects_)),
+      job_(belief_of(candidates, history, scale_, measured_)),
       closed_(closed_trials(history)),
       has_failures_(has_unforeseen_failure(history)),
       widening_(learned_widening(objective, scale_, history)),
-      values_(candidates.beliefs(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable()) {
+      values_(candidates.priors(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable(),
+              job_ ? static_cast<Eigen::Index>(job_->shares().size()) : 0) {
+  measured_.latent.points = with_job(std::move(measured_.latent.points), configurations_of(history, measured_));
   if (measured_.size() <= most_exact) return;
   const std::vector<Eigen::Index> rows = relevant_rows(measured_.latent.points, measured_.latent.values, most_exact);
   others_ = rows_of(measured_, other_rows(rows, measured_.size()));
   measured_ = rows_of(measured_, rows);
+}
+
+surrogate::Points TrialModel::with_job(surrogate::Points points,
+                                       const std::vector<space::Configuration>& configurations) const {
+  if (job_ == nullptr) return points;
+  const Eigen::MatrixXd values = job_->log_values(configurations);
+  const Eigen::Index priors = points.features.cols();
+  points.features.conservativeResize(points.size(), priors + values.cols() - 1);
+  points.features.col(0) = values.col(0);  // the job's prior is the first one
+  points.features.rightCols(values.cols() - 1) = values.rightCols(values.cols() - 1);
+  return points;
+}
+
+surrogate::Points TrialModel::encode(const std::vector<space::Configuration>& configurations) const {
+  return with_job(candidates_.encode(configurations), configurations);
+}
+
+surrogate::Points TrialModel::points_of(const CandidateList& list) const {
+  return with_job(list.points, list.configurations);
+}
+
+std::vector<std::optional<plan::MemoryVerdict>> TrialModel::memory_of(
+    const std::vector<space::Configuration>& configurations) const {
+  if (job_plans_memory()) return job_->memory(configurations);
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  for (const space::Configuration& one : configurations) memory.push_back(candidates_.filter().planned(one));
+  return memory;
+}
+
+std::vector<std::optional<plan::MemoryVerdict>> TrialModel::memory_of(const CandidateList& list) const {
+  return job_plans_memory() ? job_->memory(list.configurations) : list.memory;
 }
 
 std::optional<TrialModel::LastFit> TrialModel::last_fit() const {
@@ -259,7 +317,13 @@ surrogate::Prediction TrialModel::kept() const {
 
 Eigen::VectorXd TrialModel::probability(const surrogate::Points& points,
                                         const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
-  if (!success_) success_ = std::make_shared<const TrialSuccess>(candidates_, history_);
+  if (!success_) {
+    TrialSuccess::MemoryOf memory_of;
+    if (job_plans_memory()) {
+      memory_of = [this](const std::vector<space::Configuration>& of) { return job_->memory(of); };
+    }
+    success_ = std::make_shared<const TrialSuccess>(candidates_, history_, memory_of);
+  }
   return success_->probability(points, memory);
 }
 
@@ -278,7 +342,7 @@ void TrialModel::learn_from_bounded() {
   Eigen::MatrixXd runs(static_cast<Eigen::Index>(bounds.size()), effects_.columns());
   for (std::size_t i = 0; i < bounds.size(); ++i) runs.row(static_cast<Eigen::Index>(i)) = uncertainties[i];
   const Eigen::Map<const Eigen::VectorXd> all(bounds.data(), static_cast<Eigen::Index>(bounds.size()));
-  const surrogate::Points points = candidates_.encode(configurations);
+  const surrogate::Points points = encode(configurations);
   if (all.size() <= kMostBounds) return values_.bound_from_above(points, all, runs);
   // With many bounds, the model uses the largest ones, those near the largest, and some that fill the gaps.
   const std::vector<Eigen::Index> rows = relevant_rows(points, all, kMostBounds);
@@ -310,14 +374,11 @@ void TrialModel::believe_pending() {
 void TrialModel::believe(const std::vector<space::Configuration>& pending) {
   constexpr double kLeast = 0.01;  // whoever proposed it expected a value
   if (pending.empty()) return;
-  std::vector<std::optional<plan::MemoryVerdict>> memory;
-  for (const space::Configuration& configuration : pending) {
-    memory.push_back(candidates_.filter().planned(configuration));
-  }
   learn_from_others();
   if (is_exact()) achieved_.reset();
-  const surrogate::Points points = candidates_.encode(pending);
-  values_.believe(points, has_failures() ? probability(points, memory).cwiseMax(kLeast) : Eigen::VectorXd());
+  const surrogate::Points points = encode(pending);
+  values_.believe(points,
+                  has_failures() ? probability(points, memory_of(pending)).cwiseMax(kLeast) : Eigen::VectorXd());
 }
 
 std::vector<double> TrialModel::hyperparameters() const {

@@ -8,6 +8,7 @@
 #include "krigtune/surrogate/points.h"
 #include "krigtune/surrogate/surrogate.h"
 #include "search/candidates/candidates.h"
+#include "search/model/job_belief.h"
 #include "search/model/objective_model.h"
 #include "search/model/relevant_trials.h"
 #include "search/model/trial_success.h"
@@ -73,6 +74,17 @@ class TrialModel {
              Eigen::Index most_exact = kMostExact);
 
   bool has_values() const { return measured_.size() > 0; }
+  /// Returns what the trials say about the job; nullptr if nothing is known of it.
+  const JobBelief* job() const { return job_.get(); }
+  /// Returns whether memory_of() averages over what the job may be.
+  bool job_plans_memory() const { return job_ != nullptr && search::job_plans_memory(candidates_); }
+  /// Encodes configurations in the form that all functions below expect.
+  surrogate::Points encode(const std::vector<space::Configuration>& configurations) const;
+  surrogate::Points points_of(const CandidateList& list) const;
+  /// Returns whether configurations fit into memory, for probability().
+  std::vector<std::optional<plan::MemoryVerdict>> memory_of(
+      const std::vector<space::Configuration>& configurations) const;
+  std::vector<std::optional<plan::MemoryVerdict>> memory_of(const CandidateList& list) const;
   /// Returns whether a trial failed unexpectedly, so that failures are possible.
   bool has_failures() const { return has_failures_; }
   const ObjectiveScale& scale() const { return scale_; }
@@ -138,6 +150,7 @@ class TrialModel {
   };
   std::optional<LastFit> last_fit() const;
   bool is_recent(const LastFit& last, bool may_reuse) const;
+  surrogate::Points with_job(surrogate::Points points, const std::vector<space::Configuration>& configurations) const;
   void learn_from_bounded();
   void learn_from_others() const;
 
@@ -147,7 +160,8 @@ class TrialModel {
   RunEffects effects_;
   MeasuredConfigurations measured_;
   MeasuredConfigurations others_;  ///< beyond kMostExact: the configurations that the process does not know
-  int closed_;                     ///< trials
+  std::shared_ptr<const JobBelief> job_;
+  int closed_;  ///< trials
   bool has_failures_;
   int fitted_to_ = 0;
   double incumbent_ = 0.0;

@@ -62,41 +62,61 @@ std::optional<cost::MemoryEvidence> evidence_of(const trial::Outcome& outcome,
 
 }  // namespace
 
-MemoryMargins::MemoryMargins(const Candidates& candidates, const History& history) {
-  if (candidates.filter().is_exact()) return;
+std::optional<cost::MemoryShape> learned_shape(const std::vector<const trial::Outcome*>& outcomes,
+                                               const std::vector<std::optional<plan::MemoryVerdict>>& memory) {
   std::vector<cost::MemoryEvidence> evidence;
   double log_stddev = 0.0;
-  for (const journal::Trial& trial : history) {
-    if (!trial.outcome || !counts(trial)) continue;
-    const std::optional<plan::MemoryVerdict> memory = candidates.memory_of(trial.proposal.configuration);
-    if (!memory || !memory->spread || memory->spread->moments.empty()) continue;
-    std::optional<cost::MemoryEvidence> shown = evidence_of(*trial.outcome, *memory->spread);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!memory[i] || !memory[i]->spread || memory[i]->spread->moments.empty()) continue;
+    std::optional<cost::MemoryEvidence> shown = evidence_of(*outcomes[i], *memory[i]->spread);
     if (!shown) continue;
-    log_stddev = memory->spread->own_log_stddev;
+    log_stddev = memory[i]->spread->own_log_stddev;
     evidence.push_back(*std::move(shown));
   }
-  if (evidence.empty()) return;
-  shape_.emplace(log_stddev);
-  shape_->learn(evidence);
+  if (evidence.empty()) return std::nullopt;
+  cost::MemoryShape shape(log_stddev);
+  shape.learn(evidence);
+  return shape;
 }
 
-double MemoryMargins::at(const plan::MemoryVerdict& memory) const {
+namespace {
+
+double margin_of(const plan::MemoryVerdict& memory, const std::optional<cost::MemoryShape>& shape) {
   constexpr double kLeastProbability = 1e-9;
   // Models that state no spread answer only yes or no.
   if (!memory.spread)
     return surrogate::probit(std::clamp(memory.probability_fits, kLeastProbability, 1.0 - kLeastProbability));
-  if (!shape_ || memory.spread->moments.empty()) return memory.spread->margin;
-  const cost::MemoryShape::LogBytes needed = shape_->needed(memory.spread->moments);
+  if (!shape || memory.spread->moments.empty()) return memory.spread->margin;
+  const cost::MemoryShape::LogBytes needed = shape->needed(memory.spread->moments);
   return (std::log(static_cast<double>(memory.spread->usable.count)) - needed.mean) / needed.stddev;
 }
 
-Eigen::VectorXd MemoryMargins::at(const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
+}  // namespace
+
+Eigen::VectorXd margins_of(const std::vector<std::optional<plan::MemoryVerdict>>& memory,
+                           const std::optional<cost::MemoryShape>& shape) {
   Eigen::VectorXd margins(static_cast<Eigen::Index>(memory.size()));
   for (Eigen::Index i = 0; i < margins.size(); ++i) {
     const std::optional<plan::MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
-    margins(i) = of ? at(*of) : 0.0;
+    margins(i) = of ? margin_of(*of, shape) : 0.0;
   }
   return margins;
+}
+
+MemoryMargins::MemoryMargins(const Candidates& candidates, const History& history) {
+  if (candidates.filter().is_exact()) return;
+  std::vector<const trial::Outcome*> outcomes;
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    outcomes.push_back(&*trial.outcome);
+    memory.push_back(candidates.memory_of(trial.proposal.configuration));
+  }
+  shape_ = learned_shape(outcomes, memory);
+}
+
+Eigen::VectorXd MemoryMargins::at(const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
+  return margins_of(memory, shape_);
 }
 
 namespace {
@@ -128,13 +148,13 @@ Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history)
+TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history, const MemoryOf& memory_of)
     : candidates_(candidates),
       margins_(candidates, history),
       model_(surrogate::make_kernel(surrogate::KernelKind::kMatern52), success_options()) {
-  if (!candidates.filter().knows_memory()) slopes_ = rules_of_thumb(candidates.ordered_names());
+  if (!candidates.filter().knows_memory() && !memory_of) slopes_ = rules_of_thumb(candidates.ordered_names());
   if (candidates.filter().is_exact()) read_walls(history);
-  fit(history);
+  fit(history, memory_of);
 }
 
 void TrialSuccess::read_walls(const History& history) {
@@ -223,7 +243,7 @@ std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History&
   return fingerprint;
 }
 
-void TrialSuccess::fit(const History& history) {
+void TrialSuccess::fit(const History& history, const MemoryOf& memory_of) {
   std::vector<space::Configuration> configurations;
   std::vector<bool> succeeded;
   for (const journal::Trial& trial : history) {
@@ -237,12 +257,15 @@ void TrialSuccess::fit(const History& history) {
   const surrogate::Points all = candidates_.encode(configurations);
   const std::vector<Eigen::Index> rows = telling_rows(all, succeeded);
   std::vector<bool> outcomes;
-  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  std::vector<space::Configuration> chosen;
   for (const Eigen::Index row : rows) {
     const auto i = static_cast<std::size_t>(row);
     outcomes.push_back(succeeded[i]);
-    memory.push_back(candidates_.memory_of(configurations[i]));
+    chosen.push_back(configurations[i]);
   }
+  std::vector<std::optional<plan::MemoryVerdict>> memory;
+  if (memory_of) memory = memory_of(chosen);
+  for (std::size_t i = 0; i < chosen.size() && !memory_of; ++i) memory.push_back(candidates_.memory_of(chosen[i]));
   const surrogate::Points points = all.rows(rows);
   model_.fit(points, prior(points, memory), outcomes);
 }

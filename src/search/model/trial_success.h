@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,15 @@
 #include "search/trials/history.h"
 
 namespace krigtune::search {
+
+/// Returns the correction of planned peaks that trials show; empty if they show none. `outcomes` and `memory`: one per
+/// trial.
+std::optional<cost::MemoryShape> learned_shape(const std::vector<const trial::Outcome*>& outcomes,
+                                               const std::vector<std::optional<plan::MemoryVerdict>>& memory);
+/// Returns the margins of plans with that correction: log(usable / peak), in units of the remaining stddev of the
+/// peak's logarithm; 0 without a plan.
+Eigen::VectorXd margins_of(const std::vector<std::optional<plan::MemoryVerdict>>& memory,
+                           const std::optional<cost::MemoryShape>& shape);
 
 /// The memory margin, log(usable / peak), as planned and as corrected by a history's trials, in units of the remaining
 /// stddev of the peak's logarithm. If plans are exact, it is the planned margin.
@@ -23,8 +33,6 @@ class MemoryMargins {
   const std::optional<cost::MemoryShape>& shape() const { return shape_; }
 
  private:
-  double at(const plan::MemoryVerdict& memory) const;
-
   std::optional<cost::MemoryShape> shape_;
 };
 
@@ -35,8 +43,11 @@ std::size_t fingerprint_of_outcomes(const Candidates& candidates, const History&
 /// The probability that a trial succeeds, learned from the trials of a history.
 class TrialSuccess {
  public:
-  /// The arguments must outlive it.
-  TrialSuccess(const Candidates& candidates, const History& history);
+  using MemoryOf = std::function<std::vector<std::optional<plan::MemoryVerdict>>(
+      const std::vector<space::Configuration>& configurations)>;
+
+  /// `memory_of` says whether configurations fit; empty: as the session's own plan says. The arguments must outlive it.
+  TrialSuccess(const Candidates& candidates, const History& history, const MemoryOf& memory_of = {});
 
   /// Returns whether a trial failed unexpectedly, so that failures are possible.
   bool has_failures() const { return has_failures_; }
@@ -46,7 +57,7 @@ class TrialSuccess {
 
  private:
   void read_walls(const History& history);
-  void fit(const History& history);
+  void fit(const History& history, const MemoryOf& memory_of);
   double planned_mean(const std::optional<plan::MemoryVerdict>& memory) const;
   Eigen::MatrixXd prior(const surrogate::Points& points,
                         const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;

@@ -180,7 +180,7 @@ class BayesStrategy final : public Strategy {
         seed_(options.seed),
         repeats_(options.repeats),
         most_exact_(options.most_exact),
-        spread_until_(candidates.beliefs().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
+        spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
 
   std::optional<journal::Proposal> ask(const History& history) const override {
     if (const Kept* kept = kept_for(history)) return answer_of(*kept);
@@ -214,7 +214,7 @@ class BayesStrategy final : public Strategy {
     if (counted_trials(history) < spread_until_) {
       return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
     }
-    const Eigen::VectorXd score = model.prior_values(list->points) + probability.array().log().matrix();
+    const Eigen::VectorXd score = model.prior_values(model.points_of(*list)) + probability.array().log().matrix();
     return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
   }
 
@@ -225,7 +225,8 @@ class BayesStrategy final : public Strategy {
     const History& history;
     const TrialModel& model;
     const CandidateList& list;
-    const std::vector<bool>& open;  ///< one per candidate: whether it was not asked yet
+    const surrogate::Points& points;  ///< of the list
+    const std::vector<bool>& open;    ///< one per candidate: whether it was not asked yet
     const surrogate::Prediction& prediction;
     const Eigen::VectorXd& probability;
     const TrialCost& cost;
@@ -237,9 +238,10 @@ class BayesStrategy final : public Strategy {
     model.fit(rng, true);
     model.believe_pending();
     const Eigen::VectorXd probability = probability_of(model, list);
-    const TrialCost cost(candidates_, history, model);
-    const surrogate::Prediction prediction = model.predict(list.points);
-    const Scores scores{history, model, list, open, prediction, probability, cost};
+    const TrialCost cost(history, model);
+    const surrogate::Points points = model.points_of(list);
+    const surrogate::Prediction prediction = model.predict(points);
+    const Scores scores{history, model, list, points, open, prediction, probability, cost};
     journal::Proposal proposal = improve(scores);
     if (!repeats_) return proposal;
     return or_repeat(std::move(proposal), scores, RepeatGain(session_, candidates_, history, model));
@@ -255,6 +257,7 @@ class BayesStrategy final : public Strategy {
     History history;  ///< of the last suggestion
     TrialModel model;
     std::shared_ptr<const CandidateList> list;
+    surrogate::Points points;
     std::vector<bool> open;
     Eigen::VectorXd probability;
     std::optional<TrialCost> cost;
@@ -290,9 +293,10 @@ class BayesStrategy final : public Strategy {
     kept.open = unseen(candidates_, *kept.list, closed);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(kept.history)));
     kept.model.fit(rng, true);
-    kept.model.keep(kept.list->points);
+    kept.points = kept.model.points_of(*kept.list);
+    kept.model.keep(kept.points);
     kept.probability = probability_of(kept.model, *kept.list);
-    kept.cost.emplace(candidates_, kept.history, kept.model);
+    kept.cost.emplace(kept.history, kept.model);
     if (repeats_) kept.gain.emplace(session_, candidates_, kept.history, kept.model);
     for (const journal::Trial& trial : kept.history) take_pending(kept, trial);
   }
@@ -310,22 +314,23 @@ class BayesStrategy final : public Strategy {
       return kept.gain ? repeat_only(kept.model, kept.history, *kept.gain) : std::nullopt;
     }
     const surrogate::Prediction prediction = kept.model.kept();
-    const Scores scores{kept.history, kept.model, *kept.list, kept.open, prediction, kept.probability, *kept.cost};
+    const Scores scores{kept.history, kept.model,  *kept.list,       kept.points,
+                        kept.open,    prediction, kept.probability, *kept.cost};
     journal::Proposal proposal = improve(scores);
     return kept.gain ? or_repeat(std::move(proposal), scores, *kept.gain) : proposal;
   }
 
   // Probabilities of success; ones if there is no sign that a trial may fail.
   static Eigen::VectorXd probability_of(const TrialModel& model, const CandidateList& list) {
-    if (!model.has_failures() && !has_uncertain(list)) return Eigen::VectorXd::Ones(list.points.size());
-    return model.probability(list.points, list.memory);
+    if (!may_fail(model, list)) return Eigen::VectorXd::Ones(list.points.size());
+    return model.probability(list.points, model.memory_of(list));
   }
 
   // Returns the proposal, or a repeated measurement if that gains more for the recommendation.
   journal::Proposal or_repeat(journal::Proposal proposal, const Scores& scores, const RepeatGain& repeats) const {
     const auto chosen = static_cast<Eigen::Index>(scores.list.index.at(candidates_.key(proposal.configuration)));
     const auto gain_of_new = [&](const RepeatGain::Repeat& repeat) {
-      const surrogate::Points candidate = scores.list.points.rows({chosen});
+      const surrogate::Points candidate = scores.points.rows({chosen});
       return scores.probability(chosen) * repeats.of_new(candidate) *
              scores.cost.ratio(scores.model.measured().latent.points.rows({repeat.row}), candidate, scores.model);
     };
@@ -344,7 +349,12 @@ class BayesStrategy final : public Strategy {
     return last ? std::optional(std::move(last->first)) : std::nullopt;
   }
 
-  bool has_plans() const { return candidates_.filter().knows_memory() && !candidates_.filter().is_exact(); }
+  // Returns whether a trial may fail, so that probabilities matter.
+  static bool may_fail(const TrialModel& model, const CandidateList& list) {
+    return model.has_failures() || model.job_plans_memory() || has_uncertain(list);
+  }
+
+  bool has_plans() const { return plans_memory(candidates_); }
 
   // Returns the allowed candidates that may hold back riskier ones (see the top).
   std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
@@ -403,20 +413,20 @@ class BayesStrategy final : public Strategy {
   }
 
   journal::Proposal improve(const Scores& scores) const {
-    const auto& [history, model, list, open, prediction, probability, cost] = scores;
+    const auto& [history, model, list, points, open, prediction, probability, cost] = scores;
     const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
     std::vector<bool> allowed = open;
     drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
-    const Eigen::VectorXd log_seconds = cost.log_seconds(list.points, prediction.mean);
+    const Eigen::VectorXd log_seconds = cost.log_seconds(points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
-    const bool may_fail = model.has_failures() || has_uncertain(list);
+    const bool has_risks = may_fail(model, list);
     std::size_t chosen = allowed.size();
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (!allowed[i]) continue;
       const auto row = static_cast<Eigen::Index>(i);
       double score = log_ei(row);
-      if (may_fail) {
+      if (has_risks) {
         score = log_add_exp(score, log_floor) + kFloorSlope * score + std::log(probability(row));
       }
       score -= log_seconds(row);
@@ -427,7 +437,7 @@ class BayesStrategy final : public Strategy {
     journal::Proposal proposal = propose(list, chosen, StrategyKind::kBayes);
     predict_value(model, prediction.mean(static_cast<Eigen::Index>(chosen)),
                   prediction.variance(static_cast<Eigen::Index>(chosen)), proposal);
-    if (may_fail) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
+    if (has_risks) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
     proposal.hyperparameters = model.hyperparameters();
     proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();

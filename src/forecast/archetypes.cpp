@@ -1,0 +1,267 @@
+#include "forecast/archetypes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "core/json.h"
+#include "cost/framework.h"
+#include "runner/runner.h"
+#include "schedule/knobs.h"
+#include "session/memory_filter.h"
+#include "space/well_known.h"
+#include "trial/outcome.h"
+
+namespace krigtune::forecast {
+namespace {
+
+using workload::Framework;
+
+// Shapes of dense models with gated MLPs, one for each factor of about 2.5 in size. Heads and MLPs are divisible by many
+// numbers of ranks, so that no shape excludes a configuration which another model of that size could have.
+struct Shape {
+  std::int64_t layers, hidden, heads, ffn_hidden;
+};
+constexpr std::array<Shape, 9> kShapes{{{24, 1024, 32, 2816},     // 0.4 billion parameters
+                                        {24, 2048, 32, 5632},     // 1.3
+                                        {32, 2560, 32, 8960},     // 3.4
+                                        {32, 4096, 32, 11264},    // 7
+                                        {40, 5120, 64, 13824},    // 13
+                                        {60, 6656, 64, 17920},    // 33
+                                        {80, 8192, 64, 28672},    // 76
+                                        {96, 12288, 128, 32768},  // 176
+                                        {128, 16384, 128, 53248}}};  // 476
+constexpr std::int64_t kVocabulary = 64'000;
+
+struct Length {
+  std::int64_t seq_len;
+  double probability;
+};
+constexpr std::array<Length, 3> kLengths{{{2048, 0.35}, {4096, 0.4}, {8192, 0.25}}};
+
+constexpr std::array<Framework, 4> kFrameworks{Framework::kMegatron, Framework::kDeepSpeed, Framework::kFsdp,
+                                               Framework::kNanotron};
+
+// Steps of so many of the smallest possible batch.
+struct BatchTimes {
+  std::int64_t times;
+  double probability;
+};
+constexpr std::array<BatchTimes, 2> kBatchTimes{{{1, 0.6}, {4, 0.4}}};
+
+constexpr double kToldFramework = 0.7;  // the others share the remainder
+constexpr double kToldModel = 0.84;     // a half and a double share the remainder
+
+constexpr int kMostWalked = 10'000;
+constexpr int kSamples = 1'000;
+constexpr std::int64_t kRanksOfANode = 8;
+
+}  // namespace
+
+space::Configuration as_training_step(const space::Configuration& configuration) {
+  const std::vector<std::string>& planned = schedule::planned_parameters();
+  space::Configuration step;
+  for (const auto& [name, value] : configuration) {
+    const std::string known(space::well_known_name(name));
+    if (std::find(planned.begin(), planned.end(), known) == planned.end()) continue;
+    const auto* flag = std::get_if<bool>(&value);
+    if (known == space::kCheckpointing && flag != nullptr) {
+      step.set(known, std::string(*flag ? "full" : "none"));
+    } else {
+      step.set(known, value);
+    }
+  }
+  return step;
+}
+
+namespace {
+
+std::vector<space::Configuration> some_configurations(const space::Space& space) {
+  std::vector<space::Configuration> some;
+  if (space.listable() && space.lattice_count() <= kMostWalked * 10) {
+    space.for_each([&](const space::Configuration& configuration) {
+      some.push_back(as_training_step(configuration));
+      return some.size() < kMostWalked;
+    });
+    return some;
+  }
+  if (space.is_empty()) return some;
+  Rng rng(0, 0);
+  for (int i = 0; i < kSamples; ++i) some.push_back(as_training_step(space.sample(rng)));
+  return some;
+}
+
+std::int64_t ranks_of_a_replica(const space::Configuration& configuration) {
+  std::int64_t ranks = 1;
+  for (const char* divisor : space::kRankDivisors) ranks *= std::max<std::int64_t>(configuration.integer(divisor, 1), 1);
+  return ranks;
+}
+
+// Returns the least common multiple, or the largest number if that is far smaller: then the numbers have no common
+// meaning.
+std::int64_t common_multiple(const std::set<std::int64_t>& numbers) {
+  constexpr std::int64_t kMostTimes = 64;
+  if (numbers.empty()) return 1;
+  const std::int64_t largest = *numbers.rbegin();
+  std::int64_t common = 1;
+  for (const std::int64_t number : numbers) {
+    common = std::lcm(common, std::max<std::int64_t>(number, 1));
+    if (common > kMostTimes * largest) return largest;
+  }
+  return common;
+}
+
+std::int64_t fewest_ranks(const std::vector<space::Configuration>& configurations) {
+  std::set<std::int64_t> replicas;
+  for (const space::Configuration& one : configurations) replicas.insert(ranks_of_a_replica(one));
+  return common_multiple(replicas);
+}
+
+// The smallest batch that every configuration divides. Empty if the space has micro-steps of its own.
+std::optional<std::int64_t> smallest_batch(const std::vector<space::Configuration>& configurations,
+                                           std::int64_t ranks) {
+  std::set<std::int64_t> of_micro_steps;
+  for (const space::Configuration& one : configurations) {
+    if (one.has(space::kAccumulation)) return std::nullopt;
+    const auto data_ranks = space::data_parallel_ranks(ranks, one);
+    if (data_ranks) of_micro_steps.insert(*data_ranks * one.integer(space::kMicroBatch, 1));
+  }
+  return common_multiple(of_micro_steps);
+}
+
+workload::ClusterSpec usual_cluster(std::int64_t ranks) {
+  const std::int64_t nodes = ranks % kRanksOfANode == 0 ? ranks / kRanksOfANode : 1;
+  Json json = {{"nodes", nodes},
+               {"gpus_per_node", ranks / nodes},
+               {"gpu", "h100-80gb"},
+               {"interconnect", "nvlink4"},
+               {"network", "ib-ndr-400"}};
+  return workload::read_cluster(json, "the usual cluster", "");
+}
+
+struct ClusterGuess {
+  workload::ClusterSpec cluster;
+  double probability;
+};
+
+std::vector<ClusterGuess> clusters_of(const session::Session& session,
+                                      const std::vector<space::Configuration>& configurations) {
+  if (session.cluster.device && session.cluster.network) return {{session.cluster, 1.0}};
+  const std::int64_t fewest = std::max(fewest_ranks(configurations), kRanksOfANode);
+  return {{usual_cluster(fewest), 0.6}, {usual_cluster(4 * fewest), 0.4}};
+}
+
+workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Framework framework,
+                                  std::optional<std::int64_t> batch) {
+  workload::Workload workload;
+  workload.model = {.layers = shape.layers,
+                    .hidden = shape.hidden,
+                    .heads = shape.heads,
+                    .kv_heads = shape.heads,
+                    .ffn_hidden = shape.ffn_hidden,
+                    .vocab = kVocabulary,
+                    .seq_len = seq_len,
+                    .gated_mlp = true,
+                    .tied_embeddings = false,
+                    .positions = workload::Positions::kRotary,
+                    .norm = workload::Norm::kRmsNorm};
+  workload.precision = workload::Precision::kBf16;
+  workload.framework = framework;
+  workload.dialect = cost::traits_of(framework).dialect;
+  workload.train_batch_size = batch;
+  return workload;
+}
+
+bool speaks_of_a_step(const space::Space& space) {
+  const std::vector<std::string>& planned = schedule::planned_parameters();
+  return std::any_of(space.parameters().begin(), space.parameters().end(), [&](const space::Parameter& parameter) {
+    const bool varies = parameter.continuous() || parameter.values.size() > 1;
+    const std::string known(space::well_known_name(parameter.name));
+    return varies && std::find(planned.begin(), planned.end(), known) != planned.end();
+  });
+}
+
+}  // namespace
+
+std::vector<JobGuess> usual_jobs(const session::Session& session) {
+  const trial::Metric* metric = trial::find_metric(session.objective.metric);
+  if (metric == nullptr || !metric->is_speed || !speaks_of_a_step(session.space)) return {};
+  const std::vector<space::Configuration> configurations = some_configurations(session.space);
+  const std::vector<ClusterGuess> clusters = clusters_of(session, configurations);
+  std::vector<JobGuess> jobs;
+  for (const Shape& shape : kShapes) {
+    for (const ClusterGuess& on : clusters) {
+      const std::optional<std::int64_t> smallest = smallest_batch(configurations, on.cluster.ranks());
+      for (const Length& length : kLengths) {
+        for (const Framework framework : kFrameworks) {
+          for (const BatchTimes& batch : kBatchTimes) {
+            if (!smallest && &batch != &kBatchTimes.front()) continue;
+            const std::optional<std::int64_t> sequences =
+                smallest ? std::optional(*smallest * batch.times) : std::nullopt;
+            const double probability = on.probability * length.probability * (smallest ? batch.probability : 1.0) /
+                                       (kShapes.size() * kFrameworks.size());
+            jobs.push_back(
+                {usual_workload(shape, length.seq_len, framework, sequences), on.cluster, probability, false});
+          }
+        }
+      }
+    }
+  }
+  return jobs;
+}
+
+namespace {
+
+// The runner itself runs the framework's training step, or the virtual clock does.
+bool is_known_exactly(const session::Session& session) {
+  return runner::is<runner::BenchSpec>(session.runner) || runner::is<runner::SimulateSpec>(session.runner);
+}
+
+struct ModelGuess {
+  workload::ModelSpec model;
+  double probability;
+};
+
+std::vector<ModelGuess> models_around(const workload::ModelSpec& told) {
+  workload::ModelSpec half = told;
+  half.layers = std::max<std::int64_t>(told.layers / 2, 1);
+  workload::ModelSpec twice = told;
+  twice.layers = 2 * told.layers;
+  constexpr double kOther = (1.0 - kToldModel) / 2.0;
+  return {{told, kToldModel}, {half, kOther}, {twice, kOther}};
+}
+
+std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
+  std::vector<std::pair<Framework, double>> frameworks = {{told, kToldFramework}};
+  for (const Framework other : kFrameworks) {
+    if (other != told) frameworks.emplace_back(other, 0.0);
+  }
+  const double each = (1.0 - kToldFramework) / static_cast<double>(frameworks.size() - 1);
+  for (std::size_t i = 1; i < frameworks.size(); ++i) frameworks[i].second = each;
+  return frameworks;
+}
+
+}  // namespace
+
+std::vector<JobGuess> around_the_told_job(const session::Session& session) {
+  const workload::Workload& told = *session.workload;
+  if (is_known_exactly(session)) return {{told, session.cluster, 1.0, true}};
+  std::vector<JobGuess> jobs;
+  for (const ModelGuess& model : models_around(told.model)) {
+    for (const auto& [framework, probability] : frameworks_around(told.framework)) {
+      workload::Workload job = told;
+      job.model = model.model;
+      if (framework != told.framework) {
+        job.framework = framework;
+        job.dialect = cost::traits_of(framework).dialect;
+      }
+      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty()});
+    }
+  }
+  return jobs;
+}
+
+}  // namespace krigtune::forecast

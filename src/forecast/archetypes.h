@@ -1,0 +1,32 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "session/session.h"
+#include "workload/workload.h"
+
+namespace krigtune::forecast {
+
+/// A job that a session may mean: all that predictions of time and memory follow from.
+struct JobGuess {
+  workload::Workload workload;
+  workload::ClusterSpec cluster;
+  double probability = 0.0;  ///< before any trial
+  bool is_told = false;      ///< the session says so
+};
+
+/// Returns what a job may be whose session describes it: mostly that job, with small probabilities also other
+/// frameworks' habits, and models of half or twice the size. Probabilities add up to 1, and the told job is first.
+std::vector<JobGuess> around_the_told_job(const session::Session& session);
+
+/// Returns what a job may be whose session has no workload: dense models of all usual sizes, each with several lengths
+/// of sequences, batches, frameworks, and (if the session names no GPU) numbers of ranks, in ascending order of the
+/// model's size. Empty if the names of the session's parameters say nothing about a training step, or if its objective
+/// does not follow from times.
+std::vector<JobGuess> usual_jobs(const session::Session& session);
+
+/// Returns the configuration as the training step reads it: other names of well-known parameters are translated, and
+/// what the step does not know is left out.
+space::Configuration as_training_step(const space::Configuration& configuration);
+
+}  // namespace krigtune::forecast

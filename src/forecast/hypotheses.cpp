@@ -1,0 +1,247 @@
+#include "forecast/hypotheses.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "core/parallel.h"
+#include "core/statistics.h"
+#include "cost/memory/memory_model.h"
+#include "cost/time/step_cost.h"
+#include "forecast/archetypes.h"
+#include "forecast/forecast.h"
+#include "forecast/prior.h"
+#include "schedule/knobs.h"
+#include "session/goodput.h"
+#include "trial/outcome.h"
+
+namespace krigtune::forecast {
+namespace {
+
+// Links that take this many times as long as assumed, because they are congested or fewer; or better links. Networks
+// often miss their data sheets by a factor of two (experiments/data/interconnects.csv), rarely by four.
+struct Links {
+  double times;
+  double probability;
+};
+constexpr std::array<Links, 5> kLinks{{{1.0, 0.6}, {0.5, 0.13}, {2.0, 0.13}, {0.25, 0.07}, {4.0, 0.07}}};
+
+// Of the hypothesis without physics.
+constexpr double kNoStep = 0.15;
+constexpr double kNoStepIfTold = 0.03;
+
+// Standard deviations of what all measured values have in common, measured over predicted.
+constexpr double kLevelOnKnownCluster = 0.5;
+constexpr double kLevelOnUnknownCluster = 1.0;
+
+constexpr int kTypicalSamples = 24;
+constexpr std::size_t kFewestPerThread = 200;
+constexpr std::size_t kMostKept = 1'000'000;
+
+// Predictions by the text of their configurations.
+template <class Value>
+class Kept {
+ public:
+  template <class Compute>
+  std::vector<Value> of(const std::vector<space::Configuration>& configurations, Compute compute) const {
+    std::vector<Value> values(configurations.size());
+    std::vector<std::string> keys;
+    std::vector<std::size_t> unknown;
+    keys.reserve(configurations.size());
+    for (const space::Configuration& configuration : configurations) keys.push_back(configuration.text());
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto found = known_.find(keys[i]);
+        if (found == known_.end()) {
+          unknown.push_back(i);
+        } else {
+          values[i] = found->second;
+        }
+      }
+    }
+    if (unknown.empty()) return values;
+    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const std::size_t threads = std::clamp(unknown.size() / kFewestPerThread, std::size_t{1}, cores);
+    run_side_by_side(threads, [&](std::size_t first) {
+      for (std::size_t k = first; k < unknown.size(); k += threads) {
+        values[unknown[k]] = compute(configurations[unknown[k]]);
+      }
+    });
+    const std::lock_guard lock(mutex_);
+    if (known_.size() > kMostKept) known_.clear();
+    for (const std::size_t i : unknown) known_.emplace(keys[i], values[i]);
+    return values;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, Value> known_;
+};
+
+}  // namespace
+
+struct Hypotheses::Impl {
+  Impl(const session::Session& the_session, const session::MemoryFilter& the_filter, std::vector<JobGuess> guesses)
+      : session(the_session), filter(the_filter), jobs(std::move(guesses)), rules(make_rules_of_thumb(the_session)) {
+    const trial::Metric* metric = trial::find_metric(session.objective.metric);
+    kind = metric->kind;
+    Rng rng(0, 0);
+    for (int i = 0; i < kTypicalSamples && !session.space.is_empty(); ++i) {
+      samples.push_back(session.space.sample(rng));
+    }
+    const double no_step = !rules ? 0.0 : session.workload ? kNoStepIfTold : kNoStep;
+    for (std::size_t job = 0; job < jobs.size(); ++job) add(job, (1.0 - no_step) * jobs[job].probability);
+    if (no_step > 0.0) all.push_back({std::nullopt, 1.0, no_step});
+    for (std::size_t h = 0; h < all.size(); ++h) values.push_back(std::make_unique<Kept<double>>());
+    steps.resize(all.size());
+    for (std::size_t job = 0; job < jobs.size(); ++job) {
+      verdicts.push_back(std::make_unique<Kept<std::optional<plan::MemoryVerdict>>>());
+      memories.push_back(nullptr);
+    }
+  }
+
+  void add(std::size_t job, double probability) {
+    if (jobs[job].cluster.ranks() == 1) {
+      all.push_back({job, 1.0, probability});
+      return;
+    }
+    for (const Links& links : kLinks) all.push_back({job, links.times, probability * links.probability});
+  }
+
+  space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
+    return job.is_told || session.workload ? session::modelled_part(configuration) : as_training_step(configuration);
+  }
+
+  const cost::StepCostModel& step(std::size_t hypothesis) const {
+    const std::lock_guard lock(mutex);
+    if (!steps[hypothesis]) {
+      cost::TimeCalibration calibration;
+      calibration.collectives = all[hypothesis].link_times;
+      const JobGuess& job = jobs[*all[hypothesis].job];
+      steps[hypothesis] = std::make_unique<cost::StepCostModel>(job.workload, job.cluster, calibration);
+    }
+    return *steps[hypothesis];
+  }
+
+  std::optional<double> log_value(std::size_t hypothesis, const cost::StepCostModel& model,
+                                  const space::Configuration& configuration) const {
+    const JobGuess& job = jobs[*all[hypothesis].job];
+    const space::Configuration modelled = step_of(job, configuration);
+    const std::optional<cost::StepCost> cost = model.if_modelled(modelled);
+    if (!cost) return std::nullopt;
+    const auto knobs = schedule::knobs_of(job.workload, job.cluster, modelled);
+    const auto* known = std::get_if<schedule::Knobs>(&knobs);
+    if (known == nullptr) return std::nullopt;
+    const auto batch = static_cast<double>(known->micro_batch * known->micro_steps * known->data_ranks);
+    const auto& noise = session.objective.gradient_noise;
+    const double sequences = kind == trial::MetricKind::kLatency ? 1.0 : batch;
+    const double tokens =
+        kind == trial::MetricKind::kTokensPerSecond ? static_cast<double>(job.workload.model.seq_len) : 1.0;
+    return std::log(sequences * tokens / cost->step_time_s * (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
+  }
+
+  // The median of a sample, for configurations that are not modelled; 0 if nothing is.
+  double typical(std::size_t hypothesis, const cost::StepCostModel& model) const {
+    std::vector<double> known;
+    for (const space::Configuration& sample : samples) {
+      if (const auto value = log_value(hypothesis, model, sample)) known.push_back(*value);
+    }
+    return known.empty() ? 0.0 : median(std::move(known));
+  }
+
+  const cost::MemoryModel* memory_of(std::size_t job) const {
+    const std::lock_guard lock(mutex);
+    if (!memories[job]) {
+      memories[job] =
+          std::make_unique<cost::MemoryModel>(jobs[job].workload, jobs[job].cluster, session.memory);
+    }
+    return memories[job].get();
+  }
+
+  Bytes usable(std::size_t job) const {
+    if (session.usable_per_rank) return *session.usable_per_rank;
+    const auto limit = static_cast<double>(workload::memory_limit_per_rank(session.memory, jobs[job].cluster).count);
+    return Bytes{static_cast<std::int64_t>(limit * (1.0 - session.memory.reserve_fraction))};
+  }
+
+  session::Session session;
+  const session::MemoryFilter& filter;
+  std::vector<JobGuess> jobs;
+  std::shared_ptr<const Prior> rules;
+  trial::MetricKind kind{};
+  std::vector<space::Configuration> samples;
+  std::vector<Hypothesis> all;
+  std::vector<std::unique_ptr<Kept<double>>> values;
+  std::vector<std::unique_ptr<Kept<std::optional<plan::MemoryVerdict>>>> verdicts;
+  mutable std::mutex mutex;  // protects the members below
+  mutable std::vector<std::unique_ptr<cost::StepCostModel>> steps;
+  mutable std::vector<std::unique_ptr<cost::MemoryModel>> memories;
+};
+
+std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session,
+                                                 const session::MemoryFilter& filter) {
+  if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
+  if (session.workload && !Forecaster(session, filter).knows_time()) return nullptr;
+  std::vector<JobGuess> guesses = session.workload ? around_the_told_job(session) : usual_jobs(session);
+  if (guesses.empty()) return nullptr;
+  std::shared_ptr<const Hypotheses> hypotheses(
+      new Hypotheses(std::make_unique<Impl>(session, filter, std::move(guesses))));
+  if (!session.workload) return hypotheses;
+  // The told job must say something at all.
+  const Impl& impl = *hypotheses->impl_;
+  const bool says = std::any_of(impl.samples.begin(), impl.samples.end(), [&](const space::Configuration& sample) {
+    return impl.log_value(0, impl.step(0), sample).has_value();
+  });
+  return says ? hypotheses : nullptr;
+}
+
+Hypotheses::Hypotheses(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Hypotheses::~Hypotheses() = default;
+
+const std::vector<Hypothesis>& Hypotheses::all() const { return impl_->all; }
+std::size_t Hypotheses::jobs() const { return impl_->jobs.size(); }
+const workload::Workload& Hypotheses::workload(std::size_t job) const { return impl_->jobs[job].workload; }
+const workload::ClusterSpec& Hypotheses::cluster(std::size_t job) const { return impl_->jobs[job].cluster; }
+bool Hypotheses::is_told(std::size_t job) const { return impl_->jobs[job].is_told; }
+bool Hypotheses::know_memory() const { return !impl_->session.workload || impl_->filter.knows_memory(); }
+
+std::optional<double> Hypotheses::level_stddev() const {
+  using trial::MetricKind;
+  if (impl_->kind != MetricKind::kThroughput && impl_->kind != MetricKind::kTokensPerSecond &&
+      impl_->kind != MetricKind::kLatency) {
+    return std::nullopt;
+  }
+  const bool known = impl_->session.cluster.device.has_value() || impl_->session.cluster.measured.has_value();
+  return known ? kLevelOnKnownCluster : kLevelOnUnknownCluster;
+}
+
+Eigen::VectorXd Hypotheses::log_values(std::size_t hypothesis,
+                                       const std::vector<space::Configuration>& configurations) const {
+  if (!impl_->all[hypothesis].job) return impl_->rules->log_values(configurations);
+  const cost::StepCostModel& model = impl_->step(hypothesis);
+  const std::vector<double> values =
+      impl_->values[hypothesis]->of(configurations, [&](const space::Configuration& configuration) {
+        const std::optional<double> value = impl_->log_value(hypothesis, model, configuration);
+        return value ? *value : impl_->typical(hypothesis, model);
+      });
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+}
+
+std::vector<std::optional<plan::MemoryVerdict>> Hypotheses::memory(
+    std::size_t job, const std::vector<space::Configuration>& configurations) const {
+  if (impl_->session.workload && !impl_->filter.knows_memory()) return {configurations.size(), std::nullopt};
+  const JobGuess& guess = impl_->jobs[job];
+  return impl_->verdicts[job]->of(configurations, [&](const space::Configuration& configuration) {
+    if (guess.is_told) return impl_->filter.check(configuration);
+    constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
+    return impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+  });
+}
+
+}  // namespace krigtune::forecast

@@ -1,0 +1,60 @@
+#pragma once
+#include <Eigen/Core>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/memory.h"
+#include "session/memory_filter.h"
+#include "space/configuration.h"
+
+namespace krigtune::forecast {
+
+class Prior;
+
+/// One answer to the question what the job is and where it runs.
+struct Hypothesis {
+  std::optional<std::size_t> job;  ///< index for Hypotheses::memory and workload; empty: no training step that we know
+  double link_times = 1.0;         ///< collectives take so many times as long as the links' data say
+  double probability = 0.0;        ///< before any trial
+};
+
+/// Everything that the job of a session may be, each with predictions of time and memory: a Bayesian model average
+/// (Hoeting et al. 1999) begins with them, and trials decide (search/model/job_belief.h). Where the session describes the
+/// job, most of the probability belongs to that; where it does not, it is spread over the usual jobs. One hypothesis has
+/// no physics: the rules of thumb. Predictions are made when they are asked for and then kept. Safe from several
+/// threads.
+class Hypotheses {
+ public:
+  /// `filter` must outlive it; the session is copied. nullptr if nothing is known of the objective.
+  static std::shared_ptr<const Hypotheses> of(const session::Session& session, const session::MemoryFilter& filter);
+  ~Hypotheses();
+  Hypotheses(const Hypotheses&) = delete;
+  Hypotheses& operator=(const Hypotheses&) = delete;
+
+  const std::vector<Hypothesis>& all() const;  ///< ordered: similar ones are near each other
+  std::size_t jobs() const;                    ///< number of different jobs
+  const workload::Workload& workload(std::size_t job) const;
+  const workload::ClusterSpec& cluster(std::size_t job) const;
+  bool is_told(std::size_t job) const;
+  /// Returns whether predicted values are in the objective's unit; otherwise only their ratios mean something. The
+  /// result is the standard deviation of log(measured / predicted) that all configurations share; empty: unknown.
+  std::optional<double> level_stddev() const;
+
+  /// Returns the natural logarithm of the objective (of its inverse if it is minimised): larger is better. Always
+  /// finite: a typical value where a configuration is not modelled.
+  Eigen::VectorXd log_values(std::size_t hypothesis, const std::vector<space::Configuration>& configurations) const;
+  /// Returns whether the configurations fit into memory if the job is this one.
+  std::vector<std::optional<plan::MemoryVerdict>> memory(std::size_t job,
+                                                         const std::vector<space::Configuration>& configurations) const;
+  /// Returns whether any hypothesis predicts memory.
+  bool know_memory() const;
+
+ private:
+  struct Impl;
+  explicit Hypotheses(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace krigtune::forecast

@@ -1,0 +1,318 @@
+// What is the job? Each hypothesis h (forecast/hypotheses.h) predicts the time and the memory of every configuration. Its
+// probability after the trials is, with the prior p_h (Bayesian model averaging: Hoeting et al. 1999, equations 1 to 3),
+//
+//   w_h ~ p_h  p(values | h)  prod over trials of P(it ran, or it did not | h)  p(peaks | h)
+//
+// Values: y = o + g_h(x) + r(x) + noise, r ~ GP(0, s^2 Matern-5/2) with the medians of the lengthscale's and the noise's
+// priors and s integrated out (five Gauss-Hermite points), and (b - 1) g_h as in the surrogate. The level o is
+//
+//   o ~ 0.8 Normal(0, level^2) + 0.2 Normal(0, 10^2)    if values have the unit of the predictions: one value says how
+//                                                       large the job is, but a stranger's unit may be another one
+//   o ~ Normal(0, 10^2)                                 otherwise
+//
+// Failures: P(ran | h) = 0.85 P_h(fits) + 0.03, because other things fail too, and plans may be wrong. A trial that says
+// that it ran out of memory is judged without the 0.85.
+// Peaks: log(measured / planned) = c + e, c ~ Normal(0, 0.25^2) for all, e ~ Normal(0, 0.15^2).
+//
+// Only the hypotheses that matter predict whole lists: the likeliest ones, and an even sample of the rest, each of which
+// stands for its neighbours.
+#include "search/model/job_belief.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "krigtune/surrogate/hyperparameters.h"
+#include "krigtune/surrogate/kernel.h"
+#include "krigtune/surrogate/success_model.h"
+#include "search/model/objective_model.h"
+#include "search/model/relevant_trials.h"
+#include "search/model/trial_success.h"
+
+namespace krigtune::search {
+namespace {
+
+constexpr Eigen::Index kMostWeighed = 48;  // measured configurations: more would change no weight
+constexpr double kVagueLevel = 10.0;
+constexpr double kTrustInLevel = 0.8;
+constexpr double kScaleStddev = 0.2;  // of b, as in the surrogate
+
+constexpr double kRunsIfItFits = 0.85;
+constexpr double kRunsAnyhow = 0.03;
+constexpr double kSharedPeakStddev = 0.25;
+constexpr double kOwnPeakStddev = 0.15;
+constexpr double kFarPeak = 2.0;  // nats; a peak that is farther off says no more
+
+// Gauss-Hermite points of a standard normal distribution.
+struct QuadratureNode {
+  double deviations;
+  double weight;
+};
+constexpr std::array<QuadratureNode, 5> kNormalQuadrature{{{-2.8569700138728, 0.0112574113277},
+                                                           {-1.3556261799743, 0.2220759220056},
+                                                           {0.0, 0.5333333333333},
+                                                           {1.3556261799743, 0.2220759220056},
+                                                           {2.8569700138728, 0.0112574113277}}};
+
+double log_sum_exp(const Eigen::VectorXd& terms) {
+  const double largest = terms.maxCoeff();
+  return largest + std::log((terms.array() - largest).exp().sum());
+}
+
+double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
+
+/// The density of measured values under any hypothesis: factors of the covariance, which all share.
+class ValueEvidence {
+ public:
+  ValueEvidence(const surrogate::Observations& latent, std::optional<double> level) : values_(latent.values) {
+    const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(surrogate::KernelKind::kMatern52);
+    const surrogate::HyperparameterPriors priors = residual_priors();
+    const double noise = std::exp(priors.noise_stddev.log_median);
+    const std::vector<std::pair<double, double>> levels =
+        level ? std::vector<std::pair<double, double>>{{*level, kTrustInLevel}, {kVagueLevel, 1.0 - kTrustInLevel}}
+              : std::vector<std::pair<double, double>>{{kVagueLevel, 1.0}};
+    for (const QuadratureNode& node : kNormalQuadrature) {
+      const double stddev =
+          std::exp(priors.signal_stddev.log_median + node.deviations * priors.signal_stddev.log_stddev);
+      const Eigen::VectorXd theta = surrogate::uniform_theta(
+          kernel->hyperparameters(latent.points.ordered.cols(), latent.points.categories.cols()),
+          std::exp(priors.lengthscale.log_median), stddev);
+      Eigen::MatrixXd covariance = kernel->gram(latent.points, latent.points, theta);
+      covariance.diagonal().array() += noise * noise;
+      covariance.diagonal() += latent.variance;
+      for (const auto& [level_stddev, share] : levels) {
+        parts_.push_back({Eigen::LLT<Eigen::MatrixXd>((covariance.array() + level_stddev * level_stddev).matrix()),
+                          std::log(node.weight * share)});
+      }
+    }
+  }
+
+  /// Returns log p(values | log values that the hypothesis predicts).
+  double operator()(const Eigen::VectorXd& predicted) const {
+    Eigen::VectorXd terms(static_cast<Eigen::Index>(parts_.size()));
+    const Eigen::VectorXd residuals = values_ - predicted;
+    const Eigen::VectorXd centred = predicted.array() - predicted.mean();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto& lower = parts_[i].covariance.matrixL();
+      const Eigen::VectorXd z = lower.solve(residuals);
+      const Eigen::VectorXd g = kScaleStddev * lower.solve(centred);
+      // The covariance with (b - 1) g: a rank-one update (Sherman and Morrison 1950).
+      const double more = 1.0 + g.squaredNorm();
+      const double square = z.squaredNorm() - std::pow(g.dot(z), 2) / more;
+      const double log_determinant =
+          2.0 * parts_[i].covariance.matrixLLT().diagonal().array().log().sum() + std::log(more);
+      terms(static_cast<Eigen::Index>(i)) = parts_[i].log_weight - 0.5 * (square + log_determinant);
+    }
+    return log_sum_exp(terms);
+  }
+
+ private:
+  struct Part {
+    Eigen::LLT<Eigen::MatrixXd> covariance;
+    double log_weight;
+  };
+  Eigen::VectorXd values_;
+  std::vector<Part> parts_;
+};
+
+/// The trials that say something about memory.
+struct MemoryTrials {
+  std::vector<space::Configuration> configurations;
+  std::vector<const trial::Outcome*> outcomes;
+};
+
+MemoryTrials memory_trials(const History& history) {
+  MemoryTrials trials;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !counts(trial)) continue;
+    if (!trial::ran(*trial.outcome) && !trial::is_unforeseen_failure(*trial.outcome)) continue;
+    trials.configurations.push_back(trial.proposal.configuration);
+    trials.outcomes.push_back(&*trial.outcome);
+  }
+  return trials;
+}
+
+double log_peaks(const std::vector<double>& errors) {
+  const auto count = static_cast<double>(errors.size());
+  const double own = kOwnPeakStddev * kOwnPeakStddev;
+  const double total = own + count * kSharedPeakStddev * kSharedPeakStddev;
+  const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+  const double squares = std::inner_product(errors.begin(), errors.end(), errors.begin(), 0.0);
+  const double quadratic = squares / own - sum * sum * kSharedPeakStddev * kSharedPeakStddev / (own * total);
+  return -0.5 * (quadratic + (count - 1.0) * std::log(own) + std::log(total));
+}
+
+double log_evidence_of_memory(const MemoryTrials& trials,
+                              const std::vector<std::optional<plan::MemoryVerdict>>& verdicts) {
+  double sum = 0.0;
+  std::vector<double> peak_errors;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const trial::Outcome& outcome = *trials.outcomes[i];
+    if (!verdicts[i]) {
+      sum += std::log(0.5);
+      continue;
+    }
+    const double fits = verdicts[i]->spread ? normal_cdf(verdicts[i]->spread->margin) : verdicts[i]->probability_fits;
+    const double runs = kRunsIfItFits * fits + kRunsAnyhow;
+    if (trial::ran(outcome)) {
+      sum += std::log(runs);
+    } else if (trial::ran_out_of_memory(outcome)) {
+      sum += std::log(1.0 - fits + kRunsAnyhow);
+    } else {
+      sum += std::log(1.0 - runs);
+    }
+    const auto* measured = std::get_if<trial::Measured>(&outcome);
+    if (measured == nullptr || !measured->peak_memory || measured->peak_memory->count <= 0 || !verdicts[i]->spread) {
+      continue;
+    }
+    const double error = std::log(static_cast<double>(measured->peak_memory->count) /
+                                  std::max(static_cast<double>(verdicts[i]->spread->allocated.count), 1.0));
+    peak_errors.push_back(std::clamp(error, -kFarPeak, kFarPeak));
+  }
+  return peak_errors.empty() ? sum : sum + log_peaks(peak_errors);
+}
+
+// Returns the hypotheses that matter with their weights: the likeliest half of `most`, and as many that are spread
+// evenly over the probability of the rest.
+std::vector<JobBelief::Share> shares_of(const Eigen::VectorXd& probabilities, std::size_t most) {
+  constexpr double kNegligible = 1e-3;  // of the likeliest one
+  std::vector<std::size_t> order(static_cast<std::size_t>(probabilities.size()));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto of = [&](std::size_t h) { return probabilities(static_cast<Eigen::Index>(h)); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return of(a) > of(b); });
+  while (!order.empty() && of(order.back()) < kNegligible * of(order.front())) order.pop_back();
+  std::vector<JobBelief::Share> shares;
+  const std::size_t likeliest = order.size() <= most ? order.size() : (most + 1) / 2;
+  for (std::size_t i = 0; i < likeliest; ++i) shares.push_back({order[i], of(order[i])});
+  std::vector<std::size_t> rest(order.begin() + static_cast<std::ptrdiff_t>(likeliest), order.end());
+  std::sort(rest.begin(), rest.end());
+  double mass = 0.0;
+  for (const std::size_t h : rest) mass += of(h);
+  const std::size_t places = most - std::min(most, likeliest);
+  double passed = 0.0;
+  std::size_t place = 0;
+  for (const std::size_t h : rest) {
+    passed += of(h);
+    std::size_t hits = 0;
+    while (place < places && passed >= mass * (static_cast<double>(place) + 0.5) / static_cast<double>(places)) {
+      ++place;
+      ++hits;
+    }
+    if (hits > 0) shares.push_back({h, mass * static_cast<double>(hits) / static_cast<double>(places)});
+  }
+  double sum = 0.0;
+  for (const JobBelief::Share& share : shares) sum += share.weight;
+  for (JobBelief::Share& share : shares) share.weight /= sum;
+  return shares;
+}
+
+}  // namespace
+
+bool job_plans_memory(const Candidates& candidates) {
+  return candidates.hypotheses() != nullptr && candidates.hypotheses()->know_memory() &&
+         !candidates.filter().is_exact();
+}
+
+bool plans_memory(const Candidates& candidates) {
+  return job_plans_memory(candidates) || (candidates.filter().knows_memory() && !candidates.filter().is_exact());
+}
+
+JobBelief::JobBelief(const Candidates& candidates, const History& history, const MeasuredValues& measured,
+                     std::size_t most)
+    : hypotheses_(*candidates.hypotheses()) {
+  const std::vector<forecast::Hypothesis>& all = hypotheses_.all();
+  const auto count = static_cast<Eigen::Index>(all.size());
+  Eigen::VectorXd log_weight(count);
+  const MemoryTrials trials = memory_trials(history);
+  Eigen::VectorXd of_jobs = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(hypotheses_.jobs()));
+  const bool is_exact = candidates.filter().is_exact();
+  for (std::size_t job = 0; job < hypotheses_.jobs() && !trials.outcomes.empty() && !is_exact; ++job) {
+    of_jobs(static_cast<Eigen::Index>(job)) =
+        log_evidence_of_memory(trials, hypotheses_.memory(job, trials.configurations));
+  }
+  const double anything = std::log(0.5) * static_cast<double>(trials.outcomes.size());
+  std::optional<ValueEvidence> evidence;
+  std::optional<ValueEvidence> relative;  // for hypotheses whose values have no unit
+  std::vector<space::Configuration> weighed;
+  if (measured.latent.size() > 0) {
+    const std::vector<Eigen::Index> rows =
+        relevant_rows(measured.latent.points, measured.latent.values, kMostWeighed);
+    for (const Eigen::Index row : rows) weighed.push_back(measured.configurations[static_cast<std::size_t>(row)]);
+    const surrogate::Observations some{measured.latent.points.rows(rows), measured.latent.values(rows),
+                                       measured.latent.variance(rows)};
+    evidence.emplace(some, hypotheses_.level_stddev());
+    relative.emplace(some, std::nullopt);
+  }
+  for (Eigen::Index h = 0; h < count; ++h) {
+    const forecast::Hypothesis& one = all[static_cast<std::size_t>(h)];
+    log_weight(h) = std::log(one.probability);
+    if (!is_exact) log_weight(h) += one.job ? of_jobs(static_cast<Eigen::Index>(*one.job)) : anything;
+    if (!evidence) continue;
+    Eigen::VectorXd predicted = hypotheses_.log_values(static_cast<std::size_t>(h), weighed);
+    log_weight(h) += one.job ? (*evidence)(predicted) : (*relative)(predicted);
+  }
+  probabilities_ = (log_weight.array() - log_weight.maxCoeff()).exp();
+  probabilities_ /= probabilities_.sum();
+  shares_ = shares_of(probabilities_, most);
+  for (const Share& share : shares_) {
+    const std::optional<std::size_t> job = all[share.hypothesis].job;
+    if (!job) {
+      without_plan_ += share.weight;
+      continue;
+    }
+    const auto known =
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const JobShare& other) { return other.job == *job; });
+    if (known != jobs_.end()) {
+      known->weight += share.weight;
+    } else {
+      jobs_.push_back({*job, share.weight, std::nullopt});
+    }
+  }
+  for (JobShare& job : jobs_) {
+    if (!is_exact) job.shape = learned_shape(trials.outcomes, hypotheses_.memory(job.job, trials.configurations));
+  }
+}
+
+Eigen::MatrixXd JobBelief::log_values(const std::vector<space::Configuration>& configurations) const {
+  const auto count = static_cast<Eigen::Index>(shares_.size());
+  Eigen::MatrixXd values(static_cast<Eigen::Index>(configurations.size()), 1 + count);
+  values.col(0).setZero();
+  for (Eigen::Index i = 0; i < count; ++i) {
+    const Share& share = shares_[static_cast<std::size_t>(i)];
+    values.col(1 + i) = hypotheses_.log_values(share.hypothesis, configurations);
+    values.col(0) += share.weight * values.col(1 + i);
+  }
+  for (Eigen::Index i = 0; i < count; ++i) {
+    values.col(1 + i) = std::sqrt(shares_[static_cast<std::size_t>(i)].weight) * (values.col(1 + i) - values.col(0));
+  }
+  return values;
+}
+
+std::vector<std::optional<plan::MemoryVerdict>> JobBelief::memory(
+    const std::vector<space::Configuration>& configurations) const {
+  constexpr double kUnplanned = 0.88;  // as without a plan (trial_success.cpp)
+  std::vector<std::optional<plan::MemoryVerdict>> averaged(configurations.size());
+  std::vector<double> fits(configurations.size(), 0.0);
+  std::vector<double> planned(configurations.size(), 0.0);
+  for (const JobShare& job : jobs_) {
+    const auto verdicts = hypotheses_.memory(job.job, configurations);
+    const Eigen::VectorXd margins = margins_of(verdicts, job.shape);
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      if (!verdicts[i]) continue;
+      if (!averaged[i]) averaged[i].emplace();
+      averaged[i]->predicted = verdicts[i]->predicted;
+      fits[i] += job.weight * normal_cdf(margins(static_cast<Eigen::Index>(i)));
+      planned[i] += job.weight;
+    }
+  }
+  for (std::size_t i = 0; i < averaged.size(); ++i) {
+    if (!averaged[i]) continue;
+    averaged[i]->probability_fits = fits[i] + (1.0 - planned[i]) * kUnplanned;
+  }
+  return averaged;
+}
+
+}  // namespace krigtune::search
