@@ -53,7 +53,10 @@ struct BatchTimes {
 constexpr std::array<BatchTimes, 2> kBatchTimes{{{1, 0.6}, {4, 0.4}}};
 
 constexpr double kToldFramework = 0.7;  // the others share the remainder
-constexpr double kToldModel = 0.84;     // a half and a double share the remainder
+constexpr double kToldModel = 0.8;
+constexpr double kHalfModel = 0.08;
+constexpr double kDoubleModel = 0.08;
+constexpr double kAdapters = 0.04;
 
 constexpr int kMostWalked = 10'000;
 constexpr int kSamples = 1'000;
@@ -223,6 +226,7 @@ bool is_known_exactly(const session::Session& session) {
 struct ModelGuess {
   workload::ModelSpec model;
   double probability;
+  bool trains_adapters = false;
 };
 
 std::vector<ModelGuess> models_around(const workload::ModelSpec& told) {
@@ -230,8 +234,7 @@ std::vector<ModelGuess> models_around(const workload::ModelSpec& told) {
   half.layers = std::max<std::int64_t>(told.layers / 2, 1);
   workload::ModelSpec twice = told;
   twice.layers = 2 * told.layers;
-  constexpr double kOther = (1.0 - kToldModel) / 2.0;
-  return {{told, kToldModel}, {half, kOther}, {twice, kOther}};
+  return {{told, kToldModel}, {half, kHalfModel}, {twice, kDoubleModel}, {told, kAdapters, true}};
 }
 
 std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
@@ -258,7 +261,8 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session) {
         job.framework = framework;
         job.dialect = cost::traits_of(framework).dialect;
       }
-      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty()});
+      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty(),
+                      model.trains_adapters});
     }
   }
   return jobs;

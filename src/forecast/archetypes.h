@@ -13,10 +13,14 @@ struct JobGuess {
   workload::ClusterSpec cluster;
   double probability = 0.0;  ///< before any trial
   bool is_told = false;      ///< the session says so
+  /// Trains adapters only (LoRA: Hu et al. 2021), although the session says nothing of it: gradients and the optimizer's
+  /// states are a small part of what is planned.
+  bool trains_adapters = false;
 };
 
 /// Returns what a job may be whose session describes it: mostly that job, with small probabilities also other
-/// frameworks' habits, and models of half or twice the size. Probabilities add up to 1, and the told job is first.
+/// frameworks' habits, models of half or twice the size, and adapters. Probabilities add up to 1, and the told job is
+/// first.
 std::vector<JobGuess> around_the_told_job(const session::Session& session);
 
 /// Returns what a job may be whose session has no workload: dense models of all usual sizes, each with several lengths

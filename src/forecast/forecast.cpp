@@ -15,9 +15,6 @@ namespace {
 // Returns why the speed of the session's machine is unknown, or "".
 std::string unknown_speed(const session::Session& session) {
   if (!session.workload) return "no workload is given";
-  if (runner::is<runner::ReplaySpec>(session.runner) && !session::unplanned_parameters(session.space).empty()) {
-    return "the table has parameters that the plan does not know";
-  }
   const workload::ClusterSpec& cluster = session.cluster;
   if (cluster.measured || (cluster.device && cluster.network)) return "";
   return runner::is<runner::BenchSpec>(session.runner)

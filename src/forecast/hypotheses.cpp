@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <mutex>
+#include <numbers>
+#include <numeric>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -42,6 +45,32 @@ constexpr double kLevelOnUnknownCluster = 1.0;
 constexpr int kTypicalSamples = 24;
 constexpr std::size_t kFewestPerThread = 200;
 constexpr std::size_t kMostKept = 1'000'000;
+
+// Of 16 to 18 bytes for a parameter (Rajbhandari et al. 2020, section 3.1) only the 2 of its 16-bit value remain, and
+// adapters of a hundredth of the parameters have gradients.
+constexpr double kStatesOfAdapters = 0.15;
+constexpr double kGradientsOfAdapters = 0.02;
+
+void leave_only_adapters(plan::MemoryVerdict& verdict) {
+  if (!verdict.spread || verdict.spread->moments.empty()) return;
+  double peak = 0.0;
+  double allocated = 0.0;
+  for (plan::MemoryParts& parts : verdict.spread->moments) {
+    parts[static_cast<std::size_t>(plan::MemoryPart::kStates)] *= kStatesOfAdapters;
+    parts[static_cast<std::size_t>(plan::MemoryPart::kGradients)] *= kGradientsOfAdapters;
+    const double split = parts[static_cast<std::size_t>(plan::MemoryPart::kOtherSplit)];
+    const double sum = std::accumulate(parts.begin(), parts.end(), -split);
+    peak = std::max(peak, sum);
+    allocated = std::max(allocated, sum - parts[static_cast<std::size_t>(plan::MemoryPart::kOverhead)]);
+  }
+  plan::MemoryVerdict::Spread& spread = *verdict.spread;
+  spread.allocated = Bytes{static_cast<std::int64_t>(allocated)};
+  spread.margin = std::log(static_cast<double>(spread.usable.count) / peak) / spread.log_stddev;
+  verdict.predicted = Bytes{static_cast<std::int64_t>(peak)};
+  verdict.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
+  constexpr double kCannotFit = -5.0;
+  verdict.verdict = spread.margin < kCannotFit ? plan::Verdict::kTooLarge : plan::Verdict::kUncertain;
+}
 
 // Predictions by the text of their configurations.
 template <class Value>
@@ -124,7 +153,7 @@ struct Hypotheses::Impl {
       cost::TimeCalibration calibration;
       calibration.collectives = all[hypothesis].link_times;
       const JobGuess& job = jobs[*all[hypothesis].job];
-      steps[hypothesis] = std::make_unique<cost::StepCostModel>(job.workload, job.cluster, calibration);
+      steps[hypothesis] = std::make_unique<cost::StepCostModel>(job.workload, job.cluster, calibration, plans);
     }
     return *steps[hypothesis];
   }
@@ -177,6 +206,7 @@ struct Hypotheses::Impl {
   trial::MetricKind kind{};
   std::vector<space::Configuration> samples;
   std::vector<Hypothesis> all;
+  std::shared_ptr<cost::BlockPlans> plans = std::make_shared<cost::BlockPlans>();
   std::vector<std::unique_ptr<Kept<double>>> values;
   std::vector<std::unique_ptr<Kept<std::optional<plan::MemoryVerdict>>>> verdicts;
   mutable std::mutex mutex;  // protects the members below
@@ -211,6 +241,18 @@ const workload::ClusterSpec& Hypotheses::cluster(std::size_t job) const { return
 bool Hypotheses::is_told(std::size_t job) const { return impl_->jobs[job].is_told; }
 bool Hypotheses::know_memory() const { return !impl_->session.workload || impl_->filter.knows_memory(); }
 
+bool Hypotheses::doubt_memory() const {
+  return impl_->session.workload.has_value() && impl_->jobs.size() > 1 && know_memory();
+}
+
+bool Hypotheses::may_fit(const space::Configuration& configuration) const {
+  for (std::size_t job = 0; job < jobs(); ++job) {
+    const std::optional<plan::MemoryVerdict> verdict = memory(job, {configuration}).front();
+    if (!verdict || verdict->verdict != plan::Verdict::kTooLarge) return true;
+  }
+  return false;
+}
+
 std::optional<double> Hypotheses::level_stddev() const {
   using trial::MetricKind;
   if (impl_->kind != MetricKind::kThroughput && impl_->kind != MetricKind::kTokensPerSecond &&
@@ -240,7 +282,10 @@ std::vector<std::optional<plan::MemoryVerdict>> Hypotheses::memory(
   return impl_->verdicts[job]->of(configurations, [&](const space::Configuration& configuration) {
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
-    return impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+    std::optional<plan::MemoryVerdict> verdict = impl_->memory_of(job)->verdict_if_modelled(
+        impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+    if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
+    return verdict;
   });
 }
 

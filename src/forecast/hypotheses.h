@@ -50,6 +50,10 @@ class Hypotheses {
                                                          const std::vector<space::Configuration>& configurations) const;
   /// Returns whether any hypothesis predicts memory.
   bool know_memory() const;
+  /// Returns whether some hypotheses contradict the session's plan of memory.
+  bool doubt_memory() const;
+  /// Returns whether the configuration may fit if any of the hypotheses is true.
+  bool may_fit(const space::Configuration& configuration) const;
 
  private:
   struct Impl;

@@ -40,6 +40,20 @@ struct MemoryFilter::Impl {
     return known.emplace(key, std::move(computed)).first->second;
   }
 
+  // A parameter that the models do not know may change the need by a factor of two, seldom by more: it is further
+  // spread of the peak. What needs three times the memory does not fit whatever the parameter is.
+  static void widen(plan::MemoryVerdict& known) {
+    constexpr double kOfUnknownParameters = 0.5;  // nats
+    constexpr double kMostTimes = 3.0;
+    plan::MemoryVerdict::Spread& spread = *known.spread;
+    const double log_margin = spread.margin * spread.log_stddev;
+    spread.log_stddev = std::hypot(spread.log_stddev, kOfUnknownParameters);
+    spread.margin = log_margin / spread.log_stddev;
+    if (known.verdict == plan::Verdict::kTooLarge && log_margin < -std::log(kMostTimes)) return;
+    known.verdict = known.verdict == plan::Verdict::kFits && spread.margin > 1.64 ? known.verdict : plan::Verdict::kUncertain;
+    known.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
+  }
+
   // Returns the part of a configuration that the models know.
   space::Configuration part_of(const space::Configuration& configuration) const {
     return has_own_names && !strict ? modelled_part(configuration) : configuration;
@@ -51,10 +65,7 @@ struct MemoryFilter::Impl {
     std::optional<plan::MemoryVerdict> known =
         strict ? model->verdict(configuration, usable, host_usable)
                : model->verdict_if_modelled(part_of(configuration), usable, host_usable);
-    if (known && may_be_otherwise && known->verdict == plan::Verdict::kTooLarge && known->spread) {
-      known->verdict = plan::Verdict::kUncertain;
-      known->probability_fits = 0.5 * std::erfc(-known->spread->margin / std::numbers::sqrt2);
-    }
+    if (known && may_be_otherwise && known->spread) widen(*known);
     return known;
   }
 };

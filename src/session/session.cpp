@@ -142,6 +142,13 @@ void add_other_names(Session& session) {
   session.warnings.insert(session.warnings.end(), remarks.begin(), remarks.end());
 }
 
+void say_what_is_left_out(Session& session) {
+  add_other_names(session);
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (unknown.empty() || !session.usable_per_rank) return;
+  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
+}
+
 void prepare_replay(Session& session, const JsonObject& root) {
   for (const space::Parameter& parameter : session.space.parameters()) {
     if (!parameter.continuous()) continue;
@@ -155,17 +162,9 @@ void prepare_replay(Session& session, const JsonObject& root) {
                           std::get<runner::ReplaySpec>(session.runner).table.filename().string()),
               "compare \"space\" and \"columns\" with the table's columns and values");
   }
-  const std::vector<std::string> unknown = unplanned_parameters(session.space);
-  if (!session.workload) return;
-  if (unknown.empty()) {
-    if (is_modelled(session)) set_usable_memory(session);
-    return;
-  }
-  add_other_names(session);
-  session.warnings.push_back(
-      fmt::format("the plan does not know {}: the table is replayed without physics; "
-                  "leave \"workload\" out to silence this",
-                  join(unknown, ", ")));
+  if (!session.workload || !is_modelled(session)) return;
+  set_usable_memory(session);
+  say_what_is_left_out(session);
 }
 
 void prepare_simulate(Session& session, const JsonObject& root) {
@@ -184,10 +183,7 @@ void prepare_program(Session& session, const JsonObject& root) {
   if (!session.workload || !is_modelled(session)) return;
   set_usable_memory(session);
   warn_of_stages_without_model(session);
-  const std::vector<std::string> unknown = unplanned_parameters(session.space);
-  add_other_names(session);
-  if (unknown.empty() || !session.usable_per_rank) return;
-  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
+  say_what_is_left_out(session);
 }
 
 void prepare_bench(Session& session, const JsonObject& root) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "cost/tensors_cache.h"
 #include "cost/time/compressed_step.h"
@@ -69,6 +70,7 @@ struct StepCostModel::Impl {
   workload::Workload workload;
   workload::ClusterSpec cluster;
   Machine machine;
+  std::shared_ptr<BlockPlans> plans;
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::optional<TensorsCache> tensors;
@@ -93,7 +95,7 @@ struct StepCostModel::Impl {
                           knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
-    if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs));
+    if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, plans->of(workload, knobs)));
     return *known;
   }
 
@@ -219,18 +221,19 @@ struct StepCostModel::Impl {
 };
 
 StepCostModel::StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
-                             const Machine& machine)
+                             const Machine& machine, std::shared_ptr<BlockPlans> plans)
     : impl_(std::make_unique<Impl>()) {
   schedule::check_model(workload);
   impl_->workload = in_framework_dialect(workload);
   impl_->tensors.emplace(impl_->workload);
   impl_->cluster = cluster;
   impl_->machine = machine;
+  impl_->plans = plans ? std::move(plans) : std::make_shared<BlockPlans>();
 }
 
 StepCostModel::StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
-                             const TimeCalibration& calibration)
-    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration)) {}
+                             const TimeCalibration& calibration, std::shared_ptr<BlockPlans> plans)
+    : StepCostModel(workload, cluster, make_machine(workload, cluster, calibration), std::move(plans)) {}
 
 StepCostModel::~StepCostModel() = default;
 

@@ -46,15 +46,30 @@ struct PipelineStep {
   double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
 };
 
+/// Plans of one block, which do not depend on the machine, the framework, or the number of layers. Models of the same job
+/// under other assumptions share them. Thread-safe.
+class BlockPlans {
+ public:
+  BlockPlans();
+  ~BlockPlans();
+  /// The result is valid as long as the object exists.
+  const plan::StepPlan& of(const workload::Workload& workload, const schedule::Knobs& knobs);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// Predicts step times with a compressed plan: whole blocks instead of operations, and only the first, a middle and the
 /// last micro-step. The result equals predict_step on the full plan within the bounds that
 /// tests/cost/step_cost_test.cpp states. Thread-safe; results that configurations share are computed once.
 class StepCostModel {
  public:
   StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
-                const TimeCalibration& calibration = {});
+                const TimeCalibration& calibration = {}, std::shared_ptr<BlockPlans> plans = nullptr);
   /// Uses the caller's rates.
-  StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Machine& machine);
+  StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Machine& machine,
+                std::shared_ptr<BlockPlans> plans = nullptr);
   ~StepCostModel();
   /// Throws UserError like read_knobs.
   StepCost operator()(const space::Configuration& configuration) const;

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "cost/framework.h"
 #include "plan/build_plan.h"
@@ -188,8 +192,45 @@ void PassCost::add(const PassCost& other, double times) {
   tensor_wire_bytes += times * other.tensor_wire_bytes;
 }
 
-StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs) {
-  const plan::StepPlan plan = plan_of_one_block(workload, knobs);
+struct BlockPlans::Impl {
+  using Key = std::tuple<std::int64_t, std::int64_t, bool, schedule::Checkpointing>;
+
+  // Of one model and its way to train; the others are found by comparison, because there are few.
+  struct OfModel {
+    workload::Workload workload;
+    std::map<Key, std::unique_ptr<const plan::StepPlan>> plans;
+  };
+
+  std::mutex mutex;
+  std::vector<std::unique_ptr<OfModel>> models;
+};
+
+BlockPlans::BlockPlans() : impl_(std::make_unique<Impl>()) {}
+BlockPlans::~BlockPlans() = default;
+
+const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  workload::ModelSpec model = workload.model;
+  model.layers = 1;
+  const std::lock_guard lock(impl_->mutex);
+  const auto is_same = [&](const std::unique_ptr<Impl::OfModel>& known) {
+    return known->workload.model == model && known->workload.precision == workload.precision &&
+           known->workload.optimizer == workload.optimizer &&
+           known->workload.gradient_clipping == workload.gradient_clipping;
+  };
+  auto known = std::find_if(impl_->models.begin(), impl_->models.end(), is_same);
+  if (known == impl_->models.end()) {
+    impl_->models.push_back(std::make_unique<Impl::OfModel>(Impl::OfModel{workload, {}}));
+    impl_->models.back()->workload.model = model;
+    known = std::prev(impl_->models.end());
+  }
+  auto& plan =
+      (*known)->plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
+  if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
+  return *plan;
+}
+
+StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
+                           const plan::StepPlan& plan) {
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
   return TemplateReader(plan, machine, knobs, stops_early).read();
 }

@@ -51,7 +51,9 @@ struct StepTemplate {
     return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
   }
 };
-StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs);
+/// Returns the template of a plan of one block; `plan`: from BlockPlans.
+StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
+                           const plan::StepPlan& plan);
 
 /// What all parts of one step's time share.
 struct CostContext {

@@ -60,7 +60,8 @@ std::vector<T> in_this_order(const std::vector<std::size_t>& order, std::vector<
 
 void ListBuilder::add(space::Configuration configuration) {
   const auto [entry, is_new] = list_.index.emplace(candidates_.key(configuration), kNowhere);
-  if (!is_new || !candidates_.filter().may_fit(configuration)) return;
+  if (!is_new) return;
+  if (may_fit_ ? !may_fit_(configuration) : !candidates_.filter().may_fit(configuration)) return;
   list_.configurations.push_back(std::move(configuration));
   places_.push_back(&entry->second);
 }

@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "search/candidates/candidates.h"
@@ -14,8 +16,12 @@ namespace krigtune::search {
 /// Collects configurations that may be tried, each once.
 class ListBuilder {
  public:
-  /// `candidates` provides keys, memory and encodings; it must outlive this object.
-  explicit ListBuilder(const Candidates& candidates) : candidates_(candidates) {}
+  using Predicate = std::function<bool(const space::Configuration&)>;
+
+  /// `candidates` provides keys, memory and encodings; it must outlive this object. `may_fit` decides what is too large;
+  /// empty: the session's plan does.
+  explicit ListBuilder(const Candidates& candidates, Predicate may_fit = {})
+      : candidates_(candidates), may_fit_(std::move(may_fit)) {}
 
   /// Adds a configuration unless it is already present or too large.
   void add(space::Configuration configuration);
@@ -25,6 +31,7 @@ class ListBuilder {
 
  private:
   const Candidates& candidates_;
+  Predicate may_fit_;
   CandidateList list_;                ///< until finish(), its index also contains the configurations that were left out
   std::vector<std::size_t*> places_;  ///< for each configuration, where the index stores its position
 };

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "forecast/hypotheses.h"
 #include "forecast/prior.h"
 #include "search/candidates/candidate_list.h"
 #include "space/well_known.h"
@@ -151,6 +152,22 @@ Candidates::Candidates(const session::Session& session, const session::MemoryFil
     return true;
   });
   all_ = std::make_shared<const CandidateList>(list.finish());
+  with_doubted_ = list_with_doubted();
+}
+
+std::shared_ptr<const CandidateList> Candidates::list_with_doubted() const {
+  if (hypotheses() == nullptr || !hypotheses()->doubt_memory() || space_count_ == std::ssize(all_->configurations)) {
+    return nullptr;
+  }
+  ListBuilder list(*this, [this](const space::Configuration& configuration) {
+    return filter_.may_fit(configuration) || hypotheses()->may_fit(configuration);
+  });
+  space_.for_each([&](const space::Configuration& configuration) {
+    list.add(configuration);
+    return true;
+  });
+  if (list.size() == all_->size()) return nullptr;
+  return std::make_shared<const CandidateList>(list.finish());
 }
 
 bool Candidates::empty() const {
@@ -163,6 +180,11 @@ std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<jour
                                                           std::uint64_t seed) const {
   if (listed()) return all_;
   return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
+}
+
+std::shared_ptr<const CandidateList> Candidates::to_score_with_doubted(const std::vector<journal::Trial>& history,
+                                                                       std::uint64_t seed) const {
+  return with_doubted_ ? with_doubted_ : to_score(history, seed);
 }
 
 std::optional<space::Configuration> Candidates::draw(
@@ -186,8 +208,8 @@ std::optional<std::int64_t> Candidates::space_count() const {
 }
 
 std::optional<plan::MemoryVerdict> Candidates::memory_of(const space::Configuration& configuration) const {
-  const std::optional<std::size_t> known = listed() ? all_->find(key(configuration)) : std::nullopt;
-  return known ? all_->memory[*known] : filter_.check(configuration);
+  const std::optional<std::size_t> known = listed() ? longest().find(key(configuration)) : std::nullopt;
+  return known ? longest().memory[*known] : filter_.check(configuration);
 }
 
 // Configurations in the list are not forecast again; otherwise a suggestion after a hundred trials would wait for
@@ -196,9 +218,10 @@ surrogate::Points Candidates::encode(const std::vector<space::Configuration>& co
   if (!listed()) return encode_anew(configurations);
   std::vector<space::Configuration> others;
   std::vector<Eigen::Index> rows;
-  const Eigen::Index listed_count = all_->points.size();
+  const CandidateList& list = longest();
+  const Eigen::Index listed_count = list.points.size();
   for (const space::Configuration& configuration : configurations) {
-    const std::optional<std::size_t> known = all_->find(key(configuration));
+    const std::optional<std::size_t> known = list.find(key(configuration));
     rows.push_back(known ? static_cast<Eigen::Index>(*known) : listed_count + static_cast<Eigen::Index>(others.size()));
     if (!known) others.push_back(configuration);
   }
@@ -207,7 +230,7 @@ surrogate::Points Candidates::encode(const std::vector<space::Configuration>& co
                                                      anew.categories.cols(), anew.features.cols());
   for (Eigen::Index i = 0; i < points.size(); ++i) {
     const Eigen::Index row = rows[static_cast<std::size_t>(i)];
-    const surrogate::Points& from = row < listed_count ? all_->points : anew;
+    const surrogate::Points& from = row < listed_count ? list.points : anew;
     const Eigen::Index its = row < listed_count ? row : row - listed_count;
     points.ordered.row(i) = from.ordered.row(its);
     points.categories.row(i) = from.categories.row(its);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "forecast/hypotheses.h"
 #include "forecast/prior.h"
 #include "journal/journal.h"
 #include "krigtune/surrogate/kernel.h"
@@ -55,6 +56,10 @@ class Candidates {
   /// Returns what a strategy scores after that history: the whole list, or a pool of samples and points near the best
   /// trials. A pure function of its arguments.
   std::shared_ptr<const CandidateList> to_score(const std::vector<journal::Trial>& history, std::uint64_t seed) const;
+  /// Does the same with what the session's plan calls too large and another hypothesis about the job does not: a stated
+  /// model may be wrong. Only a strategy that weighs hypotheses should score it.
+  std::shared_ptr<const CandidateList> to_score_with_doubted(const std::vector<journal::Trial>& history,
+                                                             std::uint64_t seed) const;
   /// Draws a configuration uniformly among those that may be asked and that `is_asked` does not refuse. Empty if many
   /// draws found none.
   std::optional<space::Configuration> draw(Rng& rng,
@@ -85,6 +90,8 @@ class Candidates {
   std::string key(const space::Configuration& configuration) const;
 
  private:
+  const CandidateList& longest() const { return with_doubted_ ? *with_doubted_ : *all_; }
+  std::shared_ptr<const CandidateList> list_with_doubted() const;
   surrogate::Points encode_anew(const std::vector<space::Configuration>& configurations) const;
 
   const session::MemoryFilter& filter_;
@@ -94,8 +101,9 @@ class Candidates {
   space::Encoder encoder_;
   std::shared_ptr<const DerivedColumns> derived_;
   std::vector<std::string> columns_;
-  std::shared_ptr<const CandidateList> all_;  ///< nullptr: not listed
-  std::int64_t space_count_ = 0;              ///< only if listed
+  std::shared_ptr<const CandidateList> all_;           ///< nullptr: not listed
+  std::shared_ptr<const CandidateList> with_doubted_;  ///< nullptr: nothing is doubted
+  std::int64_t space_count_ = 0;                       ///< only if listed
 };
 
 /// Further ordered columns of the surrogate's points, each computed from several parameters because together they say

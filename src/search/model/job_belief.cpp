@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -64,47 +65,38 @@ double log_sum_exp(const Eigen::VectorXd& terms) {
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
-/// The density of measured values under any hypothesis: factors of the covariance, which all share.
+/// The density of some measured values under any hypothesis. All hypotheses share the factors of the covariance.
 class ValueEvidence {
  public:
-  ValueEvidence(const surrogate::Observations& latent, std::optional<double> level) : values_(latent.values) {
-    const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(surrogate::KernelKind::kMatern52);
-    const surrogate::HyperparameterPriors priors = residual_priors();
-    const double noise = std::exp(priors.noise_stddev.log_median);
-    const std::vector<std::pair<double, double>> levels =
-        level ? std::vector<std::pair<double, double>>{{*level, kTrustInLevel}, {kVagueLevel, 1.0 - kTrustInLevel}}
-              : std::vector<std::pair<double, double>>{{kVagueLevel, 1.0}};
-    for (const QuadratureNode& node : kNormalQuadrature) {
-      const double stddev =
-          std::exp(priors.signal_stddev.log_median + node.deviations * priors.signal_stddev.log_stddev);
-      const Eigen::VectorXd theta = surrogate::uniform_theta(
-          kernel->hyperparameters(latent.points.ordered.cols(), latent.points.categories.cols()),
-          std::exp(priors.lengthscale.log_median), stddev);
-      Eigen::MatrixXd covariance = kernel->gram(latent.points, latent.points, theta);
-      covariance.diagonal().array() += noise * noise;
-      covariance.diagonal() += latent.variance;
-      for (const auto& [level_stddev, share] : levels) {
-        parts_.push_back({Eigen::LLT<Eigen::MatrixXd>((covariance.array() + level_stddev * level_stddev).matrix()),
-                          std::log(node.weight * share)});
-      }
-    }
+  ValueEvidence(const MeasuredValues& measured, const std::vector<Eigen::Index>& rows,
+                const forecast::Hypotheses& hypotheses)
+      : hypotheses_(hypotheses), values_(measured.latent.values(rows)) {
+    for (const Eigen::Index row : rows) configurations_.push_back(measured.configurations[static_cast<std::size_t>(row)]);
+    const surrogate::Points points = measured.latent.points.rows(rows);
+    const Eigen::VectorXd variance = measured.latent.variance(rows);
+    const std::optional<double> level = hypotheses.level_stddev();
+    add(points, variance, kVagueLevel, 1.0, relative_);
+    add(points, variance, kVagueLevel, level ? 1.0 - kTrustInLevel : 1.0, absolute_);
+    if (level) add(points, variance, *level, kTrustInLevel, absolute_);
   }
 
-  /// Returns log p(values | log values that the hypothesis predicts).
-  double operator()(const Eigen::VectorXd& predicted) const {
-    Eigen::VectorXd terms(static_cast<Eigen::Index>(parts_.size()));
+  /// Returns log p(values | hypothesis).
+  double operator()(std::size_t hypothesis) const {
+    const Eigen::VectorXd predicted = hypotheses_.log_values(hypothesis, configurations_);
+    const std::vector<Part>& parts = hypotheses_.all()[hypothesis].job ? absolute_ : relative_;
+    Eigen::VectorXd terms(static_cast<Eigen::Index>(parts.size()));
     const Eigen::VectorXd residuals = values_ - predicted;
     const Eigen::VectorXd centred = predicted.array() - predicted.mean();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto& lower = parts_[i].covariance.matrixL();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto& lower = parts[i].covariance.matrixL();
       const Eigen::VectorXd z = lower.solve(residuals);
       const Eigen::VectorXd g = kScaleStddev * lower.solve(centred);
       // The covariance with (b - 1) g: a rank-one update (Sherman and Morrison 1950).
       const double more = 1.0 + g.squaredNorm();
       const double square = z.squaredNorm() - std::pow(g.dot(z), 2) / more;
       const double log_determinant =
-          2.0 * parts_[i].covariance.matrixLLT().diagonal().array().log().sum() + std::log(more);
-      terms(static_cast<Eigen::Index>(i)) = parts_[i].log_weight - 0.5 * (square + log_determinant);
+          2.0 * parts[i].covariance.matrixLLT().diagonal().array().log().sum() + std::log(more);
+      terms(static_cast<Eigen::Index>(i)) = parts[i].log_weight - 0.5 * (square + log_determinant);
     }
     return log_sum_exp(terms);
   }
@@ -114,8 +106,31 @@ class ValueEvidence {
     Eigen::LLT<Eigen::MatrixXd> covariance;
     double log_weight;
   };
+
+  static void add(const surrogate::Points& points, const Eigen::VectorXd& variance, double level_stddev, double share,
+                  std::vector<Part>& parts) {
+    const std::shared_ptr<const surrogate::Kernel> kernel = surrogate::make_kernel(surrogate::KernelKind::kMatern52);
+    const surrogate::HyperparameterPriors priors = residual_priors();
+    const double noise = std::exp(priors.noise_stddev.log_median);
+    for (const QuadratureNode& node : kNormalQuadrature) {
+      const double stddev =
+          std::exp(priors.signal_stddev.log_median + node.deviations * priors.signal_stddev.log_stddev);
+      const Eigen::VectorXd theta =
+          surrogate::uniform_theta(kernel->hyperparameters(points.ordered.cols(), points.categories.cols()),
+                                   std::exp(priors.lengthscale.log_median), stddev);
+      Eigen::MatrixXd covariance = kernel->gram(points, points, theta);
+      covariance.array() += level_stddev * level_stddev;
+      covariance.diagonal() += variance;
+      covariance.diagonal().array() += noise * noise;
+      parts.push_back({Eigen::LLT<Eigen::MatrixXd>(covariance), std::log(node.weight * share)});
+    }
+  }
+
+  const forecast::Hypotheses& hypotheses_;
   Eigen::VectorXd values_;
-  std::vector<Part> parts_;
+  std::vector<space::Configuration> configurations_;
+  std::vector<Part> absolute_;  ///< for hypotheses that predict values in their unit
+  std::vector<Part> relative_;  ///< for the others
 };
 
 /// The trials that say something about memory.
@@ -175,6 +190,23 @@ double log_evidence_of_memory(const MemoryTrials& trials,
   return peak_errors.empty() ? sum : sum + log_peaks(peak_errors);
 }
 
+// Returns one logarithm for each hypothesis.
+Eigen::VectorXd log_evidence_of_memory(const forecast::Hypotheses& hypotheses, const MemoryTrials& trials) {
+  const std::vector<forecast::Hypothesis>& all = hypotheses.all();
+  // What plans nothing foresees nothing: each trial runs or not.
+  const double unplanned = std::log(0.5) * static_cast<double>(trials.outcomes.size());
+  Eigen::VectorXd log_evidence = Eigen::VectorXd::Constant(static_cast<Eigen::Index>(all.size()), unplanned);
+  if (trials.outcomes.empty()) return log_evidence;
+  std::vector<double> of_jobs;
+  for (std::size_t job = 0; job < hypotheses.jobs(); ++job) {
+    of_jobs.push_back(log_evidence_of_memory(trials, hypotheses.memory(job, trials.configurations)));
+  }
+  for (std::size_t h = 0; h < all.size(); ++h) {
+    if (all[h].job) log_evidence(static_cast<Eigen::Index>(h)) = of_jobs[*all[h].job];
+  }
+  return log_evidence;
+}
+
 // Returns the hypotheses that matter with their weights: the likeliest half of `most`, and as many that are spread
 // evenly over the probability of the rest.
 std::vector<JobBelief::Share> shares_of(const Eigen::VectorXd& probabilities, std::size_t most) {
@@ -223,46 +255,13 @@ bool plans_memory(const Candidates& candidates) {
 JobBelief::JobBelief(const Candidates& candidates, const History& history, const MeasuredValues& measured,
                      std::size_t most)
     : hypotheses_(*candidates.hypotheses()) {
-  const std::vector<forecast::Hypothesis>& all = hypotheses_.all();
-  const auto count = static_cast<Eigen::Index>(all.size());
-  Eigen::VectorXd log_weight(count);
-  const MemoryTrials trials = memory_trials(history);
-  Eigen::VectorXd of_jobs = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(hypotheses_.jobs()));
   const bool is_exact = candidates.filter().is_exact();
-  for (std::size_t job = 0; job < hypotheses_.jobs() && !trials.outcomes.empty() && !is_exact; ++job) {
-    of_jobs(static_cast<Eigen::Index>(job)) =
-        log_evidence_of_memory(trials, hypotheses_.memory(job, trials.configurations));
-  }
-  const double anything = std::log(0.5) * static_cast<double>(trials.outcomes.size());
-  std::optional<ValueEvidence> evidence;
-  std::optional<ValueEvidence> relative;  // for hypotheses whose values have no unit
-  std::vector<space::Configuration> weighed;
-  if (measured.latent.size() > 0) {
-    const std::vector<Eigen::Index> rows =
-        relevant_rows(measured.latent.points, measured.latent.values, kMostWeighed);
-    for (const Eigen::Index row : rows) weighed.push_back(measured.configurations[static_cast<std::size_t>(row)]);
-    const surrogate::Observations some{measured.latent.points.rows(rows), measured.latent.values(rows),
-                                       measured.latent.variance(rows)};
-    evidence.emplace(some, hypotheses_.level_stddev());
-    relative.emplace(some, std::nullopt);
-  }
-  for (Eigen::Index h = 0; h < count; ++h) {
-    const forecast::Hypothesis& one = all[static_cast<std::size_t>(h)];
-    log_weight(h) = std::log(one.probability);
-    if (!is_exact) log_weight(h) += one.job ? of_jobs(static_cast<Eigen::Index>(*one.job)) : anything;
-    if (!evidence) continue;
-    Eigen::VectorXd predicted = hypotheses_.log_values(static_cast<std::size_t>(h), weighed);
-    log_weight(h) += one.job ? (*evidence)(predicted) : (*relative)(predicted);
-  }
-  probabilities_ = (log_weight.array() - log_weight.maxCoeff()).exp();
-  probabilities_ /= probabilities_.sum();
+  const MemoryTrials trials = is_exact ? MemoryTrials{} : memory_trials(history);
+  weigh(measured, log_evidence_of_memory(hypotheses_, trials));
   shares_ = shares_of(probabilities_, most);
   for (const Share& share : shares_) {
-    const std::optional<std::size_t> job = all[share.hypothesis].job;
-    if (!job) {
-      without_plan_ += share.weight;
-      continue;
-    }
+    const std::optional<std::size_t> job = hypotheses_.all()[share.hypothesis].job;
+    if (!job) continue;
     const auto known =
         std::find_if(jobs_.begin(), jobs_.end(), [&](const JobShare& other) { return other.job == *job; });
     if (known != jobs_.end()) {
@@ -274,6 +273,37 @@ JobBelief::JobBelief(const Candidates& candidates, const History& history, const
   for (JobShare& job : jobs_) {
     if (!is_exact) job.shape = learned_shape(trials.outcomes, hypotheses_.memory(job.job, trials.configurations));
   }
+}
+
+// Most hypotheses are out after a few values. So all are weighed by the first two, those that are left by five, and so
+// on: the others need not predict the later ones.
+void JobBelief::weigh(const MeasuredValues& measured, const Eigen::VectorXd& log_evidence) {
+  constexpr double kHopeless = 14.0;  // nats below the best
+  const std::vector<forecast::Hypothesis>& all = hypotheses_.all();
+  const auto count = static_cast<Eigen::Index>(all.size());
+  Eigen::VectorXd before(count);
+  for (Eigen::Index h = 0; h < count; ++h) {
+    before(h) = std::log(all[static_cast<std::size_t>(h)].probability) + log_evidence(h);
+  }
+  Eigen::VectorXd log_weight = before;
+  std::vector<Eigen::Index> rows = relevant_rows(measured.latent.points, measured.latent.values, kMostWeighed);
+  std::sort(rows.begin(), rows.end());
+  const std::size_t values = measured.latent.size() > 0 ? rows.size() : 0;
+  std::size_t seen = 0;
+  for (const std::size_t stage : {std::size_t{2}, std::size_t{5}, std::size_t{12}, values}) {
+    if (seen == std::min(stage, values)) continue;
+    seen = std::min(stage, values);
+    const ValueEvidence evidence(measured, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(seen)},
+                                 hypotheses_);
+    const double hopeless = log_weight.maxCoeff() - kHopeless;
+    for (Eigen::Index h = 0; h < count; ++h) {
+      const bool is_out = log_weight(h) < hopeless;
+      log_weight(h) = is_out ? -std::numeric_limits<double>::infinity()
+                             : before(h) + evidence(static_cast<std::size_t>(h));
+    }
+  }
+  probabilities_ = (log_weight.array() - log_weight.maxCoeff()).exp();
+  probabilities_ /= probabilities_.sum();
 }
 
 Eigen::MatrixXd JobBelief::log_values(const std::vector<space::Configuration>& configurations) const {

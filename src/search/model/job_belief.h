@@ -54,11 +54,12 @@ class JobBelief {
     std::optional<cost::MemoryShape> shape;  ///< learned from the trials; empty: as planned
   };
 
+  void weigh(const MeasuredValues& measured, const Eigen::VectorXd& log_evidence);
+
   const forecast::Hypotheses& hypotheses_;
   Eigen::VectorXd probabilities_;
   std::vector<Share> shares_;
   std::vector<JobShare> jobs_;
-  double without_plan_ = 0.0;  ///< weight of the hypotheses that plan no memory
 };
 
 }  // namespace krigtune::search

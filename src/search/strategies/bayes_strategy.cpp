@@ -127,6 +127,7 @@ constexpr double kTie = 1e-9;  // in log units; below it the earlier candidate i
 constexpr double kLeastShareOfPlanned = 0.5;
 constexpr double kLeastShareOfLearned = 2.0 / 3.0;
 constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
+constexpr double kLeastOfDoubted = 0.05;
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
 constexpr double kLeastRepeatGain = 0.001;  // a smaller gain is not worth a trial
@@ -196,8 +197,9 @@ class BayesStrategy final : public Strategy {
 
  private:
   std::optional<journal::Proposal> ask_of(TrialModel& model, const History& history) const {
-    const std::shared_ptr<const CandidateList> list = candidates_.to_score(history, seed_);
-    std::vector<bool> allowed = unseen(candidates_, *list, history);
+    const std::shared_ptr<const CandidateList> list = candidates_.to_score_with_doubted(history, seed_);
+    const Eigen::VectorXd probability = probability_of(model, *list);
+    std::vector<bool> allowed = open_of(*list, history, probability);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
@@ -207,9 +209,8 @@ class BayesStrategy final : public Strategy {
       return repeat_only(model, history, RepeatGain(session_, candidates_, history, model));
     }
     if (counted_trials(history) >= spread_until_ && model.has_values()) {
-      return ask_model(model, history, *list, allowed, rng);
+      return ask_model(model, history, *list, probability, allowed, rng);
     }
-    const Eigen::VectorXd probability = probability_of(model, *list);
     drop_unlikely(allowed, probability, allowed);
     if (counted_trials(history) < spread_until_) {
       return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
@@ -234,10 +235,9 @@ class BayesStrategy final : public Strategy {
 
   // Returns the candidate with the largest score by the model. At least one must be open.
   journal::Proposal ask_model(TrialModel& model, const History& history, const CandidateList& list,
-                              const std::vector<bool>& open, Rng& rng) const {
+                              const Eigen::VectorXd& probability, const std::vector<bool>& open, Rng& rng) const {
     model.fit(rng, true);
     model.believe_pending();
-    const Eigen::VectorXd probability = probability_of(model, list);
     const TrialCost cost(history, model);
     const surrogate::Points points = model.points_of(list);
     const surrogate::Prediction prediction = model.predict(points);
@@ -289,13 +289,13 @@ class BayesStrategy final : public Strategy {
     History closed;
     std::copy_if(kept.history.begin(), kept.history.end(), std::back_inserter(closed),
                  [](const journal::Trial& trial) { return trial.outcome.has_value(); });
-    kept.list = candidates_.to_score(closed, seed_);
-    kept.open = unseen(candidates_, *kept.list, closed);
+    kept.list = candidates_.to_score_with_doubted(closed, seed_);
+    kept.probability = probability_of(kept.model, *kept.list);
+    kept.open = open_of(*kept.list, closed, kept.probability);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(kept.history)));
     kept.model.fit(rng, true);
     kept.points = kept.model.points_of(*kept.list);
     kept.model.keep(kept.points);
-    kept.probability = probability_of(kept.model, *kept.list);
     kept.cost.emplace(kept.history, kept.model);
     if (repeats_) kept.gain.emplace(session_, candidates_, kept.history, kept.model);
     for (const journal::Trial& trial : kept.history) take_pending(kept, trial);
@@ -347,6 +347,18 @@ class BayesStrategy final : public Strategy {
                                                const RepeatGain& repeats) const {
     std::optional<Repeated> last = repeat(model, history, repeats, [](const auto&) { return 0.0; });
     return last ? std::optional(std::move(last->first)) : std::nullopt;
+  }
+
+  // Returns what was not asked yet. What the session's plan calls too large must be likely enough to run all the same.
+  std::vector<bool> open_of(const CandidateList& list, const History& history,
+                            const Eigen::VectorXd& probability) const {
+    std::vector<bool> open = unseen(candidates_, list, history);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const std::optional<plan::MemoryVerdict>& memory = list.memory[i];
+      const bool is_doubted = memory && memory->verdict == plan::Verdict::kTooLarge;
+      if (is_doubted && probability(static_cast<Eigen::Index>(i)) < kLeastOfDoubted) open[i] = false;
+    }
+    return open;
   }
 
   // Returns whether a trial may fail, so that probabilities matter.
