@@ -20,19 +20,19 @@ namespace {
 
 using workload::Framework;
 
-// Shapes of dense models with gated MLPs, one for each factor of about 2.5 in size. Heads and MLPs are divisible by many
-// numbers of ranks, so that no shape excludes a configuration which another model of that size could have.
+// Shapes of dense models with gated MLPs, one for each factor of about 2.5 in size. Heads and MLPs are divisible by
+// many numbers of ranks, so that no shape excludes a configuration which another model of that size could have.
 struct Shape {
   std::int64_t layers, hidden, heads, ffn_hidden;
 };
-constexpr std::array<Shape, 9> kShapes{{{24, 1024, 32, 2816},     // 0.4 billion parameters
-                                        {24, 2048, 32, 5632},     // 1.3
-                                        {32, 2560, 32, 8960},     // 3.4
-                                        {32, 4096, 32, 11264},    // 7
-                                        {40, 5120, 64, 13824},    // 13
-                                        {60, 6656, 64, 17920},    // 33
-                                        {80, 8192, 64, 28672},    // 76
-                                        {96, 12288, 128, 32768},  // 176
+constexpr std::array<Shape, 9> kShapes{{{24, 1024, 32, 2816},        // 0.4 billion parameters
+                                        {24, 2048, 32, 5632},        // 1.3
+                                        {32, 2560, 32, 8960},        // 3.4
+                                        {32, 4096, 32, 11264},       // 7
+                                        {40, 5120, 64, 13824},       // 13
+                                        {60, 6656, 64, 17920},       // 33
+                                        {80, 8192, 64, 28672},       // 76
+                                        {96, 12288, 128, 32768},     // 176
                                         {128, 16384, 128, 53248}}};  // 476
 constexpr std::int64_t kVocabulary = 64'000;
 
@@ -99,7 +99,8 @@ std::vector<space::Configuration> some_configurations(const space::Space& space)
 
 std::int64_t ranks_of_a_replica(const space::Configuration& configuration) {
   std::int64_t ranks = 1;
-  for (const char* divisor : space::kRankDivisors) ranks *= std::max<std::int64_t>(configuration.integer(divisor, 1), 1);
+  for (const char* divisor : space::kRankDivisors)
+    ranks *= std::max<std::int64_t>(configuration.integer(divisor, 1), 1);
   return ranks;
 }
 
@@ -261,8 +262,8 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session) {
         job.framework = framework;
         job.dialect = cost::traits_of(framework).dialect;
       }
-      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty(),
-                      model.trains_adapters});
+      jobs.push_back(
+          {std::move(job), session.cluster, model.probability * probability, jobs.empty(), model.trains_adapters});
     }
   }
   return jobs;

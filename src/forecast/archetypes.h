@@ -13,8 +13,8 @@ struct JobGuess {
   workload::ClusterSpec cluster;
   double probability = 0.0;  ///< before any trial
   bool is_told = false;      ///< the session says so
-  /// Trains adapters only (LoRA: Hu et al. 2021), although the session says nothing of it: gradients and the optimizer's
-  /// states are a small part of what is planned.
+  /// Trains adapters only (LoRA: Hu et al. 2021), although the session says nothing of it: gradients and the
+  /// optimizer's states are a small part of what is planned.
   bool trains_adapters = false;
 };
 

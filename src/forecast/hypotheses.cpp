@@ -172,7 +172,8 @@ struct Hypotheses::Impl {
     const double sequences = kind == trial::MetricKind::kLatency ? 1.0 : batch;
     const double tokens =
         kind == trial::MetricKind::kTokensPerSecond ? static_cast<double>(job.workload.model.seq_len) : 1.0;
-    return std::log(sequences * tokens / cost->step_time_s * (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
+    return std::log(sequences * tokens / cost->step_time_s *
+                    (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
   }
 
   // The median of a sample, for configurations that are not modelled; 0 if nothing is.
@@ -187,8 +188,7 @@ struct Hypotheses::Impl {
   const cost::MemoryModel* memory_of(std::size_t job) const {
     const std::lock_guard lock(mutex);
     if (!memories[job]) {
-      memories[job] =
-          std::make_unique<cost::MemoryModel>(jobs[job].workload, jobs[job].cluster, session.memory);
+      memories[job] = std::make_unique<cost::MemoryModel>(jobs[job].workload, jobs[job].cluster, session.memory);
     }
     return memories[job].get();
   }
@@ -214,8 +214,7 @@ struct Hypotheses::Impl {
   mutable std::vector<std::unique_ptr<cost::MemoryModel>> memories;
 };
 
-std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session,
-                                                 const session::MemoryFilter& filter) {
+std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session, const session::MemoryFilter& filter) {
   if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
   if (session.workload && !Forecaster(session, filter).knows_time()) return nullptr;
   std::vector<JobGuess> guesses = session.workload ? around_the_told_job(session) : usual_jobs(session);
@@ -239,6 +238,10 @@ std::size_t Hypotheses::jobs() const { return impl_->jobs.size(); }
 const workload::Workload& Hypotheses::workload(std::size_t job) const { return impl_->jobs[job].workload; }
 const workload::ClusterSpec& Hypotheses::cluster(std::size_t job) const { return impl_->jobs[job].cluster; }
 bool Hypotheses::is_told(std::size_t job) const { return impl_->jobs[job].is_told; }
+bool Hypotheses::has_told_model(std::size_t job) const {
+  return is_told(0) && !trains_adapters(job) && workload(job).model == workload(0).model;
+}
+bool Hypotheses::trains_adapters(std::size_t job) const { return impl_->jobs[job].trains_adapters; }
 bool Hypotheses::know_memory() const { return !impl_->session.workload || impl_->filter.knows_memory(); }
 
 bool Hypotheses::doubt_memory() const {
@@ -282,8 +285,8 @@ std::vector<std::optional<plan::MemoryVerdict>> Hypotheses::memory(
   return impl_->verdicts[job]->of(configurations, [&](const space::Configuration& configuration) {
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
-    std::optional<plan::MemoryVerdict> verdict = impl_->memory_of(job)->verdict_if_modelled(
-        impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+    std::optional<plan::MemoryVerdict> verdict =
+        impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
     if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
     return verdict;
   });

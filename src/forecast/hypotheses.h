@@ -21,10 +21,10 @@ struct Hypothesis {
 };
 
 /// Everything that the job of a session may be, each with predictions of time and memory: a Bayesian model average
-/// (Hoeting et al. 1999) begins with them, and trials decide (search/model/job_belief.h). Where the session describes the
-/// job, most of the probability belongs to that; where it does not, it is spread over the usual jobs. One hypothesis has
-/// no physics: the rules of thumb. Predictions are made when they are asked for and then kept. Safe from several
-/// threads.
+/// (Hoeting et al. 1999) begins with them, and trials decide (search/model/job_belief.h). Where the session describes
+/// the job, most of the probability belongs to that; where it does not, it is spread over the usual jobs. One
+/// hypothesis has no physics: the rules of thumb. Predictions are made when they are asked for and then kept. Safe from
+/// several threads.
 class Hypotheses {
  public:
   /// `filter` must outlive it; the session is copied. nullptr if nothing is known of the objective.
@@ -38,6 +38,8 @@ class Hypotheses {
   const workload::Workload& workload(std::size_t job) const;
   const workload::ClusterSpec& cluster(std::size_t job) const;
   bool is_told(std::size_t job) const;
+  bool has_told_model(std::size_t job) const;  ///< and trains all of it; frameworks may differ
+  bool trains_adapters(std::size_t job) const;
   /// Returns whether predicted values are in the objective's unit; otherwise only their ratios mean something. The
   /// result is the standard deviation of log(measured / predicted) that all configurations share; empty: unknown.
   std::optional<double> level_stddev() const;

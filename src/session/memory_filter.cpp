@@ -50,7 +50,8 @@ struct MemoryFilter::Impl {
     spread.log_stddev = std::hypot(spread.log_stddev, kOfUnknownParameters);
     spread.margin = log_margin / spread.log_stddev;
     if (known.verdict == plan::Verdict::kTooLarge && log_margin < -std::log(kMostTimes)) return;
-    known.verdict = known.verdict == plan::Verdict::kFits && spread.margin > 1.64 ? known.verdict : plan::Verdict::kUncertain;
+    known.verdict =
+        known.verdict == plan::Verdict::kFits && spread.margin > 1.64 ? known.verdict : plan::Verdict::kUncertain;
     known.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
   }
 

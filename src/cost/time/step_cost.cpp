@@ -95,7 +95,8 @@ struct StepCostModel::Impl {
                           knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
-    if (!known) known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, plans->of(workload, knobs)));
+    if (!known)
+      known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, plans->of(workload, knobs)));
     return *known;
   }
 

@@ -46,8 +46,8 @@ struct PipelineStep {
   double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
 };
 
-/// Plans of one block, which do not depend on the machine, the framework, or the number of layers. Models of the same job
-/// under other assumptions share them. Thread-safe.
+/// Plans of one block, which do not depend on the machine, the framework, or the number of layers. Models of the same
+/// job under other assumptions share them. Thread-safe.
 class BlockPlans {
  public:
   BlockPlans();

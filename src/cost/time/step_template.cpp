@@ -223,8 +223,7 @@ const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const s
     impl_->models.back()->workload.model = model;
     known = std::prev(impl_->models.end());
   }
-  auto& plan =
-      (*known)->plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
+  auto& plan = (*known)->plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
   if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
   return *plan;
 }

@@ -177,6 +177,7 @@ std::string best_lines(const report::RunView& run) {
   if (const std::string reference = result::reference_note(session, run.history); !reference.empty()) {
     text += "           " + reference + "\n";
   }
+  if (!best.job.empty()) text += "job        " + best.job + "\n";
   const std::string machine = search::run_effect_sentence(session.objective, run.history);
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }

@@ -18,8 +18,8 @@ class ListBuilder {
  public:
   using Predicate = std::function<bool(const space::Configuration&)>;
 
-  /// `candidates` provides keys, memory and encodings; it must outlive this object. `may_fit` decides what is too large;
-  /// empty: the session's plan does.
+  /// `candidates` provides keys, memory and encodings; it must outlive this object. `may_fit` decides what is too
+  /// large; empty: the session's plan does.
   explicit ListBuilder(const Candidates& candidates, Predicate may_fit = {})
       : candidates_(candidates), may_fit_(std::move(may_fit)) {}
 

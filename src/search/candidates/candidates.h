@@ -72,13 +72,11 @@ class Candidates {
   /// Returns the memory verdict where it is known, also for a configuration that is not a candidate (a baseline).
   std::optional<plan::MemoryVerdict> memory_of(const space::Configuration& configuration) const;
   const session::MemoryFilter& filter() const { return filter_; }
-  /// The features of all points are the values of these. The column of a prior with hypotheses is 0: TrialModel fills it
-  /// with the average over them that its trials suggest.
+  /// The features of all points are the values of these. The column of a prior with hypotheses is 0: TrialModel fills
+  /// it with the average over them that its trials suggest.
   const forecast::Priors& priors() const { return priors_; }
   /// Returns what the job may be, or nullptr if nothing is known of it. It is the first prior's.
-  const forecast::Hypotheses* hypotheses() const {
-    return priors_.empty() ? nullptr : priors_.front()->hypotheses();
-  }
+  const forecast::Hypotheses* hypotheses() const { return priors_.empty() ? nullptr : priors_.front()->hypotheses(); }
   const space::Space& space() const { return space_; }
 
   /// Encodes any configurations, also ones that are not candidates (a baseline): the Encoder's columns, then ordered

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/statistics.h"
+#include "search/model/job_words.h"
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
@@ -201,6 +202,7 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   best.reference_measurements = before_it.measurements;
   best.gain = gain_over(objective, best.value, best.reference_value);
   const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
+  if (model.job() != nullptr) best.job = job_sentence(*candidates.hypotheses(), *model.job());
   best.changes = changes_between(model, candidates, history, before, best.configuration);
   if (!best.changes.together) return best;
   if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, before)) {
@@ -301,8 +303,7 @@ bool is_too_large(const Candidates& candidates, const History& history, const sp
 
 }  // namespace
 
-std::vector<Gain> gains_over_others(const TrialModel& model,
-                                    const std::vector<space::Configuration>& configurations) {
+std::vector<Gain> gains_over_others(const TrialModel& model, const std::vector<space::Configuration>& configurations) {
   if (!model.scale().logarithmic()) return {};
   const surrogate::Points points = model.encode(configurations);
   const Eigen::VectorXd mean = model.predict_coarsely(points).mean;  // of the process, like the covariance

@@ -59,6 +59,7 @@ struct Recommendation {
   double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse if minimised
   /// From the session's baseline or, if it has none, from the reference trial's configuration.
   Changes changes;
+  std::string job = {};  ///< what the trials say about the job (job_sentence)
 };
 
 /// Empty while no trial has succeeded. Uses the fitted model of that history (fitted_model), or fits its own.
@@ -89,8 +90,7 @@ double gain_over(const session::Objective& objective, double value, double refer
 
 /// Returns the gains of the first configuration over each of the others by the fitted model. Empty if a measured value
 /// is not positive, because ratios are then meaningless.
-std::vector<Gain> gains_over_others(const TrialModel& model,
-                                    const std::vector<space::Configuration>& configurations);
+std::vector<Gain> gains_over_others(const TrialModel& model, const std::vector<space::Configuration>& configurations);
 
 /// Returns the changes from one configuration to the other, by the fitted model; `history`: the history that it was
 /// fitted to.

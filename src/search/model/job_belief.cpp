@@ -1,21 +1,22 @@
-// What is the job? Each hypothesis h (forecast/hypotheses.h) predicts the time and the memory of every configuration. Its
-// probability after the trials is, with the prior p_h (Bayesian model averaging: Hoeting et al. 1999, equations 1 to 3),
+// What is the job? Each hypothesis h (forecast/hypotheses.h) predicts the time and the memory of every configuration.
+// Its probability after the trials is, with the prior p_h (Bayesian model averaging: Hoeting et al. 1999, equations 1
+// to 3),
 //
 //   w_h ~ p_h  p(values | h)  prod over trials of P(it ran, or it did not | h)  p(peaks | h)
 //
-// Values: y = o + g_h(x) + r(x) + noise, r ~ GP(0, s^2 Matern-5/2) with the medians of the lengthscale's and the noise's
-// priors and s integrated out (five Gauss-Hermite points), and (b - 1) g_h as in the surrogate. The level o is
+// Values: y = o + g_h(x) + r(x) + noise, r ~ GP(0, s^2 Matern-5/2) with the medians of the lengthscale's and the
+// noise's priors and s integrated out (five Gauss-Hermite points), and (b - 1) g_h as in the surrogate. The level o is
 //
 //   o ~ 0.8 Normal(0, level^2) + 0.2 Normal(0, 10^2)    if values have the unit of the predictions: one value says how
 //                                                       large the job is, but a stranger's unit may be another one
 //   o ~ Normal(0, 10^2)                                 otherwise
 //
-// Failures: P(ran | h) = 0.85 P_h(fits) + 0.03, because other things fail too, and plans may be wrong. A trial that says
-// that it ran out of memory is judged without the 0.85.
-// Peaks: log(measured / planned) = c + e, c ~ Normal(0, 0.25^2) for all, e ~ Normal(0, 0.15^2).
+// Failures: P(ran | h) = 0.85 P_h(fits) + 0.03, because other things fail too, and plans may be wrong. A trial that
+// says that it ran out of memory is judged without the 0.85. Peaks: log(measured / planned) = c + e, c ~ Normal(0,
+// 0.25^2) for all, e ~ Normal(0, 0.15^2).
 //
-// Only the hypotheses that matter predict whole lists: the likeliest ones, and an even sample of the rest, each of which
-// stands for its neighbours.
+// Only the hypotheses that matter predict whole lists: the likeliest ones, and an even sample of the rest, each of
+// which stands for its neighbours.
 #include "search/model/job_belief.h"
 
 #include <Eigen/Cholesky>
@@ -71,7 +72,8 @@ class ValueEvidence {
   ValueEvidence(const MeasuredValues& measured, const std::vector<Eigen::Index>& rows,
                 const forecast::Hypotheses& hypotheses)
       : hypotheses_(hypotheses), values_(measured.latent.values(rows)) {
-    for (const Eigen::Index row : rows) configurations_.push_back(measured.configurations[static_cast<std::size_t>(row)]);
+    for (const Eigen::Index row : rows)
+      configurations_.push_back(measured.configurations[static_cast<std::size_t>(row)]);
     const surrogate::Points points = measured.latent.points.rows(rows);
     const Eigen::VectorXd variance = measured.latent.variance(rows);
     const std::optional<double> level = hypotheses.level_stddev();
@@ -298,8 +300,8 @@ void JobBelief::weigh(const MeasuredValues& measured, const Eigen::VectorXd& log
     const double hopeless = log_weight.maxCoeff() - kHopeless;
     for (Eigen::Index h = 0; h < count; ++h) {
       const bool is_out = log_weight(h) < hopeless;
-      log_weight(h) = is_out ? -std::numeric_limits<double>::infinity()
-                             : before(h) + evidence(static_cast<std::size_t>(h));
+      log_weight(h) =
+          is_out ? -std::numeric_limits<double>::infinity() : before(h) + evidence(static_cast<std::size_t>(h));
     }
   }
   probabilities_ = (log_weight.array() - log_weight.maxCoeff()).exp();

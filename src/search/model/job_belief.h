@@ -43,8 +43,7 @@ class JobBelief {
   /// value is from the average. The average is meaningful up to a constant.
   Eigen::MatrixXd log_values(const std::vector<space::Configuration>& configurations) const;
   /// Returns whether the configurations fit, averaged; empty where no hypothesis says anything.
-  std::vector<std::optional<plan::MemoryVerdict>> memory(
-      const std::vector<space::Configuration>& configurations) const;
+  std::vector<std::optional<plan::MemoryVerdict>> memory(const std::vector<space::Configuration>& configurations) const;
 
  private:
   /// The hypotheses of one job: they need the same memory.

@@ -24,8 +24,8 @@ class ObjectiveModel {
   /// `run_columns`: columns of the matrices `runs` below, which have one row per point: how its value depends on the
   /// effects of runs (RunEffects::uncertainty). Predictions are for the latest run, whose row is zero. `has_reals`: the
   /// space has continuous axes.
-  ObjectiveModel(const forecast::Priors& priors, bool logarithmic, Eigen::Index run_columns = 0,
-                 bool has_reals = false, Eigen::Index doubts = 0);
+  ObjectiveModel(const forecast::Priors& priors, bool logarithmic, Eigen::Index run_columns = 0, bool has_reals = false,
+                 Eigen::Index doubts = 0);
 
   /// Returns the values of the priors alone, up to a constant; 0 if there are none.
   Eigen::VectorXd prior_values(const surrogate::Points& points) const;

@@ -46,8 +46,7 @@ bool took_its_time(const trial::Outcome& outcome) {
 
 }  // namespace
 
-TrialCost::TrialCost(const History& history, const TrialModel& model)
-    : surrogate_(cost_options()) {
+TrialCost::TrialCost(const History& history, const TrialModel& model) : surrogate_(cost_options()) {
   std::vector<space::Configuration> configurations;
   std::vector<double> log_seconds;
   for (const journal::Trial& trial : history) {

@@ -314,7 +314,7 @@ class BayesStrategy final : public Strategy {
       return kept.gain ? repeat_only(kept.model, kept.history, *kept.gain) : std::nullopt;
     }
     const surrogate::Prediction prediction = kept.model.kept();
-    const Scores scores{kept.history, kept.model,  *kept.list,       kept.points,
+    const Scores scores{kept.history, kept.model, *kept.list,       kept.points,
                         kept.open,    prediction, kept.probability, *kept.cost};
     journal::Proposal proposal = improve(scores);
     return kept.gain ? or_repeat(std::move(proposal), scores, *kept.gain) : proposal;
