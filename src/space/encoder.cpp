@@ -205,4 +205,24 @@ std::vector<std::string> Encoder::ordered_names() const {
   return names;
 }
 
+const Parameter& Encoder::ordered_parameter(int column) const {
+  return space_.parameters()[static_cast<std::size_t>(ordered_[static_cast<std::size_t>(column)])];
+}
+
+const Parameter& Encoder::category_parameter(int column) const {
+  return space_.parameters()[static_cast<std::size_t>(categorical_[static_cast<std::size_t>(column)])];
+}
+
+double Encoder::number_on_axis(int column, double at) const {
+  const Parameter& parameter = ordered_parameter(column);
+  if (parameter.continuous()) return axis_value(parameter.scale, parameter.range->min, parameter.range->max, at);
+  const std::size_t last = parameter.values.size() - 1;
+  if (parameter.scale != Scale::kRank) {
+    return axis_value(parameter.scale, number_at(parameter, 0), number_at(parameter, last), at);
+  }
+  const double place = at * static_cast<double>(last);
+  const auto before = static_cast<std::size_t>(std::clamp(std::floor(place), 0.0, static_cast<double>(last - 1)));
+  return std::lerp(number_at(parameter, before), number_at(parameter, before + 1), place - static_cast<double>(before));
+}
+
 }  // namespace krigtune::space

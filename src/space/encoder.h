@@ -33,6 +33,10 @@ class Encoder {
   Configuration decode(const EncodedPoint& point) const;
   /// Returns the names of the ordered columns, in order.
   std::vector<std::string> ordered_names() const;
+  const Parameter& ordered_parameter(int column) const;
+  const Parameter& category_parameter(int column) const;
+  /// Returns the number at a position of an ordered column; between and beyond the values it is interpolated.
+  double number_on_axis(int column, double at) const;
 
  private:
   Configuration nearest_configuration(const EncodedPoint& point) const;

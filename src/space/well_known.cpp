@@ -36,7 +36,7 @@ WellKnownParameter zero_stage() {
                       {"sharding_strategy", "FSDP: FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0"},
                       {"data_parallel_sharding_strategy",
                        "Megatron-FSDP: optim is 1, optim_grads 2, optim_grads_params 3"}},
-      .rule = {.success_slope = 0.3},
+      .rule = {.log_memory = -0.25, .success_slope = 0.3},
   };
 }
 
@@ -58,7 +58,7 @@ WellKnownParameter micro_batch() {
                       {"per_device_train_batch_size", "Hugging Face Trainer"},
                       {"local_batch_size", "torchtitan"},
                       {"device_batch_size", "scripts"}},
-      .rule = {.log_speed = 0.05, .success_slope = -1.0},
+      .rule = {.log_speed = 0.05, .log_memory = 0.4, .success_slope = -1.0},
   };
 }
 
@@ -92,7 +92,7 @@ WellKnownParameter checkpointing() {
       .other_names = {{"recompute_granularity", "Megatron-LM"},
                       {"gradient_checkpointing", "Hugging Face Trainer: true is full, false is none"},
                       {"recompute_layer", "nanotron: true is full, false is none"}},
-      .rule = {.words = {{"full", -0.288}, {"selective", -0.03}}},
+      .rule = {.words = {{"full", -0.288, -0.8}, {"selective", -0.03, -0.3}}},
   };
 }
 
@@ -112,7 +112,7 @@ WellKnownParameter tensor_parallel() {
                       {"tensor_parallel_degree", "torchtitan"},
                       {"tp_size", "scripts"},
                       {"autotp_size", "DeepSpeed"}},
-      .rule = {.log_speed = -0.2, .success_slope = 1.0, .splits_model = true},
+      .rule = {.log_speed = -0.2, .log_memory = -0.4, .success_slope = 1.0, .splits_model = true},
   };
 }
 
@@ -140,6 +140,7 @@ WellKnownParameter sequence_parallel() {
       .default_value = false,
       .default_range = "[true, false]",
       .modelling = Modelling::kFull,
+      .rule = {.log_memory = -0.15},
   };
 }
 
@@ -157,7 +158,7 @@ WellKnownParameter pipeline_parallel() {
                       {"pipeline_model_parallel_size", "Megatron-LM, NeMo"},
                       {"pipeline_parallel_degree", "torchtitan"},
                       {"pp_size", "scripts"}},
-      .rule = {.log_speed = -0.2, .splits_model = true},
+      .rule = {.log_speed = -0.2, .log_memory = -0.3, .splits_model = true},
   };
 }
 
@@ -176,6 +177,7 @@ WellKnownParameter context_parallel() {
                       {"context_parallel_size", "Megatron-LM, nanotron"},
                       {"context_parallel_degree", "torchtitan"},
                       {"cp_size", "scripts"}},
+      .rule = {.log_memory = -0.3},
   };
 }
 
@@ -325,7 +327,7 @@ WellKnownParameter offload_optimizer() {
                     .first_stage = 1,
                     .off = "none",
                     .is_offload = true},
-      .rule = {.words = {{"cpu", -0.3}, {"nvme", -1.0}}},
+      .rule = {.words = {{"cpu", -0.3, -0.4}, {"nvme", -1.0, -0.4}}},
   };
 }
 
@@ -343,7 +345,7 @@ WellKnownParameter offload_param() {
                     .first_stage = 3,
                     .off = "none",
                     .is_offload = true},
-      .rule = {.words = {{"cpu", -0.5}, {"nvme", -1.5}}},
+      .rule = {.words = {{"cpu", -0.5, -0.2}, {"nvme", -1.5, -0.2}}},
   };
 }
 

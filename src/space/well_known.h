@@ -110,18 +110,22 @@ enum class Modelling {
 /// The cost of one word of a parameter.
 struct WordCost {
   const char* word;
-  double log_speed;  ///< log of the job's relative speed with this word
+  double log_speed;         ///< log of the job's relative speed with this word
+  double log_memory = 0.0;  ///< log of the memory that the job needs with this word, relative to one without
 };
 
-/// The effect of a parameter on a job whose times are not predicted. src/forecast/prior.cpp has the rules that use
-/// these numbers, and their sources.
+/// The effect of a parameter on a job whose times and memory are not predicted. src/forecast/prior.cpp has the rules
+/// for speed and success and their sources, src/search/model/learned_memory.cpp those for memory.
 struct RuleOfThumb {
-  double log_speed = 0.0;            ///< log speed of the job for each doubling of the value
-  double success_slope = 0.0;        ///< probits of a trial's success, from the smallest to the largest value
-  bool splits_model = false;         ///< the value is a number of ranks that share one copy of the model
-  std::vector<WordCost> words = {};  ///< values that are words; words not listed cost nothing
+  double log_speed = 0.0;      ///< log speed of the job for each doubling of the value
+  double log_memory = 0.0;     ///< log of the needed memory for each doubling, or for each step of 1 where 0 is allowed
+  double success_slope = 0.0;  ///< probits of a trial's success, from the smallest to the largest value
+  bool splits_model = false;   ///< the value is a number of ranks that share one copy of the model
+  /// Values that are words; words not listed cost nothing. The first one is what `true` means under another name.
+  std::vector<WordCost> words = {};
 
   bool speaks_of_numbers() const { return log_speed != 0.0 || success_slope != 0.0; }
+  bool speaks_of_memory() const { return log_memory != 0.0 || (!words.empty() && words.front().log_memory != 0.0); }
 };
 
 /// A row of the table. A new parameter states only what differs from these defaults.

@@ -75,6 +75,26 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
 
 constexpr std::int64_t operator""_i(unsigned long long value) { return static_cast<std::int64_t>(value); }
 
+TEST(Encoder, FindsTheNumberAtEachPosition) {
+  const space::Space space = space_from(R"({
+    "list": [8, 1, 4.5], "flag": [false, true], "log": {"min": 1, "max": 1e9, "scale": "log", "steps": 40},
+    "real": {"type": "real", "min": 2, "max": 6}})");
+  const space::Encoder encoder(space);
+  Rng rng(0, 0);
+  for (int i = 0; i < 200; ++i) {
+    const space::Configuration configuration = space.sample(rng);
+    const space::EncodedPoint point = encoder.encode(configuration);
+    for (int column = 0; column < encoder.ordered_dims(); ++column) {
+      const std::string& name = encoder.ordered_parameter(column).name;
+      const double number = space::as_number(*configuration.find(name));
+      EXPECT_NEAR(encoder.number_on_axis(column, point.ordered[static_cast<std::size_t>(column)]), number,
+                  1e-9 * number)
+          << name;
+    }
+  }
+  EXPECT_DOUBLE_EQ(encoder.number_on_axis(0, 0.75), 2.75);
+}
+
 TEST(Encoder, PlacesListsByRank) {
   expect_near(column("[1, 2, 4, 100]", {1_i, 2_i, 4_i, 100_i}), {0.0, 1.0 / 3, 2.0 / 3, 1.0});
   expect_near(column("[true, false]", {true, false}), {0.0, 1.0});

@@ -13,7 +13,8 @@
 //
 // Failures: P(ran | h) = 0.85 P_h(fits) + 0.03, because other things fail too, and plans may be wrong. A trial that
 // says that it ran out of memory is judged without the 0.85. Peaks: log(measured / planned) = c + e, c ~ Normal(0,
-// 0.25^2) for all, e ~ Normal(0, 0.15^2).
+// 0.3^2) for all, e ~ Normal(0, 0.3^2), because each part of a plan is wrong by a factor of its own
+// (cost/memory/memory_shape.h). An error of more than a nat says no more.
 //
 // Only the hypotheses that matter predict whole lists: the likeliest ones, and an even sample of the rest, each of
 // which stands for its neighbours.
@@ -44,9 +45,9 @@ constexpr double kScaleStddev = 0.2;  // of b, as in the surrogate
 
 constexpr double kRunsIfItFits = 0.85;
 constexpr double kRunsAnyhow = 0.03;
-constexpr double kSharedPeakStddev = 0.25;
-constexpr double kOwnPeakStddev = 0.15;
-constexpr double kFarPeak = 2.0;  // nats; a peak that is farther off says no more
+constexpr double kSharedPeakStddev = 0.3;
+constexpr double kOwnPeakStddev = 0.3;
+constexpr double kFarPeak = 1.0;  // nats; a peak that is farther off says no more
 
 // Gauss-Hermite points of a standard normal distribution.
 struct QuadratureNode {

@@ -5,7 +5,9 @@
 //   c ~ Normal(0, 0.6^2),  d ~ Normal(0, (0.25 / 0.15)^2),  w_i ~ Normal(0, 1.2^2),  g ~ GP(0, 1.2^2 Matern52, l = 0.5)
 //
 // m is the prediction from memory. If that is unknown, m = 1.17 (88 %) with the slopes of the rules of thumb
-// (forecast/prior.cpp) for parameters that have their usual names. For programs other than krigtune-bench
+// (forecast/prior.cpp) for parameters that have their usual names. From the first trial out of memory on, a second
+// model then decides what fits (learned_memory.cpp): P is the product of both, and f, without slopes, learns from all
+// other trials. For programs other than krigtune-bench
 //
 //   m(x) = min(margin(x), 1.76)     margin: MemoryMargins                         (1.76: 96 %; other things fail too)
 //
@@ -13,10 +15,10 @@
 // stddev of 0.15. One failure where memory was tight makes all configurations that are as tight less probable. Failures
 // are mostly a matter of direction (more of one parameter, less of another), which w learns from two failures.
 //
-// The memory margin is the mean of one latent for all failures, not a factor of its own. Programs seldom say why they
-// failed (the tables of experiments/data never do), so a failure of unknown cause is attributed to each cause by its
-// probability. Trials out of memory are failures of that latent as well: if planned peaks are a third too low, this
-// saves 3 failures of the first 20 on the simulated clusters (docs/search.md).
+// The memory margin of a plan is the mean of one latent for all failures, not a factor of its own. Programs seldom say
+// why they failed (the tables of experiments/data never do), so a failure of unknown cause is attributed to each cause
+// by its probability. Trials out of memory are failures of that latent as well: if planned peaks are a third too low,
+// this saves 3 failures of the first 20 on the simulated clusters (docs/search.md).
 //
 // The bench runner's plan is exact to the byte, so configurations that do not fit are never candidates, and m = 1.65
 // (95 %) because other things fail. If a trial runs out of memory all the same, the device has less than was stated:
@@ -151,8 +153,11 @@ Eigen::VectorXd rules_of_thumb(const std::vector<std::string>& names) {
 TrialSuccess::TrialSuccess(const Candidates& candidates, const History& history, const MemoryOf& memory_of)
     : candidates_(candidates),
       margins_(candidates, history),
+      memory_(candidates, memory_of ? History() : history),
       model_(surrogate::make_kernel(surrogate::KernelKind::kMatern52), success_options()) {
-  if (!candidates.filter().knows_memory() && !memory_of) slopes_ = rules_of_thumb(candidates.ordered_names());
+  if (!candidates.filter().knows_memory() && !memory_of && !memory_.knows()) {
+    slopes_ = rules_of_thumb(candidates.ordered_names());
+  }
   if (candidates.filter().is_exact()) read_walls(history);
   fit(history, memory_of);
 }
@@ -251,6 +256,7 @@ void TrialSuccess::fit(const History& history, const MemoryOf& memory_of) {
         (!trial::ran(*trial.outcome) && !trial::is_unforeseen_failure(*trial.outcome)))
       continue;
     has_failures_ = has_failures_ || trial::is_unforeseen_failure(*trial.outcome);
+    if (memory_.knows() && trial::ran_out_of_memory(*trial.outcome)) continue;
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(trial::ran(*trial.outcome));
   }
@@ -272,7 +278,8 @@ void TrialSuccess::fit(const History& history, const MemoryOf& memory_of) {
 
 Eigen::VectorXd TrialSuccess::probability(const surrogate::Points& points,
                                           const std::vector<std::optional<plan::MemoryVerdict>>& memory) const {
-  return model_.probability(points, prior(points, memory));
+  const Eigen::VectorXd probability = model_.probability(points, prior(points, memory));
+  return memory_.knows() ? probability.cwiseProduct(memory_.probability(points)) : probability;
 }
 
 }  // namespace krigtune::search

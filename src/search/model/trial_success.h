@@ -7,6 +7,7 @@
 #include "cost/memory/memory_shape.h"
 #include "krigtune/surrogate/success_model.h"
 #include "search/candidates/candidates.h"
+#include "search/model/learned_memory.h"
 #include "search/trials/history.h"
 
 namespace krigtune::search {
@@ -68,7 +69,8 @@ class TrialSuccess {
   bool wall_is_sharp_ = false;         ///< nothing larger has run
   Eigen::VectorXd slopes_;             ///< slopes of the prior mean, one per leading ordered column: the rules of thumb
   MemoryMargins margins_;              ///< unused if plans are exact
-  surrogate::SuccessModel model_;
+  LearnedMemory memory_;               ///< without plans: what trials out of memory say
+  surrogate::SuccessModel model_;      ///< of all other failures, or of all if memory_ knows nothing
 };
 
 }  // namespace krigtune::search
