@@ -36,7 +36,7 @@ void time_attention(const Scale& scale, std::int64_t head_size, std::int64_t seq
   workload.model.hidden = scale.small ? 2 * head_size : 2048;
   workload.model.heads = workload.model.hidden / head_size;
   workload.model.kv_heads = workload.model.heads / queries_per_key;
-  workload.model.vocab = 512;
+  workload.model.vocab = scale.small ? 64 : 512;
   workload.model.seq_len = seq_len;
   const plan::StepPlan plan = plan_of(workload, {.micro_batch = scale.small ? 1 : kTokens / seq_len});
   OperationTimer timer(plan, scale.effort, on_hopper);

@@ -27,7 +27,7 @@ workload::Workload one_layer(const Scale& scale) {
   workload::Workload workload;
   workload.precision = workload::Precision::kBf16;
   workload.model = {.hidden = 1600, .heads = 25, .ffn_hidden = 6400, .vocab = 50304, .seq_len = 1024};
-  if (scale.small) workload.model = {.hidden = 128, .heads = 2, .ffn_hidden = 256, .vocab = 320, .seq_len = 32};
+  if (scale.small) workload.model = {.hidden = 64, .heads = 2, .ffn_hidden = 128, .vocab = 160, .seq_len = 16};
   workload.model.layers = 1;
   workload.model.kv_heads = workload.model.heads;
   return workload;

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "journal/lock.h"
 #include "run/current_run.h"
+#include "run/rival.h"
 #include "run/run_directory.h"
 #include "run/runner_pool.h"
 #include "run/stop_rules.h"

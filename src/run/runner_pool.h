@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "run/tuner.h"
+#include "journal/journal.h"
 #include "runner/runner.h"
-#include "search/strategies/strategy.h"
+#include "search/trials/history.h"
 #include "session/memory_filter.h"
 
 namespace krigtune::run {
@@ -112,11 +112,5 @@ class RunnerPool {
   std::condition_variable has_ended_;
   std::deque<Ended> ended_;
 };
-
-/// Returns what a trial that is about to run has to beat: the best value measured so far in its own run. Empty for
-/// trials whose number is wanted in any case (the baseline, the user's guesses, repeated measurements), and while the
-/// run has no measured value.
-std::optional<trial::Rival> rival_of(const session::Session& session, const search::Candidates& candidates,
-                                     const search::History& history, const journal::Trial& trial);
 
 }  // namespace krigtune::run

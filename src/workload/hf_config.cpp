@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "workload/model_shapes.h"
 
 namespace krigtune::workload {
 
@@ -24,6 +25,9 @@ using Names = std::vector<std::string_view>;
 constexpr std::array<std::string_view, 20> kNearlyTheSame = {
     "bloom",     "exaone4", "gemma", "glm", "glm4", "gpt_bigcode", "gpt_neox", "gptj",     "granite", "helium",
     "internlm2", "olmo2",   "opt",   "phi", "phi3", "qwen2",       "qwen3",    "seed_oss", "smollm3", "starcoder2"};
+
+// Encoders of BERT's shape: learned positions, a layer norm, and an MLP with two matrices.
+constexpr std::array<std::string_view, 4> kEncoders = {"bert", "camembert", "roberta", "xlm-roberta"};
 
 class HfConfig {
  public:
@@ -196,7 +200,8 @@ class HfConfig {
     if (activation.starts_with("silu") || activation.starts_with("swi")) model.gated_mlp = true;
     if (activation.starts_with("relu")) model.gated_mlp = false;
     fit_heads(model);
-    const bool has_table = config_.has("n_positions") || type == "opt" || type == "gpt_bigcode";
+    const bool has_table =
+        config_.has("n_positions") || type == "opt" || type == "gpt_bigcode" || is_one_of(type, kEncoders);
     if (!has_table || type == "gptj") model.positions = Positions::kRotary;  // ALiBi has no parameters either
     caveats_->assumed.push_back(fmt::format("its config.json is of type {}: planned as a {} of the same sizes", type,
                                             is_like_llama ? "Llama" : "GPT"));
@@ -222,7 +227,9 @@ class HfConfig {
 
   void note_differences(const std::string& type, const ModelSpec& model) {
     std::vector<std::string>& list = caveats_->not_modelled;
-    if (!is_one_of(type, kNearlyTheSame))
+    if (is_one_of(type, kEncoders))
+      list.emplace_back(kEncoderCaveat);
+    else if (!is_one_of(type, kNearlyTheSame))
       list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
     note_experts(model);
     check_attention(model);

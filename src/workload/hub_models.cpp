@@ -27,6 +27,13 @@ constexpr std::string_view kWideHeads = "heads that are wider than hidden / head
 constexpr std::string_view kMixtral7 = "8 experts in a layer, 46.7 billion parameters in all: more memory";
 constexpr std::string_view kMixtral22 = "8 experts in a layer, 141 billion parameters in all: more memory";
 
+// The padding token's two positions of RoBERTa's 514 are no positions of a sequence.
+constexpr std::int64_t kEncoderLength = 512;
+
+constexpr ModelSpec encoder_sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab) {
+  return gpt_sizes(layers, hidden, heads, vocab, kEncoderLength);
+}
+
 struct HubModel {
   std::string_view name;  ///< without the organisation, in lower case; "-instruct" and the like may follow
   ModelSpec sizes;
@@ -34,7 +41,8 @@ struct HubModel {
 };
 
 // From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys are left
-// out (below 0.1 % of the parameters). ALiBi (BLOOM) has no parameters, as rotary positions have none.
+// out (below 0.1 % of the parameters), and so are the embeddings of token types and the layer before the head of
+// encoders (0.5 to 1 %). ALiBi (BLOOM) has no parameters, as rotary positions have none.
 constexpr std::array kHubModels = {
     HubModel{"llama-3.1-8b", llama_sizes(32, 4096, 32, 8, 14336, 128256, 131072)},
     HubModel{"llama-3.1-70b", llama_sizes(80, 8192, 64, 8, 28672, 128256, 131072)},
@@ -115,6 +123,20 @@ constexpr std::array kHubModels = {
     HubModel{"pythia-12b", rotary_gpt(36, 5120, 40, 50688, false)},
     HubModel{"gpt-neox-20b", rotary_gpt(44, 6144, 64, 50432, false)},
     HubModel{"gpt-j-6b", rotary_gpt(28, 4096, 16, 50400, false)},
+    HubModel{"bert-base-uncased", encoder_sizes(12, 768, 12, 30522), kEncoderCaveat},
+    HubModel{"bert-base-cased", encoder_sizes(12, 768, 12, 28996), kEncoderCaveat},
+    HubModel{"bert-base-chinese", encoder_sizes(12, 768, 12, 21128), kEncoderCaveat},
+    HubModel{"bert-base-multilingual-cased", encoder_sizes(12, 768, 12, 119547), kEncoderCaveat},
+    HubModel{"bert-base-multilingual-uncased", encoder_sizes(12, 768, 12, 105879), kEncoderCaveat},
+    HubModel{"bert-large-uncased", encoder_sizes(24, 1024, 16, 30522), kEncoderCaveat},
+    HubModel{"bert-large-cased", encoder_sizes(24, 1024, 16, 28996), kEncoderCaveat},
+    HubModel{"distilbert-base-uncased", encoder_sizes(6, 768, 12, 30522), kEncoderCaveat},
+    HubModel{"distilbert-base-cased", encoder_sizes(6, 768, 12, 28996), kEncoderCaveat},
+    HubModel{"roberta-base", encoder_sizes(12, 768, 12, 50265), kEncoderCaveat},
+    HubModel{"roberta-large", encoder_sizes(24, 1024, 16, 50265), kEncoderCaveat},
+    HubModel{"distilroberta-base", encoder_sizes(6, 768, 12, 50265), kEncoderCaveat},
+    HubModel{"xlm-roberta-base", encoder_sizes(12, 768, 12, 250002), kEncoderCaveat},
+    HubModel{"xlm-roberta-large", encoder_sizes(24, 1024, 16, 250002), kEncoderCaveat},
 };
 
 // Hub names of presets that have another name here.

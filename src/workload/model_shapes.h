@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 #include "workload/model.h"
 
@@ -25,5 +26,10 @@ constexpr ModelSpec llama_sizes(std::int64_t layers, std::int64_t hidden, std::i
           .positions = Positions::kRotary,
           .norm = Norm::kRmsNorm};
 }
+
+/// What an encoder such as BERT has that a GPT of its sizes has not. A head for classes or answers replaces the one
+/// over the vocabulary in most scripts that train it further.
+constexpr std::string_view kEncoderCaveat =
+    "an encoder: attention to later tokens too, and often a smaller head than a GPT's: another memory and time";
 
 }  // namespace krigtune::workload

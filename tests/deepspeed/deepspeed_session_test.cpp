@@ -344,7 +344,9 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
            {R"("zero_optimization": {"stage": [2, 3], "offload_optimizer": {"device": "cpu", "ratio": 0.3}})",
             "ratio: "},
            {R"("data_types": {"grad_accum_dtype": "fp32"})", "grad_accum_dtype: "},
-           {R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"})", "torch_autocast: "}}) {
+           {R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"})", "torch_autocast: "},
+           {R"("optimizer": {"type": "OneBitAdam"})", "optimizer OneBitAdam: more memory, less traffic"},
+           {R"("optimizer": {"type": "ZeroOneAdam"})", "optimizer ZeroOneAdam: more memory, less traffic"}}) {
     const deepspeed::DsSession session = session_of(rest);
     EXPECT_TRUE(leaves_out(session, remark)) << rest;
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
+
 #include "jobs/recipe_cases.h"
 #include "user_error.h"
 
@@ -174,6 +177,44 @@ TEST(Recipe, ChecksCompareWithTheBatchThatStays) {
   const RecipeJob unknown = read_job(megatron, inputs("srun pretrain_gpt.py --micro-batch-size 2"));
   const Json block = runner_block(megatron, unknown, {"micro_batch"}).block;
   EXPECT_EQ(block.at("checks").size(), megatron.checks.size() - 1) << "nobody knows the batch";
+}
+
+// run_train.sh of torchtitan reads $CONFIG_FILE (0.2) or $CONFIG (0.3); the command's own assignments are taken away
+// before a recipe sees its words. torchtitan.train reads neither.
+TEST(RecipeJob, AShellScriptsFileIsNamedByAVariable) {
+  const TemporaryDirectory dir;
+  dir.write("a.toml", "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nlocal_batch_size = 3\nseq_len = 512\n");
+  const Recipe& recipe = find_recipe("torchtitan");
+  std::map<std::string, std::string> environment = {{"CONFIG_FILE", "a.toml"}};
+  const auto job = [&](const std::string& line) {
+    const auto variable = [&](const std::string& name) { return environment[name]; };
+    return read_job(recipe, {split(line), dir.path(), variable, 8});
+  };
+  const RecipeJob script = job("./run_train.sh");
+  EXPECT_EQ(own_values(recipe, script).train_batch_size, 24);
+  EXPECT_EQ(model_facts(recipe, script).at("model"), Json({{"preset", "llama-3-8b"}, {"seq_len", 512}}));
+  const Json argv = runner_block(recipe, script, {"micro_batch"}).block.at("argv");
+  EXPECT_EQ(argv.front(), "./run_train.sh");
+  EXPECT_NE(argv.dump().find("--validation.no-enable"), std::string::npos) << "the words of 0.2";
+  const RecipeJob module = job("torchrun --nproc_per_node 8 -m torchtitan.train --config llama3_8b");
+  EXPECT_EQ(own_values(recipe, module).configuration.integer(space::kMicroBatch, 0), 1);
+  environment = {{"CONFIG", "llama3_70b"}};
+  EXPECT_EQ(own_values(recipe, job("./run_train.sh")).configuration.integer(space::kTensorParallel, 0), 8);
+  environment.clear();
+  EXPECT_TRUE(model_facts(recipe, job("./run_train.sh")).is_null());
+}
+
+TEST(RecipeJob, AFileThatAVariableNamesIsNotCopied) {
+  const TemporaryDirectory dir;
+  dir.write("a.yaml", "mbs: 2\n");
+  const Recipe recipe = recipe_of(R"j({"name": "mine", "recognise": [{"programs": ["run.sh"]}],
+    "files": [{"name": "config", "flags": ["--file", "FILE"]}], "parameters": {"micro_batch": {"key": "mbs"}}})j");
+  const auto variable = [](const std::string& name) { return name == "FILE" ? "a.yaml" : ""; };
+  const RecipeJob job = read_job(recipe, {{"./run.sh"}, dir.path(), variable, 1});
+  EXPECT_EQ(own_values(recipe, job).configuration.integer(space::kMicroBatch, 0), 2);
+  EXPECT_THROW(runner_block(recipe, job, {"micro_batch"}), UserError);
+  const RecipeJob named = read_job(recipe, {split("./run.sh --file a.yaml"), dir.path(), variable, 1});
+  EXPECT_EQ(runner_block(recipe, named, {"micro_batch"}).block.at("set").at("a.yaml").at("mbs"), "{micro_batch}");
 }
 
 // A recipe with overrides --key=value, a shared accumulation, files that come with it, and sizes of a model.

@@ -60,6 +60,42 @@ TEST(HubModels, HaveThePublishedNumberOfParameters) {
   }
 }
 
+// The encoder alone, as transformers' BertModel and its like have it, within one per cent: the embeddings of token
+// types and the pooler are left out.
+TEST(HubModels, EncodersHaveTheirParametersAndSayWhatTheyAre) {
+  constexpr Published kPublished[] = {
+      {"google-bert/bert-base-uncased", 109482240.0},
+      {"google-bert/bert-base-cased", 108310272.0},
+      {"bert-large-uncased", 335141888.0},
+      {"google-bert/bert-large-uncased-whole-word-masking", 335141888.0},
+      {"google-bert/bert-base-multilingual-cased", 177853440.0},
+      {"distilbert/distilbert-base-uncased", 66362880.0},
+      {"FacebookAI/roberta-base", 124645632.0},
+      {"FacebookAI/roberta-large", 355359744.0},
+      {"FacebookAI/xlm-roberta-base", 278043648.0},
+  };
+  for (const Published& one : kPublished) {
+    const auto found = hub_model(one.name);
+    ASSERT_TRUE(found) << one.name;
+    EXPECT_NEAR(static_cast<double>(workload::parameter_count(found->sizes)) / one.parameters, 1.0, 0.01) << one.name;
+    ASSERT_EQ(found->caveats.not_modelled.size(), 1U) << one.name;
+    EXPECT_EQ(found->caveats.not_modelled.front().rfind("an encoder: ", 0), 0U) << one.name;
+  }
+  EXPECT_FALSE(hub_model("dslim/bert-base-NER")) << "which vocabulary it has, its name does not say";
+}
+
+// The same model by its config.json (google-bert/bert-base-uncased).
+TEST(HubModels, TheConfigFileOfAnEncoderIsReadAsItsName) {
+  const Json config = {{"model_type", "bert"},      {"num_hidden_layers", 12},        {"hidden_size", 768},
+                       {"num_attention_heads", 12}, {"intermediate_size", 3072},      {"vocab_size", 30522},
+                       {"hidden_act", "gelu"},      {"max_position_embeddings", 512}, {"layer_norm_eps", 1e-12}};
+  const Json json = {{"model", {{"hf_config", config}}}};
+  const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
+  const auto named = hub_model("bert-base-uncased");
+  EXPECT_EQ(workload::parameter_count(read.model), workload::parameter_count(named->sizes));
+  EXPECT_EQ(read.caveats.not_modelled, named->caveats.not_modelled);
+}
+
 TEST(HubModels, SayWhatThePlannedModelDoesNotHave) {
   EXPECT_EQ(hub_model("mistralai/Mixtral-8x7B-v0.1")->caveats.not_modelled.front(),
             "8 experts in a layer, 46.7 billion parameters in all: more memory");

@@ -32,7 +32,7 @@ constexpr std::array<SizeFlags, 7> kSizes = {{
      "seq_length seq_len max_seq_length max_seq_len block_size sequence_length model_max_length cutoff_len "
      "max_length"},
 }};
-constexpr std::string_view kModelFlags = "config_name model_name_or_path";
+constexpr std::string_view kModelFlags = "config_name model_name_or_path bert_model";
 
 bool contains_word(std::string_view words, std::string_view word) {
   const std::size_t at = words.find(word);

@@ -43,21 +43,24 @@ bool is_on(const Json& value) {
   return value.is_string() && value != "auto";
 }
 
-// Returns the optimizer if its states are smaller than those of AdamW; "" if not.
-std::string small_optimizer(const DsJob& job) {
-  constexpr std::array<std::string_view, 10> kSmall = {"lion",   "muon",      "8bit", "4bit",    "paged",
-                                                       "galore", "adafactor", "lomo", "adagrad", "apollo"};
-  const auto is_small = [&](const std::string& name) {
-    const std::string plain = lower_case(name);
-    return std::any_of(kSmall.begin(), kSmall.end(), [&](auto word) { return plain.find(word) != std::string::npos; });
-  };
+// Optimizers whose states are smaller than those of AdamW.
+constexpr std::array<std::string_view, 10> kSmall = {"lion",   "muon",      "8bit", "4bit",    "paged",
+                                                     "galore", "adafactor", "lomo", "adagrad", "apollo"};
+// DeepSpeed's optimizers that exchange signs instead of gradients after a warm-up, and keep what they cut off
+// (Tang et al. 2021).
+constexpr std::array<std::string_view, 2> kCompressing = {"onebit", "zeroone"};
+
+template <std::size_t N>
+bool has_any(const std::string& name, const std::array<std::string_view, N>& words) {
+  const std::string plain = lower_case(name);
+  return std::any_of(words.begin(), words.end(), [&](auto word) { return plain.find(word) != std::string::npos; });
+}
+
+std::string optimizer_name(const DsJob& job) {
   const Json section = job.inputs.config.value("optimizer", Json::object());
-  if (section.is_object() && section.contains("type") && section["type"].is_string()) {
-    const std::string type = section["type"].get<std::string>();
-    return is_small(type) ? "optimizer " + type : "";
-  }
-  const std::string flag = flag_text(job, "optim optimizer").value_or("");
-  return is_small(flag) ? "optimizer " + flag : "";
+  if (section.is_object() && section.contains("type") && section["type"].is_string())
+    return section["type"].get<std::string>();
+  return flag_text(job, "optim optimizer").value_or("");
 }
 
 }  // namespace
@@ -80,10 +83,12 @@ Unmodelled unmodelled_settings(const DsJob& job) {
     if (setting.takes_less && found.lighter.empty()) found.lighter = name;
     found.named.push_back(fmt::format("{}: {}", name, setting.effect));
   }
-  const std::string optimizer = small_optimizer(job);
-  if (!optimizer.empty()) {
-    found.named.push_back(optimizer + ": less memory");
-    if (found.lighter.empty()) found.lighter = optimizer;
+  const std::string optimizer = optimizer_name(job);
+  if (has_any(optimizer, kSmall)) {
+    found.named.push_back(fmt::format("optimizer {}: less memory", optimizer));
+    if (found.lighter.empty()) found.lighter = "optimizer " + optimizer;
+  } else if (has_any(optimizer, kCompressing)) {
+    found.named.push_back(fmt::format("optimizer {}: more memory, less traffic after its warm-up", optimizer));
   }
   return found;
 }

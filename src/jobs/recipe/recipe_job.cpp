@@ -46,11 +46,20 @@ bool is_module(const Command& command) {
   return before == "-m" || before == "--module";
 }
 
+// Returns what a script of the shell finds in its environment: run_train.sh reads $CONFIG_FILE. Python scripts do not.
+std::string variable_of_script(const RecipeJob& job, const std::string& name) {
+  const bool is_variable = !name.empty() && name.front() != '-';
+  return is_variable && !job.command.has_script && job.inputs.variable ? job.inputs.variable(name) : "";
+}
+
 // `wanted` is "--flag" or "--flag value".
-bool has_flag(const Command& command, const std::string& wanted) {
+bool has_flag(const RecipeJob& job, const std::string& wanted) {
+  const Command& command = job.command;
   const Texts words = split_at_blanks(wanted);
   const auto places = occurrences(command.argv, 0, command.argv.size(), words.front());
-  if (words.size() == 1) return !places.empty();
+  const std::string variable = variable_of_script(job, words.front());
+  if (words.size() == 1) return !places.empty() || !variable.empty();
+  if (places.empty() && !variable.empty()) return same_word(variable, words.back());
   return std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
     return at.value_word && same_word(value_at(command.argv, at), words.back());
   });
@@ -128,7 +137,8 @@ std::vector<JobFile> find_each(const RecipeFile& file, const Command& command) {
 }
 
 // Finds the word that names a file of the recipe.
-std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& command) {
+std::optional<JobFile> find_job_file(const RecipeFile& file, const RecipeJob& job) {
+  const Command& command = job.command;
   const Region region = region_of(command, file.of_launcher);
   const auto has_suffix = [&](const std::string& word) {
     return file.suffixes.empty() || is_one_of(std::filesystem::path(word).extension().string(), file.suffixes);
@@ -143,6 +153,12 @@ std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& comm
       if (has_suffix(path) || path.front() == '{') found = JobFile{file.name, path, *at.value_word, at.is_joined, {}};
     }
   }
+  for (const std::string& name : file.flags) {
+    const std::string path = found ? "" : variable_of_script(job, name);
+    if (path.empty() || !has_suffix(path)) continue;
+    found = JobFile{file.name, path, command.argv.size()};
+    found->is_of_environment = true;
+  }
   const std::size_t end = file.is_first ? std::min(region.begin + 1, region.end) : region.end;
   for (std::size_t i = region.begin; file.flags.empty() && !found && i < end; ++i) {
     const std::string& word = command.argv[i];
@@ -152,9 +168,9 @@ std::optional<JobFile> find_job_file(const RecipeFile& file, const Command& comm
   return found;
 }
 
-std::vector<JobFile> find_job_files(const RecipeFile& file, const Command& command) {
-  if (file.is_each) return find_each(file, command);
-  std::optional<JobFile> found = find_job_file(file, command);
+std::vector<JobFile> find_job_files(const RecipeFile& file, const RecipeJob& job) {
+  if (file.is_each) return find_each(file, job.command);
+  std::optional<JobFile> found = find_job_file(file, job);
   return found ? std::vector{std::move(*found)} : std::vector<JobFile>();
 }
 
@@ -193,7 +209,7 @@ void read_file_values(JobFile& file, const RecipeFile& known, const std::filesys
 // Returns whether the word names a file that comes with the framework ("qwen3/8B_full"), but with another version.
 bool is_of_another_version(const JobFile& file, const RecipeFile& known, const std::filesystem::path& directory) {
   if (known.built_in.empty() || built_in_values(known, file.path) != nullptr) return false;
-  constexpr std::array<std::string_view, 4> kSuffixes = {".yaml", ".yml", ".json", ".py"};
+  constexpr std::array<std::string_view, 5> kSuffixes = {".yaml", ".yml", ".toml", ".json", ".py"};
   std::error_code error;
   return !is_one_of(std::filesystem::path(file.path).extension().string(), kSuffixes) &&
          !std::filesystem::exists(directory / file.path, error);
@@ -233,7 +249,7 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   }
   job.ranks = job.command.ranks ? job.command.ranks : job.inputs.ranks;
   for (const RecipeFile& file : recipe.files) {
-    for (JobFile& found : find_job_files(file, job.command)) {
+    for (JobFile& found : find_job_files(file, job)) {
       if (is_of_another_version(found, file, job.inputs.directory)) {
         job.unread[file.name] = found.path;
         continue;
@@ -246,7 +262,9 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
         continue;
       }
       if (found.is_built_in) {  // what the command says itself is not assumed
-        std::erase_if(found.values, [&](const auto& entry) { return override_of(job, entry.first).has_value(); });
+        std::erase_if(found.values, [&](const auto& entry) {
+          return override_of(job, entry.first).has_value() || has_flag(job, "--" + entry.first);
+        });
       }
       if (file.takes_hyphens) take_hyphens(found);
       job.files.push_back(std::move(found));
@@ -303,7 +321,7 @@ std::string framework_of(const Recipe& recipe, const RecipeJob& job) {
 
 bool applies(const CommandPattern& pattern, const RecipeJob& job) {
   const Command& command = job.command;
-  const auto has = [&](const std::string& flag) { return has_flag(command, flag); };
+  const auto has = [&](const std::string& flag) { return has_flag(job, flag); };
   return any_or_none(pattern.launchers, [&](const auto& name) { return has_launcher(command, name); }) &&
          starts_program_of(pattern, command) && std::all_of(pattern.flags.begin(), pattern.flags.end(), has) &&
          any_or_none(pattern.any_flag, has) && std::none_of(pattern.without.begin(), pattern.without.end(), has) &&

@@ -27,15 +27,18 @@ struct JobInputs {
 struct JobFile {
   std::string name;          ///< in the recipe
   std::string path;          ///< as in the command; "": the word contains the JSON itself
-  std::size_t word = 0;      ///< the word that names it, alone or after '='
+  std::size_t word = 0;      ///< the word that names it, alone or after '='; none for a file of the environment
   bool is_joined = false;    ///< after '='
   ConfigValues values = {};  ///< its scalars by dotted key; "${a.b}" has the value of the key a.b
   /// Keys that the file spells with hyphens: micro_batch -> "micro-batch".
   std::map<std::string, std::string> spelled = {};
+  bool is_built_in = false;        ///< it is not there: these are the values of a file that comes with the framework
+  bool is_of_environment = false;  ///< a variable of the environment names it, and no word
 
   /// Returns the key as "set" of a runner takes it: as the file spells it, or with "+" if it is missing.
   std::string key_to_set(const std::string& key) const;
-  bool is_built_in = false;  ///< it is not there: these are the values of a file that comes with the framework
+  /// Returns whether trials can read a copy of it with other values.
+  bool can_be_copied() const { return !is_built_in && !is_of_environment; }
 };
 
 struct RecipeJob {

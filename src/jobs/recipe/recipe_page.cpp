@@ -88,8 +88,10 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   if (!place.times_of.empty()) text += ", times " + place.times_of;
   if (place.is_shared) text += ", divided by the number of ranks";
   if (place.otherwise) {
-    text += fmt::format("{}{}", text.empty() ? "always " : ", else ", space::to_string(*place.otherwise));
+    const char* const before = !text.empty() ? ", else " : place.assumed.empty() ? "always " : "";
+    text += before + space::to_string(*place.otherwise);
   }
+  if (!place.assumed.empty()) text += fmt::format(" (assumed: {})", place.assumed);
   if (place.is_read_only) text += ", not changed";
   const std::string conditions = conditions_of(place.where);
   return conditions.empty() ? text : conditions + ": " + text;

@@ -62,7 +62,8 @@ using FileKeys = std::map<std::size_t, KeyTexts>;  // by the file's position amo
 
 void set_key(const RecipeJob& job, const JobFile* file, const std::string& key, const std::string& text,
              FileKeys& keys) {
-  if (file != nullptr) keys[static_cast<std::size_t>(file - job.files.data())].emplace_back(key, text);
+  if (file != nullptr && file->can_be_copied())
+    keys[static_cast<std::size_t>(file - job.files.data())].emplace_back(key, text);
 }
 
 // Writes the text into the command's words or into a file that they name, and wherever else they state the same.
@@ -490,7 +491,8 @@ const Place* written_place(const RecipeValue& value, const RecipeJob& job) {
   if (place == nullptr || !place->is_written() || place->is_read_only) return nullptr;
   const bool is_in_file = place->flags.empty() && place->override_key.empty() && place->tail.empty() &&
                           place->words.empty() && place->env.empty();
-  return is_in_file && job.file(place->file) == nullptr ? nullptr : place;
+  const JobFile* file = is_in_file ? job.file(place->file) : nullptr;
+  return is_in_file && (file == nullptr || !file->can_be_copied()) ? nullptr : place;
 }
 
 RunnerBlock runner_block(const Recipe& recipe, const RecipeJob& job, const Texts& varied) {

@@ -302,7 +302,6 @@ class SessionMaker {
       Json workload = model_facts(recipe, job, &why);
       if (!workload.is_null()) json_["workload"] = std::move(workload);
       if (!why.empty()) remarks_.push_back(fmt::format("time and memory are not predicted: {}", why));
-      if (!json_.contains("workload")) remarks_.insert(remarks_.end(), own.assumed.begin(), own.assumed.end());
     }
     const std::vector<std::string> varied = space_of_recipe(job, own);
     RunnerBlock runner = runner_block(recipe, job, varied);
