@@ -197,17 +197,17 @@ def computed_world(path):
 
 
 def worlds():
-    """Spaces that Calculon and SimuMax computed, with parameters that krigtune does not predict."""
+    """Spaces that Calculon and SimuMax computed, with parameters that krigtune does not know."""
     return (computed_world(path) for path in sorted((DATA / "worlds").glob("*.csv")))
 
 
-NOT_PREDICTED = ("virtual_pipeline", "expert_parallel", "context_parallel")
+NOT_KNOWN = ("virtual_pipeline", "expert_parallel")
 
 
 def worlds_known():
     """The same without these parameters: of each combination of the others the best row."""
     for name, session, rows in worlds():
-        session["space"] = {key: values for key, values in session["space"].items() if key not in NOT_PREDICTED}
+        session["space"] = {key: values for key, values in session["space"].items() if key not in NOT_KNOWN}
         yield name, session, best_of_repeats(rows, list(session["space"]), lambda a, b: a > b)
 
 
