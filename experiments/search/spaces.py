@@ -120,11 +120,15 @@ def answers(lines):
     return rows
 
 
+def measured(path):
+    with open(HERE / "simulated" / path, newline="") as file:
+        return answers(file)
+
+
 def simulated():
     """Six clusters on the virtual clock, as they were measured once."""
     for name in clusters.CLUSTERS:
-        with open(HERE / "simulated" / f"{name}.csv", newline="") as file:
-            yield name, clusters.told(name), answers(file)
+        yield name, clusters.told(name), measured(f"{name}.csv")
 
 
 def simulated_worlds(count, measure_table, out):
@@ -287,7 +291,8 @@ def with_knob(rows, metric):
     for row in rows:
         for value, speed in KNOB_SPEEDS.items():
             factor = 1 / speed if metric == "latency" else speed
-            yield {**row, KNOB: value, "value": None if row["value"] is None else float(f"{row['value'] * factor:.6g}")}
+            changed = None if row["value"] is None else float(f"{row['value'] * factor:.6g}")
+            yield {**row, KNOB: value, "value": changed}
 
 
 def not_told(session):
@@ -379,8 +384,8 @@ def other_limit(times):
 
 
 VARIANTS = {"physics": copy, "no_workload": no_workload, "cluster_only": cluster_only, "own_names": own_names,
-            "short_names": short_names, "unknown_knob": unknown_knob, "half_model": other_model(1 / 2),
-            "double_model": other_model(2), "not_told": not_told, "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
+            "short_names": short_names, "unknown_knob": unknown_knob, "lora_as_full": copy,
+            "half_model": other_model(1 / 2), "double_model": other_model(2), "not_told": not_told, "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
             "as_megatron": framework("megatron"), "as_nanotron": framework("nanotron"),
             "links_slow": other_links(4), "links_fast": other_links(1 / 4),
             "flat_products": flat_products, "memory_too_much": other_memory(1.5),
@@ -389,6 +394,17 @@ VARIANTS = {"physics": copy, "no_workload": no_workload, "cluster_only": cluster
 
 
 OF_TOKENS = ("not_told", "told_none")  # for tables whose framework splits tokens
+OWN_TABLES = ("unknown_knob", "lora_as_full")
+
+
+def exists(variant, set_name, session):
+    if variant == "lora_as_full":  # simulated/adapters: only adapters are trained, and the session says nothing of it
+        return set_name == "simulated"
+    return variant not in OF_TOKENS or "sequence_parallel" in session.get("fixed", {})
+
+
+def own_rows(variant, space, rows, metric):
+    return list(with_knob(rows, metric)) if variant == "unknown_knob" else measured(f"adapters/{space}.csv")
 
 
 def field(value):
@@ -414,20 +430,19 @@ def write_space(out, set_name, space, session, rows):
     if any(row.get("peak") for row in rows):
         session["runner"]["metrics"] = {"peak_memory_bytes": "peak_memory_bytes"}
     session["budget"] = {"trials": TRIALS}
-    parameters = list(session["space"])
     told = f"tables/{stem}.csv"
-    tables = {told: write_table(out / told, parameters, metric, rows)}
-    splits_tokens = "sequence_parallel" in session.get("fixed", {})
+    tables = {told: write_table(out / told, list(session["space"]), metric, rows)}
     for variant, change in VARIANTS.items():
-        if variant in OF_TOKENS and not splits_tokens:
+        if not exists(variant, set_name, session):
             continue
-        table = told
-        if change is unknown_knob:
-            table = f"tables/{stem}_{KNOB}.csv"
-            tables[table] = write_table(out / table, [*parameters, KNOB], metric, list(with_knob(rows, metric)))
-        session["runner"]["table"] = f"../{table}"
+        changed, table = change(session), told
+        if variant in OWN_TABLES:
+            table = f"tables/{stem}_{variant}.csv"
+            of_variant = own_rows(variant, space, rows, metric)
+            tables[table] = write_table(out / table, list(changed["space"]), metric, of_variant)
+        changed["runner"]["table"] = f"../{table}"
         path = f"sessions/{stem}_{variant}.json"
-        (out / path).write_text(json.dumps(change(session), indent=1) + "\n")
+        (out / path).write_text(json.dumps(changed, indent=1) + "\n")
         few = set_name != "vtrain" or space in FEW_VTRAIN
         yield [set_name, space, variant, path, table, metric, int(few), tables[table]]
 
