@@ -1,6 +1,7 @@
 #!/bin/sh
 # Measures the six simulated clusters, every configuration once, into
-# simulated/*.csv. usage: experiments/search/measure_clusters.sh [build folder]
+# simulated/*.csv, and the same with frozen weights into simulated/adapters.
+# usage: experiments/search/measure_clusters.sh [build folder]
 # (default build/release; takes a minute)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,7 +11,9 @@ trap 'rm -rf "$work"' EXIT
 
 cmake --build "$build" --target measure_table >&2
 python3 "$here/spaces.py" --clusters "$work"
-mkdir -p "$here/simulated"
+mkdir -p "$here/simulated/adapters"
 for session in "$work"/*.json; do
-  "$build/bin/measure_table" "$session" >"$here/simulated/$(basename "$session" .json).csv"
+  name=$(basename "$session" .json)
+  "$build/bin/measure_table" "$session" >"$here/simulated/$name.csv"
+  "$build/bin/measure_table" --adapters "$session" >"$here/simulated/adapters/$name.csv"
 done

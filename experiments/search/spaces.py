@@ -23,11 +23,12 @@ DATA = HERE.parent / "data"
 TRIALS = 40
 FEWEST_ROWS = 12
 
-MEMORY_GIB = {"a100-40gb": 39.4, "a100-80gb": 79.2, "h100-80gb": 79.1, "l40s-48gb": 44.45}  # data/gpus.csv
+MEMORY_GIB = {"a100-40gb": 39.4, "a100-80gb": 79.2, "h100-80gb": 79.1, "l40s-48gb": 44.45,
+              "b200-180gb": 178.4}  # data/gpus.csv
 # Latency (us) and rate (bytes/s) of each link in krigtune's table: data/interconnects.csv.
-LINKS = {"nvlink3": (10, 300e9), "nvlink4": (10, 450e9), "pcie4": (10, 31.5e9), "ib-hdr-200": (5, 25e9),
-         "ib-ndr-400": (5, 50e9), "eth-100": (12, 12.5e9)}
-INTERCONNECT = {"a100-80gb": "nvlink3", "h100-80gb": "nvlink4"}
+LINKS = {"nvlink3": (10, 300e9), "nvlink4": (10, 450e9), "nvlink5": (10, 900e9), "pcie4": (10, 31.5e9),
+         "ib-hdr-200": (5, 25e9), "ib-ndr-400": (5, 50e9), "eth-100": (12, 12.5e9)}
+PRESET_LAYERS = {"gpt2-1.5b": 48, "llama-2-7b": 32, "llama-2-13b": 40, "llama-2-70b": 80, "llama-3-8b": 32}
 
 # Slow tools run on ten of vTrain's spaces, which have each hidden size, number of layers and batch at least twice.
 FEW_VTRAIN = ["1024-12-4-16", "1024-16-8-8", "1024-20-8-16", "1024-24-4-8", "1024-24-8-32", "2048-12-8-16",
@@ -119,14 +120,18 @@ def answers(lines):
     return rows
 
 
+def measured(path):
+    with open(HERE / "simulated" / path, newline="") as file:
+        return answers(file)
+
+
 def simulated():
     """Six clusters on the virtual clock, as they were measured once."""
     for name in clusters.CLUSTERS:
-        with open(HERE / "simulated" / f"{name}.csv", newline="") as file:
-            yield name, clusters.told(name), answers(file)
+        yield name, clusters.told(name), measured(f"{name}.csv")
 
 
-def worlds(count, measure_table, out):
+def simulated_worlds(count, measure_table, out):
     """The same in other worlds, so that the luck of one world does not decide."""
     for world in range(1, count + 1):
         for name in clusters.CLUSTERS:
@@ -135,6 +140,79 @@ def worlds(count, measure_table, out):
             file.write_text(json.dumps(clusters.measured(name, world)) + "\n")
             lines = subprocess.run([measure_table, file], check=True, capture_output=True, text=True).stdout
             yield f"{name}_{world}", clusters.told(name), answers(lines.splitlines())
+
+
+# How krigtune names the systems of the tools that computed data/worlds.
+SYSTEMS = {"a100_80g": {"gpu": "a100-80gb", "interconnect": "nvlink3", "network": "ib-hdr-200"},
+           "h100_80g_nvl8": {"gpu": "h100-80gb", "interconnect": "nvlink4", "network": "ib-ndr-400"},
+           "b200": {"gpu": "b200-180gb", "interconnect": "nvlink5", "network": "ib-ndr-400"}}
+
+
+def calculon_workload(model):
+    """Calculon's GPTs: 40 heads do not divide the 5140 of its gpt3-13B, which the file gives as 5120."""
+    sizes = {"layers": model["num_blocks"], "hidden": model["hidden"], "heads": model["attn_heads"],
+             "ffn_hidden": model["feedforward"], "vocab": 51200, "seq_len": model["seq_size"], "attention": "eager"}
+    return {"model": sizes, "precision": "fp16"}
+
+
+def simumax_workload(model):
+    """What the config.json of such a model says; krigtune plans the dense part, and says what it leaves out."""
+    experts = {"mixtral_8x7b": {"model_type": "mixtral", "num_local_experts": "expert_num"},
+               "deepseek_v2_lite": {"model_type": "deepseek_v2", "n_routed_experts": "expert_num",
+                                    "moe_intermediate_size": "moe_ffn_hidden_size", "kv_lora_rank": "kv_lora_rank",
+                                    "first_k_dense_replace": "dense_layers"},
+               "qwen3-32b": {"model_type": "qwen3"}}[model["model_name"]]
+    names = {"num_hidden_layers": "layer_num", "hidden_size": "hidden_size", "num_attention_heads": "head_num",
+             "num_key_value_heads": "kv_head_num", "head_dim": "head_size", "intermediate_size": "intermediate_size",
+             "vocab_size": "vocab_size", "max_position_embeddings": "seq_size", **experts}
+    config = {"hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False,
+              **{key: model.get(name, name) for key, name in names.items()}}
+    if "topk" in model:
+        config["num_experts_per_tok"] = model["topk"]
+    if "moe_shared_expert_intermediate_size" in model:
+        config["n_shared_experts"] = model["moe_shared_expert_intermediate_size"] // model["moe_ffn_hidden_size"]
+    return {"model": {"hf_config": config}, "precision": "bf16"}
+
+
+def value_of(text):
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdigit() else text
+
+
+def computed_world(path):
+    """A session and rows from one pair of files of data/worlds."""
+    with open(path, newline="") as file:
+        table = list(csv.DictReader(file))
+    world = json.loads(path.with_suffix(".json").read_text())
+    parameters = list(table[0])[:list(table[0]).index("status")]
+    rows = [{**{name: value_of(row[name]) for name in parameters}, "status": row["status"],
+             "value": float(row["samples_per_s"]) if row["status"] == "ok" else None,
+             "peak": row["peak_memory_bytes"] or None} for row in table]
+    model, gpus = world["model"], world["gpus"]
+    of_simumax = "model_name" in model
+    workload = simumax_workload(model) if of_simumax else calculon_workload(model)
+    session = {"workload": {**workload, "framework": "megatron", "train_batch_size": world["train_batch_size"]},
+               "cluster": {"nodes": max(gpus // 8, 1), "gpus_per_node": min(gpus, 8), **SYSTEMS[world["system"]]},
+               "space": values_that_occur(rows, parameters), "baseline": None, "objective": {"metric": "throughput"}}
+    if of_simumax:
+        session["fixed"] = {"zero_stage": 1, "sequence_parallel": True}
+    return path.stem, session, rows
+
+
+def worlds():
+    """Spaces that Calculon and SimuMax computed, with parameters that krigtune does not know."""
+    return (computed_world(path) for path in sorted((DATA / "worlds").glob("*.csv")))
+
+
+NOT_KNOWN = ("virtual_pipeline", "expert_parallel")
+
+
+def worlds_known():
+    """The same without these parameters: of each combination of the others the best row."""
+    for name, session, rows in worlds():
+        session["space"] = {key: values for key, values in session["space"].items() if key not in NOT_KNOWN}
+        yield name, session, best_of_repeats(rows, list(session["space"]), lambda a, b: a > b)
 
 
 def ultrascale_dev():
@@ -153,7 +231,8 @@ def vtrain_multi():
     return vtrain("vtrain_multi_node.csv")
 
 
-SETS = {"ultrascale_dev": ultrascale_dev, "ultrascale_3b": ultrascale_3b, "vtrain": vtrain_single, "vtrain_multi": vtrain_multi, "simulated": simulated}
+SETS = {"ultrascale_dev": ultrascale_dev, "ultrascale_3b": ultrascale_3b, "vtrain": vtrain_single,
+        "vtrain_multi": vtrain_multi, "simulated": simulated, "worlds": worlds, "worlds_known": worlds_known}
 
 
 def copy(session):
@@ -165,16 +244,55 @@ def no_workload(session):
     return {key: value for key, value in copy(session).items() if key not in ("workload", "cluster", "fixed")}
 
 
+def cluster_only(session):
+    """The machines are known, because a program can look at them. What they train is not."""
+    return {key: value for key, value in copy(session).items() if key not in ("workload", "fixed")}
+
+
 OWN_NAMES = {"tensor_parallel": "alpha", "pipeline_parallel": "beta", "zero_stage": "gamma", "micro_batch": "delta"}
+
+
+# Other names of parameters that krigtune knows, as scripts use them.
+SHORT_NAMES = {"tensor_parallel": "tp", "pipeline_parallel": "pp", "context_parallel": "cp", "zero_stage": "zero",
+               "micro_batch": "mbs", "activation_checkpointing": "recompute_granularity",
+               "overlap_comm": "overlap_grad_reduce", "reduce_bucket_size": "allreduce_bucket_size"}
+
+
+def renamed(session, names):
+    session["space"] = {names[name]: values for name, values in session["space"].items()}
+    session["runner"]["columns"] = {other: name for name, other in names.items() if other != name}
+    return session
 
 
 def own_names(session):
     """A stranger's table whose parameters have meaningless names."""
-    session = no_workload(session)
     names = {name: OWN_NAMES.get(name, f"p{i}") for i, name in enumerate(session["space"])}
-    session["space"] = {names[name]: values for name, values in session["space"].items()}
-    session["runner"]["columns"] = {own: name for name, own in names.items()}
+    return renamed(no_workload(session), names)
+
+
+def short_names(session):
+    """A stranger's table whose parameters have the names that scripts use."""
+    return renamed(no_workload(session), {name: SHORT_NAMES.get(name, name) for name in session["space"]})
+
+
+KNOB = "prefetch_depth"
+KNOB_SPEEDS = {1: 1.0, 2: 1.01, 4: 0.97}
+
+
+def unknown_knob(session):
+    """Everything is told, and the table has one more parameter, which krigtune does not know and which matters little."""
+    session = copy(session)
+    session["space"][KNOB] = list(KNOB_SPEEDS)
     return session
+
+
+def with_knob(rows, metric):
+    """The rows for each value of the unknown parameter. What fails, fails with each."""
+    for row in rows:
+        for value, speed in KNOB_SPEEDS.items():
+            factor = 1 / speed if metric == "latency" else speed
+            changed = None if row["value"] is None else float(f"{row['value'] * factor:.6g}")
+            yield {**row, KNOB: value, "value": changed}
 
 
 def not_told(session):
@@ -197,6 +315,24 @@ def framework(name):
     def change(session):
         session = not_told(session)
         session["workload"]["framework"] = name
+        return session
+
+    return change
+
+
+def layers_of(model):
+    if "hf_config" in model:
+        return model["hf_config"]["num_hidden_layers"]
+    return model["layers"] if "layers" in model else PRESET_LAYERS[model["preset"]]
+
+
+def other_model(times):
+    """The session states a model of so many times as many layers."""
+
+    def change(session):
+        session = copy(session)
+        model = session["workload"]["model"]
+        model["layers"] = max(round(layers_of(model) * times), 1)
         return session
 
     return change
@@ -247,8 +383,9 @@ def other_limit(times):
     return change
 
 
-VARIANTS = {"physics": copy, "no_workload": no_workload, "own_names": own_names, "not_told": not_told,
-            "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
+VARIANTS = {"physics": copy, "no_workload": no_workload, "cluster_only": cluster_only, "own_names": own_names,
+            "short_names": short_names, "unknown_knob": unknown_knob, "lora_as_full": copy,
+            "half_model": other_model(1 / 2), "double_model": other_model(2), "not_told": not_told, "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
             "as_megatron": framework("megatron"), "as_nanotron": framework("nanotron"),
             "links_slow": other_links(4), "links_fast": other_links(1 / 4),
             "flat_products": flat_products, "memory_too_much": other_memory(1.5),
@@ -257,6 +394,17 @@ VARIANTS = {"physics": copy, "no_workload": no_workload, "own_names": own_names,
 
 
 OF_TOKENS = ("not_told", "told_none")  # for tables whose framework splits tokens
+OWN_TABLES = ("unknown_knob", "lora_as_full")
+
+
+def exists(variant, set_name, session):
+    if variant == "lora_as_full":  # simulated/adapters: only adapters are trained, and the session says nothing of it
+        return set_name == "simulated"
+    return variant not in OF_TOKENS or "sequence_parallel" in session.get("fixed", {})
+
+
+def own_rows(variant, space, rows, metric):
+    return list(with_knob(rows, metric)) if variant == "unknown_knob" else measured(f"adapters/{space}.csv")
 
 
 def field(value):
@@ -277,21 +425,26 @@ def write_table(path, parameters, metric, rows):
 def write_space(out, set_name, space, session, rows):
     """Yields a line of spaces.csv for each variant."""
     stem = f"{set_name}_{space}"
-    table = f"tables/{stem}.csv"
     metric = session["objective"]["metric"]
-    checksum = write_table(out / table, list(session["space"]), metric, rows)
-    session["runner"] = {"kind": "replay", "table": f"../{table}", "value": metric, "status": "status"}
+    session["runner"] = {"kind": "replay", "value": metric, "status": "status"}
     if any(row.get("peak") for row in rows):
         session["runner"]["metrics"] = {"peak_memory_bytes": "peak_memory_bytes"}
     session["budget"] = {"trials": TRIALS}
-    splits_tokens = "sequence_parallel" in session.get("fixed", {})
+    told = f"tables/{stem}.csv"
+    tables = {told: write_table(out / told, list(session["space"]), metric, rows)}
     for variant, change in VARIANTS.items():
-        if variant in OF_TOKENS and not splits_tokens:
+        if not exists(variant, set_name, session):
             continue
+        changed, table = change(session), told
+        if variant in OWN_TABLES:
+            table = f"tables/{stem}_{variant}.csv"
+            of_variant = own_rows(variant, space, rows, metric)
+            tables[table] = write_table(out / table, list(changed["space"]), metric, of_variant)
+        changed["runner"]["table"] = f"../{table}"
         path = f"sessions/{stem}_{variant}.json"
-        (out / path).write_text(json.dumps(change(session), indent=1) + "\n")
+        (out / path).write_text(json.dumps(changed, indent=1) + "\n")
         few = set_name != "vtrain" or space in FEW_VTRAIN
-        yield [set_name, space, variant, path, table, metric, int(few), checksum]
+        yield [set_name, space, variant, path, table, metric, int(few), tables[table]]
 
 
 def write_spaces(out, sets):
@@ -317,7 +470,7 @@ def main():
         write_clusters(pathlib.Path(arguments[1]))
     elif arguments and arguments[0] == "--worlds" and len(arguments) == 4:
         out = pathlib.Path(arguments[3])
-        write_spaces(out, {"worlds": lambda: worlds(int(arguments[1]), arguments[2], out)})
+        write_spaces(out, {"simulated_worlds": lambda: simulated_worlds(int(arguments[1]), arguments[2], out)})
     elif len(arguments) == 1 and not arguments[0].startswith("-"):
         write_spaces(pathlib.Path(arguments[0]), SETS)
     else:

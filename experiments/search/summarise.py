@@ -2,6 +2,7 @@
 """Which tool needs how many trials: one table per set of spaces, as CSV and as Markdown. Standard library only.
 
 usage: summarise.py OUT [PEERS.csv...] [--csv SUMMARY.csv] [--spaces SPACES.csv] [--into README.md]
+       summarise.py OUT --told     one table of krigtune's strategies: what they are told, and what that is worth
 OUT is what run.sh wrote, PEERS.csv what experiments/peers/peers.py wrote. A tool is in
 the table of a set if it ran on all of its spaces on which anything ran. --into: the
 tables replace the text between the lines "<!-- tables -->" and "<!-- /tables -->".
@@ -69,37 +70,40 @@ class Runs:
 
     def __init__(self, out):
         self.spaces, self.few, self.tables, self.found = collections.defaultdict(dict), set(), {}, {}
+        by_path = {}  # a variant may have a table of its own
         for row in rows_of(out / "spaces.csv"):
             key = row["set"], row["space"]
             self.spaces[row["set"]][row["space"]] = None
+            if row["table"] not in by_path:
+                by_path[row["table"]] = Table(out / row["table"], row["metric"], row["checksum"])
             if key not in self.tables:
-                self.tables[key] = Table(out / row["table"], row["metric"], row["checksum"])
+                self.tables[key] = by_path[row["table"]]
                 self.found[key] = collections.defaultdict(list)
                 if row["few"] == "1":
                     self.few.add(key)
             runs = out / "runs" / (pathlib.Path(row["session"]).stem + ".csv")
             if runs.exists():
-                self.add_ours(key, row["variant"], runs)
+                self.add_ours(key, row["variant"], runs, by_path[row["table"]])
 
-    def add_ours(self, key, variant, path):
+    def add_ours(self, key, variant, path, table):
         trials = collections.defaultdict(list)
         for row in rows_of(path):
             trials[row["strategy"], row["seed"]].append((int(row["trial"]), row["status"], row["value"]))
         for (strategy, _), run in trials.items():
             values = [float(value) if status == "ok" else None for _, status, value in sorted(run)]
-            self.add(key, OURS + strategy + RIGHT.get(variant, f", {variant}"), values)
+            self.add(key, OURS + strategy + RIGHT.get(variant, f", {variant}"), table, values)
 
     def add_peers(self, path):
         for row in rows_of(path):
             key = row["set"], row["space"]
-            if row["table"] != self.tables[key].checksum:
+            table = self.tables[key]
+            if row["table"] != table.checksum:
                 sys.exit(f"{path}: {row['tool']} ran on another table of {row['space']}; "
                          "run experiments/peers/run.sh again")
-            values = self.tables[key].values
-            self.add(key, row["tool"], [values[int(number)] for number in row["trials"].split()])
+            self.add(key, row["tool"], table, [table.values[int(number)] for number in row["trials"].split()])
 
-    def add(self, key, tool, values):
-        self.found[key][tool].append(figures(self.tables[key], values))
+    def add(self, key, tool, table, values):
+        self.found[key][tool].append(figures(table, values))
 
     def sets(self):
         """Its name, and its spaces on which anything ran; for vTrain also the ten on which all tools ran."""
@@ -179,6 +183,29 @@ def wrong_physics(sets, order):
     return "\n".join(lines) + "\n"
 
 
+def told_cell(runs, keys, tool):
+    """Trials to 5 % (to 1 %), failed of 20; and on how many of the spaces, if it did not run on all."""
+    ran = [key for key in keys if tool in runs.found[key]]
+    if not ran:
+        return ""
+    row = aggregate(runs, ran, tool)
+    part = f" [{len(ran)} of {len(keys)}]" if len(ran) < len(keys) else ""
+    return f"{row['to_5pct_mean']:.1f} ({row['to_1pct_mean']:.1f}), {row['failed_of_20_mean']:.1f}{part}"
+
+
+def told_table(runs):
+    """A row for each variant and strategy, a column for each set."""
+    sets = {name: keys for name, keys in runs.sets() if keys}
+    tools = dict.fromkeys(tool for tools in runs.found.values() for tool in tools if tool.startswith(OURS))
+    lines = ["Mean trials to 5 % (to 1 %), and how many of the first 20 failed:", "",
+             line(["krigtune", *(f"{name} ({len(keys)})" for name, keys in sets.items())]), "|---|" + "---:|" * len(sets)]
+    for tool in sorted(tools, key=lambda tool: not tool.startswith(BAYES)):
+        strategy, _, variant = tool.removeprefix(OURS).partition(", ")
+        told = variant.replace("_", " ") or "everything"
+        lines.append(line([f"{strategy}: {told}", *(told_cell(runs, keys, tool) for keys in sets.values())]))
+    return "\n".join(lines)
+
+
 def write_csv(path, rows):
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
@@ -210,8 +237,12 @@ def main():
     parser.add_argument("--csv", type=pathlib.Path)
     parser.add_argument("--spaces", type=pathlib.Path)
     parser.add_argument("--into", type=pathlib.Path)
+    parser.add_argument("--told", action="store_true")
     arguments = parser.parse_args()
     runs = Runs(arguments.out)
+    if arguments.told:
+        print(told_table(runs))
+        return
     for path in arguments.peers:
         runs.add_peers(path)
     everything, sets, tables = [], {}, []
