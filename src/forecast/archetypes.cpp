@@ -40,7 +40,7 @@ struct Length {
   std::int64_t seq_len;
   double probability;
 };
-constexpr std::array<Length, 3> kLengths{{{2048, 0.35}, {4096, 0.4}, {8192, 0.25}}};
+constexpr std::array<Length, 4> kLengths{{{2048, 0.3}, {4096, 0.4}, {8192, 0.2}, {32768, 0.1}}};
 
 constexpr std::array<Framework, 4> kFrameworks{Framework::kMegatron, Framework::kDeepSpeed, Framework::kFsdp,
                                                Framework::kNanotron};

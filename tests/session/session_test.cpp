@@ -219,7 +219,7 @@ TEST_F(ReplaySession, WarnsOnceThatItsBaselineIsNotRun) {
   EXPECT_NE(session.warnings[0].find("baseline"), std::string::npos);
 }
 
-TEST_F(ReplaySession, WarnsOnceThatThePlanDoesNotKnowItsParameters) {
+TEST_F(ReplaySession, SaysWhatPredictionsOfItsParametersLeaveOut) {
   const std::string workload = std::string(", \"workload\": {") + kModel + "}";
   const std::string gpus = R"(, "cluster": {"gpus_per_node": 4, "gpu": "a100-80gb"})";
   write_atomically(directory_ / "t.csv", "tp,pp,ms,status,model,lr\n1,1,100,ok,A,1\n2,2,60,ok,A,1\n");
@@ -235,8 +235,8 @@ TEST_F(ReplaySession, WarnsOnceThatThePlanDoesNotKnowItsParameters) {
                workload + gpus + "}",
            directory_.path());
   ASSERT_EQ(unknown.warnings.size(), 1u);
-  EXPECT_NE(unknown.warnings[0].find("does not know lr: the table is replayed without physics"), std::string::npos);
-  EXPECT_FALSE(unknown.usable_per_rank);
+  EXPECT_NE(unknown.warnings[0].find("predictions of memory and time leave out lr"), std::string::npos);
+  EXPECT_TRUE(unknown.usable_per_rank);
 }
 
 TEST_F(ReplaySession, RefusesATableWithoutARowOfTheSpace) {

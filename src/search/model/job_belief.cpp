@@ -15,6 +15,7 @@
 // says that it ran out of memory is judged without the 0.85. Peaks: log(measured / planned) = c + e, c ~ Normal(0,
 // 0.3^2) for all, e ~ Normal(0, 0.3^2), because each part of a plan is wrong by a factor of its own
 // (cost/memory/memory_shape.h). An error of more than a nat says no more.
+// One value may be far too slow for a reason that no hypothesis knows (0.5 % each): it then says nothing about the job.
 //
 // Only the hypotheses that matter predict whole lists: the likeliest ones, and an even sample of the rest, each of
 // which stands for its neighbours.
@@ -42,6 +43,11 @@ constexpr Eigen::Index kMostWeighed = 48;  // measured configurations: more woul
 constexpr double kVagueLevel = 10.0;
 constexpr double kTrustInLevel = 0.8;
 constexpr double kScaleStddev = 0.2;  // of b, as in the surrogate
+
+constexpr Eigen::Index kFewestToDoubtOne = 3;
+constexpr double kOutlierShare = 0.005;  // of each value: q
+constexpr double kOutlierDensity = 0.1;  // over ten nats: u
+constexpr double kMostForgiven = 500.0;  // nats
 
 constexpr double kRunsIfItFits = 0.85;
 constexpr double kRunsAnyhow = 0.03;
@@ -89,26 +95,40 @@ class ValueEvidence {
     const std::vector<Part>& parts = hypotheses_.all()[hypothesis].job ? absolute_ : relative_;
     Eigen::VectorXd terms(static_cast<Eigen::Index>(parts.size()));
     const Eigen::VectorXd residuals = values_ - predicted;
-    const Eigen::VectorXd centred = predicted.array() - predicted.mean();
+    const Eigen::VectorXd scaled = kScaleStddev * (predicted.array() - predicted.mean());
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const auto& lower = parts[i].covariance.matrixL();
-      const Eigen::VectorXd z = lower.solve(residuals);
-      const Eigen::VectorXd g = kScaleStddev * lower.solve(centred);
-      // The covariance with (b - 1) g: a rank-one update (Sherman and Morrison 1950).
-      const double more = 1.0 + g.squaredNorm();
-      const double square = z.squaredNorm() - std::pow(g.dot(z), 2) / more;
-      const double log_determinant =
-          2.0 * parts[i].covariance.matrixLLT().diagonal().array().log().sum() + std::log(more);
-      terms(static_cast<Eigen::Index>(i)) = parts[i].log_weight - 0.5 * (square + log_determinant);
+      terms(static_cast<Eigen::Index>(i)) = parts[i].log_weight + log_density(parts[i], residuals, scaled);
     }
     return log_sum_exp(terms);
   }
 
  private:
   struct Part {
-    Eigen::LLT<Eigen::MatrixXd> covariance;
+    Eigen::MatrixXd inverse;  ///< of the covariance
+    double log_determinant;
     double log_weight;
   };
+
+  // The covariance with (b - 1) g is a rank-one update (Sherman and Morrison 1950). One value may be far too slow for a
+  // reason of its own: p(values) = (1 - n q) N(all) + q u sum_i N(all but i), where the value i is below its prediction
+  // from the others, and N(all but i) = N(all) / N(i given the others) (Rasmussen and Williams 2006, equation 5.12).
+  static double log_density(const Part& part, const Eigen::VectorXd& residuals, const Eigen::VectorXd& scaled) {
+    const Eigen::VectorXd v = part.inverse * scaled;
+    const double more = 1.0 + scaled.dot(v);
+    const Eigen::VectorXd alpha = part.inverse * residuals - v * (v.dot(residuals) / more);
+    const double log_all = -0.5 * (residuals.dot(alpha) + part.log_determinant + std::log(more));
+    const auto count = static_cast<double>(residuals.size());
+    if (residuals.size() < kFewestToDoubtOne) return log_all;
+    const Eigen::VectorXd precision = part.inverse.diagonal().array() - v.array().square() / more;
+    double factor = 1.0 - count * kOutlierShare;
+    for (Eigen::Index i = 0; i < residuals.size(); ++i) {
+      if (alpha(i) >= 0.0) continue;
+      const double log_own =
+          0.5 * (std::log(precision(i) / (2.0 * std::numbers::pi)) - alpha(i) * alpha(i) / precision(i));
+      factor += kOutlierShare * kOutlierDensity * std::exp(std::min(-log_own, kMostForgiven));
+    }
+    return log_all + std::log(factor);
+  }
 
   static void add(const surrogate::Points& points, const Eigen::VectorXd& variance, double level_stddev, double share,
                   std::vector<Part>& parts) {
@@ -125,7 +145,10 @@ class ValueEvidence {
       covariance.array() += level_stddev * level_stddev;
       covariance.diagonal() += variance;
       covariance.diagonal().array() += noise * noise;
-      parts.push_back({Eigen::LLT<Eigen::MatrixXd>(covariance), std::log(node.weight * share)});
+      const Eigen::LLT<Eigen::MatrixXd> factors(covariance);
+      const Eigen::MatrixXd identity = Eigen::MatrixXd::Identity(covariance.rows(), covariance.cols());
+      parts.push_back({factors.solve(identity), 2.0 * factors.matrixLLT().diagonal().array().log().sum(),
+                       std::log(node.weight * share)});
     }
   }
 

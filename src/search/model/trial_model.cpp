@@ -163,8 +163,8 @@ constexpr int kStaleShare = 20;  // hyperparameters are fitted again after one t
 constexpr Eigen::Index kMostBounds = 128;
 
 // Predictions of so many values, over all hypotheses together, take about a second.
-constexpr std::size_t kMostValues = 12'000;
-constexpr std::size_t kMostShares = 16;
+constexpr std::size_t kMostValues = 8'000;
+constexpr std::size_t kMostShares = 12;
 constexpr std::size_t kFewestShares = 1;
 
 std::vector<space::Configuration> configurations_of(const History& history, const MeasuredConfigurations& measured) {
