@@ -9,7 +9,6 @@
 
 #include "core/json.h"
 #include "cost/framework.h"
-#include "runner/runner.h"
 #include "schedule/knobs.h"
 #include "session/memory_filter.h"
 #include "space/well_known.h"
@@ -58,7 +57,7 @@ constexpr double kHalfModel = 0.08;
 constexpr double kDoubleModel = 0.08;
 constexpr double kAdapters = 0.04;
 
-constexpr int kMostWalked = 10'000;
+constexpr std::int64_t kMostWalked = 10'000;
 constexpr int kSamples = 1'000;
 constexpr std::int64_t kRanksOfANode = 8;
 
@@ -87,7 +86,7 @@ std::vector<space::Configuration> some_configurations(const space::Space& space)
   if (space.listable() && space.lattice_count() <= kMostWalked * 10) {
     space.for_each([&](const space::Configuration& configuration) {
       some.push_back(as_training_step(configuration));
-      return some.size() < kMostWalked;
+      return std::ssize(some) < kMostWalked;
     });
     return some;
   }

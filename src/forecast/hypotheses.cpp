@@ -14,6 +14,7 @@
 
 #include "core/parallel.h"
 #include "core/statistics.h"
+#include "cost/framework.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
 #include "forecast/archetypes.h"
@@ -219,8 +220,7 @@ std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session
   if (session.workload && !Forecaster(session, filter).knows_time()) return nullptr;
   std::vector<JobGuess> guesses = session.workload ? around_the_told_job(session) : usual_jobs(session);
   if (guesses.empty()) return nullptr;
-  std::shared_ptr<const Hypotheses> hypotheses(
-      new Hypotheses(std::make_unique<Impl>(session, filter, std::move(guesses))));
+  auto hypotheses = std::make_shared<const Hypotheses>(std::make_unique<Impl>(session, filter, std::move(guesses)));
   if (!session.workload) return hypotheses;
   // The told job must say something at all.
   const Impl& impl = *hypotheses->impl_;
@@ -242,6 +242,7 @@ bool Hypotheses::has_told_model(std::size_t job) const {
   return is_told(0) && !trains_adapters(job) && workload(job).model == workload(0).model;
 }
 bool Hypotheses::trains_adapters(std::size_t job) const { return impl_->jobs[job].trains_adapters; }
+const char* Hypotheses::framework_name(std::size_t job) const { return cost::traits_of(workload(job).framework).name; }
 bool Hypotheses::know_memory() const { return !impl_->session.workload || impl_->filter.knows_memory(); }
 
 bool Hypotheses::doubt_memory() const {

@@ -29,6 +29,8 @@ class Hypotheses {
  public:
   /// `filter` must outlive it; the session is copied. nullptr if nothing is known of the objective.
   static std::shared_ptr<const Hypotheses> of(const session::Session& session, const session::MemoryFilter& filter);
+  struct Impl;
+  explicit Hypotheses(std::unique_ptr<Impl> impl);
   ~Hypotheses();
   Hypotheses(const Hypotheses&) = delete;
   Hypotheses& operator=(const Hypotheses&) = delete;
@@ -40,6 +42,7 @@ class Hypotheses {
   bool is_told(std::size_t job) const;
   bool has_told_model(std::size_t job) const;  ///< and trains all of it; frameworks may differ
   bool trains_adapters(std::size_t job) const;
+  const char* framework_name(std::size_t job) const;
   /// Returns whether predicted values are in the objective's unit; otherwise only their ratios mean something. The
   /// result is the standard deviation of log(measured / predicted) that all configurations share; empty: unknown.
   std::optional<double> level_stddev() const;
@@ -58,8 +61,6 @@ class Hypotheses {
   bool may_fit(const space::Configuration& configuration) const;
 
  private:
-  struct Impl;
-  explicit Hypotheses(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -172,7 +172,7 @@ TEST_F(WarmStartLoop, IsRecordedSoThatTheOldDirectoryIsNotNeededAgain) {
   FakeRunner runner([&](const space::Configuration& c) { return answer(session, c); });
   const run::Prepared prepared(session, options_.loop.earlier);
   const search::Candidates& candidates = prepared.candidates;
-  ASSERT_EQ(candidates.beliefs().size(), 1U);
+  ASSERT_EQ(candidates.priors().size(), 1U);
   run::run_session(session, candidates, sharing(runner), directory(), options_, clock_, observer, observer.stop);
 
   EXPECT_EQ(run::to_json(run::recorded_earlier_runs(directory())).dump(), run::to_json(options_.loop.earlier).dump());

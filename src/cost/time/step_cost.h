@@ -5,6 +5,7 @@
 
 #include "cost/framework.h"
 #include "cost/machine.h"
+#include "cost/time/block_plans.h"
 #include "cost/time/pipeline.h"
 #include "space/configuration.h"
 
@@ -44,20 +45,6 @@ struct PipelineStep {
   std::vector<StageTask> tasks;  ///< in the order of each stage
   double tie_s = 0.0;            ///< at the end: the sum of a tied token table's gradient over its two stages
   double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
-};
-
-/// Plans of one block, which do not depend on the machine, the framework, or the number of layers. Models of the same
-/// job under other assumptions share them. Thread-safe.
-class BlockPlans {
- public:
-  BlockPlans();
-  ~BlockPlans();
-  /// The result is valid as long as the object exists.
-  const plan::StepPlan& of(const workload::Workload& workload, const schedule::Knobs& knobs);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 /// Predicts step times with a compressed plan: whole blocks instead of operations, and only the first, a middle and the

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "cost/framework.h"
-
 namespace krigtune::search {
 namespace {
 
@@ -37,7 +35,7 @@ Marginals marginals_of(const forecast::Hypotheses& hypotheses, const Eigen::Vect
     }
     const workload::Workload& job = hypotheses.workload(*one.job);
     sizes[static_cast<double>(workload::parameter_count(job.model))] += probability;
-    result.frameworks[cost::traits_of(job.framework).name] += probability;
+    result.frameworks[hypotheses.framework_name(*one.job)] += probability;
     result.links[one.link_times] += probability;
     if (hypotheses.has_told_model(*one.job)) result.told += probability;
     if (hypotheses.trains_adapters(*one.job)) result.adapters += probability;

@@ -163,9 +163,10 @@ constexpr int kStaleShare = 20;  // hyperparameters are fitted again after one t
 constexpr Eigen::Index kMostBounds = 128;
 
 // Predictions of so many values, over all hypotheses together, take about a second.
-constexpr std::size_t kMostValues = 8'000;
+constexpr std::size_t kMostValues = 12'000;
 constexpr std::size_t kMostShares = 12;
-constexpr std::size_t kFewestShares = 1;
+constexpr std::size_t kMostDoubted = 20'000;  // of longer lists, only the likeliest hypothesis predicts all values
+constexpr std::size_t kFewestShares = 6;
 
 std::vector<space::Configuration> configurations_of(const History& history, const MeasuredConfigurations& measured) {
   std::vector<space::Configuration> configurations;
@@ -180,9 +181,9 @@ std::shared_ptr<const JobBelief> belief_of(const Candidates& candidates, const H
   if (candidates.hypotheses() == nullptr) return nullptr;
   const std::vector<space::Configuration> configurations = configurations_of(history, measured);
   const surrogate::Observations latent = scale.logarithmic() ? measured.latent : surrogate::Observations{};
-  const std::size_t most = candidates.listed() && candidates.size() > 0
-                               ? std::clamp(kMostValues / candidates.size(), kFewestShares, kMostShares)
-                               : std::size_t{1};
+  const bool is_short = candidates.listed() && candidates.size() > 0 && candidates.size() <= kMostDoubted;
+  const std::size_t most =
+      is_short ? std::clamp(kMostValues / candidates.size(), kFewestShares, kMostShares) : std::size_t{1};
   return std::make_shared<const JobBelief>(candidates, history, MeasuredValues{configurations, latent}, most);
 }
 
