@@ -52,8 +52,6 @@ class TrialSuccess {
 
   /// Returns whether a trial failed unexpectedly, so that failures are possible.
   bool has_failures() const { return has_failures_; }
-  /// Returns whether trials out of memory say what fits, because nothing plans it.
-  bool learns_memory() const { return memory_.knows(); }
   /// Returns the probability that a trial succeeds. `memory`: one per point.
   Eigen::VectorXd probability(const surrogate::Points& points,
                               const std::vector<std::optional<plan::MemoryVerdict>>& memory) const;

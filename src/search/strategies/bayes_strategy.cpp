@@ -10,8 +10,7 @@
 //
 // If P starts from planned memory, the plans may be wrong for all configurations of a job. Then P_safe is the largest P
 // among the candidates that promise something (P EI >= 0.3 %), and half of it is enough: safe candidates hold back
-// risky ones only as long as they promise something themselves. If trials out of memory teach what fits, the same is
-// true, with two thirds. If P is learned from failures alone (or plans are
+// risky ones only as long as they promise something themselves. If P is learned from failures alone (or plans are
 // exact), it is reliable: P_safe is the largest P of all remaining candidates, and two thirds of it are required.
 //
 // search/model/objective_model.cpp models the values and search/model/trial_success.cpp models P; docs/search.md
@@ -370,11 +369,9 @@ class BayesStrategy final : public Strategy {
   bool has_plans() const { return plans_memory(candidates_); }
 
   // Returns the allowed candidates that may hold back riskier ones (see the top).
-  std::vector<bool> promising(const TrialModel& model, const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
-                              const Eigen::VectorXd& probability) const {
-    const bool learns_memory = model.success() != nullptr && model.success()->learns_memory();
-    if (!has_plans() && !learns_memory) return allowed;
-    const double unit = unit_of(model);
+  std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
+                              const Eigen::VectorXd& probability, double unit) const {
+    if (!has_plans()) return allowed;
     std::vector<bool> promise = allowed;
     for (std::size_t i = 0; i < promise.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
@@ -431,7 +428,7 @@ class BayesStrategy final : public Strategy {
     const auto& [history, model, list, points, open, prediction, probability, cost] = scores;
     const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
     std::vector<bool> allowed = open;
-    drop_unlikely(allowed, probability, promising(model, allowed, log_ei, probability));
+    drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
     const bool has_risks = may_fail(model, list);
