@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "core/json.h"
 #include "cost/framework.h"
@@ -57,17 +58,17 @@ constexpr double kHalfModel = 0.08;
 constexpr double kDoubleModel = 0.08;
 constexpr double kAdapters = 0.04;
 
-constexpr std::int64_t kMostWalked = 10'000;
 constexpr int kSamples = 1'000;
 constexpr std::int64_t kRanksOfANode = 8;
 
 }  // namespace
 
-space::Configuration as_training_step(const space::Configuration& configuration) {
+space::Configuration as_training_step(const space::Configuration& configuration, const Roles& roles) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
   space::Configuration step;
   for (const auto& [name, value] : configuration) {
-    const std::string known(space::well_known_name(name));
+    const auto role = roles.find(name);
+    const std::string known = role != roles.end() ? role->second : std::string(space::well_known_name(name));
     if (std::find(planned.begin(), planned.end(), known) == planned.end()) continue;
     const auto* flag = std::get_if<bool>(&value);
     if (known == space::kCheckpointing && flag != nullptr) {
@@ -81,18 +82,18 @@ space::Configuration as_training_step(const space::Configuration& configuration)
 
 namespace {
 
-std::vector<space::Configuration> some_configurations(const space::Space& space) {
+std::vector<space::Configuration> some_configurations(const space::Space& space, std::int64_t most) {
   std::vector<space::Configuration> some;
-  if (space.listable() && space.lattice_count() <= kMostWalked * 10) {
+  if (space.listable() && space.lattice_count() <= most * 10) {
     space.for_each([&](const space::Configuration& configuration) {
-      some.push_back(as_training_step(configuration));
-      return std::ssize(some) < kMostWalked;
+      some.push_back(configuration);
+      return std::ssize(some) < most;
     });
     return some;
   }
   if (space.is_empty()) return some;
   Rng rng(0, 0);
-  for (int i = 0; i < kSamples; ++i) some.push_back(as_training_step(space.sample(rng)));
+  for (int i = 0; i < kSamples; ++i) some.push_back(space.sample(rng));
   return some;
 }
 
@@ -178,6 +179,8 @@ workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Fram
   return workload;
 }
 
+}  // namespace
+
 bool speaks_of_a_step(const space::Space& space) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
   return std::any_of(space.parameters().begin(), space.parameters().end(), [&](const space::Parameter& parameter) {
@@ -187,32 +190,59 @@ bool speaks_of_a_step(const space::Space& space) {
   });
 }
 
-}  // namespace
+namespace {
 
-std::vector<JobGuess> usual_jobs(const session::Session& session) {
-  const trial::Metric* metric = trial::find_metric(session.objective.metric);
-  if (metric == nullptr || !metric->is_speed || !speaks_of_a_step(session.space)) return {};
-  const std::vector<space::Configuration> configurations = some_configurations(session.space);
-  const std::vector<ClusterGuess> clusters = clusters_of(session, configurations);
-  std::vector<JobGuess> jobs;
+/// Which jobs are tried with one meaning of the parameters.
+struct Guessed {
+  std::span<const Length> lengths;
+  std::span<const Framework> frameworks;
+  std::span<const BatchTimes> batches;
+};
+
+void add_usual_jobs(const session::Session& session, const std::vector<space::Configuration>& some,
+                    const Guessed& guessed, const RoleGuess& meaning, std::vector<JobGuess>& jobs) {
+  std::vector<space::Configuration> configurations;
+  for (const space::Configuration& one : some) configurations.push_back(as_training_step(one, meaning.roles));
+  double sum = 0.0;
+  const std::size_t before = jobs.size();
   for (const Shape& shape : kShapes) {
-    for (const ClusterGuess& on : clusters) {
+    for (const ClusterGuess& on : clusters_of(session, configurations)) {
       const std::optional<std::int64_t> smallest = smallest_batch(configurations, on.cluster.ranks());
-      for (const Length& length : kLengths) {
-        for (const Framework framework : kFrameworks) {
-          for (const BatchTimes& batch : kBatchTimes) {
-            if (!smallest && &batch != &kBatchTimes.front()) continue;
+      for (const Length& length : guessed.lengths) {
+        for (const Framework framework : guessed.frameworks) {
+          for (const BatchTimes& batch : guessed.batches) {
+            if (!smallest && &batch != &guessed.batches.front()) continue;
             const std::optional<std::int64_t> sequences =
                 smallest ? std::optional(*smallest * batch.times) : std::nullopt;
-            const double probability = on.probability * length.probability * (smallest ? batch.probability : 1.0) /
-                                       (kShapes.size() * kFrameworks.size());
-            jobs.push_back(
-                {usual_workload(shape, length.seq_len, framework, sequences), on.cluster, probability, false});
+            const double weight = on.probability * length.probability * (smallest ? batch.probability : 1.0);
+            sum += weight;
+            jobs.push_back({usual_workload(shape, length.seq_len, framework, sequences), on.cluster, weight, false,
+                            false, meaning.roles});
           }
         }
       }
     }
   }
+  for (std::size_t i = before; i < jobs.size(); ++i) jobs[i].probability *= meaning.probability / sum;
+}
+
+}  // namespace
+
+std::vector<JobGuess> usual_jobs(const session::Session& session) {
+  constexpr std::int64_t kMostWalked = 10'000;
+  constexpr std::int64_t kMostWalkedForRoles = 500;
+  const trial::Metric* metric = trial::find_metric(session.objective.metric);
+  if (metric == nullptr || !metric->is_speed) return {};
+  std::vector<JobGuess> jobs;
+  if (speaks_of_a_step(session.space)) {
+    const Guessed all{kLengths, kFrameworks, kBatchTimes};
+    add_usual_jobs(session, some_configurations(session.space, kMostWalked), all, {{}, 1.0}, jobs);
+    return jobs;
+  }
+  const std::vector<space::Configuration> some = some_configurations(session.space, kMostWalkedForRoles);
+  const Guessed few{std::span(kLengths).subspan(1, 1), std::span(kFrameworks).first(2),
+                    std::span(kBatchTimes).first(1)};
+  for (const RoleGuess& meaning : possible_roles(session.space)) add_usual_jobs(session, some, few, meaning, jobs);
   return jobs;
 }
 

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "forecast/roles.h"
 #include "session/session.h"
 #include "workload/workload.h"
 
@@ -16,6 +17,7 @@ struct JobGuess {
   /// Trains adapters only (LoRA: Hu et al. 2021), although the session says nothing of it: gradients and the
   /// optimizer's states are a small part of what is planned.
   bool trains_adapters = false;
+  Roles roles = {};  ///< what the session's parameters mean, where their names do not say it
 };
 
 /// Returns what a job may be whose session describes it: mostly that job, with small probabilities also other
@@ -25,12 +27,15 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session);
 
 /// Returns what a job may be whose session has no workload: dense models of all usual sizes, each with several lengths
 /// of sequences, batches, frameworks, and (if the session names no GPU) numbers of ranks, in ascending order of the
-/// model's size. Empty if the names of the session's parameters say nothing about a training step, or if its objective
-/// does not follow from times.
+/// model's size. If the names of the session's parameters say nothing about a training step, each of fewer such jobs
+/// comes with each of their possible roles. Empty if their values say nothing either, or if the objective does not
+/// follow from times.
 std::vector<JobGuess> usual_jobs(const session::Session& session);
+/// Returns whether the names of some parameters say what they mean for a training step.
+bool speaks_of_a_step(const space::Space& space);
 
-/// Returns the configuration as the training step reads it: other names of well-known parameters are translated, and
-/// what the step does not know is left out.
-space::Configuration as_training_step(const space::Configuration& configuration);
+/// Returns the configuration as the training step reads it: names are translated by `roles` or, if they are other
+/// names of well-known parameters, by those. What the step does not know is left out.
+space::Configuration as_training_step(const space::Configuration& configuration, const Roles& roles = {});
 
 }  // namespace krigtune::forecast

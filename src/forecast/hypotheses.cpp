@@ -7,18 +7,16 @@
 #include <mutex>
 #include <numbers>
 #include <numeric>
-#include <thread>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 
-#include "core/parallel.h"
 #include "core/statistics.h"
 #include "cost/framework.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
 #include "forecast/archetypes.h"
 #include "forecast/forecast.h"
+#include "forecast/kept_predictions.h"
 #include "forecast/prior.h"
 #include "schedule/knobs.h"
 #include "session/goodput.h"
@@ -38,14 +36,15 @@ constexpr std::array<Links, 5> kLinks{{{1.0, 0.6}, {0.5, 0.13}, {2.0, 0.13}, {0.
 // Of the hypothesis without physics.
 constexpr double kNoStep = 0.15;
 constexpr double kNoStepIfTold = 0.03;
+constexpr double kNoStepIfNamesSayNothing = 0.4;
 
 // Standard deviations of what all measured values have in common, measured over predicted.
 constexpr double kLevelOnKnownCluster = 0.5;
 constexpr double kLevelOnUnknownCluster = 1.0;
 
 constexpr int kTypicalSamples = 24;
-constexpr std::size_t kFewestPerThread = 200;
-constexpr std::size_t kMostKept = 1'000'000;
+constexpr std::size_t kMostValuesKept = 1'000'000;
+constexpr std::size_t kMostVerdictsKept = 200'000;
 
 // Of 16 to 18 bytes for a parameter (Rajbhandari et al. 2020, section 3.1) only the 2 of its 16-bit value remain, and
 // adapters of a hundredth of the parameters have gradients.
@@ -73,47 +72,6 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
   verdict.verdict = spread.margin < kCannotFit ? plan::Verdict::kTooLarge : plan::Verdict::kUncertain;
 }
 
-// Predictions by the text of their configurations.
-template <class Value>
-class Kept {
- public:
-  template <class Compute>
-  std::vector<Value> of(const std::vector<space::Configuration>& configurations, Compute compute) const {
-    std::vector<Value> values(configurations.size());
-    std::vector<std::string> keys;
-    std::vector<std::size_t> unknown;
-    keys.reserve(configurations.size());
-    for (const space::Configuration& configuration : configurations) keys.push_back(configuration.text());
-    {
-      const std::lock_guard lock(mutex_);
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        const auto found = known_.find(keys[i]);
-        if (found == known_.end()) {
-          unknown.push_back(i);
-        } else {
-          values[i] = found->second;
-        }
-      }
-    }
-    if (unknown.empty()) return values;
-    const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
-    const std::size_t threads = std::clamp(unknown.size() / kFewestPerThread, std::size_t{1}, cores);
-    run_side_by_side(threads, [&](std::size_t first) {
-      for (std::size_t k = first; k < unknown.size(); k += threads) {
-        values[unknown[k]] = compute(configurations[unknown[k]]);
-      }
-    });
-    const std::lock_guard lock(mutex_);
-    if (known_.size() > kMostKept) known_.clear();
-    for (const std::size_t i : unknown) known_.emplace(keys[i], values[i]);
-    return values;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::unordered_map<std::string, Value> known_;
-};
-
 }  // namespace
 
 struct Hypotheses::Impl {
@@ -125,27 +83,32 @@ struct Hypotheses::Impl {
     for (int i = 0; i < kTypicalSamples && !session.space.is_empty(); ++i) {
       samples.push_back(session.space.sample(rng));
     }
-    const double no_step = !rules ? 0.0 : session.workload ? kNoStepIfTold : kNoStep;
+    const double no_step = guesses_roles()    ? kNoStepIfNamesSayNothing
+                           : !rules           ? 0.0
+                           : session.workload ? kNoStepIfTold
+                                              : kNoStep;
     for (std::size_t job = 0; job < jobs.size(); ++job) add(job, (1.0 - no_step) * jobs[job].probability);
     if (no_step > 0.0) all.push_back({std::nullopt, 1.0, no_step});
-    for (std::size_t h = 0; h < all.size(); ++h) values.push_back(std::make_unique<Kept<double>>());
+    values = std::make_unique<KeptPredictions<double>>(all.size(), kMostValuesKept);
+    verdicts = std::make_unique<KeptPredictions<std::optional<plan::MemoryVerdict>>>(jobs.size(), kMostVerdictsKept);
     steps.resize(all.size());
-    for (std::size_t job = 0; job < jobs.size(); ++job) {
-      verdicts.push_back(std::make_unique<Kept<std::optional<plan::MemoryVerdict>>>());
-      memories.push_back(nullptr);
-    }
+    typicals.resize(all.size());
+    memories.resize(jobs.size());
   }
 
   void add(std::size_t job, double probability) {
-    if (jobs[job].cluster.ranks() == 1) {
+    if (jobs[job].cluster.ranks() == 1 || guesses_roles()) {
       all.push_back({job, 1.0, probability});
       return;
     }
     for (const Links& links : kLinks) all.push_back({job, links.times, probability * links.probability});
   }
 
+  bool guesses_roles() const { return !jobs.front().roles.empty(); }
+
   space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
-    return job.is_told || session.workload ? session::modelled_part(configuration) : as_training_step(configuration);
+    return job.is_told || session.workload ? session::modelled_part(configuration)
+                                           : as_training_step(configuration, job.roles);
   }
 
   const cost::StepCostModel& step(std::size_t hypothesis) const {
@@ -179,11 +142,18 @@ struct Hypotheses::Impl {
 
   // The median of a sample, for configurations that are not modelled; 0 if nothing is.
   double typical(std::size_t hypothesis, const cost::StepCostModel& model) const {
+    {
+      const std::lock_guard lock(mutex);
+      if (typicals[hypothesis]) return *typicals[hypothesis];
+    }
     std::vector<double> known;
     for (const space::Configuration& sample : samples) {
       if (const auto value = log_value(hypothesis, model, sample)) known.push_back(*value);
     }
-    return known.empty() ? 0.0 : median(std::move(known));
+    const double typical = known.empty() ? 0.0 : median(std::move(known));
+    const std::lock_guard lock(mutex);
+    typicals[hypothesis] = typical;
+    return typical;
   }
 
   const cost::MemoryModel* memory_of(std::size_t job) const {
@@ -208,10 +178,11 @@ struct Hypotheses::Impl {
   std::vector<space::Configuration> samples;
   std::vector<Hypothesis> all;
   std::shared_ptr<cost::BlockPlans> plans = std::make_shared<cost::BlockPlans>();
-  std::vector<std::unique_ptr<Kept<double>>> values;
-  std::vector<std::unique_ptr<Kept<std::optional<plan::MemoryVerdict>>>> verdicts;
+  std::unique_ptr<KeptPredictions<double>> values;
+  std::unique_ptr<KeptPredictions<std::optional<plan::MemoryVerdict>>> verdicts;
   mutable std::mutex mutex;  // protects the members below
   mutable std::vector<std::unique_ptr<cost::StepCostModel>> steps;
+  mutable std::vector<std::optional<double>> typicals;
   mutable std::vector<std::unique_ptr<cost::MemoryModel>> memories;
 };
 
@@ -237,6 +208,8 @@ const std::vector<Hypothesis>& Hypotheses::all() const { return impl_->all; }
 std::size_t Hypotheses::jobs() const { return impl_->jobs.size(); }
 const workload::Workload& Hypotheses::workload(std::size_t job) const { return impl_->jobs[job].workload; }
 const workload::ClusterSpec& Hypotheses::cluster(std::size_t job) const { return impl_->jobs[job].cluster; }
+bool Hypotheses::guess_roles() const { return impl_->guesses_roles(); }
+const Roles& Hypotheses::roles(std::size_t job) const { return impl_->jobs[job].roles; }
 bool Hypotheses::is_told(std::size_t job) const { return impl_->jobs[job].is_told; }
 bool Hypotheses::has_told_model(std::size_t job) const {
   return is_told(0) && !trains_adapters(job) && workload(job).model == workload(0).model;
@@ -251,7 +224,7 @@ bool Hypotheses::doubt_memory() const {
 
 bool Hypotheses::may_fit(const space::Configuration& configuration) const {
   for (std::size_t job = 0; job < jobs(); ++job) {
-    const std::optional<plan::MemoryVerdict> verdict = memory(job, {configuration}).front();
+    const std::optional<plan::MemoryVerdict> verdict = memory({job}, {configuration}).front().front();
     if (!verdict || verdict->verdict != plan::Verdict::kTooLarge) return true;
   }
   return false;
@@ -267,23 +240,42 @@ std::optional<double> Hypotheses::level_stddev() const {
   return known ? kLevelOnKnownCluster : kLevelOnUnknownCluster;
 }
 
-Eigen::VectorXd Hypotheses::log_values(std::size_t hypothesis,
+Eigen::MatrixXd Hypotheses::log_values(const std::vector<std::size_t>& hypotheses,
                                        const std::vector<space::Configuration>& configurations) const {
-  if (!impl_->all[hypothesis].job) return impl_->rules->log_values(configurations);
-  const cost::StepCostModel& model = impl_->step(hypothesis);
-  const std::vector<double> values =
-      impl_->values[hypothesis]->of(configurations, [&](const space::Configuration& configuration) {
+  std::vector<std::size_t> with_physics;
+  std::vector<Eigen::Index> columns;
+  Eigen::MatrixXd values(static_cast<Eigen::Index>(configurations.size()),
+                         static_cast<Eigen::Index>(hypotheses.size()));
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+    const auto column = static_cast<Eigen::Index>(i);
+    if (impl_->all[hypotheses[i]].job) {
+      with_physics.push_back(hypotheses[i]);
+      columns.push_back(column);
+    } else if (impl_->rules) {
+      values.col(column) = impl_->rules->log_values(configurations);
+    } else {
+      values.col(column).setZero();
+    }
+  }
+  const auto rows = impl_->values->of(
+      with_physics, configurations, [&](std::size_t hypothesis, const space::Configuration& configuration) {
+        const cost::StepCostModel& model = impl_->step(hypothesis);
         const std::optional<double> value = impl_->log_value(hypothesis, model, configuration);
         return value ? *value : impl_->typical(hypothesis, model);
       });
-  return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    values.col(columns[i]) = Eigen::Map<const Eigen::VectorXd>(rows[i].data(), values.rows());
+  }
+  return values;
 }
 
-std::vector<std::optional<plan::MemoryVerdict>> Hypotheses::memory(
-    std::size_t job, const std::vector<space::Configuration>& configurations) const {
-  if (impl_->session.workload && !impl_->filter.knows_memory()) return {configurations.size(), std::nullopt};
-  const JobGuess& guess = impl_->jobs[job];
-  return impl_->verdicts[job]->of(configurations, [&](const space::Configuration& configuration) {
+std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
+    const std::vector<std::size_t>& jobs, const std::vector<space::Configuration>& configurations) const {
+  if (impl_->session.workload && !impl_->filter.knows_memory()) {
+    return {jobs.size(), std::vector<std::optional<plan::MemoryVerdict>>(configurations.size())};
+  }
+  return impl_->verdicts->of(jobs, configurations, [&](std::size_t job, const space::Configuration& configuration) {
+    const JobGuess& guess = impl_->jobs[job];
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
     std::optional<plan::MemoryVerdict> verdict =

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "forecast/roles.h"
 #include "plan/memory.h"
 #include "session/memory_filter.h"
 #include "space/configuration.h"
@@ -39,6 +40,9 @@ class Hypotheses {
   std::size_t jobs() const;                    ///< number of different jobs
   const workload::Workload& workload(std::size_t job) const;
   const workload::ClusterSpec& cluster(std::size_t job) const;
+  /// Returns whether it is guessed from their values what the parameters mean, because their names do not say it.
+  bool guess_roles() const;
+  const Roles& roles(std::size_t job) const;  ///< empty: as the names say
   bool is_told(std::size_t job) const;
   bool has_told_model(std::size_t job) const;  ///< and trains all of it; frameworks may differ
   bool trains_adapters(std::size_t job) const;
@@ -47,12 +51,13 @@ class Hypotheses {
   /// result is the standard deviation of log(measured / predicted) that all configurations share; empty: unknown.
   std::optional<double> level_stddev() const;
 
-  /// Returns the natural logarithm of the objective (of its inverse if it is minimised): larger is better. Always
-  /// finite: a typical value where a configuration is not modelled.
-  Eigen::VectorXd log_values(std::size_t hypothesis, const std::vector<space::Configuration>& configurations) const;
-  /// Returns whether the configurations fit into memory if the job is this one.
-  std::vector<std::optional<plan::MemoryVerdict>> memory(std::size_t job,
-                                                         const std::vector<space::Configuration>& configurations) const;
+  /// Returns the natural logarithm of the objective (of its inverse if it is minimised), one row per configuration and
+  /// one column per hypothesis: larger is better. Always finite: a typical value where a configuration is not modelled.
+  Eigen::MatrixXd log_values(const std::vector<std::size_t>& hypotheses,
+                             const std::vector<space::Configuration>& configurations) const;
+  /// Returns for each job whether the configurations fit into memory if the job is this one.
+  std::vector<std::vector<std::optional<plan::MemoryVerdict>>> memory(
+      const std::vector<std::size_t>& jobs, const std::vector<space::Configuration>& configurations) const;
   /// Returns whether any hypothesis predicts memory.
   bool know_memory() const;
   /// Returns whether some hypotheses contradict the session's plan of memory.

@@ -22,8 +22,11 @@ class JobPrior final : public Prior {
       : hypotheses_(std::move(hypotheses)), rules_(std::move(rules)) {}
 
   Eigen::VectorXd log_values(const std::vector<space::Configuration>& configurations) const override {
+    if (!hypotheses_->is_told(0) && hypotheses_->guess_roles()) {
+      return Eigen::VectorXd::Zero(static_cast<Eigen::Index>(configurations.size()));
+    }
     if (!hypotheses_->is_told(0) && rules_) return rules_->log_values(configurations);
-    return hypotheses_->log_values(0, configurations);
+    return hypotheses_->log_values({0}, configurations);
   }
   Coefficient coefficient() const override { return kPhysicsCoefficient; }
   const Hypotheses* hypotheses() const override { return hypotheses_.get(); }

@@ -56,11 +56,11 @@ search::History answered(const Problem& problem, std::size_t hypothesis, int tri
     trial.number = i;
     trial.proposal.configuration = list.configurations[row];
     const std::vector<space::Configuration> one = {list.configurations[row]};
-    const auto memory = hypotheses.memory(*hypotheses.all()[hypothesis].job, one).front();
+    const auto memory = hypotheses.memory({*hypotheses.all()[hypothesis].job}, one).front().front();
     if (memory && memory->probability_fits < 0.5) {
       trial.outcome = trial::OutOfMemory{};
     } else {
-      trial.outcome = measured(problem.session, std::exp(hypotheses.log_values(hypothesis, one)(0)));
+      trial.outcome = measured(problem.session, std::exp(hypotheses.log_values({hypothesis}, one)(0, 0)));
     }
     history.push_back(std::move(trial));
   }
@@ -86,7 +86,7 @@ double obvious_log_weight(const Problem& problem, const search::TrialModel& mode
   for (const journal::Trial& trial : history) {
     const std::vector<space::Configuration> its = {trial.proposal.configuration};
     if (trial::ran(*trial.outcome)) ran.push_back(its.front());
-    const auto memory = one.job ? hypotheses.memory(*one.job, its).front() : std::nullopt;
+    const auto memory = one.job ? hypotheses.memory({*one.job}, its).front().front() : std::nullopt;
     if (!memory) {
       log_weight += std::log(0.5);
       continue;
@@ -96,7 +96,7 @@ double obvious_log_weight(const Problem& problem, const search::TrialModel& mode
     log_weight += std::log(trial::ran(*trial.outcome) ? runs : 1.0 - fits + 0.03);
   }
   const surrogate::Observations& latent = model.measured().latent;
-  const Eigen::VectorXd predicted = hypotheses.log_values(h, ran);
+  const Eigen::VectorXd predicted = hypotheses.log_values({h}, ran);
   const Eigen::VectorXd centred = predicted.array() - predicted.mean();
   const auto kernel = surrogate::make_kernel(surrogate::KernelKind::kMatern52);
   const surrogate::HyperparameterPriors priors = search::residual_priors();
@@ -223,7 +223,7 @@ TEST(JobBelief, SharesStandForAllHypotheses) {
     // The second columns are deviations from the first one, times the root of the weight.
     for (std::size_t i = 0; i < (*belief).shares().size(); ++i) {
       const search::JobBelief::Share& share = (*belief).shares()[i];
-      const Eigen::VectorXd own = problem.candidates.hypotheses()->log_values(share.hypothesis, list.configurations);
+      const Eigen::VectorXd own = problem.candidates.hypotheses()->log_values({share.hypothesis}, list.configurations);
       const Eigen::VectorXd want = std::sqrt(share.weight) * (own - values.col(0));
       EXPECT_LT((values.col(1 + static_cast<Eigen::Index>(i)) - want).cwiseAbs().maxCoeff(), 1e-9);
     }

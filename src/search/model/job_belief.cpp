@@ -89,9 +89,18 @@ class ValueEvidence {
     if (level) add(points, variance, *level, kTrustInLevel, absolute_);
   }
 
-  /// Returns log p(values | hypothesis).
-  double operator()(std::size_t hypothesis) const {
-    const Eigen::VectorXd predicted = hypotheses_.log_values(hypothesis, configurations_);
+  /// Returns log p(values | hypothesis) for each of the hypotheses.
+  Eigen::VectorXd operator()(const std::vector<std::size_t>& hypotheses) const {
+    const Eigen::MatrixXd predicted = hypotheses_.log_values(hypotheses, configurations_);
+    Eigen::VectorXd log_density(predicted.cols());
+    for (Eigen::Index i = 0; i < predicted.cols(); ++i) {
+      log_density(i) = of(hypotheses[static_cast<std::size_t>(i)], predicted.col(i));
+    }
+    return log_density;
+  }
+
+ private:
+  double of(std::size_t hypothesis, const Eigen::VectorXd& predicted) const {
     const std::vector<Part>& parts = hypotheses_.all()[hypothesis].job ? absolute_ : relative_;
     Eigen::VectorXd terms(static_cast<Eigen::Index>(parts.size()));
     const Eigen::VectorXd residuals = values_ - predicted;
@@ -102,7 +111,6 @@ class ValueEvidence {
     return log_sum_exp(terms);
   }
 
- private:
   struct Part {
     Eigen::MatrixXd inverse;  ///< of the covariance
     double log_determinant;
@@ -223,9 +231,11 @@ Eigen::VectorXd log_evidence_of_memory(const forecast::Hypotheses& hypotheses, c
   const double unplanned = std::log(0.5) * static_cast<double>(trials.outcomes.size());
   Eigen::VectorXd log_evidence = Eigen::VectorXd::Constant(static_cast<Eigen::Index>(all.size()), unplanned);
   if (trials.outcomes.empty()) return log_evidence;
+  std::vector<std::size_t> jobs(hypotheses.jobs());
+  std::iota(jobs.begin(), jobs.end(), std::size_t{0});
   std::vector<double> of_jobs;
-  for (std::size_t job = 0; job < hypotheses.jobs(); ++job) {
-    of_jobs.push_back(log_evidence_of_memory(trials, hypotheses.memory(job, trials.configurations)));
+  for (const auto& verdicts : hypotheses.memory(jobs, trials.configurations)) {
+    of_jobs.push_back(log_evidence_of_memory(trials, verdicts));
   }
   for (std::size_t h = 0; h < all.size(); ++h) {
     if (all[h].job) log_evidence(static_cast<Eigen::Index>(h)) = of_jobs[*all[h].job];
@@ -274,10 +284,6 @@ bool job_plans_memory(const Candidates& candidates) {
          !candidates.filter().is_exact();
 }
 
-bool plans_memory(const Candidates& candidates) {
-  return job_plans_memory(candidates) || (candidates.filter().knows_memory() && !candidates.filter().is_exact());
-}
-
 JobBelief::JobBelief(const Candidates& candidates, const History& history, const MeasuredValues& measured,
                      std::size_t most)
     : hypotheses_(*candidates.hypotheses()) {
@@ -297,8 +303,17 @@ JobBelief::JobBelief(const Candidates& candidates, const History& history, const
     }
   }
   for (JobShare& job : jobs_) {
-    if (!is_exact) job.shape = learned_shape(trials.outcomes, hypotheses_.memory(job.job, trials.configurations));
+    if (!is_exact)
+      job.shape = learned_shape(trials.outcomes, hypotheses_.memory({job.job}, trials.configurations).front());
   }
+}
+
+double JobBelief::probability_of_no_step() const {
+  double sum = 0.0;
+  for (std::size_t h = 0; h < hypotheses_.all().size(); ++h) {
+    if (!hypotheses_.all()[h].job) sum += probabilities_(static_cast<Eigen::Index>(h));
+  }
+  return sum;
 }
 
 // Most hypotheses are out after a few values. So all are weighed by the first two, those that are left by five, and so
@@ -322,11 +337,12 @@ void JobBelief::weigh(const MeasuredValues& measured, const Eigen::VectorXd& log
     const ValueEvidence evidence(measured, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(seen)},
                                  hypotheses_);
     const double hopeless = log_weight.maxCoeff() - kHopeless;
+    std::vector<std::size_t> left;
     for (Eigen::Index h = 0; h < count; ++h) {
-      const bool is_out = log_weight(h) < hopeless;
-      log_weight(h) =
-          is_out ? -std::numeric_limits<double>::infinity() : before(h) + evidence(static_cast<std::size_t>(h));
+      if (log_weight(h) >= hopeless) left.push_back(static_cast<std::size_t>(h));
     }
+    log_weight.setConstant(-std::numeric_limits<double>::infinity());
+    log_weight(left) = before(left) + evidence(left);
   }
   probabilities_ = (log_weight.array() - log_weight.maxCoeff()).exp();
   probabilities_ /= probabilities_.sum();
@@ -335,14 +351,16 @@ void JobBelief::weigh(const MeasuredValues& measured, const Eigen::VectorXd& log
 Eigen::MatrixXd JobBelief::log_values(const std::vector<space::Configuration>& configurations) const {
   const auto count = static_cast<Eigen::Index>(shares_.size());
   Eigen::MatrixXd values(static_cast<Eigen::Index>(configurations.size()), 1 + count);
-  values.col(0).setZero();
-  for (Eigen::Index i = 0; i < count; ++i) {
-    const Share& share = shares_[static_cast<std::size_t>(i)];
-    values.col(1 + i) = hypotheses_.log_values(share.hypothesis, configurations);
-    values.col(0) += share.weight * values.col(1 + i);
+  std::vector<std::size_t> hypotheses;
+  Eigen::VectorXd weights(count);
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    hypotheses.push_back(shares_[i].hypothesis);
+    weights(static_cast<Eigen::Index>(i)) = shares_[i].weight;
   }
+  values.rightCols(count) = hypotheses_.log_values(hypotheses, configurations);
+  values.col(0) = values.rightCols(count) * weights;
   for (Eigen::Index i = 0; i < count; ++i) {
-    values.col(1 + i) = std::sqrt(shares_[static_cast<std::size_t>(i)].weight) * (values.col(1 + i) - values.col(0));
+    values.col(1 + i) = std::sqrt(weights(i)) * (values.col(1 + i) - values.col(0));
   }
   return values;
 }
@@ -353,8 +371,12 @@ std::vector<std::optional<plan::MemoryVerdict>> JobBelief::memory(
   std::vector<std::optional<plan::MemoryVerdict>> averaged(configurations.size());
   std::vector<double> fits(configurations.size(), 0.0);
   std::vector<double> planned(configurations.size(), 0.0);
-  for (const JobShare& job : jobs_) {
-    const auto verdicts = hypotheses_.memory(job.job, configurations);
+  std::vector<std::size_t> jobs;
+  for (const JobShare& job : jobs_) jobs.push_back(job.job);
+  const auto of_jobs = hypotheses_.memory(jobs, configurations);
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const JobShare& job = jobs_[j];
+    const auto& verdicts = of_jobs[j];
     const Eigen::VectorXd margins = margins_of(verdicts, job.shape);
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       if (!verdicts[i]) continue;

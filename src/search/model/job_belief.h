@@ -14,8 +14,6 @@ namespace krigtune::search {
 
 /// Returns whether the hypotheses about the job predict memory. Exact plans are the runner's and no hypothesis.
 bool job_plans_memory(const Candidates& candidates);
-/// Returns whether memory is predicted, but not exactly.
-bool plans_memory(const Candidates& candidates);
 
 /// What a process needs to know to weigh hypotheses by measured values.
 struct MeasuredValues {
@@ -39,6 +37,8 @@ class JobBelief {
   const std::vector<Share>& shares() const { return shares_; }  ///< the most probable one first
   /// Returns the probability of every hypothesis, in the order of Hypotheses::all().
   const Eigen::VectorXd& probabilities() const { return probabilities_; }
+  /// Returns the probability that it is no training step that the models know.
+  double probability_of_no_step() const;
   /// Returns one row per configuration: the averaged log value, then for each share sqrt(weight) times how far its log
   /// value is from the average. The average is meaningful up to a constant.
   Eigen::MatrixXd log_values(const std::vector<space::Configuration>& configurations) const;

@@ -184,7 +184,16 @@ std::shared_ptr<const JobBelief> belief_of(const Candidates& candidates, const H
   const bool is_short = candidates.listed() && candidates.size() > 0 && candidates.size() <= kMostDoubted;
   const std::size_t most =
       is_short ? std::clamp(kMostValues / candidates.size(), kFewestShares, kMostShares) : std::size_t{1};
-  return std::make_shared<const JobBelief>(candidates, history, MeasuredValues{configurations, latent}, most);
+  auto belief = std::make_shared<const JobBelief>(candidates, history, MeasuredValues{configurations, latent}, most);
+  const bool is_stranger = candidates.hypotheses()->guess_roles() && belief->probability_of_no_step() > 0.5;
+  return is_stranger ? nullptr : belief;
+}
+
+// The job's prior is the first one. Without a belief about the job there is none.
+forecast::Priors priors_of(const Candidates& candidates, const JobBelief* job) {
+  forecast::Priors priors = candidates.priors();
+  if (candidates.hypotheses() != nullptr && job == nullptr) priors.erase(priors.begin());
+  return priors;
 }
 
 bool has_unforeseen_failure(const History& history) {
@@ -203,10 +212,11 @@ TrialModel::TrialModel(const session::Objective& objective, const Candidates& ca
       effects_(objective, history),
       measured_(measured_configurations(objective, candidates, history, effects_)),
       job_(belief_of(candidates, history, scale_, measured_)),
+      priors_(priors_of(candidates, job_.get())),
       closed_(closed_trials(history)),
       has_failures_(has_unforeseen_failure(history)),
       widening_(learned_widening(objective, scale_, history)),
-      values_(candidates.priors(), scale_.logarithmic(), effects_.columns(), !candidates.space().listable(),
+      values_(priors_, scale_.logarithmic(), effects_.columns(), !candidates.space().listable(),
               job_ ? static_cast<Eigen::Index>(job_->shares().size()) : 0) {
   measured_.latent.points = with_job(std::move(measured_.latent.points), configurations_of(history, measured_));
   if (measured_.size() <= most_exact) return;
@@ -217,7 +227,12 @@ TrialModel::TrialModel(const session::Objective& objective, const Candidates& ca
 
 surrogate::Points TrialModel::with_job(surrogate::Points points,
                                        const std::vector<space::Configuration>& configurations) const {
-  if (job_ == nullptr) return points;
+  if (job_ == nullptr) {
+    if (candidates_.hypotheses() == nullptr) return points;
+    const Eigen::MatrixXd others = points.features.rightCols(points.features.cols() - 1);
+    points.features = others;
+    return points;
+  }
   const Eigen::MatrixXd values = job_->log_values(configurations);
   const Eigen::Index priors = points.features.cols();
   points.features.conservativeResize(points.size(), priors + values.cols() - 1);
@@ -232,6 +247,10 @@ surrogate::Points TrialModel::encode(const std::vector<space::Configuration>& co
 
 surrogate::Points TrialModel::points_of(const CandidateList& list) const {
   return with_job(list.points, list.configurations);
+}
+
+bool TrialModel::plans_memory() const {
+  return job_plans_memory() || (candidates_.filter().knows_memory() && !candidates_.filter().is_exact());
 }
 
 std::vector<std::optional<plan::MemoryVerdict>> TrialModel::memory_of(

@@ -74,10 +74,15 @@ class TrialModel {
              Eigen::Index most_exact = kMostExact);
 
   bool has_values() const { return measured_.size() > 0; }
-  /// Returns what the trials say about the job; nullptr if nothing is known of it.
+  /// Returns what the trials say about the job; nullptr if nothing is known of it, or if it is only guessed from
+  /// values and probably no training step.
   const JobBelief* job() const { return job_.get(); }
   /// Returns whether memory_of() averages over what the job may be.
   bool job_plans_memory() const { return job_ != nullptr && search::job_plans_memory(candidates_); }
+  /// Returns whether memory is predicted, but not exactly.
+  bool plans_memory() const;
+  /// Returns whether anything is believed about the objective before its values are measured.
+  bool has_priors() const { return !priors_.empty(); }
   /// Encodes configurations in the form that all functions below expect.
   surrogate::Points encode(const std::vector<space::Configuration>& configurations) const;
   surrogate::Points points_of(const CandidateList& list) const;
@@ -161,6 +166,7 @@ class TrialModel {
   MeasuredConfigurations measured_;
   MeasuredConfigurations others_;  ///< beyond kMostExact: the configurations that the process does not know
   std::shared_ptr<const JobBelief> job_;
+  forecast::Priors priors_;
   int closed_;  ///< trials
   bool has_failures_;
   int fitted_to_ = 0;

@@ -180,8 +180,7 @@ class BayesStrategy final : public Strategy {
         candidates_(candidates),
         seed_(options.seed),
         repeats_(options.repeats),
-        most_exact_(options.most_exact),
-        spread_until_(candidates.priors().empty() ? kSpreadTrials + (session.baseline ? 1 : 0) : 0) {}
+        most_exact_(options.most_exact) {}
 
   std::optional<journal::Proposal> ask(const History& history) const override {
     if (const Kept* kept = kept_for(history)) return answer_of(*kept);
@@ -208,11 +207,11 @@ class BayesStrategy final : public Strategy {
       model.believe_pending();
       return repeat_only(model, history, RepeatGain(session_, candidates_, history, model));
     }
-    if (counted_trials(history) >= spread_until_ && model.has_values()) {
+    if (!spreads(model, history) && model.has_values()) {
       return ask_model(model, history, *list, probability, allowed, rng);
     }
-    drop_unlikely(allowed, probability, allowed);
-    if (counted_trials(history) < spread_until_) {
+    drop_unlikely(model, allowed, probability, allowed);
+    if (spreads(model, history)) {
       return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
     }
     const Eigen::VectorXd score = model.prior_values(model.points_of(*list)) + probability.array().log().matrix();
@@ -366,12 +365,15 @@ class BayesStrategy final : public Strategy {
     return model.has_failures() || model.job_plans_memory() || has_uncertain(list);
   }
 
-  bool has_plans() const { return plans_memory(candidates_); }
+  // Returns whether the first trials are spread over the space, because nothing is believed about it.
+  bool spreads(const TrialModel& model, const History& history) const {
+    return !model.has_priors() && counted_trials(history) < kSpreadTrials + (session_.baseline ? 1 : 0);
+  }
 
   // Returns the allowed candidates that may hold back riskier ones (see the top).
-  std::vector<bool> promising(const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
+  std::vector<bool> promising(const TrialModel& model, const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
                               const Eigen::VectorXd& probability, double unit) const {
-    if (!has_plans()) return allowed;
+    if (!model.plans_memory()) return allowed;
     std::vector<bool> promise = allowed;
     for (std::size_t i = 0; i < promise.size(); ++i) {
       const auto row = static_cast<Eigen::Index>(i);
@@ -381,9 +383,9 @@ class BayesStrategy final : public Strategy {
   }
 
   // Drops candidates that are far less likely to run than the likeliest of `safe`, a subset of the allowed ones.
-  void drop_unlikely(std::vector<bool>& allowed, const Eigen::VectorXd& probability,
+  void drop_unlikely(const TrialModel& model, std::vector<bool>& allowed, const Eigen::VectorXd& probability,
                      const std::vector<bool>& safe) const {
-    const double share = has_plans() ? kLeastShareOfPlanned : kLeastShareOfLearned;
+    const double share = model.plans_memory() ? kLeastShareOfPlanned : kLeastShareOfLearned;
     double best = 0.0;
     for (std::size_t i = 0; i < allowed.size(); ++i) {
       if (safe[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
@@ -428,7 +430,7 @@ class BayesStrategy final : public Strategy {
     const auto& [history, model, list, points, open, prediction, probability, cost] = scores;
     const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
     std::vector<bool> allowed = open;
-    drop_unlikely(allowed, probability, promising(allowed, log_ei, probability, unit_of(model)));
+    drop_unlikely(model, allowed, probability, promising(model, allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
     const bool has_risks = may_fail(model, list);
@@ -454,8 +456,9 @@ class BayesStrategy final : public Strategy {
     proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
     // Failures that taught P keep the search away from unlikely candidates, so these are no reason to continue.
-    proposal.outlook = outlook_of(model, session_, candidates_,
-                                  {list, prediction, probability, log_cost, open, has_plans() ? open : allowed});
+    proposal.outlook =
+        outlook_of(model, session_, candidates_,
+                   {list, prediction, probability, log_cost, open, model.plans_memory() ? open : allowed});
     return proposal;
   }
 
@@ -465,7 +468,6 @@ class BayesStrategy final : public Strategy {
   std::uint64_t seed_;
   bool repeats_;
   Eigen::Index most_exact_;
-  int spread_until_;
   // Kept from the last suggestion; it changes no answer.
   mutable std::size_t outcomes_ = 0;
   mutable std::shared_ptr<const TrialSuccess> success_;  ///< for outcomes_; nullptr: not made
