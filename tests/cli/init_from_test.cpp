@@ -110,6 +110,7 @@ TEST_F(InitFrom, WritesTheLikeliestWorkloadWhereTheSessionHasNone) {
     if (answer["value"].get<double>() == parameters) probability = answer["probability"].get<double>();
   }
   EXPECT_GT(probability, 1.0 / 3.0);
+  for (const Json& answer : job["beliefs"]["parameters"]) EXPECT_LE(answer["probability"].get<double>(), probability);
   const std::string percent = probability > 0.99 ? "> 99 %" : fmt::format("{:.0f} %", 100.0 * probability);
   EXPECT_NE(read_text(file_).find("  // - model size: 7.1 billion parameters, " + percent + " likely\n"),
             std::string::npos)

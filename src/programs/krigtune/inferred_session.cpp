@@ -33,19 +33,29 @@ constexpr std::size_t kCommentWidth = 116;
 /// What a run says about its job.
 struct RunBelief {
   search::JobSummary summary;
-  std::size_t likeliest = 0;  ///< job
-  double probability = 0.0;   ///< of the likeliest job
+  std::size_t likeliest = 0;  ///< the likeliest job with a model of the likeliest size
+  double probability = 0.0;   ///< of this job
 };
 
-std::size_t likeliest_job(const forecast::Hypotheses& hypotheses, const Eigen::VectorXd& probabilities,
-                          double& probability) {
+double parameters_of(const workload::Workload& job) {
+  return static_cast<double>(workload::parameter_count(job.model));
+}
+
+// Sets the likeliest of the jobs whose model has the likeliest size. The likeliest of all may have another size, where
+// many jobs share the probability of a size.
+void set_likeliest_job(const forecast::Hypotheses& hypotheses, const Eigen::VectorXd& probabilities,
+                       RunBelief& belief) {
   std::vector<double> of_jobs(hypotheses.jobs(), 0.0);
   for (std::size_t h = 0; h < hypotheses.all().size(); ++h) {
     if (const auto job = hypotheses.all()[h].job) of_jobs[*job] += probabilities(static_cast<Eigen::Index>(h));
   }
-  const auto best = std::max_element(of_jobs.begin(), of_jobs.end());
-  probability = *best;
-  return static_cast<std::size_t>(best - of_jobs.begin());
+  const search::JobQuestion* sizes = belief.summary.find(JobAspect::kParameters);
+  for (std::size_t job = 0; job < of_jobs.size(); ++job) {
+    if (sizes != nullptr && parameters_of(hypotheses.workload(job)) != search::likeliest(*sizes).number) continue;
+    if (of_jobs[job] <= belief.probability) continue;
+    belief.likeliest = job;
+    belief.probability = of_jobs[job];
+  }
 }
 
 // Failures alone say little of a job, and a workload of an unknown size would only mislead.
@@ -57,7 +67,7 @@ void refuse_what_is_not_clear(const RunBelief& belief, const LoadedRun& run) {
   });
   if (!has_success) {
     throw UserError(fmt::format("init: nothing can be inferred from {}: none of its trials succeeded", name),
-                    "run more first: krigtune tune " + name);
+                    fmt::format("run more first: krigtune tune {} --trials N", name));
   }
   if (!search::is_known_step(belief.summary)) {
     throw UserError(fmt::format("init: nothing was inferred from {}: its trials look like no training step that the "
@@ -67,8 +77,9 @@ void refuse_what_is_not_clear(const RunBelief& belief, const LoadedRun& run) {
   }
   const search::JobQuestion* sizes = belief.summary.find(JobAspect::kParameters);
   if (sizes != nullptr && search::likeliest(*sizes).probability < kClear) {
-    throw UserError(fmt::format("init: nothing is clear from {} yet: {}", name, search::job_sentence(belief.summary)),
-                    "run more trials: krigtune tune " + name);
+    throw UserError(fmt::format("init: the size of the model is not clear from {} yet: {}", name,
+                                search::job_sentence(belief.summary)),
+                    fmt::format("run more trials: krigtune tune {} --trials N", name));
   }
 }
 
@@ -86,7 +97,7 @@ RunBelief belief_of(const LoadedRun& run) {
   const search::TrialModel model(run.session().objective, candidates, run.history);
   RunBelief belief;
   belief.summary = search::summary_of(*hypotheses, model.job()->probabilities());
-  belief.likeliest = likeliest_job(*hypotheses, model.job()->probabilities(), belief.probability);
+  set_likeliest_job(*hypotheses, model.job()->probabilities(), belief);
   refuse_what_is_not_clear(belief, run);
   return belief;
 }
@@ -196,8 +207,7 @@ class CommentedSession {
 
   // What krigtune plan and tune say of such a workload.
   Json assumed() const {
-    const std::string size = probability_of(belief_.summary, JobAspect::kParameters,
-                                            static_cast<double>(workload::parameter_count(likeliest().model)));
+    const std::string size = probability_of(belief_.summary, JobAspect::kParameters, parameters_of(likeliest()));
     return Json::array(
         {fmt::format("the workload: inferred from {} of {}{}", counted(search::closed_trials(run_.history), "trial"),
                      run_.directory.string(), size.empty() ? "" : " (" + size + ")")});
@@ -232,7 +242,7 @@ class CommentedSession {
       if (!line.empty()) lines.push_back("- " + line);
     };
     const search::JobSummary& summary = belief_.summary;
-    add(probability_of(summary, JobAspect::kParameters, static_cast<double>(workload::parameter_count(job.model))));
+    add(probability_of(summary, JobAspect::kParameters, parameters_of(job)));
     add(probability_of(summary, JobAspect::kFramework, 0.0, hypotheses_.framework_name(belief_.likeliest)));
     add(probability_of(summary, JobAspect::kSequence, static_cast<double>(job.model.seq_len)));
     if (has_batch()) {
