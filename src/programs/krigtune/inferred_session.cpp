@@ -167,7 +167,10 @@ class CommentedSession {
 
   const Json& json() const { return json_; }
   const std::vector<std::string>& inferred() const { return inferred_; }
-  bool has_batch() const { return inferred_workload() && json_["workload"].contains("train_batch_size"); }
+  /// Returns whether the batch was inferred too; one that the run stated is kept.
+  bool has_inferred_batch() const {
+    return !is_told() && inferred_workload() && json_["workload"].contains("train_batch_size");
+  }
   void drop_batch() { json_["workload"].erase("train_batch_size"); }
 
   std::string text() const {
@@ -210,7 +213,7 @@ class CommentedSession {
     const std::string size = probability_of(belief_.summary, JobAspect::kParameters, parameters_of(likeliest()));
     return Json::array(
         {fmt::format("the workload: inferred from {} of {}{}", counted(search::closed_trials(run_.history), "trial"),
-                     run_.directory.string(), size.empty() ? "" : " (" + size + ")")});
+                     visible(run_.directory.string()), size.empty() ? "" : " (" + size + ")")});
   }
 
   std::string header() const {
@@ -245,9 +248,9 @@ class CommentedSession {
     add(probability_of(summary, JobAspect::kParameters, parameters_of(job)));
     add(probability_of(summary, JobAspect::kFramework, 0.0, hypotheses_.framework_name(belief_.likeliest)));
     add(probability_of(summary, JobAspect::kSequence, static_cast<double>(job.model.seq_len)));
-    if (has_batch()) {
+    if (has_inferred_batch()) {
       add(probability_of(summary, JobAspect::kBatch, static_cast<double>(job.train_batch_size.value_or(0))));
-    } else if (job.train_batch_size) {
+    } else if (!is_told() && job.train_batch_size) {
       add("the batch is left out: not all configurations that ran divide the likeliest one");
     }
     if (!is_told()) {
@@ -325,7 +328,7 @@ Ran ran_with(const LoadedRun& run, const Json& json, const std::filesystem::path
 // A batch that some configurations do not divide is left out. Returns a warning if others are lost anyway.
 std::string keep_what_ran(const LoadedRun& run, const std::filesystem::path& file, CommentedSession& session) {
   Ran ran = ran_with(run, session.json(), file);
-  if (ran.lost > 0 && session.has_batch()) {
+  if (ran.lost > 0 && session.has_inferred_batch()) {
     CommentedSession without = session;
     without.drop_batch();
     const Ran then = ran_with(run, without.json(), file);
