@@ -3,6 +3,7 @@
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
 #include "report/change_text.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "result/writers.h"
 #include "search/trials/run_effects.h"
@@ -48,6 +49,7 @@ std::optional<std::string> best_json(const report::RunView& run) {
   const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
   if (!machine.empty()) json["machine"] = machine;
   if (Json changes = report::changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
+  if (best.job) json["job"] = report::job_json(best.job);
   if (Json advice = deepspeed::batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = trial_counts(run.history);
   return json.dump(2) + "\n";

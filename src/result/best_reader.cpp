@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "report/job_text.h"
 #include "search/trials/history.h"
 
 namespace krigtune::result {
@@ -58,6 +59,7 @@ std::optional<search::Recommendation> recorded_best(const std::filesystem::path&
   best.upper_95 = number_in(member(json, "posterior"), "upper_95");
   best.reference_trial = reference->number;
   best.reference_value = number_in(member(json, "reference"), "value");
+  best.job = report::job_from_json(member(json, "job"));
   return std::isfinite(best.value) && std::isfinite(best.gain) ? std::optional(best) : std::nullopt;
 }
 

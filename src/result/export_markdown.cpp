@@ -7,9 +7,11 @@
 #include "deepspeed/result/loss_check.h"
 #include "report/change_text.h"
 #include "report/changes_page.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "result/export.h"
 #include "result/writers.h"
+#include "search/model/job_words.h"
 #include "search/trials/run_effects.h"
 
 namespace krigtune::result {
@@ -111,6 +113,17 @@ std::string notes(const report::RunView& run) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// What the trials say about a job that the session does not describe, or describes otherwise.
+std::string job_part(const report::RunView& run) {
+  const std::string sentence = report::job_sentence_of(*run.best);
+  if (sentence.empty()) return "";
+  std::string text = fmt::format("\nThe job: {}.\n\n| the job | | probability |\n|---|---|---|\n", sentence);
+  for (const search::JobRow& row : search::job_rows(*run.best->job)) {
+    text += fmt::format("| {} | {} | {} |\n", row.question, row.answer, search::job_probability_text(row.probability));
+  }
+  return text;
+}
+
 // The fence is longer than any sequence of backticks in the text.
 std::string fenced(const std::string& text) {
   std::string fence = "```";
@@ -130,8 +143,8 @@ std::string reproduction(const report::RunView& run) {
 }  // namespace
 
 Export export_markdown(const report::RunView& run, const std::filesystem::path& /*directory*/) {
-  const std::string text = fmt::format("## What to train with\n\n{}\n{}\n{}{}{}", headline(run), settings_table(run),
-                                       trials_line(run), notes(run), reproduction(run));
+  const std::string text = fmt::format("## What to train with\n\n{}\n{}\n{}{}{}{}", headline(run), settings_table(run),
+                                       trials_line(run), notes(run), job_part(run), reproduction(run));
   return {{{"summary.md", text, "paste it into a pull request"}}};
 }
 

@@ -64,6 +64,31 @@ TEST_F(ProgressTest, SaysOnceWhatTheMeasurementOfATrialDoubts) {
   EXPECT_EQ(said.find('\x1b'), std::string::npos);
 }
 
+TEST_F(ProgressTest, SaysWhatTheJobIsWheneverThatChanges) {
+  const session::Session session = bench_session();
+  const cli::Console terminal = console(false, 200);
+  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+  cli::Progress progress(session, clock_, log, [&] { return best_; });
+  search::History history;
+  // The probability that the session is right about the model.
+  for (const double told : {0.9, 0.01, 0.02, 0.9, 0.8}) {
+    const int number = static_cast<int>(history.size());
+    history.push_back(trial_record(number, configuration(2, 2, false), measured_samples(100.0)));
+    best_ = best_of(history.front(), 100.0, 1.0);
+    best_->job = search::JobSummary{
+        true, told, 0.03, {{search::JobAspect::kParameters, {{4e9, "", 0.97 - told}, {8e9, "", told}}}}};
+    progress.trial_ended(history.back(), history);
+  }
+  std::vector<std::string> said;
+  for (const std::string& line : kept_lines()) {
+    if (line.find("the job: ") != std::string::npos) said.push_back(line);
+  }
+  EXPECT_EQ(said,
+            (std::vector<std::string>{
+                "       the job: the trials contradict the session: they look like a model of 4.0 billion parameters",
+                "       the job: the trials no longer contradict the session"}));
+}
+
 TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   const cli::Console terminal = console(true, 80);

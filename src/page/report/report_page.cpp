@@ -23,6 +23,7 @@ constexpr SectionMaker kSections[] = {
     {"answer", "The answer", answer},
     {"progress", "Progress", progress_and_fit},
     {"effects", "What matters", effects},
+    {"job", "What the job is, as far as the trials say", believed_job},
     {"memory", "Memory", memory},
     {"time", "Where the time of a step goes", step_time},
     {"batch", "Batch size", batch},

@@ -26,6 +26,11 @@ RunFacts::RunFacts(const ReportSource& source)
   for (const journal::Trial& trial : run().history) {
     if (trial.outcome) closed_.push_back(&trial);
   }
+  if (best() != nullptr) {
+    job_ = best()->job;
+  } else if (!closed_.empty()) {
+    job_ = search::job_summary(objective(), source.candidates, run().history);
+  }
   if (best() == nullptr) return;
   reference_ = search::find_trial(run().history, best()->reference_trial);
   if (closed_.size() > kMostFitted) return;

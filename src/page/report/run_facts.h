@@ -12,6 +12,7 @@
 #include "report/plot.h"
 #include "report/run_view.h"
 #include "search/candidates/candidates.h"
+#include "search/model/job_summary.h"
 #include "search/trials/run_effects.h"
 #include "session/memory_filter.h"
 
@@ -51,6 +52,8 @@ class RunFacts {
   /// Returns nullptr if no trial has succeeded, or if there are too many for a fit.
   const insight::Predictor* predictor() const { return predictor_.get(); }
   const std::optional<insight::Importance>& importance() const { return importance_; }
+  /// Returns what is believed about the job; empty if the models know nothing of it.
+  const std::optional<search::JobSummary>& job() const { return job_; }
 
   std::string value_text(double value) const;  ///< with its unit
   std::string value_title() const;             ///< of an axis: "throughput (samples/s)"
@@ -75,6 +78,7 @@ class RunFacts {
   std::unique_ptr<search::TrialModel> model_;
   std::unique_ptr<insight::Predictor> predictor_;  ///< for model_
   std::optional<insight::Importance> importance_;
+  std::optional<search::JobSummary> job_;
 };
 
 }  // namespace krigtune::page

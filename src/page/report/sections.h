@@ -16,6 +16,7 @@ std::string effects(const RunFacts& facts);   ///< which parameters matter, and 
 std::vector<std::string> pair_figures(const RunFacts& facts);
 std::string pair_numbers(const insight::Importance& importance);  ///< a table of all pairs; "" if there are none
 std::string all_at_once(const RunFacts& facts);                   ///< parallel coordinates
+std::string believed_job(const RunFacts& facts);                  ///< what is believed about the job
 std::string memory(const RunFacts& facts);                        ///< planned by term and measured, against the limit
 std::string step_time(const RunFacts& facts);                     ///< where the time of a step goes
 std::string batch(const RunFacts& facts);                         ///< throughput over the batch

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
@@ -15,7 +16,9 @@
 #include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/doctor.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/inferred_session.h"
 #include "programs/krigtune/job_options.h"
+#include "report/job_text.h"
 #include "session/session_schema.h"
 #include "space/well_known.h"
 
@@ -23,6 +26,7 @@ namespace krigtune::cli {
 namespace {
 
 constexpr const char* kModelRun = "model-run";
+constexpr const char* kFrom = "from";
 constexpr const char* kDefaultFile = "session.json";
 
 void declare_init(boost::program_options::options_description& options) {
@@ -31,6 +35,8 @@ void declare_init(boost::program_options::options_description& options) {
   options.add_options()(kModelRun,
                         "with --deepspeed and a command: launch it once to find the size of its model, if neither its "
                         "flags nor --hf-config give it");
+  options.add_options()(kFrom, typed_value_named("DIR"),
+                        "write the session of the run in DIR, with what its trials say about the job");
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
 }
 
@@ -221,15 +227,47 @@ std::string text_of(const Context& context, int gpus) {
   return is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(context, gpus);
 }
 
+int print_schema(const Context& context) {
+  const std::string& operand = context.arguments.operand();
+  if (!operand.empty()) throw UserError("init: --schema writes no file", "leave '" + operand + "' out");
+  context.console.out << session::session_schema().dump(2) << '\n';
+  return ExitCode::kDone;
+}
+
+int init_from_run(const Context& context, const std::string& directory, const std::filesystem::path& file) {
+  if (!is_own_model(context)) {
+    throw UserError("init: --from takes the job from the run", "leave out the command, or --from");
+  }
+  refuse_deepspeed_options(context);
+  refuse_job_options(context);
+  const InferredSession session = inferred_session(context, directory, file);
+  if (session.may_hold_a_secret) {
+    write_private(file, session.text);
+  } else {
+    write_atomically(file, session.text);
+  }
+  if (!session.remark.empty()) context.log.progress(wrapped_lines(session.remark, context.log.width(), 2));
+  for (const std::string& warning : session.warnings) context.log.warning(warning);
+  const std::vector<std::string> next = {context.console.typed_as, "tune", file.string(), "--warm-start", directory};
+  if (context.arguments.flag("json")) {
+    Json json = new_document("init");
+    json["file"] = file.string();
+    json["from"] = directory;
+    json["inferred"] = session.inferred;
+    json["job"] = report::job_json(session.job);
+    print(context, json);
+  } else {
+    context.console.out << fmt::format("{}: written; next: {}\n", file.string(), shell_line(next));
+  }
+  return ExitCode::kDone;
+}
+
 int init(const Context& context) {
   const std::string& operand = context.arguments.operand();
-  if (context.arguments.flag("schema")) {
-    if (!operand.empty()) throw UserError("init: --schema writes no file", "leave '" + operand + "' out");
-    context.console.out << session::session_schema().dump(2) << '\n';
-    return ExitCode::kDone;
-  }
+  if (context.arguments.flag("schema")) return print_schema(context);
   const std::filesystem::path file = operand.empty() ? kDefaultFile : operand;
   refuse_to_overwrite(file);
+  if (const auto directory = context.arguments.text(kFrom)) return init_from_run(context, *directory, file);
   const int gpus = count_gpus();
   write_atomically(file, text_of(context, gpus));
   if (context.arguments.flag("json")) {
@@ -252,18 +290,21 @@ int init(const Context& context) {
 }  // namespace
 
 Command init_command() {
-  return {"init",
-          "[SESSION]",
-          "Writes a commented session file (default: session.json)",
-          "With -- COMMAND... the session tunes that command, as krigtune tune -- COMMAND... would, with "
-          "--deepspeed FILE [-- COMMAND...] that DeepSpeed job. Without a command it trains a small model on this "
-          "machine, on as many CPU ranks as there are GPUs, or on two. All other keys of a session are in the file as "
-          "comments, with their defaults. An existing file is not overwritten.",
-          declare_init,
-          init,
-          kDeepSpeedOption,
-          {},
-          {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", kModelRun}};
+  return {
+      "init",
+      "[SESSION]",
+      "Writes a commented session file (default: session.json)",
+      "With -- COMMAND... the session tunes that command, as krigtune tune -- COMMAND... would, with "
+      "--deepspeed FILE [-- COMMAND...] that DeepSpeed job. Without a command it trains a small model on this "
+      "machine, on as many CPU ranks as there are GPUs, or on two. All other keys of a session are in the file as "
+      "comments, with their defaults. With --from DIR the file is the session of the run in DIR. If that does not "
+      "describe the job, or its trials contradict it, the likeliest workload is written too, marked as inferred and "
+      "with its probability. An existing file is not overwritten.",
+      declare_init,
+      init,
+      kDeepSpeedOption,
+      {},
+      {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", kModelRun}};
 }
 
 }  // namespace krigtune::cli

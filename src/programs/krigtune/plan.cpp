@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "forecast/hypotheses.h"
 #include "forecast/plan_study.h"
 #include "forecast/predicted_step.h"
 #include "page/plan/plan_page.h"
@@ -18,9 +19,11 @@
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/show_config.h"
 #include "programs/krigtune/this_machine.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "report/memory_advice.h"
 #include "report/tables_csv.h"
+#include "search/model/job_words.h"
 
 namespace krigtune::cli {
 
@@ -293,16 +296,27 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
       "leave it out");
 }
 
+// Returns what tune assumes of a job that the session does not describe. Empty if it does, and if the names of its
+// parameters say nothing.
+std::optional<search::JobSummary> assumed_job(const session::Session& session, const session::MemoryFilter& filter) {
+  if (session.workload) return std::nullopt;
+  const auto hypotheses = forecast::Hypotheses::of(session, filter);
+  return hypotheses ? std::optional(search::summary_before_trials(*hypotheses)) : std::nullopt;
+}
+
 void print_plan(const Context& context, const session::Session& session, const forecast::Forecaster& forecaster,
-                const forecast::PlanStudy& study, const forecast::PlanAnswers& answers, const PlanFiles& written) {
+                const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
+                const std::optional<search::JobSummary>& assumed, const PlanFiles& written) {
   if (!context.arguments.flag("json")) {
-    print_text(forecaster, {context.console.out, session, study, answers}, written.names());
+    print_text(forecaster, {context.console.out, session, study, answers, assumed}, written.names());
     return;
   }
   Json json = new_document("plan");
   json["session"] = session_name(session);
   json["emulated_network"] = emulated_json(session);
   json.update(to_json(session, forecaster, study, answers));
+  json["assumed_job"] = report::job_json(assumed);
+  if (assumed) json["assumed_job"]["sentence"] = search::assumed_job_sentence(*assumed);
   if (written.csv) json["csv"] = *written.csv;
   if (written.trace) json["trace"] = *written.trace;
   if (written.html) json["html"] = *written.html;
@@ -329,7 +343,7 @@ int plan_session(const Context& context) {
     write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, session_name(session),
                                                    minute_of(context.console.clock)}));
   }
-  print_plan(context, session, forecaster, study, answers, files);
+  print_plan(context, session, forecaster, study, answers, assumed_job(session, filter), files);
   if (!study.nothing_fits()) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;

@@ -11,6 +11,7 @@
 #include "programs/krigtune/plan_tables.h"
 #include "report/labels.h"
 #include "report/table.h"
+#include "search/model/job_words.h"
 #include "session/memory_filter.h"
 #include "space/well_known.h"
 
@@ -98,6 +99,9 @@ void print_shares(const PlanText& text) {
 }  // namespace
 
 void print_job(const PlanText& text) {
+  if (text.assumed) {
+    text.out << "Job\n" << wrapped("  " + search::assumed_job_sentence(*text.assumed), 2) << '\n';
+  }
   if (!text.session.workload) return;
   const workload::Workload& workload = *text.session.workload;
   const workload::ModelSpec& model = workload.model;

@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <ostream>
 
 #include "cost/time/step_cost.h"
 #include "forecast/plan_study.h"
+#include "search/model/job_summary.h"
 
 namespace krigtune::cli {
 
@@ -12,9 +14,12 @@ struct PlanText {
   const session::Session& session;
   const forecast::PlanStudy& study;
   const forecast::PlanAnswers& answers;
+  /// What tune assumes before the first trial; empty if the session describes the job, or if no parameter's name speaks
+  /// of a training step.
+  const std::optional<search::JobSummary>& assumed;
 };
 
-void print_job(const PlanText& text);  ///< prints nothing without a workload
+void print_job(const PlanText& text);  ///< without a workload: what is assumed instead, or nothing
 void print_parameters(const PlanText& text);
 void print_assumptions(const PlanText& text);  ///< prints nothing if the session is complete
 void print_space(const PlanText& text);

@@ -13,6 +13,7 @@
 #include "report/labels.h"
 #include "report/outlook_text.h"
 #include "report/trial_classes.h"
+#include "search/model/job_words.h"
 #include "trial/failure_text.h"
 #include "trial/trial_files.h"
 
@@ -65,6 +66,7 @@ void Progress::resumed(const search::History& history) {
         log_.width(), 2));
   }
   remember(history);
+  last_job_ = best_ && best_->job ? search::job_guess(*best_->job) : "";
 }
 
 void Progress::trial_begins(const journal::Trial& trial, const search::History& history) {
@@ -116,7 +118,17 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   }
   if (!trouble.empty()) last_trouble_ = trouble;
   warn_of_measurement(trial);
+  say_job();
   show_status();
+}
+
+// What the trials say about the job, whenever they say something else.
+void Progress::say_job() {
+  const std::string job = best_ && best_->job ? search::job_guess(*best_->job) : "";
+  if (job == last_job_) return;
+  last_job_ = job;
+  const std::string text = job.empty() ? "the trials no longer contradict the session" : job;
+  log_.progress(wrapped_lines(fmt::format("{:7}the job: {}", "", text), log_.width(), 7));
 }
 
 // What measured.json doubts is true of most trials of a session, so each doubt is said once.

@@ -57,6 +57,7 @@ class Progress final : public run::Observer {
   };
   void say_header();
   void warn_of_measurement(const journal::Trial& trial);
+  void say_job();
   void explain_marks(const journal::Trial& trial, const std::string& line);
   void show_status();
   std::vector<std::string> status_parts() const;
@@ -75,6 +76,7 @@ class Progress final : public run::Observer {
   bool bound_was_said_ = false;
   std::set<std::string> warned_;  ///< without their numbers
   std::string last_trouble_;      ///< the last line of the last failed trial
+  std::string last_job_;          ///< what was last said about the job
   // The state after the last closed trial.
   std::optional<search::Recommendation> best_;
   int closed_ = 0;

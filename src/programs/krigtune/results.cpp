@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/session_state.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "result/trial_table.h"
 #include "result/trial_text.h"
@@ -49,6 +50,7 @@ void print_results_json(const Context& context, const report::RunView& run, cons
   json["metric"] = run.session.objective.metric;
   json["emulated_network"] = emulated_json(run.session);
   json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
+  json["job"] = run.best ? report::job_json(run.best->job) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;
   json[table.name] = report::rows_json(table);
   print(context, json);

@@ -15,6 +15,7 @@
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "report/change_text.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "report/memory_advice.h"
 #include "report/outlook_text.h"
@@ -177,7 +178,6 @@ std::string best_lines(const report::RunView& run) {
   if (const std::string reference = result::reference_note(session, run.history); !reference.empty()) {
     text += "           " + reference + "\n";
   }
-  if (!best.job.empty()) text += "job        " + best.job + "\n";
   const std::string machine = search::run_effect_sentence(session.objective, run.history);
   return machine.empty() ? text : text + "machine    " + machine + "\n";
 }
@@ -198,6 +198,8 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   std::ostringstream out;
   if (run.best) out << best_lines(run);
   if (run.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
+  const std::string job = run.best ? report::job_sentence_of(*run.best) : "";
+  if (!job.empty()) out << "job        " << job << '\n';
   out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
   if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';
@@ -231,6 +233,7 @@ Json best_document(const report::RunView& run) {
   json["changes"] = report::changes_json(best.changes);
   json["loss_check"] = deepspeed::loss_check_json(deepspeed::loss_check(run));
   json["batch_advice"] = deepspeed::batch_advice_json(run);
+  json["job"] = report::job_json(best.job);
   return json;
 }
 

@@ -18,6 +18,7 @@
 #include "programs/krigtune/log.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
+#include "report/job_text.h"
 #include "report/labels.h"
 #include "report/outlook_text.h"
 #include "report/trial_classes.h"
@@ -89,6 +90,7 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("         {}", raw));
   const std::string machine = search::run_effect_sentence(session.objective, watched.history);
   if (!machine.empty()) lines.push_back("         " + machine);
+  if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }
 
 // Returns how a running trial differs from the best one, or its whole configuration while no trial has succeeded.
@@ -217,7 +219,8 @@ void add_state(Json& document, const Watched& watched) {
                         {"configuration", space::to_json(best->configuration)},
                         {"value", json_number(best->value)},
                         {"reference_trial", best->reference_trial},
-                        {"gain", json_number(best->gain)}};
+                        {"gain", json_number(best->gain)},
+                        {"job", report::job_json(best->job)}};
   }
   const std::optional<journal::Trial> raw = report::raw_best_trial(session.objective, watched.history);
   document["raw_best_trial"] = raw ? Json(raw->number) : Json(nullptr);

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "core/statistics.h"
-#include "search/model/job_words.h"
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
@@ -171,6 +170,14 @@ Gain achieved_gain(const AchievedValues& achieved, Eigen::Index row, Eigen::Inde
 
 }  // namespace
 
+std::optional<JobSummary> job_summary(const session::Objective& objective, const Candidates& candidates,
+                                      const History& history) {
+  if (candidates.hypotheses() == nullptr) return std::nullopt;
+  const TrialModel model(objective, candidates, history);
+  if (model.job() == nullptr) return std::nullopt;
+  return summary_of(*candidates.hypotheses(), model.job()->probabilities());
+}
+
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, std::uint64_t seed) {
   return recommend(session, candidates, history, *fitted_model(session.objective, candidates, history, seed));
@@ -202,7 +209,7 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   best.reference_measurements = before_it.measurements;
   best.gain = gain_over(objective, best.value, best.reference_value);
   const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
-  if (model.job() != nullptr) best.job = job_sentence(*candidates.hypotheses(), *model.job());
+  if (model.job() != nullptr) best.job = summary_of(*candidates.hypotheses(), model.job()->probabilities());
   best.changes = changes_between(model, candidates, history, before, best.configuration);
   if (!best.changes.together) return best;
   if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, before)) {

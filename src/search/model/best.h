@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "search/candidates/candidates.h"
+#include "search/model/job_summary.h"
 #include "search/model/trial_model.h"
 #include "search/trials/history.h"
 #include "space/configuration.h"
@@ -59,7 +60,7 @@ struct Recommendation {
   double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse if minimised
   /// From the session's baseline or, if it has none, from the reference trial's configuration.
   Changes changes;
-  std::string job = {};  ///< what the trials say about the job (job_sentence)
+  std::optional<JobSummary> job = {};  ///< what is believed about the job; empty: the models know nothing of it
 };
 
 /// Empty while no trial has succeeded. Uses the fitted model of that history (fitted_model), or fits its own.
@@ -67,6 +68,10 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
                                         const History& history, const TrialModel& fitted);
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, std::uint64_t seed);
+
+/// Returns what a history says about the job, also if no trial succeeded. Empty if the models know nothing of it.
+std::optional<JobSummary> job_summary(const session::Objective& objective, const Candidates& candidates,
+                                      const History& history);
 
 /// A successfully measured configuration with all its measurements.
 struct MeasuredMean {
