@@ -135,10 +135,9 @@ std::optional<std::int64_t> smallest_batch(const std::vector<space::Configuratio
   return common_multiple(of_micro_steps);
 }
 
-workload::ClusterSpec usual_cluster(std::int64_t ranks) {
-  const std::int64_t nodes = ranks % kRanksOfANode == 0 ? ranks / kRanksOfANode : 1;
+workload::ClusterSpec usual_cluster(std::int64_t nodes, std::int64_t gpus_per_node) {
   Json json = {{"nodes", nodes},
-               {"gpus_per_node", ranks / nodes},
+               {"gpus_per_node", gpus_per_node},
                {"gpu", "h100-80gb"},
                {"interconnect", "nvlink4"},
                {"network", "ib-ndr-400"}};
@@ -152,9 +151,21 @@ struct ClusterGuess {
 
 std::vector<ClusterGuess> clusters_of(const session::Session& session,
                                       const std::vector<space::Configuration>& configurations) {
-  if (session.cluster.device && session.cluster.network) return {{session.cluster, 1.0}};
+  const workload::ClusterSpec& told = session.cluster;
+  const bool has_gpu = told.device && told.network;
+  if (!told.assumes_ranks) return {{has_gpu ? told : usual_cluster(told.nodes, told.gpus_per_node), 1.0}};
+  const auto cluster_of = [&](std::int64_t ranks) {
+    const std::int64_t nodes = ranks % kRanksOfANode == 0 ? ranks / kRanksOfANode : 1;
+    workload::ClusterSpec cluster = usual_cluster(nodes, ranks / nodes);
+    if (has_gpu) {
+      cluster.gpu = told.gpu;
+      cluster.device = told.device;
+      cluster.network->intra = told.network->intra;
+    }
+    return cluster;
+  };
   const std::int64_t fewest = std::max(fewest_ranks(configurations), kRanksOfANode);
-  return {{usual_cluster(fewest), 0.6}, {usual_cluster(4 * fewest), 0.4}};
+  return {{cluster_of(fewest), 0.6}, {cluster_of(4 * fewest), 0.4}};
 }
 
 workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Framework framework,
@@ -178,6 +189,23 @@ workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Fram
   return workload;
 }
 
+std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
+  std::vector<std::pair<Framework, double>> frameworks = {{told, kToldFramework}};
+  for (const Framework other : kFrameworks) {
+    if (other != told) frameworks.emplace_back(other, 0.0);
+  }
+  const double each = (1.0 - kToldFramework) / static_cast<double>(frameworks.size() - 1);
+  for (std::size_t i = 1; i < frameworks.size(); ++i) frameworks[i].second = each;
+  return frameworks;
+}
+
+std::vector<std::pair<Framework, double>> frameworks_of(const session::Session& session) {
+  if (session.framework) return frameworks_around(*session.framework);
+  std::vector<std::pair<Framework, double>> all;
+  for (const Framework one : kFrameworks) all.emplace_back(one, 1.0 / kFrameworks.size());
+  return all;
+}
+
 bool speaks_of_a_step(const space::Space& space) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
   return std::any_of(space.parameters().begin(), space.parameters().end(), [&](const space::Parameter& parameter) {
@@ -190,22 +218,23 @@ bool speaks_of_a_step(const space::Space& space) {
 }  // namespace
 
 std::vector<JobGuess> usual_jobs(const session::Session& session) {
-  const trial::Metric* metric = trial::find_metric(session.objective.metric);
+  const trial::Metric* metric = session::metric_of(session.objective);
   if (metric == nullptr || !metric->is_speed || !speaks_of_a_step(session.space)) return {};
   const std::vector<space::Configuration> configurations = some_configurations(session.space);
   const std::vector<ClusterGuess> clusters = clusters_of(session, configurations);
+  const std::vector<std::pair<Framework, double>> frameworks = frameworks_of(session);
   std::vector<JobGuess> jobs;
   for (const Shape& shape : kShapes) {
     for (const ClusterGuess& on : clusters) {
       const std::optional<std::int64_t> smallest = smallest_batch(configurations, on.cluster.ranks());
       for (const Length& length : kLengths) {
-        for (const Framework framework : kFrameworks) {
+        for (const auto& [framework, of_framework] : frameworks) {
           for (const BatchTimes& batch : kBatchTimes) {
             if (!smallest && &batch != &kBatchTimes.front()) continue;
             const std::optional<std::int64_t> sequences =
                 smallest ? std::optional(*smallest * batch.times) : std::nullopt;
-            const double probability = on.probability * length.probability * (smallest ? batch.probability : 1.0) /
-                                       (kShapes.size() * kFrameworks.size());
+            const double probability = on.probability * length.probability * of_framework *
+                                       (smallest ? batch.probability : 1.0) / kShapes.size();
             jobs.push_back(
                 {usual_workload(shape, length.seq_len, framework, sequences), on.cluster, probability, false});
           }
@@ -235,16 +264,6 @@ std::vector<ModelGuess> models_around(const workload::ModelSpec& told) {
   workload::ModelSpec twice = told;
   twice.layers = 2 * told.layers;
   return {{told, kToldModel}, {half, kHalfModel}, {twice, kDoubleModel}, {told, kAdapters, true}};
-}
-
-std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
-  std::vector<std::pair<Framework, double>> frameworks = {{told, kToldFramework}};
-  for (const Framework other : kFrameworks) {
-    if (other != told) frameworks.emplace_back(other, 0.0);
-  }
-  const double each = (1.0 - kToldFramework) / static_cast<double>(frameworks.size() - 1);
-  for (std::size_t i = 1; i < frameworks.size(); ++i) frameworks[i].second = each;
-  return frameworks;
 }
 
 }  // namespace

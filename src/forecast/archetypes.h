@@ -24,9 +24,10 @@ struct JobGuess {
 std::vector<JobGuess> around_the_told_job(const session::Session& session);
 
 /// Returns what a job may be whose session has no workload: dense models of all usual sizes, each with several lengths
-/// of sequences, batches, frameworks, and (if the session names no GPU) numbers of ranks, in ascending order of the
-/// model's size. Empty if the names of the session's parameters say nothing about a training step, or if its objective
-/// does not follow from times.
+/// of sequences, batches, frameworks (mostly that of the session, if it names one), and (if the session does not know
+/// them) numbers of ranks, in ascending order of the model's size. Without a named GPU they train on H100s. Empty if
+/// the names of the session's parameters say nothing about a training step, or if its objective does not follow from
+/// times.
 std::vector<JobGuess> usual_jobs(const session::Session& session);
 
 /// Returns the configuration as the training step reads it: other names of well-known parameters are translated, and

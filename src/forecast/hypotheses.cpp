@@ -119,7 +119,7 @@ class Kept {
 struct Hypotheses::Impl {
   Impl(const session::Session& the_session, const session::MemoryFilter& the_filter, std::vector<JobGuess> guesses)
       : session(the_session), filter(the_filter), jobs(std::move(guesses)), rules(make_rules_of_thumb(the_session)) {
-    const trial::Metric* metric = trial::find_metric(session.objective.metric);
+    const trial::Metric* metric = session::metric_of(session.objective);
     kind = metric->kind;
     Rng rng(0, 0);
     for (int i = 0; i < kTypicalSamples && !session.space.is_empty(); ++i) {
@@ -216,7 +216,7 @@ struct Hypotheses::Impl {
 };
 
 std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session, const session::MemoryFilter& filter) {
-  if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
+  if (session::metric_of(session.objective) == nullptr) return nullptr;
   if (session.workload && !Forecaster(session, filter).knows_time()) return nullptr;
   std::vector<JobGuess> guesses = session.workload ? around_the_told_job(session) : usual_jobs(session);
   if (guesses.empty()) return nullptr;
@@ -259,6 +259,7 @@ bool Hypotheses::may_fit(const space::Configuration& configuration) const {
 
 std::optional<double> Hypotheses::level_stddev() const {
   using trial::MetricKind;
+  if (!session::has_unit_of_metric(impl_->session.objective)) return std::nullopt;
   if (impl_->kind != MetricKind::kThroughput && impl_->kind != MetricKind::kTokensPerSecond &&
       impl_->kind != MetricKind::kLatency) {
     return std::nullopt;
