@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numbers>
 #include <numeric>
 #include <thread>
 #include <unordered_map>
@@ -68,7 +67,7 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
   spread.allocated = Bytes{static_cast<std::int64_t>(allocated)};
   spread.margin = std::log(static_cast<double>(spread.usable.count) / peak) / spread.log_stddev;
   verdict.predicted = Bytes{static_cast<std::int64_t>(peak)};
-  verdict.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
+  verdict.probability_fits = normal_cdf(spread.margin);
   constexpr double kCannotFit = -5.0;
   verdict.verdict = spread.margin < kCannotFit ? plan::Verdict::kTooLarge : plan::Verdict::kUncertain;
 }
