@@ -164,6 +164,7 @@ TEST_F(UnknownModel, OnSeveralNodesIsOnNodesLikeThisOne) {
   const std::string line = "torchrun --nnodes 2 --nproc_per_node 8 t.py --tp 2 --mbs 1";
   EXPECT_EQ(json(line)["cluster"].dump(), R"({"nodes":2,"gpus_per_node":8})") << "no network is seen";
   EXPECT_NEAR(json(line)["memory"]["limit_gib"].get<double>(), 79.19, 0.01);
+  EXPECT_TRUE(says(made(line, {"tp=--tp:1,2", "mbs=--mbs:1,2"}), R"(for its speed write "gpu": "h100-80gb" and)"));
   request_.find_network = [] { return std::optional<std::string>("ib-ndr-400"); };
   EXPECT_EQ(json(line)["cluster"].dump(), R"({"nodes":2,"gpus_per_node":8,"gpu":"h100-80gb","network":"ib-ndr-400"})");
   EXPECT_TRUE(says(made(line, {"tp=--tp:1,2", "mbs=--mbs:1,2"}), "nodes are taken for nodes like this one"));

@@ -187,12 +187,7 @@ class SessionMaker {
     if (gpus.memory_bytes > 0) machine_.rank_gib = to_gib(Bytes{gpus.memory_bytes});
     const auto id = workload::device_id_of(gpus.name, Bytes{gpus.memory_bytes});
     const std::optional<std::string> network = machine_.nodes > 1 ? request_.find_network() : std::nullopt;
-    if (machine_.nodes > 1) {
-      remarks_.push_back(
-          fmt::format("the job's nodes are taken for nodes like this one, {}{}; \"cluster\" in a session "
-                      "says otherwise",
-                      gpus.name, network ? " with the network " + *network : ""));
-    }
+    if (machine_.nodes > 1) remarks_.push_back(remark_on_nodes(gpus.name, id.value_or(""), network.value_or("")));
     if (!id || (machine_.nodes > 1 && !network)) return;
     machine_.cluster["gpu"] = *id;
     if (network) machine_.cluster["network"] = *network;

@@ -69,6 +69,18 @@ std::string seen_sentence(const SeenFacts& seen) {
                      what_is_assumed(seen), listed(what_is_inferred(seen)));
 }
 
+std::string remark_on_nodes(const std::string& gpu, const std::string& id, const std::string& network) {
+  const std::string like_this = fmt::format("the job's nodes are taken for nodes like this one, {}", gpu);
+  if (!network.empty()) {
+    return fmt::format("{} with the network {}; \"cluster\" in a session says otherwise", like_this, network);
+  }
+  if (id.empty()) return like_this + "; \"cluster\" in a session says otherwise";
+  return fmt::format(
+      "{}; their network is not seen, so only the memory of the GPU counts: for its speed write \"gpu\": \"{}\" and a "
+      "\"network\" in \"cluster\" of a session",
+      like_this, id);
+}
+
 namespace {
 
 // Of `accelerate launch` (accelerate/commands/launch.py).

@@ -28,6 +28,10 @@ struct SeenFacts {
 /// Returns one line: what was seen, what is assumed, and what the search infers.
 std::string seen_sentence(const SeenFacts& seen);
 
+/// Returns the remark on a job of several nodes, of which only this one is seen. `id`: of the GPU in the table, or "";
+/// `network`: between the nodes, or "".
+std::string remark_on_nodes(const std::string& gpu, const std::string& id, const std::string& network);
+
 /// Returns the framework that a command names: by its recipe, or by its launcher and that launcher's options. "" if
 /// neither says it. Throws like read_command().
 std::string framework_named_by(const JobInputs& inputs, const Recipe* recipe);
