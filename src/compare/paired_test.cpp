@@ -69,7 +69,7 @@ double normal_p_value(const std::vector<std::int64_t>& ranks, std::int64_t obser
     squares += static_cast<double>(rank) * static_cast<double>(rank);
   }
   const double z = (static_cast<double>(observed) - 0.5 * sum) / std::sqrt(0.25 * squares);
-  return std::erfc(std::abs(z) / std::sqrt(2.0));
+  return 2.0 * normal_cdf(-std::abs(z));
 }
 
 // The numbers of both strategies, seed by seed. The single run of a deterministic strategy is repeated.

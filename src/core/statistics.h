@@ -1,11 +1,16 @@
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <vector>
 
 namespace krigtune {
 
 inline constexpr double kNormal975 = 1.959963984540054;  ///< 97.5 % quantile of the standard normal
+
+/// Returns the standard normal distribution function Phi(z), with the relative accuracy of erfc in both tails.
+inline double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 /// Returns the median of at least one value. For an even number of values it is the larger of the two in the middle.
 inline double median(std::vector<double> values) {

@@ -136,10 +136,9 @@ std::optional<std::int64_t> smallest_batch(const std::vector<space::Configuratio
   return common_multiple(of_micro_steps);
 }
 
-workload::ClusterSpec usual_cluster(std::int64_t ranks) {
-  const std::int64_t nodes = ranks % kRanksOfANode == 0 ? ranks / kRanksOfANode : 1;
+workload::ClusterSpec usual_cluster(std::int64_t nodes, std::int64_t gpus_per_node) {
   Json json = {{"nodes", nodes},
-               {"gpus_per_node", ranks / nodes},
+               {"gpus_per_node", gpus_per_node},
                {"gpu", "h100-80gb"},
                {"interconnect", "nvlink4"},
                {"network", "ib-ndr-400"}};
@@ -153,9 +152,21 @@ struct ClusterGuess {
 
 std::vector<ClusterGuess> clusters_of(const session::Session& session,
                                       const std::vector<space::Configuration>& configurations) {
-  if (session.cluster.device && session.cluster.network) return {{session.cluster, 1.0}};
+  const workload::ClusterSpec& told = session.cluster;
+  const bool has_gpu = told.device && told.network;
+  if (!told.assumes_ranks) return {{has_gpu ? told : usual_cluster(told.nodes, told.gpus_per_node), 1.0}};
+  const auto cluster_of = [&](std::int64_t ranks) {
+    const std::int64_t nodes = ranks % kRanksOfANode == 0 ? ranks / kRanksOfANode : 1;
+    workload::ClusterSpec cluster = usual_cluster(nodes, ranks / nodes);
+    if (has_gpu) {
+      cluster.gpu = told.gpu;
+      cluster.device = told.device;
+      cluster.network->intra = told.network->intra;
+    }
+    return cluster;
+  };
   const std::int64_t fewest = std::max(fewest_ranks(configurations), kRanksOfANode);
-  return {{usual_cluster(fewest), 0.6}, {usual_cluster(4 * fewest), 0.4}};
+  return {{cluster_of(fewest), 0.6}, {cluster_of(4 * fewest), 0.4}};
 }
 
 workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Framework framework,
@@ -179,6 +190,23 @@ workload::Workload usual_workload(const Shape& shape, std::int64_t seq_len, Fram
   return workload;
 }
 
+std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
+  std::vector<std::pair<Framework, double>> frameworks = {{told, kToldFramework}};
+  for (const Framework other : kFrameworks) {
+    if (other != told) frameworks.emplace_back(other, 0.0);
+  }
+  const double each = (1.0 - kToldFramework) / static_cast<double>(frameworks.size() - 1);
+  for (std::size_t i = 1; i < frameworks.size(); ++i) frameworks[i].second = each;
+  return frameworks;
+}
+
+std::vector<std::pair<Framework, double>> frameworks_of(const session::Session& session) {
+  if (session.framework) return frameworks_around(*session.framework);
+  std::vector<std::pair<Framework, double>> all;
+  for (const Framework one : kFrameworks) all.emplace_back(one, 1.0 / kFrameworks.size());
+  return all;
+}
+
 }  // namespace
 
 bool speaks_of_a_step(const space::Space& space) {
@@ -192,38 +220,54 @@ bool speaks_of_a_step(const space::Space& space) {
 
 namespace {
 
-/// Which jobs are tried with one meaning of the parameters.
+/// What is tried with one meaning of the parameters.
 struct Guessed {
   std::span<const Length> lengths;
-  std::span<const Framework> frameworks;
+  std::vector<std::pair<Framework, double>> frameworks;
   std::span<const BatchTimes> batches;
 };
+
+/// A job without its model's shape.
+struct Setting {
+  workload::ClusterSpec cluster;
+  std::int64_t seq_len;
+  Framework framework;
+  std::optional<std::int64_t> batch;
+  double weight;
+};
+
+std::vector<Setting> settings_of(const session::Session& session,
+                                 const std::vector<space::Configuration>& configurations, const Guessed& guessed) {
+  std::vector<Setting> settings;
+  for (const ClusterGuess& on : clusters_of(session, configurations)) {
+    const std::optional<std::int64_t> smallest = smallest_batch(configurations, on.cluster.ranks());
+    for (const Length& length : guessed.lengths) {
+      for (const auto& [framework, of_framework] : guessed.frameworks) {
+        const double weight = on.probability * length.probability * of_framework;
+        if (!smallest) settings.push_back({on.cluster, length.seq_len, framework, std::nullopt, weight});
+        for (std::size_t i = 0; smallest && i < guessed.batches.size(); ++i) {
+          const auto& [times, of_times] = guessed.batches[i];
+          settings.push_back({on.cluster, length.seq_len, framework, *smallest * times, weight * of_times});
+        }
+      }
+    }
+  }
+  return settings;
+}
 
 void add_usual_jobs(const session::Session& session, const std::vector<space::Configuration>& some,
                     const Guessed& guessed, const RoleGuess& meaning, std::vector<JobGuess>& jobs) {
   std::vector<space::Configuration> configurations;
   for (const space::Configuration& one : some) configurations.push_back(as_training_step(one, meaning.roles));
+  const std::vector<Setting> settings = settings_of(session, configurations, guessed);
   double sum = 0.0;
-  const std::size_t before = jobs.size();
+  for (const Setting& one : settings) sum += one.weight * kShapes.size();
   for (const Shape& shape : kShapes) {
-    for (const ClusterGuess& on : clusters_of(session, configurations)) {
-      const std::optional<std::int64_t> smallest = smallest_batch(configurations, on.cluster.ranks());
-      for (const Length& length : guessed.lengths) {
-        for (const Framework framework : guessed.frameworks) {
-          for (const BatchTimes& batch : guessed.batches) {
-            if (!smallest && &batch != &guessed.batches.front()) continue;
-            const std::optional<std::int64_t> sequences =
-                smallest ? std::optional(*smallest * batch.times) : std::nullopt;
-            const double weight = on.probability * length.probability * (smallest ? batch.probability : 1.0);
-            sum += weight;
-            jobs.push_back({usual_workload(shape, length.seq_len, framework, sequences), on.cluster, weight, false,
-                            false, meaning.roles});
-          }
-        }
-      }
+    for (const Setting& one : settings) {
+      jobs.push_back({usual_workload(shape, one.seq_len, one.framework, one.batch), one.cluster,
+                      meaning.probability * one.weight / sum, false, false, meaning.roles});
     }
   }
-  for (std::size_t i = before; i < jobs.size(); ++i) jobs[i].probability *= meaning.probability / sum;
 }
 
 }  // namespace
@@ -231,17 +275,17 @@ void add_usual_jobs(const session::Session& session, const std::vector<space::Co
 std::vector<JobGuess> usual_jobs(const session::Session& session) {
   constexpr std::int64_t kMostWalked = 10'000;
   constexpr std::int64_t kMostWalkedForRoles = 500;
-  const trial::Metric* metric = trial::find_metric(session.objective.metric);
+  const trial::Metric* metric = session::metric_of(session.objective);
   if (metric == nullptr || !metric->is_speed) return {};
   std::vector<JobGuess> jobs;
   if (speaks_of_a_step(session.space)) {
-    const Guessed all{kLengths, kFrameworks, kBatchTimes};
+    const Guessed all{kLengths, frameworks_of(session), kBatchTimes};
     add_usual_jobs(session, some_configurations(session.space, kMostWalked), all, {{}, 1.0}, jobs);
     return jobs;
   }
   const std::vector<space::Configuration> some = some_configurations(session.space, kMostWalkedForRoles);
-  const Guessed few{std::span(kLengths).subspan(1, 1), std::span(kFrameworks).first(2),
-                    std::span(kBatchTimes).first(1)};
+  Guessed few{std::span(kLengths).subspan(1, 1), frameworks_of(session), std::span(kBatchTimes).first(1)};
+  few.frameworks.resize(2);
   for (const RoleGuess& meaning : possible_roles(session.space)) add_usual_jobs(session, some, few, meaning, jobs);
   return jobs;
 }
@@ -265,16 +309,6 @@ std::vector<ModelGuess> models_around(const workload::ModelSpec& told) {
   workload::ModelSpec twice = told;
   twice.layers = 2 * told.layers;
   return {{told, kToldModel}, {half, kHalfModel}, {twice, kDoubleModel}, {told, kAdapters, true}};
-}
-
-std::vector<std::pair<Framework, double>> frameworks_around(Framework told) {
-  std::vector<std::pair<Framework, double>> frameworks = {{told, kToldFramework}};
-  for (const Framework other : kFrameworks) {
-    if (other != told) frameworks.emplace_back(other, 0.0);
-  }
-  const double each = (1.0 - kToldFramework) / static_cast<double>(frameworks.size() - 1);
-  for (std::size_t i = 1; i < frameworks.size(); ++i) frameworks[i].second = each;
-  return frameworks;
 }
 
 }  // namespace

@@ -26,10 +26,11 @@ struct JobGuess {
 std::vector<JobGuess> around_the_told_job(const session::Session& session);
 
 /// Returns what a job may be whose session has no workload: dense models of all usual sizes, each with several lengths
-/// of sequences, batches, frameworks, and (if the session names no GPU) numbers of ranks, in ascending order of the
-/// model's size. If the names of the session's parameters say nothing about a training step, each of fewer such jobs
-/// comes with each of their possible roles. Empty if their values say nothing either, or if the objective does not
-/// follow from times.
+/// of sequences, batches, frameworks (mostly that of the session, if it names one), and (if the session does not know
+/// them) numbers of ranks, in ascending order of the model's size. Without a named GPU they train on H100s. If the
+/// names of the session's parameters say nothing about a training step, fewer such jobs come with each of the
+/// parameters' possible roles. Empty if their values say nothing either, or if the objective does not follow from
+/// times.
 std::vector<JobGuess> usual_jobs(const session::Session& session);
 /// Returns whether the names of some parameters say what they mean for a training step.
 bool speaks_of_a_step(const space::Space& space);

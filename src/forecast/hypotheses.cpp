@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numbers>
 #include <numeric>
 #include <utility>
 #include <variant>
@@ -36,7 +35,7 @@ constexpr std::array<Links, 5> kLinks{{{1.0, 0.6}, {0.5, 0.13}, {2.0, 0.13}, {0.
 // Of the hypothesis without physics.
 constexpr double kNoStep = 0.15;
 constexpr double kNoStepIfTold = 0.03;
-constexpr double kNoStepIfNamesSayNothing = 0.4;
+constexpr double kNoStepIfNamesSayNothing = 0.25;
 
 // Standard deviations of what all measured values have in common, measured over predicted.
 constexpr double kLevelOnKnownCluster = 0.5;
@@ -67,7 +66,7 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
   spread.allocated = Bytes{static_cast<std::int64_t>(allocated)};
   spread.margin = std::log(static_cast<double>(spread.usable.count) / peak) / spread.log_stddev;
   verdict.predicted = Bytes{static_cast<std::int64_t>(peak)};
-  verdict.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
+  verdict.probability_fits = normal_cdf(spread.margin);
   constexpr double kCannotFit = -5.0;
   verdict.verdict = spread.margin < kCannotFit ? plan::Verdict::kTooLarge : plan::Verdict::kUncertain;
 }
@@ -77,7 +76,7 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
 struct Hypotheses::Impl {
   Impl(const session::Session& the_session, const session::MemoryFilter& the_filter, std::vector<JobGuess> guesses)
       : session(the_session), filter(the_filter), jobs(std::move(guesses)), rules(make_rules_of_thumb(the_session)) {
-    const trial::Metric* metric = trial::find_metric(session.objective.metric);
+    const trial::Metric* metric = session::metric_of(session.objective);
     kind = metric->kind;
     Rng rng(0, 0);
     for (int i = 0; i < kTypicalSamples && !session.space.is_empty(); ++i) {
@@ -187,7 +186,7 @@ struct Hypotheses::Impl {
 };
 
 std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session, const session::MemoryFilter& filter) {
-  if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
+  if (session::metric_of(session.objective) == nullptr) return nullptr;
   if (session.workload && !Forecaster(session, filter).knows_time()) return nullptr;
   std::vector<JobGuess> guesses = session.workload ? around_the_told_job(session) : usual_jobs(session);
   if (guesses.empty()) return nullptr;
@@ -232,6 +231,7 @@ bool Hypotheses::may_fit(const space::Configuration& configuration) const {
 
 std::optional<double> Hypotheses::level_stddev() const {
   using trial::MetricKind;
+  if (!session::has_unit_of_metric(impl_->session.objective)) return std::nullopt;
   if (impl_->kind != MetricKind::kThroughput && impl_->kind != MetricKind::kTokensPerSecond &&
       impl_->kind != MetricKind::kLatency) {
     return std::nullopt;

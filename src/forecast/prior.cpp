@@ -39,7 +39,7 @@ class JobPrior final : public Prior {
 }  // namespace
 
 std::shared_ptr<const Prior> make_physics_prior(const session::Session& session, const session::MemoryFilter& filter) {
-  if (trial::find_metric(session.objective.metric) == nullptr) return nullptr;
+  if (session::metric_of(session.objective) == nullptr) return nullptr;
   std::shared_ptr<const Prior> rules = make_rules_of_thumb(session);
   std::shared_ptr<const Hypotheses> hypotheses = Hypotheses::of(session, filter);
   if (hypotheses == nullptr) return rules;
@@ -114,7 +114,7 @@ bool says_something(const space::Parameter& parameter) {
 }
 
 bool rules_speak_of(const session::Objective& objective) {
-  const trial::Metric* known = trial::find_metric(objective.metric);
+  const trial::Metric* known = session::metric_of(objective);
   return known != nullptr && known->is_speed;
 }
 

@@ -12,13 +12,14 @@ namespace {
 
 using search::JobAspect;
 
-constexpr std::array<std::pair<const char*, JobAspect>, 7> kAspectKeys{{{"parameters", JobAspect::kParameters},
+constexpr std::array<std::pair<const char*, JobAspect>, 8> kAspectKeys{{{"parameters", JobAspect::kParameters},
                                                                         {"trained", JobAspect::kTrained},
                                                                         {"framework", JobAspect::kFramework},
                                                                         {"sequence_length", JobAspect::kSequence},
                                                                         {"batch", JobAspect::kBatch},
                                                                         {"ranks", JobAspect::kRanks},
-                                                                        {"links", JobAspect::kLinks}}};
+                                                                        {"links", JobAspect::kLinks},
+                                                                        {"meaning", JobAspect::kRoles}}};
 
 Json answers_json(const search::JobQuestion& question) {
   Json answers = Json::array();
@@ -37,7 +38,7 @@ std::optional<double> probability_in(const Json& object, const char* key) {
 
 std::optional<search::JobQuestion> question_from_json(JobAspect aspect, const Json& json) {
   if (!json.is_array() || json.empty()) return std::nullopt;
-  const bool is_named = aspect == JobAspect::kFramework || aspect == JobAspect::kTrained;
+  const bool is_named = search::has_names(aspect);
   search::JobQuestion question{aspect, {}};
   for (const Json& one : json) {
     const std::optional<double> probability = probability_in(one, "probability");

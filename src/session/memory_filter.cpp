@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numbers>
 #include <string>
 #include <unordered_map>
 
+#include "core/statistics.h"
 #include "plan/build_plan.h"
 #include "schedule/knobs.h"
 #include "session/session_blocks.h"
@@ -52,7 +52,7 @@ struct MemoryFilter::Impl {
     if (known.verdict == plan::Verdict::kTooLarge && log_margin < -std::log(kMostTimes)) return;
     known.verdict =
         known.verdict == plan::Verdict::kFits && spread.margin > 1.64 ? known.verdict : plan::Verdict::kUncertain;
-    known.probability_fits = 0.5 * std::erfc(-spread.margin / std::numbers::sqrt2);
+    known.probability_fits = normal_cdf(spread.margin);
   }
 
   // Returns the part of a configuration that the models know.

@@ -23,9 +23,15 @@ void read_workload_side(Session& session, JsonObject& root, const std::filesyste
   if (const Json* json = root.find("workload")) {
     session.workload = workload::read_workload(*json, source, "/workload", base_dir);
   }
+  if (root.find("framework") != nullptr) {
+    session.framework = one_of(workload::kFrameworkWords).read(root, "framework");
+    if (session.workload) root.fail("framework", "is a key of \"workload\" where there is one", "write it there");
+  }
   const Json* cluster = root.find("cluster");
   session.cluster = workload::read_cluster(cluster != nullptr ? *cluster : Json("local"), source, "/cluster", base_dir);
   if (const Json* json = root.find("memory")) session.memory = workload::read_memory(*json, source, "/memory");
+  // Predictions need a number, so with a workload the assumed one counts.
+  if (session.workload) session.cluster.assumes_ranks = false;
 }
 
 // The default runner is krigtune-bench, which trains the workload; without a workload the user runs the trials.
@@ -272,6 +278,7 @@ Session load_session(const std::filesystem::path& file) {
 Json resolved(const Session& session) {
   Json json = Json::object();
   if (session.workload) json["workload"] = workload::to_json(*session.workload);
+  if (session.framework) json["framework"] = word_of(*session.framework, workload::kFrameworkWords);
   json["cluster"] = workload::to_json(session.cluster);
   json["space"] = Json::object();
   for (const space::Parameter& parameter : session.space.parameters())

@@ -70,6 +70,12 @@ struct Objective {
   bool better(double a, double b) const { return maximize ? a > b : a < b; }
 };
 
+/// Returns the known metric that the objective is: by its name, or by the unit of a metric of the user's own, as
+/// "tokens/s" to be maximized or "s/step" to be minimized. nullptr if neither says it.
+const trial::Metric* metric_of(const Objective& objective);
+/// Returns whether values have the known metric's unit, and not a multiple such as "ms/step".
+bool has_unit_of_metric(const Objective& objective);
+
 /// When to stop: the session's block "budget".
 struct Budget {
   int trials = 30;  ///< closed trials of the run directory, without interrupted ones
@@ -106,6 +112,7 @@ struct LeftOut {
 struct Session {
   std::filesystem::path file;  ///< for messages; empty if made in memory
   std::optional<workload::Workload> workload;
+  std::optional<workload::Framework> framework;  ///< that trains, if it is known although there is no workload
   workload::ClusterSpec cluster;
   workload::MemorySpec memory;
   space::Space space{{}, {}};

@@ -264,6 +264,57 @@ bool is_unit(const std::string& text) {
          });
 }
 
+namespace {
+
+// Units in which trainers print their speed. Those of a device, "tokens/s/gpu", are left out: they follow from the
+// number of ranks, which differs from trial to trial on some clusters.
+struct SpeedUnit {
+  std::string_view unit;
+  std::string_view metric;
+  bool maximize;
+  bool is_the_metrics;  ///< the unit of the metric itself
+};
+constexpr std::array kSpeedUnits = {
+    SpeedUnit{"tokens/s", "tokens_per_second", true, true},
+    SpeedUnit{"tokens/sec", "tokens_per_second", true, true},
+    SpeedUnit{"tokens/second", "tokens_per_second", true, true},
+    SpeedUnit{"tok/s", "tokens_per_second", true, true},
+    SpeedUnit{"tok/sec", "tokens_per_second", true, true},
+    SpeedUnit{"samples/s", "throughput", true, true},
+    SpeedUnit{"samples/sec", "throughput", true, true},
+    SpeedUnit{"samples/second", "throughput", true, true},
+    SpeedUnit{"sequences/s", "throughput", true, true},
+    SpeedUnit{"seq/s", "throughput", true, true},
+    SpeedUnit{"s/step", "latency", false, true},
+    SpeedUnit{"s/it", "latency", false, true},
+    SpeedUnit{"s/iter", "latency", false, true},
+    SpeedUnit{"sec/step", "latency", false, true},
+    SpeedUnit{"ms/step", "latency", false, false},
+    SpeedUnit{"ms/it", "latency", false, false},
+    SpeedUnit{"ms/iter", "latency", false, false},
+};
+
+const SpeedUnit* speed_unit_of(const Objective& objective) {
+  const auto found = std::find_if(kSpeedUnits.begin(), kSpeedUnits.end(), [&](const SpeedUnit& one) {
+    return one.unit == objective.unit && one.maximize == objective.maximize;
+  });
+  return found == kSpeedUnits.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const trial::Metric* metric_of(const Objective& objective) {
+  if (const trial::Metric* known = trial::find_metric(objective.metric)) return known;
+  const SpeedUnit* unit = speed_unit_of(objective);
+  return unit == nullptr ? nullptr : trial::find_metric(unit->metric);
+}
+
+bool has_unit_of_metric(const Objective& objective) {
+  if (trial::find_metric(objective.metric) != nullptr) return true;
+  const SpeedUnit* unit = speed_unit_of(objective);
+  return unit != nullptr && unit->is_the_metrics;
+}
+
 Json objective_schema() { return objective_block().schema(); }
 
 void complete_goodput(Session& session, const JsonObject& root) {

@@ -51,6 +51,7 @@ Json session_schema() {
       schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
                      {{"$schema", schema::text("this schema, for editors")},
                       {"workload", workload::workload_schema()},
+                      {"framework", workload::framework_schema()},
                       {"cluster", workload::cluster_schema()},
                       {"space", space_schema(), true},
                       {"fixed", fixed},

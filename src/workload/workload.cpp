@@ -21,12 +21,6 @@ constexpr EnumWords<OptimizerKind, 2> kOptimizerWords = {
 constexpr EnumWords<Dialect, 2> kDialectWords = {
     {{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
 
-constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kKrigtune},
-                                                      {"deepspeed", Framework::kDeepSpeed},
-                                                      {"fsdp", Framework::kFsdp},
-                                                      {"megatron", Framework::kMegatron},
-                                                      {"nanotron", Framework::kNanotron}}};
-
 // Adds what is new, because a model that is read again says again what it takes for granted.
 void add_new(std::vector<std::string>& list, const std::vector<std::string>& more) {
   for (const std::string& text : more) add_once(text, list);
@@ -91,6 +85,11 @@ Workload read_workload(const Json& json, const std::string& source, const std::s
 
 Json to_json(const Workload& workload) { return workload_block({}).written(workload); }
 Json workload_schema() { return workload_block({}).schema(); }
+
+Json framework_schema() {
+  return schema::with_meaning("the framework that trains, if there is no \"workload\" that says it",
+                              one_of(kFrameworkWords).schema);
+}
 
 namespace {
 
@@ -165,6 +164,11 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
             "GPUs per node, one rank each; with gpu \"local\" on a machine without GPUs: CPU ranks. Required if "
             "\"gpu\" names a GPU");
+  block
+      .key("ranks_assumed", &ClusterSpec::assumes_ranks, boolean(),
+           "gpus_per_node is only an assumption: without a workload the search also weighs other numbers of ranks "
+           "(default: true if gpus_per_node is not given)")
+      .no_default();
   Codec<std::string> gpu = hardware_id();
   gpu.schema = schema::either(
       {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),
@@ -182,6 +186,7 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.noted("hardware", hardware_schema(),
               "your own GPUs and links, and changes to known ones: a JSON file, relative to this one, or its contents");
   block.check([base_dir](JsonObject& object, ClusterSpec& cluster) {
+    if (!object.has("ranks_assumed")) cluster.assumes_ranks = !object.has("gpus_per_node");
     const Hardware hardware =
         read_hardware(object.find("hardware"), object.source(), object.pointer("hardware"), base_dir);
     if (cluster.is_local() && object.has("hardware")) cluster.hardware = std::make_shared<const Hardware>(hardware);
@@ -214,7 +219,9 @@ Block<MemorySpec> memory_block() {
 ClusterSpec read_cluster(const Json& json, const std::string& source, const std::string& pointer,
                          const std::filesystem::path& base_dir) {
   if (json.is_string()) {
-    if (json.get<std::string>() == kLocal) return {};
+    ClusterSpec local;
+    local.assumes_ranks = true;
+    if (json.get<std::string>() == kLocal) return local;
     throw UserError(fmt::format("{}: {}: the cluster {} is not known", source, pointer, json.dump()),
                     "write \"local\" or an object like {\"gpus_per_node\": 2}");
   }
@@ -228,6 +235,7 @@ Json to_json(const ClusterSpec& cluster) {
     const bool has_network = cluster.nodes > 1 || cluster.network->inter.name != cluster.network->intra.name;
     if (has_network) json["network"] = cluster.network->inter.name;
   }
+  if (cluster.assumes_ranks) json["ranks_assumed"] = true;
   if (cluster.emulated_network) json["emulate_network"] = to_json(*cluster.emulated_network);
   if (Json hardware = own_hardware(cluster); !hardware.is_null()) json["hardware"] = std::move(hardware);
   return json;

@@ -26,6 +26,11 @@ enum class Dialect { kCanonical, kDeepSpeed };
 
 /// The program that trains; it determines the buffers and the schedule (cost/framework.h). kKrigtune is krigtune-bench.
 enum class Framework { kKrigtune, kDeepSpeed, kFsdp, kMegatron, kNanotron };
+inline constexpr EnumWords<Framework, 5> kFrameworkWords = {{{"krigtune", Framework::kKrigtune},
+                                                             {"deepspeed", Framework::kDeepSpeed},
+                                                             {"fsdp", Framework::kFsdp},
+                                                             {"megatron", Framework::kMegatron},
+                                                             {"nanotron", Framework::kNanotron}}};
 
 /// The training job: the session's block "workload".
 struct Workload {
@@ -53,6 +58,9 @@ struct ClusterSpec {
   std::optional<MeasuredMachine> measured{};  ///< "local" after it was measured; not part of a session
   std::shared_ptr<const Hardware>
       hardware{};  ///< for "local" with "hardware": the tables in which this machine is looked up
+
+  /// Nobody said how many ranks there are: gpus_per_node is only an assumption.
+  bool assumes_ranks = false;
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
   /// "GPU-hours", or "rank-hours" where the ranks may run on processors.
@@ -85,6 +93,7 @@ nlohmann::ordered_json to_json(const MemorySpec& memory);
 
 /// Returns the JSON Schemas of the blocks.
 nlohmann::ordered_json workload_schema();
+nlohmann::ordered_json framework_schema();  ///< of the key beside "cluster", for sessions without a workload
 nlohmann::ordered_json cluster_schema();
 nlohmann::ordered_json memory_schema();
 

@@ -314,4 +314,60 @@ TEST_F(DeepSpeedModelTest, InitAsksWhereItIsToldTo) {
 }
 
 }  // namespace
+// Any command, of which only the launcher is known: the GPUs are those of the driver.
+TEST_F(DeepSpeedJobTest, GpusOfAnyCommandAreThoseOfTheDriver) {
+  const std::vector<std::string> words = {"init",
+                                          path("any.json"),
+                                          "--vary",
+                                          "mbs=--mbs:1,2",
+                                          "--metric",
+                                          "tokens/s ([0-9.]+)",
+                                          "--",
+                                          "torchrun",
+                                          "--nproc_per_node",
+                                          "4",
+                                          "t.py",
+                                          "--mbs",
+                                          "1"};
+  gpus(4);
+  const Said said = run_krigtune(words);
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(
+      said.err.find("seen: 4 ranks on one node and the GPU h100-80gb with 79.2 GiB; inferred from the trials: the "
+                    "framework and the model"),
+      std::string::npos)
+      << said.err;
+  EXPECT_EQ(load_json(path("any.json"))["cluster"].dump(), R"({"gpus_per_node":4,"gpu":"h100-80gb"})");
+  gpus(0);
+  std::filesystem::remove(path("any.json"));
+  const Said without = run_krigtune(words);
+  EXPECT_NE(without.err.find("not seen: the GPU"), std::string::npos) << without.err;
+  EXPECT_EQ(load_json(path("any.json"))["cluster"].dump(), R"({"gpus_per_node":4})");
+}
+
+// A session that was begun on a machine with GPUs goes on elsewhere with what it recorded.
+TEST_F(DeepSpeedJobTest, ARunKeepsWhatWasSeenWhenItBegan) {
+  const std::string file = directory_
+                               .write("own.json", R"json({
+    "space": {"micro_batch": [1, 2]}, "baseline": {"micro_batch": 1},
+    "objective": {"metric": "throughput"}, "budget": {"trials": 1},
+    "runner": {"kind": "command", "argv": ["env", "NPROC_PER_NODE=2", "sh", "-c", "echo speed 5", "{micro_batch}"],
+               "env": {"NPROC_PER_NODE": "2"}, "measure": {"samples_per_s": {"regex": "speed ([0-9]+)", "kind": "final"}}}})json")
+                               .string();
+  gpus(2);
+  const Said first = run_krigtune({"tune", file, "--out", path("run")});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.err.find("seen: 2 ranks on one node and the GPU h100-80gb"), std::string::npos) << first.err;
+  const Json recorded = load_json(path("run") + "/session.json");
+  EXPECT_EQ(recorded["cluster"]["gpu"], "h100-80gb");
+  EXPECT_EQ(recorded["cluster"]["gpus_per_node"], 2);
+  gpus(0);
+  const Said again = run_krigtune({"tune", file, "--out", path("run"), "--trials", "2"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(load_json(path("run") + "/session.json")["cluster"]["gpu"], "h100-80gb");
+  EXPECT_EQ(run_krigtune({"ask", path("run"), "--session", file}).code, 1) << "both configurations were tried";
+  const Said shown = run_krigtune({"tune", file, "--out", path("other"), "--show-config"});
+  EXPECT_EQ(shown.out.find("h100"), std::string::npos) << "nothing is seen now";
+}
+
 }  // namespace krigtune

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/text.h"
 #include "jobs/session/job_advice.h"
@@ -77,6 +78,195 @@ TEST_F(JobSession, NamesTheGpusOfThisNode) {
             R"({"gpus_per_node":4,"gpu":"h100-80gb"})");
   EXPECT_EQ(made("srun -N 2 -n 8 python t.py", {"x=--x:1,2"}).json["cluster"].dump(),
             R"({"nodes":2,"gpus_per_node":4})");
+}
+
+// A job whose model nobody knows: what is around it is known all the same.
+class UnknownModel : public JobSession {
+ protected:
+  UnknownModel() {
+    request_.directory = directory_.path();
+    request_.variable = [this](const std::string& name) {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  void see(const char* gpu, std::int64_t memory_bytes) {
+    request_.find_gpus = [=] { return workload::NodeGpus{8, gpu, memory_bytes}; };
+  }
+  // Returns the sentence about what was seen; "": there is none.
+  std::string sentence(const std::string& line) {
+    made(line, {"tp=--tp:1,2,4", "mbs=--mbs:1,2"}, "tokens/s ([0-9.]+)");
+    const jobs::JobSession job = jobs::session_of_job(request_);
+    return job.remarks.back().find("inferred from the trials") == std::string::npos ? "" : job.remarks.back();
+  }
+  Json json(const std::string& line) {
+    return made(line, {"tp=--tp:1,2,4", "mbs=--mbs:1,2"}, "tokens/s ([0-9.]+)").json;
+  }
+
+  static constexpr std::int64_t kH100Bytes = 85029158912;
+  std::map<std::string, std::string> variables_;
+};
+
+TEST_F(UnknownModel, IsTrainedOnWhatIsSeen) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  const std::string line = "deepspeed --num_gpus 4 t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(line)["cluster"].dump(), R"({"gpus_per_node":4,"gpu":"h100-80gb"})");
+  EXPECT_EQ(json(line)["framework"], "deepspeed");
+  EXPECT_FALSE(json(line).contains("memory")) << "the table has it";
+  EXPECT_EQ(sentence(line),
+            "seen: 4 ranks on one node, the GPU h100-80gb with 79.2 GiB and the framework deepspeed; inferred from the "
+            "trials: the model");
+  const session::Session session = jobs::session_of_job(request_).session;
+  EXPECT_FALSE(session.workload.has_value());
+  EXPECT_EQ(session.framework, workload::Framework::kDeepSpeed);
+  EXPECT_EQ(session.cluster.ranks(), 4);
+  EXPECT_EQ(session.cluster.device->id, "h100-80gb");
+  EXPECT_FALSE(session.cluster.assumes_ranks);
+}
+
+TEST_F(UnknownModel, WithoutAGpuHasNone) {
+  const std::string line = "torchrun --nproc_per_node 8 t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(line)["cluster"].dump(), R"({"gpus_per_node":8})");
+  EXPECT_FALSE(json(line).contains("memory"));
+  EXPECT_FALSE(json(line).contains("framework"));
+  EXPECT_EQ(sentence(line),
+            "seen: 8 ranks on one node; not seen: the GPU, which is taken for an H100; inferred from the trials: the "
+            "framework and the model");
+  EXPECT_FALSE(jobs::session_of_job(request_).session.cluster.device.has_value());
+}
+
+TEST_F(UnknownModel, OfAGpuThatIsNotInTheTableKnowsTheMemory) {
+  see("NVIDIA RTX A6000", 51033931776);
+  const std::string line = "torchrun --nproc_per_node gpu t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(line)["cluster"].dump(), R"({"gpus_per_node":8})");
+  EXPECT_NEAR(json(line)["memory"]["limit_gib"].get<double>(), 47.529, 0.001);
+  EXPECT_EQ(sentence(line),
+            "seen: 8 ranks on one node and the GPU NVIDIA RTX A6000 with 47.5 GiB; not known: the speed of this GPU, "
+            "which is taken for an H100's; inferred from the trials: the framework and the model");
+}
+
+TEST_F(UnknownModel, DoesNotGuessRanks) {
+  const Json unknown = json("accelerate launch t.py --tp 2 --mbs 1");
+  EXPECT_EQ(unknown["cluster"].dump(), R"({"gpus_per_node":1,"ranks_assumed":true})");
+  EXPECT_TRUE(jobs::session_of_job(request_).session.cluster.assumes_ranks);
+  EXPECT_EQ(sentence("accelerate launch t.py --tp 2 --mbs 1"),
+            "not seen: the GPU, which is taken for an H100; inferred from the trials: the number of ranks (say it: "
+            "--num_processes N), the framework and the model");
+  // A script that splits its model over four ranks must start them itself.
+  EXPECT_EQ(json("python t.py --tp 2 --mbs 1")["cluster"]["ranks_assumed"], true);
+  const Json alone = made("python t.py --mbs 1", {"mbs=--mbs:1,2"}, "tokens/s ([0-9.]+)").json;
+  EXPECT_EQ(alone["cluster"].dump(), R"({"gpus_per_node":1})");
+  EXPECT_FALSE(json("torchrun --nproc_per_node 2 t.py --tp 2 --mbs 1")["cluster"].contains("ranks_assumed"));
+}
+
+TEST_F(UnknownModel, OnSeveralNodesIsOnNodesLikeThisOne) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  const std::string line = "torchrun --nnodes 2 --nproc_per_node 8 t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(line)["cluster"].dump(), R"({"nodes":2,"gpus_per_node":8})") << "no network is seen";
+  EXPECT_NEAR(json(line)["memory"]["limit_gib"].get<double>(), 79.19, 0.01);
+  EXPECT_TRUE(says(made(line, {"tp=--tp:1,2", "mbs=--mbs:1,2"}), R"(for its speed write "gpu": "h100-80gb" and)"));
+  request_.find_network = [] { return std::optional<std::string>("ib-ndr-400"); };
+  EXPECT_EQ(json(line)["cluster"].dump(), R"({"nodes":2,"gpus_per_node":8,"gpu":"h100-80gb","network":"ib-ndr-400"})");
+  EXPECT_TRUE(says(made(line, {"tp=--tp:1,2", "mbs=--mbs:1,2"}), "nodes are taken for nodes like this one"));
+  EXPECT_EQ(sentence(line),
+            "seen: 16 ranks on 2 nodes, the GPU h100-80gb with 79.2 GiB and the network ib-ndr-400; inferred from the "
+            "trials: the framework and the model");
+}
+
+TEST_F(UnknownModel, OnOtherMachinesHasNotTheGpusOfThisOne) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  request_.find_network = [] { return std::optional<std::string>("ib-ndr-400"); };
+  const std::string elsewhere = "srun -N 2 -n 16 python t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(elsewhere)["cluster"].dump(), R"({"nodes":2,"gpus_per_node":8})");
+  EXPECT_FALSE(json(elsewhere).contains("memory"));
+  variables_ = {{"SLURM_JOB_ID", "7"}};
+  EXPECT_FALSE(json(elsewhere)["cluster"].contains("gpu")) << "the login node of an allocation";
+  variables_["SLURMD_NODENAME"] = "n1";
+  EXPECT_EQ(json(elsewhere)["cluster"]["gpu"], "h100-80gb");
+  variables_.clear();
+  const std::string here = "torchrun --nproc_per_node 8 t.py --tp 2 --mbs 1";
+  EXPECT_EQ(json(here)["cluster"]["gpu"], "h100-80gb");
+  directory_.write("hosts", "other-1 slots=8\n");
+  EXPECT_FALSE(json("deepspeed --hostfile hosts t.py --tp 2 --mbs 1")["cluster"].contains("gpu"));
+  request_.session = directory_.write("own.json", R"({"executor": {"kind": "slurm"}})");
+  EXPECT_FALSE(json(here)["cluster"].contains("gpu"));
+  request_.executor = "local";
+  EXPECT_EQ(json(here)["cluster"]["gpu"], "h100-80gb");
+  request_.session.clear();
+  request_.executor = "slurm";
+  EXPECT_FALSE(json(here)["cluster"].contains("gpu"));
+}
+
+TEST_F(UnknownModel, HasTheFrameworkOfItsCommand) {
+  const auto framework = [&](const std::string& line) { return json(line).value("framework", ""); };
+  EXPECT_EQ(framework("accelerate launch --num_processes 8 --use_fsdp t.py --tp 2 --mbs 1"), "fsdp");
+  EXPECT_EQ(framework("accelerate launch --num_processes 8 --use_megatron_lm t.py --tp 2 --mbs 1"), "megatron");
+  EXPECT_EQ(framework("accelerate launch --num_processes 8 t.py --tp 2 --mbs 1"), "");
+  EXPECT_EQ(framework("torchrun --nproc_per_node 8 t.py --deepspeed_config ds.json --tp 2 --mbs 1"), "deepspeed");
+  const Json megatron =
+      made("torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64", {}, "").json;
+  EXPECT_EQ(megatron["framework"], "megatron");
+  EXPECT_FALSE(megatron.contains("workload"));
+  const Json known = made(
+                         "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "
+                         "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64",
+                         {}, "")
+                         .json;
+  EXPECT_TRUE(known.contains("workload"));
+  EXPECT_FALSE(known.contains("framework")) << "the workload has it";
+}
+
+TEST_F(UnknownModel, LeavesWhatTheUserSays) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  request_.session =
+      directory_.write("own.json", R"({"framework": "megatron", "cluster": {"gpus_per_node": 8, "gpu": "a100-40gb"}})");
+  const Json own = json("deepspeed --num_gpus 8 t.py --tp 2 --mbs 1");
+  EXPECT_EQ(own["framework"], "megatron");
+  EXPECT_EQ(own["cluster"].dump(), R"({"gpus_per_node":8,"gpu":"a100-40gb"})");
+  EXPECT_FALSE(own.contains("memory"));
+}
+
+// A session's own command says as much as one after "--".
+TEST_F(UnknownModel, OfASessionIsSeenToo) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  const auto seen = [&](const std::string& runner, const std::string& more = "") {
+    Json session =
+        parse_json(R"({"space": {"tp": [1, 2, 4]}, "runner": {"kind": "command", )" + runner + "}" + more + "}", "s");
+    std::vector<std::string> lines;
+    const Json before = session;
+    const bool adds = jobs::add_seen_facts(session, request_, lines);
+    EXPECT_EQ(adds, session != before);
+    EXPECT_EQ(adds, !lines.empty());
+    return session;
+  };
+  const Json own = seen(R"("argv": ["deepspeed", "--num_gpus", "4", "t.py", "--tp", "{tp}"])");
+  EXPECT_EQ(own["cluster"].dump(), R"({"gpus_per_node":4,"gpu":"h100-80gb"})");
+  EXPECT_EQ(own["framework"], "deepspeed");
+  EXPECT_EQ(seen(R"("argv": ["bash", "run.sh"], "env": {"NPROC_PER_NODE": "2"})")["cluster"]["gpus_per_node"], 2);
+  std::filesystem::create_directory(directory_ / "sub");
+  directory_.write("sub/hosts", "localhost slots=2\n");
+  const std::string with_hosts = R"("argv": ["deepspeed", "--hostfile", "hosts", "t.py"])";
+  EXPECT_EQ(seen(R"("cwd": "sub", )" + with_hosts)["cluster"]["gpus_per_node"], 2);
+  const std::string four = R"("argv": ["torchrun", "--nproc_per_node", "4", "t.py"])";
+  EXPECT_FALSE(seen(four, R"(, "executor": {"kind": "slurm"})")["cluster"].contains("gpu"));
+  EXPECT_EQ(seen(four, R"(, "cluster": {"gpus_per_node": 2})")["cluster"].dump(), R"({"gpus_per_node":2})");
+  EXPECT_FALSE(seen(four, R"(, "workload": {"model": {"preset": "gpt2-350m"}})").contains("cluster"));
+  // What is wrong is for the reader of the session to say.
+  for (const char* wrong : {R"("argv": 7)", R"("argv": ["torchrun", 7])", R"("argv": [])", R"("argv": ["x"], "cwd": 7)",
+                            R"("argv": ["x"], "env": {"A": 7})"}) {
+    EXPECT_NO_THROW(seen(wrong, R"(, "executor": {"kind": 7}, "framework": 7)")) << wrong;
+  }
+  directory_.write("hosts", "a slots=2\nb slots=3\n");
+  EXPECT_FALSE(seen(with_hosts).contains("cluster"));
+}
+
+TEST_F(UnknownModel, IsNotInferredFromALoss) {
+  see("NVIDIA H100 80GB HBM3", kH100Bytes);
+  request_.minimize = true;
+  made("torchrun --nproc_per_node 8 t.py --mbs 1", {"mbs=--mbs:1,2"}, "loss ([0-9.]+)");
+  for (const std::string& remark : jobs::session_of_job(request_).remarks) {
+    EXPECT_EQ(remark.find("inferred"), std::string::npos) << remark;
+  }
 }
 
 TEST_F(JobSession, TakesTheRestFromTheUsersSession) {

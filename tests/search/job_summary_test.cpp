@@ -69,7 +69,7 @@ void expect_sums(const forecast::Hypotheses& hypotheses, const Eigen::VectorXd& 
   std::set<JobAspect> answered;
   for (const JobQuestion& question : summary.questions) {
     answered.insert(question.aspect);
-    const bool is_named = question.aspect == JobAspect::kFramework || question.aspect == JobAspect::kTrained;
+    const bool is_named = search::has_names(question.aspect);
     double all = 0.0;
     for (const JobAnswer& answer : question.answers) {
       double sum = 0.0;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/statistics.h"
 #include "cost/memory/framework_memory.h"
 #include "cost/memory/memory_profile.h"
 #include "cost/memory/memory_shape.h"
@@ -63,8 +64,6 @@ namespace {
 struct Profiles {
   MemoryProfile expected, conservative;
 };
-
-double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 // If layers are split, tokens may or may not be split too; the moments include both cases.
 std::optional<schedule::Knobs> with_other_split(const workload::Workload& workload, const schedule::Knobs& knobs) {

@@ -28,6 +28,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/statistics.h"
+
 namespace krigtune::cost {
 namespace {
 
@@ -95,7 +97,7 @@ Tail tail_at(double z) {
     return {0.5 * z * z + std::log(-z) + 0.5 * std::log(2.0 * std::numbers::pi), slope, 1.0};
   }
   const double phi = std::exp(-0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
-  const double below = 0.5 * std::erfc(-z / std::numbers::sqrt2);
+  const double below = normal_cdf(z);
   const double slope = phi / below;
   return {-std::log(below), slope, slope * (slope + z)};
 }

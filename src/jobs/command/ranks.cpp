@@ -164,12 +164,13 @@ class Ranks {
 
   JobRanks find() {
     const Stage* stage = rank_stage(command_);
-    found_ = {command_.ranks, command_.nodes, is_under_srun(), "", ""};
+    found_ = {command_.ranks, command_.nodes, is_under_srun(), "", "", true};
     if (stage == nullptr) {
       of_variables();
     } else {
       find_for({command_.argv, stage->begin + 1, stage->end}, stage->launcher);
     }
+    found_.has_this_node = found_.has_this_node && !is_under_srun() && (found_.nodes == 1 || is_node_of_job());
     found_.is_elsewhere = found_.is_elsewhere || found_.nodes.value_or(1) > 1;
     if (found_.ranks) found_.missing.clear();
     return found_;
@@ -200,12 +201,16 @@ class Ranks {
 
   Count variable(const char* name) const { return count_in(around_.variable(name)); }
 
-  // Outside of a job srun runs the ranks on nodes that are allocated only then.
-  bool is_under_srun() const {
-    const bool has_srun = std::any_of(command_.stages.begin(), command_.stages.end(),
-                                      [](const Stage& stage) { return stage.launcher == Launcher::kSrun; });
-    return has_srun && around_.variable("SLURM_JOB_ID").empty();
+  bool has_srun() const {
+    return std::any_of(command_.stages.begin(), command_.stages.end(),
+                       [](const Stage& stage) { return stage.launcher == Launcher::kSrun; });
   }
+
+  // salloc may leave the shell on the login node; Slurm sets this variable on the nodes of a job.
+  bool is_node_of_job() const { return !has_srun() || !around_.variable("SLURMD_NODENAME").empty(); }
+
+  // Outside of a job srun runs the ranks on nodes that are allocated only then.
+  bool is_under_srun() const { return has_srun() && around_.variable("SLURM_JOB_ID").empty(); }
 
   void take_gpus(const char* missing) {
     found_.missing = missing;
@@ -228,7 +233,9 @@ class Ranks {
     }
     found_.nodes = static_cast<std::int64_t>(hosts.size());
     found_.ranks = slots_of(hosts);
-    found_.is_elsewhere = !std::all_of(hosts.begin(), hosts.end(), [&](const auto& h) { return is_this_node(h.host); });
+    const auto is_here = [&](const HostSlots& host) { return is_this_node(host.host); };
+    found_.is_elsewhere = !std::all_of(hosts.begin(), hosts.end(), is_here);
+    found_.has_this_node = std::any_of(hosts.begin(), hosts.end(), is_here);
   }
 
   // What DeepSpeed's launcher is told.

@@ -46,6 +46,7 @@ struct JobRanks {
   bool is_elsewhere = false;  ///< at least some run on nodes other than this one
   std::string missing;        ///< if `ranks` is empty: what the command would have to state
   std::string assumption;     ///< one sentence, if the command leaves the number of its nodes open; "" if not
+  bool has_this_node = true;  ///< at least some run on this node
 };
 
 /// Returns the ranks that the command states or, if it leaves them open, those that follow from its surroundings:

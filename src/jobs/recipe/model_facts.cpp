@@ -29,7 +29,7 @@ class ModelFacts {
       : recipe_(recipe), job_(job), own_(own), framework_(framework_of(recipe, job)) {}
 
   Json workload() {
-    if (framework_.empty()) return none("krigtune has no models of such jobs");
+    if (framework_.empty()) return none("krigtune does not predict jobs of this kind");
     caveats_ = caveats_of(recipe_, job_);
     caveats_.assumed.insert(caveats_.assumed.begin(), own_.assumed.begin(), own_.assumed.end());
     for (const RecipeValue& size : recipe_.model) {

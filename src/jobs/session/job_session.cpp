@@ -16,6 +16,7 @@
 #include "jobs/session/job_advice.h"
 #include "jobs/session/job_space.h"
 #include "jobs/session/metric_unit.h"
+#include "jobs/session/seen_facts.h"
 #include "jobs/session/varied_command.h"
 #include "space/well_known.h"
 #include "trial/failure_text.h"
@@ -49,6 +50,7 @@ struct Machine {
   std::string missing_ranks;          ///< what would say them: "--nproc_per_node N"
   std::int64_t nodes = 1;
   Json cluster;
+  std::string gpu;                 ///< the driver's name; "": none is seen that the job uses
   std::optional<double> rank_gib;  ///< memory of a rank's device
 };
 
@@ -86,10 +88,27 @@ class SessionMaker {
       make_by_options();
     }
     set_metric();
+    std::string seen = json_.contains("workload") ? "" : add_what_is_seen();
     if (!json_.contains("cluster")) json_["cluster"] = machine_.cluster;
     const bool has_launcher = !read_command(words_).stages.empty();
     return {std::move(json_), std::move(remarks_), recipe_ != nullptr ? recipe_->notes : std::vector<std::string>(),
-            has_launcher ? machine_.ranks : std::nullopt};
+            has_launcher ? machine_.ranks : std::nullopt, std::move(seen)};
+  }
+
+  // Adds what is seen to a session whose runner is the command. Returns false if that is nothing.
+  bool add_to(Json& session, std::vector<std::string>& lines) {
+    json_ = session;
+    look_at_machine();
+    std::string seen = add_what_is_seen();
+    const bool adds = !machine_.cluster.contains("ranks_assumed") || !machine_.gpu.empty() ||
+                      (json_.contains("framework") && !session.contains("framework"));
+    if (!adds) return false;
+    if (!machine_.cluster.contains("ranks_assumed") || machine_.cluster.contains("gpu"))
+      json_["cluster"] = machine_.cluster;
+    session = std::move(json_);
+    lines = std::move(remarks_);
+    lines.push_back(std::move(seen));
+    return true;
   }
 
  private:
@@ -151,10 +170,52 @@ class SessionMaker {
     machine_.cluster = Json::object();
     if (machine_.nodes > 1) machine_.cluster["nodes"] = machine_.nodes;
     machine_.cluster["gpus_per_node"] = ranks / machine_.nodes;
-    if (gpus.count == 0 || found.is_elsewhere) return;
+    if (gpus.count > 0 && found.has_this_node && trials_run_here()) look_at_gpus(gpus);
+  }
+
+  bool trials_run_here() const {
+    const Json* block = json_.contains("executor") ? &json_["executor"] : nullptr;
+    const std::string executor = !request_.executor.empty() ? request_.executor
+                                 : block                    ? text_of_key(*block, "kind")
+                                                            : "";
+    return executor.empty() || executor == "local";
+  }
+
+  // Other nodes of the job are taken for nodes like this one.
+  void look_at_gpus(const workload::NodeGpus& gpus) {
+    machine_.gpu = gpus.name;
     if (gpus.memory_bytes > 0) machine_.rank_gib = to_gib(Bytes{gpus.memory_bytes});
     const auto id = workload::device_id_of(gpus.name, Bytes{gpus.memory_bytes});
-    if (id && machine_.nodes == 1) machine_.cluster["gpu"] = *id;
+    const std::optional<std::string> network = machine_.nodes > 1 ? request_.find_network() : std::nullopt;
+    if (machine_.nodes > 1) remarks_.push_back(remark_on_nodes(gpus.name, id.value_or(""), network.value_or("")));
+    if (!id || (machine_.nodes > 1 && !network)) return;
+    machine_.cluster["gpu"] = *id;
+    if (network) machine_.cluster["network"] = *network;
+  }
+
+  // Only of the machine and the command, because the session does not say what is trained. Returns what was seen.
+  std::string add_what_is_seen() {
+    const std::string framework = framework_named_by(
+        {words_, request_.directory, [this](const std::string& name) { return variable(name); }}, recipe_);
+    if (!json_.contains("framework") && !framework.empty()) json_["framework"] = framework;
+    SeenFacts seen;
+    seen.framework = text_of_key(json_, "framework");
+    if (json_.contains("cluster")) return "";  // the user says it
+    const Command command = read_command(words_);
+    const Stage* stage = rank_stage(command);
+    const bool may_start_more = stage != nullptr && stage->launcher == Launcher::kPython;
+    const bool starts_more = machine_.ranks && may_start_more && splits_over_more(json_["space"], *machine_.ranks);
+    if (!starts_more) seen.ranks = machine_.ranks;
+    if (!seen.ranks) machine_.cluster["ranks_assumed"] = true;
+    seen.missing_ranks = machine_.missing_ranks;
+    seen.nodes = machine_.nodes;
+    seen.is_in_table = machine_.cluster.contains("gpu");
+    seen.gpu = seen.is_in_table ? machine_.cluster["gpu"].get<std::string>() : machine_.gpu;
+    seen.network = machine_.cluster.value("network", "");
+    seen.rank_gib = machine_.rank_gib;
+    if (machine_.rank_gib && !seen.is_in_table && !json_.contains("memory"))
+      json_["memory"]["limit_gib"] = *machine_.rank_gib;
+    return seen_sentence(seen);
   }
 
   // The session's own cluster, if it states one.
@@ -301,7 +362,7 @@ class SessionMaker {
     if (!json_.contains("workload")) {
       Json workload = model_facts(recipe, job, &why);
       if (!workload.is_null()) json_["workload"] = std::move(workload);
-      if (!why.empty()) remarks_.push_back(fmt::format("time and memory are not predicted: {}", why));
+      if (!why.empty()) remarks_.push_back(fmt::format("the model is not known: {}", why));
     }
     const std::vector<std::string> varied = space_of_recipe(job, own);
     RunnerBlock runner = runner_block(recipe, job, varied);
@@ -489,6 +550,15 @@ class SessionMaker {
 
 WrittenSession written_session(const JobRequest& request) { return SessionMaker(request).make(); }
 
+bool add_seen_facts(Json& session, const JobRequest& surroundings, std::vector<std::string>& lines) {
+  const JobRequest request = request_of_session(session, surroundings);
+  try {
+    return !request.command.empty() && SessionMaker(request).add_to(session, lines);
+  } catch (const UserError&) {  // a hostfile that cannot be read: nothing is seen, and the trials say what is wrong
+    return false;
+  }
+}
+
 JobSession session_of_job(const JobRequest& request) {
   WrittenSession written = written_session(request);
   const bool is_own = !request.session.empty();
@@ -502,6 +572,7 @@ JobSession session_of_job(const JobRequest& request) {
                                 counted(session.cluster.ranks(), "rank"), *written.ranks),
                     "change one of them, or leave \"cluster\" out");
   }
+  if (!written.seen.empty() && predicts_steps(session)) written.remarks.push_back(written.seen);
   return {std::move(written.json), std::move(session), std::move(written.remarks), std::move(written.notes)};
 }
 

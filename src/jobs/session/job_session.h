@@ -40,6 +40,10 @@ struct JobRequest {
   };
   /// Returns the GPUs of this node. Called at most once.
   std::function<workload::NodeGpus()> find_gpus = [] { return workload::NodeGpus{}; };
+  /// Returns the id of the link between this node and others. Called at most once, and only for several nodes.
+  std::function<std::optional<std::string>()> find_network = [] { return std::optional<std::string>(); };
+  /// Where trials run, if the command line says it: a kind of executor; "": as the session says, or here.
+  std::string executor;
 };
 
 /// A session that is written but not yet read.
@@ -48,6 +52,7 @@ struct WrittenSession {
   std::vector<std::string> remarks;   ///< one line each, for the user: assumptions and omissions
   std::vector<std::string> notes;     ///< one line each: general advice about such jobs, regardless of the command
   std::optional<std::int64_t> ranks;  ///< stated by a launcher of the command or found in its surroundings
+  std::string seen;                   ///< what was seen of a job without a workload: seen_facts.h; "" with one
 };
 
 struct JobSession {
@@ -70,6 +75,11 @@ struct JobSession {
 WrittenSession written_session(const JobRequest& request);
 /// The same, read. Also throws UserError if the user's session has other ranks than the command starts.
 JobSession session_of_job(const JobRequest& request);
+
+/// Adds what is seen of a session's own job to its JSON: "cluster", "framework" and "memory", if its runner is a
+/// command and it has neither "workload" nor "cluster". `surroundings` has no command and no session; its directory is
+/// the session's. Returns false if nothing is added; otherwise `lines` says what, for the user.
+bool add_seen_facts(Json& session, const JobRequest& surroundings, std::vector<std::string>& lines);
 
 /// Returns the path that represents the job: the script as named in the command; for a module, its last part.
 std::filesystem::path job_file(const std::vector<std::string>& command);

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/job_options.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/this_machine.h"
 #include "report/labels.h"
@@ -56,7 +57,8 @@ run::RunRecord record_of(const Context& context, const std::filesystem::path& di
   run::RunRecord record;
   if (begun) record = run::load_run(directory);
   // Only the first call prints the session's warnings: a program that asks in a loop need not read them every time.
-  if (file) record.session = begun ? session::load_session(*file) : session_of(context, *file);
+  if (file)
+    record.session = begun ? session_of_file(context, *file, directory, false).session : session_of(context, *file);
   record.options.earlier = earlier_runs(context, record.session, directory, begun);
   if (const auto word = arguments.text("strategy"))
     record.options.strategy = search::strategy_kind_from(*word, arguments.named("strategy"));

@@ -33,8 +33,9 @@ constexpr std::size_t kCommentWidth = 116;
 /// What a run says about its job.
 struct RunBelief {
   search::JobSummary summary;
-  std::size_t likeliest = 0;  ///< the likeliest job with a model of the likeliest size
-  double probability = 0.0;   ///< of this job
+  std::size_t likeliest = 0;   ///< the likeliest job with a model of the likeliest size
+  double probability = 0.0;    ///< of this job
+  forecast::Roles roles = {};  ///< its meaning of the parameters, where their names do not say it
 };
 
 double parameters_of(const workload::Workload& job) {
@@ -98,13 +99,14 @@ RunBelief belief_of(const LoadedRun& run) {
   RunBelief belief;
   belief.summary = search::summary_of(*hypotheses, model.job()->probabilities());
   set_likeliest_job(*hypotheses, model.job()->probabilities(), belief);
+  belief.roles = hypotheses->roles(belief.likeliest);
   refuse_what_is_not_clear(belief, run);
   return belief;
 }
 
 // A workload gives meaning to the usual names only. Hypotheses also read other names, so that they say more than a
 // session with a workload would.
-void refuse_other_names(const session::Session& session, const std::string& directory) {
+void refuse_other_names(const session::Session& session, const forecast::Roles& roles, const std::string& directory) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
   std::vector<std::string> renamed;
   const auto look = [&](const std::string& name) {
@@ -115,6 +117,7 @@ void refuse_other_names(const session::Session& session, const std::string& dire
   };
   for (const space::Parameter& parameter : session.space.parameters()) look(parameter.name);
   for (const auto& [name, value] : session.space.facts().fixed) look(name);
+  for (const auto& [name, role] : roles) renamed.push_back(fmt::format("{} is probably {}", name, role));
   if (renamed.empty()) return;
   throw UserError(fmt::format("init: a session with a workload needs the usual names of parameters, and {} has others: "
                               "{}",
@@ -366,7 +369,7 @@ InferredSession inferred_session(const Context& context, const std::filesystem::
                                  const std::filesystem::path& file) {
   const LoadedRun run(context, directory);
   const RunBelief belief = belief_of(run);
-  if (!belief.summary.is_told) refuse_other_names(run.session(), directory.string());
+  if (!belief.summary.is_told) refuse_other_names(run.session(), belief.roles, directory.string());
   CommentedSession session(run, belief);
   InferredSession result;
   if (const std::string warning = keep_what_ran(run, file, session); !warning.empty()) {

@@ -6,9 +6,13 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "engine/gpu_probe.h"
+#include "jobs/session/seen_facts.h"
+#include "machine/hardware_file.h"
 #include "programs/krigtune/deepspeed_options.h"
 #include "programs/krigtune/session_state.h"
+#include "run/run_directory.h"
 
 namespace krigtune::cli {
 namespace {
@@ -30,9 +34,23 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// The request without a command.
+jobs::JobRequest surroundings_of(const Context& context) {
+  jobs::JobRequest request;
+  request.directory = std::filesystem::current_path();
+  request.variable = variable;
+  request.find_gpus = [] {
+    const engine::GpuProbe probe = engine::probe_gpus();
+    return workload::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};
+  };
+  request.find_network = [] { return machine::network_id_of("/"); };
+  request.executor = context.arguments.text("executor", "");
+  return request;
+}
+
 jobs::JobRequest job_request(const Context& context) {
   const Arguments& arguments = context.arguments;
-  jobs::JobRequest request;
+  jobs::JobRequest request = surroundings_of(context);
   request.command = arguments.users_command();
   request.vary = arguments.texts(kVary);
   request.metric = arguments.text(kMetric);
@@ -42,13 +60,7 @@ jobs::JobRequest job_request(const Context& context) {
   request.warmup_steps = arguments.integer(kWarmupSteps, 0, kMostSteps);
   request.measure_steps = arguments.integer(kMeasureSteps, 1, kMostSteps);
   request.recipe = arguments.text(kRecipe, "");
-  request.directory = std::filesystem::current_path();
   request.typed_as = fmt::format("{} tune", context.console.typed_as);
-  request.variable = variable;
-  request.find_gpus = [] {
-    const engine::GpuProbe probe = engine::probe_gpus();
-    return workload::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};
-  };
   return request;
 }
 
@@ -97,6 +109,40 @@ jobs::JobSession job_session_of(const Context& context) {
   for (const std::string& remark : made.remarks) context.log.progress(remark);
   for (const std::string& warning : made.session.warnings) context.log.warning(warning);
   return made;
+}
+
+namespace {
+
+// A run goes on with what it was begun with, wherever that is. Returns false if that is nothing.
+bool recall_seen_facts(const std::filesystem::path& directory, Json& session) {
+  if (!session.is_object() || session.contains("workload") || session.contains("cluster")) return false;
+  const Json record = load_json(run::session_path(directory));
+  bool recalls = false;
+  for (const char* key : {"cluster", "framework", "memory"}) {
+    if (!record.contains(key) || session.contains(key)) continue;
+    session[key] = record[key];
+    recalls = true;
+  }
+  return recalls;
+}
+
+}  // namespace
+
+FileSession session_of_file(const Context& context, const std::filesystem::path& file,
+                            const std::filesystem::path& run_directory, bool looks) {
+  Json json = load_json(file);
+  jobs::JobRequest surroundings = surroundings_of(context);
+  surroundings.directory = std::filesystem::absolute(file).parent_path();
+  const bool is_begun = !run_directory.empty() && std::filesystem::exists(run::session_path(run_directory));
+  std::vector<std::string> lines;
+  const bool adds =
+      is_begun ? recall_seen_facts(run_directory, json) : looks && jobs::add_seen_facts(json, surroundings, lines);
+  FileSession found{session::read_session(json, file.string(), surroundings.directory), std::nullopt};
+  found.session.file = file;
+  if (adds) found.source = SessionSource{std::move(json), "session file or this machine"};
+  if (!jobs::predicts_steps(found.session)) return found;
+  for (const std::string& line : lines) context.log.progress(line);
+  return found;
 }
 
 std::string job_session_text(const Context& context) {

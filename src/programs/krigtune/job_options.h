@@ -1,9 +1,12 @@
 #pragma once
 #include <boost/program_options.hpp>
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "jobs/session/job_session.h"
 #include "programs/krigtune/command.h"
+#include "programs/krigtune/show_config.h"
 
 namespace krigtune::cli {
 
@@ -18,6 +21,17 @@ void refuse_job_options(const Context& context);
 /// Returns the session to tune, combined with the operand's session if there is one. Prints what was assumed. Throws
 /// UserError as session_of_job() does.
 jobs::JobSession job_session_of(const Context& context);
+
+/// A session that was read from its file, and what was added to that; empty: nothing.
+struct FileSession {
+  session::Session session;
+  std::optional<SessionSource> source;
+};
+/// Reads a session file. If its runner is a command, and it says neither what is trained nor where, what is seen of
+/// that is added and printed (jobs/session/seen_facts.h): only if `looks`, because trials may run elsewhere. A run that
+/// was begun in `run_directory` keeps what it recorded. The session's own warnings are not printed.
+FileSession session_of_file(const Context& context, const std::filesystem::path& file,
+                            const std::filesystem::path& run_directory, bool looks);
 
 /// Returns the text of a session for the command that the user can edit, with the assumptions as comments at its
 /// beginning.

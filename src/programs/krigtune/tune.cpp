@@ -150,8 +150,13 @@ ToTune find_to_tune(const Context& context) {
   const bool is_deepspeed = !ds_config_of(arguments).empty();
   if (!is_deepspeed) refuse_deepspeed_options(context);
   if (is_deepspeed || arguments.users_command().empty()) refuse_job_options(context);
-  if (!is_deepspeed && arguments.users_command().empty())
-    return {session_of(context, arguments.operand()), std::nullopt};
+  if (!is_deepspeed && arguments.users_command().empty()) {
+    const std::filesystem::path directory = run_directory(arguments, arguments.operand());
+    FileSession read = session_of_file(context, arguments.operand(),
+                                       arguments.flag("fresh") ? std::filesystem::path() : directory, true);
+    for (const std::string& warning : read.session.warnings) context.log.warning(warning);
+    return {std::move(read.session), std::move(read.source)};
+  }
   const char* const origin = arguments.operand().empty() ? "the command" : "session file or command";
   if (is_deepspeed) {
     deepspeed::JobSession made = job_to_tune(context);

@@ -29,6 +29,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/statistics.h"
 #include "krigtune/surrogate/hyperparameters.h"
 #include "krigtune/surrogate/kernel.h"
 #include "krigtune/surrogate/success_model.h"
@@ -70,8 +71,6 @@ double log_sum_exp(const Eigen::VectorXd& terms) {
   const double largest = terms.maxCoeff();
   return largest + std::log((terms.array() - largest).exp().sum());
 }
-
-double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
 
 /// The density of some measured values under any hypothesis. All hypotheses share the factors of the covariance.
 class ValueEvidence {

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "core/text.h"
+
 namespace krigtune::search {
 namespace {
 
@@ -14,9 +16,15 @@ constexpr double kUnlikelyStep = 0.5;
 
 constexpr std::array kAspects = {JobAspect::kParameters, JobAspect::kTrained, JobAspect::kFramework,
                                  JobAspect::kSequence,   JobAspect::kBatch,   JobAspect::kRanks,
-                                 JobAspect::kLinks};
+                                 JobAspect::kLinks,      JobAspect::kRoles};
 
 using Answer = std::pair<double, std::string>;  // number and name
+
+std::string roles_text(const forecast::Roles& roles) {
+  std::vector<std::string> each;
+  for (const auto& [name, role] : roles) each.push_back(name + " is " + role);
+  return join(each, ", ");
+}
 
 Answer answer_to(JobAspect aspect, const forecast::Hypotheses& hypotheses, const forecast::Hypothesis& one) {
   const workload::Workload& job = hypotheses.workload(*one.job);
@@ -35,6 +43,8 @@ Answer answer_to(JobAspect aspect, const forecast::Hypotheses& hypotheses, const
       return {static_cast<double>(hypotheses.cluster(*one.job).ranks()), ""};
     case JobAspect::kLinks:
       return {one.link_times, ""};
+    case JobAspect::kRoles:
+      return {0.0, roles_text(hypotheses.roles(*one.job))};
   }
   return {};
 }
@@ -80,6 +90,10 @@ JobSummary summary_before_trials(const forecast::Hypotheses& hypotheses) {
   Eigen::VectorXd probabilities(std::ssize(all));
   for (std::size_t h = 0; h < all.size(); ++h) probabilities(static_cast<Eigen::Index>(h)) = all[h].probability;
   return summary_of(hypotheses, probabilities);
+}
+
+bool has_names(JobAspect aspect) {
+  return aspect == JobAspect::kFramework || aspect == JobAspect::kTrained || aspect == JobAspect::kRoles;
 }
 
 const JobAnswer& likeliest(const JobQuestion& question) {

@@ -19,12 +19,13 @@ enum class JobAspect {
   kBatch,     ///< sequences of a step; 0: it may vary
   kRanks,     ///< of the cluster
   kLinks,     ///< how many times as long as by their data collectives take
+  kRoles,     ///< what the parameters mean, where their names do not say it: "alpha is tensor_parallel"
 };
 
 /// One answer and its probability.
 struct JobAnswer {
-  double number = 0.0;    ///< of kFramework and kTrained: 0
-  std::string name = {};  ///< of kFramework and kTrained; otherwise ""
+  double number = 0.0;    ///< of has_names: 0
+  std::string name = {};  ///< of has_names; otherwise ""
   double probability = 0.0;
   bool operator==(const JobAnswer&) const = default;
 };
@@ -54,6 +55,8 @@ JobSummary summary_of(const forecast::Hypotheses& hypotheses, const Eigen::Vecto
 /// Returns what is believed before any trial.
 JobSummary summary_before_trials(const forecast::Hypotheses& hypotheses);
 
+/// Returns whether the answers are names, and not numbers.
+bool has_names(JobAspect aspect);
 /// Returns the likeliest answer. `answers` must not be empty.
 const JobAnswer& likeliest(const JobQuestion& question);
 /// Returns whether the session describes a model that the trials make unlikely.

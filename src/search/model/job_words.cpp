@@ -52,7 +52,8 @@ std::string sizes_text(const JobSummary& summary) {
 
 std::string still_open(const JobSummary& summary) {
   std::vector<std::string> open;
-  for (const JobAspect aspect : {JobAspect::kFramework, JobAspect::kSequence, JobAspect::kBatch, JobAspect::kRanks}) {
+  for (const JobAspect aspect :
+       {JobAspect::kFramework, JobAspect::kSequence, JobAspect::kBatch, JobAspect::kRanks, JobAspect::kRoles}) {
     if (summary.find(aspect) != nullptr && clear_answer(summary, aspect) == nullptr) {
       open.push_back(job_question_text(aspect));
     }
@@ -71,6 +72,7 @@ std::string inferred(const JobSummary& summary) {
   }
   const JobAnswer* links = clear_answer(summary, JobAspect::kLinks);
   if (links != nullptr && links->number != 1.0) text += ", over links " + links_text(links->number);
+  if (const JobAnswer* roles = clear_answer(summary, JobAspect::kRoles)) text += ", if " + roles->name;
   return text;
 }
 
@@ -142,6 +144,8 @@ std::string job_question_text(JobAspect aspect) {
       return "cluster size";
     case JobAspect::kLinks:
       return "links";
+    case JobAspect::kRoles:
+      return "meaning of the parameters";
   }
   return "";
 }
@@ -153,6 +157,7 @@ std::string job_answer_text(JobAspect aspect, const JobAnswer& answer) {
     case JobAspect::kTrained:
       return answer.name == "adapters" ? "adapters only (LoRA)" : "all parameters";
     case JobAspect::kFramework:
+    case JobAspect::kRoles:
       return answer.name;
     case JobAspect::kSequence:
       return number_text(answer.number) + " tokens";

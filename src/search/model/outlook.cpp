@@ -26,11 +26,11 @@
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/statistics.h"
 #include "krigtune/surrogate/acquisition.h"
 
 namespace krigtune::search {
@@ -40,7 +40,7 @@ constexpr double kMostConfigurations = 1e6;  // of a sampled space; in larger sp
 constexpr double kFarBelow = 5.0;            // standard deviations at which a gain is negligible
 
 double chance_above(const Challenger& one, double difference) {
-  return 0.5 * std::erfc((difference - one.mean) / (one.stddev * std::numbers::sqrt2));
+  return normal_cdf((one.mean - difference) / one.stddev);
 }
 
 double chance_above(const std::vector<Challenger>& challengers, double difference) {
