@@ -59,6 +59,13 @@ void set_likeliest_job(const forecast::Hypotheses& hypotheses, const Eigen::Vect
   }
 }
 
+UserError looks_like_no_step(const LoadedRun& run, const std::string& probability) {
+  return UserError(fmt::format("init: nothing was inferred from {}: its trials look like no training step that the "
+                               "models know ({} likely)",
+                               run.directory.string(), probability),
+                   kHowTo);
+}
+
 // Failures alone say little of a job, and a workload of an unknown size would only mislead.
 void refuse_what_is_not_clear(const RunBelief& belief, const LoadedRun& run) {
   constexpr double kClear = 1.0 / 3.0;
@@ -70,12 +77,8 @@ void refuse_what_is_not_clear(const RunBelief& belief, const LoadedRun& run) {
     throw UserError(fmt::format("init: nothing can be inferred from {}: none of its trials succeeded", name),
                     fmt::format("run more first: krigtune tune {} --trials N", name));
   }
-  if (!search::is_known_step(belief.summary)) {
-    throw UserError(fmt::format("init: nothing was inferred from {}: its trials look like no training step that the "
-                                "models know ({} likely)",
-                                name, search::job_probability_text(belief.summary.no_step)),
-                    kHowTo);
-  }
+  if (!search::is_known_step(belief.summary))
+    throw looks_like_no_step(run, search::job_probability_text(belief.summary.no_step));
   const search::JobQuestion* sizes = belief.summary.find(JobAspect::kParameters);
   if (sizes != nullptr && search::likeliest(*sizes).probability < kClear) {
     throw UserError(fmt::format("init: the size of the model is not clear from {} yet: {}", name,
@@ -96,6 +99,7 @@ RunBelief belief_of(const LoadedRun& run) {
                     kHowTo);
   }
   const search::TrialModel model(run.session().objective, candidates, run.history);
+  if (model.job() == nullptr) throw looks_like_no_step(run, "more than 50 %");
   RunBelief belief;
   belief.summary = search::summary_of(*hypotheses, model.job()->probabilities());
   set_likeliest_job(*hypotheses, model.job()->probabilities(), belief);
