@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 
 #include "cli/cli_fixtures.h"
@@ -177,6 +178,34 @@ TEST_F(InitFrom, RefusesInOneLineIfNothingWasInferred) {
   }
   shared_->write("odd.csv", table);
   const Said said = init_from(run_of(directory_, kCluster, nullptr, "odd.csv"));
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("its trials look like no training step that the models know ("), std::string::npos)
+      << said.err;
+  EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+TEST_F(InitFrom, RefusesGuessedParametersOfNoTrainingStep) {
+  // Names say nothing, the values could be those of a step, and what is measured depends on hardly anything.
+  std::string table = "alpha,beta,gamma,speed\n";
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 5; ++b) {
+      for (int c = 0; c < 2; ++c) {
+        const double log_speed = 0.02 * a + 0.03 * (b - 2) * (b - 2) + 0.05 * c;
+        table += fmt::format("{},{},{},{:.8g}\n", 1 << a, 1 << b, c, 1e-6 * std::exp(log_speed));
+      }
+    }
+  }
+  directory_.write("flat.csv", table);
+  const std::string session = directory_
+                                  .write("flat.json", R"({
+      "space": {"alpha": [1, 2, 4, 8], "beta": [1, 2, 4, 8, 16], "gamma": [0, 1]}, "baseline": null,
+      "objective": {"metric": "tokens_per_second"}, "budget": {"trials": 20, "regret": 0, "least_gain": 0},
+      "runner": {"kind": "replay", "table": "flat.csv", "value": "speed"}})")
+                                  .string();
+  const std::string run = (directory_ / "flat").string();
+  ASSERT_EQ(run_krigtune({"tune", session, "--out", run}).code, 0);
+  const Said said = init_from(run);
   EXPECT_EQ(said.code, 2);
   EXPECT_NE(said.err.find("its trials look like no training step that the models know ("), std::string::npos)
       << said.err;
