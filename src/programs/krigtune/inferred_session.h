@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "programs/krigtune/command_line.h"
+#include "programs/krigtune/command.h"
 #include "search/model/job_summary.h"
 
 namespace krigtune::cli {
