@@ -99,8 +99,7 @@ double Forecaster::score(const Forecast& forecast) const {
 }
 
 std::int64_t sequences_per_step(const session::Session& session, const space::Configuration& configuration) {
-  const schedule::Knobs knobs = schedule::read_knobs(*session.workload, session.cluster, configuration);
-  return knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
+  return schedule::read_knobs(*session.workload, session.cluster, configuration).sequences();
 }
 
 }  // namespace krigtune::forecast

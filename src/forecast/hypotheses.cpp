@@ -130,7 +130,7 @@ struct Hypotheses::Impl {
     const auto knobs = schedule::knobs_of(job.workload, job.cluster, modelled);
     const auto* known = std::get_if<schedule::Knobs>(&knobs);
     if (known == nullptr) return std::nullopt;
-    const auto batch = static_cast<double>(known->micro_batch * known->micro_steps * known->data_ranks);
+    const auto batch = static_cast<double>(known->sequences());
     const auto& noise = session.objective.gradient_noise;
     const double sequences = kind == trial::MetricKind::kLatency ? 1.0 : batch;
     const double tokens =

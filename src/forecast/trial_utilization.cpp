@@ -15,10 +15,6 @@ std::optional<schedule::Knobs> knobs_if_modelled(const session::Session& session
   return knobs == nullptr ? std::nullopt : std::optional(*knobs);
 }
 
-std::int64_t sequences_of(const schedule::Knobs& knobs) {
-  return knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
-}
-
 // Returns the step time that follows from the objective's value.
 std::optional<double> step_time_of_objective(const session::Session& session, const trial::Measured& measured,
                                              double sequences) {
@@ -52,9 +48,9 @@ std::optional<cost::Utilization> utilization_of(const session::Session& session,
   const std::optional<double> step_time_s =
       stated != measured.metrics.end()
           ? std::optional(stated->second)
-          : step_time_of_objective(session, measured, static_cast<double>(sequences_of(*knobs)));
+          : step_time_of_objective(session, measured, static_cast<double>(knobs->sequences()));
   if (!step_time_s) return std::nullopt;
-  return cost::utilization_of(*session.workload, session.cluster, knobs->checkpointing, sequences_of(*knobs),
+  return cost::utilization_of(*session.workload, session.cluster, knobs->checkpointing, knobs->sequences(),
                               *step_time_s);
 }
 
@@ -62,7 +58,7 @@ std::optional<cost::Utilization> utilization_of(const session::Session& session,
                                                 const space::Configuration& configuration, double step_time_s) {
   const std::optional<schedule::Knobs> knobs = knobs_if_modelled(session, configuration);
   if (!knobs) return std::nullopt;
-  return cost::utilization_of(*session.workload, session.cluster, knobs->checkpointing, sequences_of(*knobs),
+  return cost::utilization_of(*session.workload, session.cluster, knobs->checkpointing, knobs->sequences(),
                               step_time_s);
 }
 

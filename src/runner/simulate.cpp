@@ -187,8 +187,7 @@ class SimulateRunner final : public trial::Runner {
                            Bytes peak) const {
     const cost::StepCost cost = time_(configuration);
     const double kernels_s = factor * (cost.products_s + cost.memory_bound_s + cost.optimizer_s);
-    const schedule::Knobs knobs = schedule::read_knobs(job_.workload, job_.cluster, configuration);
-    const std::int64_t sequences = knobs.micro_batch * knobs.micro_steps * knobs.data_ranks;
+    const std::int64_t sequences = schedule::read_knobs(job_.workload, job_.cluster, configuration).sequences();
     const double step_s = straggling * factor * cost.step_time_s;
     const double samples_per_s = static_cast<double>(sequences) / step_s;
     trial::Measured result;

@@ -67,6 +67,7 @@ class KnobReader {
     knobs_.micro_batch = bounded(space::kMicroBatch, 1, 1'000'000);
     read_ranks();
     if (!problem_) knobs_.micro_steps = micro_steps();
+    knobs_.data_ranks *= knobs_.context_ranks;
     read_sizes();
     if (problem_) return *problem_;
     return knobs_;
@@ -153,7 +154,7 @@ class KnobReader {
     return Buffers::kPlain;
   }
 
-  // Sets all numbers of ranks and checks what they must divide.
+  // Sets all numbers of ranks and checks what they must divide. data_ranks are those with sequences of their own.
   void read_ranks() {
     const workload::ModelSpec& model = workload_.model;
     knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks(), true);
@@ -311,7 +312,7 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
                     "write 1; the runners command, deepspeed and replay take more");
   }
   if (knobs.context_ranks > 1) {
-    throw UserError(fmt::format("{} = {} is counted, but krigtune-bench does not execute it", space::kContextParallel,
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kContextParallel,
                                 knobs.context_ranks),
                     "write 1; the runners command, deepspeed and replay take more");
   }

@@ -63,13 +63,13 @@ void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
 
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
-  std::int64_t data_ranks = 1;
+  std::int64_t data_ranks = 1;  ///< that hold the same parameters and reduce their gradients together
   std::int64_t tensor_ranks = 1;
-  std::int64_t context_ranks = 1;   ///< that share a sequence: they are counted, and cost/ takes their work for whole
+  std::int64_t context_ranks = 1;   ///< of the data ranks, that share each sequence; build_plan refuses more than one
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
-  std::int64_t micro_batch = 1;  ///< sequences per data-parallel rank and micro-step
+  std::int64_t micro_batch = 1;  ///< sequences of a micro-step that a rank computes, alone or with context_ranks
   std::int64_t micro_steps = 1;
   std::int64_t reduce_bucket_elems = 0;
   std::int64_t allgather_bucket_elems = 0;
@@ -85,6 +85,9 @@ struct Knobs {
   /// Parameters that are used again within this distance are kept (dialect deepspeed)
   std::int64_t max_reuse_elems = 0;
   NcclKnobs nccl = {};
+
+  /// Returns the sequences of a step, of all ranks.
+  std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
 };
 
 /// A part of a configuration that the schedule does not model, and what to write instead.

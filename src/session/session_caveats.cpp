@@ -110,8 +110,9 @@ void add_caveats(Session& session) {
   workload::Caveats& caveats = session.workload->caveats;
   if (may_reach(session, space::kContextParallel, 2.0)) {
     workload::add_once(
-        "context parallelism, which only counts as a divisor of the ranks: less memory, and other communication",
-        caveats.not_modelled);
+        "context parallelism is a ring: keys and values go round while attention computes, and every rank has as much "
+        "of it to do",
+        caveats.assumed);
   }
   add_update_on_host(session, caveats);
   add_hooks_of_stage_3(session, caveats);

@@ -167,8 +167,7 @@ WellKnownParameter context_parallel() {
       .name = kContextParallel,
       .unit = "ranks",
       .meaning =
-          "over how many ranks the tokens of a sequence are distributed; counted, but neither predicted nor run by "
-          "krigtune-bench",
+          "over how many ranks the tokens of a sequence are distributed; predicted, but not run by krigtune-bench",
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,

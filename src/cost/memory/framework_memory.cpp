@@ -185,7 +185,8 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
 MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration) {
   constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
-  const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1);
+  const int groups =
+      (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1) + (knobs.context_ranks > 1);
   const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
   MemoryAssumptions assumed;
   switch (outlook) {

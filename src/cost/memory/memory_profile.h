@@ -61,7 +61,7 @@ struct MemoryProfile {
   MomentBytes layer_kept;      ///< kept by a recomputed layer until its backward
 };
 
-/// Makes the profile for the knobs' tensor ranks, sequence parallelism and checkpointing.
+/// Makes the profile for the knobs' tensor and context ranks, sequence parallelism and checkpointing.
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs);
 
 /// The memory of one rank that is always in use.
@@ -83,7 +83,7 @@ class ProfileCache {
   std::shared_ptr<const MemoryProfile> of(const schedule::Knobs& knobs);
 
  private:
-  using Key = std::tuple<std::int64_t, bool, schedule::Checkpointing>;
+  using Key = std::tuple<std::int64_t, std::int64_t, bool, schedule::Checkpointing>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;

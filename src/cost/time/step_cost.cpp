@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost/context_split.h"
 #include "cost/tensors_cache.h"
 #include "cost/time/compressed_step.h"
 #include "cost/time/framework_step.h"
@@ -19,7 +20,7 @@
 namespace krigtune::cost {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
 
 // The distinct stages; equal stages are timed once.
 struct Stages {
@@ -39,6 +40,7 @@ void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepC
   cost.idle_s = times.totals.idle_s + machine.step_overhead_s;
   cost.recompute_s = times.cost.recompute_s;
   cost.tensor_comm_s = times.cost.tensor_comm_s;
+  cost.context_comm_s = times.cost.context_comm_s;
   cost.data_comm_s = times.data_comm_s;
   cost.tensor_wire_bytes = times.cost.tensor_wire_bytes;
   cost.data_wire_bytes = times.data_wire_bytes;
@@ -91,12 +93,15 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,  knobs.pipeline_ranks > 1,
-                          knobs.sequence_parallel, knobs.checkpointing, knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,           knobs.tensor_ranks,      knobs.context_ranks,
+                          knobs.pipeline_ranks > 1,    knobs.sequence_parallel, knobs.checkpointing,
+                          knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
-    if (!known)
-      known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, plans->of(workload, knobs)));
+    if (!known) {
+      const plan::StepPlan& block = plans->of(share_of_rank(workload, knobs), knobs);
+      known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, block));
+    }
     return *known;
   }
 
@@ -142,8 +147,8 @@ struct StepCostModel::Impl {
 
   // The time to send activations to the next stage, and gradients back.
   double send_activations_s(const schedule::Knobs& knobs) const {
-    const std::int64_t elems = knobs.micro_batch * workload.model.seq_len * workload.model.hidden /
-                               (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
+    const std::int64_t elems = knobs.micro_batch * share_of_rank(workload, knobs).model.seq_len *
+                               workload.model.hidden / (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     return send_s(knobs, schedule::OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
   }
 

@@ -30,6 +30,7 @@ struct StepCost {
   // Sub-items, whether hidden or not:
   double recompute_s = 0.0;
   double tensor_comm_s = 0.0;
+  double context_comm_s = 0.0;  ///< only the exposed part: of the exchange of keys and values
   double data_comm_s = 0.0;
   double pipeline_comm_s = 0.0;
   double tensor_wire_bytes = 0.0;  ///< sent by one rank

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 
+#include "cost/context_split.h"
 #include "cost/framework.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
@@ -53,8 +55,9 @@ bool reads_parameter(schedule::OpKind kind) {
 
 class TemplateReader {
  public:
-  TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs, bool stops_early)
-      : plan_(plan), machine_(machine), knobs_(knobs), stops_early_(stops_early) {}
+  TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs,
+                 const ContextExchange& exchange, bool stops_early)
+      : plan_(plan), machine_(machine), knobs_(knobs), exchange_(exchange), stops_early_(stops_early) {}
 
   StepTemplate read() {
     for (const plan::Operation& operation : plan_.operations) add(operation);
@@ -68,7 +71,9 @@ class TemplateReader {
     Pass& pass = result_.passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))];
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
-    const double seconds = operation_time_s(machine_, plan_, operation);
+    const std::optional<SharedAttention> shared = shared_by_ranks(operation);
+    if (shared && shared->exposed_s > 0.0) add_exchange(*shared, pass);
+    const double seconds = shared ? shared->compute_s : operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = plan::is_collective(operation.kind);
     if (next.collective) {
@@ -81,6 +86,21 @@ class TemplateReader {
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
+  }
+
+  std::optional<SharedAttention> shared_by_ranks(const plan::Operation& operation) const {
+    if (exchange_.ranks == 1 || plan::class_of(operation) != workload::OpClass::kAttention) return std::nullopt;
+    return shared_attention(machine_, operation, exchange_);
+  }
+
+  // The part of the exchange of keys and values that attention does not hide.
+  void add_exchange(const SharedAttention& shared, Pass& pass) const {
+    TemplateOperation& next = pass.operations.emplace_back();
+    next.collective = true;
+    next.link_s = shared.exposed_s;
+    next.segment = single(shared.exposed_s, machine_.issue_s, true);
+    pass.all.append(next.segment);
+    pass.cost.context_comm_s += shared.exposed_s;
   }
 
   // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
@@ -148,6 +168,7 @@ class TemplateReader {
   const plan::StepPlan& plan_;
   const Machine& machine_;
   const schedule::Knobs& knobs_;
+  const ContextExchange& exchange_;
   bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
@@ -161,13 +182,15 @@ void PassCost::add(const PassCost& other, double times) {
   memory_bound_s += times * other.memory_bound_s;
   recompute_s += times * other.recompute_s;
   tensor_comm_s += times * other.tensor_comm_s;
+  context_comm_s += times * other.context_comm_s;
   tensor_wire_bytes += times * other.tensor_wire_bytes;
 }
 
 StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
                            const plan::StepPlan& plan) {
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
-  return TemplateReader(plan, machine, knobs, stops_early).read();
+  const ContextExchange exchange = context_exchange(workload, knobs, machine.ranks_per_node);
+  return TemplateReader(plan, machine, knobs, exchange, stops_early).read();
 }
 
 }  // namespace krigtune::cost

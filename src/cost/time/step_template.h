@@ -13,7 +13,7 @@ namespace krigtune::cost {
 /// An operation of the compute stream.
 struct TemplateOperation {
   StepSegment segment;
-  bool collective = false;  ///< a collective of the tensor group
+  bool collective = false;  ///< a collective of the tensor group, or an exchange of context parallelism
   double link_s = 0.0;      ///< its time on the link
   double core_s = 0.0;      ///< its time on cores
   std::vector<int> reads;   ///< parameters, numbered as in UnitTensors
@@ -27,6 +27,7 @@ struct PassCost {
   double memory_bound_s = 0.0;
   double recompute_s = 0.0;
   double tensor_comm_s = 0.0;
+  double context_comm_s = 0.0;  ///< of context parallelism, as far as attention does not hide it
   double tensor_wire_bytes = 0.0;
 
   void add(const PassCost& other, double times);

@@ -32,6 +32,7 @@ Json step_parts_json(const cost::StepCost& cost) {
           {"idle_s", cost.idle_s},
           {"recompute_s", cost.recompute_s},
           {"tensor_comm_s", cost.tensor_comm_s},
+          {"context_comm_s", cost.context_comm_s},
           {"data_comm_s", cost.data_comm_s},
           {"pipeline_comm_s", cost.pipeline_comm_s}};
 }

@@ -1,0 +1,61 @@
+#include "cost/context_split.h"
+
+#include <algorithm>
+
+#include "plan/op_traits.h"
+
+namespace krigtune::cost {
+namespace {
+
+// Of attention on the same tokens in one piece: 8 GPUs with 8192 tokens each reached 90 % in blocks that are dealt out
+// evenly ("zigzag", github.com/zhuzilin/ring-flash-attention, its README's table of 2024).
+constexpr double kBlockwiseRate = 0.9;
+
+std::int64_t share(std::int64_t tokens, std::int64_t ranks) { return (tokens + ranks - 1) / ranks; }
+
+}  // namespace
+
+workload::Workload share_of_rank(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  workload::Workload own = workload;
+  if (knobs.context_ranks == 1) return own;
+  const std::int64_t parts = knobs.sequence_parallel ? knobs.tensor_ranks : 1;
+  const std::int64_t tokens = share(workload.model.seq_len, knobs.context_ranks);
+  own.model.seq_len = std::max<std::int64_t>(share(tokens, parts) * parts, 2);
+  own.model.attention = workload::Attention::kFlash;
+  return own;
+}
+
+ContextExchange context_exchange(const workload::Workload& workload, const schedule::Knobs& knobs,
+                                 std::int64_t ranks_per_node) {
+  ContextExchange exchange;
+  exchange.ranks = knobs.context_ranks;
+  // The ranks that share a sequence are the nearest of the data group (the order tp-cp-ep-dp-pp of Megatron Core).
+  plan::StepPlan groups;
+  groups.ranks = knobs.context_ranks;
+  groups.tensor_ranks = knobs.tensor_ranks;
+  exchange.span = plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node);
+  const workload::ModelSpec& model = workload.model;
+  const std::int64_t heads = std::max<std::int64_t>(model.kv_heads / knobs.tensor_ranks, 1);
+  const std::int64_t tokens = knobs.micro_batch * share(model.seq_len, knobs.context_ranks);
+  exchange.keys_and_values_bytes = 2 * tokens * heads * (model.hidden / model.heads) *
+                                   schedule::size_bytes(schedule::compute_type(workload.precision));
+  return exchange;
+}
+
+// Forward passes on c - 1 blocks of keys and values; backward passes them again, with gradients of the same size
+// (TransformerEngine, attention/dot_product_attention/context_parallel.py).
+SharedAttention shared_attention(const Machine& machine, const plan::Operation& operation,
+                                 const ContextExchange& exchange) {
+  const auto ranks = static_cast<double>(exchange.ranks);
+  const bool backward = operation.phase == schedule::Phase::kBackward;
+  SharedAttention attention;
+  const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
+  attention.compute_s =
+      kernel_time_s(machine, plan::class_of(operation), ranks * operation.flops / kBlockwiseRate, ranks * bytes);
+  attention.wire_bytes = (exchange.ranks - 1) * exchange.keys_and_values_bytes * (backward ? 2 : 1);
+  const double exchange_s = link_time_s(machine, schedule::OpKind::kAllGather, exchange.span, attention.wire_bytes);
+  attention.exposed_s = std::max(0.0, exchange_s - attention.compute_s);
+  return attention;
+}
+
+}  // namespace krigtune::cost

@@ -1,0 +1,151 @@
+// Context parallelism: the same work as on ranks with sequences of their own, distributed otherwise.
+#include "cost/context_split.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "cost/memory/memory_model.h"
+#include "cost/time/step_cost.h"
+
+namespace krigtune::context_split_test {
+
+constexpr std::int64_t kTokens = 8192;
+
+workload::Workload llama(workload::Framework framework = workload::Framework::kMegatron) {
+  workload::Workload workload;
+  workload::ModelSpec& model = workload.model;
+  model = {.layers = 4, .hidden = 1024, .heads = 16, .kv_heads = 4, .ffn_hidden = 4096, .vocab = 32000};
+  model.seq_len = kTokens;
+  model.gated_mlp = true;
+  model.positions = workload::Positions::kRotary;
+  model.norm = workload::Norm::kRmsNorm;
+  workload.precision = workload::Precision::kBf16;
+  workload.framework = framework;
+  workload.train_batch_size = 16;
+  return workload;
+}
+
+workload::ClusterSpec eight_gpus() {
+  workload::ClusterSpec cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 8;
+  return cluster;
+}
+
+space::Configuration shared_by(std::int64_t ranks, std::int64_t tensor = 1) {
+  return {{"zero_stage", std::int64_t{1}},
+          {"micro_batch", std::int64_t{1}},
+          {"tensor_parallel", tensor},
+          {"context_parallel", ranks}};
+}
+
+// A machine on which only operations of one class, and collectives at `bytes_per_s`, take time.
+cost::Machine machine_of(workload::OpClass of, double flops_per_s,
+                         double bytes_per_s = std::numeric_limits<double>::infinity()) {
+  cost::Machine machine;
+  machine.network.bytes_per_s = bytes_per_s;
+  machine.ranks_per_node = 8;
+  machine.rates[static_cast<std::size_t>(of)].flops_per_s = flops_per_s;
+  return machine;
+}
+
+cost::StepCost cost_of(const cost::Machine& machine, const space::Configuration& configuration) {
+  return cost::StepCostModel(llama(), eight_gpus(), machine)(configuration);
+}
+
+TEST(ContextSplit, ComputesAsManyProductsHoweverSequencesAreShared) {
+  const cost::Machine machine = machine_of(workload::OpClass::kProduct, 1e12);
+  const double alone_s = cost_of(machine, shared_by(1)).products_s;
+  ASSERT_GT(alone_s, 0.0);
+  for (const std::int64_t ranks : {2, 4, 8}) {
+    EXPECT_NEAR(cost_of(machine, shared_by(ranks)).products_s / alone_s, 1.0, 1e-9) << ranks;
+  }
+}
+
+// A token attends to (s + 1) / 2 tokens on average, and in blocks of s / c tokens to (s + c) / 2.
+TEST(ContextSplit, AttendsToTheWholeSequenceInBlocks) {
+  const cost::Machine machine = machine_of(workload::OpClass::kAttention, 1e12);
+  const double alone_s = cost_of(machine, shared_by(1)).products_s;
+  ASSERT_GT(alone_s, 0.0);
+  for (const double ranks : {2.0, 4.0, 8.0}) {
+    const double tokens = kTokens;
+    const double expected = (tokens + ranks) / (tokens + 1.0) / 0.9;
+    EXPECT_NEAR(cost_of(machine, shared_by(static_cast<std::int64_t>(ranks))).products_s / alone_s, expected, 1e-6);
+  }
+}
+
+// (c - 1) blocks of keys and values in forward, and in backward as many with their gradients: 3 (c - 1) blocks of
+// 2 s / c kv_heads head_dim numbers for every sequence and layer. 16 / (8 / c) sequences pass each rank.
+TEST(ContextSplit, PassesKeysAndValuesRound) {
+  constexpr double kBytesPerS = 1e9;
+  const cost::Machine machine = machine_of(workload::OpClass::kProduct, 1e15, kBytesPerS);
+  EXPECT_EQ(cost_of(machine, shared_by(1)).context_comm_s, 0.0);
+  for (const double ranks : {2.0, 8.0}) {
+    const double block_bytes = 2.0 * kTokens / ranks * 4.0 * 64.0 * 2.0;
+    const double expected_s = 4.0 * (2.0 * ranks) * 3.0 * (ranks - 1.0) * block_bytes / kBytesPerS;
+    const cost::StepCost cost = cost_of(machine, shared_by(static_cast<std::int64_t>(ranks)));
+    EXPECT_NEAR(cost.context_comm_s / expected_s, 1.0, 1e-9) << ranks;
+    EXPECT_GE(cost.exposed_comm_s, expected_s) << ranks;
+  }
+}
+
+TEST(ContextSplit, HidesTheExchangeBehindAttention) {
+  const cost::Machine slow = machine_of(workload::OpClass::kAttention, 1e9, 1e9);
+  EXPECT_EQ(cost_of(slow, shared_by(4)).context_comm_s, 0.0);
+}
+
+TEST(ContextSplit, ReducesGradientsAmongAllRanksOfTheSameParameters) {
+  const cost::Machine machine = machine_of(workload::OpClass::kProduct, 1e12, 1e9);
+  EXPECT_EQ(cost_of(machine, shared_by(4)).data_wire_bytes, cost_of(machine, shared_by(1)).data_wire_bytes);
+}
+
+cost::MemoryEstimate memory_of(const space::Configuration& configuration) {
+  return cost::MemoryModel(llama(), eight_gpus(), {}).estimate(configuration);
+}
+
+TEST(ContextSplit, DividesActivationsAndNotStates) {
+  const auto bytes = [](const cost::MemoryEstimate& estimate, schedule::Term term) {
+    return static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(term)]);
+  };
+  const cost::MemoryEstimate alone = memory_of(shared_by(1));
+  const cost::MemoryEstimate shared = memory_of(shared_by(4));
+  for (const schedule::Term term :
+       {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
+    EXPECT_EQ(bytes(shared, term), bytes(alone, term)) << schedule::to_string(term);
+  }
+  for (const schedule::Term term : {schedule::Term::kActivations, schedule::Term::kLogits}) {
+    EXPECT_NEAR(bytes(shared, term) / bytes(alone, term), 0.25, 0.01) << schedule::to_string(term);
+  }
+}
+
+TEST(ContextSplit, RoundsTokensUpToWhatTensorRanksDivide) {
+  schedule::Knobs knobs;
+  knobs.tensor_ranks = 4;
+  knobs.context_ranks = 3;
+  EXPECT_EQ(cost::share_of_rank(llama(), knobs).model.seq_len, 2731);
+  knobs.sequence_parallel = true;
+  EXPECT_EQ(cost::share_of_rank(llama(), knobs).model.seq_len, 2732);
+  knobs.context_ranks = 1;
+  EXPECT_EQ(cost::share_of_rank(llama(), knobs).model, llama().model);
+}
+
+// krigtune-bench plans every byte of what it executes, but it does not execute this.
+TEST(ContextSplit, IsJudgedWithoutAPlanOfEveryByte) {
+  const workload::Workload workload = llama(workload::Framework::kKrigtune);
+  const cost::MemoryModel model(workload, eight_gpus(), {});
+  const Bytes needed = model.estimate(shared_by(4)).expected;
+  EXPECT_EQ(model.verdict(shared_by(4), needed, needed).verdict, plan::Verdict::kFits);
+}
+
+// Batch identity: the ranks that share a sequence count once.
+TEST(ContextSplit, KeepsTheSequencesOfAStep) {
+  for (const std::int64_t ranks : {1, 2, 4, 8}) {
+    const schedule::Knobs knobs = schedule::read_knobs(llama(), eight_gpus(), shared_by(ranks));
+    EXPECT_EQ(knobs.sequences(), 16) << ranks;
+    EXPECT_EQ(knobs.data_ranks, 8) << ranks;
+    EXPECT_EQ(knobs.micro_steps, 2 * ranks) << ranks;
+  }
+}
+
+}  // namespace krigtune::context_split_test
