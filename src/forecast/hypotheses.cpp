@@ -15,6 +15,7 @@
 #include "cost/time/step_cost.h"
 #include "forecast/archetypes.h"
 #include "forecast/forecast.h"
+#include "forecast/kept_models.h"
 #include "forecast/kept_predictions.h"
 #include "forecast/prior.h"
 #include "schedule/knobs.h"
@@ -44,6 +45,9 @@ constexpr double kLevelOnUnknownCluster = 1.0;
 constexpr int kTypicalSamples = 24;
 constexpr std::size_t kMostValuesKept = 1'000'000;
 constexpr std::size_t kMostVerdictsKept = 200'000;
+// Predictions of models that are kept, of times and of memory each: some hundred megabytes.
+constexpr std::size_t kMostUsesKept = 100'000;
+constexpr std::size_t kFewUses = 50;
 
 // Of 16 to 18 bytes for a parameter (Rajbhandari et al. 2020, section 3.1) only the 2 of its 16-bit value remain, and
 // adapters of a hundredth of the parameters have gradients.
@@ -71,6 +75,12 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
   verdict.verdict = spread.margin < kCannotFit ? plan::Verdict::kTooLarge : plan::Verdict::kUncertain;
 }
 
+std::vector<std::size_t> numbers_of(const std::vector<std::size_t>& numbers, const std::vector<std::size_t>& of) {
+  std::vector<std::size_t> some;
+  for (const std::size_t one : of) some.push_back(numbers[one]);
+  return some;
+}
+
 }  // namespace
 
 struct Hypotheses::Impl {
@@ -90,9 +100,10 @@ struct Hypotheses::Impl {
     if (no_step > 0.0) all.push_back({std::nullopt, 1.0, no_step});
     values = std::make_unique<KeptPredictions<double>>(all.size(), kMostValuesKept);
     verdicts = std::make_unique<KeptPredictions<std::optional<plan::MemoryVerdict>>>(jobs.size(), kMostVerdictsKept);
-    steps.resize(all.size());
     typicals.resize(all.size());
-    memories.resize(jobs.size());
+    number_models();
+    steps = std::make_unique<KeptModels<cost::StepCostModel>>(all.size(), kMostUsesKept, kFewUses);
+    memories = std::make_unique<KeptModels<cost::MemoryModel>>(jobs.size(), kMostUsesKept, kFewUses);
   }
 
   void add(std::size_t job, double probability) {
@@ -103,6 +114,20 @@ struct Hypotheses::Impl {
     for (const Links& links : kLinks) all.push_back({job, links.times, probability * links.probability});
   }
 
+  // Jobs that differ in what the parameters mean share their models.
+  void number_models() {
+    std::unordered_map<std::string, std::size_t> of_text;
+    for (const JobGuess& job : jobs) {
+      const std::string text = to_json(job.workload).dump() + to_json(job.cluster).dump();
+      memory_numbers.push_back(of_text.emplace(text, of_text.size()).first->second);
+    }
+    std::map<std::pair<std::size_t, double>, std::size_t> of_links;
+    for (const Hypothesis& one : all) {
+      const std::pair<std::size_t, double> key{one.job ? memory_numbers[*one.job] : 0, one.link_times};
+      step_numbers.push_back(one.job ? of_links.emplace(key, of_links.size()).first->second : 0);
+    }
+  }
+
   bool guesses_roles() const { return !jobs.front().roles.empty(); }
 
   space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
@@ -110,15 +135,13 @@ struct Hypotheses::Impl {
                                            : as_training_step(configuration, job.roles);
   }
 
-  const cost::StepCostModel& step(std::size_t hypothesis) const {
-    const std::lock_guard lock(mutex);
-    if (!steps[hypothesis]) {
+  std::shared_ptr<const cost::StepCostModel> step(std::size_t hypothesis) const {
+    return steps->of(step_numbers[hypothesis], [&] {
       cost::TimeCalibration calibration;
       calibration.collectives = all[hypothesis].link_times;
       const JobGuess& job = jobs[*all[hypothesis].job];
-      steps[hypothesis] = std::make_unique<cost::StepCostModel>(job.workload, job.cluster, calibration, plans);
-    }
-    return *steps[hypothesis];
+      return std::make_shared<const cost::StepCostModel>(job.workload, job.cluster, calibration, plans);
+    });
   }
 
   std::optional<double> log_value(std::size_t hypothesis, const cost::StepCostModel& model,
@@ -155,12 +178,10 @@ struct Hypotheses::Impl {
     return typical;
   }
 
-  const cost::MemoryModel* memory_of(std::size_t job) const {
-    const std::lock_guard lock(mutex);
-    if (!memories[job]) {
-      memories[job] = std::make_unique<cost::MemoryModel>(jobs[job].workload, jobs[job].cluster, session.memory);
-    }
-    return memories[job].get();
+  std::shared_ptr<const cost::MemoryModel> memory_of(std::size_t job) const {
+    return memories->of(memory_numbers[job], [&] {
+      return std::make_shared<const cost::MemoryModel>(jobs[job].workload, jobs[job].cluster, session.memory);
+    });
   }
 
   Bytes usable(std::size_t job) const {
@@ -179,10 +200,12 @@ struct Hypotheses::Impl {
   std::shared_ptr<cost::BlockPlans> plans = std::make_shared<cost::BlockPlans>();
   std::unique_ptr<KeptPredictions<double>> values;
   std::unique_ptr<KeptPredictions<std::optional<plan::MemoryVerdict>>> verdicts;
-  mutable std::mutex mutex;  // protects the members below
-  mutable std::vector<std::unique_ptr<cost::StepCostModel>> steps;
+  std::vector<std::size_t> step_numbers;    ///< of the models in `steps`, by hypothesis
+  std::vector<std::size_t> memory_numbers;  ///< of the models in `memories`, by job
+  std::unique_ptr<KeptModels<cost::StepCostModel>> steps;
+  std::unique_ptr<KeptModels<cost::MemoryModel>> memories;
+  mutable std::mutex mutex;  // protects the member below
   mutable std::vector<std::optional<double>> typicals;
-  mutable std::vector<std::unique_ptr<cost::MemoryModel>> memories;
 };
 
 std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session, const session::MemoryFilter& filter) {
@@ -195,7 +218,7 @@ std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session
   // The told job must say something at all.
   const Impl& impl = *hypotheses->impl_;
   const bool says = std::any_of(impl.samples.begin(), impl.samples.end(), [&](const space::Configuration& sample) {
-    return impl.log_value(0, impl.step(0), sample).has_value();
+    return impl.log_value(0, *impl.step(0), sample).has_value();
   });
   return says ? hypotheses : nullptr;
 }
@@ -257,15 +280,16 @@ Eigen::MatrixXd Hypotheses::log_values(const std::vector<std::size_t>& hypothese
       values.col(column).setZero();
     }
   }
-  const auto rows = impl_->values->of(
-      with_physics, configurations, [&](std::size_t hypothesis, const space::Configuration& configuration) {
-        const cost::StepCostModel& model = impl_->step(hypothesis);
-        const std::optional<double> value = impl_->log_value(hypothesis, model, configuration);
-        return value ? *value : impl_->typical(hypothesis, model);
-      });
+  const auto predict = [&](std::size_t hypothesis, const space::Configuration& configuration) {
+    const auto model = impl_->step(hypothesis);
+    const std::optional<double> value = impl_->log_value(hypothesis, *model, configuration);
+    return value ? *value : impl_->typical(hypothesis, *model);
+  };
+  const auto rows = impl_->values->of(with_physics, configurations, predict);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     values.col(columns[i]) = Eigen::Map<const Eigen::VectorXd>(rows[i].data(), values.rows());
   }
+  impl_->steps->keep(numbers_of(impl_->step_numbers, with_physics));
   return values;
 }
 
@@ -274,7 +298,7 @@ std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
   if (impl_->session.workload && !impl_->filter.knows_memory()) {
     return {jobs.size(), std::vector<std::optional<plan::MemoryVerdict>>(configurations.size())};
   }
-  return impl_->verdicts->of(jobs, configurations, [&](std::size_t job, const space::Configuration& configuration) {
+  const auto plan = [&](std::size_t job, const space::Configuration& configuration) {
     const JobGuess& guess = impl_->jobs[job];
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
@@ -282,7 +306,10 @@ std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
         impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
     if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
     return verdict;
-  });
+  };
+  auto verdicts = impl_->verdicts->of(jobs, configurations, plan);
+  impl_->memories->keep(numbers_of(impl_->memory_numbers, jobs));
+  return verdicts;
 }
 
 }  // namespace krigtune::forecast

@@ -48,8 +48,15 @@ struct BlockPlans::Impl {
     std::map<Key, std::unique_ptr<const plan::StepPlan>> plans;
   };
 
+  struct TensorsOfModel {
+    workload::ModelSpec model;
+    workload::Precision precision;
+    std::shared_ptr<TensorsCache> tensors;
+  };
+
   std::mutex mutex;
   std::vector<std::unique_ptr<OfModel>> models;
+  std::vector<TensorsOfModel> tensors;
 };
 
 BlockPlans::BlockPlans() : impl_(std::make_unique<Impl>()) {}
@@ -73,6 +80,15 @@ const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const s
   auto& plan = (*known)->plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
   if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
   return *plan;
+}
+
+std::shared_ptr<TensorsCache> BlockPlans::tensors(const workload::Workload& workload) {
+  const std::lock_guard lock(impl_->mutex);
+  for (const Impl::TensorsOfModel& known : impl_->tensors) {
+    if (known.model == workload.model && known.precision == workload.precision) return known.tensors;
+  }
+  impl_->tensors.push_back({workload.model, workload.precision, std::make_shared<TensorsCache>(workload)});
+  return impl_->tensors.back().tensors;
 }
 
 }  // namespace krigtune::cost

@@ -75,7 +75,7 @@ struct StepCostModel::Impl {
   std::shared_ptr<BlockPlans> plans;
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
-  std::optional<TensorsCache> tensors;
+  std::shared_ptr<TensorsCache> tensors;
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<plan::GroupSpan, plan::GroupSpan>> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
@@ -231,10 +231,10 @@ StepCostModel::StepCostModel(const workload::Workload& workload, const workload:
     : impl_(std::make_unique<Impl>()) {
   schedule::check_model(workload);
   impl_->workload = in_framework_dialect(workload);
-  impl_->tensors.emplace(impl_->workload);
   impl_->cluster = cluster;
   impl_->machine = machine;
   impl_->plans = plans ? std::move(plans) : std::make_shared<BlockPlans>();
+  impl_->tensors = impl_->plans->tensors(impl_->workload);
 }
 
 StepCostModel::StepCostModel(const workload::Workload& workload, const workload::ClusterSpec& cluster,
