@@ -16,7 +16,7 @@ test_packages=(libboost-context-dev libgtest-dev libgmock-dev librapidcheck-dev 
                python3-jsonschema strace)
 # libclang-rt-14-dev has libFuzzer and clang's sanitizers.
 fuzz_packages=(clang libclang-rt-14-dev)
-lint_packages=(git clang-format clang-tidy codespell)
+lint_packages=(git clang clang-format clang-tidy codespell)
 # Without these the tests of manual pages, completion and Debian packages are skipped.
 package_packages=(groff-base zsh fish dpkg-dev file)
 # Without these the tests with a real Slurm are skipped. (slurm-wlm-emulator

@@ -103,13 +103,13 @@ TEST(CudaTraining, TensorParallelRanksTrainAsOnTheHost) {
 }
 
 TEST(CudaTraining, SixteenBitsOffloadAndCheckpointing) {
-  space::Configuration saving = configuration(2, 2, 2, 5000, 5000, true);
+  space::Configuration saving = configuration(2, 1, 2, 5000, 5000, true);
   saving.set("offload_optimizer", std::string("cpu"));
   saving.set("activation_checkpointing", std::string("full"));
   for (const workload::Precision precision : {workload::Precision::kBf16, workload::Precision::kFp16}) {
     expect_as_on_host(plan::build_plan(llama(precision), cpu_ranks(2), saving), 5e-3, 0.05);
   }
-  space::Configuration shards = configuration(3, 2, 2, 5000, 5000, true);
+  space::Configuration shards = configuration(3, 1, 2, 5000, 5000, true);
   shards.set("offload_param", std::string("cpu"));
   shards.set("offload_optimizer", std::string("cpu"));
   expect_as_on_host(plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), shards), 5e-3, 0.05);
@@ -118,7 +118,7 @@ TEST(CudaTraining, SixteenBitsOffloadAndCheckpointing) {
 TEST(CudaTraining, AReplayedStepIsTheNextOne) {
   for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{3}}) {
     const plan::StepPlan plan =
-        plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), configuration(stage, 2, 2, 5000, 5000, true));
+        plan::build_plan(llama(workload::Precision::kBf16), cpu_ranks(2), configuration(stage, 1, 2, 5000, 5000, true));
     const Trained replayed = train_on_devices(plan, options(true));
     const Trained queued = train_on_devices(plan, options(false));
     EXPECT_EQ(replayed.losses, queued.losses);

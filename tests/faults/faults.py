@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """usage: faults.py KRIGTUNE LIBRARY [--stride N | --sample N] [--only CLASS...]
-                 [--workers N] [--findings N] [--keep DIR] [--table FILE]
+                 [--trials N] [--workers N] [--findings N] [--keep DIR] [--table FILE]
 
-Runs a session of 30 trials again and again, each time with another system call
+Runs a session of 30 trials (or of --trials) again and again, each time with another system call
 that fails: the first one of its class, the second, ... until the session ends
 before the call is made. After each run no trial that was reported may be
 missing, no temporary file and no process may remain, `krigtune results` must be
@@ -146,12 +146,14 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--stride", type=int, default=1)
     parser.add_argument("--sample", type=int)
+    parser.add_argument("--trials", type=int, default=sessions.TRIALS)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--findings", type=int, default=5, help="of a case, after which it is left")
     parser.add_argument("--keep", help="a folder for the run directories of findings")
     parser.add_argument("--table")
     arguments = parser.parse_args()
+    sessions.TRIALS = arguments.trials
     arguments.krigtune = os.path.realpath(arguments.krigtune)
     arguments.library = os.path.realpath(arguments.library)
     cases = [case for case in all_cases() if not arguments.only or any(word in case.words() for word in arguments.only)]
