@@ -22,6 +22,8 @@ struct Outlook {
   double expected_gain = 0.0;  ///< largest gain that one more trial promises: expected improvement times P(success)
   double regret_bound = 0.0;   ///< with `confidence`, nothing in the space is better than the best by more than this
   double confidence = 0.95;
+  /// The same of configurations that were not asked yet, without measured ones that noise may hide. Empty: the same.
+  std::optional<double> bound_of_new = std::nullopt;
 };
 
 /// What was known about a trial when it was proposed.

@@ -21,16 +21,17 @@ std::optional<double> number_attribute(const Json& attributes, const std::string
 }
 
 bool is_finite(const Outlook& outlook) {
-  return all_finite({outlook.expected_gain, outlook.regret_bound, outlook.confidence});
+  return all_finite({outlook.expected_gain, outlook.regret_bound, outlook.confidence,
+                     outlook.bound_of_new.value_or(outlook.regret_bound)});
 }
 
-// All three or none: half an outlook is useless.
+// The first three or none: half an outlook is useless.
 std::optional<Outlook> outlook_from(const Json& attributes) {
   const std::optional<double> gain = number_attribute(attributes, "expected_gain");
   const std::optional<double> bound = number_attribute(attributes, "regret_bound");
   const std::optional<double> confidence = number_attribute(attributes, "confidence");
   if (!gain || !bound || !confidence) return std::nullopt;
-  return Outlook{*gain, *bound, *confidence};
+  return Outlook{*gain, *bound, *confidence, number_attribute(attributes, "bound_of_new")};
 }
 
 std::optional<std::int64_t> integer_attribute(const Json& attributes, const std::string& name) {
@@ -138,6 +139,7 @@ Json proposal_attributes(const Proposal& proposal) {
     attributes["expected_gain"] = proposal.outlook->expected_gain;
     attributes["regret_bound"] = proposal.outlook->regret_bound;
     attributes["confidence"] = proposal.outlook->confidence;
+    if (proposal.outlook->bound_of_new) attributes["bound_of_new"] = *proposal.outlook->bound_of_new;
   }
   if (proposal.repeat_of) attributes["repeat_of"] = *proposal.repeat_of;
   if (proposal.run > 0) attributes["run"] = proposal.run;

@@ -42,7 +42,7 @@ inline constexpr const char* kTimesLost = "times_lost";
 /// Returns the user attributes that are known when a trial begins, enough to rebuild its Proposal. None is null or NaN.
 /// They are `configuration` (JSON as text, so that every reader keeps the order of names), strategy, asker, suggest_s,
 /// and if known predicted_value, predicted_stddev with widening, predicted_memory_bytes, hyperparameters,
-/// trials_without_gain, repeat_of, and the outlook: expected_gain, regret_bound, confidence.
+/// trials_without_gain, repeat_of, and the outlook: expected_gain, regret_bound, confidence, bound_of_new.
 Json proposal_attributes(const Proposal& proposal);
 /// Rebuilds the Proposal. Empty if `configuration` is not such a text.
 std::optional<Proposal> proposal_from(const Json& attributes);

@@ -1,8 +1,9 @@
 // The session ends before the budget is spent if the strategy expects too little of the trial that it proposes
 // (Outlook):
 //
-//   sure            the regret bound is within the session's `regret`: at its confidence, nothing remaining is better
-//                   by more
+//   sure            the bound of what was not tried is within the session's `regret`: at its confidence, nothing
+//                   remaining is better by more; and measuring something again is not expected to gain more than a
+//                   new trial
 //   little to gain  no trial is expected to gain more than `least_gain`, which a trial of typical length must promise
 //   not worth it    no trial is expected to save more than it costs. With R the GPU-hours to be trained and g the
 //                   expected gain, as the saved fraction of the time per step, a trial saves R g. It costs the median
@@ -107,7 +108,8 @@ std::optional<EndReason> not_worth_running(const session::Session& session, cons
   if (!proposal.outlook) return std::nullopt;
   const session::Budget& budget = session.budget;
   if (informative_trials(session, history) < kLeastEvidence) return std::nullopt;
-  if (budget.regret > 0.0 && proposal.outlook->regret_bound <= budget.regret) return EndReason::kSure;
+  const double bound = proposal.outlook->bound_of_new.value_or(proposal.outlook->regret_bound);
+  if (budget.regret > 0.0 && !proposal.repeat_of && bound <= budget.regret) return EndReason::kSure;
   if (proposal.outlook->expected_gain < budget.least_gain) return EndReason::kLittleToGain;
   const std::optional<TrialWorth> worth = worth_of(session, history, *proposal.outlook);
   if (worth && worth->saving_gpu_hours < worth->cost_gpu_hours) return EndReason::kNotWorthIt;

@@ -1,5 +1,6 @@
 #include "programs/krigtune/progress.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,29 +65,57 @@ TEST_F(ProgressTest, SaysOnceWhatTheMeasurementOfATrialDoubts) {
   EXPECT_EQ(said.find('\x1b'), std::string::npos);
 }
 
-TEST_F(ProgressTest, SaysWhatTheJobIsWheneverThatChanges) {
-  const session::Session session = bench_session();
-  const cli::Console terminal = console(false, 200);
-  cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
-  cli::Progress progress(session, clock_, log, [&] { return best_; });
-  search::History history;
-  // The probability that the session is right about the model.
-  for (const double told : {0.9, 0.01, 0.02, 0.9, 0.8}) {
-    const int number = static_cast<int>(history.size());
-    history.push_back(trial_record(number, configuration(2, 2, false), measured_samples(100.0)));
-    best_ = best_of(history.front(), 100.0, 1.0);
-    best_->job = search::JobSummary{
-        true, told, 0.03, {{search::JobAspect::kParameters, {{4e9, "", 0.97 - told}, {8e9, "", told}}}}};
-    progress.trial_ended(history.back(), history);
+/// said_after() returns the lines about the job, each with the number of the trial that it followed. `told`: after each
+/// trial, the probability that the session is right about the model.
+class JobLines : public ProgressTest {
+ protected:
+  std::vector<std::string> said_after(const std::vector<double>& told, bool resumed = false) {
+    const session::Session session = bench_session();
+    const cli::Console terminal = console(false, 200);
+    cli::Log log(terminal, cli::Verbosity::kNormal, std::nullopt);
+    cli::Progress progress(session, clock_, log, [&] { return best_; });
+    search::History history;
+    std::vector<std::string> said;
+    for (const double probability : told) {
+      const int number = static_cast<int>(history.size());
+      history.push_back(trial_record(number, configuration(2, 2, false), measured_samples(100.0)));
+      best_ = best_of(history.front(), 100.0, 1.0);
+      best_->job = search::JobSummary{
+          true,
+          probability,
+          0.03,
+          {{search::JobAspect::kParameters, {{4e9, "", 0.97 - probability}, {8e9, "", probability}}}}};
+      err_.str("");
+      if (resumed && number == 0) {
+        progress.resumed(history);
+      } else {
+        progress.trial_ended(history.back(), history);
+      }
+      for (const std::string& line : kept_lines()) {
+        if (line.find("the job: ") != std::string::npos) said.push_back(fmt::format("{}{}", number, line));
+      }
+    }
+    return said;
   }
-  std::vector<std::string> said;
-  for (const std::string& line : kept_lines()) {
-    if (line.find("the job: ") != std::string::npos) said.push_back(line);
-  }
-  EXPECT_EQ(said,
-            (std::vector<std::string>{
-                "       the job: the trials contradict the session: they look like a model of 4.0 billion parameters",
-                "       the job: the trials no longer contradict the session"}));
+
+  static constexpr const char* kContradicted =
+      "       the job: the trials contradict the session: they look like a model of 4.0 billion parameters";
+  static constexpr const char* kNoLonger = "       the job: the trials no longer contradict the session";
+};
+
+TEST_F(JobLines, SayAGuessOnceWhenTwoTrialsInARowLeadToIt) {
+  EXPECT_EQ(said_after({0.9, 0.01, 0.02, 0.01, 0.9, 0.8, 0.9}),
+            (std::vector<std::string>{std::string("2") + kContradicted, std::string("5") + kNoLonger}));
+}
+
+TEST_F(JobLines, AreNotPrintedWhileTheGuessChangesWithEachTrial) {
+  EXPECT_EQ(said_after({0.01, 0.9, 0.01, 0.9, 0.01, 0.9, 0.9}), std::vector<std::string>{});
+  // Once it was said, one trial that says something else does not bring it up again.
+  EXPECT_EQ(said_after({0.01, 0.02, 0.9, 0.01, 0.02}), std::vector<std::string>{std::string("1") + kContradicted});
+}
+
+TEST_F(JobLines, DoNotRepeatWhatASessionSaidBeforeItWasResumed) {
+  EXPECT_EQ(said_after({0.01, 0.02, 0.01, 0.9, 0.9}, true), std::vector<std::string>{std::string("4") + kNoLonger});
 }
 
 TEST_F(ProgressTest, KeepsALineForEachTrialAndRewritesOneStatusLineBelowThem) {

@@ -57,7 +57,7 @@ inline std::vector<ExampleTrial> example_trials() {
   conditional.configuration = {{"zero_stage", std::int64_t{1}}, {"lr", 0.3}};
   conditional.asker = journal::Asker::kHand;
   conditional.trials_without_gain = 3;
-  conditional.outlook = journal::Outlook{1.0 / 3.0, 2.0 / 7.0, 0.95};
+  conditional.outlook = journal::Outlook{1.0 / 3.0, 2.0 / 7.0, 0.95, 1.0 / 7.0};
   const trial::Measured full{
       {{"throughput", 100.0 / 3.0}, {"step_time_s", 0.1}, {"steps", 40.0}}, 1e-3 / 7.0, Bytes{1 << 20}};
   return {
@@ -98,6 +98,7 @@ inline std::string full_text(const journal::Proposal& p) {
   if (p.trials_without_gain) text += fmt::format("|{}", *p.trials_without_gain);
   if (p.outlook) {
     text += fmt::format("|{:a} {:a} {:a}", p.outlook->expected_gain, p.outlook->regret_bound, p.outlook->confidence);
+    if (p.outlook->bound_of_new) text += fmt::format(" {:a}", *p.outlook->bound_of_new);
   }
   for (const double h : p.hyperparameters) text += fmt::format("|{:a}", h);
   return text;

@@ -48,6 +48,7 @@ Json proposal_part(int number, const journal::Proposal& p) {
     user["expected_gain"] = p.outlook->expected_gain;
     user["regret_bound"] = p.outlook->regret_bound;
     user["confidence"] = p.outlook->confidence;
+    if (p.outlook->bound_of_new) user["bound_of_new"] = *p.outlook->bound_of_new;
   }
   wanted["distributions"] = {{"zero_stage", "CategoricalDistribution"},
                              {"micro_batch", "IntDistribution"},

@@ -223,6 +223,18 @@ class EarlyEnd : public testing::Test {
   search::History history_;
 };
 
+// What is measured already needs no further trial of something new, only a repeat.
+TEST_F(EarlyEnd, IsSureByTheBoundOfWhatIsNewUnlessARepeatIsProposed) {
+  add(6, 0.1, 0.5);
+  journal::Proposal next;
+  next.outlook = journal::Outlook{0.1, 0.05, 0.95, 0.005};
+  EXPECT_EQ(run::not_worth_running(session_, history_, next), run::EndReason::kSure);
+  next.repeat_of = 2;
+  EXPECT_FALSE(run::not_worth_running(session_, history_, next));
+  next.outlook->expected_gain = 0.001;
+  EXPECT_EQ(run::not_worth_running(session_, history_, next), run::EndReason::kLittleToGain);
+}
+
 TEST_F(EarlyEnd, IsSureWithSixTrialsAndABoundWithinTheRegret) {
   add(5, 0.1, 0.5);
   EXPECT_FALSE(with(0.1, 0.001));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Cholesky>
 #include <cmath>
 
 #include "search/fixtures.h"
@@ -140,6 +141,47 @@ TEST_F(Outlooks, DoesNotDependOnTheUnit) {
   const journal::Outlook in_thousandths = *ask().outlook;
   EXPECT_LE(std::abs(in_units.expected_gain / in_thousandths.expected_gain - 1.0), 1e-3);
   EXPECT_LE(std::abs(in_units.regret_bound / in_thousandths.regret_bound - 1.0), 1e-3);
+}
+
+// Two measured values that noise may have exchanged: the bound is a quantile of the difference of what they achieve,
+// here by drawing both.
+TEST_F(Outlooks, TheBoundIncludesAMeasuredRivalWhereValuesAreNoisy) {
+  std::get<runner::ReplaySpec>(problem_.session.runner).repeats = runner::ReplaySpec::Repeats::kCycle;
+  for (std::int64_t x = 0; x <= 10; ++x) {
+    if (x == 1) continue;
+    trial::Outcome outcome = measured(problem_.session, x == 8 ? 100.0 : x == 9 ? 99.0 : 1.0 + static_cast<double>(x));
+    std::get<trial::Measured>(outcome).value_sem = 1.0;
+    add(x, outcome);
+  }
+  const journal::Outlook outlook = *ask().outlook;
+  ASSERT_TRUE(outlook.bound_of_new);
+  EXPECT_LE(*outlook.bound_of_new, 0.001);
+  EXPECT_GT(outlook.regret_bound, 0.02);
+
+  search::TrialModel model(problem_.session.objective, problem_.candidates, history_);
+  Rng fit(1, static_cast<std::uint64_t>(search::counted_trials(history_)));
+  model.fit(fit);
+  const search::AchievedValues& achieved = model.achieved(false);
+  const Eigen::MatrixXd factor = achieved.covariance().llt().matrixL();
+  Rng rng(5, 0);
+  int held = 0;
+  constexpr int kDraws = 20000;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Eigen::VectorXd z(factor.cols());
+    for (double& one : z) one = rng.normal();
+    const Eigen::VectorXd values = achieved.mean() + factor * z;
+    Eigen::Index best = 0;
+    achieved.mean().maxCoeff(&best);
+    held += values.maxCoeff() - values(best) <= std::log1p(outlook.regret_bound) ? 1 : 0;
+  }
+  EXPECT_LE(std::abs(held / static_cast<double>(kDraws) - 0.95), 0.01);
+}
+
+TEST_F(Outlooks, MeasuredRivalsAreKnownWhereValuesAreExact) {
+  for (const std::int64_t x : {0, 5, 10}) add(x, 100.0 - static_cast<double>((x - 6) * (x - 6)));
+  const journal::Outlook outlook = *ask().outlook;
+  ASSERT_TRUE(outlook.bound_of_new);
+  EXPECT_LE(std::abs(*outlook.bound_of_new - outlook.regret_bound), 1e-4 * outlook.regret_bound);
 }
 
 // The moments of a truncated Gaussian with noise on the value, by the trapezoidal rule.

@@ -66,7 +66,7 @@ void Progress::resumed(const search::History& history) {
         log_.width(), 2));
   }
   remember(history);
-  last_job_ = best_ && best_->job ? search::job_guess(*best_->job) : "";
+  last_job_ = guessed_job_ = job_guess();
 }
 
 void Progress::trial_begins(const journal::Trial& trial, const search::History& history) {
@@ -122,10 +122,15 @@ void Progress::trial_ended(const journal::Trial& trial, const search::History& h
   show_status();
 }
 
-// What the trials say about the job, whenever they say something else.
+std::string Progress::job_guess() const { return best_ && best_->job ? search::job_guess(*best_->job) : ""; }
+
+// What the trials say about the job. The first few change it nearly every time, so a guess is said as soon as two
+// trials in a row lead to it.
 void Progress::say_job() {
-  const std::string job = best_ && best_->job ? search::job_guess(*best_->job) : "";
-  if (job == last_job_) return;
+  const std::string job = job_guess();
+  const bool is_settled = job == guessed_job_;
+  guessed_job_ = job;
+  if (!is_settled || job == last_job_) return;
   last_job_ = job;
   const std::string text = job.empty() ? "the trials no longer contradict the session" : job;
   log_.progress(wrapped_lines(fmt::format("{:7}the job: {}", "", text), log_.width(), 7));

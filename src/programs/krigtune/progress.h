@@ -57,6 +57,7 @@ class Progress final : public run::Observer {
   };
   void say_header();
   void warn_of_measurement(const journal::Trial& trial);
+  std::string job_guess() const;
   void say_job();
   void explain_marks(const journal::Trial& trial, const std::string& line);
   void show_status();
@@ -77,6 +78,7 @@ class Progress final : public run::Observer {
   std::set<std::string> warned_;  ///< without their numbers
   std::string last_trouble_;      ///< the last line of the last failed trial
   std::string last_job_;          ///< what was last said about the job
+  std::string guessed_job_;       ///< what the last trial said about it
   // The state after the last closed trial.
   std::optional<search::Recommendation> best_;
   int closed_ = 0;

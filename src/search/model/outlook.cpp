@@ -1,9 +1,9 @@
-// How much better than the incumbent may any configuration still be that was not asked? Makarova et al. (2022,
-// "Automatic termination for hyperparameter optimization") bound the regret by max UCB - LCB. Their width sqrt(beta)
-// pays for the union over all |X| configurations as if each were the most dangerous one: on spaces of a few hundred
-// points it is about five standard deviations, so no session would ever end by it. The union over the actual space can
-// be summed instead. With D_x ~ Normal(mean_x - mean_best, k^2 (var_x + var_best)) the difference of latent values and
-// P_x the probability that a trial of x succeeds, Boole's inequality gives
+// How much better than the incumbent may any configuration still be, one that was not asked or a measured rival?
+// Makarova et al. (2022, "Automatic termination for hyperparameter optimization") bound the regret by max UCB - LCB.
+// Their width sqrt(beta) pays for the union over all |X| configurations as if each were the most dangerous one: on
+// spaces of a few hundred points it is about five standard deviations, so no session would ever end by it. The union
+// over the actual space can be summed instead. With D_x ~ Normal(mean_x - mean_best, k^2 (var_x + var_best)) the
+// difference of latent values and P_x the probability that a trial of x succeeds, Boole's inequality gives
 //
 //   P(some x is better by more than d) <= sum_x P_x P(D_x > d)
 //
@@ -15,6 +15,10 @@
 // are treated as independent (the variances add up), which makes the bound wide. k corrects what makes it narrow:
 // hyperparameters are taken as known and the process as true. The errors of the session's own predictions determine k
 // (trial_model.cpp).
+//
+// A measured rival is better by more than d with D ~ Normal(m_x - m_best, C_xx + C_best,best - 2 C_x,best), the
+// posterior of what both achieve. Where values are exact it is never better. Where they are noisy the bound would be
+// false without it: the second best of two values that are 2 % apart may be the better configuration.
 //
 // The expected gain is the largest gain that any one trial promises: P_x E[max(f_x - mean_best, 0)], with f_x as wide
 // as above, divided by the trial's cost in units of a typical trial. Looking further than one trial ahead adds nothing
@@ -38,6 +42,7 @@ namespace {
 
 constexpr double kMostConfigurations = 1e6;  // of a sampled space; in larger spaces neighbours are alike
 constexpr double kFarBelow = 5.0;            // standard deviations at which a gain is negligible
+constexpr double kLeastStddev = 1e-6;
 
 double chance_above(const Challenger& one, double difference) {
   return normal_cdf((one.mean - difference) / one.stddev);
@@ -106,9 +111,26 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
       .second;
 }
 
+namespace {
+
+// The measured configurations other than the best one. What is not known of their differences are errors of their
+// measurements, and these need no widening. Each stands for itself, so `weight` does not apply to them.
+std::vector<Challenger> rivals_of(const AchievedValues& achieved, Eigen::Index best, double weight) {
+  const Eigen::MatrixXd& covariance = achieved.covariance();
+  std::vector<Challenger> rivals;
+  for (Eigen::Index i = 0; i < achieved.mean().size(); ++i) {
+    if (i == best) continue;
+    const double variance = covariance(i, i) + covariance(best, best) - 2.0 * covariance(i, best);
+    rivals.push_back({achieved.mean()(i) - achieved.mean()(best),
+                      std::max(std::sqrt(std::max(variance, 0.0)), kLeastStddev), 1.0 / weight});
+  }
+  return rivals;
+}
+
+}  // namespace
+
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
                             const ScoredCandidates& scored) {
-  constexpr double kLeastStddev = 1e-6;
   const bool exact = values_are_exact(session);
   const AchievedValues& achieved = model.achieved(exact);
   Eigen::Index best = 0;
@@ -133,8 +155,13 @@ journal::Outlook outlook_of(const TrialModel& model, const session::Session& ses
                            probability});
   }
   const double weight = weight_of(candidates, scored.list.size());
-  outlook.regret_bound =
-      as_fraction(model.scale(), largest_difference(challengers, weight, outlook.confidence), incumbent);
+  const auto bound = [&] {
+    return as_fraction(model.scale(), largest_difference(challengers, weight, outlook.confidence), incumbent);
+  };
+  outlook.bound_of_new = bound();
+  const std::vector<Challenger> rivals = rivals_of(achieved, best, weight);
+  challengers.insert(challengers.end(), rivals.begin(), rivals.end());
+  outlook.regret_bound = bound();
   return outlook;
 }
 

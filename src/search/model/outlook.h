@@ -19,8 +19,8 @@ struct ScoredCandidates {
 };
 
 /// Returns the remaining gain over the best measured configuration: the expected gain of a wanted trial, and a bound
-/// over all candidates at the budget's confidence. `model` must be fitted. Configurations that were asked before are
-/// not included.
+/// over all candidates and all measured configurations at the budget's confidence. `model` must be fitted. Other
+/// configurations that were asked before are not included.
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
                             const ScoredCandidates& scored);
 
