@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/op_traits.h"
+#include "schedule/parameters.h"
 
 namespace krigtune::cost {
 namespace {
@@ -11,16 +12,22 @@ namespace {
 // evenly ("zigzag", github.com/zhuzilin/ring-flash-attention, its README's table of 2024).
 constexpr double kBlockwiseRate = 0.9;
 
-std::int64_t share(std::int64_t tokens, std::int64_t ranks) { return (tokens + ranks - 1) / ranks; }
+// Rounded up.
+std::int64_t quotient(std::int64_t whole, std::int64_t parts) { return (whole + parts - 1) / parts; }
 
 }  // namespace
+
+std::int64_t tokens_of_rank(const workload::ModelSpec& model, const schedule::Knobs& knobs) {
+  if (knobs.context_ranks == 1) return model.seq_len;
+  const std::int64_t parts = knobs.sequence_parallel ? knobs.tensor_ranks : 1;
+  const std::int64_t tokens = quotient(quotient(model.seq_len, knobs.context_ranks), parts) * parts;
+  return std::max<std::int64_t>(tokens, 2);
+}
 
 workload::Workload share_of_rank(const workload::Workload& workload, const schedule::Knobs& knobs) {
   workload::Workload own = workload;
   if (knobs.context_ranks == 1) return own;
-  const std::int64_t parts = knobs.sequence_parallel ? knobs.tensor_ranks : 1;
-  const std::int64_t tokens = share(workload.model.seq_len, knobs.context_ranks);
-  own.model.seq_len = std::max<std::int64_t>(share(tokens, parts) * parts, 2);
+  own.model.seq_len = tokens_of_rank(workload.model, knobs);
   own.model.attention = workload::Attention::kFlash;
   return own;
 }
@@ -34,10 +41,8 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
   groups.ranks = knobs.context_ranks;
   groups.tensor_ranks = knobs.tensor_ranks;
   exchange.span = plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node);
-  const workload::ModelSpec& model = workload.model;
-  const std::int64_t heads = std::max<std::int64_t>(model.kv_heads / knobs.tensor_ranks, 1);
-  const std::int64_t tokens = knobs.micro_batch * share(model.seq_len, knobs.context_ranks);
-  exchange.keys_and_values_bytes = 2 * tokens * heads * (model.hidden / model.heads) *
+  const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
+  exchange.keys_and_values_bytes = 2 * tokens * (schedule::kv_width(workload.model) / knobs.tensor_ranks) *
                                    schedule::size_bytes(schedule::compute_type(workload.precision));
   return exchange;
 }
@@ -52,8 +57,8 @@ SharedAttention shared_attention(const Machine& machine, const plan::Operation& 
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
   attention.compute_s =
       kernel_time_s(machine, plan::class_of(operation), ranks * operation.flops / kBlockwiseRate, ranks * bytes);
-  attention.wire_bytes = (exchange.ranks - 1) * exchange.keys_and_values_bytes * (backward ? 2 : 1);
-  const double exchange_s = link_time_s(machine, schedule::OpKind::kAllGather, exchange.span, attention.wire_bytes);
+  const std::int64_t wire_bytes = (exchange.ranks - 1) * exchange.keys_and_values_bytes * (backward ? 2 : 1);
+  const double exchange_s = link_time_s(machine, schedule::OpKind::kAllGather, exchange.span, wire_bytes);
   attention.exposed_s = std::max(0.0, exchange_s - attention.compute_s);
   return attention;
 }

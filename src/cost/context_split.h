@@ -13,7 +13,10 @@ namespace krigtune::cost {
 /// as the others. So it computes what a data rank computes with a shorter sequence, except that its tokens attend to
 /// those of all c ranks, for which keys and values go round.
 
-/// Returns the workload of one rank: with its share of the tokens of a sequence, rounded up, and with flash attention,
+/// Returns the tokens of a sequence that one rank has, rounded up to what tensor ranks divide if they split tokens too.
+std::int64_t tokens_of_rank(const workload::ModelSpec& model, const schedule::Knobs& knobs);
+
+/// Returns the workload of one rank: with its share of the tokens of a sequence, and with flash attention,
 /// which context parallelism needs. Parameters are counted with the whole workload, as a table of positions has its
 /// length.
 workload::Workload share_of_rank(const workload::Workload& workload, const schedule::Knobs& knobs);
@@ -31,7 +34,6 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
 struct SharedAttention {
   double compute_s = 0.0;
   double exposed_s = 0.0;  ///< of the exchange, beyond compute_s
-  std::int64_t wire_bytes = 0;
 };
 /// `operation`: an operation of class kAttention, planned for the rank's own tokens alone.
 SharedAttention shared_attention(const Machine& machine, const plan::Operation& operation,

@@ -2,8 +2,6 @@
 // rank at ZeRO stage 0.
 #include "cost/time/block_plans.h"
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -42,53 +40,48 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
 struct BlockPlans::Impl {
   using Key = std::tuple<std::int64_t, std::int64_t, bool, schedule::Checkpointing>;
 
-  // Of one model and its way to train; the others are found by comparison, because there are few.
+  // Of one model and its way to train, whatever its number of layers; found by comparison, because there are few.
   struct OfModel {
-    workload::Workload workload;
+    workload::Workload workload;  ///< with one layer
     std::map<Key, std::unique_ptr<const plan::StepPlan>> plans;
-  };
-
-  struct TensorsOfModel {
-    workload::ModelSpec model;
-    workload::Precision precision;
     std::shared_ptr<TensorsCache> tensors;
   };
 
-  std::mutex mutex;
+  OfModel& of_model(const workload::Workload& workload);
+
+  std::mutex mutex;  // guards the member below
   std::vector<std::unique_ptr<OfModel>> models;
-  std::vector<TensorsOfModel> tensors;
 };
+
+BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& workload) {
+  workload::ModelSpec model = workload.model;
+  model.layers = 1;
+  for (const std::unique_ptr<OfModel>& known : models) {
+    if (known->workload.model == model && known->workload.precision == workload.precision &&
+        known->workload.optimizer == workload.optimizer &&
+        known->workload.gradient_clipping == workload.gradient_clipping) {
+      return *known;
+    }
+  }
+  models.push_back(std::make_unique<OfModel>(OfModel{workload, {}, std::make_shared<TensorsCache>(workload)}));
+  models.back()->workload.model = model;
+  return *models.back();
+}
 
 BlockPlans::BlockPlans() : impl_(std::make_unique<Impl>()) {}
 BlockPlans::~BlockPlans() = default;
 
 const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const schedule::Knobs& knobs) {
-  workload::ModelSpec model = workload.model;
-  model.layers = 1;
   const std::lock_guard lock(impl_->mutex);
-  const auto is_same = [&](const std::unique_ptr<Impl::OfModel>& known) {
-    return known->workload.model == model && known->workload.precision == workload.precision &&
-           known->workload.optimizer == workload.optimizer &&
-           known->workload.gradient_clipping == workload.gradient_clipping;
-  };
-  auto known = std::find_if(impl_->models.begin(), impl_->models.end(), is_same);
-  if (known == impl_->models.end()) {
-    impl_->models.push_back(std::make_unique<Impl::OfModel>(Impl::OfModel{workload, {}}));
-    impl_->models.back()->workload.model = model;
-    known = std::prev(impl_->models.end());
-  }
-  auto& plan = (*known)->plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
+  auto& plan = impl_->of_model(workload)
+                   .plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
   if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
   return *plan;
 }
 
 std::shared_ptr<TensorsCache> BlockPlans::tensors(const workload::Workload& workload) {
   const std::lock_guard lock(impl_->mutex);
-  for (const Impl::TensorsOfModel& known : impl_->tensors) {
-    if (known.model == workload.model && known.precision == workload.precision) return known.tensors;
-  }
-  impl_->tensors.push_back({workload.model, workload.precision, std::make_shared<TensorsCache>(workload)});
-  return impl_->tensors.back().tensors;
+  return impl_->of_model(workload).tensors;
 }
 
 }  // namespace krigtune::cost

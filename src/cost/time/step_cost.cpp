@@ -147,8 +147,8 @@ struct StepCostModel::Impl {
 
   // The time to send activations to the next stage, and gradients back.
   double send_activations_s(const schedule::Knobs& knobs) const {
-    const std::int64_t elems = knobs.micro_batch * share_of_rank(workload, knobs).model.seq_len *
-                               workload.model.hidden / (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
+    const std::int64_t elems = knobs.micro_batch * tokens_of_rank(workload.model, knobs) * workload.model.hidden /
+                               (knobs.sequence_parallel ? knobs.tensor_ranks : 1);
     return send_s(knobs, schedule::OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
   }
 

@@ -88,6 +88,20 @@ double expected_improvement(const ObjectiveScale& scale, double mean, double std
   return std::exp(scale.log_expected_improvement(mean, stddev, incumbent)) / best;
 }
 
+// The measured configurations other than the best one. What is not known of their differences are errors of their
+// measurements, and these need no widening. Each stands for itself, so `weight` does not apply to them.
+std::vector<Challenger> rivals_of(const AchievedValues& achieved, Eigen::Index best, double weight) {
+  const Eigen::MatrixXd& covariance = achieved.covariance();
+  std::vector<Challenger> rivals;
+  for (Eigen::Index i = 0; i < achieved.mean().size(); ++i) {
+    if (i == best) continue;
+    const double variance = covariance(i, i) + covariance(best, best) - 2.0 * covariance(i, best);
+    rivals.push_back({achieved.mean()(i) - achieved.mean()(best),
+                      std::max(std::sqrt(std::max(variance, 0.0)), kLeastStddev), 1.0 / weight});
+  }
+  return rivals;
+}
+
 }  // namespace
 
 double largest_difference(const std::vector<Challenger>& challengers, double weight, double confidence) {
@@ -110,24 +124,6 @@ double largest_difference(const std::vector<Challenger>& challengers, double wei
                                            most_looks)
       .second;
 }
-
-namespace {
-
-// The measured configurations other than the best one. What is not known of their differences are errors of their
-// measurements, and these need no widening. Each stands for itself, so `weight` does not apply to them.
-std::vector<Challenger> rivals_of(const AchievedValues& achieved, Eigen::Index best, double weight) {
-  const Eigen::MatrixXd& covariance = achieved.covariance();
-  std::vector<Challenger> rivals;
-  for (Eigen::Index i = 0; i < achieved.mean().size(); ++i) {
-    if (i == best) continue;
-    const double variance = covariance(i, i) + covariance(best, best) - 2.0 * covariance(i, best);
-    rivals.push_back({achieved.mean()(i) - achieved.mean()(best),
-                      std::max(std::sqrt(std::max(variance, 0.0)), kLeastStddev), 1.0 / weight});
-  }
-  return rivals;
-}
-
-}  // namespace
 
 journal::Outlook outlook_of(const TrialModel& model, const session::Session& session, const Candidates& candidates,
                             const ScoredCandidates& scored) {
