@@ -42,7 +42,7 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
   groups.tensor_ranks = knobs.tensor_ranks;
   exchange.span = plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node);
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
-  exchange.keys_and_values_bytes = 2 * tokens * (schedule::kv_width(workload.model) / knobs.tensor_ranks) *
+  exchange.keys_and_values_bytes = 2 * tokens * (workload.model.kv_width() / knobs.tensor_ranks) *
                                    schedule::size_bytes(schedule::compute_type(workload.precision));
   return exchange;
 }

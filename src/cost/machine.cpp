@@ -140,7 +140,12 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   }
   auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
   if (operation.kind == schedule::OpKind::kCrossEntropy) bytes *= machine.loss_factor;
-  return kernel_time_s(machine, plan::class_of(operation), operation.flops, bytes);
+  const workload::OpClass of = plan::class_of(operation);
+  if (operation.shape.groups == 1) return kernel_time_s(machine, of, operation.flops, bytes);
+  // One launch for all products of a group, each as slow as its own size makes it.
+  const auto groups = static_cast<double>(operation.shape.groups);
+  const double launch_s = machine.rate(of).launch_s;
+  return launch_s + groups * (kernel_time_s(machine, of, operation.flops / groups, bytes / groups) - launch_s);
 }
 
 // CPU ranks. Computing, copying and reducing takes time of cores that all threads share. So a collective has two parts:

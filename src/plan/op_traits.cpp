@@ -42,6 +42,9 @@ std::int64_t rows_inner(S s) { return s.rows * s.inner; }
 std::int64_t two_rows_inner(S s) { return 2 * s.rows * s.inner; }
 std::int64_t rows_outer(S s) { return s.rows * s.outer; }
 std::int64_t outer_inner(S s) { return s.outer * s.inner; }
+std::int64_t groups_outer(S s) { return s.groups * s.outer; }
+std::int64_t groups_outer_inner(S s) { return s.groups * s.outer * s.inner; }
+std::int64_t rows_outer_inner(S s) { return s.rows * s.outer * s.inner; }
 std::int64_t seq_inner(S s) { return s.seq * s.inner; }
 // A row of qkv: q (inner = heads d) | k (kv_heads d) | v.
 std::int64_t qkv(S s) { return s.batch * s.seq * (s.inner + 2 * s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0)); }
@@ -303,6 +306,85 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .operands = {in_place("dx", rows_inner), in("mask", rows_inner)},
         .flops_per_elem = 1,
         .backward_of = schedule::OpKind::kDropoutForward,
+    },
+    {
+        // The router of experts: the `inner` largest of a token's `outer` logits, as probabilities, and which they are.
+        .kind = schedule::OpKind::kRouteForward,
+        .name = "route_forward",
+        .operands = {in("logits", rows_outer), set("weights", rows_inner), set("places", rows_inner)},
+        .flops_per_elem = 4,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kRouteBackward,
+        .name = "route_backward",
+        .operands = {in("dweights", rows_inner), in("weights", rows_inner), in("places", rows_inner),
+                     set("dlogits", rows_outer)},
+        .flops_per_elem = 4,
+        .backward_of = schedule::OpKind::kRouteForward,
+        .predicted_only = true,
+    },
+    {
+        // Each token's row once for each of its `outer` experts, ordered by experts.
+        .kind = schedule::OpKind::kDispatchForward,
+        .name = "dispatch_forward",
+        .operands = {in("x", rows_inner), in("places", rows_outer), set("y", rows_outer_inner)},
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kDispatchBackward,
+        .name = "dispatch_backward",
+        .operands = {in("dy", rows_outer_inner), in("places", rows_outer), out("dx", rows_inner)},
+        .flops_per_elem = 1,
+        .backward_of = schedule::OpKind::kDispatchForward,
+        .predicted_only = true,
+    },
+    {
+        // y = x weight^T + bias, each of `groups` parts of the rows with its own weight. All parts are taken as equal.
+        .kind = schedule::OpKind::kGroupedForward,
+        .name = "grouped_forward",
+        .family = OpFamily::kProduct,
+        .operands = {in("x", rows_inner), in("weight", groups_outer_inner), set("y", rows_outer),
+                     maybe(in("bias", groups_outer))},
+        .flops = of_product,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kGroupedBackwardInput,
+        .name = "grouped_backward_input",
+        .family = OpFamily::kProduct,
+        .operands = {in("dy", rows_outer), in("weight", groups_outer_inner), out("dx", rows_inner)},
+        .flops = of_product,
+        .backward_of = schedule::OpKind::kGroupedForward,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kGroupedBackwardWeight,
+        .name = "grouped_backward_weight",
+        .family = OpFamily::kProduct,
+        .operands = {in("dy", rows_outer), in("x", rows_inner), out("dweight", groups_outer_inner),
+                     maybe(out("dbias", groups_outer))},
+        .flops = of_product,
+        .backward_of = schedule::OpKind::kGroupedForward,
+        .predicted_only = true,
+    },
+    {
+        // The sum of a token's `outer` rows of x, each times its weight.
+        .kind = schedule::OpKind::kCombineForward,
+        .name = "combine_forward",
+        .operands = {in("x", rows_outer_inner), in("weights", rows_outer), in("places", rows_outer),
+                     set("y", rows_inner)},
+        .flops_per_elem = 2,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kCombineBackward,
+        .name = "combine_backward",
+        .operands = {in("dy", rows_inner), in("x", rows_outer_inner), in("weights", rows_outer),
+                     in("places", rows_outer), set("dx", rows_outer_inner), set("dweights", rows_outer)},
+        .flops_per_elem = 3,
+        .backward_of = schedule::OpKind::kCombineForward,
+        .predicted_only = true,
     },
     {
         // y += x.

@@ -98,6 +98,8 @@ struct OpTraits {
   bool is_loss = false;      ///< leaves the loss's derivative with respect to operand 0 in operand 0
   bool draws = false;        ///< draws random numbers if shape.dropout > 0
   bool places_rows = false;  ///< its result depends on which tokens of the batch its rows contain
+  /// No executor has a kernel for it: a plan with it serves for predictions only.
+  bool predicted_only = false;
 
   constexpr bool is_list() const { return group.size() > 0; }
   /// Returns whether the kind can have this number of operands.

@@ -24,10 +24,14 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   sizes.hidden = model.hidden;
   sizes.heads = model.heads / t;
   sizes.kv_heads = model.kv_heads / t;
-  sizes.attention = model.hidden / t;
-  sizes.qkv = sizes.attention + 2 * schedule::kv_width(model) / t;
-  sizes.ffn = model.ffn_hidden / t;
+  sizes.attention = model.query_width() / t;
+  sizes.qkv = sizes.attention + 2 * model.kv_width() / t;
+  sizes.ffn = (model.has_experts() ? model.experts.shared_ffn_hidden : model.ffn_hidden) / t;
   sizes.up = (model.gated_mlp ? 2 : 1) * sizes.ffn;
+  sizes.experts = model.experts.count;
+  sizes.routed = sizes.rows * model.experts.per_token;
+  sizes.expert_ffn = model.experts.ffn_hidden / t;
+  sizes.expert_up = (model.gated_mlp ? 2 : 1) * sizes.expert_ffn;
   sizes.vocab = schedule::vocab_rows(model, t);
   return sizes;
 }
@@ -74,16 +78,16 @@ void StepOperations::all_reduce(schedule::OpKind kind, std::vector<Operand> whol
   builder_.add_tensor_group(kind, schedule::Stream::kCompute, {}, std::move(wholes));
 }
 
-BufferId StepOperations::gathered(BufferId x) {
+BufferId StepOperations::gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type) {
   if (!knobs_.sequence_parallel) return x;
-  const BufferId whole = all("gathered tokens", schedule::Term::kWorkspace, sizes_.hidden);
+  const BufferId whole = buffer(name, schedule::Term::kWorkspace, sizes_.rows * width, type);
   builder_.add_tensor_group(schedule::OpKind::kAllGather, schedule::Stream::kCompute, {},
-                            {own_reads(x), writes(whole, sizes_.rows * sizes_.hidden)});
+                            {reads(x, sizes_.own_rows * width), writes(whole, sizes_.rows * width)});
   return whole;
 }
 
-Operand StepOperations::reduced(BufferId x) {
-  const std::int64_t elems = sizes_.rows * sizes_.hidden;
+Operand StepOperations::reduced(BufferId x, std::int64_t width) {
+  const std::int64_t elems = sizes_.rows * width;
   if (!knobs_.sequence_parallel) {
     all_reduce(schedule::OpKind::kAllReduce, {updates(x, elems)});
     return reads(x, elems);
@@ -159,13 +163,21 @@ Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule:
 
 void StepOperations::row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
-  const BufferId sums = knobs_.sequence_parallel ? all("partial sums", schedule::Term::kWorkspace, sizes_.hidden)
-                                                 : y;  // otherwise they are y's tokens
+  const BufferId sums = sums_for(y);
   linear_forward(x, {linear.weight, schedule::kNoTensor}, sums, inner, sizes_.hidden);
-  const Operand sum = reduced(sums);
-  if (sums != y) add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});
+  reduce_sums(sums, y);
   if (linear.bias != schedule::kNoTensor)
     add(schedule::OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
+}
+
+// Without sequence parallelism own tokens are all tokens.
+BufferId StepOperations::sums_for(BufferId y) {
+  return knobs_.sequence_parallel ? all("partial sums", schedule::Term::kWorkspace, sizes_.hidden) : y;
+}
+
+void StepOperations::reduce_sums(BufferId sums, BufferId y) {
+  const Operand sum = reduced(sums);
+  if (sums != y) add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(y, sizes_.own_rows * sizes_.hidden)});
 }
 
 void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
@@ -176,6 +188,25 @@ void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::Linea
     zero_.gradient_done(linear.bias);
   }
   linear_backward(gathered(dy), x, {linear.weight, schedule::kNoTensor}, dx, inner, sizes_.hidden);
+}
+
+void StepOperations::activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width) {
+  const bool gated = model_.gated_mlp;
+  add(gated ? schedule::OpKind::kSwigluForward : schedule::OpKind::kGeluForward, {.rows = rows, .inner = width},
+      {reads(up, (gated ? 2 : 1) * rows * width), writes(activated, rows * width)});
+}
+
+BufferId StepOperations::activation_backward(BufferId up, BufferId dactivated, std::int64_t rows, std::int64_t width,
+                                             const char* name) {
+  const Shape shape{.rows = rows, .inner = width};
+  if (!model_.gated_mlp) {
+    add(schedule::OpKind::kGeluBackward, shape, {reads(up, rows * width), updates(dactivated, rows * width)});
+    return dactivated;
+  }
+  const BufferId dup = buffer(name, schedule::Term::kWorkspace, 2 * rows * width, type_);
+  add(schedule::OpKind::kSwigluBackward, shape,
+      {reads(up, 2 * rows * width), reads(dactivated, rows * width), writes(dup, 2 * rows * width)});
+  return dup;
 }
 
 Shape StepOperations::dropout_shape(std::int32_t site) const {

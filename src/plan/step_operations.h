@@ -19,9 +19,12 @@ struct StepSizes {
   std::int64_t heads = 0, kv_heads = 0;
   std::int64_t attention = 0;  ///< width of the query heads and of attention's output
   std::int64_t qkv = 0;
-  std::int64_t ffn = 0;
-  std::int64_t up = 0;     ///< ffn, or gate and up together
-  std::int64_t vocab = 0;  ///< rows of the token table
+  std::int64_t ffn = 0;  ///< of the MLP that every token passes; 0: none
+  std::int64_t up = 0;   ///< ffn, or gate and up together
+  std::int64_t experts = 0;
+  std::int64_t routed = 0;                     ///< tokens of all experts together: each token counts per_token times
+  std::int64_t expert_ffn = 0, expert_up = 0;  ///< of one expert
+  std::int64_t vocab = 0;                      ///< rows of the token table
 };
 
 /// Adds the operations from which all parts of a model are built. It knows where tensor parallelism splits them and
@@ -56,9 +59,12 @@ class StepOperations {
   /// Adds kAllReduce or kAllReduceMax over the tensor group; does nothing with one rank.
   void all_reduce(schedule::OpKind kind, std::vector<Operand> wholes);
   /// Gathers own tokens to all tokens; returns `x` itself if they are the same.
-  BufferId gathered(BufferId x);
+  BufferId gathered(BufferId x) { return gathered(x, "gathered tokens", sizes_.hidden, type_); }
+  /// The same for rows of another width and type.
+  BufferId gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type);
   /// Reduces partial sums for all tokens to sums for the own tokens, and returns where those are.
-  Operand reduced(BufferId x);
+  Operand reduced(BufferId x) { return reduced(x, sizes_.hidden); }
+  Operand reduced(BufferId x, std::int64_t width);
 
   BufferId norm_stats(std::string name, schedule::Term term);
   void norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, BufferId stats);
@@ -73,11 +79,22 @@ class StepOperations {
   /// y (own tokens, hidden) = x (all tokens, inner), including the bias.
   void row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner);
   void row_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx, std::int64_t inner);
+  /// The two halves of row_forward with several products: where each adds or writes this rank's sums for all tokens,
+  /// and what makes y (own tokens) of them.
+  BufferId sums_for(BufferId y);
+  void reduce_sums(BufferId sums, BufferId y);
   /// A linear layer that is not split; its bias may be kNoTensor.
   void linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                       std::int64_t outer);
   void linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx, std::int64_t inner,
                        std::int64_t outer);
+
+  /// The MLP's activation: activated (rows, width) of up (rows, width, or twice that with a gate).
+  void activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width);
+  /// Returns the gradient of `up`: GELU's overwrites that of its output; SwiGLU's is wider, so it is in a buffer of
+  /// that name.
+  BufferId activation_backward(BufferId up, BufferId dactivated, std::int64_t rows, std::int64_t width,
+                               const char* name);
 
   bool drops() const { return model_.dropout > 0.0; }
   /// Applies dropout to y in place, on the own tokens. Returns the mask, or -1 without dropout.

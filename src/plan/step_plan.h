@@ -32,8 +32,9 @@ struct Operand {
 struct Shape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0;
   std::int64_t rows = 0, inner = 0, outer = 0;
-  std::int32_t site = 0;  ///< distinguishes the dropouts of a layer
-  double dropout = 0.0;   ///< probability
+  std::int64_t groups = 1;  ///< equal products that the rows are divided among: the experts
+  std::int32_t site = 0;    ///< distinguishes the dropouts of a layer
+  double dropout = 0.0;     ///< probability
 };
 
 /// One operation, without host pointers or closures. Its operands are ready when the earlier operations of its stream

@@ -278,28 +278,81 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
   to.norm_backward(dnorm, kept.input, block.norm1, kept.stats, to.own_updates(residual_gradient));
 }
 
-// The MLP branch of a layer: norm, up (and gate), activation, down, dropout.
+// The MLP branch of a layer: norm, up (and gate), activation, down, dropout; or experts, and the MLP beside them.
 namespace {
 
+bool has_mlp(const StepOperations& to) { return to.sizes().ffn > 0; }
+
 void activate(StepOperations& to, const MlpBuffers& buffers) {
-  const StepSizes& n = to.sizes();
-  to.add(to.model().gated_mlp ? schedule::OpKind::kSwigluForward : schedule::OpKind::kGeluForward,
-         {.rows = n.rows, .inner = n.ffn},
-         {reads(buffers.up, n.rows * n.up), writes(buffers.activated, n.rows * n.ffn)});
+  to.activate(buffers.up, buffers.activated, to.sizes().rows, to.sizes().ffn);
 }
 
-// GELU's gradient overwrites that of its output; SwiGLU's is wider, so it needs a buffer of its own.
-BufferId activation_backward(StepOperations& to, const MlpBuffers& kept, BufferId dactivated) {
+// Every token's experts, and the MLP that all tokens pass.
+void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& buffers,
+                     const LayerTerms& terms) {
   const StepSizes& n = to.sizes();
-  const Shape shape{.rows = n.rows, .inner = n.ffn};
-  const Operand up = reads(kept.up, n.rows * n.up);
-  if (!to.model().gated_mlp) {
-    to.add(schedule::OpKind::kGeluBackward, shape, {up, updates(dactivated, n.rows * n.ffn)});
-    return dactivated;
+  const BufferId x = to.gathered(buffers.norm);
+  const BufferId sums = to.sums_for(buffers.output);
+  buffers.experts = experts_forward(to, block, {buffers.norm, x}, sums, terms.rest, terms.activated);
+  if (has_mlp(to)) {
+    const BufferId shared = to.all("shared expert's output", schedule::Term::kWorkspace, n.hidden);
+    to.linear_forward(x, block.up, buffers.up, n.hidden, n.up);
+    activate(to, buffers);
+    to.linear_forward(buffers.activated, block.down, shared, n.ffn, n.hidden);
+    to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
-  const BufferId dup = to.all("up gradient", schedule::Term::kWorkspace, n.up);
-  to.add(schedule::OpKind::kSwigluBackward, shape, {up, reads(dactivated, n.rows * n.ffn), writes(dup, n.rows * n.up)});
-  return dup;
+  to.reduce_sums(sums, buffers.output);
+}
+
+void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& terms) {
+  if (!terms.computes_again(terms.activated)) return;
+  to.in(schedule::Phase::kRecompute);
+  if (has_mlp(to)) {
+    kept.activated = to.all("activated again", schedule::Term::kWorkspace, to.sizes().ffn);
+    activate(to, kept);
+  }
+  if (to.model().has_experts()) activate_experts_again(to, kept.experts);
+  to.in(schedule::Phase::kBackward);
+}
+
+void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms) {
+  if (!terms.computes_again(terms.norms)) return;
+  to.in(schedule::Phase::kRecompute);
+  kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
+  to.norm_forward(kept.input, block.norm2, kept.norm, kept.stats);
+  to.in(schedule::Phase::kBackward);
+}
+
+// Returns the gradient of the norm's output for the own tokens.
+Operand dense_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
+                       const LayerTerms& terms, BufferId branch) {
+  const StepSizes& n = to.sizes();
+  const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
+  to.row_backward(branch, kept.activated, block.down, dactivated, n.ffn);
+  const BufferId dup = to.activation_backward(kept.up, dactivated, n.rows, n.ffn, "up gradient");
+  norm_again(to, block, kept, terms);
+  return to.column_backward(dup, kept.norm, block.up, n.up, "norm2 gradient");
+}
+
+Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
+                         const LayerTerms& terms, BufferId branch) {
+  const StepSizes& n = to.sizes();
+  const BufferId dy = to.gathered(branch);
+  norm_again(to, block, kept, terms);
+  const BufferId x = to.gathered(kept.norm);
+  const BufferId sums = to.all("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
+  Operand dx = writes(sums, n.rows * n.hidden);
+  if (has_mlp(to)) {
+    const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
+    to.linear_backward(dy, kept.activated, block.down, dactivated, n.ffn, n.hidden);
+    const BufferId dup = to.activation_backward(kept.up, dactivated, n.rows, n.ffn, "up gradient");
+    to.linear_backward(dup, x, block.up, sums, n.hidden, n.up);
+    dx.access = Access::kReadWrite;
+  }
+  const BufferId dweights = experts_backward(to, block, kept.experts, dy, dx);
+  const Operand dnorm = to.reduced(sums);
+  router_backward(to, block, kept.experts, kept.norm, dweights, dnorm);
+  return dnorm;
 }
 
 }  // namespace
@@ -311,14 +364,20 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   buffers.input = input;
   buffers.norm = to.own("norm2", terms.norms, n.hidden);
   buffers.stats = to.norm_stats("norm2 stats", terms.rest);
-  buffers.up = to.all("up", terms.rest, n.up);
-  buffers.activated = to.all("activated", terms.activated, n.ffn);
+  if (has_mlp(to)) {
+    buffers.up = to.all("up", terms.rest, n.up);
+    buffers.activated = to.all("activated", terms.activated, n.ffn);
+  }
   buffers.output = to.own("block output", terms.output, n.hidden);
 
   to.norm_forward(input, block.norm2, buffers.norm, buffers.stats);
-  to.column_forward(buffers.norm, block.up, buffers.up, n.up);
-  activate(to, buffers);
-  to.row_forward(buffers.activated, block.down, buffers.output, n.ffn);
+  if (to.model().has_experts()) {
+    mixture_forward(to, block, buffers, terms);
+  } else {
+    to.column_forward(buffers.norm, block.up, buffers.up, n.up);
+    activate(to, buffers);
+    to.row_forward(buffers.activated, block.down, buffers.output, n.ffn);
+  }
   buffers.branch_mask = to.dropout_forward(buffers.output, kMlpSite, terms.rest);
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
@@ -326,24 +385,10 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
 
 void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
                   BufferId residual_gradient) {
-  const StepSizes& n = to.sizes();
-  if (terms.computes_again(terms.activated)) {
-    to.in(schedule::Phase::kRecompute);
-    kept.activated = to.all("activated again", schedule::Term::kWorkspace, n.ffn);
-    activate(to, kept);
-    to.in(schedule::Phase::kBackward);
-  }
+  activate_again(to, kept, terms);
   const BufferId branch = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
-  const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
-  to.row_backward(branch, kept.activated, block.down, dactivated, n.ffn);
-  const BufferId dup = activation_backward(to, kept, dactivated);
-  if (terms.computes_again(terms.norms)) {
-    to.in(schedule::Phase::kRecompute);
-    kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, n.hidden);
-    to.norm_forward(kept.input, block.norm2, kept.norm, kept.stats);
-    to.in(schedule::Phase::kBackward);
-  }
-  const Operand dnorm = to.column_backward(dup, kept.norm, block.up, n.up, "norm2 gradient");
+  const Operand dnorm = to.model().has_experts() ? mixture_backward(to, block, kept, terms, branch)
+                                                 : dense_backward(to, block, kept, terms, branch);
   to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
 }
 

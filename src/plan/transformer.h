@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "plan/experts.h"
 #include "plan/step_operations.h"
 #include "schedule/walk.h"
 
@@ -31,10 +32,11 @@ struct AttentionBuffers {
 struct MlpBuffers {
   BufferId input = -1, norm = -1, stats = -1, up = -1, activated = -1, branch_mask = -1;
   BufferId output = -1;
+  ExpertBuffers experts;
 };
 
 /// The pre-norm branches of a decoder layer, each added to the residual stream: causal attention with learned or rotary
-/// positions and grouped queries, and an MLP with GELU or SwiGLU.
+/// positions and grouped queries, and an MLP with GELU or SwiGLU, or experts of that kind.
 AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms);
 MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,

@@ -161,7 +161,7 @@ class KnobReader {
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+    check_mlp_divides(model);
     knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers, true);
     check_divides(space::kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
                   knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel");
@@ -176,6 +176,13 @@ class KnobReader {
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
+  }
+
+  void check_mlp_divides(const workload::ModelSpec& model) {
+    const workload::ExpertSpec& experts = model.experts;
+    const std::int64_t width = model.has_experts() ? experts.shared_ffn_hidden : model.ffn_hidden;
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, width, "columns of the MLP");
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, experts.ffn_hidden, "columns of an expert");
   }
 
   std::int64_t micro_steps() {
@@ -228,7 +235,9 @@ void check_extent(const workload::Workload& workload, const workload::ClusterSpe
   const auto real = [](std::int64_t count) { return static_cast<double>(count); };
   const double rows = real(knobs.micro_batch) * real(model.seq_len);
   const double width =
-      32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 8.0 * real(model.heads * model.seq_len);
+      32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 16.0 * real(model.query_width()) +
+      real(model.experts.per_token) * (8.0 * real(model.hidden) + 8.0 * real(model.experts.ffn_hidden)) +
+      8.0 * real(model.heads * model.seq_len);
   const double elems =
       rows * (real(model.layers) * width + 8.0 * real(model.vocab)) +
       16.0 * (real(workload::parameter_count(model)) + real(cluster.ranks()) * real(model.layers) * 256.0);
@@ -324,12 +333,12 @@ void check_model(const workload::Workload& workload) {
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw UserError("the training step does not model " + what, hint);
   };
-  if (model.hidden % model.heads != 0)
-    refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads");
+  if (model.head_dim == 0 && model.hidden % model.heads != 0)
+    refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads, or give head_dim");
   if (model.kv_heads < 1 || model.heads % model.kv_heads != 0)
     refuse("heads that kv_heads do not divide", "make heads a multiple of kv_heads");
-  if (model.positions == workload::Positions::kRotary && model.hidden / model.heads % 2 != 0)
-    refuse("rotary positions in heads of odd width", "make hidden / heads even");
+  if (model.positions == workload::Positions::kRotary && model.head_width() % 2 != 0)
+    refuse("rotary positions in heads of odd width", "make the width of a head even");
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");
   }

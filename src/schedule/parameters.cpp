@@ -4,7 +4,7 @@
 // Tensor parallelism as in Megatron-LM (Shoeybi et al. 2019): matrices that feed the heads and the columns of the MLP
 // are split over their rows (each of q, k, v and of gate, up separately), matrices after these over their columns, the
 // token table and the head over the vocabulary. Norms, positions and the biases that are added after a reduction are
-// whole on every rank.
+// whole on every rank, and so is the router of experts, each of which is split as an MLP is.
 #include "schedule/parameters.h"
 
 #include <fmt/format.h>
@@ -40,17 +40,36 @@ class Adder {
 
  private:
   BlockTensors block(const std::string& name) {
-    const std::int64_t h = model_.hidden;
-    const std::int64_t f = model_.ffn_hidden;
-    const std::int64_t k = kv_width(model_);
+    const std::int64_t k = model_.kv_width();
     BlockTensors tensors;
     tensors.norm1 = norm(name + "norm1");
-    tensors.qkv = over_rows(name + "qkv", {h, k, k}, h);
-    tensors.out = over_columns(name + "out", h, h);
+    tensors.qkv = over_rows(name + "qkv", {model_.query_width(), k, k}, model_.has_qkv_bias());
+    tensors.out = over_columns(name + "out", model_.query_width(), model_.has_out_bias());
     tensors.norm2 = norm(name + "norm2");
-    tensors.up = model_.gated_mlp ? over_rows(name + "gate_up", {f, f}, h) : over_rows(name + "up", {f}, h);
-    tensors.down = over_columns(name + "down", h, f);
+    if (model_.has_experts()) add_experts(name, tensors);
+    const std::int64_t width = model_.has_experts() ? model_.experts.shared_ffn_hidden : model_.ffn_hidden;
+    if (width == 0) return tensors;
+    tensors.up = over_rows(name + (model_.gated_mlp ? "gate_up" : "up"), up_rows(width), model_.has_mlp_bias());
+    tensors.down = over_columns(name + "down", width, model_.has_mlp_bias());
     return tensors;
+  }
+
+  std::vector<std::int64_t> up_rows(std::int64_t width) const {
+    return model_.gated_mlp ? std::vector<std::int64_t>{width, width} : std::vector<std::int64_t>{width};
+  }
+
+  // One tensor has the matrices of all experts, one after the other.
+  void add_experts(const std::string& name, BlockTensors& tensors) {
+    const workload::ExpertSpec& experts = model_.experts;
+    tensors.router.weight = whole(name + "router.weight", experts.count * model_.hidden, 0.0, kStddev);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t e = 0; e < experts.count; ++e) {
+      for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
+    }
+    tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias());
+    result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = experts.count;
+    tensors.experts_down =
+        over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), experts.count);
   }
 
   NormTensors norm(const std::string& name) {
@@ -60,19 +79,22 @@ class Adder {
     return tensors;
   }
 
-  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, std::int64_t columns) {
+  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias) {
+    const std::int64_t columns = model_.hidden;
     const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / tensor_ranks_;
     LinearTensors tensors;
     tensors.weight = add(name + ".weight", rows * columns, 0.0, kStddev, {Split::kRows, block_rows, columns});
-    if (has_biases(model_)) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
+    if (has_bias) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
     return tensors;
   }
 
-  LinearTensors over_columns(const std::string& name, std::int64_t rows, std::int64_t columns) {
+  LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, std::int64_t matrices = 1) {
+    const std::int64_t rows = matrices * model_.hidden;
     LinearTensors tensors;
     tensors.weight = add(name + ".weight", rows * columns / tensor_ranks_, 0.0, residual_stddev_,
                          {Split::kColumns, {rows}, columns});
-    if (has_biases(model_)) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
+    result_.tensors.back().matrices = matrices;
+    if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
   }
 
@@ -132,10 +154,6 @@ std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ra
   return (model.vocab + tensor_ranks - 1) / tensor_ranks;
 }
 
-std::int64_t kv_width(const workload::ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
-
-bool has_biases(const workload::ModelSpec& model) { return model.norm == workload::Norm::kLayerNorm; }
-
 std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_rank, std::int64_t tensor_ranks,
                            std::int64_t elem) {
   if (tensor.split == Split::kNone) return elem;
@@ -164,6 +182,9 @@ std::vector<int> gradient_ready_order(const ParameterTable& table) {
   for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) {
     push_both(order, b->down);
     push_both(order, b->up);
+    push_both(order, b->experts_down);
+    push_both(order, b->experts_up);
+    push_both(order, b->router);
     push_both(order, b->norm2);
     push_both(order, b->out);
     push_both(order, b->qkv);

@@ -26,6 +26,7 @@ struct ParameterTensor {
   /// follow its end and start as zeros.
   std::vector<std::int64_t> block_rows{};
   std::int64_t row_elems = 0;
+  std::int64_t matrices = 1;  ///< of equal size in it: those of experts
 };
 
 /// Returns the element of the whole tensor (row-major, blocks one after the other) that `tensor_rank` holds at `elem`;
@@ -41,11 +42,13 @@ struct NormTensors {
 struct LinearTensors {
   int weight = kNoTensor, bias = kNoTensor;
 };
-/// The tensors of one transformer block; `up` contains gate and up if the MLP is gated.
+/// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
+/// `down` are those of the MLP that every token passes, and exist if there is one.
 struct BlockTensors {
   NormTensors norm1;
   LinearTensors qkv, out;
   NormTensors norm2;
+  LinearTensors router, experts_up, experts_down;
   LinearTensors up, down;
 };
 
@@ -59,18 +62,14 @@ struct ParameterTable {
   NormTensors final_norm;
   int head = kNoTensor;  ///< equal to `table` if the head is tied
   /// For each tensor: whether each tensor-parallel rank computes only a part of the gradient (for its tokens, under
-  /// sequence parallelism), so that the gradient is summed over the tensor group before it is reduced over the data
-  /// group. Empty: no tensor.
+  /// sequence parallelism), so that the gradient is summed over the
+  /// tensor group before it is reduced over the data group. Empty: no tensor.
   std::vector<bool> partial_gradients;
 };
 ParameterTable make_parameters(const workload::Workload& workload, const Knobs& knobs);
 
 /// Returns the rows of the token table and of the head that one tensor rank holds; padding rows do not contribute.
 std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ranks);
-/// Returns the width of all key heads, which is also that of all value heads.
-std::int64_t kv_width(const workload::ModelSpec& model);
-/// Layer-norm models have biases in their linear layers (GPT-2), RMS-norm models do not (Llama).
-bool has_biases(const workload::ModelSpec& model);
 /// Returns the tensors in the order in which backward completes their gradients.
 std::vector<int> gradient_ready_order(const ParameterTable& table);
 

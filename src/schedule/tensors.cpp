@@ -16,7 +16,8 @@ UnitTensors unit_tensors(const ParameterTable& table) {
     number[t] = static_cast<int>(model.tensors.size());
     const Unit unit = at < first_block ? Unit::kEmbedding : at < behind_blocks ? Unit::kBlock : Unit::kHead;
     const ParameterTensor& tensor = table.tensors[t];
-    model.tensors.push_back({tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t]});
+    model.tensors.push_back(
+        {tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t], tensor.matrices});
   }
   for (const int t : gradient_ready_order(table)) {
     if (number[static_cast<std::size_t>(t)] >= 0) model.ready_order.push_back(number[static_cast<std::size_t>(t)]);

@@ -18,8 +18,9 @@ inline constexpr int kUnitCount = 3;
 struct UnitTensor {
   std::int64_t elems = 0;
   Unit unit{};
-  bool is_split = false;    ///< split over the tensor ranks
-  bool is_partial = false;  ///< its gradient is summed over the tensor ranks before it is reduced over the data ranks
+  bool is_split = false;      ///< split over the tensor ranks
+  bool is_partial = false;    ///< its gradient is summed over the tensor ranks before it is reduced over the data ranks
+  std::int64_t matrices = 1;  ///< of equal size in it
 };
 
 /// The tensors of a model whose blocks are all equal: those of the embedding, of one block and of the head.

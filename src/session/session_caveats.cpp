@@ -26,6 +26,8 @@ void for_each_value(const Session& session, const char* name, const See& see) {
   }
 }
 
+constexpr const char* kExpertParallel = "expert_parallel";
+
 bool may_be(const Session& session, const char* name, const space::Value& wanted) {
   bool found = false;
   for_each_value(session, name, [&](const space::Value& value) { found = found || value == wanted; });
@@ -103,6 +105,24 @@ void add_hooks_of_stage_3(const Session& session, workload::Caveats& caveats) {
       caveats.also_not_modelled);
 }
 
+// A command says whether it spreads experts, and its recipe reads that. Elsewhere it is not known of a framework that
+// usually does so, and nothing is excluded on a guess.
+void add_experts(const Session& session, workload::Caveats& caveats) {
+  if (!session.workload->model.has_experts()) return;
+  workload::add_once("every expert receives the same number of tokens, and none is dropped", caveats.assumed);
+  const bool is_read = runner::is<runner::CommandSpec>(session.runner);
+  if (may_reach(session, kExpertParallel, 2.0)) {
+    workload::add_once("experts that are spread over ranks (expert_parallel): less memory, and an exchange of tokens",
+                       caveats.not_modelled);
+  } else if (session.workload->framework == workload::Framework::kMegatron && !is_read &&
+             !may_reach(session, kExpertParallel, 1.0)) {
+    workload::add_once("experts that are spread over ranks, if they are: less memory, and an exchange of tokens",
+                       caveats.not_modelled);
+  } else {
+    workload::add_once("every data rank has all experts", caveats.assumed);
+  }
+}
+
 }  // namespace
 
 void add_caveats(Session& session) {
@@ -114,6 +134,7 @@ void add_caveats(Session& session) {
         "of it to do",
         caveats.assumed);
   }
+  add_experts(session, caveats);
   add_update_on_host(session, caveats);
   add_hooks_of_stage_3(session, caveats);
   workload::add_variables(variables_of(session), session.workload->framework, offloads_update(session), caveats);

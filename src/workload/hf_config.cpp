@@ -20,11 +20,72 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// Models that differ from a Llama or a GPT of the same sizes by less than one per cent of parameters and FLOPs: biases
-// of the projections, norms of queries and keys, another activation, positions without parameters.
-constexpr std::array<std::string_view, 20> kNearlyTheSame = {
-    "bloom",     "exaone4", "gemma", "glm", "glm4", "gpt_bigcode", "gpt_neox", "gptj",     "granite", "helium",
-    "internlm2", "olmo2",   "opt",   "phi", "phi3", "qwen2",       "qwen3",    "seed_oss", "smollm3", "starcoder2"};
+// Models that differ from a Llama or a GPT of the same sizes, or from such a one with experts, by less than one per
+// cent of parameters and FLOPs: norms of queries and keys, another activation, positions without parameters.
+constexpr std::array kNearlyTheSame = std::to_array<std::string_view>({"arcee",
+                                                                       "aria_text",
+                                                                       "bloom",
+                                                                       "cohere",
+                                                                       "cohere2",
+                                                                       "cwm",
+                                                                       "emu3",
+                                                                       "ernie4_5",
+                                                                       "ernie4_5_moe",
+                                                                       "exaone",
+                                                                       "exaone4",
+                                                                       "falcon",
+                                                                       "flex_olmo",
+                                                                       "gemma",
+                                                                       "gemma2",
+                                                                       "gemma3_text",
+                                                                       "glm",
+                                                                       "glm4",
+                                                                       "glm4_moe",
+                                                                       "gpt-sw3",
+                                                                       "gpt_bigcode",
+                                                                       "gpt_neox",
+                                                                       "gpt_oss",
+                                                                       "gptj",
+                                                                       "granite",
+                                                                       "granite_swa",
+                                                                       "granitemoe",
+                                                                       "granitemoe_swa",
+                                                                       "granitemoeshared",
+                                                                       "helium",
+                                                                       "hyperclovax",
+                                                                       "internlm2",
+                                                                       "internlm3",
+                                                                       "iquestcoder",
+                                                                       "jais2",
+                                                                       "mellum",
+                                                                       "minimax_m2",
+                                                                       "ministral3",
+                                                                       "mixtral",
+                                                                       "nanochat",
+                                                                       "olmo",
+                                                                       "olmo2",
+                                                                       "olmo3",
+                                                                       "olmoe",
+                                                                       "opt",
+                                                                       "persimmon",
+                                                                       "phi",
+                                                                       "phi3",
+                                                                       "phimoe",
+                                                                       "qwen2",
+                                                                       "qwen2_moe",
+                                                                       "qwen3",
+                                                                       "qwen3_moe",
+                                                                       "seed_oss",
+                                                                       "smollm3",
+                                                                       "solar_open",
+                                                                       "stablelm",
+                                                                       "starcoder2",
+                                                                       "vaultgemma"});
+
+// Models with biases of queries, keys and values alone, which no key says.
+constexpr std::array kQkvBias = std::to_array<std::string_view>({"qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl"});
+// Models without biases in attention, but with biases in the MLP.
+constexpr std::array kMlpBias = std::to_array<std::string_view>({"gptj", "codegen"});
 
 // Encoders of BERT's shape: learned positions, a layer norm, and an MLP with two matrices.
 constexpr std::array<std::string_view, 4> kEncoders = {"bert", "camembert", "roberta", "xlm-roberta"};
@@ -93,26 +154,32 @@ class HfConfig {
     return model;
   }
 
-  void check_biases() {
-    for (const char* key : {"attention_bias", "mlp_bias"}) {
-      if (config_.boolean(key, false)) {
-        differs(key, "biases are not supported", "models of this type without are", "a little more memory");
-      }
-    }
+  // Only what differs from what the norm implies is set, so that a model's description stays short.
+  static void set_bias(std::optional<bool>& bias, bool has_bias, const ModelSpec& model) {
+    if (has_bias != (model.norm == Norm::kLayerNorm)) bias = has_bias;
+  }
+
+  void set_biases(ModelSpec& model, bool attention, bool mlp) const {
+    set_bias(model.qkv_bias, attention, model);
+    set_bias(model.out_bias, attention, model);
+    set_bias(model.mlp_bias, mlp, model);
+  }
+
+  void set_head_dim(ModelSpec& model) {
+    const std::optional<std::int64_t> width = config_.optional_integer("head_dim");
+    if (width && *width < 1) config_.fail("head_dim", "must be at least 1", "leave it out for hidden_size / heads");
+    if (width && *width * model.heads != model.hidden) model.head_dim = *width;
   }
 
   void check_attention(const ModelSpec& model) {
-    const std::optional<std::int64_t> width = config_.optional_integer("head_dim");
-    if (width && *width * model.heads != model.hidden) {
-      differs("head_dim", fmt::format("{} heads of {} are not hidden_size {}", model.heads, *width, model.hidden),
-              "models where they are the same are supported",
-              *width * model.heads > model.hidden ? "more memory and time" : "less memory and time");
-    }
     const std::optional<std::int64_t> window = config_.optional_integer("sliding_window");
     if (window && *window < model.seq_len && config_.boolean("use_sliding_window", true)) {
-      differs("sliding_window",
-              fmt::format("attention over a window ({} of {} tokens) is not supported", *window, model.seq_len),
-              fmt::format("write \"seq_len\": {} or less beside \"hf_config\"", *window), "less time");
+      const std::string what =
+          fmt::format("attention over a window ({} of {} tokens) is not supported", *window, model.seq_len);
+      if (caveats_ == nullptr)
+        config_.fail("sliding_window", what,
+                     fmt::format("write \"seq_len\": {} or less beside \"hf_config\"", *window));
+      caveats_->also_not_modelled.push_back(what + ": less time");
     }
     if (!overrides_.dropout && config_.number("attention_dropout", 0.0) != 0.0) {
       differs("attention_dropout", "a dropout of attention alone is not supported",
@@ -133,7 +200,8 @@ class HfConfig {
     model.seq_len = seq_len("max_position_embeddings");
     model.tied_embeddings = config_.boolean("tie_word_embeddings", false);
     check_activation("hidden_act", "silu", "silu");
-    check_biases();
+    set_biases(model, config_.boolean("attention_bias", false), config_.boolean("mlp_bias", false));
+    set_head_dim(model);
     check_attention(model);
     return model;
   }
@@ -199,7 +267,10 @@ class HfConfig {
     const std::string activation = activation_name();
     if (activation.starts_with("silu") || activation.starts_with("swi")) model.gated_mlp = true;
     if (activation.starts_with("relu")) model.gated_mlp = false;
+    set_head_dim(model);
     fit_heads(model);
+    set_biases_of(type, model);
+    set_experts(model);
     const bool has_table =
         config_.has("n_positions") || type == "opt" || type == "gpt_bigcode" || is_one_of(type, kEncoders);
     if (!has_table || type == "gptj") model.positions = Positions::kRotary;  // ALiBi has no parameters either
@@ -218,10 +289,10 @@ class HfConfig {
 
   // The planned model has heads that divide its width.
   void fit_heads(ModelSpec& model) {
-    if (model.hidden % model.heads == 0 && model.heads % model.kv_heads == 0) return;
+    if ((model.head_dim > 0 || model.hidden % model.heads == 0) && model.heads % model.kv_heads == 0) return;
     caveats_->not_modelled.push_back(
         fmt::format("{} heads that do not divide the width of {}: another memory and time", model.heads, model.hidden));
-    while (model.hidden % model.heads != 0) --model.heads;
+    while (model.head_dim == 0 && model.hidden % model.heads != 0) --model.heads;
     while (model.heads % model.kv_heads != 0) --model.kv_heads;
   }
 
@@ -231,28 +302,88 @@ class HfConfig {
       list.emplace_back(kEncoderCaveat);
     else if (!is_one_of(type, kNearlyTheSame))
       list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
-    note_experts(model);
     check_attention(model);
-    for (const char* key : {"layer_types", "layers_block_type", "attn_layer_period", "ssm_cfg", "mamba_d_state"}) {
-      if (config_.has(key)) {
-        list.push_back(fmt::format("layers of several kinds ({}): less time and memory", key));
-        break;
-      }
-    }
+    note_kinds_of_layers();
     if (config_.has("kv_lora_rank")) list.emplace_back("latent attention (kv_lora_rank): less or more memory");
     if (config_.has("quantization_config")) list.emplace_back("quantised weights: less memory");
     if (config_.find("is_encoder_decoder") != nullptr && config_.boolean("is_encoder_decoder", false))
       list.emplace_back("an encoder beside the decoder: more memory and time");
   }
 
-  void note_experts(const ModelSpec& model) {
+  std::optional<bool> flag(const Names& names) {
+    for (const std::string_view name : names) {
+      const Json* json = config_.find(std::string(name));
+      if (json != nullptr && json->is_boolean()) return json->get<bool>();
+    }
+    return std::nullopt;
+  }
+
+  void set_biases_of(const std::string& type, ModelSpec& model) {
+    const bool usual = model.norm == Norm::kLayerNorm;
+    const auto all = flag({"use_bias", "bias", "add_bias_linear"});
+    const auto attention = all ? all : flag({"attention_bias"});
+    const bool is_known = is_one_of(type, kMlpBias);
+    set_biases(model, !is_known && attention.value_or(usual),
+               is_known || flag({"mlp_bias"}).value_or(attention.value_or(usual) && (usual || type == "gpt_oss")));
+    const bool of_type = is_one_of(type, kQkvBias) || model.has_qkv_bias();
+    set_bias(model.qkv_bias, flag({"qkv_bias", "use_qkv_bias"}).value_or(of_type), model);
+  }
+
+  void set_experts(ModelSpec& model) {
     const auto experts = size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
     if (!experts || *experts < 2) return;
-    const auto width = static_cast<double>(size({"moe_intermediate_size"}).value_or(model.ffn_hidden));
-    const double one = 3.0 * static_cast<double>(model.hidden) * width * static_cast<double>(model.layers);
-    caveats_->not_modelled.push_back(
-        fmt::format("{} experts in a layer, about {:.1f} billion parameters in them all: more memory, and another time",
-                    *experts, static_cast<double>(*experts) * one / 1e9));
+    ExpertSpec& to = model.experts;
+    to.count = *experts;
+    constexpr std::int64_t kUsual = 2;
+    const auto chosen =
+        size({"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "num_selected_experts"});
+    if (!chosen) caveats_->assumed.push_back(fmt::format("{} experts a token: its config.json does not say", kUsual));
+    to.per_token = std::min(chosen.value_or(kUsual), to.count);
+    to.ffn_hidden = size({"moe_intermediate_size", "expert_ffn_hidden_size"}).value_or(model.ffn_hidden);
+    const auto shared = size({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"});
+    to.shared_ffn_hidden = size({"shared_expert_intermediate_size", "shared_intermediate_size"})
+                               .value_or(shared.value_or(0) * to.ffn_hidden);
+    note_dense_layers(model);
+  }
+
+  std::int64_t length_of(const char* key, std::string_view word = "") {
+    const Json* list = config_.find(key);
+    if (list == nullptr || !list->is_array()) return 0;
+    return std::count_if(list->begin(), list->end(), [&](const Json& item) {
+      return word.empty() || (item.is_string() && item.get<std::string>() == word);
+    });
+  }
+
+  // Layers that attend to a window need less time than the others, and keep as much.
+  void note_kinds_of_layers() {
+    const std::int64_t full = length_of("layer_types", "full_attention");
+    const std::int64_t windows =
+        length_of("layer_types", "sliding_attention") + length_of("layer_types", "chunked_attention");
+    const bool attends_only = full + windows == length_of("layer_types");
+    if (attends_only && full > 0 && windows > 0) {
+      caveats_->also_not_modelled.push_back(
+          fmt::format("attention over a window in {} of {} layers: less time", windows, full + windows));
+    }
+    for (const char* key : {"layer_types", "layers_block_type", "attn_layer_period", "ssm_cfg", "mamba_d_state"}) {
+      if (!config_.has(key) || (key == std::string_view("layer_types") && attends_only)) continue;
+      caveats_->not_modelled.push_back(fmt::format("layers of several kinds ({}): less time and memory", key));
+      return;
+    }
+  }
+
+  // All layers are planned with experts.
+  void note_dense_layers(const ModelSpec& model) {
+    std::int64_t dense = size({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}).value_or(0);
+    dense = std::max({dense, length_of("mlp_only_layers"), length_of("mlp_layer_types", "dense")});
+    if (const auto step = size({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}))
+      dense = std::max(dense, model.layers - model.layers / *step);
+    if (dense == 0) return;
+    constexpr std::int64_t kFew = 10;  // one of so many changes less than the predictions' own spread
+    const std::string what = fmt::format(
+        "{} of {} layers have an MLP instead of experts, and are planned with experts: "
+        "less memory",
+        dense, model.layers);
+    (dense * kFew <= model.layers ? caveats_->also_not_modelled : caveats_->not_modelled).push_back(what);
   }
 
   JsonObject& config_;

@@ -23,9 +23,25 @@ constexpr ModelSpec rotary_gpt(std::int64_t layers, std::int64_t hidden, std::in
   return model;
 }
 
-constexpr std::string_view kWideHeads = "heads that are wider than hidden / heads: more memory and time";
-constexpr std::string_view kMixtral7 = "8 experts in a layer, 46.7 billion parameters in all: more memory";
-constexpr std::string_view kMixtral22 = "8 experts in a layer, 141 billion parameters in all: more memory";
+constexpr ModelSpec with_heads_of(std::int64_t head_dim, ModelSpec model) {
+  model.head_dim = head_dim;
+  return model;
+}
+
+constexpr ModelSpec with_experts(const ExpertSpec& experts, ModelSpec model) {
+  model.experts = experts;
+  return model;
+}
+
+constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
+  ModelSpec model = llama_sizes(layers, 2880, 64, 8, 2880, 201088, 131072);
+  model.head_dim = 64;
+  model.experts = {experts, 4, 2880, 0};
+  model.qkv_bias = model.out_bias = model.mlp_bias = true;
+  return model;
+}
+
+constexpr std::string_view kLatent = "latent attention (kv_lora_rank): less or more memory";
 
 // The padding token's two positions of RoBERTa's 514 are no positions of a sequence.
 constexpr std::int64_t kEncoderLength = 512;
@@ -40,9 +56,10 @@ struct HubModel {
   std::string_view differs = "";  ///< what the planned model does not have, with its effect
 };
 
-// From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys are left
-// out (below 0.1 % of the parameters), and so are the embeddings of token types and the layer before the head of
-// encoders (0.5 to 1 %). ALiBi (BLOOM) has no parameters, as rotary positions have none.
+// From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys, gates of
+// shared experts and further norms are left out (below 0.1 % of the parameters; the first layer of DeepSeek-V2-Lite,
+// which has no experts, counts as if it had: 2 %), and so are the embeddings of token types and the layer before the
+// head of encoders (0.5 to 1 %). ALiBi (BLOOM) has no parameters, as rotary positions have none.
 constexpr std::array kHubModels = {
     HubModel{"llama-3.1-8b", llama_sizes(32, 4096, 32, 8, 14336, 128256, 131072)},
     HubModel{"llama-3.1-70b", llama_sizes(80, 8192, 64, 8, 28672, 128256, 131072)},
@@ -55,10 +72,9 @@ constexpr std::array kHubModels = {
     HubModel{"vicuna-7b", llama_sizes(32, 4096, 32, 32, 11008, 32000, 4096)},
     HubModel{"vicuna-13b", llama_sizes(40, 5120, 40, 40, 13824, 32000, 4096)},
     HubModel{"mistral-7b", llama_sizes(32, 4096, 32, 8, 14336, 32000, 32768)},
-    HubModel{"mistral-nemo", llama_sizes(40, 5120, 32, 8, 14336, 131072, 131072),
-             "heads narrower than hidden / heads: less memory and time"},
-    HubModel{"mixtral-8x7b", llama_sizes(32, 4096, 32, 8, 14336, 32000, 32768), kMixtral7},
-    HubModel{"mixtral-8x22b", llama_sizes(56, 6144, 48, 8, 16384, 32768, 65536), kMixtral22},
+    HubModel{"mistral-nemo", with_heads_of(128, llama_sizes(40, 5120, 32, 8, 14336, 131072, 131072))},
+    HubModel{"mixtral-8x7b", with_experts({8, 2, 14336, 0}, llama_sizes(32, 4096, 32, 8, 14336, 32000, 32768))},
+    HubModel{"mixtral-8x22b", with_experts({8, 2, 16384, 0}, llama_sizes(56, 6144, 48, 8, 16384, 32768, 65536))},
     HubModel{"qwen2.5-0.5b", llama_sizes(24, 896, 14, 2, 4864, 151936, 32768, true)},
     HubModel{"qwen2.5-1.5b", llama_sizes(28, 1536, 12, 2, 8960, 151936, 131072, true)},
     HubModel{"qwen2.5-3b", llama_sizes(36, 2048, 16, 2, 11008, 151936, 32768, true)},
@@ -67,29 +83,33 @@ constexpr std::array kHubModels = {
     HubModel{"qwen2.5-32b", llama_sizes(64, 5120, 40, 8, 27648, 152064, 131072)},
     HubModel{"qwen2.5-72b", llama_sizes(80, 8192, 64, 8, 29568, 152064, 131072)},
     HubModel{"qwen2-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
-    HubModel{"qwen3-0.6b", llama_sizes(28, 1024, 16, 8, 3072, 151936, 40960, true), kWideHeads},
+    HubModel{"qwen3-0.6b", with_heads_of(128, llama_sizes(28, 1024, 16, 8, 3072, 151936, 40960, true))},
     HubModel{"qwen3-1.7b", llama_sizes(28, 2048, 16, 8, 6144, 151936, 40960, true)},
-    HubModel{"qwen3-4b", llama_sizes(36, 2560, 32, 8, 9728, 151936, 40960, true), kWideHeads},
+    HubModel{"qwen3-4b", with_heads_of(128, llama_sizes(36, 2560, 32, 8, 9728, 151936, 40960, true))},
     HubModel{"qwen3-8b", llama_sizes(36, 4096, 32, 8, 12288, 151936, 40960)},
     HubModel{"qwen3-14b", llama_sizes(40, 5120, 40, 8, 17408, 151936, 40960)},
-    HubModel{"qwen3-32b", llama_sizes(64, 5120, 64, 8, 25600, 151936, 40960), kWideHeads},
-    HubModel{"qwen3-30b-a3b", llama_sizes(48, 2048, 32, 4, 6144, 151936, 40960),
-             "128 experts in a layer, 30.5 billion parameters in all: more memory"},
+    HubModel{"qwen3-32b", with_heads_of(128, llama_sizes(64, 5120, 64, 8, 25600, 151936, 40960))},
+    HubModel{"qwen3-30b-a3b",
+             with_experts({128, 8, 768, 0}, with_heads_of(128, llama_sizes(48, 2048, 32, 4, 6144, 151936, 40960)))},
+    HubModel{"qwen3-235b-a22b",
+             with_experts({128, 8, 1536, 0}, with_heads_of(128, llama_sizes(94, 4096, 64, 4, 12288, 151936, 40960)))},
+    HubModel{"olmoe-1b-7b-0924", with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096))},
+    HubModel{"phi-3.5-moe", with_experts({16, 2, 6400, 0}, llama_sizes(32, 4096, 32, 8, 6400, 32064, 131072))},
+    HubModel{"deepseek-v2-lite",
+             with_experts({64, 6, 1408, 2816}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)), kLatent},
     HubModel{"deepseek-r1-distill-qwen-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
     HubModel{"gemma-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},
-    HubModel{"gemma-7b", llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true), kWideHeads},
-    HubModel{"gemma-2-2b", llama_sizes(26, 2304, 8, 4, 9216, 256000, 8192, true),
-             "heads narrower than hidden / heads: less memory and time"},
-    HubModel{"gemma-2-9b", llama_sizes(42, 3584, 16, 8, 14336, 256000, 8192, true), kWideHeads},
-    HubModel{"gemma-2-27b", llama_sizes(46, 4608, 32, 16, 36864, 256000, 8192, true),
-             "heads narrower than hidden / heads: less memory and time"},
-    HubModel{"gemma-3-1b", llama_sizes(26, 1152, 4, 1, 6912, 262144, 32768, true),
+    HubModel{"gemma-7b", with_heads_of(256, llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true))},
+    HubModel{"gemma-2-2b", with_heads_of(256, llama_sizes(26, 2304, 8, 4, 9216, 256000, 8192, true))},
+    HubModel{"gemma-2-9b", with_heads_of(256, llama_sizes(42, 3584, 16, 8, 14336, 256000, 8192, true))},
+    HubModel{"gemma-2-27b", with_heads_of(128, llama_sizes(46, 4608, 32, 16, 36864, 256000, 8192, true))},
+    HubModel{"gemma-3-1b", with_heads_of(256, llama_sizes(26, 1152, 4, 1, 6912, 262144, 32768, true)),
              "attention over a window in most layers: less time"},
-    HubModel{"gemma-3-4b", llama_sizes(34, 2560, 8, 4, 10240, 262208, 131072, true),
+    HubModel{"gemma-3-4b", with_heads_of(256, llama_sizes(34, 2560, 8, 4, 10240, 262208, 131072, true)),
              "a tower for images, and attention over a window in most layers: less time"},
-    HubModel{"gemma-3-12b", llama_sizes(48, 3840, 16, 8, 15360, 262208, 131072, true),
+    HubModel{"gemma-3-12b", with_heads_of(256, llama_sizes(48, 3840, 16, 8, 15360, 262208, 131072, true)),
              "a tower for images, and attention over a window in most layers: less time"},
-    HubModel{"gemma-3-27b", llama_sizes(62, 5376, 32, 16, 21504, 262208, 131072, true),
+    HubModel{"gemma-3-27b", with_heads_of(128, llama_sizes(62, 5376, 32, 16, 21504, 262208, 131072, true)),
              "a tower for images, and attention over a window in most layers: less time"},
     HubModel{"phi-3-mini", llama_sizes(32, 3072, 32, 32, 8192, 32064, 4096)},
     HubModel{"phi-4", llama_sizes(40, 5120, 40, 10, 17920, 100352, 16384)},
@@ -99,10 +119,8 @@ constexpr std::array kHubModels = {
     HubModel{"yi-6b", llama_sizes(32, 4096, 32, 4, 11008, 64000, 4096)},
     HubModel{"yi-34b", llama_sizes(60, 7168, 56, 8, 20480, 64000, 4096)},
     HubModel{"olmo-2-1124-7b", llama_sizes(32, 4096, 32, 32, 11008, 100352, 4096)},
-    HubModel{"gpt-oss-20b", llama_sizes(24, 2880, 64, 8, 2880, 201088, 131072),
-             "32 experts in a layer, 20.9 billion parameters in all: more memory"},
-    HubModel{"gpt-oss-120b", llama_sizes(36, 2880, 64, 8, 2880, 201088, 131072),
-             "128 experts in a layer, 117 billion parameters in all: more memory"},
+    HubModel{"gpt-oss-20b", gpt_oss(24, 32)},
+    HubModel{"gpt-oss-120b", gpt_oss(36, 128)},
     HubModel{"opt-125m", gpt_sizes(12, 768, 12, 50272, 2048)},
     HubModel{"opt-1.3b", gpt_sizes(24, 2048, 32, 50272, 2048)},
     HubModel{"opt-2.7b", gpt_sizes(32, 2560, 32, 50272, 2048)},

@@ -1,9 +1,11 @@
 // Parameters of a decoder-only transformer: embeddings, L blocks, a final norm, a head.
 //
-//   block      = Wq + Wk + Wv + Wo + MLP + 2 norms = h (h + 2 k) + h h + m h f + 2 norm,   k = kv_heads h / heads
+//   block      = Wq + Wk + Wv + Wo + MLP + 2 norms = h (q + 2 k) + q h + m h f + 2 norm
+//   widths     : q = heads d, k = kv_heads d,   d = h / heads if it is not given
 //   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
+//   experts    : E h (router) + E m h f_e + m h f_s instead of m h f; a token uses e of the E
 //   norm       = 2 h (gain, bias) with layer norm, h with RMS norm
-//   biases     = (h + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm
+//   biases     = (q + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm, unless said otherwise
 //   embeddings = V h (+ s h learned positions) (+ V h if the head is not tied)
 #include "workload/model.h"
 
@@ -22,12 +24,31 @@ namespace {
 constexpr EnumWords<Positions, 2> kPositionWords = {{{"learned", Positions::kLearned}, {"rotary", Positions::kRotary}}};
 constexpr EnumWords<Norm, 2> kNormWords = {{{"layernorm", Norm::kLayerNorm}, {"rmsnorm", Norm::kRmsNorm}}};
 
-std::int64_t kv_width(const ModelSpec& model) { return model.hidden / model.heads * model.kv_heads; }
+// Returns the elements of the weight matrices of one block of which a token uses `experts`.
+std::int64_t block_matrices(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t attention = model.hidden * (2 * model.query_width() + 2 * model.kv_width());
+  const std::int64_t of_a_column = (model.gated_mlp ? 3 : 2) * model.hidden;
+  if (!model.has_experts()) return attention + of_a_column * model.ffn_hidden;
+  const std::int64_t router = model.experts.count * model.hidden;
+  return attention + router + of_a_column * (experts * model.experts.ffn_hidden + model.experts.shared_ffn_hidden);
+}
 
-// Returns the elements of all weight matrices of one block.
-std::int64_t block_matrices(const ModelSpec& model) {
-  const std::int64_t attention = model.hidden * (model.hidden + 2 * kv_width(model)) + model.hidden * model.hidden;
-  return attention + (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
+std::int64_t mlp_biases(const ModelSpec& model, std::int64_t experts) {
+  const auto of_mlp = [&](std::int64_t width) { return (model.gated_mlp ? 2 : 1) * width + model.hidden; };
+  if (!model.has_experts()) return of_mlp(model.ffn_hidden);
+  const std::int64_t shared = model.experts.shared_ffn_hidden;
+  return experts * of_mlp(model.experts.ffn_hidden) + (shared > 0 ? of_mlp(shared) : 0);
+}
+
+std::int64_t parameters_with(const ModelSpec& model, std::int64_t experts) {
+  const std::int64_t norm = (model.norm == Norm::kLayerNorm ? 2 : 1) * model.hidden;
+  std::int64_t block = block_matrices(model, experts) + 2 * norm;
+  if (model.has_qkv_bias()) block += model.query_width() + 2 * model.kv_width();
+  if (model.has_out_bias()) block += model.hidden;
+  if (model.has_mlp_bias()) block += mlp_biases(model, experts);
+  const std::int64_t table = model.vocab * model.hidden;
+  const std::int64_t positions = model.positions == Positions::kLearned ? model.seq_len * model.hidden : 0;
+  return model.layers * block + norm + table + positions + (model.tied_embeddings ? 0 : table);
 }
 
 constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
@@ -57,14 +78,35 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
 }
 
 void check_model(const JsonObject& object, const ModelSpec& model) {
-  if (model.hidden % model.heads != 0) {
+  if (model.head_dim == 0 && model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is not a multiple of {} heads", model.hidden, model.heads),
-                "fix one of them");
+                "fix one of them, or give \"head_dim\"");
   }
   if (model.heads % model.kv_heads != 0) {
     object.fail("kv_heads", fmt::format("{} heads are not a multiple of {} kv_heads", model.heads, model.kv_heads),
                 "fix one of them");
   }
+  const ExpertSpec& experts = model.experts;
+  if (experts.count == 0 && experts != ExpertSpec{})
+    object.fail("experts", "\"count\" is missing", "say how many experts a block has");
+  if (experts.count > 0 && (experts.per_token < 1 || experts.per_token > experts.count)) {
+    object.fail("experts", fmt::format("a token is sent to {} of {} experts", experts.per_token, experts.count),
+                "give \"per_token\", from 1 to \"count\"");
+  }
+}
+
+Block<ExpertSpec> experts_block() {
+  Block<ExpertSpec> block("Experts in place of every block's MLP (a mixture of experts)");
+  block.key("count", &ExpertSpec::count, integer(from_to(1, 1e5)), "experts of a block").no_default();
+  block.key("per_token", &ExpertSpec::per_token, integer(from_to(1, 1e5)), "experts that a token is sent to")
+      .no_default();
+  block
+      .key("ffn_hidden", &ExpertSpec::ffn_hidden, integer(from_to(1, 1e7)),
+           "width of one expert (default: the model's ffn_hidden)")
+      .no_default();
+  block.key("shared_ffn_hidden", &ExpertSpec::shared_ffn_hidden, integer(from_to(0, 1e7)),
+            "width of a further MLP that every token passes; 0: none");
+  return block;
 }
 
 // Such a size must be given here or by a published model, or follow from another one.
@@ -75,6 +117,10 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
       .check([key, size](JsonObject& object, const ModelSpec& model) {
         if (model.*size == 0) object.fail(key, "is missing", "add it, or name a \"preset\"");
       });
+}
+
+void add_bias(Block<ModelSpec>& block, const char* key, std::optional<bool> ModelSpec::*bias, const char* meaning) {
+  block.key(key, bias, boolean(), meaning).no_default().written_where_changed();
 }
 
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
@@ -88,6 +134,9 @@ Block<ModelSpec> model_block() {
   add_size(block, "hidden", &ModelSpec::hidden, 1e6, "width of the model, a multiple of heads");
   add_size(block, "heads", &ModelSpec::heads, 1e6, "attention heads");
   add_size(block, "kv_heads", &ModelSpec::kv_heads, 1e6, "key and value heads, a divisor of heads (default: heads)");
+  block.key("head_dim", &ModelSpec::head_dim, integer(from_to(1, 1e6)), "width of a head (default: hidden / heads)")
+      .no_default()
+      .written_where_changed();
   add_size(block, "ffn_hidden", &ModelSpec::ffn_hidden, 1e7, "width of the MLP (default: 4 hidden)");
   add_size(block, "vocab", &ModelSpec::vocab, 1e9, "tokens of the vocabulary");
   add_size(block, "seq_len", &ModelSpec::seq_len, 1e9, "tokens of a sequence");
@@ -95,10 +144,14 @@ Block<ModelSpec> model_block() {
   block.key("tied_embeddings", &ModelSpec::tied_embeddings, boolean(),
             "the output layer shares its weights with the token embedding");
   block.key("positions", &ModelSpec::positions, one_of(kPositionWords), "position embeddings");
-  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation; a model with rmsnorm has no biases");
+  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation");
   block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
             "what attention keeps for the backward pass: flash the log-sum-exp of its scores, eager all probabilities");
   block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
+  add_bias(block, "qkv_bias", &ModelSpec::qkv_bias, "biases of queries, keys and values (default: with layernorm)");
+  add_bias(block, "out_bias", &ModelSpec::out_bias, "a bias of attention's output (default: with layernorm)");
+  add_bias(block, "mlp_bias", &ModelSpec::mlp_bias, "biases of the MLP or of the experts (default: with layernorm)");
+  block.block("experts", &ModelSpec::experts, experts_block()).written_where_changed();
   block.noted(
       "hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
       "config.json of a model of Hugging Face transformers: the file, relative to this one, or its contents. gpt2, "
@@ -113,26 +166,20 @@ void add_once(const std::string& caveat, std::vector<std::string>& list) {
   if (!is_one_of(caveat, list)) list.push_back(caveat);
 }
 
-std::int64_t parameter_count(const ModelSpec& model) {
-  const bool has_biases = model.norm == Norm::kLayerNorm;
-  const std::int64_t norm = (has_biases ? 2 : 1) * model.hidden;
-  const std::int64_t biases =
-      (model.hidden + 2 * kv_width(model)) + model.hidden + (model.gated_mlp ? 2 : 1) * model.ffn_hidden + model.hidden;
-  const std::int64_t block = block_matrices(model) + 2 * norm + (has_biases ? biases : 0);
-  const std::int64_t table = model.vocab * model.hidden;
-  const std::int64_t positions = model.positions == Positions::kLearned ? model.seq_len * model.hidden : 0;
-  return model.layers * block + norm + table + positions + (model.tied_embeddings ? 0 : table);
-}
+std::int64_t parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.count); }
+
+std::int64_t active_parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.per_token); }
 
 namespace {
 
 // Computes 6 P_mat + 12 L s h c per token; `causal_share` is c.
 double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
   const auto seq_len = static_cast<double>(model.seq_len);
-  const double matrices = static_cast<double>(model.layers) * static_cast<double>(block_matrices(model)) +
-                          static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
+  const double matrices =
+      static_cast<double>(model.layers) * static_cast<double>(block_matrices(model, model.experts.per_token)) +
+      static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
   const double attention =
-      12.0 * static_cast<double>(model.layers) * seq_len * static_cast<double>(model.hidden) * causal_share;
+      12.0 * static_cast<double>(model.layers) * seq_len * static_cast<double>(model.query_width()) * causal_share;
   return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention);
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,18 @@ enum class Norm { kLayerNorm, kRmsNorm };
 /// Flash attention keeps the log-sum-exp of its scores (Dao et al. 2022); eager attention keeps all probabilities.
 enum class Attention { kFlash, kEager };
 
+/// The experts that replace the MLP of every block: a router sends each token to `per_token` of `count` MLPs (Shazeer
+/// et al. 2017, "Outrageously large neural networks"), without dropping tokens. All experts are on every rank, split
+/// over the tensor ranks as an MLP is.
+struct ExpertSpec {
+  std::int64_t count = 0;              ///< experts of a block; 0: a dense MLP
+  std::int64_t per_token = 0;          ///< experts that a token is sent to
+  std::int64_t ffn_hidden = 0;         ///< width of one expert; default: the model's ffn_hidden
+  std::int64_t shared_ffn_hidden = 0;  ///< width of an MLP that every token passes too; 0: none
+
+  friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
+};
+
 /// Sizes of a decoder-only transformer. The defaults are those of the session file; 0 means "derived" only before
 /// `resolve`.
 struct ModelSpec {
@@ -19,6 +32,7 @@ struct ModelSpec {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;    ///< default: heads
+  std::int64_t head_dim = 0;    ///< width of a head; 0: hidden / heads
   std::int64_t ffn_hidden = 0;  ///< default: 4 hidden
   std::int64_t vocab = 0;
   std::int64_t seq_len = 0;
@@ -28,6 +42,18 @@ struct ModelSpec {
   Norm norm = Norm::kLayerNorm;
   Attention attention = Attention::kFlash;
   double dropout = 0.0;  ///< probability: for the embedding, both branches of a block, and attention's probabilities
+  ExpertSpec experts = {};
+  /// Biases of the products that make queries, keys and values, of attention's output, and of the MLP. Empty: with
+  /// layer norm (GPT-2) yes, with RMS norm (Llama) no.
+  std::optional<bool> qkv_bias = {}, out_bias = {}, mlp_bias = {};
+
+  bool has_experts() const { return experts.count > 0; }
+  std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden / heads; }
+  std::int64_t query_width() const { return heads * head_width(); }  ///< of all query heads, and of attention's output
+  std::int64_t kv_width() const { return kv_heads * head_width(); }  ///< of all key heads, and of all value heads
+  bool has_qkv_bias() const { return qkv_bias.value_or(norm == Norm::kLayerNorm); }
+  bool has_out_bias() const { return out_bias.value_or(norm == Norm::kLayerNorm); }
+  bool has_mlp_bias() const { return mlp_bias.value_or(norm == Norm::kLayerNorm); }
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -44,17 +70,18 @@ struct Caveats {
 /// Adds a caveat to a list that does not have it yet.
 void add_once(const std::string& caveat, std::vector<std::string>& list);
 
-/// Returns the exact number of trainable parameters (elements). Layer-norm models have biases in their linear layers
-/// (GPT-2), RMS-norm models do not (Llama).
+/// Returns the exact number of trainable parameters (elements).
 std::int64_t parameter_count(const ModelSpec& model);
+/// Returns the parameters that a token uses: of the experts, those that it is sent to.
+std::int64_t active_parameter_count(const ModelSpec& model);
 
 /// Returns the model FLOPs of one optimizer step over `sequences` sequences, forward and backward, with exact causal
 /// attention and free embedding look-ups. Per token they are
 ///
 ///   6 P_mat + 12 L s h c,   c = (s + 1) / (2 s)
 ///
-/// where P_mat counts the matrix parameters including the head (Narayanan et al. 2021, eq. 3, with the causal half
-/// counted).
+/// where P_mat counts the matrix parameters that a token uses, including the head (Narayanan et al. 2021, eq. 3, with
+/// the causal half counted), and h the width of all heads.
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns the same count with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron

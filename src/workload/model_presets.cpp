@@ -69,6 +69,7 @@ ModelSpec published_sizes(const std::string& name, const std::string& where) {
 void resolve(ModelSpec& model) {
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
+  if (model.has_experts() && model.experts.ffn_hidden == 0) model.experts.ffn_hidden = model.ffn_hidden;
 }
 
 ModelSpec model_preset(const std::string& name) {

@@ -14,7 +14,7 @@ namespace krigtune::workload {
 ModelSpec published_sizes(const std::string& name, const std::string& where);
 bool is_preset(const std::string& name);  ///< whether `published_sizes` knows the name
 
-/// Fills in missing sizes: kv_heads = heads, ffn_hidden = 4 hidden.
+/// Fills in missing sizes: kv_heads = heads, ffn_hidden = 4 hidden, that of an expert = ffn_hidden.
 void resolve(ModelSpec& model);
 
 }  // namespace krigtune::workload

@@ -67,7 +67,7 @@ TEST(ArenaPeak, IsThePlannedPeakToTheByteForRandomModelsAndConfigurations) {
   constexpr int kConfigurations = sweep(1000);
   int unfilled = 0;
   for (int i = 0; i < kConfigurations; ++i) {
-    const PlanCase drawn = draws.next();
+    const PlanCase drawn = draws.next_executed();
     const plan::StepPlan plan = drawn.plan();
     engine::Trainer trainer(plan, std::nullopt, clock);
     trainer.step();

@@ -89,7 +89,7 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   for (int k = 0; k < schedule::kOpKindCount; ++k) {
     const plan::OpTraits& traits = plan::traits_of(static_cast<schedule::OpKind>(k));
     const bool is_known = has_cases.count(traits.kind) > 0 || traits.family == plan::OpFamily::kAttention;
-    if (is_known || plan::is_collective(traits.kind)) continue;
+    if (is_known || plan::is_collective(traits.kind) || traits.predicted_only) continue;
     const std::size_t most = traits.operands.size() + traits.group.size();
     for (std::size_t count = 1; count <= most; ++count) {
       if (!traits.takes(count)) continue;

@@ -30,6 +30,14 @@ workload::Workload llama() {
   return workload;
 }
 
+// As Qwen's models: heads that are wider than hidden / heads, and biases of queries, keys and values alone.
+workload::Workload qwen() {
+  workload::Workload workload = llama();
+  workload.model.head_dim = workload.model.hidden / workload.model.heads + 4;
+  workload.model.qkv_bias = true;
+  return workload;
+}
+
 workload::Workload with(workload::Workload workload, double dropout, workload::Attention attention) {
   workload.model.dropout = dropout;
   workload.model.attention = attention;
@@ -43,12 +51,13 @@ std::vector<workload::Workload> models() {
       for (const double dropout : {0.0, 0.2}) all.push_back(with(workload, dropout, attention));
     }
   }
+  all.push_back(qwen());
   return all;
 }
 
 std::string label(const workload::Workload& workload, const space::Configuration& configuration) {
   const workload::ModelSpec& model = workload.model;
-  return std::string(model.gated_mlp ? "llama" : "gpt") +
+  return std::string(model.head_dim > 0 ? "qwen" : model.gated_mlp ? "llama" : "gpt") +
          (model.attention == workload::Attention::kEager ? " eager" : " flash") +
          (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
          (workload.precision == workload::Precision::kFp32 ? "" : "16 bit, ") + configuration.text();

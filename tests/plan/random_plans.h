@@ -37,6 +37,14 @@ class RandomPlans {
  public:
   explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0) {}
 
+  /// Returns the next case that an executor can run: one without experts.
+  PlanCase next_executed() {
+    for (;;) {
+      PlanCase drawn = next();
+      if (!drawn.workload.model.has_experts()) return drawn;
+    }
+  }
+
   /// Returns the next case that makes a plan. Combinations that are not valid are drawn again.
   PlanCase next() {
     for (;;) {
@@ -75,6 +83,11 @@ class RandomPlans {
     model.norm = one_of({workload::Norm::kLayerNorm, workload::Norm::kRmsNorm});
     model.attention = one_of({workload::Attention::kFlash, workload::Attention::kEager});
     model.dropout = one_of({0.0, 0.0, 0.1});
+    model.head_dim = number({0, 0, 6});
+    if (coin()) model.qkv_bias = coin();
+    if (coin()) model.out_bias = coin();
+    if (coin()) model.mlp_bias = coin();
+    if (number({0, 0, 1}) == 1) model.experts = {number({2, 3}), number({1, 2}), number({8, 12}), number({0, 16})};
     to.workload.precision =
         one_of({workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16});
     to.workload.optimizer =

@@ -60,6 +60,35 @@ TEST(HubModels, HaveThePublishedNumberOfParameters) {
   }
 }
 
+struct Mixture {
+  const char* name;
+  double parameters;  ///< as above
+  double active;      ///< as its makers state them, rounded
+};
+
+TEST(HubModels, HaveThePublishedParametersOfExperts) {
+  constexpr Mixture kPublished[] = {
+      {"mistralai/Mixtral-8x7B-Instruct-v0.1", 46702792704.0, 12.9e9},
+      {"mistralai/Mixtral-8x22B-v0.1", 140620634112.0, 39e9},
+      {"Qwen/Qwen3-30B-A3B", 30532122624.0, 3.3e9},
+      {"Qwen/Qwen3-235B-A22B", 235093634560.0, 22e9},
+      {"allenai/OLMoE-1B-7B-0924", 6919161856.0, 1.3e9},
+      {"microsoft/Phi-3.5-MoE-instruct", 41873153344.0, 6.6e9},
+      {"openai/gpt-oss-20b", 20914757184.0, 3.6e9},
+      {"openai/gpt-oss-120b", 116829156672.0, 5.1e9},
+  };
+  for (const Mixture& one : kPublished) {
+    const auto found = hub_model(one.name);
+    ASSERT_TRUE(found) << one.name;
+    EXPECT_NEAR(static_cast<double>(workload::parameter_count(found->sizes)) / one.parameters, 1.0, 0.001) << one.name;
+    // OpenAI counts its embedding once, which has 0.6 billion.
+    const double tables = std::string_view(one.name).starts_with("openai") ? 0.6e9 : 0.0;
+    const auto active = static_cast<double>(workload::active_parameter_count(found->sizes)) - tables;
+    EXPECT_NEAR(active / one.active, 1.0, 0.03) << one.name;
+    EXPECT_TRUE(found->caveats.not_modelled.empty()) << one.name;
+  }
+}
+
 // The encoder alone, as transformers' BertModel and its like have it, within one per cent: the embeddings of token
 // types and the pooler are left out.
 TEST(HubModels, EncodersHaveTheirParametersAndSayWhatTheyAre) {
@@ -97,8 +126,8 @@ TEST(HubModels, TheConfigFileOfAnEncoderIsReadAsItsName) {
 }
 
 TEST(HubModels, SayWhatThePlannedModelDoesNotHave) {
-  EXPECT_EQ(hub_model("mistralai/Mixtral-8x7B-v0.1")->caveats.not_modelled.front(),
-            "8 experts in a layer, 46.7 billion parameters in all: more memory");
+  EXPECT_EQ(hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.not_modelled.front(),
+            "latent attention (kv_lora_rank): less or more memory");
   EXPECT_EQ(hub_model("TheBloke/Llama-2-7B-GPTQ")->caveats.not_modelled.front(),
             "weights that are quantised (gptq): less memory");
   EXPECT_EQ(hub_model("Qwen/Qwen3-8B")->caveats.assumed.front(), "the sizes of qwen3-8b: it is named Qwen/Qwen3-8B");
@@ -118,22 +147,47 @@ TEST(HubModels, AreReadByASessionUnderTheirWholeName) {
   EXPECT_EQ(read.caveats.assumed.size(), 1U);
 }
 
-// A config.json of a type that is not planned exactly.
-TEST(HubModels, OtherConfigFilesAreReadWithCaveats) {
-  const Json config = {{"model_type", "qwen3_moe"},        {"num_hidden_layers", 48},  {"hidden_size", 2048},
-                       {"num_attention_heads", 32},        {"num_key_value_heads", 4}, {"intermediate_size", 6144},
-                       {"moe_intermediate_size", 768},     {"num_experts", 128},       {"vocab_size", 151936},
-                       {"max_position_embeddings", 40960}, {"rms_norm_eps", 1e-6},     {"head_dim", 64}};
+// Qwen/Qwen3-30B-A3B, whose heads are wider than hidden / heads: 30,532,122,624 parameters on its page, of which 48 x
+// 256 are norms of queries and keys.
+TEST(HubModels, AConfigFileWithExpertsIsReadExactly) {
+  const Json config = {{"model_type", "qwen3_moe"},        {"num_hidden_layers", 48},     {"hidden_size", 2048},
+                       {"num_attention_heads", 32},        {"num_key_value_heads", 4},    {"intermediate_size", 6144},
+                       {"moe_intermediate_size", 768},     {"num_experts", 128},          {"vocab_size", 151936},
+                       {"max_position_embeddings", 40960}, {"rms_norm_eps", 1e-6},        {"head_dim", 128},
+                       {"num_experts_per_tok", 8},         {"tie_word_embeddings", false}};
   const Json json = {{"model", {{"hf_config", config}, {"seq_len", 4096}}}};
   const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
   EXPECT_EQ(read.model.layers, 48);
-  ASSERT_EQ(read.caveats.not_modelled.size(), 2U);
-  EXPECT_EQ(read.caveats.not_modelled.back(),
-            "128 experts in a layer, about 29.0 billion parameters in them all: more memory, and another time");
+  EXPECT_EQ(read.model.head_dim, 128);
+  EXPECT_EQ(read.model.experts, (workload::ExpertSpec{128, 8, 768, 0}));
+  EXPECT_EQ(parameter_count(read.model), 30'532'122'624 - 48 * 256);
+  EXPECT_TRUE(read.caveats.not_modelled.empty());
+}
+
+TEST(HubModels, AConfigFileWithSomeDenseLayersSaysSo) {
+  Json config = {
+      {"model_type", "qwen2_moe"}, {"num_hidden_layers", 24},         {"hidden_size", 2048},
+      {"num_attention_heads", 16}, {"intermediate_size", 5632},       {"moe_intermediate_size", 1408},
+      {"num_experts", 60},         {"num_experts_per_tok", 4},        {"shared_expert_intermediate_size", 5632},
+      {"vocab_size", 151936},      {"max_position_embeddings", 8192}, {"rms_norm_eps", 1e-6}};
+  const auto read = [&config] {
+    return workload::read_workload(Json{{"model", {{"hf_config", config}}}}, "s.json", "/workload");
+  };
+  EXPECT_TRUE(read().caveats.not_modelled.empty());
+  EXPECT_EQ(read().model.experts.shared_ffn_hidden, 5632);
+  EXPECT_TRUE(read().model.has_qkv_bias());
+  EXPECT_FALSE(read().model.has_out_bias());
+  config["mlp_only_layers"] = {0};
+  EXPECT_TRUE(read().caveats.not_modelled.empty());
+  EXPECT_EQ(read().caveats.also_not_modelled.front(),
+            "1 of 24 layers have an MLP instead of experts, and are planned with experts: less memory");
+  config["decoder_sparse_step"] = 2;
+  EXPECT_EQ(read().caveats.not_modelled.front(),
+            "12 of 24 layers have an MLP instead of experts, and are planned with experts: less memory");
 }
 
 TEST(HubModels, ACaveatIsWrittenAndReadAgainOnce) {
-  Json json = {{"model", {{"preset", "mistralai/Mixtral-8x7B-v0.1"}, {"seq_len", 4096}}},
+  Json json = {{"model", {{"preset", "deepseek-ai/DeepSeek-V2-Lite"}, {"seq_len", 4096}}},
                {"not_modelled", {"FP8: less time"}}};
   const workload::Workload read = workload::read_workload(json, "s.json", "/workload");
   ASSERT_EQ(read.caveats.not_modelled.size(), 2U);

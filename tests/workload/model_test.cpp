@@ -129,8 +129,9 @@ TEST(Model, IsRefusedInOneClearLine) {
             "s.json: /workload/model/seq_len: is missing; add it, or name a \"preset\"");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "layers": 0})"),
             "s.json: /workload/model/layers: 0 is out of range; write an integer from 1 to 100000");
-  EXPECT_EQ(error_of(R"({"preset": "gpt2", "heads": 7})"),
-            "s.json: /workload/model/heads: hidden 768 is not a multiple of 7 heads; fix one of them");
+  EXPECT_EQ(
+      error_of(R"({"preset": "gpt2", "heads": 7})"),
+      "s.json: /workload/model/heads: hidden 768 is not a multiple of 7 heads; fix one of them, or give \"head_dim\"");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "kv_heads": 5})"),
             "s.json: /workload/model/kv_heads: 12 heads are not a multiple of 5 kv_heads; fix one of them");
   EXPECT_EQ(error_of(R"({"preset": "gpt2", "positions": "rotaty"})"),

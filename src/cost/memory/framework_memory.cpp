@@ -171,9 +171,10 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
   if (workload.framework != workload::Framework::kMegatron) return 0;
   std::set<std::int64_t> sizes;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
-    const bool is_matrix = tensor.elems > 8 * workload.model.hidden;
+    const std::int64_t matrix_elems = tensor.elems / tensor.matrices;
+    const bool is_matrix = matrix_elems > 8 * workload.model.hidden;
     const bool counts = tensor.unit == schedule::Unit::kBlock || (tensor.unit == schedule::Unit::kHead && has_head);
-    if (is_matrix && counts) sizes.insert(tensor.elems);
+    if (is_matrix && counts) sizes.insert(matrix_elems);
   }
   std::int64_t elems = 0;
   for (const std::int64_t size : sizes) elems += size;

@@ -60,6 +60,9 @@ class TemplateReader {
       : plan_(plan), machine_(machine), knobs_(knobs), exchange_(exchange), stops_early_(stops_early) {}
 
   StepTemplate read() {
+    has_experts_ = std::ranges::any_of(plan_.operations, [](const plan::Operation& operation) {
+      return operation.kind == schedule::OpKind::kRouteForward;
+    });
     for (const plan::Operation& operation : plan_.operations) add(operation);
     return std::move(result_);
   }
@@ -112,12 +115,15 @@ class TemplateReader {
     return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }
 
-  // During recomputation of a layer, nothing after its activation is kept for the backward pass.
+  // During recomputation of a layer, nothing after its activation is kept for the backward pass; of experts, nothing
+  // after their outputs.
   bool is_not_needed(const plan::Operation& operation) {
+    using schedule::OpKind;
     if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
-    if (is_activated_again_) return true;
-    is_activated_again_ =
-        operation.kind == schedule::OpKind::kGeluForward || operation.kind == schedule::OpKind::kSwigluForward;
+    const bool is_activation = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
+    if (!is_again_ && operation.kind == OpKind::kCombineForward) is_again_ = true;
+    if (is_again_) return true;
+    is_again_ = is_activation && !has_experts_;
     return false;
   }
 
@@ -172,7 +178,8 @@ class TemplateReader {
   bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
-  bool is_activated_again_ = false;
+  bool has_experts_ = false;
+  bool is_again_ = false;  ///< all that backward needs of the layer that is recomputed
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ class ModelFacts {
     } else if (name == "hf_config") {
       return take_published(space::to_string(said.value));
     } else {
-      model_[name] = space::to_json(said.value);
+      model_[Json::json_pointer("/" + name)] = space::to_json(said.value);
     }
     if (said.assumed.empty()) return true;
     assumed_length_ = assumed_length_ || name == "seq_len";

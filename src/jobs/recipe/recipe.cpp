@@ -25,9 +25,28 @@ using Texts = std::vector<std::string>;
 
 // Keys that a command may state: sizes of a model, as in workload/model, what belongs to them in the workload, and the
 // tokenizer, from which a vocabulary may follow.
-constexpr std::array<std::string_view, 17> kModelKeys = {
-    "preset",    "hf_config",       "layers",    "hidden", "heads",     "kv_heads", "ffn_hidden", "vocab",    "seq_len",
-    "gated_mlp", "tied_embeddings", "positions", "norm",   "attention", "dropout",  "precision",  "tokenizer"};
+constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
+                                                                   "hf_config",
+                                                                   "layers",
+                                                                   "hidden",
+                                                                   "heads",
+                                                                   "kv_heads",
+                                                                   "ffn_hidden",
+                                                                   "vocab",
+                                                                   "seq_len",
+                                                                   "gated_mlp",
+                                                                   "tied_embeddings",
+                                                                   "positions",
+                                                                   "norm",
+                                                                   "attention",
+                                                                   "dropout",
+                                                                   "precision",
+                                                                   "tokenizer",
+                                                                   "head_dim",
+                                                                   "experts/count",
+                                                                   "experts/per_token",
+                                                                   "experts/ffn_hidden",
+                                                                   "experts/shared_ffn_hidden"});
 
 Texts checked_words(const JsonObject& object, const std::string& key, Texts words) {
   const bool any_blank =

@@ -59,12 +59,29 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
                      link(cluster.network->inter, "between nodes"));
 }
 
+std::string mlp_text(const workload::ModelSpec& model) {
+  const char* const mlp = model.gated_mlp ? "gated MLP" : "MLP";
+  if (!model.has_experts()) return fmt::format("{} of width {}", mlp, model.ffn_hidden);
+  const workload::ExpertSpec& experts = model.experts;
+  std::string text = fmt::format("{} experts ({} of width {}) of which a token uses {}", experts.count, mlp,
+                                 experts.ffn_hidden, experts.per_token);
+  if (experts.shared_ffn_hidden > 0) text += fmt::format(", and a shared one of width {}", experts.shared_ffn_hidden);
+  return text;
+}
+
+std::string parameters_text(const workload::ModelSpec& model) {
+  std::string text = count_text(static_cast<double>(workload::parameter_count(model))) + " parameters";
+  if (!model.has_experts()) return text;
+  return text + fmt::format(", of which a token uses {}",
+                            count_text(static_cast<double>(workload::active_parameter_count(model))));
+}
+
 std::string architecture_text(const workload::ModelSpec& model) {
   const std::string shared =
       model.kv_heads == model.heads ? "" : fmt::format(" ({} for keys and values)", model.kv_heads);
-  return fmt::format("{} heads{}, {} of width {}, {}, {} positions, {} embeddings, vocabulary of {}", model.heads,
-                     shared, model.gated_mlp ? "gated MLP" : "MLP", model.ffn_hidden,
-                     model.norm == workload::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm",
+  const std::string width = model.head_dim == 0 ? "" : fmt::format(" of width {}", model.head_dim);
+  return fmt::format("{} heads{}{}, {}, {}, {} positions, {} embeddings, vocabulary of {}", model.heads, width, shared,
+                     mlp_text(model), model.norm == workload::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm",
                      model.positions == workload::Positions::kRotary ? "rotary" : "learned",
                      model.tied_embeddings ? "tied" : "untied", model.vocab);
 }
@@ -105,9 +122,10 @@ void print_job(const PlanText& text) {
   if (!text.session.workload) return;
   const workload::Workload& workload = *text.session.workload;
   const workload::ModelSpec& model = workload.model;
-  text.out << fmt::format("Job\n  {} parameters: {}, hidden size {}, {} tokens a sequence\n",
-                          count_text(static_cast<double>(workload::parameter_count(model))),
-                          counted(model.layers, "layer"), model.hidden, model.seq_len);
+  text.out << "Job\n"
+           << wrapped(fmt::format("  {}: {}, hidden size {}, {} tokens a sequence", parameters_text(model),
+                                  counted(model.layers, "layer"), model.hidden, model.seq_len),
+                      2);
   text.out << wrapped("  " + architecture_text(model), 2);
   std::string batch;
   if (workload.train_batch_size) {  // in tokens too, since train_batch_size is often mistaken for their number

@@ -48,7 +48,7 @@ bool is_switched_off(const engine::Environment& environment) {
 AttentionChoice choose_attention(const workload::Workload& workload, int device, const engine::Environment& environment,
                                  const std::filesystem::path& program) {
   const bool off = is_switched_off(environment);
-  const std::int64_t head_size = workload.model.hidden / workload.model.heads;
+  const std::int64_t head_size = workload.model.head_width();
   const bool suits = workload.precision != workload::Precision::kFp32 && workload.model.dropout == 0.0 &&
                      (head_size == 64 || head_size == 128);
   if (off || !suits || !cuda::may_use_hopper_attention(device)) return {};

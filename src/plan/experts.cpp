@@ -1,0 +1,137 @@
+#include "plan/experts.h"
+
+#include <utility>
+#include <vector>
+
+namespace krigtune::plan {
+namespace {
+
+using schedule::OpKind;
+using schedule::Term;
+
+// Of a grouped product whose rows are the tokens of all experts.
+Shape grouped(const StepSizes& n, std::int64_t inner, std::int64_t outer) {
+  return {.rows = n.routed, .inner = inner, .outer = outer, .groups = n.experts};
+}
+
+std::int64_t per_token(const StepSizes& n) { return n.routed / n.rows; }
+
+Shape moving(const StepSizes& n) { return {.rows = n.rows, .inner = n.hidden, .outer = per_token(n)}; }
+
+// The router works on the own tokens.
+Shape routing(const StepSizes& n) { return {.rows = n.own_rows, .inner = per_token(n), .outer = n.experts}; }
+Shape scoring(const StepSizes& n) { return {.rows = n.own_rows, .inner = n.hidden, .outer = n.experts}; }
+
+BufferId of_routed(StepOperations& to, const char* name, Term term, std::int64_t width) {
+  return to.buffer(name, term, to.sizes().routed * width, to.type());
+}
+
+void product_forward(StepOperations& to, const schedule::LinearTensors& linear, BufferId x, BufferId y,
+                     const Shape& shape) {
+  std::vector<Operand> operands = {reads(x, shape.rows * shape.inner), to.zero().parameter(linear.weight),
+                                   writes(y, shape.rows * shape.outer)};
+  if (linear.bias != schedule::kNoTensor) operands.push_back(to.zero().parameter(linear.bias));
+  to.add(OpKind::kGroupedForward, shape, std::move(operands));
+}
+
+void product_backward(StepOperations& to, const schedule::LinearTensors& linear, BufferId dy, BufferId x, BufferId dx,
+                      const Shape& shape) {
+  const Operand gradient = reads(dy, shape.rows * shape.outer);
+  std::vector<Operand> operands = {gradient, reads(x, shape.rows * shape.inner), to.zero().gradient(linear.weight)};
+  if (linear.bias != schedule::kNoTensor) operands.push_back(to.zero().gradient(linear.bias));
+  to.add(OpKind::kGroupedBackwardWeight, shape, std::move(operands));
+  to.zero().gradient_done(linear.weight);
+  if (linear.bias != schedule::kNoTensor) to.zero().gradient_done(linear.bias);
+  to.add(OpKind::kGroupedBackwardInput, shape,
+         {gradient, to.zero().parameter(linear.weight), writes(dx, shape.rows * shape.inner)});
+}
+
+void route(StepOperations& to, const schedule::BlockTensors& block, BufferId x, const ExpertBuffers& buffers) {
+  const StepSizes& n = to.sizes();
+  const std::int64_t chosen = n.own_rows * per_token(n);
+  const Operand logits = writes(buffers.logits, n.own_rows * n.experts);
+  to.add(OpKind::kLinearForward, scoring(n), {to.own_reads(x), to.zero().parameter(block.router.weight), logits});
+  to.add(
+      OpKind::kRouteForward, routing(n),
+      {reads(buffers.logits, n.own_rows * n.experts), writes(buffers.weights, chosen), writes(buffers.places, chosen)});
+}
+
+// Of all tokens.
+BufferId all_weights(StepOperations& to, const ExpertBuffers& buffers) {
+  return to.gathered(buffers.weights, "all routing weights", per_token(to.sizes()), schedule::DType::kFp32);
+}
+BufferId all_places(StepOperations& to, const ExpertBuffers& buffers) {
+  return to.gathered(buffers.places, "all routing places", per_token(to.sizes()), schedule::DType::kInt32);
+}
+
+}  // namespace
+
+ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& block, const ExpertInput& x, BufferId y,
+                              Term rest, Term activated) {
+  const StepSizes& n = to.sizes();
+  const std::int64_t chosen = n.own_rows * per_token(n);
+  ExpertBuffers buffers;
+  buffers.logits = to.own("router logits", rest, n.experts);
+  buffers.weights = to.buffer("routing weights", rest, chosen, schedule::DType::kFp32);
+  buffers.places = to.buffer("routing places", rest, chosen, schedule::DType::kInt32);
+  buffers.routed = of_routed(to, "routed tokens", rest, n.hidden);
+  buffers.up = of_routed(to, "experts' up", rest, n.expert_up);
+  buffers.activated = of_routed(to, "experts' activated", activated, n.expert_ffn);
+  buffers.outputs = of_routed(to, "experts' outputs", rest, n.hidden);
+
+  route(to, block, x.own, buffers);
+  const BufferId weights = all_weights(to, buffers);
+  const BufferId places = all_places(to, buffers);
+  to.add(OpKind::kDispatchForward, moving(n),
+         {reads(x.all, n.rows * n.hidden), reads(places, n.routed), writes(buffers.routed, n.routed * n.hidden)});
+  product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.hidden, n.expert_up));
+  to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn);
+  product_forward(to, block.experts_down, buffers.activated, buffers.outputs, grouped(n, n.expert_ffn, n.hidden));
+  to.add(OpKind::kCombineForward, moving(n),
+         {reads(buffers.outputs, n.routed * n.hidden), reads(weights, n.routed), reads(places, n.routed),
+          writes(y, n.rows * n.hidden)});
+  return buffers;
+}
+
+void activate_experts_again(StepOperations& to, ExpertBuffers& kept) {
+  const StepSizes& n = to.sizes();
+  kept.activated = of_routed(to, "experts' activated again", Term::kWorkspace, n.expert_ffn);
+  to.activate(kept.up, kept.activated, n.routed, n.expert_ffn);
+}
+
+BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& block, const ExpertBuffers& kept,
+                          BufferId dy, const Operand& dx) {
+  const StepSizes& n = to.sizes();
+  const BufferId weights = all_weights(to, kept);
+  const BufferId places = all_places(to, kept);
+  const BufferId doutputs = of_routed(to, "experts' output gradient", Term::kWorkspace, n.hidden);
+  const BufferId dweights = to.buffer("routing gradient", Term::kWorkspace, n.routed, schedule::DType::kFp32);
+  to.add(OpKind::kCombineBackward, moving(n),
+         {reads(dy, n.rows * n.hidden), reads(kept.outputs, n.routed * n.hidden), reads(weights, n.routed),
+          reads(places, n.routed), writes(doutputs, n.routed * n.hidden), writes(dweights, n.routed)});
+  const BufferId dactivated = of_routed(to, "experts' activated gradient", Term::kWorkspace, n.expert_ffn);
+  product_backward(to, block.experts_down, doutputs, kept.activated, dactivated, grouped(n, n.expert_ffn, n.hidden));
+  const BufferId dup = to.activation_backward(kept.up, dactivated, n.routed, n.expert_ffn, "experts' up gradient");
+  const BufferId drouted = of_routed(to, "routed tokens' gradient", Term::kWorkspace, n.hidden);
+  product_backward(to, block.experts_up, dup, kept.routed, drouted, grouped(n, n.hidden, n.expert_up));
+  to.add(OpKind::kDispatchBackward, moving(n), {reads(drouted, n.routed * n.hidden), reads(places, n.routed), dx});
+  return dweights;
+}
+
+void router_backward(StepOperations& to, const schedule::BlockTensors& block, const ExpertBuffers& kept, BufferId x,
+                     BufferId dweights, const Operand& dx) {
+  const StepSizes& n = to.sizes();
+  const std::int64_t chosen = n.own_rows * per_token(n);
+  const BufferId dlogits = to.own("router gradient", Term::kWorkspace, n.experts);
+  to.add_on_own(OpKind::kRouteBackward, routing(n),
+                {to.reduced(dweights, per_token(n)), reads(kept.weights, chosen), reads(kept.places, chosen),
+                 writes(dlogits, n.own_rows * n.experts)});
+  const Operand gradient = reads(dlogits, n.own_rows * n.experts);
+  to.add(OpKind::kLinearBackwardWeight, scoring(n),
+         {gradient, to.own_reads(x), to.zero().gradient(block.router.weight)});
+  to.zero().gradient_done(block.router.weight);
+  to.add_on_own(OpKind::kLinearBackwardInput, scoring(n),
+                {gradient, to.zero().parameter(block.router.weight), {dx.range, Access::kReadWrite}});
+}
+
+}  // namespace krigtune::plan
