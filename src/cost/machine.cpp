@@ -24,6 +24,8 @@ constexpr double kCollectiveOverheadS = 30e-6;
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
 
+constexpr double kTileRows = 128.0;  // of grouped products (Gale et al. 2022, "MegaBlocks", section 5.1.2)
+
 constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 
 // The rate at which all processors of a node together read and write while they update offloaded parameters: 5 to 10
@@ -142,10 +144,9 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   if (operation.kind == schedule::OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   const workload::OpClass of = plan::class_of(operation);
   if (operation.shape.groups == 1) return kernel_time_s(machine, of, operation.flops, bytes);
-  // One launch for all products of a group, each as slow as its own size makes it.
-  const auto groups = static_cast<double>(operation.shape.groups);
-  const double launch_s = machine.rate(of).launch_s;
-  return launch_s + groups * (kernel_time_s(machine, of, operation.flops / groups, bytes / groups) - launch_s);
+  // The products of a group share the device as one large product does. Each fills its last tile by half.
+  const double rows = static_cast<double>(operation.shape.rows) / static_cast<double>(operation.shape.groups);
+  return kernel_time_s(machine, of, operation.flops * (1.0 + 0.5 * kTileRows / rows), bytes);
 }
 
 // CPU ranks. Computing, copying and reducing takes time of cores that all threads share. So a collective has two parts:

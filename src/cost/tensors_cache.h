@@ -17,7 +17,8 @@ class TensorsCache {
   const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:
-  using Key = std::array<std::int64_t, 6>;  ///< tensor ranks, sequence parallel, data ranks, layers, embedding, head
+  using Key = std::array<std::int64_t,
+                         7>;  ///< tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;

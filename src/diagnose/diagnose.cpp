@@ -243,7 +243,7 @@ void Judge::look_at_the_input() {
 // Communication:
 
 void Judge::look_at_communication() {
-  const double others_s = cost_.tensor_comm_s + cost_.context_comm_s + cost_.pipeline_comm_s;
+  const double others_s = cost_.tensor_comm_s + cost_.context_comm_s + cost_.expert_comm_s + cost_.pipeline_comm_s;
   look_at_data_communication(std::max(0.0, cost_.exposed_comm_s - others_s));
   look_at_tensor_communication();
   const double pipeline_share = share_of(cost_.pipeline_comm_s);

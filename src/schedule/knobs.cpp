@@ -172,6 +172,11 @@ class KnobReader {
                                                                       {space::kPipelineParallel, knobs_.pipeline_ranks},
                                                                       {space::kContextParallel, knobs_.context_ranks}})
                             .value_or(1);
+    if (predicts_expert_ranks(workload_)) {
+      knobs_.expert_ranks = bounded(space::kExpertParallel, 1, cluster_.ranks());
+      check_divides(space::kExpertParallel, knobs_.expert_ranks, model.experts.count, "experts");
+      check_divides(space::kExpertParallel, knobs_.expert_ranks, whole, "ranks beside tensor and pipeline parallelism");
+    }
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
@@ -312,6 +317,12 @@ void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why) {
                   "leave them out");
 }
 
+bool predicts_expert_ranks(const workload::Workload& workload) {
+  using workload::Framework;
+  return workload.model.has_experts() &&
+         (workload.framework == Framework::kMegatron || workload.framework == Framework::kNanotron);
+}
+
 void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
 
 void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
@@ -323,6 +334,11 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
   if (knobs.context_ranks > 1) {
     throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kContextParallel,
                                 knobs.context_ranks),
+                    "write 1; the runners command, deepspeed and replay take more");
+  }
+  if (knobs.expert_ranks > 1) {
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kExpertParallel,
+                                knobs.expert_ranks),
                     "write 1; the runners command, deepspeed and replay take more");
   }
   check_extent(workload, cluster, knobs);

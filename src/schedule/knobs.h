@@ -66,6 +66,7 @@ struct Knobs {
   std::int64_t data_ranks = 1;  ///< that hold the same parameters and reduce their gradients together
   std::int64_t tensor_ranks = 1;
   std::int64_t context_ranks = 1;   ///< of the data ranks, that share each sequence; build_plan refuses more than one
+  std::int64_t expert_ranks = 1;    ///< of the data ranks, that share the experts; 1 without experts
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
@@ -103,6 +104,10 @@ T modelled(std::variant<T, NotModelled> known) {
   if (const NotModelled* problem = std::get_if<NotModelled>(&known)) refuse(*problem);
   return std::get<T>(std::move(known));
 }
+
+/// Returns whether experts that are spread over ranks are modelled: those of Megatron and nanotron, which shard
+/// optimizer states alone. Elsewhere expert_parallel changes no prediction.
+bool predicts_expert_ranks(const workload::Workload& workload);
 
 /// Returns the knobs of a configuration, or its first problem: values out of range, unknown knobs, sizes that the ranks
 /// do not divide, or a violated batch identity train_batch_size = micro_batch * data ranks *

@@ -23,6 +23,7 @@ class Adder {
   Adder(const workload::Workload& workload, const Knobs& knobs)
       : model_(workload.model),
         tensor_ranks_(knobs.tensor_ranks),
+        expert_ranks_(knobs.expert_ranks),
         sequence_parallel_(knobs.sequence_parallel),
         granule_elems_(knobs.data_ranks * kAlignmentBytes / size_bytes(compute_type(workload.precision))),
         residual_stddev_(kStddev / std::sqrt(2.0 * static_cast<double>(workload.model.layers))) {}
@@ -62,14 +63,17 @@ class Adder {
   void add_experts(const std::string& name, BlockTensors& tensors) {
     const workload::ExpertSpec& experts = model_.experts;
     tensors.router.weight = whole(name + "router.weight", experts.count * model_.hidden, 0.0, kStddev);
+    const std::int64_t own = experts.count / expert_ranks_;
     std::vector<std::int64_t> rows;
-    for (std::int64_t e = 0; e < experts.count; ++e) {
+    for (std::int64_t e = 0; e < own; ++e) {
       for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
     }
+    const std::size_t first = result_.tensors.size();
     tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias());
-    result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = experts.count;
-    tensors.experts_down =
-        over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), experts.count);
+    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), own);
+    for (std::size_t t = first; t < result_.tensors.size(); ++t) result_.tensors[t].of_experts = true;
+    result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = own;
+    result_.tensors[static_cast<std::size_t>(tensors.experts_down.weight)].matrices = own;
   }
 
   NormTensors norm(const std::string& name) {
@@ -93,7 +97,6 @@ class Adder {
     LinearTensors tensors;
     tensors.weight = add(name + ".weight", rows * columns / tensor_ranks_, 0.0, residual_stddev_,
                          {Split::kColumns, {rows}, columns});
-    result_.tensors.back().matrices = matrices;
     if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
   }
@@ -127,6 +130,7 @@ class Adder {
 
   const workload::ModelSpec& model_;
   std::int64_t tensor_ranks_;
+  std::int64_t expert_ranks_;
   bool sequence_parallel_;
   std::int64_t granule_elems_;
   double residual_stddev_;

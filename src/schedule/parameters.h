@@ -27,6 +27,7 @@ struct ParameterTensor {
   std::vector<std::int64_t> block_rows{};
   std::int64_t row_elems = 0;
   std::int64_t matrices = 1;  ///< of equal size in it: those of experts
+  bool of_experts = false;    ///< each rank has those of its own experts
 };
 
 /// Returns the element of the whole tensor (row-major, blocks one after the other) that `tensor_rank` holds at `elem`;

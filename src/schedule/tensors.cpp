@@ -16,8 +16,8 @@ UnitTensors unit_tensors(const ParameterTable& table) {
     number[t] = static_cast<int>(model.tensors.size());
     const Unit unit = at < first_block ? Unit::kEmbedding : at < behind_blocks ? Unit::kBlock : Unit::kHead;
     const ParameterTensor& tensor = table.tensors[t];
-    model.tensors.push_back(
-        {tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t], tensor.matrices});
+    model.tensors.push_back({tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t],
+                             tensor.matrices, tensor.of_experts});
   }
   for (const int t : gradient_ready_order(table)) {
     if (number[static_cast<std::size_t>(t)] >= 0) model.ready_order.push_back(number[static_cast<std::size_t>(t)]);
@@ -62,6 +62,7 @@ void StageTensors::add(const UnitTensor& tensor, std::int64_t granule_elems) {
   padded_.push_back(padded);
   kind_.push_back(tensor);
   all_elems_ += tensor.elems;
+  if (tensor.of_experts) expert_elems_ += tensor.elems;
   all_padded_ += padded;
 }
 

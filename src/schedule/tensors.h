@@ -21,6 +21,7 @@ struct UnitTensor {
   bool is_split = false;      ///< split over the tensor ranks
   bool is_partial = false;    ///< its gradient is summed over the tensor ranks before it is reduced over the data ranks
   std::int64_t matrices = 1;  ///< of equal size in it
+  bool of_experts = false;
 };
 
 /// The tensors of a model whose blocks are all equal: those of the embedding, of one block and of the head.
@@ -59,6 +60,7 @@ class StageTensors {
   bool is_partial(int t) const { return kind_[static_cast<std::size_t>(t)].is_partial; }
   std::int64_t all_elems() const { return all_elems_; }
   std::int64_t all_padded() const { return all_padded_; }
+  std::int64_t expert_elems() const { return expert_elems_; }  ///< of all_elems
   /// Returns the order in which backward completes the gradients.
   const std::vector<int>& ready_order() const { return ready_order_; }
 
@@ -92,7 +94,7 @@ class StageTensors {
   std::vector<std::size_t> unit_ends_;
   std::array<int, kUnitCount> first_{}, unit_first_{};
   int block_tensors_ = 0;
-  std::int64_t all_elems_ = 0, all_padded_ = 0;
+  std::int64_t all_elems_ = 0, all_padded_ = 0, expert_elems_ = 0;
 };
 
 /// Padded lengths are multiples of this, so that each data rank's part of a tensor begins at a multiple of

@@ -26,8 +26,6 @@ void for_each_value(const Session& session, const char* name, const See& see) {
   }
 }
 
-constexpr const char* kExpertParallel = "expert_parallel";
-
 bool may_be(const Session& session, const char* name, const space::Value& wanted) {
   bool found = false;
   for_each_value(session, name, [&](const space::Value& value) { found = found || value == wanted; });
@@ -105,19 +103,31 @@ void add_hooks_of_stage_3(const Session& session, workload::Caveats& caveats) {
       caveats.also_not_modelled);
 }
 
-// A command says whether it spreads experts, and its recipe reads that. Elsewhere it is not known of a framework that
-// usually does so, and nothing is excluded on a guess.
+// Nothing is excluded on a guess: a framework that usually spreads experts may do so where nobody says it. A command
+// says it, and its recipe reads that.
 void add_experts(const Session& session, workload::Caveats& caveats) {
-  if (!session.workload->model.has_experts()) return;
+  const workload::Workload& workload = *session.workload;
+  const bool is_spread = may_reach(session, space::kExpertParallel, 2.0);
+  if (!workload.model.has_experts()) {
+    if (is_spread)
+      workload::add_once("expert_parallel, of a model without experts: another memory and time", caveats.not_modelled);
+    return;
+  }
   workload::add_once("every expert receives the same number of tokens, and none is dropped", caveats.assumed);
-  const bool is_read = runner::is<runner::CommandSpec>(session.runner);
-  if (may_reach(session, kExpertParallel, 2.0)) {
-    workload::add_once("experts that are spread over ranks (expert_parallel): less memory, and an exchange of tokens",
+  if (may_reach(session, space::kTensorParallel, 2.0))
+    workload::add_once("tensor parallelism splits each expert as it splits the other layers", caveats.assumed);
+  if (is_spread && !schedule::predicts_expert_ranks(workload)) {
+    workload::add_once(fmt::format("experts that {} spreads over ranks (expert_parallel): less memory, and an exchange "
+                                   "of tokens",
+                                   cost::traits_of(workload.framework).name),
                        caveats.not_modelled);
-  } else if (session.workload->framework == workload::Framework::kMegatron && !is_read &&
-             !may_reach(session, kExpertParallel, 1.0)) {
-    workload::add_once("experts that are spread over ranks, if they are: less memory, and an exchange of tokens",
-                       caveats.not_modelled);
+  }
+  if (may_reach(session, space::kExpertParallel, 1.0)) return;
+  if (schedule::predicts_expert_ranks(workload) && !runner::is<runner::CommandSpec>(session.runner)) {
+    workload::add_once(
+        "experts that are spread over ranks, if they are: say expert_parallel; less memory, and an "
+        "exchange of tokens",
+        caveats.not_modelled);
   } else {
     workload::add_once("every data rank has all experts", caveats.assumed);
   }

@@ -180,6 +180,26 @@ WellKnownParameter context_parallel() {
   };
 }
 
+WellKnownParameter expert_parallel() {
+  return {
+      .name = kExpertParallel,
+      .unit = "ranks",
+      .meaning =
+          "over how many of the data-parallel ranks the experts of a model are distributed; predicted for Megatron "
+          "and nanotron, but not run by krigtune-bench",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .other_names = {{"ep", "scripts"},
+                      {"expert_model_parallel_size", "Megatron-LM"},
+                      {"expert_parallel_size", "nanotron"},
+                      {"expert_parallel_degree", "torchtitan"},
+                      {"ep_size", "DeepSpeed, scripts"}},
+      .rule = {.log_memory = -0.3},
+  };
+}
+
 WellKnownParameter reduce_bucket() {
   return {
       .name = kReduceBucket,
@@ -382,28 +402,15 @@ WellKnownParameter nccl_buffers() {
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
-  static const std::vector<WellKnownParameter> kTable = {zero_stage(),
-                                                         micro_batch(),
-                                                         accumulation(),
-                                                         checkpointing(),
-                                                         tensor_parallel(),
-                                                         checkpoint_layers(),
-                                                         sequence_parallel(),
-                                                         pipeline_parallel(),
-                                                         context_parallel(),
-                                                         reduce_bucket(),
-                                                         allgather_bucket(),
-                                                         overlap(),
-                                                         contiguous_gradients(),
-                                                         round_robin_gradients(),
-                                                         prefetch(),
-                                                         persistence(),
-                                                         max_live(),
-                                                         max_reuse(),
-                                                         offload_optimizer(),
-                                                         offload_param(),
-                                                         nccl_max_ctas(),
-                                                         nccl_buffers()};
+  static const std::vector<WellKnownParameter> kTable = {
+      zero_stage(),        micro_batch(),          accumulation(),
+      checkpointing(),     tensor_parallel(),      checkpoint_layers(),
+      sequence_parallel(), pipeline_parallel(),    context_parallel(),
+      expert_parallel(),   reduce_bucket(),        allgather_bucket(),
+      overlap(),           contiguous_gradients(), round_robin_gradients(),
+      prefetch(),          persistence(),          max_live(),
+      max_reuse(),         offload_optimizer(),    offload_param(),
+      nccl_max_ctas(),     nccl_buffers()};
   return kTable;
 }
 

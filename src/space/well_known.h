@@ -23,6 +23,7 @@ inline constexpr const char* kContiguousGradients = "contiguous_gradients";
 inline constexpr const char* kTensorParallel = "tensor_parallel";
 inline constexpr const char* kPipelineParallel = "pipeline_parallel";
 inline constexpr const char* kContextParallel = "context_parallel";
+inline constexpr const char* kExpertParallel = "expert_parallel";
 inline constexpr const char* kSequenceParallel = "sequence_parallel";
 inline constexpr const char* kCheckpointing = "activation_checkpointing";
 inline constexpr const char* kCheckpointLayers = "activation_checkpointing_layers";

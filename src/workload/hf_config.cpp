@@ -22,65 +22,13 @@ using Names = std::vector<std::string_view>;
 
 // Models that differ from a Llama or a GPT of the same sizes, or from such a one with experts, by less than one per
 // cent of parameters and FLOPs: norms of queries and keys, another activation, positions without parameters.
-constexpr std::array kNearlyTheSame = std::to_array<std::string_view>({"arcee",
-                                                                       "aria_text",
-                                                                       "bloom",
-                                                                       "cohere",
-                                                                       "cohere2",
-                                                                       "cwm",
-                                                                       "emu3",
-                                                                       "ernie4_5",
-                                                                       "ernie4_5_moe",
-                                                                       "exaone",
-                                                                       "exaone4",
-                                                                       "falcon",
-                                                                       "flex_olmo",
-                                                                       "gemma",
-                                                                       "gemma2",
-                                                                       "gemma3_text",
-                                                                       "glm",
-                                                                       "glm4",
-                                                                       "glm4_moe",
-                                                                       "gpt-sw3",
-                                                                       "gpt_bigcode",
-                                                                       "gpt_neox",
-                                                                       "gpt_oss",
-                                                                       "gptj",
-                                                                       "granite",
-                                                                       "granite_swa",
-                                                                       "granitemoe",
-                                                                       "granitemoe_swa",
-                                                                       "granitemoeshared",
-                                                                       "helium",
-                                                                       "hyperclovax",
-                                                                       "internlm2",
-                                                                       "internlm3",
-                                                                       "iquestcoder",
-                                                                       "jais2",
-                                                                       "mellum",
-                                                                       "minimax_m2",
-                                                                       "ministral3",
-                                                                       "mixtral",
-                                                                       "nanochat",
-                                                                       "olmo",
-                                                                       "olmo2",
-                                                                       "olmo3",
-                                                                       "olmoe",
-                                                                       "opt",
-                                                                       "persimmon",
-                                                                       "phi",
-                                                                       "phi3",
-                                                                       "phimoe",
-                                                                       "qwen2",
-                                                                       "qwen2_moe",
-                                                                       "qwen3",
-                                                                       "qwen3_moe",
-                                                                       "seed_oss",
-                                                                       "smollm3",
-                                                                       "solar_open",
-                                                                       "stablelm",
-                                                                       "starcoder2",
-                                                                       "vaultgemma"});
+constexpr std::string_view kNearlyTheSame =
+    "arcee aria_text bloom cohere cohere2 cwm deepseek_v2 deepseek_v3 emu3 ernie4_5 ernie4_5_moe exaone "
+    "exaone4 falcon flex_olmo gemma gemma2 gemma3_text glm glm4 glm4_moe gpt-sw3 gpt_bigcode gpt_neox "
+    "gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoeshared helium hyperclovax "
+    "internlm2 internlm3 iquestcoder jais2 mellum minimax_m2 ministral3 mixtral nanochat olmo olmo2 olmo3 "
+    "olmoe opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe seed_oss smollm3 solar_open "
+    "stablelm starcoder2 vaultgemma";
 
 // Models with biases of queries, keys and values alone, which no key says.
 constexpr std::array kQkvBias = std::to_array<std::string_view>({"qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl"});
@@ -89,6 +37,14 @@ constexpr std::array kMlpBias = std::to_array<std::string_view>({"gptj", "codege
 
 // Encoders of BERT's shape: learned positions, a layer norm, and an MLP with two matrices.
 constexpr std::array<std::string_view, 4> kEncoders = {"bert", "camembert", "roberta", "xlm-roberta"};
+
+bool has_word(std::string_view words, std::string_view word) {
+  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+    const std::size_t behind = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (behind == words.size() || words[behind] == ' ')) return true;
+  }
+  return false;
+}
 
 class HfConfig {
  public:
@@ -300,11 +256,11 @@ class HfConfig {
     std::vector<std::string>& list = caveats_->not_modelled;
     if (is_one_of(type, kEncoders))
       list.emplace_back(kEncoderCaveat);
-    else if (!is_one_of(type, kNearlyTheSame))
+    else if (!has_word(kNearlyTheSame, type))
       list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
     check_attention(model);
     note_kinds_of_layers();
-    if (config_.has("kv_lora_rank")) list.emplace_back("latent attention (kv_lora_rank): less or more memory");
+    if (config_.has("kv_lora_rank")) caveats_->also_not_modelled.emplace_back(kLatentCaveat);
     if (config_.has("quantization_config")) list.emplace_back("quantised weights: less memory");
     if (config_.find("is_encoder_decoder") != nullptr && config_.boolean("is_encoder_decoder", false))
       list.emplace_back("an encoder beside the decoder: more memory and time");

@@ -41,8 +41,6 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   return model;
 }
 
-constexpr std::string_view kLatent = "latent attention (kv_lora_rank): less or more memory";
-
 // The padding token's two positions of RoBERTa's 514 are no positions of a sequence.
 constexpr std::int64_t kEncoderLength = 512;
 
@@ -53,7 +51,8 @@ constexpr ModelSpec encoder_sizes(std::int64_t layers, std::int64_t hidden, std:
 struct HubModel {
   std::string_view name;  ///< without the organisation, in lower case; "-instruct" and the like may follow
   ModelSpec sizes;
-  std::string_view differs = "";  ///< what the planned model does not have, with its effect
+  std::string_view differs = "";       ///< what the planned model does not have, with its effect
+  std::string_view also_differs = "";  ///< the same for Caveats::also_not_modelled
 };
 
 // From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys, gates of
@@ -96,7 +95,8 @@ constexpr std::array kHubModels = {
     HubModel{"olmoe-1b-7b-0924", with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096))},
     HubModel{"phi-3.5-moe", with_experts({16, 2, 6400, 0}, llama_sizes(32, 4096, 32, 8, 6400, 32064, 131072))},
     HubModel{"deepseek-v2-lite",
-             with_experts({64, 6, 1408, 2816}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)), kLatent},
+             with_experts({64, 6, 1408, 2816}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)), "",
+             kLatentCaveat},
     HubModel{"deepseek-r1-distill-qwen-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
     HubModel{"gemma-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},
     HubModel{"gemma-7b", with_heads_of(256, llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true))},
@@ -193,7 +193,8 @@ std::optional<HubSizes> hub_model(const std::string& name) {
   const bool is_of_hub = name.find('/') != std::string::npos;  // other names are too easily mistyped
   std::optional<HubSizes> found;
   std::size_t longest = 0;
-  const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs) {
+  const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs = "",
+                            std::string_view also_differs = "") {
     const bool is_it = is_of_hub ? is_named(plain, known) : plain == known;
     if (!is_it || known.size() <= longest) return;
     longest = known.size();
@@ -201,11 +202,12 @@ std::optional<HubSizes> hub_model(const std::string& name) {
     resolve(found->sizes);
     found->caveats.assumed.push_back(fmt::format("the sizes of {}: it is named {}", known, name));
     if (!differs.empty()) found->caveats.not_modelled.emplace_back(differs);
+    if (!also_differs.empty()) found->caveats.also_not_modelled.emplace_back(also_differs);
   };
-  for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset), "");
-  for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs);
+  for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset));
+  for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs, model.also_differs);
   for (const auto& [alias, preset] : kAliases) {
-    if (plain == alias) consider(alias, model_preset(std::string(preset)), "");
+    if (plain == alias) consider(alias, model_preset(std::string(preset)));
   }
   if (!found) return found;
   if (const std::string_view word = storage_in(plain); !word.empty())

@@ -72,6 +72,7 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
   if (const auto found = caveats != nullptr && !is_preset(preset) ? hub_model(preset) : std::nullopt) {
     caveats->assumed = found->caveats.assumed;
     caveats->not_modelled = found->caveats.not_modelled;
+    caveats->also_not_modelled = found->caveats.also_not_modelled;
     return found->sizes;
   }
   return published_sizes(preset, fmt::format("{}: {}: ", object.source(), object.pointer("preset")));

@@ -46,14 +46,15 @@ const std::string kTrainer =
     "--per_device_train_batch_size 2 --gradient_accumulation_steps 8 ";
 
 TEST(Caveats, NameWhatMattersAndIsNotModelled) {
-  const std::string megatron = said_of(kMegatron +
-                                       "--vocab-size 32000 --num-experts 8 --moe-router-topk 2 "
-                                       "--expert-model-parallel-size 8 --fp8-format hybrid "
-                                       "--pipeline-model-parallel-size 4 "
-                                       "--num-layers-per-virtual-pipeline-stage 4 --mtp-num-layers 1 "
-                                       "--optimizer muon")
-                                   .not_modelled;
-  for (const char* word : {"experts", "interleaved", "FP8", "several tokens", "another optimizer"})
+  const std::string megatron =
+      said_of(kMegatron +
+              "--vocab-size 32000 --num-experts 8 --moe-router-topk 2 "
+              "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid "
+              "--pipeline-model-parallel-size 4 "
+              "--num-layers-per-virtual-pipeline-stage 4 --mtp-num-layers 1 "
+              "--optimizer muon")
+          .not_modelled;
+  for (const char* word : {"tokens that experts drop", "interleaved", "FP8", "several tokens", "another optimizer"})
     EXPECT_TRUE(names(megatron, word)) << word << ": " << megatron;
   const std::string trainer = said_of(kTrainer +
                                       "--max_length 4096 --use_peft --lora_r 16 --load_in_4bit "

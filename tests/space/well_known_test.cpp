@@ -68,7 +68,7 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string name = known.name;
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
-                            name == "context_parallel";
+                            name == "context_parallel" || name == "expert_parallel";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {

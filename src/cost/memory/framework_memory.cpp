@@ -130,10 +130,13 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   MomentBytes states;
   const auto p = static_cast<double>(model.all_elems());
   const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
+  // The states of an expert are sharded over the ranks that have it, which are fewer.
+  const double fewer = knobs.zero_stage >= 1 ? static_cast<double>(knobs.expert_ranks - 1) : 0.0;
+  const double sharded = p + fewer * static_cast<double>(model.expert_elems());
   const bool fp32 = workload.precision == workload::Precision::kFp32;
   states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
   states.add(schedule::Term::kGradients, rounded(4.0 * p));
-  states.add(schedule::Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * p / n));
+  states.add(schedule::Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * sharded / n));
   return states;
 }
 
@@ -186,8 +189,8 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
 MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::Knobs& knobs, MemoryOutlook outlook,
                                  const MemoryCalibration& calibration) {
   constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
-  const int groups =
-      (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1) + (knobs.context_ranks > 1);
+  const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1) +
+                     (knobs.context_ranks > 1) + (knobs.expert_ranks > 1);
   const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
   MemoryAssumptions assumed;
   switch (outlook) {

@@ -206,8 +206,8 @@ plan::MemoryVerdict MemoryModel::Impl::exact_verdict_of(const space::Configurati
   const double most = knobs.offload_parameters ? 1.3 : 1.12;
   const auto expected = static_cast<double>(needed.expected.count);
   const auto limit = static_cast<double>(usable.count);
-  const bool decided =
-      expected * most <= limit || expected * least > limit || knobs.pipeline_ranks > 1 || knobs.context_ranks > 1;
+  const bool decided = expected * most <= limit || expected * least > limit || knobs.pipeline_ranks > 1 ||
+                       knobs.context_ranks > 1 || knobs.expert_ranks > 1;
   const Bytes predicted = decided ? needed.expected : planned(configuration, knobs, usable);
   plan::MemoryVerdict verdict = plan::exact_verdict(predicted, usable);
   if (needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, predicted};

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cost/context_split.h"
+#include "cost/expert_split.h"
 #include "plan/build_plan.h"
 #include "schedule/op_kind.h"
 #include "space/well_known.h"
@@ -295,7 +296,7 @@ void ProfiledPart::find_peak() {
 
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
   const bool groups = knobs.checkpointing == schedule::Checkpointing::kFull;
-  workload::Workload small = share_of_rank(workload, knobs);
+  workload::Workload small = experts_of_rank(share_of_rank(workload, knobs), knobs);
   small.model.layers = groups ? 4 : 2;
   small.dialect = workload::Dialect::kCanonical;
   small.train_batch_size.reset();
@@ -313,7 +314,8 @@ MemoryProfile profile_memory(const workload::Workload& workload, const schedule:
 }
 
 std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {
-  const Key key{knobs.tensor_ranks, knobs.context_ranks, knobs.sequence_parallel, knobs.checkpointing};
+  const Key key{knobs.tensor_ranks, knobs.context_ranks, knobs.expert_ranks, knobs.sequence_parallel,
+                knobs.checkpointing};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = profiles_.find(key); found != profiles_.end()) return found->second;

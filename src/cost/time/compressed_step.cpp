@@ -80,7 +80,8 @@ class Step final : public schedule::PartSink {
     if (part.begins_use && walk_.gathering().active()) parameters_.use(walk_.gathering().current());
     const Pass& pass = model_.pass(part.unit, kind_of(part));
     const bool reduces = part.phase == schedule::Phase::kBackward && walk_.reduction().reduces_now();
-    const bool meets = pass.cost.tensor_comm_s + pass.cost.context_comm_s > 0.0 && recorder_.in_flight();
+    const bool meets =
+        pass.cost.tensor_comm_s + pass.cost.context_comm_s + pass.cost.expert_comm_s > 0.0 && recorder_.in_flight();
     if (!walk_.gathering().active() && !reduces && !meets) return recorder_.append(pass.all);
     for (std::size_t i = appended_; i < pass.operations.size(); ++i) {
       add_operation(pass.operations[i], part.layer, reduces);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cost/context_split.h"
+#include "cost/expert_split.h"
 #include "cost/tensors_cache.h"
 #include "cost/time/compressed_step.h"
 #include "cost/time/framework_step.h"
@@ -20,7 +21,8 @@
 namespace krigtune::cost {
 namespace {
 
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
+using TemplateKey =
+    std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
 
 // The distinct stages; equal stages are timed once.
 struct Stages {
@@ -41,6 +43,7 @@ void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepC
   cost.recompute_s = times.cost.recompute_s;
   cost.tensor_comm_s = times.cost.tensor_comm_s;
   cost.context_comm_s = times.cost.context_comm_s;
+  cost.expert_comm_s = times.cost.expert_comm_s;
   cost.data_comm_s = times.data_comm_s;
   cost.tensor_wire_bytes = times.cost.tensor_wire_bytes;
   cost.data_wire_bytes = times.data_wire_bytes;
@@ -93,13 +96,13 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,           knobs.tensor_ranks,      knobs.context_ranks,
-                          knobs.pipeline_ranks > 1,    knobs.sequence_parallel, knobs.checkpointing,
-                          knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,   knobs.tensor_ranks,          knobs.context_ranks,
+                          knobs.expert_ranks,  knobs.pipeline_ranks > 1,    knobs.sequence_parallel,
+                          knobs.checkpointing, knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) {
-      const plan::StepPlan& block = plans->of(share_of_rank(workload, knobs), knobs);
+      const plan::StepPlan& block = plans->of(experts_of_rank(share_of_rank(workload, knobs), knobs), knobs);
       known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, block));
     }
     return *known;

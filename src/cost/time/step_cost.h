@@ -30,6 +30,7 @@ struct StepCost {
   // Sub-items, whether hidden or not:
   double recompute_s = 0.0;
   double tensor_comm_s = 0.0;
+  double expert_comm_s = 0.0;   ///< of the tokens that are sent to the ranks of their experts and back
   double context_comm_s = 0.0;  ///< only the exposed part: of the exchange of keys and values
   double data_comm_s = 0.0;
   double pipeline_comm_s = 0.0;

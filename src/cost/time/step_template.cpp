@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cost/context_split.h"
+#include "cost/expert_split.h"
 #include "cost/framework.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
@@ -56,8 +57,13 @@ bool reads_parameter(schedule::OpKind kind) {
 class TemplateReader {
  public:
   TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs,
-                 const ContextExchange& exchange, bool stops_early)
-      : plan_(plan), machine_(machine), knobs_(knobs), exchange_(exchange), stops_early_(stops_early) {}
+                 const ContextExchange& exchange, const ExpertExchange& experts, bool stops_early)
+      : plan_(plan),
+        machine_(machine),
+        knobs_(knobs),
+        exchange_(exchange),
+        tokens_s_(exchange_s(machine, experts)),
+        stops_early_(stops_early) {}
 
   StepTemplate read() {
     has_experts_ = std::ranges::any_of(plan_.operations, [](const plan::Operation& operation) {
@@ -75,7 +81,8 @@ class TemplateReader {
     if (operation.micro_step > 0 && kind_of(operation) != PassKind::kBackwardAgain) return;
     if (is_not_needed(operation)) return;
     const std::optional<SharedAttention> shared = shared_by_ranks(operation);
-    if (shared && shared->exposed_s > 0.0) add_exchange(*shared, pass);
+    if (shared && shared->exposed_s > 0.0) pass.cost.context_comm_s += add_exchange(shared->exposed_s, pass);
+    if (tokens_s_ > 0.0 && moves_tokens(operation.kind)) pass.cost.expert_comm_s += add_exchange(tokens_s_, pass);
     const double seconds = shared ? shared->compute_s : operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = plan::is_collective(operation.kind);
@@ -96,14 +103,15 @@ class TemplateReader {
     return shared_attention(machine_, operation, exchange_);
   }
 
-  // The part of the exchange of keys and values that attention does not hide.
-  void add_exchange(const SharedAttention& shared, Pass& pass) const {
+  // Of keys and values, as far as attention does not hide it, or of tokens between ranks with other experts. Returns
+  // its seconds.
+  double add_exchange(double seconds, Pass& pass) const {
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = true;
-    next.link_s = shared.exposed_s;
-    next.segment = single(shared.exposed_s, machine_.issue_s, true);
+    next.link_s = seconds;
+    next.segment = single(seconds, machine_.issue_s, true);
     pass.all.append(next.segment);
-    pass.cost.context_comm_s += shared.exposed_s;
+    return seconds;
   }
 
   // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
@@ -175,6 +183,7 @@ class TemplateReader {
   const Machine& machine_;
   const schedule::Knobs& knobs_;
   const ContextExchange& exchange_;
+  double tokens_s_;  ///< of one exchange of tokens between ranks with other experts
   bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
@@ -190,6 +199,7 @@ void PassCost::add(const PassCost& other, double times) {
   recompute_s += times * other.recompute_s;
   tensor_comm_s += times * other.tensor_comm_s;
   context_comm_s += times * other.context_comm_s;
+  expert_comm_s += times * other.expert_comm_s;
   tensor_wire_bytes += times * other.tensor_wire_bytes;
 }
 
@@ -197,7 +207,8 @@ StepTemplate make_template(const workload::Workload& workload, const Machine& ma
                            const plan::StepPlan& plan) {
   const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
   const ContextExchange exchange = context_exchange(workload, knobs, machine.ranks_per_node);
-  return TemplateReader(plan, machine, knobs, exchange, stops_early).read();
+  const ExpertExchange experts = expert_exchange(workload, knobs, machine.ranks_per_node);
+  return TemplateReader(plan, machine, knobs, exchange, experts, stops_early).read();
 }
 
 }  // namespace krigtune::cost

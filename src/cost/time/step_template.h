@@ -27,6 +27,7 @@ struct PassCost {
   double memory_bound_s = 0.0;
   double recompute_s = 0.0;
   double tensor_comm_s = 0.0;
+  double expert_comm_s = 0.0;   ///< of expert parallelism
   double context_comm_s = 0.0;  ///< of context parallelism, as far as attention does not hide it
   double tensor_wire_bytes = 0.0;
 

@@ -33,6 +33,7 @@ Json step_parts_json(const cost::StepCost& cost) {
           {"recompute_s", cost.recompute_s},
           {"tensor_comm_s", cost.tensor_comm_s},
           {"context_comm_s", cost.context_comm_s},
+          {"expert_comm_s", cost.expert_comm_s},
           {"data_comm_s", cost.data_comm_s},
           {"pipeline_comm_s", cost.pipeline_comm_s}};
 }

@@ -298,6 +298,7 @@ std::string communication_text(const cost::StepCost& cost) {
   add(cost.data_comm_s, "data");
   add(cost.tensor_comm_s, "tensor");
   add(cost.context_comm_s, "context");
+  add(cost.expert_comm_s, "expert");
   add(cost.pipeline_comm_s, "pipeline");
   const std::string all = parts.empty() ? "" : ", of " + join(parts, " and ");
   return "while no kernel runs" + all;

@@ -1,0 +1,33 @@
+#pragma once
+#include <cstdint>
+
+#include "cost/machine.h"
+#include "plan/step_plan.h"
+#include "schedule/knobs.h"
+#include "workload/workload.h"
+
+namespace krigtune::cost {
+
+/// Expert parallelism: `expert_ranks` data ranks share the experts of each block (Lepikhin et al. 2020, "GShard"; as in
+/// Megatron Core). A rank has 1 / e of the experts and receives their tokens of all e ranks: as many as it sends, if
+/// all experts are equally busy. So it computes what it would compute with all experts, in fewer and larger products.
+
+/// Returns the workload of one rank: with its share of the experts.
+workload::Workload experts_of_rank(const workload::Workload& workload, const schedule::Knobs& knobs);
+
+/// The tokens that are sent to the ranks of their experts, or back, in one layer.
+struct ExpertExchange {
+  std::int64_t ranks = 1;
+  std::int64_t ranks_per_node = 1;  ///< of those that share the experts
+  std::int64_t bytes = 0;           ///< of the tokens of all experts of a rank
+};
+ExpertExchange expert_exchange(const workload::Workload& workload, const schedule::Knobs& knobs,
+                               std::int64_t ranks_per_node);
+
+/// Returns whether tokens are exchanged before or after an operation: when they are ordered by expert or back, forward
+/// and backward.
+bool moves_tokens(schedule::OpKind kind);
+/// Returns the seconds of one such exchange, in which each rank sends the same number of bytes to every other one.
+double exchange_s(const Machine& machine, const ExpertExchange& exchange);
+
+}  // namespace krigtune::cost

@@ -1,0 +1,157 @@
+// Expert parallelism: the same tokens and experts, distributed otherwise.
+#include "cost/expert_split.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "core/csv.h"
+#include "core/files.h"
+#include "cost/memory/memory_model.h"
+#include "cost/time/step_cost.h"
+#include "scores.h"
+#include "workload/hub_models.h"
+
+namespace krigtune::expert_split_test {
+namespace {
+
+constexpr std::int64_t kExperts = 16;
+constexpr std::int64_t kPerToken = 4;
+
+workload::Workload mixture(workload::Framework framework = workload::Framework::kMegatron) {
+  workload::Workload workload;
+  workload::ModelSpec& model = workload.model;
+  model = {.layers = 4, .hidden = 1024, .heads = 16, .kv_heads = 4, .ffn_hidden = 2048, .vocab = 32000};
+  model.seq_len = 2048;
+  model.gated_mlp = true;
+  model.positions = workload::Positions::kRotary;
+  model.norm = workload::Norm::kRmsNorm;
+  model.experts = {kExperts, kPerToken, 512, 0};
+  workload.precision = workload::Precision::kBf16;
+  workload.framework = framework;
+  return workload;
+}
+
+workload::ClusterSpec gpus(std::int64_t nodes) {
+  workload::ClusterSpec cluster;
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = 8;
+  return cluster;
+}
+
+space::Configuration spread_over(std::int64_t ranks, std::int64_t stage = 1) {
+  return {{"zero_stage", stage}, {"micro_batch", std::int64_t{1}}, {"expert_parallel", ranks}};
+}
+
+// Only collectives take time: 100 GB/s within a node and 10 GB/s between nodes, for each rank.
+cost::Machine links() {
+  cost::Machine machine;
+  machine.network.nodes = workload::NodeNetwork{};
+  machine.network.nodes->ranks_per_node = 8;
+  machine.network.nodes->intra.bytes_per_s = 100e9;
+  machine.network.nodes->inter.bytes_per_s = 10e9;
+  machine.ranks_per_node = 8;
+  return machine;
+}
+
+double elems_of_experts(const workload::ModelSpec& model) {
+  return static_cast<double>(model.layers * model.experts.count * 3 * model.hidden * model.experts.ffn_hidden);
+}
+
+// Megatron: 2 bytes of parameters and 4 of gradients for what a rank has, and 12 of optimizer states shared by all that
+// have the same (its distributed optimizer, which has a group of its own for experts).
+TEST(ExpertSplit, StatesAreThoseOfTheExpertsThatARankHas) {
+  const workload::Workload workload = mixture();
+  const double experts = elems_of_experts(workload.model);
+  const double others = static_cast<double>(parameter_count(workload.model)) - experts;
+  const cost::MemoryModel memory(workload, gpus(2), {});
+  for (const std::int64_t ranks : {1, 2, 8, 16}) {
+    const auto of = [&](schedule::Term term) {
+      return static_cast<double>(memory.estimate(spread_over(ranks)).term_bytes[static_cast<std::size_t>(term)]);
+    };
+    const double own = others + experts / static_cast<double>(ranks);
+    EXPECT_NEAR(of(schedule::Term::kParameters) / (2.0 * own), 1.0, 1e-6) << ranks;
+    EXPECT_NEAR(of(schedule::Term::kGradients) / (4.0 * own), 1.0, 1e-6) << ranks;
+    EXPECT_NEAR(of(schedule::Term::kOptimizerState) / (12.0 * (others + experts) / 16.0), 1.0, 1e-6) << ranks;
+  }
+}
+
+// Four times in a step without recomputation: to the experts and back, forward and backward. Each time a rank sends
+// k h bytes of each token to the others, and those of its own node over faster links.
+TEST(ExpertSplit, TokensGoToTheirExpertsAndBack) {
+  const workload::Workload workload = mixture();
+  const double bytes = 2.0 * 2048.0 * static_cast<double>(kPerToken) * 1024.0;
+  const auto seconds = [&](std::int64_t ranks) {
+    return cost::StepCostModel(workload, gpus(2), links())(spread_over(ranks)).expert_comm_s;
+  };
+  EXPECT_EQ(seconds(1), 0.0);
+  const double within_s = 4.0 * 4.0 * bytes * (7.0 / 8.0) / 100e9;
+  const double between_s = 4.0 * 4.0 * bytes * (8.0 / 16.0) / 10e9;
+  EXPECT_GT(seconds(8), within_s);  // and the latency of sixteen exchanges
+  EXPECT_LT(seconds(8), within_s + 16.0 * 100e-6);
+  EXPECT_GT(seconds(16), between_s);
+  EXPECT_LT(seconds(16), between_s + 16.0 * 200e-6);
+  const cost::StepCost again = cost::StepCostModel(workload, gpus(2), links())(
+      {{"zero_stage", std::int64_t{1}}, {"expert_parallel", std::int64_t{8}}, {"activation_checkpointing", "full"}});
+  EXPECT_NEAR(again.expert_comm_s / seconds(8), 1.5, 1e-9) << "recomputation sends them again";
+}
+
+TEST(ExpertSplit, IsModelledWhereRanksDivideIt) {
+  const auto is_modelled = [](const workload::Workload& workload, std::int64_t ranks) {
+    const auto knobs = schedule::knobs_of(workload, gpus(1), spread_over(ranks));
+    return std::holds_alternative<schedule::Knobs>(knobs);
+  };
+  EXPECT_TRUE(is_modelled(mixture(), 8));
+  EXPECT_FALSE(is_modelled(mixture(), 16)) << "there are 8 ranks";
+  workload::Workload twelve = mixture();
+  twelve.model.experts.count = 12;
+  EXPECT_FALSE(is_modelled(twelve, 8)) << "12 experts";
+  workload::Workload dense = mixture();
+  dense.model.experts = {};
+  EXPECT_TRUE(is_modelled(dense, 8)) << "without experts it changes nothing";
+}
+
+// DeepSeek-V2-Lite (with 28 layers) on two nodes of 8 B200, as SimuMax computes all of its space: a model of another
+// group, which nothing here was fitted to (experiments/data/worlds). Rows that it says run out of memory have no time.
+TEST(ExpertSplit, RanksAWholeSpaceAsSimuMaxDoes) {
+  const std::string path = std::string(KRIGTUNE_EXPERIMENTS_DATA) + "/worlds/deepseekv2lite_16xb200.csv";
+  workload::Workload workload;
+  workload.model = workload::hub_model("deepseek-v2-lite")->sizes;
+  workload.model.layers = 28;
+  workload.model.seq_len = 4096;
+  workload.precision = workload::Precision::kBf16;
+  workload.framework = workload::Framework::kMegatron;
+  workload.train_batch_size = 512;
+  const workload::ClusterSpec cluster = workload::read_cluster(
+      Json{{"nodes", 2}, {"gpus_per_node", 8}, {"gpu", "b200-180gb"}, {"network", "ib-ndr-400"}}, "test", "/cluster");
+  const cost::StepCostModel cost(workload, cluster);
+  const cost::MemoryModel memory(workload, cluster, {});
+  const CsvTable table = parse_csv(read_text(path), path);
+  std::vector<double> predicted, theirs;
+  double log_ratios = 0.0;
+  double squares = 0.0;
+  for (const std::vector<std::string>& row : table.rows) {
+    const auto cell = [&](const char* name) { return row[static_cast<std::size_t>(table.column(name))]; };
+    if (cell("status") != "ok") continue;
+    space::Configuration configuration = {{"zero_stage", std::int64_t{1}}};
+    for (const char* name : {"pipeline_parallel", "expert_parallel", "micro_batch"})
+      configuration.set(name, static_cast<std::int64_t>(std::stoll(cell(name))));
+    configuration.set("activation_checkpointing", cell("activation_checkpointing"));
+    predicted.push_back(cost(configuration).step_time_s);
+    theirs.push_back(std::stod(cell("step_time_s")));
+    const double log_ratio = std::log(static_cast<double>(memory.estimate(configuration).expected.count) /
+                                      std::stod(cell("peak_memory_bytes")));
+    log_ratios += log_ratio;
+    squares += log_ratio * log_ratio;
+  }
+  ASSERT_GT(predicted.size(), 80U);
+  const double mean = log_ratios / static_cast<double>(predicted.size());
+  EXPECT_GT(accuracy::spearman(predicted, theirs), 0.95);
+  EXPECT_NEAR(mean, 0.0, 0.08);
+  EXPECT_LT(std::sqrt(squares / static_cast<double>(predicted.size()) - mean * mean), 0.12);
+}
+
+}  // namespace
+}  // namespace krigtune::expert_split_test
