@@ -77,7 +77,7 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
   buffers.routed = of_routed(to, "routed tokens", rest, n.hidden);
   buffers.up = of_routed(to, "experts' up", rest, n.expert_up);
   buffers.activated = of_routed(to, "experts' activated", activated, n.expert_ffn);
-  buffers.outputs = of_routed(to, "experts' outputs", rest, n.hidden);
+  buffers.outputs = of_routed(to, "experts' outputs", to.keeps_expert_outputs() ? rest : Term::kWorkspace, n.hidden);
 
   route(to, block, x.own, buffers);
   const BufferId weights = all_weights(to, buffers);
@@ -106,9 +106,10 @@ BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& bloc
   const BufferId places = all_places(to, kept);
   const BufferId doutputs = of_routed(to, "experts' output gradient", Term::kWorkspace, n.hidden);
   const BufferId dweights = to.buffer("routing gradient", Term::kWorkspace, n.routed, schedule::DType::kFp32);
-  to.add(OpKind::kCombineBackward, moving(n),
-         {reads(dy, n.rows * n.hidden), reads(kept.outputs, n.routed * n.hidden), reads(weights, n.routed),
-          reads(places, n.routed), writes(doutputs, n.routed * n.hidden), writes(dweights, n.routed)});
+  std::vector<Operand> combined = {reads(dy, n.rows * n.hidden), reads(weights, n.routed), reads(places, n.routed),
+                                   writes(doutputs, n.routed * n.hidden), writes(dweights, n.routed)};
+  if (to.keeps_expert_outputs()) combined.push_back(reads(kept.outputs, n.routed * n.hidden));
+  to.add(OpKind::kCombineBackward, moving(n), std::move(combined));
   const BufferId dactivated = of_routed(to, "experts' activated gradient", Term::kWorkspace, n.expert_ffn);
   product_backward(to, block.experts_down, doutputs, kept.activated, dactivated, grouped(n, n.expert_ffn, n.hidden));
   const BufferId dup = to.activation_backward(kept.up, dactivated, n.routed, n.expert_ffn, "experts' up gradient");

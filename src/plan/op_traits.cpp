@@ -378,10 +378,11 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .predicted_only = true,
     },
     {
+        // Without x the weights have multiplied what x was computed from, and their gradient is computed there.
         .kind = schedule::OpKind::kCombineBackward,
         .name = "combine_backward",
-        .operands = {in("dy", rows_inner), in("x", rows_outer_inner), in("weights", rows_outer),
-                     in("places", rows_outer), set("dx", rows_outer_inner), set("dweights", rows_outer)},
+        .operands = {in("dy", rows_inner), in("weights", rows_outer), in("places", rows_outer),
+                     set("dx", rows_outer_inner), set("dweights", rows_outer), maybe(in("x", rows_outer_inner))},
         .flops_per_elem = 3,
         .backward_of = schedule::OpKind::kCombineForward,
         .predicted_only = true,

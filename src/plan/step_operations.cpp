@@ -45,7 +45,8 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       model_(workload.model),
       knobs_(knobs),
       type_(schedule::compute_type(workload.precision)),
-      sizes_(sizes_of(model_, knobs)) {}
+      sizes_(sizes_of(model_, knobs)),
+      keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron) {}
 
 void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;

@@ -40,6 +40,9 @@ class StepOperations {
   ZeroOperations& zero() { return zero_; }
   schedule::DType type() const { return type_; }  ///< type of the activations
   std::int64_t micro_step() const { return micro_step_; }
+  /// The routing weights multiply the experts' outputs, which are kept for the weights' gradient. Megatron Core (since
+  /// 0.12, transformer/moe/experts.py) multiplies their activations instead.
+  bool keeps_expert_outputs() const { return keeps_expert_outputs_; }
 
   void begin_micro_step(std::int64_t micro_step) { micro_step_ = micro_step; }
   /// Sets where the following operations belong.
@@ -114,6 +117,7 @@ class StepOperations {
   schedule::Knobs knobs_;
   schedule::DType type_;
   StepSizes sizes_;
+  bool keeps_expert_outputs_;
   std::int64_t micro_step_ = 0;
   std::int64_t layer_ = -1;
 };

@@ -101,6 +101,9 @@ TEST(Experts, KeepWhatBackwardReads) {
   // Selective checkpointing computes the activations again, and the norms as in a dense model.
   EXPECT_EQ(kept_bytes(plan_of(mixture())) - kept_bytes(plan_of(mixture(), 1, false, "selective")),
             kTokens * kLayers * 2 * (2 * 24 + 40 + 2 * 32));
+  workload::Workload megatrons = mixture();
+  megatrons.framework = workload::Framework::kMegatron;
+  EXPECT_EQ(kept_bytes(plan_of(mixture())) - kept_bytes(plan_of(megatrons)), kTokens * kLayers * 2 * 2 * 32);
   EXPECT_EQ(kept_bytes(plan_of(mixture(), 1, false, "full")), kept_bytes(plan_of(dense, 1, false, "full")));
 }
 

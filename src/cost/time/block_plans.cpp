@@ -59,7 +59,8 @@ BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& 
   for (const std::unique_ptr<OfModel>& known : models) {
     if (known->workload.model == model && known->workload.precision == workload.precision &&
         known->workload.optimizer == workload.optimizer &&
-        known->workload.gradient_clipping == workload.gradient_clipping) {
+        known->workload.gradient_clipping == workload.gradient_clipping &&
+        (!model.has_experts() || known->workload.framework == workload.framework)) {
       return *known;
     }
   }
