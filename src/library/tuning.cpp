@@ -1,5 +1,6 @@
 #include "krigtune/tuning.h"
 
+#include "answer/answer.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "forecast/plan_study.h"
@@ -70,11 +71,13 @@ void Tuning::tell(int trial, const TrialResult& result) {
 std::optional<Best> Tuning::best() const {
   const std::filesystem::path journal = run::journal_path(impl_->directory);
   if (!std::filesystem::exists(journal)) return std::nullopt;
-  const auto found = search::recommend(impl_->session(), impl_->prepared.candidates, journal::read_journal(journal),
-                                       impl_->options.seed);
-  if (!found) return std::nullopt;
-  return Best{found->trial, values_of(found->configuration), found->value, found->lower_95, found->upper_95,
-              found->gain};
+  const search::History history = journal::read_journal(journal);
+  const answer::Answer answer =
+      answer::answer_of(impl_->session(), history,
+                        search::recommend(impl_->session(), impl_->prepared.candidates, history, impl_->options.seed));
+  if (!answer.best) return std::nullopt;
+  const search::Recommendation& best = *answer.best;
+  return Best{best.trial, values_of(best.configuration), best.value, best.lower_95, best.upper_95, best.gain};
 }
 
 PlanAnswer Tuning::plan() const {

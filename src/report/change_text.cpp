@@ -96,8 +96,8 @@ std::vector<std::string> change_lines(const session::Objective& objective, const
 }
 
 std::string doubt_about_gain(const search::Recommendation& best) {
-  const std::optional<search::Gain>& gain = best.changes.together;
-  if (best.trial == best.reference_trial || !gain) return "";
+  const std::optional<search::Gain>& gain = best.gain_by_model;
+  if (!gain) return "";
   constexpr double kShownAsOne = 1.005;  // below, the interval is printed as "1.00 to"
   if (gain->lower_95 >= kShownAsOne || gain->upper_95 < 1.0) return "";
   const bool is_repeated = std::min(best.measurements, best.reference_measurements) >= kEnoughRepeats;
@@ -107,8 +107,8 @@ std::string doubt_about_gain(const search::Recommendation& best) {
 }
 
 std::string expected_gain_text(const search::Recommendation& best) {
-  const std::optional<search::Gain>& gain = best.changes.together;
-  if (best.trial == best.reference_trial || !gain) return "";
+  const std::optional<search::Gain>& gain = best.gain_by_model;
+  if (!gain) return "";
   return fmt::format("{} trial {}, 95 % interval {} to {}", gain_text(gain->factor), best.reference_trial,
                      gain_text(gain->lower_95), gain_text(gain->upper_95));
 }

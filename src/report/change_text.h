@@ -23,8 +23,7 @@ nlohmann::ordered_json changes_json(const search::Changes& changes);
 /// Returns "this gain is not certain: its 95 % interval, 0.74 to 3.1 times, includes 1; krigtune tune --repeat 5
 /// measures both again" if the model cannot tell the recommended configuration from its reference; otherwise "".
 std::string doubt_about_gain(const search::Recommendation& best);
-/// Returns "1.25x trial 0, 95 % interval 1.19x to 1.31x": the gain by all trials together. "" if the model does not
-/// know it, or if the reference itself is recommended.
+/// Returns "1.25x trial 0, 95 % interval 1.19x to 1.31x": the gain by all trials together, or "".
 std::string expected_gain_text(const search::Recommendation& best);
 
 }  // namespace krigtune::report

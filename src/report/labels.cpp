@@ -67,13 +67,9 @@ std::string digits(double value) {
 
 bool is_emulated(const session::Session& session) { return session.cluster.emulated_network.has_value(); }
 
-std::string emulated_label(const session::Session& session) {
-  return is_emulated(session) ? "emulated network " + session.cluster.emulated_network->name : "";
-}
+std::string emulated_note(const std::string& label) { return label.empty() ? "" : fmt::format(" ({})", label); }
 
-std::string emulated_note(const session::Session& session) {
-  return is_emulated(session) ? fmt::format(" ({})", emulated_label(session)) : "";
-}
+std::string emulated_note(const session::Session& session) { return emulated_note(emulated_label(session)); }
 
 bool is_speed(const session::Objective& objective) {
   const trial::Metric* known = trial::find_metric(objective.metric);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer.h"
 #include "core/units.h"
 #include "search/model/best.h"
 #include "search/strategies/strategy.h"
@@ -26,9 +27,9 @@ std::optional<Bytes> peak_memory_of(const journal::Trial& trial);
 /// Returns whether the session's results were measured over an emulated network. Every number of such a session must be
 /// shown with the label below.
 bool is_emulated(const session::Session& session);
-/// Returns "emulated network eth-25", "emulated network 100 us + 250 MB/s", or "" if no network is emulated.
-std::string emulated_label(const session::Session& session);
-/// Returns " (emulated network eth-25)", or "", to be appended to a number.
+using answer::emulated_label;
+/// Return " (emulated network eth-25)", or "", to be appended to a number.
+std::string emulated_note(const std::string& label);
 std::string emulated_note(const session::Session& session);
 
 /// Returns whether better means faster: throughput, tokens_per_second, flops, latency.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "report/labels.h"
 
 namespace krigtune::report {
@@ -11,12 +9,6 @@ namespace {
 
 // A larger bound only says that little is known.
 constexpr double kTellingBound = 1.0;
-
-const journal::Trial* last_with_outlook(const search::History& history) {
-  const auto last = std::find_if(history.rbegin(), history.rend(),
-                                 [](const journal::Trial& trial) { return trial.proposal.outlook.has_value(); });
-  return last == history.rend() ? nullptr : &*last;
-}
 
 // `remains` and `is`: "remains" and "is", or "remained" and "was".
 std::string bound_text(const journal::Outlook& outlook, const char* remains, const char* is) {
@@ -33,17 +25,11 @@ std::string bound_text(const journal::Outlook& outlook) {
   return bound_text(outlook, "remains", "is");
 }
 
-std::string last_bound_text(const search::History& history) {
-  const journal::Trial* trial = last_with_outlook(history);
-  if (trial == nullptr) return "";
-  const journal::Outlook& outlook = *trial->proposal.outlook;
+std::string last_bound_text(const answer::Answer& answer) {
+  if (!answer.outlook) return "";
+  const journal::Outlook& outlook = answer.outlook->outlook;
   if (outlook.regret_bound > kTellingBound) return bound_text(outlook);
-  return fmt::format("before trial {} was measured, {}", trial->number, bound_text(outlook, "remained", "was"));
-}
-
-std::optional<journal::Outlook> last_outlook(const search::History& history) {
-  const journal::Trial* trial = last_with_outlook(history);
-  return trial == nullptr ? std::nullopt : trial->proposal.outlook;
+  return fmt::format("before trial {} was measured, {}", answer.outlook->trial, bound_text(outlook, "remained", "was"));
 }
 
 }  // namespace krigtune::report

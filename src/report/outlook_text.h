@@ -1,20 +1,15 @@
 #pragma once
-#include <optional>
 #include <string>
 
-#include "search/trials/history.h"
-#include "session/session.h"
+#include "answer/answer.h"
 
 namespace krigtune::report {
 
 /// Returns "the remaining gain is at most 0.8 % (95 % confidence)".
 std::string bound_text(const journal::Outlook& outlook);
 
-/// Returns the outlook of the last trial that has one.
-std::optional<journal::Outlook> last_outlook(const search::History& history);
-
 /// Returns "before trial 9 was measured, the remaining gain was at most 0.8 % (95 % confidence)", of the last trial
 /// that has an outlook; "" if none has. The summary of tune also knows what that trial has changed.
-std::string last_bound_text(const search::History& history);
+std::string last_bound_text(const answer::Answer& answer);
 
 }  // namespace krigtune::report

@@ -2,41 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/text.h"
 
 namespace krigtune::report {
-namespace {
 
-std::string class_of(const trial::Outcome& outcome) {
-  const std::string reason = trial::reason_text(outcome);
-  return reason.empty() ? trial::status_text(outcome) : fmt::format("{} ({})", trial::status_text(outcome), reason);
-}
-
-}  // namespace
-
-std::vector<ClassCount> counts_by_class(const search::History& history) {
-  std::vector<ClassCount> counts = {{"ok"}};
-  for (const journal::Trial& trial : history) {
-    if (!search::is_closed(trial)) continue;
-    const std::string name = class_of(*trial.outcome);
-    const auto found = std::find_if(counts.begin(), counts.end(), [&](const ClassCount& c) { return c.name == name; });
-    if (found == counts.end()) {
-      counts.push_back({name, 1, trial.number});
-    } else {
-      ++found->count;
-    }
-  }
-  std::stable_sort(counts.begin() + 1, counts.end(),
-                   [](const ClassCount& a, const ClassCount& b) { return a.count > b.count; });
-  if (counts.front().count == 0) counts.erase(counts.begin());
-  return counts;
-}
-
-std::string text_of(const std::vector<ClassCount>& counts) {
+std::string text_of(const std::vector<answer::ClassCount>& counts) {
   std::vector<std::string> parts;
-  for (const ClassCount& one : counts) parts.push_back(fmt::format("{} {}", one.count, one.name));
+  for (const answer::ClassCount& one : counts) parts.push_back(fmt::format("{} {}", one.count, one.name));
+  return parts.empty() ? "none" : join(parts, ", ");
+}
+
+std::string status_text_of(const answer::TrialCounts& trials) {
+  std::vector<std::string> parts;
+  for (const auto& [status, count] : trials.by_status) {
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
+  }
   return parts.empty() ? "none" : join(parts, ", ");
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/columns.h"
 #include "core/statistics.h"
@@ -150,28 +149,13 @@ std::string TrialLines::line(const journal::Trial& trial, const search::History&
   return clipped(text, columns_);
 }
 
-std::optional<journal::Trial> raw_best_trial(const session::Objective& objective, const search::History& history) {
-  const search::RunEffects effects(objective, history);
-  const journal::Trial* best = nullptr;
-  double best_value = 0.0;
-  for (const journal::Trial& trial : history) {
-    const std::optional<double> value = effects.value_of(trial);
-    if (!value || !std::isfinite(*value) || (best != nullptr && !objective.better(*value, best_value))) continue;
-    best = &trial;
-    best_value = *value;
-  }
-  return best == nullptr ? std::nullopt : std::optional(*best);
-}
-
-std::string raw_best_sentence(const session::Session& session, const search::History& history,
-                              const search::Recommendation& best) {
-  const std::optional<journal::Trial> raw = raw_best_trial(session.objective, history);
-  if (!raw || raw->proposal.configuration == best.configuration) return "";
-  const double value = *search::RunEffects(session.objective, history).value_of(*raw);
+std::string raw_best_sentence(const session::Session& session, const answer::Answer& answer) {
+  const std::optional<answer::RawBest>& raw = answer.raw_best;
+  if (!raw || !answer.best || raw->is_recommended) return "";
   return fmt::format(
       "trial {} measured the {} value, {}{}; by all measurements together the model expects trial {} to be better",
-      raw->number, session.objective.maximize ? "largest" : "smallest", value_text(session, value),
-      emulated_note(session), best.trial);
+      raw->trial, session.objective.maximize ? "largest" : "smallest", value_text(session, raw->value),
+      emulated_note(answer.emulated_network), answer.best->trial);
 }
 
 }  // namespace krigtune::report

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer.h"
 #include "search/model/best.h"
 
 namespace krigtune::report {
@@ -50,13 +51,8 @@ class TrialLines {
   int columns_;
 };
 
-/// Returns the trial with the best single measurement, on the scale of the latest run; empty while no trial has
-/// succeeded. It need not be the recommended one, because the largest of many measurements is partly luck.
-std::optional<journal::Trial> raw_best_trial(const session::Objective& objective, const search::History& history);
-
-/// Returns "the largest measured value is that of trial 7, 290 samples/s; ..." if that trial has another configuration
-/// than the recommended one; otherwise "".
-std::string raw_best_sentence(const session::Session& session, const search::History& history,
-                              const search::Recommendation& best);
+/// Returns "trial 7 measured the largest value, 290 samples/s; ..." if that trial has another configuration than the
+/// recommended one; otherwise "".
+std::string raw_best_sentence(const session::Session& session, const answer::Answer& answer);
 
 }  // namespace krigtune::report

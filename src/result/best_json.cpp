@@ -4,24 +4,13 @@
 #include "deepspeed/result/loss_check.h"
 #include "report/change_text.h"
 #include "report/job_text.h"
-#include "report/labels.h"
 #include "result/writers.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::result {
-namespace {
-
-Json trial_counts(const search::History& history) {
-  Json counts = Json::object();
-  for (const auto& [status, count] : search::closed_by_status(history)) counts[status] = count;
-  return counts;
-}
-
-}  // namespace
-
 std::optional<std::string> best_json(const report::RunView& run) {
-  if (!run.best) return std::nullopt;
-  const search::Recommendation& best = *run.best;
+  if (!run.answer.best) return std::nullopt;
+  const answer::Answer& answer = run.answer;
+  const search::Recommendation& best = *answer.best;
   Json json;
   json["schema_version"] = 1;
   json["session"] = run.name;
@@ -29,8 +18,8 @@ std::optional<std::string> best_json(const report::RunView& run) {
   json["seed"] = run.options.seed;
   json["objective"] = {{"metric", run.session.objective.metric},
                        {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
-  if (report::is_emulated(run.session)) {
-    json["label"] = report::emulated_label(run.session);
+  if (!answer.emulated_network.empty()) {
+    json["label"] = answer.emulated_network;
     json["emulated_network"] = workload::to_json(run.session.cluster)["emulate_network"];
   }
   if (const auto check = deepspeed::loss_check(run)) json["loss_check"] = deepspeed::loss_check_json(check);
@@ -46,12 +35,12 @@ std::optional<std::string> best_json(const report::RunView& run) {
                        {"value", json_number(best.reference_value)},
                        {"measurements", best.reference_measurements}};
   json["gain"] = json_number(best.gain);
-  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
-  if (!machine.empty()) json["machine"] = machine;
+  if (!answer.machine.empty()) json["machine"] = answer.machine;
   if (Json changes = report::changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
   if (best.job) json["job"] = report::job_json(best.job);
   if (Json advice = deepspeed::batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
-  json["trials"] = trial_counts(run.history);
+  json["trials"] = Json::object();
+  for (const auto& [status, count] : answer.trials.by_status) json["trials"][status] = count;
   return json.dump(2) + "\n";
 }
 

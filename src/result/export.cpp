@@ -57,7 +57,7 @@ ExportFormat export_format_from(const std::string& name, const std::string& wher
                   "there are " + join(names, ", "));
 }
 
-bool is_recommended(const report::RunView& run) { return run.best && run.best->posterior_mean != 0.0; }
+bool is_recommended(const report::RunView& run) { return run.answer.best && run.answer.best->posterior_mean != 0.0; }
 
 std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks) {
   return space::data_parallel_ranks(ranks, configuration).value_or(1);

@@ -38,9 +38,9 @@ struct Export {
 struct ExportFormat {
   const char* name;
   const char* summary;  ///< one line
-  bool of_trials;       ///< it exports trials and does not need run.best
-  /// Exports run.best or all trials. `directory`: absolute path of the files. Throws UserError if the run does not have
-  /// them.
+  bool of_trials;       ///< it exports trials and does not need run.answer.best
+  /// Exports run.answer.best or all trials. `directory`: absolute path of the files. Throws UserError if the run does
+  /// not have them.
   Export (*make)(const report::RunView& run, const std::filesystem::path& directory);
 };
 
@@ -63,10 +63,10 @@ Export export_json(const report::RunView& run, const std::filesystem::path& dire
 
 inline constexpr const char* kDsConfigFile = "ds_config.json";
 
-/// Returns run.best in DeepSpeed's format. Throws UserError if the session describes no training job.
+/// Returns run.answer.best in DeepSpeed's format. Throws UserError if the session describes no training job.
 Json exported_ds_config(const report::RunView& run);
 
-/// Returns whether run.best is the model's recommendation. A trial requested by its number has no posterior.
+/// Returns whether run.answer.best is the model's recommendation. A trial requested by its number has no posterior.
 bool is_recommended(const report::RunView& run);
 
 /// A parameter of recipes: ranks that share a sequence, in addition to those of tensor_parallel.

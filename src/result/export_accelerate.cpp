@@ -40,7 +40,7 @@ std::string precision_of(const Json& ds_config) {
 
 // Scalars in the file take precedence, because it may be the user's own and fix more than was tuned.
 AccelerateJob job_of(const Json& ds_config, const report::RunView& run) {
-  AccelerateJob job{run.best->configuration, precision_of(ds_config), run.session.cluster, false};
+  AccelerateJob job{run.answer.best->configuration, precision_of(ds_config), run.session.cluster, false};
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     if (*known.deepspeed.key == '\0') continue;
     const Pointer key(known.deepspeed.key);
@@ -88,7 +88,7 @@ Export of_fsdp(const AccelerateJob& job) {
 
 Export export_accelerate(const report::RunView& run, const std::filesystem::path& directory) {
   if (trains_with_fsdp(run.session)) {
-    return of_fsdp({run.best->configuration, precision_of(run.session), run.session.cluster, true});
+    return of_fsdp({run.answer.best->configuration, precision_of(run.session), run.session.cluster, true});
   }
   Export made = export_deepspeed(run, directory);
   const AccelerateJob job = job_of(exported_ds_config(run), run);
@@ -98,7 +98,8 @@ Export export_accelerate(const report::RunView& run, const std::filesystem::path
   made.files.push_back(
       {kFsdp2, fsdp_config_text(job, 2), "the same with FSDP instead of DeepSpeed, as near as it comes; not measured"});
   for (Omission& one : fsdp_omissions(job, 2, kFsdp2)) {
-    if (run.best->configuration.has(one.setting)) made.omissions.push_back(std::move(one));  // others have defaults
+    if (run.answer.best->configuration.has(one.setting))
+      made.omissions.push_back(std::move(one));  // others have defaults
   }
   return made;
 }

@@ -29,11 +29,11 @@ std::vector<Omission> ds_omissions(const report::RunView& run) {
   std::vector<deepspeed::DsTunable> tunables;
   if (job) tunables = deepspeed::tunables_of(job->config, job->source);
   std::vector<Omission> omissions;
-  for (const auto& [name, value] : run.best->configuration) {
+  for (const auto& [name, value] : run.answer.best->configuration) {
     const space::WellKnownParameter* known = space::find_well_known(name);
     const bool has_key = known != nullptr && *known->deepspeed.key != '\0';
     if (has_key || deepspeed::find_tunable(tunables, name) != nullptr ||
-        asks_for_nothing(run.best->configuration, name))
+        asks_for_nothing(run.answer.best->configuration, name))
       continue;
     omissions.push_back({kDsConfigFile, name, value, why_no_key(name, known)});
   }

@@ -9,10 +9,10 @@
 #include "report/changes_page.h"
 #include "report/job_text.h"
 #include "report/labels.h"
+#include "report/trial_classes.h"
 #include "result/export.h"
 #include "result/writers.h"
 #include "search/model/job_words.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::result {
 namespace {
@@ -35,12 +35,12 @@ std::string code_or_nothing(const std::optional<space::Value>& value) {
 }
 
 std::string own_words(const report::RunView& run) {
-  const bool is_own = run.session.baseline && run.best->reference_trial == 0;
-  return is_own ? "your own configuration" : fmt::format("trial {}", run.best->reference_trial);
+  return run.answer.reference->is_own ? "your own configuration"
+                                      : fmt::format("trial {}", run.answer.best->reference_trial);
 }
 
 std::string headline(const report::RunView& run) {
-  const search::Recommendation& best = *run.best;
+  const search::Recommendation& best = *run.answer.best;
   const session::Objective& objective = run.session.objective;
   if (!is_recommended(run)) {
     return fmt::format("Configuration of trial {} of {}, as it was proposed.\n", best.trial, code(run.name));
@@ -48,11 +48,12 @@ std::string headline(const report::RunView& run) {
   std::string text = fmt::format("**{} {}**, {} ({}) as measured", report::gain_text(best.gain), own_words(run),
                                  report::named_value_text(run.session, best.value),
                                  report::value_text(run.session, best.reference_value));
-  if (best.changes.together) {
-    text += fmt::format("; by the model of all trials {}", report::gain_sentence(objective, *best.changes.together));
+  if (best.gain_by_model) {
+    text += fmt::format("; by the model of all trials {}", report::gain_sentence(objective, *best.gain_by_model));
   }
-  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name), report::emulated_note(run.session));
-  if (best.lower_95 < best.upper_95) {
+  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name),
+                      report::emulated_note(run.answer.emulated_network));
+  if (run.answer.has_interval()) {
     text += fmt::format("Expected {}, 95 % interval {}.\n", report::value_text(run.session, best.posterior_mean),
                         report::interval_text(run.session, best.lower_95, best.upper_95));
   }
@@ -60,7 +61,7 @@ std::string headline(const report::RunView& run) {
 }
 
 std::string settings_table(const report::RunView& run) {
-  const search::Recommendation& best = *run.best;
+  const search::Recommendation& best = *run.answer.best;
   if (best.changes.each.empty()) {
     std::string text = "| setting | value |\n|---|---|\n";
     for (const auto& [name, value] : best.configuration) {
@@ -79,23 +80,11 @@ std::string settings_table(const report::RunView& run) {
 }
 
 std::string trials_line(const report::RunView& run) {
-  double seconds = 0.0;
-  for (const journal::Trial& trial : run.history) {  // also of trials that the environment failed
-    if (trial.outcome && !search::is_interrupted(trial)) seconds += trial.wall_s;
-  }
-  std::vector<std::string> parts;
-  int all = 0;
-  for (const auto& [status, count] : search::closed_by_status(run.history)) {
-    all += count;
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
-  }
-  std::string text = fmt::format("{} by the strategy {}: {}", counted(all, "trial"),
-                                 search::to_string(run.options.strategy), parts.empty() ? "none" : join(parts, ", "));
-  if (runner::traits_of(run.session.runner).runs_programs) {
-    constexpr double kHour = 3600.0;
-    text += fmt::format("; {:.2g} {} spent in them", seconds / kHour * static_cast<double>(run.session.cluster.ranks()),
-                        run.session.cluster.hours_unit());
-  }
+  const answer::TrialCounts& trials = run.answer.trials;
+  std::string text = fmt::format("{} by the strategy {}: {}", counted(trials.closed, "trial"),
+                                 search::to_string(run.options.strategy), report::status_text_of(trials));
+  if (run.answer.gpu_hours)
+    text += fmt::format("; {:.2g} {} spent in them", *run.answer.gpu_hours, run.session.cluster.hours_unit());
   return text + ".\n";
 }
 
@@ -107,18 +96,17 @@ std::string notes(const report::RunView& run) {
     text += fmt::format("{}{}\n", deepspeed::is_warning(*check) ? "**Warning:** " : "",
                         deepspeed::loss_check_sentence(*check));
   }
-  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
-  if (!machine.empty()) text += machine + "\n";
+  if (!run.answer.machine.empty()) text += run.answer.machine + "\n";
   for (const std::string& line : deepspeed::batch_advice_lines(run)) text += line + "\n";
   return text.empty() ? "" : "\n" + text;
 }
 
 // What the trials say about a job that the session does not describe, or describes otherwise.
 std::string job_part(const report::RunView& run) {
-  const std::string sentence = report::job_sentence_of(*run.best);
+  const std::string sentence = report::job_sentence_of(*run.answer.best);
   if (sentence.empty()) return "";
   std::string text = fmt::format("\nThe job: {}.\n\n| the job | | probability |\n|---|---|---|\n", sentence);
-  for (const search::JobRow& row : search::job_rows(*run.best->job)) {
+  for (const search::JobRow& row : search::job_rows(*run.answer.best->job)) {
     text += fmt::format("| {} | {} | {} |\n", row.question, row.answer, search::job_probability_text(row.probability));
   }
   return text;

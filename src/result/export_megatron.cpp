@@ -25,7 +25,7 @@ std::string array_of(const std::vector<std::string>& words) {
 Export export_megatron(const report::RunView& run, const std::filesystem::path& /*directory*/) {
   require_known_names(run, "Megatron-LM");
   // Stages above the distributed optimizer require Megatron-FSDP.
-  const bool is_sharded = run.best->configuration.integer(space::kZeroStage, 0) >= 2;
+  const bool is_sharded = run.answer.best->configuration.integer(space::kZeroStage, 0) >= 2;
   std::vector<std::string> sharding;
   if (is_sharded) sharding = {"--use-megatron-fsdp", "--ckpt-format", "fsdp_dtensor"};
   const std::int64_t ranks = run.session.cluster.ranks();
@@ -33,11 +33,11 @@ Export export_megatron(const report::RunView& run, const std::filesystem::path& 
                                       "pretrain_gpt.py", "--micro-batch-size", "1"};
   command.insert(command.end(), sharding.begin(), sharding.end());
   const jobs::Recipe recipe = jobs::find_recipe("megatron");
-  RecipeWords said = words_by_recipe(recipe, command, run.best->configuration, kMegatronFile);
+  RecipeWords said = words_by_recipe(recipe, command, run.answer.best->configuration, kMegatronFile);
   said.words.insert(said.words.begin(), sharding.begin(), sharding.end());
   std::string text =
       fmt::format("# {}: trial {}, for {} and {}. What is not here stays as it is in your script.\n", run.name,
-                  run.best->trial, recipe.versions, counted(run.session.cluster.ranks(), "rank"));
+                  run.answer.best->trial, recipe.versions, counted(run.session.cluster.ranks(), "rank"));
   if (is_sharded) text += "# Megatron-FSDP changes the format of checkpoints.\n";
   if (!said.absent.empty()) {
     text += fmt::format("# Not to be in your own command: {}\n", join(said.absent, " "));

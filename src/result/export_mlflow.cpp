@@ -138,8 +138,8 @@ class StoredRun {
     add("tags/krigtune.strategy", trial_.proposal.strategy);
     const std::string reason = trial::reason_text(*trial_.outcome);
     if (!reason.empty()) add("tags/krigtune.reason", reason);
-    if (run_.best && run_.best->trial == trial_.number) add("tags/krigtune.best", "true");
-    if (report::is_emulated(run_.session)) add("tags/krigtune.label", report::emulated_label(run_.session));
+    if (run_.answer.best && run_.answer.best->trial == trial_.number) add("tags/krigtune.best", "true");
+    if (const std::string& label = run_.answer.emulated_network; !label.empty()) add("tags/krigtune.label", label);
   }
 
   const report::RunView& run_;

@@ -46,7 +46,7 @@ std::string toml_of(const std::vector<std::string>& words) {
 std::string file_text(const report::RunView& run, const RecipeWords& said) {
   std::string text =
       fmt::format("# {}: trial {}, for {}. What was tuned, and nothing else: put it into your job file.\n", run.name,
-                  run.best->trial, counted(run.session.cluster.ranks(), "rank"));
+                  run.answer.best->trial, counted(run.session.cluster.ranks(), "rank"));
   for (const std::string& flag : said.absent) text += fmt::format("# not to be in it: {}\n", key_of(flag));
   return text + toml_of(said.words);
 }
@@ -59,7 +59,7 @@ space::Configuration sayable(space::Configuration configuration, std::int64_t st
 }
 
 std::vector<std::string> sharding_words(const report::RunView& run, std::int64_t stage) {
-  const std::int64_t dp = data_ranks_of(run.best->configuration, run.session.cluster.ranks());
+  const std::int64_t dp = data_ranks_of(run.answer.best->configuration, run.session.cluster.ranks());
   return {"--parallelism.data_parallel_replicate_degree", std::to_string(stage == 0 ? dp : 1),
           "--parallelism.data_parallel_shard_degree", std::to_string(stage == 0 ? 1 : dp)};
 }
@@ -82,7 +82,7 @@ void add_what_is_otherwise(const space::Configuration& best, RecipeWords& in_fil
 
 Export export_torchtitan(const report::RunView& run, const std::filesystem::path& /*directory*/) {
   require_known_names(run, "torchtitan");
-  const space::Configuration& best = run.best->configuration;
+  const space::Configuration& best = run.answer.best->configuration;
   const std::int64_t stage = best.integer(space::kZeroStage, 0);
   const jobs::Recipe recipe = jobs::find_recipe("torchtitan");
   const std::vector<std::string> newer = {"torchrun", "--nproc_per_node", std::to_string(run.session.cluster.ranks()),

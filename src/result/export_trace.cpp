@@ -9,7 +9,7 @@ Export export_trace(const report::RunView& run, const std::filesystem::path& /*d
   constexpr const char* kTraceFile = "trace.json";
   const session::MemoryFilter filter(run.session);
   const forecast::Forecaster forecaster(run.session, filter);
-  const space::Configuration& configuration = run.best->configuration;
+  const space::Configuration& configuration = run.answer.best->configuration;
   Export made;
   made.files = {{kTraceFile, forecast::predicted_trace(run.session, forecaster, configuration),
                  "one predicted step: open it in ui.perfetto.dev or chrome://tracing"}};

@@ -125,7 +125,7 @@ std::string advice(const report::RunView& run, const journal::Trial& trial) {
 }  // namespace
 
 FailureStory failure_story(const report::RunView& run) {
-  const std::vector<report::ClassCount> failures = report::counts_by_class(run.history);
+  const std::vector<answer::ClassCount>& failures = run.answer.trials.by_class;
   if (failures.empty()) return {.reasons = "none was run"};
   FailureStory story{.reasons = report::text_of(failures)};
   if (const journal::Trial* trial = first_failed(run.history)) tell_first(run, *trial, story);

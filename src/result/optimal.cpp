@@ -44,12 +44,12 @@ Json optimizer(const workload::Workload& workload, const space::Configuration& c
 }  // namespace
 
 std::optional<std::string> ds_config_optimal(const report::RunView& run) {
-  if (!run.best) return std::nullopt;
+  if (!run.answer.best) return std::nullopt;
   if (const auto job = deepspeed::ds_user_job(run.session))
-    return deepspeed::ds_config_text(deepspeed::ds_config_of(*job, run.best->configuration));
+    return deepspeed::ds_config_text(deepspeed::ds_config_of(*job, run.answer.best->configuration));
   if (!run.session.workload) return std::nullopt;
   const workload::Workload& workload = *run.session.workload;
-  const space::Configuration& configuration = run.best->configuration;
+  const space::Configuration& configuration = run.answer.best->configuration;
   const Json first_key = {{"train_batch_size", 1}};  // reserves the first place; the value is set with the others
   const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(space::kPipelineParallel, 1);
   Json json = deepspeed::with_values(first_key, completed(configuration), deepspeed::DsUse::kResult, ranks,
@@ -103,11 +103,11 @@ std::string in_shell(const std::filesystem::path& working_directory, const trial
 
 // The files of the command are placed beside it.
 jobs::TrainingCommand optimal_command(const report::RunView& run) {
-  return jobs::training_command(run.session, run.best->configuration,
+  return jobs::training_command(run.session, run.answer.best->configuration,
                                 {.directory = in_directory(run, "").parent_path(),
                                  .config = in_directory(run, kConfigFile),
                                  .result = in_directory(run, kResultFile),
-                                 .trial = run.best->trial});
+                                 .trial = run.answer.best->trial});
 }
 
 std::string command_of(const runner::CommandSpec& command, const report::RunView& run) {
@@ -117,11 +117,12 @@ std::string command_of(const runner::CommandSpec& command, const report::RunView
 
 std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
   const deepspeed::DsUserJob job = deepspeed::ds_user_job(run.session).value();
-  const std::string config = spec.config_as == deepspeed::DsConfigAs::kBase64
-                                 ? deepspeed::ds_config_base64(deepspeed::ds_config_of(job, run.best->configuration))
-                                 : in_directory(run, kDsConfigOptimal).string();
+  const std::string config =
+      spec.config_as == deepspeed::DsConfigAs::kBase64
+          ? deepspeed::ds_config_base64(deepspeed::ds_config_of(job, run.answer.best->configuration))
+          : in_directory(run, kDsConfigOptimal).string();
   return in_shell(spec.working_directory, spec.environment,
-                  deepspeed::ds_command_of(job, run.best->configuration, config));
+                  deepspeed::ds_command_of(job, run.answer.best->configuration, config));
 }
 
 // Returns the command of the runner; empty if it has none.
@@ -144,8 +145,8 @@ std::optional<std::string> config_optimal(const report::RunView& run) {
   // The command of a DeepSpeed job reads ds_config_optimal.json instead.
   const bool is_read =
       !runner::is<runner::ReplaySpec>(session.runner) && !runner::is<deepspeed::DeepSpeedSpec>(session.runner);
-  if (!run.best || !is_read) return std::nullopt;
-  Json json = space::to_json(run.best->configuration);
+  if (!run.answer.best || !is_read) return std::nullopt;
+  Json json = space::to_json(run.answer.best->configuration);
   if (runner::is<runner::BenchSpec>(session.runner)) {
     json = {{"workload", workload::to_json(*session.workload)},
             {"cluster", workload::to_json(session.cluster)},
@@ -157,7 +158,7 @@ std::optional<std::string> config_optimal(const report::RunView& run) {
 
 std::vector<std::string> write_optimal_job_files(const report::RunView& run) {
   std::vector<std::string> names;
-  if (!runner::is<runner::CommandSpec>(run.session.runner) || !run.best) return names;
+  if (!runner::is<runner::CommandSpec>(run.session.runner) || !run.answer.best) return names;
   for (const auto& [name, text] : optimal_command(run).files) {
     write_atomically(run.directory / name, text);
     names.push_back(name);
@@ -166,7 +167,7 @@ std::vector<std::string> write_optimal_job_files(const report::RunView& run) {
 }
 
 std::optional<std::string> cmd_optimal(const report::RunView& run) {
-  const std::optional<std::string> command = run.best ? command_line(run) : std::nullopt;
+  const std::optional<std::string> command = run.answer.best ? command_line(run) : std::nullopt;
   if (!command) return std::nullopt;
   std::string text = *command + "\n";
   // DeepSpeed's parser does not accept comments, but a shell does.

@@ -62,12 +62,13 @@ void ResultFileWriter::trial_ended(const journal::Trial& /*trial*/, const search
 
 void ResultFileWriter::write(const search::History& history) { write(history, true); }
 
-ResultFileWriter::Basis ResultFileWriter::basis_of(const search::History& history) const {
+ResultFileWriter::Basis ResultFileWriter::basis_of(const search::History& history,
+                                                   const std::vector<search::MeasuredMean>& means) const {
   const session::Objective& objective = run_.session.objective;
   Basis basis{closed(history), std::nullopt, std::nullopt};
   if (const std::optional<journal::Trial> reference = search::reference_trial(objective, history))
     basis.reference = reference->number;
-  for (const search::MeasuredMean& mean : search::measured_means(objective, history)) {
+  for (const search::MeasuredMean& mean : means) {
     if (!basis.best_mean || objective.better(mean.value, basis.best_mean->value)) basis.best_mean = mean;
   }
   return basis;
@@ -83,12 +84,19 @@ bool ResultFileWriter::is_outdated(const Basis& now) const {
 void ResultFileWriter::write(const search::History& history, bool all_trials_count) {
   const search::History* known = &history;
   while (true) {
-    const Basis now = basis_of(*known);
+    const std::vector<search::MeasuredMean> means = search::measured_means(run_.session.objective, *known);
+    const Basis now = basis_of(*known, means);
     if (!basis_ || (all_trials_count ? now.closed != basis_->closed : is_outdated(now))) {
-      run_.best = recommend_(*known);
+      best_ = recommend_(*known);
       basis_ = now;
     }
-    const report::RunView run{run_.session, *known, run_.name, run_.options, run_.directory, run_.bench, run_.best};
+    const report::RunView run{run_.session,
+                              *known,
+                              run_.name,
+                              run_.options,
+                              run_.directory,
+                              run_.bench,
+                              answer::answer_of(run_.session, *known, best_, means)};
     trials_csv_.write(run, all_trials_count);
     write_files(run, false);
     // Other processes may have closed trials in the meantime.

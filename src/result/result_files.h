@@ -36,7 +36,8 @@ Recommender make_recommender(const session::Session& session, const search::Cand
 /// tenth.
 class ResultFileWriter final : public run::Observer {
  public:
-  /// `run.history` and `run.best` are updated each time. Everything that `run` refers to must outlive it.
+  /// `run`: the view with which the session begins; its history and answer are not used. Everything that it refers to
+  /// must outlive it.
   ResultFileWriter(report::RunView run, Recommender recommend);
 
   void resumed(const search::History& history) override { write(history); }
@@ -47,7 +48,7 @@ class ResultFileWriter final : public run::Observer {
   /// the directory in the meantime. So the files contain every closed trial, whichever process writes last.
   void write(const search::History& history);
   /// Returns the recommendation in the files.
-  const std::optional<search::Recommendation>& best() const { return run_.best; }
+  const std::optional<search::Recommendation>& best() const { return best_; }
 
  private:
   /// The trials behind a recommendation.
@@ -56,13 +57,14 @@ class ResultFileWriter final : public run::Observer {
     std::optional<int> reference;  ///< its number
     std::optional<search::MeasuredMean> best_mean;
   };
-  Basis basis_of(const search::History& history) const;
+  Basis basis_of(const search::History& history, const std::vector<search::MeasuredMean>& means) const;
   bool is_outdated(const Basis& now) const;
   void write(const search::History& history, bool all_trials_count);
 
   report::RunView run_;
   Recommender recommend_;
-  std::optional<Basis> basis_;  ///< that of run_.best
+  std::optional<search::Recommendation> best_;
+  std::optional<Basis> basis_;  ///< that of best_
   journal::JournalReader journal_;
   TrialsCsvFile trials_csv_;
 };

@@ -25,9 +25,9 @@ report::Cell bytes_cell(std::optional<Bytes> bytes) {
 }
 
 report::Cell gain_cell(const session::Objective& objective, const search::RunEffects& effects,
-                       const journal::Trial& trial, const std::optional<journal::Trial>& reference) {
+                       const journal::Trial& trial, const journal::Trial* reference) {
   const std::optional<double> value = effects.value_of(trial);
-  const std::optional<double> base = reference ? effects.value_of(*reference) : std::nullopt;
+  const std::optional<double> base = reference == nullptr ? std::nullopt : effects.value_of(*reference);
   if (!value || !base) return {};
   const double gain = search::gain_over(objective, *value, *base);
   return report::number_cell(gain, report::gain_text(gain));
@@ -51,16 +51,15 @@ void add_place(const journal::Trial& trial, std::vector<report::Cell>& row) {
   row.push_back(report::number_cell(trial.wall_s, duration_text(trial.wall_s)));
 }
 
-std::vector<report::Column> columns_of(const report::RunView& run, const std::optional<journal::Trial>& reference,
-                                       bool with_places) {
+std::vector<report::Column> columns_of(const report::RunView& run, bool with_places) {
   std::vector<report::Column> columns = {
       {"trial", "trial", true}, {"status", "status"}, {"reason", "reason"}, {"strategy", "strategy"}};
   for (const std::string& name : run.session.space.columns()) columns.push_back({name, name, true});
-  const std::string title = report::is_emulated(run.session) ? run.session.objective.metric + " (emulated network)"
-                                                             : run.session.objective.metric;
+  const std::string title = !run.answer.emulated_network.empty() ? run.session.objective.metric + " (emulated network)"
+                                                                 : run.session.objective.metric;
   columns.push_back({"value", title, true});
   columns.push_back({"value_sem", "± 95 %", true});
-  columns.push_back({"gain", fmt::format("vs trial {}", reference ? reference->number : 0), true});
+  columns.push_back({"gain", fmt::format("vs trial {}", run.answer.reference ? run.answer.reference->trial : 0), true});
   columns.push_back({"tokens_per_s_per_gpu", "tokens/s per GPU", true});
   columns.push_back({"mfu", "MFU", true});
   columns.push_back({"hfu", "HFU", true});
@@ -95,8 +94,7 @@ void add_utilization(const session::Session& session, const journal::Trial& tria
 }
 
 std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEffects& effects,
-                                 const journal::Trial& trial, const std::optional<journal::Trial>& reference,
-                                 const std::optional<journal::Trial>& raw_best, bool with_places) {
+                                 const journal::Trial& trial, const journal::Trial* reference, bool with_places) {
   const session::Objective& objective = run.session.objective;
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
@@ -112,9 +110,9 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   row.push_back(gain_cell(objective, effects, trial, reference));
   add_utilization(run.session, trial, row);
   row.push_back(bytes_cell(report::peak_memory_of(trial)));
-  const bool best = run.best && run.best->trial == trial.number;
-  const bool is_raw_best = raw_best && raw_best->number == trial.number;
-  const bool differs = is_raw_best && run.best && run.best->configuration != trial.proposal.configuration;
+  const bool best = run.answer.best && run.answer.best->trial == trial.number;
+  const bool is_raw_best = run.answer.raw_best && run.answer.raw_best->trial == trial.number;
+  const bool differs = is_raw_best && run.answer.best && !run.answer.raw_best->is_recommended;
   row.push_back({best ? "*" : differs ? "^" : "", space::Value(best)});
   row.push_back({is_raw_best ? "^" : "", space::Value(is_raw_best)});
   if (with_places) add_place(trial, row);
@@ -123,8 +121,8 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
 
 // Describes the conventions, with the best trial's utilization by the other two of them.
 std::string utilization_note(const report::RunView& run) {
-  if (!run.best) return "";
-  const journal::Trial& best = run.history.at(static_cast<std::size_t>(run.best->trial));
+  if (!run.answer.best) return "";
+  const journal::Trial& best = run.history.at(static_cast<std::size_t>(run.answer.best->trial));
   const auto used =
       forecast::utilization_of(run.session, best.proposal.configuration, std::get<trial::Measured>(*best.outcome));
   if (!used) return "";
@@ -136,56 +134,37 @@ std::string utilization_note(const report::RunView& run) {
 }  // namespace
 
 report::Table trial_table(const report::RunView& run) {
-  const std::optional<journal::Trial> reference = search::reference_trial(run.session.objective, run.history);
+  const answer::Answer& answer = run.answer;
+  const journal::Trial* reference =
+      answer.reference ? search::find_trial(run.history, answer.reference->trial) : nullptr;
   const search::RunEffects effects(run.session.objective, run.history);
   report::Table table;
   table.name = "trials";
   const bool with_places = has_places(run.history);
-  table.columns = columns_of(run, reference, with_places);
-  const std::optional<journal::Trial> raw_best = report::raw_best_trial(run.session.objective, run.history);
+  table.columns = columns_of(run, with_places);
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, raw_best, with_places));
+    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, with_places));
   }
   if (const auto check = deepspeed::loss_check(run)) {
     table.notes.push_back((deepspeed::is_warning(*check) ? "warning: " : "") + deepspeed::loss_check_sentence(*check));
   }
-  if (report::is_emulated(run.session)) {
-    table.notes.push_back(report::emulated_label(run.session) +
-                          ": its collectives are held for the time it would take");
-  }
+  if (!answer.emulated_network.empty())
+    table.notes.push_back(answer.emulated_network + ": its collectives are held for the time it would take");
   if (const auto interference = run::interference_of(run.session.objective, run.history))
     table.notes.push_back(run::interference_sentence(*interference));
-  const std::string note = reference_note(run.session, run.history);
+  const std::string note = reference_note(run.session, answer);
   if (!note.empty()) table.notes.push_back(note);
-  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
-  if (!machine.empty()) table.notes.push_back(machine);
-  if (run.best) {
-    const std::string raw = report::raw_best_sentence(run.session, run.history, *run.best);
-    if (!raw.empty()) table.notes.push_back(fmt::format("^ {}", raw));
-  }
+  if (!answer.machine.empty()) table.notes.push_back(answer.machine);
+  if (const std::string raw = report::raw_best_sentence(run.session, answer); !raw.empty())
+    table.notes.push_back(fmt::format("^ {}", raw));
   if (const std::string utilization = utilization_note(run); !utilization.empty()) table.notes.push_back(utilization);
   return table;
 }
 
-std::string reference_note(const session::Session& session, const search::History& history) {
-  const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
-  if (!reference || reference->proposal.strategy == search::kBaselineStrategy) return "";
+std::string reference_note(const session::Session& session, const answer::Answer& answer) {
+  if (!answer.reference || answer.reference->is_own) return "";
   return fmt::format("{}; gains are relative to trial {}, the first that succeeded",
-                     session.baseline ? "the baseline failed" : "the session has no baseline", reference->number);
-}
-
-std::optional<RunnerUp> runner_up(const report::RunView& run) {
-  if (!run.best) return std::nullopt;
-  std::optional<RunnerUp> next;
-  for (const search::MeasuredMean& mean : search::measured_means(run.session.objective, run.history)) {
-    const journal::Trial& trial = run.history[mean.best];
-    if (trial.proposal.configuration == run.best->configuration) continue;
-    if (!next || run.session.objective.better(mean.value, next->value)) next = RunnerUp{trial, mean.value, false};
-  }
-  if (next) next->within_noise = next->value >= run.best->lower_95 && next->value <= run.best->upper_95;
-  // A better single measurement that the model does not believe is within noise too.
-  if (next && run.session.objective.better(next->value, run.best->value)) next->within_noise = true;
-  return next;
+                     session.baseline ? "the baseline failed" : "the session has no baseline", answer.reference->trial);
 }
 
 }  // namespace krigtune::result

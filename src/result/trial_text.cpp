@@ -22,12 +22,13 @@ std::size_t column_of(const report::Table& table, const std::string& name) {
 
 // Returns the configuration that rows are compared with: the recommended one or else that of the first trial.
 const space::Configuration& compared_with(const report::RunView& run) {
-  return run.best ? run.best->configuration : run.history.front().proposal.configuration;
+  return run.answer.best ? run.answer.best->configuration : run.history.front().proposal.configuration;
 }
 
 std::string differs_text(const report::RunView& run, const journal::Trial& trial, int columns) {
   const space::Configuration& own = trial.proposal.configuration;
-  if (run.best && own == run.best->configuration) return run.best->trial == trial.number ? "" : "nothing";
+  if (run.answer.best && own == run.answer.best->configuration)
+    return run.answer.best->trial == trial.number ? "" : "nothing";
   return report::fitted(report::differences(run.session, own, compared_with(run)), columns);
 }
 
@@ -56,8 +57,8 @@ void fold_parameters(const report::RunView& run, report::Table& table) {
     if (column_of(table, name) < table.columns.size()) shown.set(name, value);
   }
   for (const std::string& name : run.session.space.columns()) report::erase_column(table, name);
-  const int number = run.best ? run.best->trial : run.history.front().number;
-  table.header.push_back(fmt::format("trial {}{}: {}", number, run.best ? ", the best" : "",
+  const int number = run.answer.best ? run.answer.best->trial : run.history.front().number;
+  table.header.push_back(fmt::format("trial {}{}: {}", number, run.answer.best ? ", the best" : "",
                                      join(report::differences(run.session, shown, {}), " ")));
 }
 

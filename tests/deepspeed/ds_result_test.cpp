@@ -251,7 +251,7 @@ TEST(ChangeText, TellsGainsWithTheirIntervals) {
   session::Objective objective;
   search::Recommendation doubtful;
   doubtful.trial = 6;
-  doubtful.changes.together = search::Gain{2.71, 0.74, 3.07};
+  doubtful.gain_by_model = search::Gain{2.71, 0.74, 3.07};
   EXPECT_EQ(report::doubt_about_gain(doubtful),
             "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1; krigtune tune "
             "--repeat 5 measures both again");
@@ -259,10 +259,10 @@ TEST(ChangeText, TellsGainsWithTheirIntervals) {
   EXPECT_EQ(report::doubt_about_gain(doubtful),
             "this gain is not certain: its 95 % interval, 0.74 to 3.07 times, includes 1");
   EXPECT_EQ(report::expected_gain_text(doubtful), "2.71x trial 0, 95 % interval 0.74x to 3.07x");
-  doubtful.changes.together->lower_95 = 1.002;  // printed as 1.00
+  doubtful.gain_by_model->lower_95 = 1.002;  // printed as 1.00
   EXPECT_EQ(report::doubt_about_gain(doubtful),
             "this gain is not certain: its 95 % interval, 1.00 to 3.07 times, includes 1");
-  doubtful.changes.together->lower_95 = 1.2;
+  doubtful.gain_by_model->lower_95 = 1.2;
   EXPECT_EQ(report::doubt_about_gain(doubtful), "");
   EXPECT_EQ(report::gain_sentence(objective, {1.33, 0.995, 1.77}), "perhaps 33 % faster (-0.5 % to 77 %)");
   EXPECT_EQ(report::gain_sentence(objective, {0.8, 0.6, 1.1}), "perhaps 20 % slower (-40 % to 10 %)");

@@ -39,11 +39,11 @@ TEST(TrialLines, MarkAMeasurementAboveTheBestThatTheModelDoesNotBelieve) {
                                    trial_record(2, configuration(3, 4, true), measured_samples(126.0))};
   const search::Recommendation best = best_of(history[1], 125.0, 1.25);
   EXPECT_EQ(report::TrialLines(session, 80).line(history[2], history, best, best).substr(0, 6), "    2^");
-  EXPECT_EQ(report::raw_best_trial(session.objective, history)->number, 2);
-  EXPECT_EQ(report::raw_best_sentence(session, history, best),
+  EXPECT_EQ(report::raw_best_sentence(session, answer::answer_of(session, history, best)),
             "trial 2 measured the largest value, 126 samples/s; by all measurements together the model expects trial 1 "
             "to be better");
-  EXPECT_EQ(report::raw_best_sentence(session, history, best_of(history[2], 126.0, 1.26)), "");
+  const search::Recommendation same = best_of(history[2], 126.0, 1.26);
+  EXPECT_EQ(report::raw_best_sentence(session, answer::answer_of(session, history, same)), "");
 }
 
 TEST(TrialLines, StayWithinTheTerminalWhateverNamesAndValuesAre) {

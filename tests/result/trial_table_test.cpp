@@ -44,21 +44,9 @@ TEST(TrialTable, SaysWhatGainsAreRelativeToWhenTheBaselineIsNotOk) {
   const search::History history = {
       trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
       trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
-  EXPECT_EQ(result::reference_note(session, history),
+  EXPECT_EQ(result::reference_note(session, answer::answer_of(session, history, std::nullopt)),
             "the baseline failed; gains are relative to trial 1, the first that succeeded");
-  EXPECT_EQ(result::reference_note(session, all_outcomes()), "");
-}
-
-TEST(RunnerUp, IsWithinNoiseInsideTheIntervalOfTheBestOnly) {
-  const session::Session session = bench_session();
-  for (const auto& [value, expected] : {std::pair(121.0, true), std::pair(119.0, false)}) {
-    search::History history = all_outcomes();
-    history.push_back(trial_record(7, configuration(1, 2, true), measured_samples(value)));
-    const auto next = result::runner_up(run_view(session, history, recommendation()));
-    ASSERT_TRUE(next.has_value());
-    EXPECT_EQ(next->trial.number, 7);
-    EXPECT_EQ(next->within_noise, expected) << value;
-  }
+  EXPECT_EQ(result::reference_note(session, answer::answer_of(session, all_outcomes(), std::nullopt)), "");
 }
 
 TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {

@@ -65,12 +65,38 @@ TEST(GainOverTheBaseline, IsWhatBothAchieve) {
   }
   session.baseline = history.front().proposal.configuration;
   const std::optional<search::Recommendation> best = search::recommend(session, problem.candidates, history, 1);
-  ASSERT_TRUE(best && best->changes.together);
+  ASSERT_TRUE(best && best->changes.together && best->gain_by_model);
   const search::Gain& gain = *best->changes.together;
+  EXPECT_EQ(gain.factor, best->gain_by_model->factor) << "the baseline is the reference";
   EXPECT_LE(gain.lower_95, best->gain);
   EXPECT_GE(gain.upper_95, best->gain);
   EXPECT_LE(std::abs(gain.factor / best->gain - 1.0), 0.03);
   EXPECT_LE(gain.upper_95 / gain.lower_95, 1.3);
+}
+
+// Gains are relative to the first trial that succeeded then, and so is the model's; the changes begin at the baseline.
+TEST(GainOverTheReference, IsOverTheFirstSuccessWhereTheBaselineFailed) {
+  const Problem problem(plain_session(R"({"batch": {"min": 1, "max": 32}})"));
+  session::Session session = problem.session;
+  search::History history;
+  for (const std::int64_t batch : {24, 1, 32, 17, 9, 31}) {
+    journal::Trial trial;
+    trial.number = static_cast<int>(history.size());
+    trial.proposal.configuration = space::Configuration({{"batch", batch}});
+    trial.proposal.strategy = history.empty() ? search::kBaselineStrategy : "bayes";
+    trial.outcome = measured(session, 800.0 * static_cast<double>(batch) / static_cast<double>(batch + 5));
+    history.push_back(trial);
+  }
+  history.front().outcome = trial::OutOfMemory{};
+  session.baseline = history.front().proposal.configuration;
+  const std::optional<search::Recommendation> best = search::recommend(session, problem.candidates, history, 1);
+  ASSERT_TRUE(best && best->gain_by_model && best->changes.together);
+  EXPECT_EQ(best->reference_trial, 1);
+  EXPECT_GE(best->gain, 5.0);
+  EXPECT_LE(std::abs(best->gain_by_model->factor / best->gain - 1.0), 0.05);
+  EXPECT_LE(best->gain_by_model->lower_95, best->gain);
+  EXPECT_GE(best->gain_by_model->upper_95, best->gain);
+  EXPECT_LE(best->changes.together->factor, 2.0) << "over batch 24, which did not run";
 }
 
 // Of more than 256 trials the model knows a selection, from which the baseline may be missing.

@@ -59,22 +59,23 @@ room(search/stagewise ${model} session search/trials search/candidates)
 room(search/strategies ${model} surrogate trial session search/trials search/candidates search/model search/stagewise)
 room(run ${model} trial deepspeed/job runner executor journal session forecast search/trials search/candidates search/model
      search/strategies)
-room(library ${model} trial journal session forecast search/model run)
+room(answer ${model} trial runner session search/trials search/model)
+room(library ${model} trial journal session forecast search/model run answer)
 room(compare ${model} runner session search/trials search/candidates search/strategies run)
 room(insight ${model} surrogate session search/trials search/candidates search/model)
-room(report ${model} cost trial session forecast search/trials search/model search/strategies run compare insight)
+room(report ${model} cost trial session forecast search/trials search/model search/strategies run answer compare insight)
 room(jobs/session ${model} trial session jobs/command jobs/recipe)
 room(deepspeed/session ${model} schedule trial session jobs/command jobs/recipe deepspeed/job)
-room(deepspeed/result ${model} trial runner session forecast search/trials run report deepspeed/job)
+room(deepspeed/result ${model} trial runner session forecast search/trials run answer report deepspeed/job)
 room(jobs/result ${model} trial runner session search/trials search/model run report deepspeed/result jobs/recipe jobs/session)
-room(result ${model} cost trial runner session forecast search/trials search/model run report deepspeed/job deepspeed/result
+room(result ${model} cost trial runner session forecast search/trials search/model run answer report deepspeed/job deepspeed/result
      jobs/recipe jobs/result)
 room(page/html core)
 room(page/chart core report page/html)
 room(page core page/html)
 room(page/plan ${model} schedule plan cost/time session forecast report page page/html page/chart)
 room(page/report ${model} schedule plan cost cost/time trial runner journal session forecast search/trials search/candidates search/model
-     run insight report deepspeed/result result page page/html page/chart page/plan)
+     run answer insight report deepspeed/result result page page/html page/chart page/plan)
 room(page/comparison ${model} search/strategies compare report page page/html page/chart)
 
 set(everything ${rooms})

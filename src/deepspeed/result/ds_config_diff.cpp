@@ -133,9 +133,9 @@ std::string ds_config_diff(const DsUserJob& job, const session::Objective& objec
 }
 
 std::optional<std::string> ds_config_difference(const report::RunView& run) {
-  const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
+  const std::optional<DsUserJob> job = run.answer.best ? ds_user_job(run.session) : std::nullopt;
   if (!job) return std::nullopt;
-  return ds_config_diff(*job, run.session.objective, *run.best, remarks_of(run));
+  return ds_config_diff(*job, run.session.objective, *run.answer.best, remarks_of(run));
 }
 
 }  // namespace krigtune::deepspeed

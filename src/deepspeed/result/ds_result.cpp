@@ -87,12 +87,12 @@ std::optional<Advice> advice_of_job(const session::Session& session, const space
 }
 
 std::optional<Advice> advice_of(const report::RunView& run) {
-  if (!run.best) return std::nullopt;
+  if (!run.answer.best) return std::nullopt;
   const bool by_noise = run.session.objective.gradient_noise.has_value();
   if (runner::is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
-    return advice_of_job(run.session, run.best->configuration);
+    return advice_of_job(run.session, run.answer.best->configuration);
   }
-  const auto rules = forecast::learning_rate_advice(run.session, run.best->configuration);
+  const auto rules = forecast::learning_rate_advice(run.session, run.answer.best->configuration);
   if (!rules) return std::nullopt;
   const bool is_sgd = rules->optimizer == workload::OptimizerKind::kSgd;
   return Advice{*rules, is_sgd ? "SGD" : "AdamW", is_sgd ? "sgd" : "adamw", std::nullopt};

@@ -111,7 +111,7 @@ std::string unknown_change(const runner::CommandSpec& command, const search::Cha
 }
 
 LossCheck check_of_command(const report::RunView& run, const journal::Trial& reference, const journal::Trial& best) {
-  const std::string other = unknown_change(std::get<runner::CommandSpec>(run.session.runner), run.best->changes);
+  const std::string other = unknown_change(std::get<runner::CommandSpec>(run.session.runner), run.answer.best->changes);
   if (!other.empty()) return unknown(fmt::format("'{}' differs, which may change what is learned", other));
   return compare_losses(losses_of(run, reference, "measured.json"), losses_of(run, best, "measured.json"),
                         same_data(reference.proposal.configuration, best.proposal.configuration));
@@ -169,11 +169,12 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
 }
 
 std::optional<LossCheck> loss_check(const report::RunView& run) {
-  const std::optional<DsUserJob> job = run.best ? ds_user_job(run.session) : std::nullopt;
-  if (!run.best || (!job && !measures_losses(run.session)) || run.best->trial == run.best->reference_trial)
+  const std::optional<DsUserJob> job = run.answer.best ? ds_user_job(run.session) : std::nullopt;
+  if (!run.answer.best || (!job && !measures_losses(run.session)) ||
+      run.answer.best->trial == run.answer.best->reference_trial)
     return std::nullopt;
-  const journal::Trial* best = search::find_trial(run.history, run.best->trial);
-  const journal::Trial* reference = search::find_trial(run.history, run.best->reference_trial);
+  const journal::Trial* best = search::find_trial(run.history, run.answer.best->trial);
+  const journal::Trial* reference = search::find_trial(run.history, run.answer.best->reference_trial);
   if (best == nullptr || reference == nullptr) return std::nullopt;
   LossCheck check = job ? check_of_job(run, *job, *reference, *best) : check_of_command(run, *reference, *best);
   check.trial = best->number;

@@ -41,7 +41,7 @@ const SaidPlace* find_place(const std::vector<SaidPlace>& places, const std::str
 // Returns the configuration of the trial to which the gains refer.
 std::optional<space::Configuration> before_of(const report::RunView& run) {
   if (run.session.baseline) return run.session.baseline;
-  const journal::Trial* reference = search::find_trial(run.history, run.best->reference_trial);
+  const journal::Trial* reference = search::find_trial(run.history, run.answer.best->reference_trial);
   return reference == nullptr ? std::nullopt : std::optional(reference->proposal.configuration);
 }
 
@@ -53,15 +53,15 @@ class JobChanges {
         if (entry.words.size() == 1) switches_.push_back(entry.words.front());
       }
     }
-    after_places_ = places(run.best->configuration);
-    best_places_ = places_of_trial(run.best->configuration);
+    after_places_ = places(run.answer.best->configuration);
+    best_places_ = places_of_trial(run.answer.best->configuration);
     before_places_ = places_of_trial(before);
     find_owners();
   }
 
   std::vector<report::ChangedPlace> rows() const {
     const std::vector<SaidPlace> before =
-        said_places(own_command(run_.session, before_, run_.best->configuration, place()), switches_);
+        said_places(own_command(run_.session, before_, run_.answer.best->configuration, place()), switches_);
     std::vector<report::ChangedPlace> rows;
     for (const SaidPlace& now : after_places_) {
       const SaidPlace* was = find_place(before, now.place);
@@ -76,7 +76,7 @@ class JobChanges {
  private:
   TrainingPlace place() const {
     const std::filesystem::path directory = std::filesystem::absolute(run_.directory).lexically_normal();
-    return {directory, directory / "config_optimal.json", directory / "result_optimal.json", run_.best->trial};
+    return {directory, directory / "config_optimal.json", directory / "result_optimal.json", run_.answer.best->trial};
   }
 
   std::vector<SaidPlace> places(const space::Configuration& configuration) const {
@@ -102,7 +102,7 @@ class JobChanges {
   // If several changes affect a place, it belongs to the one with the fewest other effects.
   void find_owners() {
     std::map<std::string, std::size_t> fewest;
-    for (const search::Change& change : run_.best->changes.each) {
+    for (const search::Change& change : run_.answer.best->changes.each) {
       const std::vector<std::string> changed = places_of(change);
       for (const std::string& place : changed) {
         const auto known = fewest.find(place);
@@ -114,7 +114,7 @@ class JobChanges {
   }
 
   std::vector<std::string> places_of(const search::Change& change) const {
-    space::Configuration other = run_.best->configuration;
+    space::Configuration other = run_.answer.best->configuration;
     other.erase(change.parameter);
     if (change.before) other.set(change.parameter, *change.before);
     const std::vector<SaidPlace> others = places_of_trial(other);
@@ -143,18 +143,18 @@ class JobChanges {
     const bool is_known = in_trial_0 != nullptr && !in_trial_0->text.empty();
     const std::string had = is_known ? fmt::format("`{}` in trial 0", in_trial_0->text) : cell(was);
     return {fmt::format("`{}`", name), had, now == nullptr ? "left out" : cell(now),
-            report::gain_of_parameter(run_.session.objective, *run_.best, parameter)};
+            report::gain_of_parameter(run_.session.objective, *run_.answer.best, parameter)};
   }
 
   // For a command that reads its configuration from a file.
   std::vector<report::ChangedPlace> rows_of_parameters() const {
     std::vector<report::ChangedPlace> rows;
-    for (const search::Change& change : run_.best->changes.each) {
+    for (const search::Change& change : run_.answer.best->changes.each) {
       const auto text = [](const std::optional<space::Value>& value) {
         return value ? fmt::format("`{}`", space::to_string(*value)) : "";
       };
       rows.push_back({fmt::format("`{}`", change.parameter), text(change.before), text(change.after),
-                      report::gain_of_parameter(run_.session.objective, *run_.best, change.parameter)});
+                      report::gain_of_parameter(run_.session.objective, *run_.answer.best, change.parameter)});
     }
     return rows;
   }
@@ -195,7 +195,7 @@ std::vector<SaidPlace> said_places(const TrainingCommand& command, const std::ve
 }
 
 std::optional<std::string> changes_of_job(const report::RunView& run) {
-  if (!run.best || !runner::is<runner::CommandSpec>(run.session.runner)) return std::nullopt;
+  if (!run.answer.best || !runner::is<runner::CommandSpec>(run.session.runner)) return std::nullopt;
   const std::optional<space::Configuration> before = before_of(run);
   if (!before) return std::nullopt;
   report::ChangesPage page;
@@ -211,7 +211,7 @@ std::optional<std::string> changes_of_job(const report::RunView& run) {
   } catch (const UserError& error) {  // if a file of the user is gone, the page is still worth writing
     page.warnings.emplace_back(error.what());
   }
-  return report::changes_page(page, run.session.objective, *run.best);
+  return report::changes_page(page, run.session.objective, *run.answer.best);
 }
 
 }  // namespace krigtune::jobs

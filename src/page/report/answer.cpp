@@ -20,27 +20,25 @@
 namespace krigtune::page {
 namespace {
 
-constexpr double kSecondsPerHour = 3600.0;
 constexpr std::size_t kMostOfALog = 4000;
 
 std::string times_text(double factor) { return fmt::format("{:.2f}", factor); }
 
 std::string headline(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
+  const bool is_own = facts.answer().reference->is_own;
   if (best.trial == best.reference_trial) {
-    return facts.session().baseline ? "What you have is the best that was found."
-                                    : fmt::format("Trial {}, the first, is the best that was found.", best.trial);
+    return is_own ? "What you have is the best that was found."
+                  : fmt::format("Trial {}, the first, is the best that was found.", best.trial);
   }
-  const bool is_own = facts.reference()->proposal.strategy == search::kBaselineStrategy;
   const std::string than =
       is_own ? fmt::format("yours (trial {})", best.reference_trial) : fmt::format("trial {}", best.reference_trial);
   std::string text = fmt::format("The recommended configuration (trial {}) {} {} times {} {}", best.trial,
                                  report::is_speed(facts.objective()) ? "trains" : "is", times_text(best.gain),
                                  report::is_speed(facts.objective()) ? "as fast as" : "better than", than);
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) return text + ". But " + doubt + ".";
-  if (const std::optional<search::Gain>& together = best.changes.together) {
-    text += fmt::format("; 95 % interval {} to {}", times_text(together->lower_95), times_text(together->upper_95));
-  }
+  if (const std::optional<search::Gain>& gain = best.gain_by_model)
+    text += fmt::format("; 95 % interval {} to {}", times_text(gain->lower_95), times_text(gain->upper_95));
   return text + ".";
 }
 
@@ -103,19 +101,12 @@ std::string subject(const RunFacts& facts) {
   return text;
 }
 
-double gpu_hours(const RunFacts& facts) {
-  double seconds = 0.0;
-  for (const journal::Trial* trial : facts.closed()) seconds += trial->wall_s;
-  return seconds / kSecondsPerHour * static_cast<double>(facts.session().cluster.ranks());
-}
-
 // Says how much the trials cost, and how long a training must be for them to pay off.
 std::string cost(const RunFacts& facts) {
-  const report::RunView& run = facts.run();
-  if (!runner::traits_of(run.session.runner).runs_programs) return "";
-  const double spent = gpu_hours(facts);
-  const std::int64_t ranks = run.session.cluster.ranks();
-  const char* const unit = run.session.cluster.hours_unit();
+  if (!facts.answer().gpu_hours) return "";
+  const double spent = *facts.answer().gpu_hours;
+  const std::int64_t ranks = facts.session().cluster.ranks();
+  const char* const unit = facts.session().cluster.hours_unit();
   std::string text = fmt::format("The trials took {:.2g} {} on {}.", spent, unit, counted(ranks, "rank"));
   const double gain = facts.best()->gain;
   if (report::is_speed(facts.objective()) && gain > 1.0) {
@@ -133,7 +124,7 @@ std::string measured(const RunFacts& facts) {
   if (best.trial != best.reference_trial)
     text += fmt::format("; trial {} measured {}{}", best.reference_trial, facts.value_text(best.reference_value),
                         report::mean_text(best.reference_measurements));
-  if (best.upper_95 > best.lower_95) {
+  if (facts.answer().has_interval()) {
     text += fmt::format(". The model of all trials expects {}, 95 % interval {}", facts.value_text(best.posterior_mean),
                         report::interval_text(facts.session(), best.lower_95, best.upper_95));
   }
@@ -141,11 +132,11 @@ std::string measured(const RunFacts& facts) {
 }
 
 std::string emulated(const RunFacts& facts) {
-  if (!report::is_emulated(facts.session())) return "";
+  if (facts.answer().emulated_network.empty()) return "";
   return fmt::format(
       "These are figures of an {}: collectives are held for the time that it would take. They rank configurations; "
       "they are not the speed of another machine",
-      report::emulated_label(facts.session()));
+      facts.answer().emulated_network);
 }
 
 std::string peak_memory(const RunFacts& facts) {
@@ -188,19 +179,18 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   add(emulated(facts));
   add(measured(facts));
   add(report::run_noise_sentence(run.session));
-  if (const auto next = result::runner_up(run); next && next->within_noise) {
-    add(fmt::format("Trial {} with {} is within noise of it", next->trial.number, facts.value_text(next->value)));
-  }
-  add(report::raw_best_sentence(run.session, run.history, *facts.best()));
-  add(report::last_bound_text(run.history));
+  if (const auto& next = facts.answer().runner_up; next && next->within_noise)
+    add(fmt::format("Trial {} with {} is within noise of it", next->trial, facts.value_text(next->value)));
+  add(report::raw_best_sentence(run.session, facts.answer()));
+  add(report::last_bound_text(facts.answer()));
   add(kept_batch(facts));
   add(peak_memory(facts));
   add(held_up_by(facts));
   add(cost(facts));
   if (const auto check = deepspeed::loss_check(run)) add(deepspeed::loss_check_sentence(*check));
   for (const std::string& line : deepspeed::batch_advice_lines(run)) add(line);
-  add(result::reference_note(run.session, run.history));
-  add(search::run_effect_sentence(facts.objective(), run.history));
+  add(result::reference_note(run.session, facts.answer()));
+  add(facts.answer().machine);
   return items;
 }
 

@@ -50,7 +50,7 @@ std::vector<ChosenTrial> chosen_trials(const RunFacts& facts, std::size_t most, 
     if (const journal::Trial* trial = search::find_trial(facts.run().history, facts.best()->trial))
       choice.add(trial, " (recommended)");
   }
-  if (facts.reference() != nullptr) choice.add(facts.reference(), facts.session().baseline ? " (yours)" : "");
+  if (facts.reference() != nullptr) choice.add(facts.reference(), facts.answer().reference->is_own ? " (yours)" : "");
   if (also_without_value) {
     int oom = 0;
     for (const journal::Trial* trial : facts.closed()) {

@@ -39,7 +39,8 @@ Line best_so_far(const RunFacts& facts) {
 }
 
 Line level(const RunFacts& facts, double value, int last) {
-  return {.name = facts.session().baseline ? "yours (trial 0)" : "what gains are relative to",
+  const answer::Reference& reference = *facts.answer().reference;
+  return {.name = reference.is_own ? fmt::format("yours (trial {})", reference.trial) : "what gains are relative to",
           .hue = 5,
           .x = {0.0, static_cast<double>(last)},
           .y = {facts.shown(value), facts.shown(value)},
@@ -168,9 +169,9 @@ std::string progress(const RunFacts& facts) {
     drawing.lines.push_back(level(facts, facts.value_of(*facts.reference()).value_or(0.0), last));
   for (Line& line : compared) drawing.lines.push_back(std::move(line));
   drawing.marks = {kinds.ok, kinds.again, kinds.bounded, kinds.oom, kinds.failed, kinds.best};
-  const std::string classes = report::text_of(report::counts_by_class(facts.run().history));
+  const std::string classes = report::text_of(facts.answer().trials.by_class);
   drawing.description = fmt::format("{}: {}. The table of all trials has the numbers",
-                                    counted(std::ssize(facts.closed()), "trial"), classes);
+                                    counted(facts.answer().trials.closed, "trial"), classes);
   const std::string foot = kinds.oom.marks.empty() && kinds.failed.marks.empty()
                                ? ""
                                : " Trials without a value are at the foot of the drawing.";

@@ -42,7 +42,7 @@ std::string report_page(const ReportSource& source) {
   document.header = paragraph(
       "krigtune tunes a training job: it runs short trials of it, each with another configuration, and "
       "learns from them which is fastest.");
-  document.header += paragraph(fmt::format("{}. {} Made {}.", counted(std::ssize(facts.closed()), "trial"),
+  document.header += paragraph(fmt::format("{}. {} Made {}.", counted(facts.answer().trials.closed, "trial"),
                                            escaped(sentence(source.state)), escaped(source.made)));
   for (const SectionMaker& section : kSections) {
     document.sections.push_back({section.id, section.title, section.make(facts)});

@@ -39,8 +39,9 @@ class RunFacts {
   const report::RunView& run() const { return source_.run; }
   const session::Session& session() const { return source_.run.session; }
   const session::Objective& objective() const { return session().objective; }
+  const answer::Answer& answer() const { return run().answer; }
   /// Returns nullptr if no trial has succeeded.
-  const search::Recommendation* best() const { return run().best ? &*run().best : nullptr; }
+  const search::Recommendation* best() const { return answer().best ? &*answer().best : nullptr; }
 
   const std::vector<const journal::Trial*>& closed() const { return closed_; }
   /// Returns nullptr if no trial has succeeded.

@@ -87,11 +87,11 @@ const journal::Trial& wanted_trial(const Context& context, const LoadedRun& run)
   const std::string where = run.directory.string();
   if (!number) {
     const report::RunView view = run.view(context.console);
-    if (!view.best) {
+    if (!view.answer.best) {
       throw UserError(fmt::format("{}: no trial has succeeded yet, so there is no best one", where),
                       "wait for one, or name a trial that ran out of memory with --trial");
     }
-    number = view.best->trial;
+    number = view.answer.best->trial;
   }
   if (const journal::Trial* found = search::find_trial(run.history, *number)) return *found;
   throw UserError(fmt::format("{}: there is no trial {}", where, *number),

@@ -18,9 +18,9 @@ Json new_document(const char* command) {
 
 void print(const Context& context, const Json& document) { context.console.out << document.dump(2) << '\n'; }
 
-Json emulated_json(const session::Session& session) {
-  return report::is_emulated(session) ? Json(report::emulated_label(session)) : Json(nullptr);
-}
+Json emulated_json(const std::string& label) { return label.empty() ? Json(nullptr) : Json(label); }
+
+Json emulated_json(const session::Session& session) { return emulated_json(report::emulated_label(session)); }
 
 Json step_parts_json(const cost::StepCost& cost) {
   return {{"products_s", cost.products_s},

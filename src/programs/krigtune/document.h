@@ -12,7 +12,8 @@ Json new_document(const char* command);
 /// Prints the document. Nothing else may go to stdout.
 void print(const Context& context, const Json& document);
 
-/// Returns the network's label, or null if no network is emulated.
+/// Return the network's label, or null if no network is emulated.
+Json emulated_json(const std::string& label);
 Json emulated_json(const session::Session& session);
 
 /// Returns the parts of a predicted step, in seconds.

@@ -140,7 +140,8 @@ void write_files(const std::filesystem::path& directory, const std::vector<resul
 
 void print_text(std::ostream& out, const report::RunView& run, const std::filesystem::path& directory,
                 const result::Export& made) {
-  if (run.best) out << fmt::format("trial {}: {}\n", run.best->trial, run.best->configuration.text());
+  if (run.answer.best)
+    out << fmt::format("trial {}: {}\n", run.answer.best->trial, run.answer.best->configuration.text());
   for (const result::ExportedFile& file : made.files) {
     if (!file.use.empty()) out << fmt::format("{}: {}\n", (directory / file.name).string(), file.use);
   }
@@ -153,8 +154,8 @@ void print_export(const Context& context, const report::RunView& run, const std:
                   const result::Export& made) {
   if (!context.arguments.flag("json")) return print_text(context.console.out, run, directory, made);
   Json json = new_document("export");
-  json["trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
-  json["configuration"] = run.best ? space::to_json(run.best->configuration) : Json(nullptr);
+  json["trial"] = run.answer.best ? Json(run.answer.best->trial) : Json(nullptr);
+  json["configuration"] = run.answer.best ? space::to_json(run.answer.best->configuration) : Json(nullptr);
   json["files"] = Json::array();
   for (const result::ExportedFile& file : made.files) {
     json["files"].push_back({{"file", (directory / file.name).string()}, {"use", file.use}});
@@ -175,7 +176,7 @@ int export_run(const Context& context) {
   search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
   const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);
-  if (!run.best && !std::all_of(formats.begin(), formats.end(), [](const auto& one) { return one.of_trials; })) {
+  if (!run.answer.best && !std::all_of(formats.begin(), formats.end(), [](const auto& one) { return one.of_trials; })) {
     context.log.error(
         "no trial has succeeded yet, so there is no best one; name another with --trial, or export all trials (csv, "
         "json, tensorboard, mlflow)");

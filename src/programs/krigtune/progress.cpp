@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "answer/answer.h"
 #include "core/columns.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -227,9 +228,10 @@ std::string Progress::running_text() const {
 
 void Progress::remember(const search::History& history) {
   best_ = ask_best_();
-  closed_ = search::closed_trials(history);
-  std::vector<report::ClassCount> failed = report::counts_by_class(history);
-  std::erase_if(failed, [](const report::ClassCount& one) { return one.name == "ok" || one.name == "bounded"; });
+  const answer::TrialCounts trials = answer::count_trials(history);
+  closed_ = trials.of_budget;
+  std::vector<answer::ClassCount> failed = trials.by_class;
+  std::erase_if(failed, [](const answer::ClassCount& one) { return one.name == "ok" || one.name == "bounded"; });
   failures_ = failed.empty() ? "" : report::text_of(failed);
   left_s_ = seconds_left(session_, history, jobs_);
   left_at_s_ = clock_.now_s();

@@ -65,7 +65,7 @@ int report_run(const Context& context) {
   if (arguments.flag("json")) {
     Json json = new_document("report");
     json["file"] = file.string();
-    json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
+    json["best_trial"] = run.answer.best ? Json(run.answer.best->trial) : Json(nullptr);
     print(context, json);
   } else {
     context.console.out << file.string() << '\n';

@@ -48,9 +48,9 @@ void print_results_json(const Context& context, const report::RunView& run, cons
   json["strategy"] = search::to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
-  json["emulated_network"] = emulated_json(run.session);
-  json["best_trial"] = run.best ? Json(run.best->trial) : Json(nullptr);
-  json["job"] = run.best ? report::job_json(run.best->job) : Json(nullptr);
+  json["emulated_network"] = emulated_json(run.answer.emulated_network);
+  json["best_trial"] = run.answer.best ? Json(run.answer.best->trial) : Json(nullptr);
+  json["job"] = run.answer.best ? report::job_json(run.answer.best->job) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;
   json[table.name] = report::rows_json(table);
   print(context, json);
@@ -84,8 +84,8 @@ int results(const Context& context) {
   if (format == report::TableFormat::kJson) {
     print_results_json(context, run, table);
   } else {
-    if (format == report::TableFormat::kCsv && report::is_emulated(run.session))
-      context.log.warning("values are of an " + report::emulated_label(run.session));
+    if (format == report::TableFormat::kCsv && !run.answer.emulated_network.empty())
+      context.log.warning("values are of an " + run.answer.emulated_network);
     const bool fits = format == report::TableFormat::kTable && !context.arguments.flag("wide");
     const std::string text = fits ? result::trial_text(run, table, context.log.width()) : report::render(table, format);
     context.console.out << (is_safe ? spreadsheet_safe(text) : text);

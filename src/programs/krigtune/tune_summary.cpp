@@ -19,11 +19,11 @@
 #include "report/labels.h"
 #include "report/memory_advice.h"
 #include "report/outlook_text.h"
+#include "report/trial_classes.h"
 #include "report/trial_lines.h"
 #include "result/failure_story.h"
 #include "result/result_files.h"
 #include "result/trial_table.h"
-#include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
 namespace krigtune::cli {
@@ -127,14 +127,8 @@ std::vector<std::string> files_in(const std::filesystem::path& directory) {
   return names;
 }
 
-std::string trials_by_status(const search::History& history) {
-  std::vector<std::string> parts;
-  int closed = 0;
-  for (const auto& [status, count] : search::closed_by_status(history)) {
-    closed += count;
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, status));
-  }
-  return closed == 0 ? "0" : fmt::format("{}: {}", closed, join(parts, ", "));
+std::string trials_text(const answer::TrialCounts& trials) {
+  return trials.closed == 0 ? "0" : fmt::format("{}: {}", trials.closed, report::status_text_of(trials));
 }
 
 std::string paragraph(const char* title, const std::vector<std::string>& lines) {
@@ -144,9 +138,10 @@ std::string paragraph(const char* title, const std::vector<std::string>& lines) 
 }
 
 std::string best_lines(const report::RunView& run) {
-  const search::Recommendation& best = *run.best;
+  const answer::Answer& answer = run.answer;
+  const search::Recommendation& best = *answer.best;
   const session::Session& session = run.session;
-  const std::string note = report::emulated_note(session);
+  const std::string note = report::emulated_note(answer.emulated_network);
   const std::optional<deepspeed::LossCheck> losses = deepspeed::loss_check(run);
   std::string text;
   if (losses && deepspeed::is_warning(*losses))
@@ -163,11 +158,11 @@ std::string best_lines(const report::RunView& run) {
   if (const std::string doubt = report::doubt_about_gain(best); !doubt.empty()) text += "           " + doubt + "\n";
   if (const std::string noise = report::run_noise_sentence(session); !noise.empty())
     text += "           " + noise + "\n";
-  if (const auto next = result::runner_up(run); next && next->within_noise) {
-    text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial.number,
-                        next->trial.proposal.configuration.text(), report::value_text(session, next->value), note);
+  if (const auto& next = answer.runner_up; next && next->within_noise) {
+    text += fmt::format("runner-up  trial {}: {}\n           {}, within noise of the best{}\n", next->trial,
+                        next->configuration.text(), report::value_text(session, next->value), note);
   }
-  if (const std::string raw = report::raw_best_sentence(session, run.history, best); !raw.empty())
+  if (const std::string raw = report::raw_best_sentence(session, answer); !raw.empty())
     text += "           " + raw + "\n";
   if (runner::is<deepspeed::DeepSpeedSpec>(session.runner)) {
     text += paragraph("changes", report::change_lines(session.objective, best.changes));
@@ -175,11 +170,10 @@ std::string best_lines(const report::RunView& run) {
   if (losses && !deepspeed::is_warning(*losses))
     text += fmt::format("losses     {}\n", deepspeed::loss_check_sentence(*losses));
   text += paragraph("batch", deepspeed::batch_advice_lines(run));
-  if (const std::string reference = result::reference_note(session, run.history); !reference.empty()) {
+  if (const std::string reference = result::reference_note(session, answer); !reference.empty()) {
     text += "           " + reference + "\n";
   }
-  const std::string machine = search::run_effect_sentence(session.objective, run.history);
-  return machine.empty() ? text : text + "machine    " + machine + "\n";
+  return answer.machine.empty() ? text : text + "machine    " + answer.machine + "\n";
 }
 
 // Breaks lines at the terminal's width, and aligns continuation lines with the text above. Commands are never broken,
@@ -196,11 +190,11 @@ std::string for_terminal(const std::string& text, int columns) {
 void print_summary_text(const Context& context, const report::RunView& run, const run::RunResult& result,
                         const Conclusion& conclusion) {
   std::ostringstream out;
-  if (run.best) out << best_lines(run);
-  if (run.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
-  const std::string job = run.best ? report::job_sentence_of(*run.best) : "";
+  if (run.answer.best) out << best_lines(run);
+  if (run.answer.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
+  const std::string job = run.answer.best ? report::job_sentence_of(*run.answer.best) : "";
   if (!job.empty()) out << "job        " << job << '\n';
-  out << "trials     " << trials_by_status(run.history) << "\nended      " << end_text(run.session, result) << '\n';
+  out << "trials     " << trials_text(run.answer.trials) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
   if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';
   if (is_stopped_early(result.reason)) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
@@ -211,7 +205,7 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
 }
 
 Json best_document(const report::RunView& run) {
-  const search::Recommendation& best = *run.best;
+  const search::Recommendation& best = *run.answer.best;
   Json json = {{"trial", best.trial},
                {"configuration", space::to_json(best.configuration)},
                {"value", json_number(best.value)},
@@ -224,9 +218,9 @@ Json best_document(const report::RunView& run) {
                {"reference_value", json_number(best.reference_value)},
                {"reference_measurements", best.reference_measurements},
                {"gain", json_number(best.gain)}};
-  if (const auto next = result::runner_up(run)) {
-    json["runner_up"] = {{"trial", next->trial.number},
-                         {"configuration", space::to_json(next->trial.proposal.configuration)},
+  if (const auto& next = run.answer.runner_up) {
+    json["runner_up"] = {{"trial", next->trial},
+                         {"configuration", space::to_json(next->configuration)},
                          {"value", json_number(next->value)},
                          {"within_noise", next->within_noise}};
   }
@@ -251,7 +245,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["strategy"] = search::to_string(run.options.strategy);
   json["seed"] = run.options.seed;
   json["metric"] = run.session.objective.metric;
-  json["emulated_network"] = emulated_json(run.session);
+  json["emulated_network"] = emulated_json(run.answer.emulated_network);
   json["directory"] = run.directory.string();
   json["ended"] = run::to_string(result.reason);
   json["left_out"] = result.reason == run::EndReason::kNoProposal ? Json(result.detail) : Json(nullptr);
@@ -259,12 +253,11 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
-  for (const auto& [status, count] : search::closed_by_status(run.history)) json["trials"][status] = count;
+  for (const auto& [status, count] : run.answer.trials.by_status) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
-  const std::string machine = search::run_effect_sentence(run.session.objective, run.history);
-  if (!machine.empty()) json["machine"] = machine;
-  json["best"] = run.best ? best_document(run) : Json(nullptr);
+  if (!run.answer.machine.empty()) json["machine"] = run.answer.machine;
+  json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
   if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
@@ -287,7 +280,7 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
                                   report::memory_advice(run.session)));
     return ExitCode::kNoResult;
   }
-  if (!run.best) {
+  if (!run.answer.best) {
     explain_failure(run, context.log);
     if (result.reason == run::EndReason::kFailsAlike) {
       context.log.error("the last trials failed alike: " + result.detail);
@@ -296,9 +289,9 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
     }
     return ExitCode::kNoResult;
   }
-  if (conclusion.slowest_gain && run.best->gain < *conclusion.slowest_gain) {
+  if (conclusion.slowest_gain && run.answer.best->gain < *conclusion.slowest_gain) {
     context.log.error(fmt::format("the best is {} trial {}, less than the {} of --fail-if-slower-than",
-                                  report::gain_text(run.best->gain), run.best->reference_trial,
+                                  report::gain_text(run.answer.best->gain), run.answer.best->reference_trial,
                                   report::gain_text(*conclusion.slowest_gain)));
     return ExitCode::kNoResult;
   }

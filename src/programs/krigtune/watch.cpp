@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer.h"
 #include "core/columns.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -25,7 +26,6 @@
 #include "report/trial_lines.h"
 #include "result/best_reader.h"
 #include "run/run_directory.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::cli {
 
@@ -36,7 +36,7 @@ struct Watched {
   const search::History& history;
   bool tune_runs = false;  ///< a tuner has the claim of the directory
   std::int64_t now_us = 0;
-  std::optional<search::Recommendation> best = std::nullopt;  ///< as in tune's files
+  answer::Answer answer = {};  ///< with the recommendation in tune's files
 };
 
 /// Returns the trials that will still be closed: those of a tuner that is running, and those that were asked by hand.
@@ -68,37 +68,36 @@ std::optional<double> running_s(const Watched& watched, const journal::Trial& tr
 
 std::string title(const Watched& watched) {
   const session::Session& session = watched.record.session;
-  std::string text = fmt::format("{}: {} of {}, {}, seed {}", watched.directory, search::closed_trials(watched.history),
+  std::string text = fmt::format("{}: {} of {}, {}, seed {}", watched.directory, watched.answer.trials.of_budget,
                                  counted(session.budget.trials, "trial"),
                                  search::to_string(watched.record.options.strategy), watched.record.options.seed);
-  if (report::is_emulated(session)) text += ", " + report::emulated_label(session);
+  if (!watched.answer.emulated_network.empty()) text += ", " + watched.answer.emulated_network;
   return text;
 }
 
 void add_best(const Watched& watched, std::vector<std::string>& lines) {
   const session::Session& session = watched.record.session;
-  if (!watched.best) {
+  if (!watched.answer.best) {
     lines.emplace_back("best     no trial has succeeded yet");
     return;
   }
-  const search::Recommendation& best = *watched.best;
+  const search::Recommendation& best = *watched.answer.best;
   lines.push_back(fmt::format("best     trial {}: {}, {} trial {} ({})", best.trial,
                               report::named_value_text(session, best.value), report::gain_text(best.gain),
                               best.reference_trial, report::value_text(session, best.reference_value)));
   lines.push_back(fmt::format("         {}", report::short_text(session, best.configuration)));
-  if (const std::string raw = report::raw_best_sentence(session, watched.history, best); !raw.empty())
+  if (const std::string raw = report::raw_best_sentence(session, watched.answer); !raw.empty())
     lines.push_back(fmt::format("         {}", raw));
-  const std::string machine = search::run_effect_sentence(session.objective, watched.history);
-  if (!machine.empty()) lines.push_back("         " + machine);
+  if (!watched.answer.machine.empty()) lines.push_back("         " + watched.answer.machine);
   if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }
 
 // Returns how a running trial differs from the best one, or its whole configuration while no trial has succeeded.
 std::string what_runs(const Watched& watched, const journal::Trial& trial) {
   const space::Configuration& own = trial.proposal.configuration;
-  if (!watched.best || watched.best->configuration == own)
-    return visible(report::short_text(watched.record.session, own));
-  return join(report::differences(watched.record.session, own, watched.best->configuration), " ");
+  const std::optional<search::Recommendation>& best = watched.answer.best;
+  if (!best || best->configuration == own) return visible(report::short_text(watched.record.session, own));
+  return join(report::differences(watched.record.session, own, best->configuration), " ");
 }
 
 void add_running(const Watched& watched, std::vector<std::string>& lines) {
@@ -142,7 +141,7 @@ std::vector<std::string> trial_rows(const Watched& watched, std::size_t most, in
   const report::TrialLines lines(watched.record.session, columns);
   std::vector<std::string> rows = lines.header();
   for (auto trial = last.rbegin(); trial != last.rend(); ++trial)
-    rows.push_back(lines.line(**trial, watched.history, watched.best, watched.best));
+    rows.push_back(lines.line(**trial, watched.history, watched.answer.best, watched.answer.best));
   return rows;
 }
 
@@ -159,8 +158,8 @@ std::vector<journal::Trial> pending_trials(const Watched& watched) {
 std::vector<std::string> panel_header(const Watched& watched) {
   std::vector<std::string> lines = {title(watched)};
   add_best(watched, lines);
-  lines.push_back("closed   " + report::text_of(report::counts_by_class(watched.history)));
-  if (const std::string bound = report::last_bound_text(watched.history); !bound.empty()) {
+  lines.push_back("closed   " + report::text_of(watched.answer.trials.by_class));
+  if (const std::string bound = report::last_bound_text(watched.answer); !bound.empty()) {
     lines.push_back("left     " + bound);
   }
   add_running(watched, lines);
@@ -194,13 +193,13 @@ void add_state(Json& document, const Watched& watched) {
   document["strategy"] = search::to_string(watched.record.options.strategy);
   document["seed"] = watched.record.options.seed;
   document["metric"] = session.objective.metric;
-  document["emulated_network"] = report::is_emulated(session) ? Json(report::emulated_label(session)) : Json(nullptr);
+  document["emulated_network"] = emulated_json(watched.answer.emulated_network);
   document["budget_trials"] = session.budget.trials;
-  document["closed"] = search::closed_trials(watched.history);
+  document["closed"] = watched.answer.trials.of_budget;
   document["by_class"] = Json::object();
-  for (const report::ClassCount& one : report::counts_by_class(watched.history))
-    document["by_class"][one.name] = one.count;
-  document["outlook"] = outlook_json(report::last_outlook(watched.history));
+  for (const answer::ClassCount& one : watched.answer.trials.by_class) document["by_class"][one.name] = one.count;
+  const std::optional<answer::LastOutlook>& outlook = watched.answer.outlook;
+  document["outlook"] = outlook_json(outlook ? std::optional(outlook->outlook) : std::nullopt);
   document["tune_runs"] = watched.tune_runs;
   document["running"] = Json::array();
   for (const journal::Trial& trial : pending_trials(watched)) {
@@ -214,7 +213,7 @@ void add_state(Json& document, const Watched& watched) {
   const std::optional<double> left_s = time_left(watched);
   document["seconds_left"] = left_s ? json_number(*left_s) : Json(nullptr);
   document["best"] = nullptr;
-  if (const std::optional<search::Recommendation>& best = watched.best) {
+  if (const std::optional<search::Recommendation>& best = watched.answer.best) {
     document["best"] = {{"trial", best->trial},
                         {"configuration", space::to_json(best->configuration)},
                         {"value", json_number(best->value)},
@@ -222,8 +221,8 @@ void add_state(Json& document, const Watched& watched) {
                         {"gain", json_number(best->gain)},
                         {"job", report::job_json(best->job)}};
   }
-  const std::optional<journal::Trial> raw = report::raw_best_trial(session.objective, watched.history);
-  document["raw_best_trial"] = raw ? Json(raw->number) : Json(nullptr);
+  const std::optional<answer::RawBest>& raw = watched.answer.raw_best;
+  document["raw_best_trial"] = raw ? Json(raw->trial) : Json(nullptr);
 }
 
 namespace {
@@ -272,10 +271,10 @@ class Lines {
     for (std::size_t i = 0; i < closed_.size(); ++i) {
       if (closed_[i] || !watched.history[i].outcome) continue;
       closed_[i] = true;
-      if (begun_) console_.out << lines.line(watched.history[i], watched.history, watched.best, before_) << '\n';
+      if (begun_) console_.out << lines.line(watched.history[i], watched.history, watched.answer.best, before_) << '\n';
     }
     begun_ = true;
-    before_ = watched.best;
+    before_ = watched.answer.best;
     console_.out << std::flush;
   }
 
@@ -295,8 +294,7 @@ bool wait(const Clock& clock, const std::atomic<bool>& stop) {
 
 // Returns why watching ends, or "" if it continues.
 std::string why_it_ends(const Watched& watched) {
-  if (search::closed_trials(watched.history) >= watched.record.session.budget.trials)
-    return "the budget of trials is spent";
+  if (watched.answer.trials.of_budget >= watched.record.session.budget.trials) return "the budget of trials is spent";
   if (!watched.tune_runs && pending_trials(watched).empty())
     return "no tuning run is active, and no trial of krigtune ask is open";
   return "";
@@ -319,7 +317,8 @@ class Reader {
     const search::History& history = journal_.look();
     if (history.empty())
       (void)journal::read_journal(run::journal_path(directory_));  // throws the reason if it cannot be read
-    return {directory_.string(), record_, history, tune_runs, clock_.unix_us(), best_.look(history)};
+    return {directory_.string(), record_,          history,
+            tune_runs,           clock_.unix_us(), answer::answer_of(record_.session, history, best_.look(history))};
   }
 
  private:

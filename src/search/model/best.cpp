@@ -168,6 +168,26 @@ Gain achieved_gain(const AchievedValues& achieved, Eigen::Index row, Eigen::Inde
                  covariance(row, row) + covariance(other, other) - 2.0 * covariance(row, other));
 }
 
+struct MeasuredReference {
+  const session::Objective& objective;
+  const journal::Trial& trial;
+  MeasuredMean mean;
+};
+
+// Returns the gain of the configuration of that row over the reference.
+Gain gain_over_reference(const TrialModel& model, const AchievedValues& achieved, Eigen::Index row,
+                         const History& history, const MeasuredReference& reference) {
+  const space::Configuration& its = reference.trial.proposal.configuration;
+  if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, its))
+    return achieved_gain(achieved, row, *other);
+  // Among many trials, the model may be conditioned on a selection without this one. Then its mean is what it achieves.
+  const double stated = std::get<trial::Measured>(*reference.trial.outcome).value_sem;
+  const double sem = TrialNoise(reference.objective, history).total_sem(reference.mean.value, stated);
+  return gain_of(achieved.mean()(row) - model.scale().to_latent(reference.mean.value),
+                 achieved.covariance()(row, row) +
+                     model.scale().latent_variance(reference.mean.value, sem) / reference.mean.measurements);
+}
+
 }  // namespace
 
 std::optional<JobSummary> job_summary(const session::Objective& objective, const Candidates& candidates,
@@ -211,17 +231,13 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   const space::Configuration& before = session.baseline ? *session.baseline : reference->proposal.configuration;
   if (model.job() != nullptr) best.job = summary_of(*candidates.hypotheses(), model.job()->probabilities());
   best.changes = changes_between(model, candidates, history, before, best.configuration);
+  if (model.scale().logarithmic() && best.configuration != reference->proposal.configuration)
+    best.gain_by_model = gain_over_reference(model, achieved, row, history, {objective, *reference, before_it});
   if (!best.changes.together) return best;
-  if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, before)) {
+  if (before == reference->proposal.configuration) {
+    best.changes.together = best.gain_by_model;
+  } else if (const std::optional<Eigen::Index> other = measured_row(model.measured(), history, before)) {
     best.changes.together = achieved_gain(achieved, row, *other);
-  } else if (before == reference->proposal.configuration) {
-    // Among many trials, the model may be conditioned on a selection without this one. Then its mean is what it
-    // achieves.
-    const double stated = std::get<trial::Measured>(*reference->outcome).value_sem;
-    const double sem = TrialNoise(objective, history).total_sem(before_it.value, stated);
-    best.changes.together =
-        gain_of(mean - model.scale().to_latent(before_it.value),
-                stddev * stddev + model.scale().latent_variance(before_it.value, sem) / before_it.measurements);
   }
   return best;
 }

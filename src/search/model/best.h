@@ -58,6 +58,9 @@ struct Recommendation {
   double reference_value = 0.0;    ///< mean of the successful measurements of its configuration
   int reference_measurements = 1;  ///< number of these measurements
   double gain = 1.0;  ///< how many times better than the reference: value / reference, or its inverse if minimised
+  /// The same by the model of all trials, with its 95 % interval. Empty if the reference is of this configuration, and
+  /// if a measured value is not positive.
+  std::optional<Gain> gain_by_model = {};
   /// From the session's baseline or, if it has none, from the reference trial's configuration.
   Changes changes;
   std::optional<JobSummary> job = {};  ///< what is believed about the job; empty: the models know nothing of it

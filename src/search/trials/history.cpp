@@ -21,15 +21,6 @@ bool counts(const journal::Trial& trial) {
 
 bool is_closed(const journal::Trial& trial) { return trial.outcome && counts(trial); }
 
-std::vector<std::pair<std::string, int>> closed_by_status(const History& history) {
-  std::vector<std::pair<std::string, int>> closed = {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}};
-  for (const journal::Trial& trial : history) {
-    if (!is_closed(trial)) continue;
-    for (auto& [status, count] : closed) count += status == trial::status_text(*trial.outcome) ? 1 : 0;
-  }
-  return closed;
-}
-
 const journal::Trial* find_trial(const History& history, std::int64_t number) {
   const auto found =
       std::find_if(history.begin(), history.end(), [&](const journal::Trial& trial) { return trial.number == number; });

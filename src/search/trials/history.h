@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "journal/journal.h"
@@ -22,9 +21,6 @@ bool is_interrupted(const journal::Trial& trial);
 bool counts(const journal::Trial& trial);
 /// Returns whether the trial is closed and counts.
 bool is_closed(const journal::Trial& trial);
-/// Returns how many trials are closed and count, by status: ok, oom, failed, bounded. Every summary of a run states
-/// these.
-std::vector<std::pair<std::string, int>> closed_by_status(const History& history);
 /// Returns the trial of that number, or nullptr.
 const journal::Trial* find_trial(const History& history, std::int64_t number);
 /// Returns the number of trials that count, including pending ones; random streams use it.
