@@ -130,11 +130,6 @@ struct Hypotheses::Impl {
 
   bool guesses_roles() const { return !jobs.front().roles.empty(); }
 
-  space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
-    return job.is_told || session.workload ? session::modelled_part(configuration)
-                                           : as_training_step(configuration, job.roles);
-  }
-
   std::shared_ptr<const cost::StepCostModel> step(std::size_t hypothesis) const {
     return steps->of(step_numbers[hypothesis], [&] {
       cost::TimeCalibration calibration;
@@ -147,7 +142,7 @@ struct Hypotheses::Impl {
   std::optional<double> log_value(std::size_t hypothesis, const cost::StepCostModel& model,
                                   const space::Configuration& configuration) const {
     const JobGuess& job = jobs[*all[hypothesis].job];
-    const space::Configuration modelled = step_of(job, configuration);
+    const space::Configuration modelled = as_training_step(configuration, job.roles);
     const std::optional<cost::StepCost> cost = model.if_modelled(modelled);
     if (!cost) return std::nullopt;
     const auto knobs = schedule::knobs_of(job.workload, job.cluster, modelled);
