@@ -297,8 +297,8 @@ std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
     const JobGuess& guess = impl_->jobs[job];
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
-    std::optional<plan::MemoryVerdict> verdict =
-        impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+    std::optional<plan::MemoryVerdict> verdict = impl_->memory_of(job)->verdict_if_modelled(
+        as_training_step(configuration, guess.roles), impl_->usable(job), kAnyHost);
     if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
     return verdict;
   };
