@@ -275,6 +275,11 @@ def short_names(session):
     return renamed(no_workload(session), {name: SHORT_NAMES.get(name, name) for name in session["space"]})
 
 
+def told_short_names(session):
+    """Everything is told, and the parameters have the names that scripts use."""
+    return renamed(copy(session), {name: SHORT_NAMES.get(name, name) for name in session["space"]})
+
+
 KNOB = "prefetch_depth"
 KNOB_SPEEDS = {1: 1.0, 2: 1.01, 4: 0.97}
 
@@ -384,7 +389,7 @@ def other_limit(times):
 
 
 VARIANTS = {"physics": copy, "no_workload": no_workload, "cluster_only": cluster_only, "own_names": own_names,
-            "short_names": short_names, "unknown_knob": unknown_knob, "lora_as_full": copy,
+            "short_names": short_names, "told_short_names": told_short_names, "unknown_knob": unknown_knob, "lora_as_full": copy,
             "half_model": other_model(1 / 2), "double_model": other_model(2), "not_told": not_told, "told_none": told_none, "as_deepspeed": framework("deepspeed"), "as_fsdp": framework("fsdp"),
             "as_megatron": framework("megatron"), "as_nanotron": framework("nanotron"),
             "links_slow": other_links(4), "links_fast": other_links(1 / 4),

@@ -115,7 +115,8 @@ TEST(ExpertSplit, IsModelledWhereRanksDivideIt) {
 }
 
 // DeepSeek-V2-Lite (with 28 layers) on two nodes of 8 B200, as SimuMax computes all of its space: a model of another
-// group, which nothing here was fitted to (experiments/data/worlds). Rows that it says run out of memory have no time.
+// group (experiments/data/worlds). No number was fitted to it, but how products of experts share a device was chosen
+// with it. Rows that it says run out of memory have no time.
 TEST(ExpertSplit, RanksAWholeSpaceAsSimuMaxDoes) {
   const std::string path = std::string(KRIGTUNE_EXPERIMENTS_DATA) + "/worlds/deepseekv2lite_16xb200.csv";
   workload::Workload workload;
