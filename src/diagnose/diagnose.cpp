@@ -371,10 +371,10 @@ void Judge::look_at_the_pipeline() {
   if (share < thresholds_.share) return;
   Verdict& verdict =
       add(Limit::kPipelineBubble, share, share, thresholds_.share, "time of stages without work / step time");
-  const space::Configuration named = space::with_well_known_names(configuration_);
-  const std::int64_t stages = named.integer(space::kPipelineParallel, 1);
-  const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(), named).value_or(1);
-  const double micro_steps = present_.sequences / static_cast<double>(named.integer(space::kMicroBatch, 1) * dp);
+  const std::int64_t stages = configuration_.integer(space::kPipelineParallel, 1);
+  const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(), configuration_).value_or(1);
+  const double micro_steps =
+      present_.sequences / static_cast<double>(configuration_.integer(space::kMicroBatch, 1) * dp);
   verdict.sentence =
       fmt::format("{} pipeline stages fill and drain around {:.0f} micro-steps, and are idle for {} per step", stages,
                   micro_steps, duration_text(cost_.bubble_s));

@@ -64,13 +64,20 @@ constexpr std::int64_t kRanksOfANode = 8;
 }  // namespace
 
 space::Configuration as_training_step(const space::Configuration& configuration, const Roles& roles) {
-  if (roles.empty()) return session::modelled_part(configuration);
-  space::Configuration named;
+  const std::vector<std::string>& planned = schedule::planned_parameters();
+  space::Configuration step;
   for (const auto& [name, value] : configuration) {
     const auto role = roles.find(name);
-    named.set(role == roles.end() ? name : role->second, value);
+    const std::string known = role != roles.end() ? role->second : std::string(space::well_known_name(name));
+    if (std::find(planned.begin(), planned.end(), known) == planned.end()) continue;
+    const auto* flag = std::get_if<bool>(&value);
+    if (known == space::kCheckpointing && flag != nullptr) {
+      step.set(known, std::string(*flag ? "full" : "none"));
+    } else {
+      step.set(known, value);
+    }
   }
-  return session::modelled_part(named);
+  return step;
 }
 
 namespace {

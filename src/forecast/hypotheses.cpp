@@ -130,6 +130,11 @@ struct Hypotheses::Impl {
 
   bool guesses_roles() const { return !jobs.front().roles.empty(); }
 
+  space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
+    return job.is_told || session.workload ? session::modelled_part(configuration)
+                                           : as_training_step(configuration, job.roles);
+  }
+
   std::shared_ptr<const cost::StepCostModel> step(std::size_t hypothesis) const {
     return steps->of(step_numbers[hypothesis], [&] {
       cost::TimeCalibration calibration;
@@ -142,7 +147,7 @@ struct Hypotheses::Impl {
   std::optional<double> log_value(std::size_t hypothesis, const cost::StepCostModel& model,
                                   const space::Configuration& configuration) const {
     const JobGuess& job = jobs[*all[hypothesis].job];
-    const space::Configuration modelled = as_training_step(configuration, job.roles);
+    const space::Configuration modelled = step_of(job, configuration);
     const std::optional<cost::StepCost> cost = model.if_modelled(modelled);
     if (!cost) return std::nullopt;
     const auto knobs = schedule::knobs_of(job.workload, job.cluster, modelled);
@@ -297,8 +302,8 @@ std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
     const JobGuess& guess = impl_->jobs[job];
     if (guess.is_told) return impl_->filter.check(configuration);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
-    std::optional<plan::MemoryVerdict> verdict = impl_->memory_of(job)->verdict_if_modelled(
-        as_training_step(configuration, guess.roles), impl_->usable(job), kAnyHost);
+    std::optional<plan::MemoryVerdict> verdict =
+        impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
     if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
     return verdict;
   };

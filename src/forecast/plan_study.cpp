@@ -343,9 +343,9 @@ std::vector<Variant> variants_of(const session::Session& session, const Forecast
 std::vector<BatchRow> batch_rows(const session::Session& session, const std::vector<Variant>& variants) {
   std::vector<BatchRow> rows;
   for (const Variant& variant : variants) {
-    const space::Configuration configuration = session::modelled_part(variant.candidate.configuration);
+    const space::Configuration& configuration = variant.candidate.configuration;
     rows.push_back({configuration.integer(space::kMicroBatch, 1), configuration.integer(space::kAccumulation, 1),
-                    sequences_per_step(session, configuration), variant.candidate.forecast});
+                    sequences_per_step(session, session::modelled_part(configuration)), variant.candidate.forecast});
   }
   return rows;
 }

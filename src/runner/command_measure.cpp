@@ -69,17 +69,16 @@ trial::MeasureFacts facts_of(const CommandJob& job, const space::Configuration& 
 }  // namespace
 
 trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Configuration& configuration) {
-  const space::Configuration named = space::with_well_known_names(configuration);
   trial::MeasureFacts known;
   known.ranks = static_cast<double>(facts.ranks);
   known.tokens_per_sample = seq_len_of(facts);
   if (facts.train_batch_size) {
     known.samples_per_step = static_cast<double>(*facts.train_batch_size);
-  } else if (named.has(space::kMicroBatch)) {
-    const auto dp = space::data_parallel_ranks(facts.ranks, named);
+  } else if (configuration.has(space::kMicroBatch)) {
+    const auto dp = space::data_parallel_ranks(facts.ranks, configuration);
     if (dp) {
-      known.samples_per_step = static_cast<double>(
-          space::sequences_of_step(named.integer(space::kMicroBatch, 1), *dp, named.integer(space::kAccumulation, 1)));
+      known.samples_per_step = static_cast<double>(space::sequences_of_step(
+          configuration.integer(space::kMicroBatch, 1), *dp, configuration.integer(space::kAccumulation, 1)));
     }
   }
   return known;

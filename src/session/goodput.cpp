@@ -68,11 +68,10 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
 
 std::int64_t global_batch(const Session& session, const space::Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const space::Configuration named = space::with_well_known_names(configuration);
-  const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), named);
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), configuration);
   // A space has no configuration without whole replicas.
-  return space::sequences_of_step(named.integer(space::kMicroBatch, 1), dp.value_or(1),
-                                  named.integer(space::kAccumulation, 1));
+  return space::sequences_of_step(configuration.integer(space::kMicroBatch, 1), dp.value_or(1),
+                                  configuration.integer(space::kAccumulation, 1));
 }
 
 trial::Outcome with_goodput(const Session& session, const space::Configuration& configuration, trial::Outcome outcome) {

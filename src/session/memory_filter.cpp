@@ -11,7 +11,6 @@
 #include "plan/build_plan.h"
 #include "schedule/knobs.h"
 #include "session/session_blocks.h"
-#include "space/well_known.h"
 
 namespace krigtune::session {
 struct MemoryFilter::Impl {
@@ -20,7 +19,7 @@ struct MemoryFilter::Impl {
   Bytes host_usable{std::numeric_limits<std::int64_t>::max()};
   bool exact = false;
   bool strict = false;            // configurations that are not modelled were refused when the session was read
-  bool has_own_names = false;     // there are parameters that the models do not know, or not by this name
+  bool has_own_names = false;     // there are parameters that the models do not know
   bool may_be_otherwise = false;  // some of them may change the memory need
   workload::Workload workload;
   workload::ClusterSpec cluster;
@@ -126,7 +125,7 @@ bool MemoryFilter::may_fit(const space::Configuration& configuration) const {
 space::Configuration modelled_part(const space::Configuration& configuration) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
   space::Configuration part;
-  for (const auto& [name, value] : space::with_well_known_names(configuration)) {
+  for (const auto& [name, value] : configuration) {
     if (std::find(planned.begin(), planned.end(), name) != planned.end()) part.set(name, value);
   }
   return part;

@@ -36,8 +36,7 @@ class MemoryFilter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the part of a configuration that the models know, under the names by which they know it: without the user's
-/// own parameters, and with `tp` as tensor_parallel (space::with_well_known_names).
+/// Returns the part of a configuration that the models know: without the user's own parameters.
 space::Configuration modelled_part(const space::Configuration& configuration);
 
 }  // namespace krigtune::session

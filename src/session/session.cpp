@@ -147,25 +147,16 @@ space::Space listed_space(const space::Space& space, const std::filesystem::path
   return {parameters, space.facts(), space.constraints()};
 }
 
-void say_how_names_are_read(Session& session, const std::vector<OtherName>& read) {
-  if (read.empty()) return;
-  std::vector<std::string> pairs;
-  for (const OtherName& other : read) pairs.push_back(fmt::format("{} as {}", other.name, other.known));
-  session.warnings.push_back(
-      fmt::format("other names of the usual parameters are read as these: {} (docs/parameters.md lists them; a "
-                  "parameter that means something else needs another name)",
-                  join(pairs, ", ")));
+void add_other_names(Session& session) {
+  const std::vector<std::string> remarks = other_names(session.space);
+  session.warnings.insert(session.warnings.end(), remarks.begin(), remarks.end());
 }
 
 void say_what_is_left_out(Session& session) {
-  const std::vector<OtherName> read = read_names(session.space);
-  say_how_names_are_read(session, read);
-  std::vector<std::string> left_out = unplanned_parameters(session.space);
-  std::erase_if(left_out, [&](const std::string& name) {
-    return std::any_of(read.begin(), read.end(), [&](const OtherName& other) { return other.name == name; });
-  });
-  if (left_out.empty() || !session.usable_per_rank) return;
-  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(left_out, ", ")));
+  add_other_names(session);
+  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  if (unknown.empty() || !session.usable_per_rank) return;
+  session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
 }
 
 void prepare_replay(Session& session, const JsonObject& root) {
@@ -349,19 +340,10 @@ bool is_named(const space::Space& space, const std::string& name) {
   return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
-// Returns the parameter that the models read as `known`, which may have another name.
-const space::Parameter* find_read(const space::Space& space, const std::string& known) {
-  if (is_named(space, known)) return space.find(known);
-  const std::vector<OtherName> read = read_names(space);
-  const auto found =
-      std::find_if(read.begin(), read.end(), [&](const OtherName& other) { return other.known == known; });
-  return found == read.end() ? nullptr : space.find(found->name);
-}
-
 // Returns whether any configuration has more than one tensor-parallel rank.
 bool splits_layers(const space::Space& space) {
-  if (space::with_well_known_names(space.facts().fixed).integer(space::kTensorParallel, 1) > 1) return true;
-  const space::Parameter* parameter = find_read(space, space::kTensorParallel);
+  if (space.facts().fixed.integer(space::kTensorParallel, 1) > 1) return true;
+  const space::Parameter* parameter = space.find(space::kTensorParallel);
   return parameter != nullptr && (parameter->values.size() > 1 || space::as_number(parameter->values[0]) > 1.0);
 }
 
@@ -414,9 +396,7 @@ std::vector<Assumption> assumptions_of(const Session& session, const JsonObject&
   if (!session.workload || session.workload->framework == workload::Framework::kKrigtune) return assumptions;
   for (const auto& [name, value] : cost::traits_of(session.workload->framework).usual) {
     const bool splits_tokens = name == "sequence_parallel";
-    const bool is_said = is_named(session.space, name) || find_read(session.space, name) != nullptr ||
-                         space::with_well_known_names(session.space.facts().fixed).has(name);
-    if (is_said || (splits_tokens && !splits_layers(session.space))) continue;
+    if (is_named(session.space, name) || (splits_tokens && !splits_layers(session.space))) continue;
     assumptions.push_back({name, value, splits_tokens ? "where tensor_parallel > 1" : ""});
   }
   if (!states_attention(root) && session.workload->model.attention == workload::Attention::kFlash) {
@@ -430,30 +410,25 @@ std::vector<Assumption> assumptions_of(const Session& session, const JsonObject&
   return assumptions;
 }
 
-std::vector<OtherName> read_names(const space::Space& space) {
-  const std::vector<std::string>& planned = schedule::planned_parameters();
-  std::vector<std::string> candidates = unplanned_parameters(space);
-  for (const auto& [name, value] : space.facts().fixed) candidates.push_back(name);
-  std::vector<OtherName> names;
-  for (const std::string& name : candidates) {
-    const std::string known(space::well_known_name(name));
-    const bool is_read =
-        std::any_of(names.begin(), names.end(), [&](const OtherName& other) { return other.known == known; });
-    if (known == name || is_read || is_named(space, known) || !is_one_of(known, planned)) continue;
-    names.push_back({name, known});
+std::vector<std::string> unknown_parameters(const space::Space& space) {
+  std::vector<std::string> names;
+  for (const std::string& name : unplanned_parameters(space)) {
+    if (space::find_well_known(name) == nullptr) names.push_back(name);
   }
   return names;
 }
 
-std::vector<std::string> unknown_parameters(const space::Space& space) {
-  const std::vector<OtherName> read = read_names(space);
-  std::vector<std::string> names;
-  for (const std::string& name : unplanned_parameters(space)) {
-    const bool is_read =
-        std::any_of(read.begin(), read.end(), [&](const OtherName& other) { return other.name == name; });
-    if (!is_read && space::find_well_known(name) == nullptr) names.push_back(name);
+std::vector<std::string> other_names(const space::Space& space) {
+  std::vector<std::string> remarks;
+  for (const std::string& name : unknown_parameters(space)) {
+    const std::string known(space::well_known_name(name));
+    if (known.empty() || is_named(space, known)) continue;
+    remarks.push_back(
+        fmt::format("'{}' looks like {}: call it {}, and what it does to memory and time is predicted "
+                    "(docs/parameters.md lists the names)",
+                    name, known, known));
   }
-  return names;
+  return remarks;
 }
 
 // Reads the session's space: its parameters, its constraints, and the facts of the job that both may use.

@@ -40,14 +40,10 @@ void read_baseline(Session& session, JsonObject& root);
 void keep_planned_values(Session& session, const JsonObject& root);
 /// Returns the parameters of the space that the plan does not know.
 std::vector<std::string> unplanned_parameters(const space::Space& space);
-/// A parameter of the space whose name is another one of a planned parameter: `tp` of tensor_parallel.
-struct OtherName {
-  std::string name, known;
-};
-/// Returns those that the models read (space::with_well_known_names).
-std::vector<OtherName> read_names(const space::Space& space);
-/// Returns the parameters that are neither well-known nor read as such, so that their effect on memory is unknown.
+/// Returns those that are not well-known either, so that their effect on memory is unknown.
 std::vector<std::string> unknown_parameters(const space::Space& space);
+/// Returns a line for each of them that is another name of a well-known parameter.
+std::vector<std::string> other_names(const space::Space& space);
 
 /// Adds what predictions leave out that the workload block does not say. Needs space, runner and framework.
 void add_caveats(Session& session);

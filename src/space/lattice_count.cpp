@@ -202,7 +202,7 @@ int Binder::stands_for(std::size_t i) {
 }
 
 int Binder::otherwise(const char* name, double fallback) {
-  const Vocabulary::Meaning meaning = vocabulary_.meaning_of(vocabulary_.name_of(name));
+  const Vocabulary::Meaning meaning = vocabulary_.meaning_of(name);
   const bool tuned = meaning.is == Vocabulary::Meaning::Is::kParameter && vocabulary_.kind_of(meaning) != Kind::kText;
   if (!tuned) return constant(fallback);
   return node(BoundOp::kOtherwise, reference(meaning.parameter), constant(fallback));
@@ -243,7 +243,7 @@ void Binder::add_batch_rules() {
     add_rule(whole, Exclusion::kBatchNotDivisible, 0);
     return;
   }
-  const int given = reference(vocabulary_.meaning_of(vocabulary_.name_of(kAccumulation)).parameter);
+  const int given = reference(vocabulary_.meaning_of(kAccumulation).parameter);
   add_rule(node(BoundOp::kAnd, whole, node(BoundOp::kEqual, given, steps)), Exclusion::kBatchMismatch, 0);
 }
 

@@ -364,9 +364,8 @@ stands for its default in constraints and conditions.
 constexpr const char* kAliases = R"(
 ### Other names
 
-Frameworks and launchers have names of their own for the same parameters. Predictions read them as krigtune's, and one line of
-every run says which; if a session has both names, the other one means nothing to them. krigtune-bench and the virtual clock take
-krigtune's names only.
+Frameworks and launchers have names of their own for the same parameters. krigtune does not guess what they mean: it says
+which name to use, and until then predicts as if the parameter stood at its default.
 
 | name | is krigtune's | so called by |
 |---|---|---|

@@ -129,15 +129,14 @@ Exclusion Space::complete(Configuration& configuration) const {
   for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
   drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
-    const Configuration named = with_well_known_names(completed);
-    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, named);
+    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed);
     if (!dp) return Exclusion::kRanksNotDivisible;
     if (facts_.train_batch_size) {
-      const auto steps = accumulation_steps(*facts_.train_batch_size, named.integer(kMicroBatch, 1), *dp);
-      const bool given = named.has(kAccumulation);
+      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer(kMicroBatch, 1), *dp);
+      const bool given = completed.has(kAccumulation);
       const bool derived = lattice_->vocabulary().derives_accumulation();
       if (!steps) return given && !derived ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;
-      if (given && named.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
+      if (given && completed.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
       if (!given) completed.set(kAccumulation, *steps);
     }
   }
@@ -406,8 +405,7 @@ std::optional<Configuration> Space::moved_to(const Configuration& configuration,
 
 Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
   // If both factors are tuned, a step of only one would always violate the identity, so the other one follows.
-  const Vocabulary& words = lattice_->vocabulary();
-  const std::string follower = words.name_of(moved_name == words.name_of(kAccumulation) ? kMicroBatch : kAccumulation);
+  const std::string follower = moved_name == kAccumulation ? kMicroBatch : kAccumulation;
   const auto parameter =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });
   if (parameter == parameters_.end()) return Exclusion::kBatchMismatch;

@@ -12,7 +12,7 @@
 namespace krigtune::space {
 namespace {
 
-double number_or(const Configuration& configuration, const std::string& name, double fallback) {
+double number_or(const Configuration& configuration, const char* name, double fallback) {
   const Value* value = configuration.find(name);
   return value == nullptr || std::holds_alternative<std::string>(*value) ? fallback : as_number(*value);
 }
@@ -27,30 +27,18 @@ Vocabulary::Vocabulary(const std::vector<Parameter>& parameters, const JobFacts&
   if (!facts.well_known) return;
   for (const WellKnownParameter& known : well_known_parameters())
     constants_.try_emplace(known.name, known.default_value);
-  for (const Parameter& parameter : parameters_) {
-    const std::string known(well_known_name(parameter.name));
-    const bool is_there = std::any_of(parameters_.begin(), parameters_.end(),
-                                      [&](const Parameter& other) { return other.name == known; });
-    if (!known.empty() && !is_there) named_.try_emplace(known, parameter.name);
-  }
-}
-
-std::string Vocabulary::name_of(std::string_view known) const {
-  const auto found = named_.find(known);
-  return found == named_.end() ? std::string(known) : found->second;
 }
 
 bool Vocabulary::derives_accumulation() const {
   return facts_.accumulation_follows() &&
          std::none_of(parameters_.begin(), parameters_.end(),
-                      [&](const Parameter& parameter) { return parameter.name == name_of(kAccumulation); });
+                      [](const Parameter& parameter) { return parameter.name == kAccumulation; });
 }
 
 Vocabulary::Meaning Vocabulary::meaning_of(std::string_view name) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (parameters_[i].name == name) return {Meaning::Is::kParameter, i, false};
   }
-  if (const auto other = named_.find(name); other != named_.end()) return meaning_of(other->second);
   if (name == "dp") return {Meaning::Is::kDp, 0, false};
   if (name == kAccumulation && derives_accumulation()) return {Meaning::Is::kAccumulationSteps, 0, false};
   const auto constant = constants_.find(name);
@@ -97,13 +85,13 @@ void Vocabulary::fail_unknown(const Expression::Node& name) const {
 // The identities of space/well_known.h in real numbers, because a condition may involve ranks that do not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
   double ways = 1.0;
-  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, name_of(divisor), 1.0);
+  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, divisor, 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
 }
 
 const Value* Vocabulary::look_up(std::string_view name, const Configuration& configuration, bool defaults,
                                  Value& scratch) const {
-  if (const Value* value = configuration.find(name_of(name))) return value;
+  if (const Value* value = configuration.find(std::string(name))) return value;
   const Meaning meaning = meaning_of(name);
   switch (meaning.is) {
     case Meaning::Is::kNothing:
@@ -120,7 +108,7 @@ const Value* Vocabulary::look_up(std::string_view name, const Configuration& con
       break;
   }
   const double micro_batches = arithmetic(Operator::kDivide, static_cast<double>(*facts_.train_batch_size),
-                                          number_or(configuration, name_of(kMicroBatch), 1.0));
+                                          number_or(configuration, kMicroBatch, 1.0));
   scratch = arithmetic(Operator::kDivide, micro_batches, dp(configuration));
   return &scratch;
 }

@@ -32,9 +32,6 @@ class Vocabulary {
   std::vector<std::string> names() const;
   /// Throws "at character 3: unknown name 'x'; did you mean 'y'?".
   [[noreturn]] void fail_unknown(const Expression::Node& name) const;
-  /// Returns the name that a well-known parameter of the batch identity has in this space: its own, or another one
-  /// under which models read it (with_well_known_names).
-  std::string name_of(std::string_view known) const;
   /// Returns whether gradient_accumulation_steps follows from the batch size.
   bool derives_accumulation() const;
 
@@ -50,8 +47,6 @@ class Vocabulary {
   const std::vector<Parameter> parameters_;
   JobFacts facts_;
   std::map<std::string, Value, std::less<>> constants_;
-  std::map<std::string, std::string, std::less<>>
-      named_;  ///< well-known parameters that have another name in this space
 };
 
 /// Returns the condition under which a knob has no effect and therefore only one value, the first of its range; nullptr

@@ -430,18 +430,6 @@ std::string_view well_known_name(std::string_view name) {
   return "";
 }
 
-Configuration with_well_known_names(const Configuration& configuration) {
-  Configuration named;
-  for (const auto& [name, value] : configuration) {
-    const std::string known(well_known_name(name));
-    const bool is_read = !known.empty() && (known == name || (!configuration.has(known) && !named.has(known)));
-    const auto* flag = std::get_if<bool>(&value);
-    const bool is_switch = is_read && known == kCheckpointing && flag != nullptr;
-    named.set(is_read ? known : name, is_switch ? Value(std::string(*flag ? "full" : "none")) : value);
-  }
-  return named;
-}
-
 bool needs_other_data_ranks(const WellKnownParameter& known) {
   if (*known.no_effect_if == '\0') return false;
   const Value alone = std::int64_t{1};

@@ -154,10 +154,6 @@ const std::vector<WellKnownParameter>& well_known_parameters();
 const WellKnownParameter* find_well_known(std::string_view name);
 /// Returns the well-known name that `name` means, either itself or for another name; "" if there is none.
 std::string_view well_known_name(std::string_view name);
-/// Returns the configuration with parameters that have another name of a well-known one under its own name; a switch of
-/// recomputation becomes "full" or "none". If the own name is there too, or an earlier other name of the same
-/// parameter, the name stays as it is, and means nothing to models.
-Configuration with_well_known_names(const Configuration& configuration);
 /// Returns whether it has no effect on a single data-parallel rank, regardless of the other parameters.
 bool needs_other_data_ranks(const WellKnownParameter& known);
 

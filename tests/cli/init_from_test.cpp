@@ -234,8 +234,8 @@ TEST_F(InitFrom, RefusesRunsThatSayNothing) {
       std::string::npos);
 }
 
-// A session with a workload reads other names of the usual parameters as these.
-TEST_F(InitFrom, KeepsOtherNamesOfParameters) {
+// A session with a workload reads the usual names only, so predictions would leave the others out.
+TEST_F(InitFrom, RefusesOtherNamesOfParameters) {
   const std::string text = R"({"space": {"zero": [0, 1, 3], "tp": [1, 2, 4, 8], "micro_batch": [1, 2, 4],
       "activation_checkpointing": ["none", "full"]}, "baseline": null, "objective": {"metric": "tokens_per_second"},
       "runner": {"kind": "replay", "table": ")" +
@@ -245,9 +245,8 @@ TEST_F(InitFrom, KeepsOtherNamesOfParameters) {
   const std::string run = (directory_ / "run").string();
   run_krigtune({"tune", directory_.write("names.json", text).string(), "--out", run});
   const Said said = init_from(run);
-  EXPECT_EQ(said.code, 0) << said.err;
-  const Said planned = run_krigtune({"plan", file_});
-  EXPECT_NE(planned.err.find("zero as zero_stage, tp as tensor_parallel"), std::string::npos) << planned.err;
+  EXPECT_EQ(said.code, 2);
+  EXPECT_NE(said.err.find("has others: zero is zero_stage, tp is tensor_parallel; "), std::string::npos) << said.err;
 }
 
 TEST_F(InitFrom, TheSameIsSaidWhereverARunIsShown) {

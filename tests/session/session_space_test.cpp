@@ -384,49 +384,20 @@ TEST(Assumptions, ArePredictedWith) {
   EXPECT_NE(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": false, "zero_stage": 1})"));
 }
 
-bool warns(const session::Session& session, const std::string& part) {
-  return std::any_of(session.warnings.begin(), session.warnings.end(),
-                     [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
-}
-
-TEST(OtherNames, ArePredictedAsTheUsualOnes) {
-  const session::Session other = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
-      "mbs": [1, 64], "gradient_checkpointing": [true, false], "dataloader_workers": [1, 2]})"));
-  EXPECT_TRUE(warns(other, "read as these: tensor_model_parallel_size as tensor_parallel, mbs as micro_batch"));
-  EXPECT_TRUE(warns(other, "predictions of memory and time leave out dataloader_workers"));
-  EXPECT_FALSE(warns(other, "leave out mbs"));
-  const session::Session usual = read(job_of("megatron", R"(, "space": {"tensor_parallel": [1, 8],
-      "micro_batch": [1, 64], "activation_checkpointing": ["full", "none"], "dataloader_workers": [1, 2]})"));
-  const session::MemoryFilter of_other(other);
-  const session::MemoryFilter of_usual(usual);
-  for (const std::int64_t tensor : {1, 8}) {
-    for (const std::int64_t micro : {1, 64}) {
-      for (const bool recomputes : {true, false}) {
-        const auto there = of_other.estimate({{"tensor_model_parallel_size", tensor},
-                                              {"mbs", micro},
-                                              {"gradient_checkpointing", recomputes},
-                                              {"dataloader_workers", std::int64_t{1}}});
-        const auto here = of_usual.estimate({{"tensor_parallel", tensor},
-                                             {"micro_batch", micro},
-                                             {"activation_checkpointing", std::string(recomputes ? "full" : "none")}});
-        EXPECT_EQ(there->expected.count, here->expected.count) << tensor << ' ' << micro << ' ' << recomputes;
-      }
-    }
-  }
-}
-
-TEST(OtherNames, MeanNothingBesideTheUsualOne) {
-  const session::Session both = read(job_of("megatron", R"(, "space": {"mbs": [1, 64], "micro_batch": [1, 2]})"));
-  EXPECT_FALSE(warns(both, "mbs as"));
-  EXPECT_TRUE(warns(both, "predictions of memory and time leave out mbs"));
-  const space::Configuration named = space::with_well_known_names({{"mbs", std::int64_t{64}},
-                                                                   {"micro_batch", std::int64_t{2}},
-                                                                   {"tp", std::int64_t{4}},
-                                                                   {"tp_size", std::int64_t{8}}});
-  EXPECT_EQ(named.integer("micro_batch", 0), 2);
-  EXPECT_EQ(named.integer("mbs", 0), 64);
-  EXPECT_EQ(named.integer("tensor_parallel", 0), 4) << "the first of two";
-  EXPECT_EQ(named.integer("tp_size", 0), 8);
+TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
+  const session::Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
+      "micro_batch": [1, 64], "dataloader_workers": [1, 2]})"));
+  const auto said = [&](const std::string& part) {
+    return std::any_of(session.warnings.begin(), session.warnings.end(),
+                       [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(said("'tensor_model_parallel_size' looks like tensor_parallel"));
+  EXPECT_FALSE(said("'dataloader_workers' looks like"));
+  const session::MemoryFilter filter(session);
+  session.space.for_each([&](const space::Configuration& configuration) {
+    EXPECT_NE(filter.check(configuration)->verdict, plan::Verdict::kTooLarge) << configuration.text();
+    return true;
+  });
 }
 
 TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {
