@@ -64,20 +64,15 @@ constexpr std::int64_t kRanksOfANode = 8;
 }  // namespace
 
 space::Configuration as_training_step(const space::Configuration& configuration, const Roles& roles) {
-  const std::vector<std::string>& planned = schedule::planned_parameters();
   space::Configuration step;
   for (const auto& [name, value] : configuration) {
     const auto role = roles.find(name);
-    const std::string known = role != roles.end() ? role->second : std::string(space::well_known_name(name));
-    if (std::find(planned.begin(), planned.end(), known) == planned.end()) continue;
+    const std::string& known = role != roles.end() ? role->second : name;
     const auto* flag = std::get_if<bool>(&value);
-    if (known == space::kCheckpointing && flag != nullptr) {
-      step.set(known, std::string(*flag ? "full" : "none"));
-    } else {
-      step.set(known, value);
-    }
+    const bool is_flag = known == space::kCheckpointing && flag != nullptr;
+    step.set(known, is_flag ? space::Value(std::string(*flag ? "full" : "none")) : value);
   }
-  return step;
+  return session::modelled_part(step);
 }
 
 namespace {

@@ -99,7 +99,7 @@ double Forecaster::score(const Forecast& forecast) const {
 }
 
 std::int64_t sequences_per_step(const session::Session& session, const space::Configuration& configuration) {
-  return schedule::read_knobs(*session.workload, session.cluster, configuration).sequences();
+  return schedule::read_knobs(*session.workload, session.cluster, session::modelled_part(configuration)).sequences();
 }
 
 }  // namespace krigtune::forecast

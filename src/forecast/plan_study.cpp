@@ -12,6 +12,8 @@
 #include "core/text.h"
 #include "cost/framework.h"
 #include "plan/memory.h"
+#include "session/memory_filter.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::forecast {
@@ -189,14 +191,14 @@ class Study {
     const bool is_fast = candidate.forecast.cost && memory.probability_fits >= kLikely;
     const double lowest = std::numeric_limits<double>::lowest();
     return {is_fast ? forecaster_.score(candidate.forecast) : lowest,
-            -static_cast<double>(candidate.configuration.integer(space::kMicroBatch, 1)),
+            -static_cast<double>(session::modelled_part(candidate.configuration).integer(space::kMicroBatch, 1)),
             -static_cast<double>(memory.predicted.count)};
   }
 
   std::int64_t stage_of(const space::Configuration& configuration) const {
     const auto& workload = session_.workload;
-    return (workload ? cost::with_usual_settings(*workload, configuration) : configuration)
-        .integer(space::kZeroStage, 0);
+    const space::Configuration part = session::modelled_part(configuration);
+    return (workload ? cost::with_usual_settings(*workload, part) : part).integer(space::kZeroStage, 0);
   }
 
   void add_to_stage(const Candidate& candidate, const plan::MemoryVerdict& memory) {
@@ -313,7 +315,8 @@ constexpr MachineChange kMachineChanges[] = {
 // Changes one parameter and derives again what follows from it. Empty if the result is not a configuration.
 std::optional<space::Configuration> changed(const session::Session& session, space::Configuration configuration,
                                             const std::string& name, const space::Value& value) {
-  const bool derived = session.workload->train_batch_size && session.space.find(space::kAccumulation) == nullptr;
+  const bool derived = session.workload->train_batch_size &&
+                       space::find_usual(session.space.parameters(), space::kAccumulation) == nullptr;
   if (derived) configuration.erase(space::kAccumulation);
   configuration.set(name, value);
   if (session.space.complete(configuration) != space::Exclusion::kNone) return std::nullopt;
@@ -405,22 +408,22 @@ std::vector<WhatIf> what_ifs(const session::Session& session, const Forecaster& 
 
 std::vector<Variant> variants(const session::Session& session, const Forecaster& forecaster,
                               const space::Configuration& configuration, const std::string& parameter) {
-  const space::Parameter* found = session.space.find(parameter);
+  const space::Parameter* found = space::find_usual(session.space.parameters(), parameter);
   if (found == nullptr || found->continuous()) return {};
-  return variants_of(session, forecaster, configuration, parameter, found->values);
+  return variants_of(session, forecaster, configuration, found->name, found->values);
 }
 
 BatchAnswer batch_answer(const session::Session& session, const Forecaster& forecaster,
                          const space::Configuration& configuration) {
   BatchAnswer answer;
-  const space::Parameter* micro_batch = session.space.find(space::kMicroBatch);
+  const space::Parameter* micro_batch = space::find_usual(session.space.parameters(), space::kMicroBatch);
   const std::vector<space::Value> sizes =
       micro_batch != nullptr && !micro_batch->continuous() ? micro_batch->values : powers_of_two();
   answer.by_micro_batch =
       batch_rows(session, variants_of(session, forecaster, configuration, space::kMicroBatch, sizes));
   mark_plateau(answer.by_micro_batch);
   if (session.workload->train_batch_size) return answer;
-  const space::Parameter* accumulation = session.space.find(space::kAccumulation);
+  const space::Parameter* accumulation = space::find_usual(session.space.parameters(), space::kAccumulation);
   const std::vector<space::Value> counts =
       accumulation != nullptr && !accumulation->continuous() && accumulation->values.size() > 1 ? accumulation->values
                                                                                                 : powers_of_two();

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "deepspeed/job/ds_losses.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"
 #include "trial/program.h"
@@ -74,12 +75,14 @@ trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Con
   known.tokens_per_sample = seq_len_of(facts);
   if (facts.train_batch_size) {
     known.samples_per_step = static_cast<double>(*facts.train_batch_size);
-  } else if (configuration.has(space::kMicroBatch)) {
-    const auto dp = space::data_parallel_ranks(facts.ranks, configuration);
-    if (dp) {
-      known.samples_per_step = static_cast<double>(space::sequences_of_step(
-          configuration.integer(space::kMicroBatch, 1), *dp, configuration.integer(space::kAccumulation, 1)));
-    }
+    return known;
+  }
+  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  // Without a workload, other names need not be those of a training step.
+  if (!(facts.well_known ? usual : configuration).has(space::kMicroBatch)) return known;
+  if (const auto dp = space::data_parallel_ranks(facts.ranks, usual)) {
+    known.samples_per_step = static_cast<double>(
+        space::sequences_of_step(usual.integer(space::kMicroBatch, 1), *dp, usual.integer(space::kAccumulation, 1)));
   }
   return known;
 }

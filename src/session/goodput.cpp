@@ -18,6 +18,7 @@
 #include <cmath>
 #include <utility>
 
+#include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::session {
@@ -68,10 +69,11 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
 
 std::int64_t global_batch(const Session& session, const space::Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), configuration);
+  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), usual);
   // A space has no configuration without whole replicas.
-  return space::sequences_of_step(configuration.integer(space::kMicroBatch, 1), dp.value_or(1),
-                                  configuration.integer(space::kAccumulation, 1));
+  return space::sequences_of_step(usual.integer(space::kMicroBatch, 1), dp.value_or(1),
+                                  usual.integer(space::kAccumulation, 1));
 }
 
 trial::Outcome with_goodput(const Session& session, const space::Configuration& configuration, trial::Outcome outcome) {

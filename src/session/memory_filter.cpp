@@ -11,6 +11,7 @@
 #include "plan/build_plan.h"
 #include "schedule/knobs.h"
 #include "session/session_blocks.h"
+#include "space/usual_names.h"
 
 namespace krigtune::session {
 struct MemoryFilter::Impl {
@@ -124,8 +125,9 @@ bool MemoryFilter::may_fit(const space::Configuration& configuration) const {
 
 space::Configuration modelled_part(const space::Configuration& configuration) {
   const std::vector<std::string>& planned = schedule::planned_parameters();
+  const std::optional<space::Configuration> renamed = space::with_usual_names(configuration);
   space::Configuration part;
-  for (const auto& [name, value] : configuration) {
+  for (const auto& [name, value] : renamed ? *renamed : configuration) {
     if (std::find(planned.begin(), planned.end(), name) != planned.end()) part.set(name, value);
   }
   return part;

@@ -36,7 +36,8 @@ class MemoryFilter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the part of a configuration that the models know: without the user's own parameters.
+/// Returns the part of a configuration that the models know: without the user's own parameters, and with the
+/// usual names in place of others (space/usual_names.h): micro_batch for mbs.
 space::Configuration modelled_part(const space::Configuration& configuration);
 
 }  // namespace krigtune::session

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "core/csv.h"
@@ -13,6 +14,7 @@
 #include "cost/framework.h"
 #include "schedule/knobs.h"
 #include "session/session_blocks.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::session {
@@ -50,12 +52,11 @@ void read_executor_block(Session& session, JsonObject& root, const std::filesyst
 
 // Returns whether a parameter has a value of at least `least`.
 bool reaches(const std::vector<space::Parameter>& parameters, const char* name, double least) {
-  return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
-    return parameter.name == name &&
-           std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
-             return space::is_number(value) && space::as_number(value) >= least;
-           });
-  });
+  const space::Parameter* parameter = space::find_usual(parameters, name);
+  return parameter != nullptr &&
+         std::any_of(parameter->values.begin(), parameter->values.end(), [&](const space::Value& value) {
+           return space::is_number(value) && space::as_number(value) >= least;
+         });
 }
 
 // If the file does not name the framework, it follows from the runner, and the schedule follows from the framework.
@@ -147,14 +148,15 @@ space::Space listed_space(const space::Space& space, const std::filesystem::path
   return {parameters, space.facts(), space.constraints()};
 }
 
-void add_other_names(Session& session) {
-  const std::vector<std::string> remarks = other_names(session.space);
-  session.warnings.insert(session.warnings.end(), remarks.begin(), remarks.end());
-}
-
 void say_what_is_left_out(Session& session) {
-  add_other_names(session);
-  const std::vector<std::string> unknown = unplanned_parameters(session.space);
+  const std::map<std::string, std::string> others = other_names(session.space);
+  std::vector<std::string> unknown = unplanned_parameters(session.space);
+  std::erase_if(unknown, [&](const std::string& name) { return others.contains(name); });
+  if (!others.empty()) {
+    std::vector<std::string> texts;
+    for (const auto& [name, known] : others) texts.push_back(name + " as " + known);
+    session.warnings.push_back("read as the usual parameters: " + join(texts, ", "));
+  }
   if (unknown.empty() || !session.usable_per_rank) return;
   session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
 }
@@ -340,10 +342,21 @@ bool is_named(const space::Space& space, const std::string& name) {
   return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
+space::Configuration with_usual(const space::Configuration& configuration) {
+  return space::with_usual_names(configuration).value_or(configuration);
+}
+
+// Returns whether the space has the parameter, also under another name.
+bool is_meant(const space::Space& space, const std::string& name) {
+  if (is_named(space, name)) return true;
+  const std::map<std::string, std::string> others = other_names(space);
+  return std::any_of(others.begin(), others.end(), [&](const auto& other) { return other.second == name; });
+}
+
 // Returns whether any configuration has more than one tensor-parallel rank.
 bool splits_layers(const space::Space& space) {
-  if (space.facts().fixed.integer(space::kTensorParallel, 1) > 1) return true;
-  const space::Parameter* parameter = space.find(space::kTensorParallel);
+  if (with_usual(space.facts().fixed).integer(space::kTensorParallel, 1) > 1) return true;
+  const space::Parameter* parameter = space::find_usual(space.parameters(), space::kTensorParallel);
   return parameter != nullptr && (parameter->values.size() > 1 || space::as_number(parameter->values[0]) > 1.0);
 }
 
@@ -396,7 +409,7 @@ std::vector<Assumption> assumptions_of(const Session& session, const JsonObject&
   if (!session.workload || session.workload->framework == workload::Framework::kKrigtune) return assumptions;
   for (const auto& [name, value] : cost::traits_of(session.workload->framework).usual) {
     const bool splits_tokens = name == "sequence_parallel";
-    if (is_named(session.space, name) || (splits_tokens && !splits_layers(session.space))) continue;
+    if (is_meant(session.space, name) || (splits_tokens && !splits_layers(session.space))) continue;
     assumptions.push_back({name, value, splits_tokens ? "where tensor_parallel > 1" : ""});
   }
   if (!states_attention(root) && session.workload->model.attention == workload::Attention::kFlash) {
@@ -411,24 +424,37 @@ std::vector<Assumption> assumptions_of(const Session& session, const JsonObject&
 }
 
 std::vector<std::string> unknown_parameters(const space::Space& space) {
+  const std::map<std::string, std::string> others = other_names(space);
   std::vector<std::string> names;
   for (const std::string& name : unplanned_parameters(space)) {
-    if (space::find_well_known(name) == nullptr) names.push_back(name);
+    if (space::find_well_known(name) == nullptr && !others.contains(name)) names.push_back(name);
   }
   return names;
 }
 
-std::vector<std::string> other_names(const space::Space& space) {
-  std::vector<std::string> remarks;
-  for (const std::string& name : unknown_parameters(space)) {
-    const std::string known(space::well_known_name(name));
-    if (known.empty() || is_named(space, known)) continue;
-    remarks.push_back(
-        fmt::format("'{}' looks like {}: call it {}, and what it does to memory and time is predicted "
-                    "(docs/parameters.md lists the names)",
-                    name, known, known));
+namespace {
+
+// Returns whether a name of the space has values, all of which the well-known parameter may have.
+bool has_usual_values(const space::Space& space, const std::string& name, const std::string& known) {
+  if (const space::Value* fixed = space.facts().fixed.find(name)) return space::usual_value(known, *fixed).has_value();
+  const space::Parameter* parameter = space.find(name);
+  return parameter != nullptr && !parameter->continuous() &&
+         std::all_of(parameter->values.begin(), parameter->values.end(),
+                     [&](const space::Value& value) { return space::usual_value(known, value).has_value(); });
+}
+
+}  // namespace
+
+std::map<std::string, std::string> other_names(const space::Space& space) {
+  std::map<std::string, std::string> read;
+  for (const std::string& name : schedule::planned_parameters()) {
+    if (is_named(space, name)) continue;
+    const std::vector<space::OtherName>& others = space::find_well_known(name)->other_names;
+    const auto first = std::find_if(others.begin(), others.end(),
+                                    [&](const space::OtherName& other) { return is_named(space, other.name); });
+    if (first != others.end() && has_usual_values(space, first->name, name)) read.emplace(first->name, name);
   }
-  return remarks;
+  return read;
 }
 
 // Reads the session's space: its parameters, its constraints, and the facts of the job that both may use.

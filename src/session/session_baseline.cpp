@@ -26,7 +26,8 @@ space::Configuration filled_in(const space::Space& space, const space::Configura
   for (const space::Parameter& parameter : space.parameters()) {
     const space::Value* value = given.find(parameter.name);
     // If the batch size is fixed, the accumulation follows from the micro-batch.
-    if (value == nullptr && parameter.name == space::kAccumulation && space.facts().train_batch_size) continue;
+    const bool is_accumulation = space::well_known_name(parameter.name) == space::kAccumulation;
+    if (value == nullptr && is_accumulation && space.facts().train_batch_size) continue;
     if (value == nullptr) value = base.find(parameter.name);
     point.set(parameter.name, value != nullptr ? *value : default_value(parameter, space.facts().well_known));
   }

@@ -9,6 +9,7 @@
 #include "core/block.h"
 #include "core/text.h"
 #include "session/goodput.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
@@ -213,7 +214,7 @@ Objective read_goodput(const JsonObject& block, const WrittenObjective& written,
 
 bool knows_its_batch(const Session& session) {
   return runner::traits_of(session.runner).only_what_is_modelled || session.workload->train_batch_size ||
-         session.space.find(space::kMicroBatch) != nullptr;
+         space::find_usual(session.space.parameters(), space::kMicroBatch) != nullptr;
 }
 
 }  // namespace

@@ -1,4 +1,8 @@
 #pragma once
+#include <map>
+#include <string>
+#include <vector>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "session/session.h"
@@ -40,10 +44,10 @@ void read_baseline(Session& session, JsonObject& root);
 void keep_planned_values(Session& session, const JsonObject& root);
 /// Returns the parameters of the space that the plan does not know.
 std::vector<std::string> unplanned_parameters(const space::Space& space);
-/// Returns those that are not well-known either, so that their effect on memory is unknown.
+/// Returns those that are neither well-known nor read as a well-known one, so that their effect on memory is unknown.
 std::vector<std::string> unknown_parameters(const space::Space& space);
-/// Returns a line for each of them that is another name of a well-known parameter.
-std::vector<std::string> other_names(const space::Space& space);
+/// Returns the names in the space and in "fixed" that are read as a usual one, and which: {"mbs", "micro_batch"}.
+std::map<std::string, std::string> other_names(const space::Space& space);
 
 /// Adds what predictions leave out that the workload block does not say. Needs space, runner and framework.
 void add_caveats(Session& session);

@@ -10,6 +10,7 @@
 #include "cost/machine.h"
 #include "jobs/command/command.h"
 #include "session/session_blocks.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 #include "workload/variables.h"
 
@@ -19,7 +20,7 @@ namespace {
 // Calls `see` for each value that configurations of the session may have.
 template <class See>
 void for_each_value(const Session& session, const char* name, const See& see) {
-  if (const space::Parameter* parameter = session.space.find(name)) {
+  if (const space::Parameter* parameter = space::find_usual(session.space.parameters(), name)) {
     for (const space::Value& value : parameter->values) see(value);
   } else if (const space::Value* fixed = session.space.facts().fixed.find(name)) {
     see(*fixed);

@@ -364,8 +364,9 @@ stands for its default in constraints and conditions.
 constexpr const char* kAliases = R"(
 ### Other names
 
-Frameworks and launchers have names of their own for the same parameters. krigtune does not guess what they mean: it says
-which name to use, and until then predicts as if the parameter stood at its default.
+Frameworks and launchers have names of their own for the same parameters. Predictions, constraints and the batch of a session
+with a workload read them as krigtune's, and a remark says so. If krigtune's own name is there too, it counts; of two other
+names of one parameter the first in this table counts. krigtune-bench and the virtual clock take krigtune's names only.
 
 | name | is krigtune's | so called by |
 |---|---|---|

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "space/lattice.h"
 #include "space/ranges.h"
+#include "space/usual_names.h"
 #include "space/vocabulary.h"
 #include "space/well_known.h"
 
@@ -129,14 +130,16 @@ Exclusion Space::complete(Configuration& configuration) const {
   for (const auto& [name, value] : facts_.fixed) completed.set(name, value);
   drop_and_canonicalise(completed, with_fixed_, facts_, *lattice_);
   if (facts_.well_known) {
-    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, completed);
+    const std::optional<Configuration> renamed = with_usual_names(completed);
+    const Configuration& usual = renamed ? *renamed : completed;
+    const std::optional<std::int64_t> dp = data_parallel_ranks(facts_.ranks, usual);
     if (!dp) return Exclusion::kRanksNotDivisible;
     if (facts_.train_batch_size) {
-      const auto steps = accumulation_steps(*facts_.train_batch_size, completed.integer(kMicroBatch, 1), *dp);
-      const bool given = completed.has(kAccumulation);
+      const auto steps = accumulation_steps(*facts_.train_batch_size, usual.integer(kMicroBatch, 1), *dp);
+      const bool given = usual.has(kAccumulation);
       const bool derived = lattice_->vocabulary().derives_accumulation();
       if (!steps) return given && !derived ? Exclusion::kBatchMismatch : Exclusion::kBatchNotDivisible;
-      if (given && completed.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
+      if (given && usual.integer(kAccumulation, 0) != *steps) return Exclusion::kBatchMismatch;
       if (!given) completed.set(kAccumulation, *steps);
     }
   }
@@ -405,12 +408,11 @@ std::optional<Configuration> Space::moved_to(const Configuration& configuration,
 
 Exclusion Space::keep_batch(Configuration& moved, const std::string& moved_name) const {
   // If both factors are tuned, a step of only one would always violate the identity, so the other one follows.
-  const std::string follower = moved_name == kAccumulation ? kMicroBatch : kAccumulation;
-  const auto parameter =
-      std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == follower; });
-  if (parameter == parameters_.end()) return Exclusion::kBatchMismatch;
+  const Parameter* parameter =
+      find_usual(parameters_, well_known_name(moved_name) == kAccumulation ? kMicroBatch : kAccumulation);
+  if (parameter == nullptr) return Exclusion::kBatchMismatch;
   for (const Value& value : parameter->values) {
-    moved.set(follower, value);
+    moved.set(parameter->name, value);
     if (complete(moved) == Exclusion::kNone) return Exclusion::kNone;
   }
   return Exclusion::kBatchMismatch;

@@ -7,12 +7,13 @@
 #include <string_view>
 
 #include "core/text.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::space {
 namespace {
 
-double number_or(const Configuration& configuration, const char* name, double fallback) {
+double number_or(const Configuration& configuration, const std::string& name, double fallback) {
   const Value* value = configuration.find(name);
   return value == nullptr || std::holds_alternative<std::string>(*value) ? fallback : as_number(*value);
 }
@@ -30,9 +31,7 @@ Vocabulary::Vocabulary(const std::vector<Parameter>& parameters, const JobFacts&
 }
 
 bool Vocabulary::derives_accumulation() const {
-  return facts_.accumulation_follows() &&
-         std::none_of(parameters_.begin(), parameters_.end(),
-                      [](const Parameter& parameter) { return parameter.name == kAccumulation; });
+  return facts_.accumulation_follows() && find_usual(parameters_, kAccumulation) == nullptr;
 }
 
 Vocabulary::Meaning Vocabulary::meaning_of(std::string_view name) const {
@@ -40,6 +39,9 @@ Vocabulary::Meaning Vocabulary::meaning_of(std::string_view name) const {
     if (parameters_[i].name == name) return {Meaning::Is::kParameter, i, false};
   }
   if (name == "dp") return {Meaning::Is::kDp, 0, false};
+  if (const Parameter* other = facts_.well_known ? find_usual(parameters_, name) : nullptr) {
+    return {Meaning::Is::kParameter, static_cast<std::size_t>(other - parameters_.data()), false};
+  }
   if (name == kAccumulation && derives_accumulation()) return {Meaning::Is::kAccumulationSteps, 0, false};
   const auto constant = constants_.find(name);
   if (constant == constants_.end()) return {};
@@ -82,10 +84,15 @@ void Vocabulary::fail_unknown(const Expression::Node& name) const {
   fail_at(name.at, fmt::format("unknown name '{}'", name.text), suggestion(name.text, names()));
 }
 
+std::string Vocabulary::name_of(const char* known) const {
+  const Parameter* parameter = facts_.well_known ? find_usual(parameters_, known) : nullptr;
+  return parameter != nullptr ? parameter->name : known;
+}
+
 // The identities of space/well_known.h in real numbers, because a condition may involve ranks that do not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
   double ways = 1.0;
-  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, divisor, 1.0);
+  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, name_of(divisor), 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
 }
 
@@ -97,6 +104,7 @@ const Value* Vocabulary::look_up(std::string_view name, const Configuration& con
     case Meaning::Is::kNothing:
       return nullptr;
     case Meaning::Is::kParameter:
+      if (const Value* value = configuration.find(parameters_[meaning.parameter].name)) return value;
       return defaults ? default_of(name) : nullptr;
     case Meaning::Is::kConstant:
       scratch = meaning.constant;
@@ -108,7 +116,7 @@ const Value* Vocabulary::look_up(std::string_view name, const Configuration& con
       break;
   }
   const double micro_batches = arithmetic(Operator::kDivide, static_cast<double>(*facts_.train_batch_size),
-                                          number_or(configuration, kMicroBatch, 1.0));
+                                          number_or(configuration, name_of(kMicroBatch), 1.0));
   scratch = arithmetic(Operator::kDivide, micro_batches, dp(configuration));
   return &scratch;
 }

@@ -43,6 +43,8 @@ class Vocabulary {
 
  private:
   double dp(const Configuration& configuration) const;
+  /// Returns the name that the space has for a well-known parameter.
+  std::string name_of(const char* known) const;
 
   const std::vector<Parameter> parameters_;
   JobFacts facts_;

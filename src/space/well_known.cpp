@@ -439,7 +439,7 @@ bool needs_other_data_ranks(const WellKnownParameter& known) {
 
 const std::vector<KnownFact>& known_facts() {
   static const std::vector<KnownFact> kFacts = {
-      {"dp", "data-parallel ranks: ranks / (tensor_parallel * pipeline_parallel)"},
+      {"dp", "data-parallel ranks: ranks / (tensor_parallel * pipeline_parallel * context_parallel)"},
       {"ranks", "ranks of the whole job: nodes * gpus_per_node"},
       {"nodes", "nodes of the cluster"},
       {"gpus_per_node", "GPUs (or CPU ranks) of a node"},

@@ -11,6 +11,8 @@
 
 #include "core/json.h"
 #include "cost/time/step_cost.h"
+#include "forecast/forecast.h"
+#include "session/memory_filter.h"
 
 namespace krigtune::archetypes_test {
 
@@ -233,6 +235,33 @@ TEST(Archetypes, OtherNamesAreTranslatedForTheTrainingStep) {
   EXPECT_FALSE(step.has("tp"));
   own.set("gradient_checkpointing", false);
   EXPECT_EQ(space::to_string(*forecast::as_training_step(own).find("activation_checkpointing")), "none");
+}
+
+// With a workload, other names are predicted as the usual ones.
+TEST(OtherNames, AreForecastAsTheUsualOnes) {
+  const auto session_with = [](const std::string& space) {
+    return without_workload(R"("workload": {"model": {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 50304,
+        "seq_len": 2048}, "precision": "bf16", "framework": "megatron", "train_batch_size": 64}, "cluster": {"nodes": 1,
+        "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-hdr-200"}, )",
+                            space);
+  };
+  const session::Session usual = session_with(R"({"tensor_parallel": [1, 2, 4], "micro_batch": [1, 2, 4]})");
+  const session::Session other = session_with(R"({"tp": [1, 2, 4], "mbs": [1, 2, 4]})");
+  const session::MemoryFilter filter_of_usual(usual);
+  const session::MemoryFilter filter_of_other(other);
+  const forecast::Forecaster of_usual(usual, filter_of_usual);
+  const forecast::Forecaster of_other(other, filter_of_other);
+  std::set<double> speeds;
+  other.space.for_each([&](const space::Configuration& one) {
+    const forecast::Forecast found = of_other(one);
+    const forecast::Forecast expected = of_usual(session::modelled_part(one));
+    EXPECT_TRUE(found.value.has_value()) << one.text();
+    EXPECT_EQ(found.value, expected.value) << one.text();
+    EXPECT_EQ(forecast::sequences_per_step(other, one), 64) << one.text();
+    speeds.insert(found.value.value_or(0.0));
+    return true;
+  });
+  EXPECT_EQ(speeds.size(), 9u);
 }
 
 }  // namespace krigtune::archetypes_test

@@ -1,6 +1,9 @@
 // Constraints, continuous ranges, conditional parameters, and runners whose programs krigtune does not know.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "run/run_directory.h"
 #include "search/fixtures.h"
 #include "user_error.h"
@@ -384,20 +387,70 @@ TEST(Assumptions, ArePredictedWith) {
   EXPECT_NE(bytes(""), bytes(R"(, "fixed": {"sequence_parallel": false, "zero_stage": 1})"));
 }
 
-TEST(OtherNames, AreRecognisedAndRuleNothingOut) {
+bool says(const session::Session& session, const std::string& remark) {
+  return std::find(session.warnings.begin(), session.warnings.end(), remark) != session.warnings.end();
+}
+
+TEST(OtherNames, AreReadAsTheUsualParameters) {
   const session::Session session = read(job_of("megatron", R"(, "space": {"tensor_model_parallel_size": [1, 8],
-      "micro_batch": [1, 64], "dataloader_workers": [1, 2]})"));
-  const auto said = [&](const std::string& part) {
-    return std::any_of(session.warnings.begin(), session.warnings.end(),
-                       [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
-  };
-  EXPECT_TRUE(said("'tensor_model_parallel_size' looks like tensor_parallel"));
-  EXPECT_FALSE(said("'dataloader_workers' looks like"));
-  const session::MemoryFilter filter(session);
-  session.space.for_each([&](const space::Configuration& configuration) {
-    EXPECT_NE(filter.check(configuration)->verdict, plan::Verdict::kTooLarge) << configuration.text();
+      "mbs": [1, 64], "dataloader_workers": [1, 2]})"));
+  EXPECT_TRUE(
+      says(session, "read as the usual parameters: mbs as micro_batch, tensor_model_parallel_size as tensor_parallel"));
+  EXPECT_TRUE(says(session, "predictions of memory and time leave out dataloader_workers"));
+}
+
+// Whatever a space calls its parameters, it has the same configurations with the same batches and memory.
+TEST(OtherNames, ChangeNeitherTheSpaceNorMemory) {
+  const std::string rest = R"(, "fixed": {"zero_stage": 1}, "constraints": ["tensor_parallel * dp <= 8 && dp > 1"])";
+  const session::Session usual = read(job_of("megatron", R"(, "space": {"tensor_parallel": [1, 2, 4, 8],
+      "micro_batch": [1, 16, 32, 64], "activation_checkpointing": ["none", "full"]})" +
+                                                             rest));
+  const session::Session other = read(job_of("megatron", R"(, "space": {"tp": [1, 2, 4, 8],
+      "mbs": [1, 16, 32, 64], "gradient_checkpointing": [false, true]})" +
+                                                             rest));
+  EXPECT_EQ(usual.space.count(), 12);  // of 64 sequences: 8 ranks take 1, 4 take 1 or 16, 2 take 1, 16 or 32
+  EXPECT_EQ(other.space.count(), usual.space.count());
+  const session::MemoryFilter of_usual(usual);
+  const session::MemoryFilter of_other(other);
+  std::set<std::int64_t> predicted;
+  other.space.for_each([&](const space::Configuration& one) {
+    const space::Configuration part = session::modelled_part(one);
+    EXPECT_TRUE(usual.space.contains(part)) << part.text();
+    const auto expected = of_usual.check(part);
+    const auto found = of_other.check(one);
+    EXPECT_EQ(found->predicted.count, expected->predicted.count) << one.text();
+    EXPECT_EQ(found->probability_fits, expected->probability_fits) << one.text();
+    predicted.insert(found->predicted.count);
     return true;
   });
+  EXPECT_GT(predicted.size(), 4u);
+}
+
+TEST(OtherNames, DoNotCountBesideTheUsualNameOrAnEarlierOne) {
+  const space::Configuration both = {{"tp", std::int64_t{4}}, {"tensor_parallel", std::int64_t{2}}};
+  EXPECT_EQ(session::modelled_part(both), (space::Configuration{{"tensor_parallel", std::int64_t{2}}}));
+  const space::Configuration two = {{"tp_size", std::int64_t{4}}, {"tp", std::int64_t{8}}};
+  EXPECT_EQ(session::modelled_part(two), (space::Configuration{{"tensor_parallel", std::int64_t{8}}}));
+  const space::Configuration word = {{"sharding_strategy", std::string("SHARD_GRAD_OP")}};
+  EXPECT_EQ(session::modelled_part(word), (space::Configuration{{"zero_stage", std::int64_t{2}}}));
+  const session::Session session =
+      read(job_of("megatron", R"(, "space": {"tp_size": [1, 2], "tp": [1, 2], "zero": [0, 1], "zero_stage": [0, 1]})"));
+  EXPECT_TRUE(says(session, "read as the usual parameters: tp as tensor_parallel"));
+  EXPECT_TRUE(says(session, "predictions of memory and time leave out tp_size, zero"));
+}
+
+TEST(OtherNames, AreLeftOutWithValuesThatMeanNothing) {
+  const session::Session session = read(
+      job_of("megatron", R"(, "space": {"mbs": ["auto", "x"], "tp": [0, 2], "sharding_strategy": ["HYBRID", "X"]})"));
+  EXPECT_TRUE(says(session, "predictions of memory and time leave out mbs, tp, sharding_strategy"));
+  EXPECT_EQ(session.space.count(), 8);
+  EXPECT_TRUE(session::modelled_part({{"mbs", std::string("auto")}, {"tp", std::int64_t{0}}}).empty());
+}
+
+TEST(OtherNames, AreRefusedWhereOnlyTheUsualOnesRun) {
+  const std::string error = error_of(of_many_clusters(R"({"tp": [1, 2]})"));
+  EXPECT_NE(error.find("does not know 'tp'"), std::string::npos) << error;
+  EXPECT_NE(error.find("write 'tensor_parallel'"), std::string::npos) << error;
 }
 
 TEST(RecordedTrials, GiveRealRangesTheValuesThatWereMeasured) {

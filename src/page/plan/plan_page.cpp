@@ -11,6 +11,7 @@
 #include "page/html/html.h"
 #include "page/plan/memory_bars.h"
 #include "report/labels.h"
+#include "session/memory_filter.h"
 #include "space/well_known.h"
 
 namespace krigtune::page {
@@ -53,8 +54,9 @@ std::string memory_map(const PlanSource& source) {
   std::map<std::int64_t, bool> stages;
   for (const Candidate& one : source.looked_at) {
     if (!one.forecast.memory) continue;
-    const std::int64_t stage = one.configuration.integer(space::kZeroStage, 0);
-    const Candidate*& cell = cells[one.configuration.integer(space::kMicroBatch, 1)][stage];
+    const space::Configuration part = session::modelled_part(one.configuration);
+    const std::int64_t stage = part.integer(space::kZeroStage, 0);
+    const Candidate*& cell = cells[part.integer(space::kMicroBatch, 1)][stage];
     stages[stage] = true;
     if (cell == nullptr || one.forecast.memory->predicted.count < cell->forecast.memory->predicted.count) cell = &one;
   }

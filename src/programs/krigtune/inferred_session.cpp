@@ -16,7 +16,6 @@
 #include "programs/krigtune/session_state.h"
 #include "run/prepared.h"
 #include "run/run_directory.h"
-#include "schedule/knobs.h"
 #include "search/model/job_words.h"
 #include "search/model/trial_model.h"
 #include "space/well_known.h"
@@ -108,19 +107,10 @@ RunBelief belief_of(const LoadedRun& run) {
   return belief;
 }
 
-// A workload gives meaning to the usual names only. Hypotheses also read other names, so that they say more than a
-// session with a workload would.
-void refuse_other_names(const session::Session& session, const forecast::Roles& roles, const std::string& directory) {
-  const std::vector<std::string>& planned = schedule::planned_parameters();
+// A session with a workload reads the usual names and those of frameworks. Hypotheses also guess what names mean that
+// say nothing, so that they know more than a session with a workload would.
+void refuse_guessed_names(const forecast::Roles& roles, const std::string& directory) {
   std::vector<std::string> renamed;
-  const auto look = [&](const std::string& name) {
-    const std::string known(space::well_known_name(name));
-    if (known.empty() || known == name || session.space.find(known) != nullptr) return;
-    if (std::find(planned.begin(), planned.end(), known) == planned.end()) return;
-    renamed.push_back(fmt::format("{} is {}", name, known));
-  };
-  for (const space::Parameter& parameter : session.space.parameters()) look(parameter.name);
-  for (const auto& [name, value] : session.space.facts().fixed) look(name);
   for (const auto& [name, role] : roles) renamed.push_back(fmt::format("{} is probably {}", name, role));
   if (renamed.empty()) return;
   throw UserError(fmt::format("init: a session with a workload needs the usual names of parameters, and {} has others: "
@@ -373,7 +363,7 @@ InferredSession inferred_session(const Context& context, const std::filesystem::
                                  const std::filesystem::path& file) {
   const LoadedRun run(context, directory);
   const RunBelief belief = belief_of(run);
-  if (!belief.summary.is_told) refuse_other_names(run.session(), belief.roles, directory.string());
+  if (!belief.summary.is_told) refuse_guessed_names(belief.roles, directory.string());
   CommentedSession session(run, belief);
   InferredSession result;
   if (const std::string warning = keep_what_ran(run, file, session); !warning.empty()) {
