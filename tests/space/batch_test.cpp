@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "space/spaces.h"
+#include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::batch_test {
@@ -70,6 +71,40 @@ TEST(BatchIdentity, IsThatOfSpacesAndOfTheirConditions) {
   const space::Space asked =
       constrained(parameters, {"micro_batch * dp * gradient_accumulation_steps == train_batch_size"}, facts);
   EXPECT_EQ(asked.count(), expected);
+}
+
+space::Parameter listed(const std::string& name, const std::vector<std::int64_t>& values) {
+  space::Parameter parameter{name, {}};
+  for (const std::int64_t value : values) parameter.values.emplace_back(value);
+  return parameter;
+}
+
+// Other names of the same parameters (tp, mbs, ...) divide ranks and batch as the usual ones do, also in constraints.
+TEST(BatchIdentity, HoldsUnderOtherNames) {
+  for (const bool has_steps : {false, true}) {
+    const auto space_of = [&](const char* tensor, const char* micro, const char* steps) {
+      std::vector<space::Parameter> parameters = {listed(tensor, {1, 2, 4, 16}), listed(micro, {1, 2, 3, 8})};
+      if (has_steps) parameters.push_back(listed(steps, {1, 2, 4, 8}));
+      return space::Space(parameters, {.ranks = 8, .train_batch_size = 32},
+                          {space::Expression::parse("dp >= 2"), space::Expression::parse("tensor_parallel != 2")});
+    };
+    const space::Space usual = space_of("tensor_parallel", "micro_batch", "gradient_accumulation_steps");
+    const space::Space other = space_of("tp", "mbs", "ga");
+    EXPECT_GT(usual.count(), 0);
+    EXPECT_EQ(other.count(), usual.count());
+    std::vector<std::string> expected;
+    usual.for_each([&](const space::Configuration& configuration) {
+      expected.push_back(configuration.text());
+      return true;
+    });
+    std::size_t i = 0;
+    other.for_each([&](const space::Configuration& configuration) {
+      EXPECT_TRUE(other.contains(configuration));
+      EXPECT_EQ(space::with_usual_names(configuration).value().text(), expected.at(i++));
+      return true;
+    });
+    EXPECT_EQ(i, expected.size());
+  }
 }
 
 }  // namespace krigtune::batch_test
