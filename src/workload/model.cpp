@@ -97,7 +97,9 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
 }
 
 Block<ExpertSpec> experts_block() {
-  Block<ExpertSpec> block("Experts in place of every block's MLP (a mixture of experts)");
+  Block<ExpertSpec> block(
+      "Experts in place of every block's MLP: {\"count\": 8, \"per_token\": 2}, and their width \"ffn_hidden\", and "
+      "that of an MLP which every token passes too, \"shared_ffn_hidden\"");
   block.key("count", &ExpertSpec::count, integer(from_to(1, 1e5)), "experts of a block").no_default();
   block.key("per_token", &ExpertSpec::per_token, integer(from_to(1, 1e5)), "experts that a token is sent to")
       .no_default();
