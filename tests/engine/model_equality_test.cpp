@@ -57,7 +57,9 @@ std::vector<workload::Workload> models() {
 
 std::string label(const workload::Workload& workload, const space::Configuration& configuration) {
   const workload::ModelSpec& model = workload.model;
-  return std::string(model.head_dim > 0 ? "qwen" : model.gated_mlp ? "llama" : "gpt") +
+  return std::string(model.head_dim > 0 ? "qwen"
+                     : model.gated_mlp  ? "llama"
+                                        : "gpt") +
          (model.attention == workload::Attention::kEager ? " eager" : " flash") +
          (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
          (workload.precision == workload::Precision::kFp32 ? "" : "16 bit, ") + configuration.text();
