@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -18,16 +20,13 @@ namespace {
 
 using namespace krigtune;
 
-struct Counts {
-  int all = 0, exact = 0, near = 0, said = 0, wrong = 0, refused = 0;
-};
+using Counts = std::map<std::string, int>;  // families by verdict
 
 // Writes one row: what the family's default configuration has in PyTorch, and what is read from it.
 void add_row(const Json& family, Counts& counts) {
   constexpr double kNear = 0.01;
   const auto published = family.at("parameters").get<std::int64_t>();
   const auto name = family.at("model_type").get<std::string>();
-  ++counts.all;
   workload::Caveats caveats;
   std::int64_t counted = 0;
   try {
@@ -35,7 +34,7 @@ void add_row(const Json& family, Counts& counts) {
     if (!family.at("config").contains("max_position_embeddings")) model["seq_len"] = 2048;
     counted = parameter_count(workload::read_model(model, name, "", {}, &caveats));
   } catch (const UserError& error) {
-    ++counts.refused;
+    ++counts["refused"];
     fmt::print("{},{},,,refused,\"{}\"\n", name, published, error.what());
     return;
   }
@@ -45,10 +44,7 @@ void add_row(const Json& family, Counts& counts) {
                         : std::abs(ratio - 1.0) <= kNear ? "near"
                         : is_said                        ? "said"
                                                          : "wrong";
-  ++(counted == published             ? counts.exact
-     : std::abs(ratio - 1.0) <= kNear ? counts.near
-     : is_said                        ? counts.said
-                                      : counts.wrong);
+  ++counts[verdict];
   std::vector<std::string> remarks = caveats.not_modelled;
   remarks.insert(remarks.end(), caveats.also_not_modelled.begin(), caveats.also_not_modelled.end());
   fmt::print("{},{},{},{:.4f},{},\"{}\"\n", name, published, counted, ratio, verdict, join(remarks, "; "));
@@ -65,11 +61,12 @@ int main(int argc, char** argv) {
     std::ifstream file(argv[1]);
     if (!file) throw UserError(fmt::format("{} cannot be read", argv[1]), "give another file");
     Counts counts;
+    int all = 0;
     fmt::print("family,parameters,read,ratio,verdict,remarks\n");
-    for (std::string line; std::getline(file, line);) add_row(parse_json(line, argv[1]), counts);
+    for (std::string line; std::getline(file, line); ++all) add_row(parse_json(line, argv[1]), counts);
     fmt::print(stderr, "{} families: {} exact, {} within 1 %, {} further off with a remark, {} without, {} refused\n",
-               counts.all, counts.exact, counts.near, counts.said, counts.wrong, counts.refused);
-    return counts.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+               all, counts["exact"], counts["near"], counts["said"], counts["wrong"], counts["refused"]);
+    return counts["wrong"] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& error) {
     fmt::print(stderr, "models: {}\n", error.what());
     return EXIT_FAILURE;
