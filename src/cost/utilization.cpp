@@ -39,7 +39,7 @@ std::optional<Utilization> utilization_of(const workload::Workload& workload, co
   if (!(peak > 0.0) || !(step_time_s > 0.0)) return std::nullopt;
   const workload::ModelSpec& model = workload.model;
   const auto gpus = static_cast<double>(cluster.ranks());
-  const double all = workload::palm_flops(model, sequences);
+  const double all = workload::palm_flops(model, sequences) - workload::spared_flops(workload, sequences);
   const auto share = [&](double flops) { return flops / step_time_s / gpus / peak; };
   Utilization utilization;
   utilization.tokens_per_s_per_gpu =

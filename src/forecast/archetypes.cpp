@@ -320,8 +320,11 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session) {
         job.framework = framework;
         job.dialect = cost::traits_of(framework).dialect;
       }
-      jobs.push_back(
-          {std::move(job), session.cluster, model.probability * probability, jobs.empty(), model.trains_adapters});
+      // A job that is told to train adapters may train all weights.
+      const bool is_told_adapters = told.training.freezes();
+      if (model.trains_adapters && is_told_adapters) job.training = {};
+      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty(),
+                      model.trains_adapters && !is_told_adapters});
     }
   }
   return jobs;

@@ -48,8 +48,8 @@ struct Forecaster::Impl {
       case trial::MetricKind::kLatency:
         return cost.step_time_s;
       case trial::MetricKind::kFlops:
-        return workload::model_flops(sizes, sequences) / cost.step_time_s /
-               static_cast<double>(session.cluster.ranks());
+        return (workload::model_flops(sizes, sequences) - workload::spared_flops(*session.workload, sequences)) /
+               cost.step_time_s / static_cast<double>(session.cluster.ranks());
       case trial::MetricKind::kGoodput:
         return samples_per_s *
                session::statistical_efficiency(*session.objective.gradient_noise, static_cast<double>(sequences));

@@ -1,9 +1,23 @@
 #include "plan/build_plan.h"
 
+#include <algorithm>
+#include <cassert>
+
 #include "plan/memory.h"
 #include "plan/transformer.h"
 
 namespace krigtune::plan {
+
+// Stores of whole tensors are in model order; one of gradients has the trained ones only.
+int StepPlan::tensor_at(schedule::Term term, std::int64_t begin_elems) const {
+  const bool of_trained = term == schedule::Term::kGradients;
+  const auto begins_here = [&](const schedule::ParameterTensor& tensor) {
+    return of_trained ? tensor.trained && tensor.begin_trained_elems == begin_elems : tensor.begin_elems == begin_elems;
+  };
+  const auto at = std::find_if(tensors.begin(), tensors.end(), begins_here);
+  assert(at != tensors.end());
+  return static_cast<int>(at - tensors.begin());
+}
 
 StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                     const space::Configuration& configuration) {

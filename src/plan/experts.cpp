@@ -37,11 +37,13 @@ void product_forward(StepOperations& to, const schedule::LinearTensors& linear, 
 void product_backward(StepOperations& to, const schedule::LinearTensors& linear, BufferId dy, BufferId x, BufferId dx,
                       const Shape& shape) {
   const Operand gradient = reads(dy, shape.rows * shape.outer);
-  std::vector<Operand> operands = {gradient, reads(x, shape.rows * shape.inner), to.zero().gradient(linear.weight)};
-  if (linear.bias != schedule::kNoTensor) operands.push_back(to.zero().gradient(linear.bias));
-  to.add(OpKind::kGroupedBackwardWeight, shape, std::move(operands));
-  to.zero().gradient_done(linear.weight);
-  if (linear.bias != schedule::kNoTensor) to.zero().gradient_done(linear.bias);
+  if (to.zero().trains(linear.weight)) {
+    std::vector<Operand> operands = {gradient, reads(x, shape.rows * shape.inner), to.zero().gradient(linear.weight)};
+    if (linear.bias != schedule::kNoTensor) operands.push_back(to.zero().gradient(linear.bias));
+    to.add(OpKind::kGroupedBackwardWeight, shape, std::move(operands));
+    to.zero().gradient_done(linear.weight);
+    if (linear.bias != schedule::kNoTensor) to.zero().gradient_done(linear.bias);
+  }
   to.add(OpKind::kGroupedBackwardInput, shape,
          {gradient, to.zero().parameter(linear.weight), writes(dx, shape.rows * shape.inner)});
 }
@@ -128,9 +130,11 @@ void router_backward(StepOperations& to, const schedule::BlockTensors& block, co
                 {to.reduced(dweights, per_token(n)), reads(kept.weights, chosen), reads(kept.places, chosen),
                  writes(dlogits, n.own_rows * n.experts)});
   const Operand gradient = reads(dlogits, n.own_rows * n.experts);
-  to.add(OpKind::kLinearBackwardWeight, scoring(n),
-         {gradient, to.own_reads(x), to.zero().gradient(block.router.weight)});
-  to.zero().gradient_done(block.router.weight);
+  if (to.zero().trains(block.router.weight)) {
+    to.add(OpKind::kLinearBackwardWeight, scoring(n),
+           {gradient, to.own_reads(x), to.zero().gradient(block.router.weight)});
+    to.zero().gradient_done(block.router.weight);
+  }
   to.add_on_own(OpKind::kLinearBackwardInput, scoring(n),
                 {gradient, to.zero().parameter(block.router.weight), {dx.range, Access::kReadWrite}});
 }

@@ -188,6 +188,22 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kRmsNormForward,
     },
     {
+        // Of a norm whose gain and bias are frozen. stats: as the norm keeps them.
+        .kind = schedule::OpKind::kNormBackwardInput,
+        .name = "norm_backward_input",
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats"), out("dx", rows_inner)},
+        .flops_per_elem = 9,
+        .predicted_only = true,
+    },
+    {
+        // weight, in the model's type, of a quantised matrix and its constants. inner = elements of the weight.
+        .kind = schedule::OpKind::kDequantize,
+        .name = "dequantize",
+        .operands = {in("packed"), set("weight", inner)},
+        .flops_per_elem = 4,
+        .predicted_only = true,
+    },
+    {
         // y = x weight^T + bias.
         .kind = schedule::OpKind::kLinearForward,
         .name = "linear_forward",

@@ -44,6 +44,9 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       zero_(zero),
       model_(workload.model),
       knobs_(knobs),
+      adapter_dropout_(workload.training.lora.dropout),
+      copies_adapter_inputs_(adapter_dropout_ > 0.0 || workload.framework == workload::Framework::kFsdp ||
+                             workload.framework == workload::Framework::kDeepSpeed),
       type_(schedule::compute_type(workload.precision)),
       sizes_(sizes_of(model_, knobs)),
       keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron) {}
@@ -117,8 +120,11 @@ void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm,
 
 void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, BufferId stats,
                                    const Operand& dx) {
-  std::vector<Operand> operands = {
-      dy, own_reads(x), zero_.parameter(norm.gain), stats_operand(stats, Access::kRead), dx, zero_.gradient(norm.gain)};
+  std::vector<Operand> operands = {dy, own_reads(x), zero_.parameter(norm.gain), stats_operand(stats, Access::kRead),
+                                   dx};
+  if (!zero_.trains(norm.gain))
+    return add_on_own(schedule::OpKind::kNormBackwardInput, own_shape(), std::move(operands));
+  operands.push_back(zero_.gradient(norm.gain));
   if (layer_norm()) operands.push_back(zero_.gradient(norm.bias));
   add_on_own(layer_norm() ? schedule::OpKind::kLayerNormBackward : schedule::OpKind::kRmsNormBackward, own_shape(),
              std::move(operands));
@@ -128,23 +134,103 @@ void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule
 
 void StepOperations::linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                                     std::int64_t outer) {
-  std::vector<Operand> operands = {reads(x, sizes_.rows * inner), zero_.parameter(linear.weight),
+  std::vector<Operand> operands = {reads(x, sizes_.rows * inner), weight_of(linear, outer * inner),
                                    writes(y, sizes_.rows * outer)};
   if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.parameter(linear.bias));
   add(schedule::OpKind::kLinearForward, {.rows = sizes_.rows, .inner = inner, .outer = outer}, std::move(operands));
+  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_forward(adapter, x, y, inner);
+}
+
+// A quantised weight is restored before each use.
+Operand StepOperations::weight_of(const schedule::LinearTensors& linear, std::int64_t elems) {
+  if (!linear.packed) return zero_.parameter(linear.weight);
+  const BufferId restored = buffer("restored weight", schedule::Term::kGatheredParameters, elems, type_);
+  add(schedule::OpKind::kDequantize, {.inner = elems}, {zero_.parameter(linear.weight), writes(restored, elems)});
+  return reads(restored, elems);
 }
 
 void StepOperations::linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                      std::int64_t inner, std::int64_t outer) {
   const Shape shape{.rows = sizes_.rows, .inner = inner, .outer = outer};
   const Operand gradient = reads(dy, sizes_.rows * outer);
-  std::vector<Operand> operands = {gradient, reads(x, sizes_.rows * inner), zero_.gradient(linear.weight)};
-  if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.gradient(linear.bias));
-  add(schedule::OpKind::kLinearBackwardWeight, shape, std::move(operands));
-  zero_.gradient_done(linear.weight);
-  if (linear.bias != schedule::kNoTensor) zero_.gradient_done(linear.bias);
+  if (zero_.trains(linear.weight)) {
+    std::vector<Operand> operands = {gradient, reads(x, sizes_.rows * inner), zero_.gradient(linear.weight)};
+    if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.gradient(linear.bias));
+    add(schedule::OpKind::kLinearBackwardWeight, shape, std::move(operands));
+    zero_.gradient_done(linear.weight);
+    if (linear.bias != schedule::kNoTensor) zero_.gradient_done(linear.bias);
+  }
   add(schedule::OpKind::kLinearBackwardInput, shape,
-      {gradient, zero_.parameter(linear.weight), writes(dx, sizes_.rows * inner)});
+      {gradient, weight_of(linear, outer * inner), writes(dx, sizes_.rows * inner)});
+  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_backward(adapter, dy, x, dx, inner);
+}
+
+// An adapter's part of y, and of its gradient, is taken as one range: the columns of its outputs.
+Range StepOperations::adapted(BufferId y, const schedule::AdapterTensors& adapter) const {
+  return {y, sizes_.rows * adapter.begin_outputs, sizes_.rows * adapter.outputs, 0};
+}
+
+Shape StepOperations::adapter_dropout_shape(std::int64_t inner) const {
+  Shape shape{.batch = sizes_.batch, .seq = sizes_.seq, .rows = sizes_.rows, .inner = inner};
+  shape.dropout = adapter_dropout_;
+  return shape;
+}
+
+// y += B (A x). Each adapter has a dropout of its own, and PEFT's adapters have fp32 weights and cast x to them and
+// back, so that each keeps its own input (measured with PEFT 0.21: experiments/adapters).
+void StepOperations::adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y,
+                                     std::int64_t inner) {
+  using schedule::OpKind;
+  const std::int64_t rows = sizes_.rows;
+  const schedule::Term kept = knobs_.checkpointing == schedule::Checkpointing::kFull ? schedule::Term::kWorkspace
+                                                                                     : schedule::Term::kActivations;
+  AdapterBuffers& buffers = adapters_[adapter.a];
+  buffers = {};
+  if (copies_adapter_inputs_) {
+    buffers.input = all("adapter input", kept, inner);
+    add(OpKind::kCopy, {}, {reads(x, rows * inner), writes(buffers.input, rows * inner)});
+  }
+  if (adapter_dropout_ > 0.0) {
+    buffers.mask = buffer("adapter mask", kept, rows * inner, schedule::DType::kUint8);
+    add(OpKind::kDropoutForward, adapter_dropout_shape(inner),
+        {updates(buffers.input, rows * inner), writes(buffers.mask, rows * inner)});
+  }
+  const BufferId input = buffers.input >= 0 ? buffers.input : x;
+  buffers.hidden = all("adapter hidden", kept, adapter.rank);
+  const BufferId output = all("adapter output", schedule::Term::kWorkspace, adapter.outputs);
+  add(OpKind::kLinearForward, {.rows = rows, .inner = inner, .outer = adapter.rank},
+      {reads(input, rows * inner), zero_.parameter(adapter.a), writes(buffers.hidden, rows * adapter.rank)});
+  add(OpKind::kLinearForward, {.rows = rows, .inner = adapter.rank, .outer = adapter.outputs},
+      {reads(buffers.hidden, rows * adapter.rank), zero_.parameter(adapter.b), writes(output, rows * adapter.outputs)});
+  add(OpKind::kAdd, {}, {{adapted(y, adapter), Access::kReadWrite}, reads(output, rows * adapter.outputs)});
+}
+
+// dB = dy^T (A x), d(A x) = dy B, dA = d(A x)^T x, dx += d(A x) A.
+void StepOperations::adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,
+                                      std::int64_t inner) {
+  using schedule::OpKind;
+  const std::int64_t rows = sizes_.rows;
+  const AdapterBuffers& kept = adapters_.at(adapter.a);
+  const Operand gradient{adapted(dy, adapter), Access::kRead};
+  const Shape up{.rows = rows, .inner = adapter.rank, .outer = adapter.outputs};
+  const Shape down{.rows = rows, .inner = inner, .outer = adapter.rank};
+  const BufferId dhidden = all("adapter hidden gradient", schedule::Term::kWorkspace, adapter.rank);
+  add(OpKind::kLinearBackwardWeight, up,
+      {gradient, reads(kept.hidden, rows * adapter.rank), zero_.gradient(adapter.b)});
+  zero_.gradient_done(adapter.b);
+  add(OpKind::kLinearBackwardInput, up, {gradient, zero_.parameter(adapter.b), writes(dhidden, rows * adapter.rank)});
+  const Operand dh = reads(dhidden, rows * adapter.rank);
+  const BufferId input = kept.input >= 0 ? kept.input : x;
+  add(OpKind::kLinearBackwardWeight, down, {dh, reads(input, rows * inner), zero_.gradient(adapter.a)});
+  zero_.gradient_done(adapter.a);
+  if (kept.mask < 0) {
+    return add(OpKind::kLinearBackwardInput, down, {dh, zero_.parameter(adapter.a), updates(dx, rows * inner)});
+  }
+  const BufferId dinput = all("adapter input gradient", schedule::Term::kWorkspace, inner);
+  add(OpKind::kLinearBackwardInput, down, {dh, zero_.parameter(adapter.a), writes(dinput, rows * inner)});
+  add(OpKind::kDropoutBackward, adapter_dropout_shape(inner),
+      {updates(dinput, rows * inner), reads(kept.mask, rows * inner)});
+  add(OpKind::kAdd, {}, {updates(dx, rows * inner), reads(dinput, rows * inner)});
 }
 
 BufferId StepOperations::column_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y,
@@ -165,7 +251,7 @@ Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule:
 void StepOperations::row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
   const BufferId sums = sums_for(y);
-  linear_forward(x, {linear.weight, schedule::kNoTensor}, sums, inner, sizes_.hidden);
+  linear_forward(x, linear.without_bias(), sums, inner, sizes_.hidden);
   reduce_sums(sums, y);
   if (linear.bias != schedule::kNoTensor)
     add(schedule::OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
@@ -184,11 +270,11 @@ void StepOperations::reduce_sums(BufferId sums, BufferId y) {
 void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                   std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_backward(dy, x, linear, dx, inner, sizes_.hidden);
-  if (linear.bias != schedule::kNoTensor) {
+  if (linear.bias != schedule::kNoTensor && zero_.trains(linear.bias)) {
     add(schedule::OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
     zero_.gradient_done(linear.bias);
   }
-  linear_backward(gathered(dy), x, {linear.weight, schedule::kNoTensor}, dx, inner, sizes_.hidden);
+  linear_backward(gathered(dy), x, linear.without_bias(), dx, inner, sizes_.hidden);
 }
 
 void StepOperations::activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -111,15 +112,30 @@ class StepOperations {
   bool layer_norm() const { return model_.norm == workload::Norm::kLayerNorm; }
   Operand stats_operand(BufferId stats, Access access) const;
 
+  /// What an adapter keeps for backward; without a copy of its own, its input is that of its layer.
+  struct AdapterBuffers {
+    BufferId input = -1, mask = -1;
+    BufferId hidden = -1;  ///< A x
+  };
+  Operand weight_of(const schedule::LinearTensors& linear, std::int64_t elems);
+  void adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y, std::int64_t inner);
+  void adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,
+                        std::int64_t inner);
+  Range adapted(BufferId y, const schedule::AdapterTensors& adapter) const;
+  Shape adapter_dropout_shape(std::int64_t inner) const;
+
   PlanBuilder& builder_;
   ZeroOperations& zero_;
   workload::ModelSpec model_;
   schedule::Knobs knobs_;
+  double adapter_dropout_;
+  bool copies_adapter_inputs_;
   schedule::DType type_;
   StepSizes sizes_;
   bool keeps_expert_outputs_;
   std::int64_t micro_step_ = 0;
   std::int64_t layer_ = -1;
+  std::map<int, AdapterBuffers> adapters_;  ///< by the adapter's tensor A
 };
 
 /// The dropout sites of a layer.

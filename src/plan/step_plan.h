@@ -109,6 +109,9 @@ struct StepPlan {
   std::int64_t arena_bytes = 0;       ///< planned peak of the device, to the byte
   std::int64_t host_arena_bytes = 0;  ///< planned peak of the host, to the byte: offloaded tensors
 
+  /// Returns the tensor whose values, or (with Term::kGradients) whose gradient, begin at `begin_elems` of a store of
+  /// whole tensors.
+  int tensor_at(schedule::Term term, std::int64_t begin_elems) const;
   std::int64_t world() const { return ranks * tensor_ranks; }
   std::int64_t samples() const { return ranks * micro_batch * micro_steps; }
   std::int64_t group_ranks(schedule::Group group) const {

@@ -86,7 +86,7 @@ void VocabularyPart::head(BufferId input) {
   to_.norm_forward(input, table_.final_norm, normed, stats_);
   logits_ = to_.all("logits", schedule::Term::kLogits, n.vocab);
   // Backward comes next and uses the gathered tokens again.
-  normed_ = to_.column_forward(normed, {table_.head, schedule::kNoTensor}, logits_, n.vocab);
+  normed_ = to_.column_forward(normed, {.weight = table_.head}, logits_, n.vocab);
   loss(logits_);
 }
 
@@ -103,9 +103,11 @@ void VocabularyPart::project_backward(BufferId dnormed) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = n.rows, .inner = n.hidden, .outer = n.vocab};
   const Operand dlogits = reads(logits_, n.rows * n.vocab);
-  to_.add(schedule::OpKind::kLinearBackwardWeight, shape,
-          {dlogits, reads(normed_, n.rows * n.hidden), to_.zero().gradient(table_.head)});
-  if (table_.head != table_.table) to_.zero().gradient_done(table_.head);
+  if (to_.zero().trains(table_.head)) {
+    to_.add(schedule::OpKind::kLinearBackwardWeight, shape,
+            {dlogits, reads(normed_, n.rows * n.hidden), to_.zero().gradient(table_.head)});
+    if (table_.head != table_.table) to_.zero().gradient_done(table_.head);
+  }
   to_.add(schedule::OpKind::kLinearBackwardInput, shape,
           {dlogits, to_.zero().parameter(table_.head), writes(dnormed, n.rows * n.hidden)});
 }

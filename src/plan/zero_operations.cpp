@@ -19,6 +19,7 @@ TensorStore::TensorStore(PlanBuilder& builder, const schedule::Setting& setting,
   ranges_.resize(static_cast<std::size_t>(tensors.count()));
   for (int t = 0; t < tensors.count(); ++t) {
     if (!(setting.is_sharded(t) ? kind.of_sharded : kind.of_whole)) continue;
+    if (!tensors.is_trained(t) && !kind.of_frozen) continue;
     ranges_[static_cast<std::size_t>(t)] = {0, elems, tensors.padded(t) / parts, 0};
     elems += tensors.padded(t) / parts;
   }
@@ -304,6 +305,7 @@ void UpdateOperations::add_norms(const Operand& sum, schedule::Stream stream) {
   std::vector<Operand> shared = {sum};
   const std::int64_t tensor_ranks = state_.setting.knobs.tensor_ranks;
   for (int t = 0; t < state_.setting.tensors.count(); ++t) {
+    if (!state_.setting.tensors.is_trained(t)) continue;
     const bool counts_once = tensor_ranks == 1 || state_.setting.tensors.is_split(t);
     (counts_once ? split : shared).push_back({state_.own_part(state_.reduced_gradients(), t), Access::kRead});
   }

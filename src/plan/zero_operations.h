@@ -153,6 +153,7 @@ class ZeroOperations {
   /// Makes the part's parameters available.
   void begin_use() { parameters_.use(walk_.gathering().current()); }
   Operand parameter(int t) const { return parameters_.parameter(t); }
+  bool trains(int t) const { return setting_.tensors.is_trained(t); }
   /// Returns where to write the gradient of `t` (kWrite), or where to add to it if it was written before (kReadWrite).
   Operand gradient(int t) { return gradients_.gradient(t, walk_.reduction().begin(t)); }
   /// The gradient of `t` is complete in this micro-step: its bucket is sent once it is full.

@@ -194,8 +194,9 @@ class SimulateRunner final : public trial::Runner {
     result.metrics = {{"step_time_s", step_s},
                       {"samples_per_s", samples_per_s},
                       {"tokens_per_s", samples_per_s * static_cast<double>(job_.workload.model.seq_len)},
-                      {"flops_per_s", workload::model_flops(job_.workload.model, sequences) / step_s /
-                                          static_cast<double>(job_.cluster.ranks())},
+                      {"flops_per_s", (workload::model_flops(job_.workload.model, sequences) -
+                                       workload::spared_flops(job_.workload, sequences)) /
+                                          step_s / static_cast<double>(job_.cluster.ranks())},
                       {"exposed_comm_s", straggling * factor * cost.exposed_comm_s + (straggling - 1.0) * kernels_s},
                       {"median_rank_kernels_s", kernels_s},
                       {"slowest_rank_kernels_s", straggling * kernels_s}};

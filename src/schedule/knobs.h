@@ -20,7 +20,7 @@ enum class Term : std::uint8_t {
   kParameters,          ///< whole, or this rank's shard (stage 3)
   kGradients,           ///< kept during the step: whole (stages 0, 1) or this rank's shard
   kOptimizerState,      ///< moments and fp32 master parameters: whole (stage 0) or this rank's shard
-  kGatheredParameters,  ///< stage 3: parameters while they are computed with
+  kGatheredParameters,  ///< stage 3, and quantised ones: parameters while they are computed with
   kReduceBuckets,       ///< gradients until their bucket has been reduced
   kActivations,         ///< kept from forward to backward
   kLogits,

@@ -19,6 +19,8 @@ enum class OpKind : std::uint8_t {
   kLayerNormBackward,
   kRmsNormForward,
   kRmsNormBackward,
+  kNormBackwardInput,
+  kDequantize,
   kLinearForward,
   kLinearBackwardInput,
   kLinearBackwardWeight,

@@ -5,12 +5,16 @@
 // are split over their rows (each of q, k, v and of gate, up separately), matrices after these over their columns, the
 // token table and the head over the vocabulary. Norms, positions and the biases that are added after a reduction are
 // whole on every rank, and so is the router of experts, each of which is split as an MLP is.
+//
+// Adapters start as in Hu et al. 2021: A as the other weights, B as zeros. Of an adapter the matrix that shares a split
+// side with the layer's is split as it is; the other one is whole on every rank.
 #include "schedule/parameters.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace krigtune::schedule {
@@ -22,13 +26,26 @@ class Adder {
  public:
   Adder(const workload::Workload& workload, const Knobs& knobs)
       : model_(workload.model),
+        training_(workload.training),
         tensor_ranks_(knobs.tensor_ranks),
         expert_ranks_(knobs.expert_ranks),
         sequence_parallel_(knobs.sequence_parallel),
-        granule_elems_(knobs.data_ranks * kAlignmentBytes / size_bytes(compute_type(workload.precision))),
+        type_bytes_(size_bytes(compute_type(workload.precision))),
+        granule_elems_(knobs.data_ranks * kAlignmentBytes / type_bytes_),
         residual_stddev_(kStddev / std::sqrt(2.0 * static_cast<double>(workload.model.layers))) {}
 
   ParameterTable table() {
+    add_tensors();
+    std::int64_t trained = 0;
+    for (ParameterTensor& tensor : result_.tensors) {
+      tensor.begin_trained_elems = trained;
+      if (tensor.trained) trained += tensor.padded_elems;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void add_tensors() {
     result_.table = vocabulary("table");
     if (model_.positions == workload::Positions::kLearned) {
       result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
@@ -36,23 +53,72 @@ class Adder {
     for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
-    return std::move(result_);
   }
 
- private:
   BlockTensors block(const std::string& name) {
     const std::int64_t k = model_.kv_width();
     BlockTensors tensors;
     tensors.norm1 = norm(name + "norm1");
-    tensors.qkv = over_rows(name + "qkv", {model_.query_width(), k, k}, model_.has_qkv_bias());
-    tensors.out = over_columns(name + "out", model_.query_width(), model_.has_out_bias());
+    using Layer = workload::AdaptedLayer;
+    tensors.qkv = over_rows(name + "qkv", {model_.query_width(), k, k}, model_.has_qkv_bias(), packs());
+    adapt_rows(name, {Layer::kQuery, Layer::kKey, Layer::kValue}, {model_.query_width(), k, k}, tensors.qkv);
+    tensors.out = over_columns(name + "out", model_.query_width(), model_.has_out_bias(), packs());
+    adapt_columns(name, Layer::kOutput, model_.query_width(), tensors.out);
     tensors.norm2 = norm(name + "norm2");
     if (model_.has_experts()) add_experts(name, tensors);
     const std::int64_t width = model_.has_experts() ? model_.experts.shared_ffn_hidden : model_.ffn_hidden;
     if (width == 0) return tensors;
-    tensors.up = over_rows(name + (model_.gated_mlp ? "gate_up" : "up"), up_rows(width), model_.has_mlp_bias());
-    tensors.down = over_columns(name + "down", width, model_.has_mlp_bias());
+    tensors.up =
+        over_rows(name + (model_.gated_mlp ? "gate_up" : "up"), up_rows(width), model_.has_mlp_bias(), packs());
+    const auto ups = model_.gated_mlp ? std::vector{Layer::kGate, Layer::kUp} : std::vector{Layer::kUp};
+    adapt_rows(name, ups, up_rows(width), tensors.up);
+    tensors.down = over_columns(name + "down", width, model_.has_mlp_bias(), packs());
+    adapt_columns(name, Layer::kDown, width, tensors.down);
     return tensors;
+  }
+
+  // Adds adapters to those of the layers, side by side in `rows`, that have one.
+  void adapt_rows(const std::string& name, const std::vector<workload::AdaptedLayer>& layers,
+                  const std::vector<std::int64_t>& rows, LinearTensors& linear) {
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const std::int64_t own = rows[i] / tensor_ranks_;
+      if (adapts(layers[i])) {
+        AdapterTensors adapter{kNoTensor, kNoTensor, rank(), begin, own};
+        const std::string of = name + workload::to_string(layers[i]);
+        adapter.a = shared_of_adapter(of + ".A", rank() * model_.hidden, kStddev);
+        adapter.b = trained(add(of + ".B", own * rank(), 0.0, 0.0, {Split::kRows, {rows[i]}, rank()}));
+        linear.adapters.push_back(adapter);
+      }
+      begin += own;
+    }
+  }
+
+  void adapt_columns(const std::string& name, workload::AdaptedLayer layer, std::int64_t columns,
+                     LinearTensors& linear) {
+    if (!adapts(layer)) return;
+    AdapterTensors adapter{kNoTensor, kNoTensor, rank(), 0, model_.hidden};
+    const std::string of = name + workload::to_string(layer);
+    const std::int64_t own = columns / tensor_ranks_;
+    adapter.a = trained(add(of + ".A", rank() * own, 0.0, kStddev, {Split::kColumns, {rank()}, columns}));
+    adapter.b = shared_of_adapter(of + ".B", model_.hidden * rank(), 0.0);
+    linear.adapters.push_back(adapter);
+  }
+
+  bool adapts(workload::AdaptedLayer layer) const { return rank() > 0 && training_.lora.targets_layer(layer); }
+  std::int64_t rank() const { return training_.lora.rank; }
+  bool packs() const { return training_.base_bits().has_value(); }
+
+  // Each tensor rank computes a part of its gradient.
+  int shared_of_adapter(const std::string& name, std::int64_t elems, double stddev) {
+    const int index = trained(add(name, elems, 0.0, stddev, {}));
+    result_.partial_gradients.back() = tensor_ranks_ > 1;
+    return index;
+  }
+
+  int trained(int index) {
+    result_.tensors[static_cast<std::size_t>(index)].trained = true;
+    return index;
   }
 
   std::vector<std::int64_t> up_rows(std::int64_t width) const {
@@ -69,8 +135,8 @@ class Adder {
       for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
     }
     const std::size_t first = result_.tensors.size();
-    tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias());
-    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), own);
+    tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias(), false);
+    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), false, own);
     for (std::size_t t = first; t < result_.tensors.size(); ++t) result_.tensors[t].of_experts = true;
     result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = own;
     result_.tensors[static_cast<std::size_t>(tensors.experts_down.weight)].matrices = own;
@@ -83,22 +149,32 @@ class Adder {
     return tensors;
   }
 
-  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias) {
+  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias,
+                          bool packed) {
     const std::int64_t columns = model_.hidden;
     const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / tensor_ranks_;
-    LinearTensors tensors;
-    tensors.weight = add(name + ".weight", rows * columns, 0.0, kStddev, {Split::kRows, block_rows, columns});
+    LinearTensors tensors{.packed = packed};
+    tensors.weight =
+        add(name + ".weight", stored(rows * columns, packed), 0.0, kStddev, {Split::kRows, block_rows, columns});
     if (has_bias) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
     return tensors;
   }
 
-  LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, std::int64_t matrices = 1) {
+  LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed,
+                             std::int64_t matrices = 1) {
     const std::int64_t rows = matrices * model_.hidden;
-    LinearTensors tensors;
-    tensors.weight = add(name + ".weight", rows * columns / tensor_ranks_, 0.0, residual_stddev_,
+    LinearTensors tensors{.packed = packed};
+    tensors.weight = add(name + ".weight", stored(rows * columns / tensor_ranks_, packed), 0.0, residual_stddev_,
                          {Split::kColumns, {rows}, columns});
     if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
+  }
+
+  // Quantised weights are words of the model's type that contain their bits.
+  std::int64_t stored(std::int64_t elems, bool packed) const {
+    if (!packed) return elems;
+    const double bytes = static_cast<double>(elems) * *training_.base_bits() / 8.0;
+    return static_cast<std::int64_t>(std::ceil(bytes / static_cast<double>(type_bytes_)));
   }
 
   int vocabulary(const std::string& name) {
@@ -120,33 +196,55 @@ class Adder {
   };
 
   int add(const std::string& name, std::int64_t elems, double mean, double stddev, const Cut& cut) {
-    const std::int64_t padded = (elems + granule_elems_ - 1) / granule_elems_ * granule_elems_;
     result_.tensors.push_back(
-        {name, elems, padded, result_.padded_elems, mean, stddev, cut.split, cut.block_rows, cut.row_elems});
+        {name, elems, padded(elems), result_.padded_elems, mean, stddev, cut.split, cut.block_rows, cut.row_elems});
+    result_.tensors.back().trained = !training_.freezes();
     result_.partial_gradients.push_back(false);
-    result_.padded_elems += padded;
+    result_.padded_elems += padded(elems);
     return static_cast<int>(result_.tensors.size()) - 1;
   }
 
+  std::int64_t padded(std::int64_t elems) const {
+    return (elems + granule_elems_ - 1) / granule_elems_ * granule_elems_;
+  }
+
   const workload::ModelSpec& model_;
+  const workload::TrainingSpec& training_;
   std::int64_t tensor_ranks_;
   std::int64_t expert_ranks_;
   bool sequence_parallel_;
+  std::int64_t type_bytes_;
   std::int64_t granule_elems_;
   double residual_stddev_;
   ParameterTable result_;
 };
 
-void push(std::vector<int>& tensors, int tensor) {
-  if (tensor != kNoTensor) tensors.push_back(tensor);
-}
+// Collects the trained tensors.
+class ReadyOrder {
+ public:
+  explicit ReadyOrder(const ParameterTable& table) : table_(table) {}
 
-template <class Pair>
-void push_both(std::vector<int>& tensors, const Pair& pair) {
-  const auto& [first, second] = pair;
-  push(tensors, first);
-  push(tensors, second);
-}
+  void push(int tensor) {
+    if (tensor != kNoTensor && table_.tensors[static_cast<std::size_t>(tensor)].trained) order_.push_back(tensor);
+  }
+  void push(const NormTensors& norm) {
+    push(norm.gain);
+    push(norm.bias);
+  }
+  void push(const LinearTensors& linear) {
+    for (const AdapterTensors& adapter : linear.adapters) {
+      push(adapter.b);
+      push(adapter.a);
+    }
+    push(linear.weight);
+    push(linear.bias);
+  }
+  std::vector<int> take() { return std::move(order_); }
+
+ private:
+  const ParameterTable& table_;
+  std::vector<int> order_;
+};
 
 }  // namespace
 
@@ -180,23 +278,23 @@ std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_ra
 }
 
 std::vector<int> gradient_ready_order(const ParameterTable& table) {
-  std::vector<int> order;
-  if (table.head != table.table) push(order, table.head);
-  push_both(order, table.final_norm);
+  ReadyOrder order(table);
+  if (table.head != table.table) order.push(table.head);
+  order.push(table.final_norm);
   for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) {
-    push_both(order, b->down);
-    push_both(order, b->up);
-    push_both(order, b->experts_down);
-    push_both(order, b->experts_up);
-    push_both(order, b->router);
-    push_both(order, b->norm2);
-    push_both(order, b->out);
-    push_both(order, b->qkv);
-    push_both(order, b->norm1);
+    order.push(b->down);
+    order.push(b->up);
+    order.push(b->experts_down);
+    order.push(b->experts_up);
+    order.push(b->router);
+    order.push(b->norm2);
+    order.push(b->out);
+    order.push(b->qkv);
+    order.push(b->norm1);
   }
-  push(order, table.positions);
-  push(order, table.table);
-  return order;
+  order.push(table.positions);
+  order.push(table.table);
+  return order.take();
 }
 
 }  // namespace krigtune::schedule

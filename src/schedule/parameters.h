@@ -28,6 +28,9 @@ struct ParameterTensor {
   std::int64_t row_elems = 0;
   std::int64_t matrices = 1;  ///< of equal size in it: those of experts
   bool of_experts = false;    ///< each rank has those of its own experts
+  bool trained = true;        ///< otherwise frozen: without gradient and optimizer state
+  /// Elements of the trained tensors before it.
+  std::int64_t begin_trained_elems = 0;
 };
 
 /// Returns the element of the whole tensor (row-major, blocks one after the other) that `tensor_rank` holds at `elem`;
@@ -40,8 +43,18 @@ inline constexpr int kNoTensor = -1;
 struct NormTensors {
   int gain = kNoTensor, bias = kNoTensor;
 };
+/// An adapter on the outputs [begin_outputs, + outputs) of a linear layer: their part B A x of y.
+struct AdapterTensors {
+  int a = kNoTensor, b = kNoTensor;
+  std::int64_t rank = 0;
+  std::int64_t begin_outputs = 0, outputs = 0;
+};
 struct LinearTensors {
   int weight = kNoTensor, bias = kNoTensor;
+  bool packed = false;  ///< the weight is quantised: its elements are words of the model's type that contain the bits
+  std::vector<AdapterTensors> adapters = {};
+
+  LinearTensors without_bias() const { return {weight, kNoTensor, packed, adapters}; }
 };
 /// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
 /// `down` are those of the MLP that every token passes, and exist if there is one.
@@ -63,7 +76,7 @@ struct ParameterTable {
   NormTensors final_norm;
   int head = kNoTensor;  ///< equal to `table` if the head is tied
   /// For each tensor: whether each tensor-parallel rank computes only a part of the gradient (for its tokens, under
-  /// sequence parallelism), so that the gradient is summed over the
+  /// sequence parallelism, or of an adapter's matrix that is not split), so that the gradient is summed over the
   /// tensor group before it is reduced over the data group. Empty: no tensor.
   std::vector<bool> partial_gradients;
 };
@@ -71,7 +84,7 @@ ParameterTable make_parameters(const workload::Workload& workload, const Knobs& 
 
 /// Returns the rows of the token table and of the head that one tensor rank holds; padding rows do not contribute.
 std::int64_t vocab_rows(const workload::ModelSpec& model, std::int64_t tensor_ranks);
-/// Returns the tensors in the order in which backward completes their gradients.
+/// Returns the trained tensors in the order in which backward completes their gradients.
 std::vector<int> gradient_ready_order(const ParameterTable& table);
 
 }  // namespace krigtune::schedule

@@ -72,7 +72,8 @@ std::int64_t Reduction::packed_bucket_elems() const {
     fullest = std::max(fullest, padded);
   }
   const std::int64_t knob = setting_.knobs.reduce_bucket_elems;
-  return std::max(fullest, setting_.policy.whole_packed_buckets ? knob : std::min(setting_.tensors.all_elems(), knob));
+  return std::max(fullest,
+                  setting_.policy.whole_packed_buckets ? knob : std::min(setting_.tensors.trained_elems(), knob));
 }
 
 std::size_t Reduction::packed_buckets_sent() const {

@@ -7,8 +7,9 @@ Stores stores_of(const ZeroPolicy& policy) {
   const bool offloads = optimizer == Place::kHost;
   const bool parts = policy.shards_optimizer;
   Stores stores;
-  stores.parameters = {"parameters", Term::kParameters, policy.type, Place::kDevice, false, true, false};
-  stores.parameter_shards = {"parameter shards", Term::kParameters, policy.type, policy.shard_place, true, false, true};
+  stores.parameters = {"parameters", Term::kParameters, policy.type, Place::kDevice, false, true, false, true};
+  stores.parameter_shards = {
+      "parameter shards", Term::kParameters, policy.type, policy.shard_place, true, false, true, true};
   const bool on_device = !offloads || !policy.shards_gradients;
   stores.gradients = {"gradients", Term::kGradients, policy.type, Place::kDevice, policy.shards_gradients,
                       on_device,   on_device};
@@ -44,7 +45,7 @@ std::vector<std::size_t> bucket_ends(const StageTensors& tensors, std::int64_t m
     }
     elems += next;
   }
-  ends.push_back(order.size());
+  if (!order.empty()) ends.push_back(order.size());
   return ends;
 }
 

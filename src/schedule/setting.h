@@ -41,6 +41,7 @@ struct Store {
   bool parts = false;       ///< contains 1 / N of each tensor
   bool of_whole = false;    ///< contains tensors whose parameters are whole on every rank
   bool of_sharded = false;  ///< contains tensors whose parameters are sharded
+  bool of_frozen = false;   ///< contains frozen tensors beside the trained ones
 };
 
 /// Where parameters, gradients and the optimizer's state are stored between steps.

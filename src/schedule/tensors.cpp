@@ -17,7 +17,7 @@ UnitTensors unit_tensors(const ParameterTable& table) {
     const Unit unit = at < first_block ? Unit::kEmbedding : at < behind_blocks ? Unit::kBlock : Unit::kHead;
     const ParameterTensor& tensor = table.tensors[t];
     model.tensors.push_back({tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t],
-                             tensor.matrices, tensor.of_experts});
+                             tensor.matrices, tensor.of_experts, tensor.trained});
   }
   for (const int t : gradient_ready_order(table)) {
     if (number[static_cast<std::size_t>(t)] >= 0) model.ready_order.push_back(number[static_cast<std::size_t>(t)]);
@@ -61,9 +61,13 @@ void StageTensors::add(const UnitTensor& tensor, std::int64_t granule_elems) {
   elems_.push_back(tensor.elems);
   padded_.push_back(padded);
   kind_.push_back(tensor);
-  all_elems_ += tensor.elems;
-  if (tensor.of_experts) expert_elems_ += tensor.elems;
-  all_padded_ += padded;
+  if (!tensor.trained) {
+    frozen_padded_ += padded;
+    return;
+  }
+  trained_elems_ += tensor.elems;
+  if (tensor.of_experts) trained_expert_elems_ += tensor.elems;
+  trained_padded_ += padded;
 }
 
 void StageTensors::set_units() {
@@ -87,7 +91,7 @@ void StageTensors::set_ready_order(const UnitTensors& model) {
       if (model.tensors[static_cast<std::size_t>(t)].unit == unit) ready_order_.push_back(index(t, layer));
     }
   };
-  if (copies_table_) ready_order_.push_back(first_[0]);
+  if (copies_table_ && is_trained(first_[0])) ready_order_.push_back(first_[0]);
   if (parts_.head) add_unit(Unit::kHead, 0);
   for (std::int64_t layer = parts_.layers; layer > 0; --layer) add_unit(Unit::kBlock, layer - 1);
   if (parts_.embedding) add_unit(Unit::kEmbedding, 0);
@@ -102,7 +106,8 @@ std::int64_t layers_of_group(const StageParts& stage, const Knobs& knobs) {
   return std::clamp<std::int64_t>(knobs.checkpoint_layers, 1, std::max<std::int64_t>(1, stage.layers));
 }
 
-std::vector<Part> parts_of(const StageParts& stage, const Knobs& knobs) {
+std::vector<Part> parts_of(const StageTensors& tensors, const Knobs& knobs) {
+  const StageParts& stage = tensors.parts();
   const std::int64_t layers = stage.layers;
   const std::int64_t size = layers_of_group(stage, knobs);
   const bool again = knobs.checkpointing == Checkpointing::kFull;
@@ -131,7 +136,7 @@ std::vector<Part> parts_of(const StageParts& stage, const Knobs& knobs) {
       add_block(Phase::kBackward, layer).begins_use = !again || layer + 1 < end;
     }
   }
-  if (stage.embedding) add_end(Unit::kEmbedding, Phase::kBackward);
+  if (stage.embedding && tensors.trains_unit(0)) add_end(Unit::kEmbedding, Phase::kBackward);
   return parts;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -22,13 +23,15 @@ struct UnitTensor {
   bool is_partial = false;    ///< its gradient is summed over the tensor ranks before it is reduced over the data ranks
   std::int64_t matrices = 1;  ///< of equal size in it
   bool of_experts = false;
+  bool trained = true;
 };
 
 /// The tensors of a model whose blocks are all equal: those of the embedding, of one block and of the head.
 struct UnitTensors {
   std::vector<UnitTensor> tensors;  ///< in model order
-  std::vector<int> ready_order;     ///< order in which backward completes the gradients: head, block, embedding
-  bool tied = false;                ///< the head uses the token table, tensor 0
+  /// The trained ones, in the order in which backward completes their gradients: head, block, embedding.
+  std::vector<int> ready_order;
+  bool tied = false;  ///< the head uses the token table, tensor 0
 };
 /// Takes the table's first block.
 UnitTensors unit_tensors(const ParameterTable& table);
@@ -58,10 +61,18 @@ class StageTensors {
   std::int64_t padded(int t) const { return padded_[static_cast<std::size_t>(t)]; }
   bool is_split(int t) const { return kind_[static_cast<std::size_t>(t)].is_split; }
   bool is_partial(int t) const { return kind_[static_cast<std::size_t>(t)].is_partial; }
-  std::int64_t all_elems() const { return all_elems_; }
-  std::int64_t all_padded() const { return all_padded_; }
-  std::int64_t expert_elems() const { return expert_elems_; }  ///< of all_elems
-  /// Returns the order in which backward completes the gradients.
+  bool is_trained(int t) const { return kind_[static_cast<std::size_t>(t)].trained; }
+  // Of the trained tensors:
+  std::int64_t trained_elems() const { return trained_elems_; }
+  std::int64_t trained_padded() const { return trained_padded_; }
+  std::int64_t trained_expert_elems() const { return trained_expert_elems_; }  ///< of trained_elems
+  /// Of the others, in elements of the model's type.
+  std::int64_t frozen_padded() const { return frozen_padded_; }
+  /// Returns whether a unit has trained tensors.
+  bool trains_unit(std::size_t u) const {
+    return std::ranges::any_of(unit(u), [this](int t) { return is_trained(t); });
+  }
+  /// Returns the trained tensors in the order in which backward completes their gradients.
   const std::vector<int>& ready_order() const { return ready_order_; }
 
   std::size_t units() const { return unit_ends_.size(); }
@@ -94,7 +105,7 @@ class StageTensors {
   std::vector<std::size_t> unit_ends_;
   std::array<int, kUnitCount> first_{}, unit_first_{};
   int block_tensors_ = 0;
-  std::int64_t all_elems_ = 0, all_padded_ = 0, expert_elems_ = 0;
+  std::int64_t trained_elems_ = 0, trained_padded_ = 0, trained_expert_elems_ = 0, frozen_padded_ = 0;
 };
 
 /// Padded lengths are multiples of this, so that each data rank's part of a tensor begins at a multiple of
@@ -119,8 +130,9 @@ struct Part {
 };
 
 /// Returns the parts of one micro-step in order: forward, then backward. With checkpointing, the recomputation of a
-/// group precedes its backward (Chen et al. 2016, "Training deep nets with sublinear memory cost").
-std::vector<Part> parts_of(const StageParts& stage, const Knobs& knobs);
+/// group precedes its backward (Chen et al. 2016, "Training deep nets with sublinear memory cost"). A frozen embedding
+/// has no backward.
+std::vector<Part> parts_of(const StageTensors& tensors, const Knobs& knobs);
 /// Returns the number of layers between two checkpoints.
 std::int64_t layers_of_group(const StageParts& stage, const Knobs& knobs);
 

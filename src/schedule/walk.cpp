@@ -3,7 +3,7 @@
 namespace krigtune::schedule {
 
 Walk::Walk(const Setting& setting, std::int64_t micro_steps, GatheringSink& gathered, ReductionSink& reduced)
-    : parts_(parts_of(setting.tensors.parts(), setting.knobs)),
+    : parts_(parts_of(setting.tensors, setting.knobs)),
       gathering_(setting, parts_, micro_steps, gathered),
       reduction_(setting, micro_steps, reduced) {}
 

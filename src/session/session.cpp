@@ -76,6 +76,10 @@ void set_framework(Session& session, const JsonObject& root) {
     block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
                "describe a model without that by its sizes, or use the runner command");
   }
+  if (is_bench && workload.training.freezes()) {
+    block.fail("training", "krigtune-bench trains all weights; adapters are only predicted",
+               "remove it, or train with the runner command");
+  }
   if (is_bench && workload.model.has_experts()) {
     block.fail("model", "krigtune-bench does not train experts: they are predicted only",
                "leave \"experts\" out, or use another runner");

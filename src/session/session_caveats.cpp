@@ -134,6 +134,17 @@ void add_experts(const Session& session, workload::Caveats& caveats) {
   }
 }
 
+void add_adapters(const workload::Workload& workload, workload::Caveats& caveats) {
+  const workload::TrainingSpec& training = workload.training;
+  if (!training.freezes()) return;
+  workload::add_once("frozen weights are loaded in the type of the precision, token table, norms and head too",
+                     caveats.assumed);
+  if (!workload.model.has_experts()) return;
+  workload::add_once("experts have no adapters", caveats.assumed);
+  if (training.base_bits())
+    workload::add_once("experts that are quantised as the other matrices are: less memory", caveats.not_modelled);
+}
+
 }  // namespace
 
 void add_caveats(Session& session) {
@@ -146,6 +157,7 @@ void add_caveats(Session& session) {
         caveats.assumed);
   }
   add_experts(session, caveats);
+  add_adapters(*session.workload, caveats);
   add_update_on_host(session, caveats);
   add_hooks_of_stage_3(session, caveats);
   workload::add_variables(variables_of(session), session.workload->framework, offloads_update(session), caveats);

@@ -58,6 +58,7 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
       .required();
   block.key("precision", &Workload::precision, one_of(kPrecisionWords), "number format of weights and activations");
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
+  block.block("training", &Workload::training, training_block()).written_where_changed();
   block
       .key("framework", &Workload::framework, one_of(kFrameworkWords),
            "the framework that trains, which determines predicted memory and schedule (default: krigtune, which is "
@@ -77,6 +78,31 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
 }
 
 }  // namespace
+
+std::int64_t adapter_parameter_count(const Workload& workload) {
+  const ModelSpec& model = workload.model;
+  const AdapterSpec& adapter = workload.training.lora;
+  const std::int64_t ffn = model.has_experts() ? model.experts.shared_ffn_hidden : model.ffn_hidden;
+  std::int64_t elems = 0;
+  const auto add = [&](AdaptedLayer layer, std::int64_t inputs, std::int64_t outputs) {
+    if (inputs > 0 && outputs > 0 && adapter.targets_layer(layer)) elems += adapter.rank * (inputs + outputs);
+  };
+  add(AdaptedLayer::kQuery, model.hidden, model.query_width());
+  add(AdaptedLayer::kKey, model.hidden, model.kv_width());
+  add(AdaptedLayer::kValue, model.hidden, model.kv_width());
+  add(AdaptedLayer::kOutput, model.query_width(), model.hidden);
+  if (model.gated_mlp) add(AdaptedLayer::kGate, model.hidden, ffn);
+  add(AdaptedLayer::kUp, model.hidden, ffn);
+  add(AdaptedLayer::kDown, ffn, model.hidden);
+  return model.layers * elems;
+}
+
+double spared_flops(const Workload& workload, std::int64_t sequences) {
+  if (!workload.training.freezes()) return 0.0;
+  const double of_matrices = palm_flops(workload.model, sequences) - palm_attention_flops(workload.model, sequences);
+  const double tokens = static_cast<double>(sequences) * static_cast<double>(workload.model.seq_len);
+  return of_matrices / 3.0 - 6.0 * static_cast<double>(adapter_parameter_count(workload)) * tokens;
+}
 
 Workload read_workload(const Json& json, const std::string& source, const std::string& pointer,
                        const std::filesystem::path& base_dir) {

@@ -12,6 +12,7 @@
 #include "workload/hardware.h"
 #include "workload/measured_machine.h"
 #include "workload/model.h"
+#include "workload/training.h"
 
 namespace krigtune::workload {
 
@@ -37,6 +38,7 @@ struct Workload {
   ModelSpec model;
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
+  TrainingSpec training = {};
   std::optional<std::int64_t> train_batch_size;  ///< sequences per step; empty: may vary
   Dialect dialect = Dialect::kCanonical;
   double gradient_clipping = 0.0;  ///< largest norm of all gradients; 0: no clipping
@@ -44,6 +46,12 @@ struct Workload {
   /// If anything is not modelled, predictions are rough, and no configuration is excluded because of its memory.
   Caveats caveats{};
 };
+
+/// Returns the parameters of the adapters; 0 without them.
+std::int64_t adapter_parameter_count(const Workload& workload);
+/// Returns the FLOPs by which model_flops and palm_flops of `sequences` sequences exceed those of the job: frozen
+/// weights need no gradient, 2 FLOPs a token each, while adapters take 6. 0 if all weights are trained.
+double spared_flops(const Workload& workload, std::int64_t sequences);
 
 struct Hardware;
 

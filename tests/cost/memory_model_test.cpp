@@ -81,6 +81,35 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
   EXPECT_TRUE(errors[errors.size() * 99 / 100] <= 0.01) << errors[errors.size() * 99 / 100];
 }
 
+workload::TrainingSpec adapters(Rng& rng) {
+  workload::TrainingSpec training;
+  training.lora.rank = static_cast<std::int64_t>(1 + rng.below(8));
+  for (bool& target : training.lora.targets) target = rng.below(2) == 1;
+  training.lora.targets.front() = true;
+  training.lora.dropout = rng.below(2) == 1 ? 0.1 : 0.0;
+  training.base = rng.below(2) == 1 ? workload::BaseFormat::kNf4 : workload::BaseFormat::kAsModel;
+  return training;
+}
+
+TEST(MemoryModel, FollowsThePlanOfAdapters) {
+  RandomPlans plans(13);
+  Rng rng(13, 0);
+  std::vector<double> errors;
+  for (int i = 0; i < sweep(400); ++i) {
+    PlanCase drawn = plans.next();
+    drawn.workload.training = adapters(rng);
+    const plan::MemoryReport report = plan::explain(drawn.plan());
+    const cost::MemoryEstimate estimate =
+        cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
+    const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
+    const schedule::Knobs knobs = schedule::read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
+    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.04)) << error << " " << drawn.text();
+    errors.push_back(error);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_EQ(errors[errors.size() * 9 / 10], 0.0);
+}
+
 // Plans with more micro-steps than the distinct ones need the same arena, except for the losses.
 TEST(MemoryModel, DecidesForKrigtuneBenchAsThePlanDoes) {
   RandomPlans plans(11);
@@ -143,6 +172,28 @@ TEST(MemoryModel, KnowsTheStatesOfFrameworks) {
       << "in the step: gradients, and cast to fp32";
   EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 1), 4.0 + 12.0 / 8.0, 0.01)
       << "all gradients, at the end of backward";
+}
+
+// Of a frozen weight only its 16 bits, which stage 3 shards.
+TEST(MemoryModel, KnowsTheStatesOfAdaptersInFrameworks) {
+  workload::Workload workload = training(workload::Framework::kFsdp);
+  workload.training.lora.rank = 16;
+  const auto p = static_cast<double>(workload::parameter_count(workload.model));
+  const auto a = static_cast<double>(workload::adapter_parameter_count(workload));
+  const auto states = [&](workload::Framework framework, std::int64_t stage) {
+    workload.framework = framework;
+    const cost::MemoryEstimate estimate = cost::MemoryModel(workload, gpus(1), {}).estimate({{"zero_stage", stage}});
+    double bytes = 0.0;
+    for (const schedule::Term term :
+         {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
+      bytes += static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(term)]);
+    }
+    return bytes;
+  };
+  EXPECT_NEAR(states(workload::Framework::kFsdp, 0) / (2.0 * p + 18.0 * a), 1.0, 1e-3);
+  EXPECT_NEAR(states(workload::Framework::kFsdp, 3) / ((2.0 * p + 16.0 * a) / 8.0), 1.0, 1e-3);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 1) / (2.0 * p + (6.0 + 12.0 / 8.0) * a), 1.0, 1e-3);
+  EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 3) / (2.0 * p / 8.0), 1.0, 0.02);
 }
 
 // Issue 1302 of microsoft/DeepSpeed (ds_issue1302_zero2_memory.csv, rows 0, 2, 3 and 4): the differences between

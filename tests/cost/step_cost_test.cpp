@@ -202,6 +202,24 @@ TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
   expect_within(all, {1e-4, 0.006, 0.9999});
 }
 
+TEST(StepCostModel, EqualsTheClockForAdaptersToo) {
+  std::mt19937_64 random(9);
+  std::vector<Comparison> all;
+  for (int i = 0; i < 200; ++i) {
+    Case one{workload(random), cluster(random), configuration(random)};
+    workload::TrainingSpec& training = one.workload.training;
+    training.lora.rank = one_of<std::int64_t>(random, {2, 8, 64});
+    for (bool& target : training.lora.targets) target = random() % 2 == 0;
+    training.lora.targets.back() = true;
+    training.lora.dropout = one_of<double>(random, {0.0, 0.1});
+    training.base = one_of<workload::BaseFormat>(
+        random, {workload::BaseFormat::kAsModel, workload::BaseFormat::kInt8, workload::BaseFormat::kNf4Double});
+    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
+    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.05));
+  }
+  expect_within(all, {1e-4, 0.01, 0.9999});
+}
+
 TEST(StepCostModel, EqualsItForDeepModelsAndLongSteps) {
   std::mt19937_64 random(8);
   std::vector<Comparison> all;

@@ -57,11 +57,34 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
   for (const char* word : {"tokens that experts drop", "interleaved", "FP8", "several tokens", "another optimizer"})
     EXPECT_TRUE(names(megatron, word)) << word << ": " << megatron;
   const std::string trainer = said_of(kTrainer +
-                                      "--max_length 4096 --use_peft --lora_r 16 --load_in_4bit "
+                                      "--max_length 4096 --use_dora --peft_type prefix --load_in_4bit "
                                       "--optim adamw_8bit --use_liger_kernel --torch_compile True")
                                   .not_modelled;
   for (const char* word : {"adapters", "quantised", "another optimizer", "Liger", "compiled"})
     EXPECT_TRUE(names(trainer, word)) << word << ": " << trainer;
+}
+
+// LoRA is part of what is predicted. Values after the flag are all read, and what frameworks do without saying it.
+TEST(Caveats, AdaptersAreRead) {
+  const auto training = [](const std::string& line) {
+    const jobs::JobSession made = session_of(line);
+    if (!made.session.workload) return std::string("no workload");
+    const Json json = workload::to_json(*made.session.workload);
+    return json.contains("training") ? json["training"].dump() : std::string("all");
+  };
+  const std::string trainer = kTrainer + "--max_length 4096 ";
+  EXPECT_EQ(training(trainer), "all");
+  EXPECT_EQ(training(trainer + "--use_peft False --lora_r 8"), "all");
+  EXPECT_EQ(training(trainer + "--use_peft --lora_r 32 --lora_target_modules q_proj k_proj v_proj --load_in_4bit"),
+            R"({"lora":{"rank":32,"targets":["q","k","v"],"dropout":0},"base":"nf4"})");
+  EXPECT_EQ(training(trainer + "--use_peft --lora_r 32 --lora_target_modules all-linear --lora_dropout 0.1"),
+            R"({"lora":{"rank":32,"targets":"all-linear","dropout":0.1},"base":"model"})");
+  EXPECT_EQ(training(trainer + "--use_lora True"),
+            R"({"lora":{"rank":8,"targets":["q","v"],"dropout":0},"base":"model"})");
+  EXPECT_EQ(said_of(trainer + "--use_peft --lora_r 32 --load_in_8bit").not_modelled, "");
+  EXPECT_TRUE(names(said_of(trainer + "--use_lora True").assumed, "rank of the adapters 8: the command does not say"));
+  EXPECT_TRUE(names(said_of(trainer + "--load_in_4bit").not_modelled, "quantised")) << "without adapters: not read";
+  EXPECT_TRUE(names(said_of(trainer + "--use_peft --lora_target_modules magic").not_modelled, "adapters"));
 }
 
 TEST(Caveats, AreNotThereForWhatIsModelledOrSwitchedOff) {
@@ -214,7 +237,7 @@ TEST(Caveats, MegatronDeepSpeedIsReadAsMegatron) {
 
 // LoRA of a model of 8 billion parameters ran on GPUs of which no configuration was said to fit.
 TEST(Caveats, TakeAwayTheRightToRefuse) {
-  for (const std::string more : {"", "--use_peft --lora_r 16 "}) {
+  for (const std::string more : {"", "--use_peft --use_dora --lora_target_modules magic "}) {
     jobs::JobSession made = session_of(kTrainer + "--max_length 4096 " + more);
     made.session.usable_per_rank = from_gib(24.0);
     const session::MemoryFilter filter(made.session);

@@ -33,7 +33,7 @@ TEST(StageTensors, AreThoseOfTheWholeModelInItsOrder) {
       EXPECT_EQ(whole.is_split(t), tensor.split != Split::kNone) << tensor.name;
     }
     EXPECT_EQ(whole.ready_order(), gradient_ready_order(table));
-    EXPECT_EQ(whole.all_padded(), table.padded_elems);
+    EXPECT_EQ(whole.trained_padded(), table.padded_elems);
   }
 }
 

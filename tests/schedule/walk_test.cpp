@@ -22,7 +22,7 @@ TEST(Parts, EachLayerGoesForwardOnceAndBackwardOnceInReverse) {
     std::vector<std::int64_t> forward;
     std::vector<std::int64_t> backward;
     std::set<std::int64_t> again;
-    for (const Part& part : parts_of(drawn.tensors->parts(), drawn.setting->knobs)) {
+    for (const Part& part : parts_of(*drawn.tensors, drawn.setting->knobs)) {
       if (part.unit != Unit::kBlock) continue;
       if (part.phase == Phase::kForward) forward.push_back(part.layer);
       EXPECT_TRUE(part.phase != Phase::kRecompute || again.insert(part.layer).second);
@@ -44,7 +44,7 @@ TEST(Parts, AUseThatGoesOnIsTakenUpByTheNextPart) {
   RandomSettings random(2);
   for (int i = 0; i < 200; ++i) {
     const SettingCase drawn = random.next();
-    const std::vector<Part> parts = parts_of(drawn.tensors->parts(), drawn.setting->knobs);
+    const std::vector<Part> parts = parts_of(*drawn.tensors, drawn.setting->knobs);
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const bool goes_on = p + 1 < parts.size() && !parts[p + 1].begins_use;
       EXPECT_EQ(parts[p].ends_use, !goes_on);
@@ -199,7 +199,7 @@ TEST(Gathering, KeepsWhatIsUsedAgainWithinTheReuseDistance) {
       void let_go(const GatheredItem&) override {}
       std::size_t tensors = 0;
     } counter;
-    const std::vector<Part> parts = parts_of(tensors.parts(), knobs);
+    const std::vector<Part> parts = parts_of(tensors, knobs);
     Gathering gathering(setting, parts, 1, counter);
     for (std::size_t use = 0; use < parts.size(); ++use) gathering.begin_use();
     return counter.tensors;

@@ -82,7 +82,7 @@ schedule::Setting setting_of(const workload::Workload& workload, const schedule:
     setting.knobs.overlap_comm = true;
     setting.knobs.prefetch_elems = 0;
     setting.knobs.persistence_elems = 0;
-    setting.knobs.max_live_elems = tensors.all_padded();
+    setting.knobs.max_live_elems = tensors.trained_padded() + tensors.frozen_padded();
     setting.knobs.reduce_bucket_elems = 0;
     for (const int t : tensors.unit(1)) setting.knobs.reduce_bucket_elems += tensors.elems(t);
   }
@@ -113,13 +113,20 @@ MomentBytes deepspeed_states(const schedule::StageTensors& model, const workload
   return states.device;
 }
 
+// Frozen weights have the model's type.
+double frozen_bytes(const schedule::StageTensors& model, const workload::Workload& workload) {
+  const std::int64_t type_bytes = schedule::size_bytes(schedule::compute_type(workload.precision));
+  return static_cast<double>(model.frozen_padded() * type_bytes);
+}
+
 MomentBytes sharded_states(const schedule::StageTensors& model, const workload::Workload& workload,
                            const schedule::Knobs& knobs) {
   MomentBytes states;
-  const auto p = static_cast<double>(model.all_padded());
+  const auto p = static_cast<double>(model.trained_padded());
   const auto n = static_cast<double>(knobs.data_ranks);
   const double gathered = knobs.zero_stage >= 3 || workload.precision == workload::Precision::kFp32 ? 0.0 : 2.0;
-  states.add(schedule::Term::kParameters, rounded(4.0 * p / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
+  states.add(schedule::Term::kParameters,
+             rounded((4.0 * p + frozen_bytes(model, workload)) / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
   states.add(schedule::Term::kGradients, rounded(4.0 * p / (knobs.zero_stage >= 2 ? n : 1.0)));
   states.add(schedule::Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
   return states;
@@ -128,13 +135,13 @@ MomentBytes sharded_states(const schedule::StageTensors& model, const workload::
 MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const workload::Workload& workload,
                                  const schedule::Knobs& knobs) {
   MomentBytes states;
-  const auto p = static_cast<double>(model.all_elems());
+  const auto p = static_cast<double>(model.trained_elems());
   const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
   // The states of an expert are sharded over the ranks that have it, which are fewer.
   const double fewer = knobs.zero_stage >= 1 ? static_cast<double>(knobs.expert_ranks - 1) : 0.0;
-  const double sharded = p + fewer * static_cast<double>(model.expert_elems());
+  const double sharded = p + fewer * static_cast<double>(model.trained_expert_elems());
   const bool fp32 = workload.precision == workload::Precision::kFp32;
-  states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p));
+  states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p + frozen_bytes(model, workload)));
   states.add(schedule::Term::kGradients, rounded(4.0 * p));
   states.add(schedule::Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * sharded / n));
   return states;
@@ -162,7 +169,7 @@ std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Wor
                         const schedule::Knobs& knobs) {
   if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
   constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
-  const auto p = static_cast<double>(model.all_padded());
+  const auto p = static_cast<double>(model.trained_padded());
   const auto own = p / static_cast<double>(knobs.data_ranks);
   if (workload.precision == workload::Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
   if (knobs.zero_stage == 0) return rounded((2.0 + 4.0) * p);
@@ -175,6 +182,7 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
   std::set<std::int64_t> sizes;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const std::int64_t matrix_elems = tensor.elems / tensor.matrices;
+    if (!tensor.trained) continue;
     const bool is_matrix = matrix_elems > 8 * workload.model.hidden;
     const bool counts = tensor.unit == schedule::Unit::kBlock || (tensor.unit == schedule::Unit::kHead && has_head);
     if (is_matrix && counts) sizes.insert(matrix_elems);
@@ -260,11 +268,12 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& w
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
-  const auto own = static_cast<double>(model.all_padded()) / static_cast<double>(knobs.data_ranks);
+  const auto own = static_cast<double>(model.trained_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
     bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
-  if (knobs.offload_parameters) bytes += own * 2.0;
+  if (knobs.offload_parameters)
+    bytes += own * 2.0 + frozen_bytes(model, workload) / static_cast<double>(knobs.data_ranks);
   return rounded(bytes);
 }
 

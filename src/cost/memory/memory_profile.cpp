@@ -25,9 +25,10 @@ struct Homes {
   std::int64_t sharded_elems = 0;
 };
 
-Homes homes_of(const schedule::Setting& setting) {
+Homes homes_of(const schedule::Setting& setting, bool trained) {
   Homes homes;
   for (int t = 0; t < setting.tensors.count(); ++t) {
+    if (setting.tensors.is_trained(t) != trained) continue;
     (setting.is_sharded(t) ? homes.sharded_elems : homes.whole_elems) += setting.tensors.padded(t);
   }
   return homes;
@@ -38,10 +39,14 @@ Homes homes_of(const schedule::Setting& setting) {
 StateBytes state_bytes(const schedule::Setting& setting) {
   const schedule::Knobs& knobs = setting.knobs;
   const schedule::ZeroPolicy& policy = setting.policy;
-  const Homes homes = homes_of(setting);
+  const Homes homes = homes_of(setting, true);
+  const Homes frozen = homes_of(setting, false);
   StateBytes states;
+  const auto elems_of = [](const schedule::Store& store, const Homes& of) {
+    return (store.of_whole ? of.whole_elems : 0) + (store.of_sharded ? of.sharded_elems : 0);
+  };
   const auto add = [&](const schedule::Store& store) {
-    const std::int64_t elems = (store.of_whole ? homes.whole_elems : 0) + (store.of_sharded ? homes.sharded_elems : 0);
+    const std::int64_t elems = elems_of(store, homes) + (store.of_frozen ? elems_of(store, frozen) : 0);
     MomentBytes& at = store.place == schedule::Place::kHost ? states.host : states.device;
     at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * schedule::size_bytes(store.type));
   };
@@ -106,7 +111,8 @@ class ProfileReader {
     profile.group_kept -= profile.embedding_kept;
     const MomentBytes& kept = profile.group_kept;
     profile.embed_forward = profiled(part(Unit::kEmbedding, schedule::Phase::kForward), {});
-    profile.embed_backward = profiled(part(Unit::kEmbedding, schedule::Phase::kBackward), {});
+    if (const PlannedPart* backward = find_part(Unit::kEmbedding, schedule::Phase::kBackward))
+      profile.embed_backward = profiled(*backward, {});
     MomentBytes base = profile.embedding_kept;
     base += kept;
     profile.forward[0] = profiled(part(Unit::kBlock, schedule::Phase::kForward, first), base);
@@ -130,7 +136,7 @@ class ProfileReader {
   }
 
   // Tensors of the plan in model order: embedding, layers one like the other, head.
-  int unit_tensor(std::size_t tensor) const {
+  int unit_tensor(int at) const {
     const auto of = [this](Unit unit) {
       return static_cast<int>(std::count_if(model_.tensors.begin(), model_.tensors.end(),
                                             [unit](const schedule::UnitTensor& t) { return t.unit == unit; }));
@@ -138,7 +144,6 @@ class ProfileReader {
     const int embedding = of(Unit::kEmbedding);
     const int block = of(Unit::kBlock);
     const auto behind_blocks = static_cast<int>(plan_.tensors.size()) - of(Unit::kHead);
-    const auto at = static_cast<int>(tensor);
     if (at < embedding) return at;
     return at < behind_blocks ? embedding + (at - embedding) % block : embedding + block + at - behind_blocks;
   }
@@ -185,8 +190,14 @@ class ProfileReader {
   }
 
   const PlannedPart& part(Unit unit, schedule::Phase phase, std::int32_t layer = -1) const {
-    return *std::find_if(parts_.begin(), parts_.end(),
-                         [&](const PlannedPart& p) { return p.unit == unit && p.phase == phase && p.layer == layer; });
+    return *find_part(unit, phase, layer);
+  }
+  // Returns null if the plan has none: a frozen embedding has no backward.
+  const PlannedPart* find_part(Unit unit, schedule::Phase phase, std::int32_t layer = -1) const {
+    const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const PlannedPart& p) {
+      return p.unit == unit && p.phase == phase && p.layer == layer;
+    });
+    return found == parts_.end() ? nullptr : &*found;
   }
 
   // Returns the buffers whose first access is at or before operation `from` and whose last access is at or after `to`.
@@ -198,6 +209,17 @@ class ProfileReader {
       if (first_[b] <= static_cast<std::int64_t>(from) && last_[b] >= static_cast<std::int64_t>(to)) {
         bytes.add(buffer.term, buffer.bytes());
       }
+    }
+    return bytes;
+  }
+
+  // The plan gathers nothing, so these are weights that were quantised.
+  std::int64_t restored_at(std::size_t operation) const {
+    std::int64_t bytes = 0;
+    const auto at = static_cast<std::int64_t>(operation);
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      const bool is_restored = plan_.buffers[b].term == schedule::Term::kGatheredParameters;
+      if (is_restored && first_[b] <= at && last_[b] >= at) bytes += plan_.buffers[b].bytes();
     }
     return bytes;
   }
@@ -216,6 +238,7 @@ class ProfileReader {
     std::map<std::pair<int, TensorEvent::Kind>, int> last;  // by tensor
     for (const std::size_t i : part.operations) {
       const auto at = static_cast<int>(result.moments.size());
+      result.restored_bytes.push_back(restored_at(i));
       result.moments.push_back(live_at(i, i));
       result.moments.back() -= base;
       result.carried.push_back(live_at(i, i + 1));
@@ -230,6 +253,8 @@ class ProfileReader {
     std::stable_sort(result.events.begin(), result.events.end(),
                      [](const TensorEvent& a, const TensorEvent& b) { return a.at < b.at; });
     result.find_peak();
+    if (std::ranges::all_of(result.restored_bytes, [](std::int64_t bytes) { return bytes == 0; }))
+      result.restored_bytes.clear();
     for (std::size_t t = 0; t < model_.tensors.size(); ++t) {
       const bool is_read = last.contains({static_cast<int>(t), TensorEvent::Kind::kLastRead});
       if (model_.tensors[t].unit == part.unit && !is_read) result.unread.push_back(static_cast<int>(t));
@@ -241,10 +266,7 @@ class ProfileReader {
             std::map<std::pair<int, TensorEvent::Kind>, int>& last) const {
     const schedule::Term term = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)].term;
     if (term != schedule::Term::kParameters && term != schedule::Term::kGradients) return;
-    const auto behind = std::upper_bound(
-        plan_.tensors.begin(), plan_.tensors.end(), operand.range.begin_elems,
-        [](std::int64_t begin, const schedule::ParameterTensor& tensor) { return begin < tensor.begin_elems; });
-    const int tensor = unit_tensor(static_cast<std::size_t>(behind - plan_.tensors.begin()) - 1);
+    const int tensor = unit_tensor(plan_.tensor_at(term, operand.range.begin_elems));
     using Kind = TensorEvent::Kind;
     if (term == schedule::Term::kGradients && !last.contains({tensor, Kind::kLastGradient})) {
       to.events.push_back({at, tensor, Kind::kFirstGradient});

@@ -39,18 +39,23 @@ struct ProfiledPart {
   std::vector<MomentBytes> moments;
   std::vector<MomentBytes> carried;  ///< the same between an operation and the next one
   MomentBytes start;                 ///< the same before the first operation
-  std::vector<TensorEvent> events;   ///< in order of `at`
-  std::vector<int> unread;           ///< tensors of the unit that the part does not read
-  std::int64_t reads = 0;            ///< number of events that are last reads
-  std::size_t peak = 0;              ///< index of the largest moment
+  /// Quantised weights that each operation has restored, whatever the micro-batch; empty if there are none.
+  std::vector<std::int64_t> restored_bytes;
+  std::vector<TensorEvent> events;  ///< in order of `at`
+  std::vector<int> unread;          ///< tensors of the unit that the part does not read
+  std::int64_t reads = 0;           ///< number of events that are last reads
+  std::size_t peak = 0;             ///< index of the largest moment
 
   const MomentBytes& highest() const { return moments[peak]; }
+  std::int64_t restored_at(int at) const {
+    return restored_bytes.empty() ? 0 : restored_bytes[static_cast<std::size_t>(at)];
+  }
   void find_peak();
 };
 
 /// Memory of one micro-step with one sequence, without parameters and their gradients, in parts that repeat from layer
-/// to layer. It is read from a plan of a few layers, so that the plan is the only source. All bytes are proportional to
-/// the micro-batch.
+/// to layer. It is read from a plan of a few layers, so that the plan is the only source. All bytes but those of
+/// restored weights are proportional to the micro-batch.
 struct MemoryProfile {
   schedule::UnitTensors model;
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;

@@ -171,7 +171,7 @@ class Timeline final : public schedule::PartSink {
   }
 
   void add(const Part& part) override {
-    if (quiet_) return note(part, profiled(part).highest(), reduction_.bytes());
+    if (quiet_) return note_whole(part, reduction_.bytes());
     if (part.begins_use && walk_->gathering().active()) note_gathered(part);
     const ProfiledPart& operations = profiled(part);
     for (const int t : operations.unread) {
@@ -184,7 +184,7 @@ class Timeline final : public schedule::PartSink {
       for (; begins != operations.events.end() && begins->at == i; ++begins) {
         if (begins->kind == TensorEvent::Kind::kFirstGradient) begin_gradient(part, begins->tensor);
       }
-      note(part, operations.moments[static_cast<std::size_t>(i)], reduction_.bytes());
+      note(part, operations.moments[static_cast<std::size_t>(i)], reduction_.bytes(), operations.restored_at(i));
       reduction_.next_operation();
       for (; ends != operations.events.end() && ends->at == i; ++ends) end_event(part, *ends, reads_left);
     }
@@ -193,10 +193,10 @@ class Timeline final : public schedule::PartSink {
  private:
   // If nothing is gathered or in flight, every micro-step equals the first one.
   StepPeak run_quietly() {
-    parts_ = schedule::parts_of(setting_.tensors.parts(), setting_.knobs);
+    parts_ = schedule::parts_of(setting_.tensors, setting_.knobs);
     for (const Part& part : parts_) {
       begin(part);
-      note(part, profiled(part).highest(), 0);
+      note_whole(part, 0);
     }
     return result();
   }
@@ -258,11 +258,22 @@ class Timeline final : public schedule::PartSink {
   }
 
   // Notes moments of the part that has begun last.
-  void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes) {
+  void note(const Part& part, const MomentBytes& beyond, std::int64_t reduction_bytes,
+            std::int64_t restored_bytes = 0) {
+    const std::int64_t gathered_bytes = gathered_.bytes() + restored_bytes;
     const std::int64_t bytes =
-        (bytes_before_ + beyond.total) * setting_.knobs.micro_batch + gathered_.bytes() + reduction_bytes;
+        (bytes_before_ + beyond.total) * setting_.knobs.micro_batch + gathered_bytes + reduction_bytes;
     if (bytes <= peak_.bytes) return;
-    peak_ = {bytes, &part, &beyond, gathered_.bytes(), reduction_bytes, reduction_.grown_bytes(), micro_step_};
+    peak_ = {bytes, &part, &beyond, gathered_bytes, reduction_bytes, reduction_.grown_bytes(), micro_step_};
+  }
+
+  // If nothing begins or ends within the part. With restored weights its highest moment depends on the micro-batch.
+  void note_whole(const Part& part, std::int64_t reduction_bytes) {
+    const ProfiledPart& operations = profiled(part);
+    if (operations.restored_bytes.empty()) return note(part, operations.highest(), reduction_bytes);
+    for (std::size_t i = 0; i < operations.moments.size(); ++i) {
+      note(part, operations.moments[i], reduction_bytes, operations.restored_bytes[i]);
+    }
   }
 
   StepPeak result() const {

@@ -58,9 +58,9 @@ BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& 
   model.layers = 1;
   for (const std::unique_ptr<OfModel>& known : models) {
     if (known->workload.model == model && known->workload.precision == workload.precision &&
-        known->workload.optimizer == workload.optimizer &&
+        known->workload.optimizer == workload.optimizer && known->workload.training == workload.training &&
         known->workload.gradient_clipping == workload.gradient_clipping &&
-        (!model.has_experts() || known->workload.framework == workload.framework)) {
+        ((!model.has_experts() && !workload.training.freezes()) || known->workload.framework == workload.framework)) {
       return *known;
     }
   }

@@ -158,9 +158,10 @@ class TemplateReader {
     for (const plan::Operand& operand : operation.operands) {
       const plan::Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
       if (!buffer.persistent) continue;
-      if (buffer.term == schedule::Term::kParameters) next.reads.push_back(tensor_at(operand.range));
+      if (buffer.term == schedule::Term::kParameters)
+        next.reads.push_back(plan_.tensor_at(buffer.term, operand.range.begin_elems));
       if (buffer.term != schedule::Term::kGradients) continue;
-      const int tensor = tensor_at(operand.range);
+      const int tensor = plan_.tensor_at(buffer.term, operand.range.begin_elems);
       if (operand.access == plan::Access::kWrite) next.begins.push_back(tensor);
       // A tied table's gradient is complete with the embedding's.
       const bool is_head_of_tied = tensor == 0 && operation.kind == schedule::OpKind::kLinearBackwardWeight;
@@ -168,15 +169,6 @@ class TemplateReader {
       // If parameters are sharded, every unit keeps them through its backward.
       if (reads_parameter(operation.kind)) next.reads.push_back(tensor);
     }
-  }
-
-  // Stores of whole tensors are in model order.
-  int tensor_at(const plan::Range& range) const {
-    const auto at =
-        std::find_if(plan_.tensors.begin(), plan_.tensors.end(),
-                     [&](const schedule::ParameterTensor& tensor) { return tensor.begin_elems == range.begin_elems; });
-    assert(at != plan_.tensors.end());
-    return static_cast<int>(at - plan_.tensors.begin());
   }
 
   const plan::StepPlan& plan_;

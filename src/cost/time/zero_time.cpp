@@ -220,6 +220,7 @@ void UpdateTime::compute(workload::OpClass on_device, double flops, double bytes
 }
 
 void UpdateTime::wait_for_gradients(std::span<const int> bucket) {
+  if (bucket.empty()) return;  // everything in this stage is frozen
   gradients_ready_ = gradients_.reduced(bucket.front());
   for (const int t : bucket) gradients_ready_.count = std::max(gradients_ready_.count, gradients_.reduced(t).count);
 }

@@ -134,12 +134,14 @@ void assume_length(Json& workload) {
 
 void add_caveats(const DsJob& job, Json& workload) {
   assume_length(workload);
+  for (const std::string& assumed : job.gaps.trained.assumed) workload["assumed"].push_back(assumed);
   for (const std::string& gap : job.gaps.named) workload["not_modelled"].push_back(gap);
   for (const std::string& named : job.unmodelled.named) workload["not_modelled"].push_back(named);
 }
 
 Json workload_block(const DsJob& job) {
   Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
+  if (!job.gaps.trained.training.is_null()) workload["training"] = job.gaps.trained.training;
   if (job.batch) workload["train_batch_size"] = *job.batch;
   workload["framework"] = "deepspeed";
   workload["dialect"] = "deepspeed";
@@ -201,7 +203,7 @@ double model_state_bytes(const DsJob& job, std::int64_t stage) {
   const auto params = static_cast<double>(job.num_params.value_or(0));
   const auto ranks = static_cast<double>(job.replicas() * job.sequence);  // they shard the states together
   constexpr double kFrozenWeight = 0.5;
-  if (job.gaps.freezes || !job.unmodelled.lighter.empty())
+  if (job.gaps.freezes || job.gaps.trained.says("lora") || !job.unmodelled.lighter.empty())
     return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
   const double weight = is_mixed ? 2.0 : 4.0;
   const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);

@@ -71,7 +71,8 @@ CommandGaps gaps_of_command(const DsSessionInputs& inputs) {
   jobs::Recipe recipe = jobs::find_recipe("deepspeed");
   std::erase_if(recipe.files, [](const jobs::RecipeFile& file) { return file.name == "ds_config"; });
   const jobs::RecipeJob job = jobs::read_any_job(recipe, {inputs.command->argv, inputs.directory});
-  return {jobs::caveats_of(recipe, job).not_modelled, jobs::freezes_weights(recipe, job)};
+  const jobs::TrainedWeights trained = jobs::trained_weights(recipe, job);
+  return {jobs::caveats_of(recipe, job, trained).not_modelled, jobs::freezes_weights(recipe, job, trained), trained};
 }
 
 Unmodelled unmodelled_settings(const DsJob& job) {

@@ -30,7 +30,7 @@ std::string plain(std::string_view word) {
 class KnownNames {
  public:
   explicit KnownNames(const Recipe& recipe) {
-    for (const auto* values : {&recipe.parameters, &recipe.model}) {
+    for (const auto* values : {&recipe.parameters, &recipe.model, &recipe.training}) {
       for (const RecipeValue& value : *values) add(value);
     }
     add(recipe.train_batch_size);
@@ -108,7 +108,8 @@ bool is_off(const RecipeJob& job, const std::string& flag) {
   return same_word(value, "false") || is_one_of(lower_case(value), kNothing);
 }
 
-bool states(const RecipeGap& gap, const RecipeJob& job) {
+bool states(const RecipeGap& gap, const RecipeJob& job, const TrainedWeights& trained) {
+  if (!gap.unless_read.empty() && trained.says(gap.unless_read)) return false;
   const Texts& flags = gap.where.any_flag;
   const bool is_on =
       flags.empty() || std::any_of(flags.begin(), flags.end(), [&](const auto& flag) { return !is_off(job, flag); });
@@ -141,16 +142,17 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
 
 }  // namespace
 
-bool freezes_weights(const Recipe& recipe, const RecipeJob& job) {
+bool freezes_weights(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained) {
   return std::any_of(recipe.not_modelled.begin(), recipe.not_modelled.end(),
-                     [&](const RecipeGap& gap) { return gap.freezes && states(gap, job); });
+                     [&](const RecipeGap& gap) { return gap.freezes && states(gap, job, trained); });
 }
 
-workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job) {
+workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained) {
   workload::Caveats caveats;
+  caveats.assumed = trained.assumed;
   for (const RecipeGap& gap : recipe.not_modelled) {
     const std::string text = fmt::format("{}: {}", gap.what, gap.effect);
-    if (states(gap, job)) workload::add_once(text, caveats.not_modelled);
+    if (states(gap, job, trained)) workload::add_once(text, caveats.not_modelled);
   }
   const Texts unknown = unknown_names(recipe, job);
   if (unknown.empty()) return caveats;

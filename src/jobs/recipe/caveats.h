@@ -1,5 +1,6 @@
 #pragma once
 #include "jobs/recipe/recipe_job.h"
+#include "jobs/recipe/trained_weights.h"
 #include "workload/model.h"
 
 namespace krigtune::jobs {
@@ -7,9 +8,9 @@ namespace krigtune::jobs {
 /// Sorts what a command states: every flag, every word key=value and every key of its files is understood by the
 /// recipe, known to change nothing, known to matter and not modelled, or unknown. Returns what is not modelled, and, as
 /// an assumption, that the unknown ones change nothing.
-workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job);
+workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained);
 
-/// Returns whether the command states that most weights are not trained: adapters, quantised weights.
-bool freezes_weights(const Recipe& recipe, const RecipeJob& job);
+/// Returns whether the command states that most weights are not trained, in a way that predictions do not know.
+bool freezes_weights(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained);
 
 }  // namespace krigtune::jobs

@@ -30,7 +30,9 @@ class ModelFacts {
 
   Json workload() {
     if (framework_.empty()) return none("krigtune does not predict jobs of this kind");
-    caveats_ = caveats_of(recipe_, job_);
+    const TrainedWeights trained = trained_weights(recipe_, job_);
+    caveats_ = caveats_of(recipe_, job_, trained);
+    training_ = trained.training;
     caveats_.assumed.insert(caveats_.assumed.begin(), own_.assumed.begin(), own_.assumed.end());
     for (const RecipeValue& size : recipe_.model) {
       const std::optional<SaidValue> said = read_said(size, job_);
@@ -155,6 +157,7 @@ class ModelFacts {
   Json checked() {
     Json workload = {{"model", model_}, {"framework", framework_}};
     if (!precision_.is_null()) workload["precision"] = precision_;
+    if (!training_.is_null()) workload["training"] = training_;
     if (!caveats_.assumed.empty()) workload["assumed"] = caveats_.assumed;
     if (!caveats_.not_modelled.empty()) workload["not_modelled"] = caveats_.not_modelled;
     try {
@@ -171,6 +174,7 @@ class ModelFacts {
   const std::string framework_;
   Json model_ = Json::object();
   Json precision_;
+  Json training_;
   std::string tokenizer_;
   bool assumed_length_ = false;
   workload::Caveats caveats_;

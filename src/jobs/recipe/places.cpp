@@ -94,9 +94,19 @@ Reading read_operand(const Place& place, const RecipeJob& job) {
   return {};
 }
 
+// All values of a flag, up to the next one: "q_proj,v_proj" of --lora_target_modules q_proj v_proj.
+std::string values_at(const Place& place, const RecipeJob& job, const FlagAt& at) {
+  const Texts& words = job.command.argv;
+  const Region region = region_of(job.command, place.of_launcher);
+  std::string all = value_at(words, at);
+  for (std::size_t i = *at.value_word + 1; i < region.end && !is_flag(words[i]); ++i) all += "," + words[i];
+  return all;
+}
+
 Reading read_flag(const Place& place, const RecipeJob& job) {
   const std::optional<FlagAt> at = last_of(place, job);
   if (!at) return {};
+  if (at->value_word && place.is_list) return meant_by(values_at(place, job, *at), place, job);
   if (at->value_word) return meant_by(value_at(job.command.argv, *at), place, job);
   const bool takes_bare = std::any_of(place.values.begin(), place.values.end(),
                                       [](const auto& entry) { return same_word(entry.second, kBare); });
@@ -166,7 +176,22 @@ Reading read_words(const Place& place, const RecipeJob& job) {
   return {std::nullopt, is_any, is_any};
 }
 
+// A list of a file has the keys "modules.0", "modules.1" and so on.
+std::string elements_of(const JobFile& file, const std::string& key) {
+  Texts elements;
+  for (std::size_t i = 0;; ++i) {
+    const auto found = file.values.find(fmt::format("{}.{}", key, i));
+    if (found == file.values.end()) return join(elements, ",");
+    elements.push_back(space::to_string(found->second));
+  }
+}
+
 Reading read_key(const Place& place, const RecipeJob& job) {
+  if (place.is_list) {
+    const JobFile* lists = job.file(place.file, place.key + ".0");
+    const std::string all = lists == nullptr ? "" : elements_of(*lists, place.key);
+    if (!all.empty()) return meant_by(all, place, job);
+  }
   const JobFile* file = job.file(place.file, place.key);
   if (file == nullptr) return {};
   const auto found = file->values.find(place.key);

@@ -177,6 +177,7 @@ Block<Place> place_block() {
       place.otherwise = space::value_from_json(*json, object.source() + ": " + object.pointer("default"));
     }
   });
+  block.key("list", &Place::is_list, boolean(), "the flag or the key has several values: all of them count");
   block.key("read_only", &Place::is_read_only, boolean(), "it is read there, and never changed");
   block.key("assumed", &Place::assumed, text(), "the value is taken for granted, for this reason");
   block.check([](JsonObject& object, Place& place) { check_place(object, place); });
@@ -231,6 +232,8 @@ Block<RecipeGap> gap_block() {
   block.key("what", &RecipeGap::what, text(), "its name: \"adapters (LoRA)\"").required();
   block.key("effect", &RecipeGap::effect, text(), "on what is predicted: \"much less memory\"").required();
   block.key("freezes", &RecipeGap::freezes, boolean(), "most weights are not trained");
+  block.key("unless_read", &RecipeGap::unless_read, text(),
+            "a key of \"training\", as \"lora\": it is no gap if the command says that");
   block.check([](JsonObject& object, const RecipeGap& gap) {
     if (gap.where.is_empty()) object.fail("where", "is missing", "say which commands have it");
   });
@@ -471,12 +474,17 @@ void add_value_keys(Block<Recipe>& block) {
                });
   block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
                [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
+  block.custom("training", schema::map(value_schema()),
+               "where the command says which weights it trains: lora/rank, lora/targets, lora/dropout, base",
+               [](JsonObject& object, Recipe& recipe) { recipe.training = read_recipe_values(object, "training"); });
   block.custom(
       "not_modelled", schema::list(gap_block().schema()), "what predictions do not know, and say that",
       [](JsonObject& object, Recipe& recipe) { recipe.not_modelled = read_list(object, "not_modelled", gap_block()); });
   block.key("ignored", &Recipe::ignored, texts(),
             "flags and keys that change nothing that is predicted, as max_grad_norm; * at the end stands for any text");
-  block.noted("caveats_of", schema::text(), "shipped recipes whose \"not_modelled\" and \"ignored\" apply too");
+  block.noted(
+      "caveats_of", schema::text(),
+      "a shipped recipe whose \"not_modelled\" and \"ignored\" apply too, and \"training\" if there is none here");
   block.noted("modelled", schema::list(schema::text()), "\"what\" of theirs that this recipe models");
 }
 

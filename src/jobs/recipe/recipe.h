@@ -68,6 +68,7 @@ struct Place {
   std::vector<std::pair<space::Value, std::vector<std::string>>> also;
   /// The value if the job states nothing; of a shared number it is the job's.
   std::optional<space::Value> otherwise;
+  bool is_list = false;       ///< the flag, or the key, has several values: all of them, with commas between
   bool is_read_only = false;  ///< it is read here and never changed
   std::string assumed;        ///< the value is taken for granted, for this reason: "that of its tokenizer"
 
@@ -87,6 +88,8 @@ struct RecipeGap {
   std::string what;      ///< "adapters (LoRA)"
   std::string effect;    ///< on what is predicted: "much less memory"
   bool freezes = false;  ///< most weights are not trained
+  /// A key of the workload's block "training", "lora" or "base": if the command says it, this is no gap.
+  std::string unless_read;
 };
 
 /// A file with values that the command names.
@@ -151,6 +154,7 @@ struct Recipe {
   std::string framework;                 ///< the framework whose models apply, a word of workload/framework; "": none
   std::vector<RecipeFramework> frameworks;  ///< the first whose "where" applies to the command counts more
   std::vector<RecipeValue> model;           ///< layers, hidden, ..., preset, hf_config, precision
+  std::vector<RecipeValue> training;        ///< lora/rank, lora/targets, lora/dropout, base
   std::vector<RecipeGap> not_modelled;
   /// Flags and keys that change nothing that is predicted, without dashes before them and with underscores for others;
   /// may end with *.

@@ -23,7 +23,7 @@ Json shipped_base(const Json& json, const std::string& source, const std::string
 // Metrics and sizes are merged one by one; everything else is replaced.
 Json with_base(const Json& json, Json whole) {
   for (const auto& [key, value] : json.items()) {
-    const bool is_merged = key == "measure" || key == "model";
+    const bool is_merged = key == "measure" || key == "model" || key == "training";
     if (is_merged && value.is_object() && whole.contains(key)) {
       whole[key].update(value);
     } else {
@@ -42,6 +42,7 @@ void add_caveats(Json& whole, const Json& other) {
     if (!whole[key].is_array()) continue;
     for (const Json& one : other[key]) whole[key].push_back(one);
   }
+  if (!whole.contains("training") && other.contains("training")) whole["training"] = other["training"];
   whole.erase("caveats_of");
 }
 

@@ -86,6 +86,25 @@ std::string architecture_text(const workload::ModelSpec& model) {
                      model.tied_embeddings ? "tied" : "untied", model.vocab);
 }
 
+// Empty if all weights are trained.
+std::string training_text(const workload::Workload& workload) {
+  const workload::TrainingSpec& training = workload.training;
+  if (!training.freezes()) return "";
+  std::string on;
+  for (int i = 0; i < workload::kAdaptedLayerCount; ++i) {
+    const auto layer = static_cast<workload::AdaptedLayer>(i);
+    const bool exists = layer != workload::AdaptedLayer::kGate || workload.model.gated_mlp;
+    if (exists && training.lora.targets_layer(layer))
+      on += (on.empty() ? "" : ", ") + std::string(workload::to_string(layer));
+  }
+  const std::string base =
+      training.base_bits()
+          ? fmt::format("frozen, those of the blocks in {:.4g} bits with their constants", *training.base_bits())
+          : "frozen";
+  return fmt::format("trained: adapters of rank {} on {} ({} parameters); all other weights are {}", training.lora.rank,
+                     on, count_text(static_cast<double>(workload::adapter_parameter_count(workload))), base);
+}
+
 void print_counts(const PlanText& text) {
   const forecast::VerdictCounts& counts = text.study.counts;
   const std::string usable = to_string(*text.session.usable_per_rank);
@@ -127,6 +146,8 @@ void print_job(const PlanText& text) {
                                   counted(model.layers, "layer"), model.hidden, model.seq_len),
                       2);
   text.out << wrapped("  " + architecture_text(model), 2);
+  if (const std::string training = training_text(*text.session.workload); !training.empty())
+    text.out << wrapped("  " + training, 2);
   std::string batch;
   if (workload.train_batch_size) {  // in tokens too, since train_batch_size is often mistaken for their number
     const auto sequences = static_cast<double>(*workload.train_batch_size);

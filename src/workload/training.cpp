@@ -1,0 +1,175 @@
+#include "workload/training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace krigtune::workload {
+namespace {
+
+constexpr EnumWords<AdaptedLayer, kAdaptedLayerCount> kLayerWords = {{{"q", AdaptedLayer::kQuery},
+                                                                      {"k", AdaptedLayer::kKey},
+                                                                      {"v", AdaptedLayer::kValue},
+                                                                      {"o", AdaptedLayer::kOutput},
+                                                                      {"gate", AdaptedLayer::kGate},
+                                                                      {"up", AdaptedLayer::kUp},
+                                                                      {"down", AdaptedLayer::kDown}}};
+
+constexpr EnumWords<BaseFormat, 4> kBaseWords = {{{"model", BaseFormat::kAsModel},
+                                                  {"int8", BaseFormat::kInt8},
+                                                  {"nf4", BaseFormat::kNf4},
+                                                  {"nf4-double", BaseFormat::kNf4Double}}};
+
+constexpr const char* kAllLinear = "all-linear";
+
+// Names of modules: transformers' (Llama, GPT-2, GPT-NeoX, Falcon, Phi, ChatGLM, Baichuan, InternLM), torchtune's,
+// LitGPT's. Letters are those of kLayerWords: q k v o g(ate) u(p) d(own).
+constexpr std::pair<std::string_view, std::string_view> kModules[] = {
+    {"q_proj", "q"},
+    {"k_proj", "k"},
+    {"v_proj", "v"},
+    {"o_proj", "o"},
+    {"out_proj", "o"},
+    {"output_proj", "o"},
+    {"gate_proj", "g"},
+    {"up_proj", "u"},
+    {"down_proj", "d"},
+    {"w1", "g"},
+    {"w2", "d"},
+    {"w3", "u"},
+    {"fc1", "u"},
+    {"fc2", "d"},
+    {"qkv", "qkv"},
+    {"qkv_proj", "qkv"},
+    {"gate_up_proj", "gu"},
+    {"c_attn", "qkv"},
+    {"c_fc", "u"},
+    {"query_key_value", "qkv"},
+    {"wqkv", "qkv"},
+    {"w_pack", "qkv"},
+    {"attention.dense", "o"},
+    {"dense_h_to_4h", "u"},
+    {"dense_4h_to_h", "d"},
+    {"attn", "qkvo"},
+    {"mlp", "gud"},
+    {"c_proj", "od"},
+    {"all", "qkvogud"},
+    {kAllLinear, "qkvogud"},
+    {"all_linear", "qkvogud"},
+};
+
+AdaptedLayer layer_of(char letter) {
+  constexpr std::string_view kLetters = "qkvogud";
+  return static_cast<AdaptedLayer>(kLetters.find(letter));
+}
+
+// Takes one name or several, in a list or between commas, as frameworks write them.
+std::vector<std::string> names_in(const Json& json) {
+  std::vector<std::string> names;
+  const auto add = [&names](const Json& item) {
+    if (!item.is_string()) return;
+    std::string text = item.get<std::string>();
+    const auto separates = [](char c) { return std::string_view("[]'\",").find(c) != std::string_view::npos; };
+    std::replace_if(text.begin(), text.end(), separates, ' ');
+    std::istringstream words(text);
+    for (std::string name; words >> name;) names.push_back(name);
+  };
+  if (json.is_array()) {
+    for (const Json& item : json) add(item);
+  } else {
+    add(json);
+  }
+  return names;
+}
+
+void read_targets(JsonObject& object, AdapterSpec& adapter) {
+  const Json* json = object.find("targets");
+  if (json == nullptr) return;
+  adapter.targets = {};
+  for (const std::string& name : names_in(*json)) {
+    const std::vector<AdaptedLayer> layers = adapted_layers(name);
+    if (layers.empty()) {
+      object.fail("targets", fmt::format("the layer '{}' is not known", name),
+                  "name q, k, v, o, gate, up, down, or \"all-linear\"");
+    }
+    for (const AdaptedLayer layer : layers) adapter.targets[static_cast<std::size_t>(layer)] = true;
+  }
+  if (adapter.targets == decltype(adapter.targets){})
+    object.fail("targets", "names no layer", "name q, k, v, o, gate, up, down, or \"all-linear\"");
+}
+
+Json write_targets(const AdapterSpec& adapter) {
+  if (adapter.targets == AdapterSpec{}.targets) return kAllLinear;
+  Json names = Json::array();
+  for (const auto& [word, layer] : kLayerWords) {
+    if (adapter.targets_layer(layer)) names.push_back(std::string(word));
+  }
+  return names;
+}
+
+Block<AdapterSpec> adapter_block() {
+  Block<AdapterSpec> block("Low-rank adapters, beside which all weights are frozen: {\"rank\": 16}");
+  block.key("rank", &AdapterSpec::rank, integer(from_to(1, 1e5)), "rank of each adapter").no_default();
+  block.custom("targets",
+               schema::either({schema::text("\"all-linear\", or names between commas"), schema::list(schema::text())}),
+               "the layers of a block that have an adapter: q, k, v, o, gate, up, down, or names of modules as "
+               "\"q_proj\"",
+               read_targets, write_targets);
+  block.key("dropout", &AdapterSpec::dropout, number(from_to_below(0, 1)), "probability, on the adapters' inputs");
+  return block;
+}
+
+}  // namespace
+
+const char* to_string(AdaptedLayer layer) { return kLayerWords[static_cast<std::size_t>(layer)].first.data(); }
+
+std::optional<double> TrainingSpec::base_bits() const {
+  switch (base) {
+    case BaseFormat::kAsModel:
+      return std::nullopt;
+    case BaseFormat::kInt8:
+      return 8.0;
+    case BaseFormat::kNf4:
+      return 4.0 + 32.0 / 64.0;
+    case BaseFormat::kNf4Double:
+      return 4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0);
+  }
+  return std::nullopt;
+}
+
+std::vector<AdaptedLayer> adapted_layers(std::string_view name) {
+  for (const auto& [word, layer] : kLayerWords) {
+    if (word == name) return {layer};
+  }
+  const std::string lower = lower_case(std::string(name));
+  // "model.layers.0.self_attn.q_proj" names a module by its path.
+  for (const auto& [module, letters] : kModules) {
+    if (lower != module && !lower.ends_with("." + std::string(module))) continue;
+    std::vector<AdaptedLayer> layers;
+    for (const char letter : letters) layers.push_back(layer_of(letter));
+    return layers;
+  }
+  return {};
+}
+
+Block<TrainingSpec> training_block() {
+  Block<TrainingSpec> block("Which weights are trained (default: all): {\"lora\": {\"rank\": 16}, \"base\": \"nf4\"}");
+  block.block("lora", &TrainingSpec::lora, adapter_block()).written_where_changed();
+  block.key("base", &TrainingSpec::base, one_of(kBaseWords),
+            "how the frozen matrices of the blocks are stored: in the model's type, or quantised to 8 bits, to 4 bits, "
+            "or to 4 bits with quantised constants");
+  block.check([](JsonObject& object, const TrainingSpec& training) {
+    if (object.has("lora") && training.lora.rank == 0)
+      object.fail("lora", "\"rank\" is missing", "say the rank of the adapters, for example 16");
+    if (training.base != BaseFormat::kAsModel && !training.freezes())
+      object.fail("base", "quantised weights cannot be trained", "add adapters: \"lora\": {\"rank\": 16}");
+  });
+  return block;
+}
+
+}  // namespace krigtune::workload

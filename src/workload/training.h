@@ -1,0 +1,55 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/block.h"
+
+namespace krigtune::workload {
+
+/// The linear layers of a block that can have an adapter. Of experts, those of the MLP that every token passes.
+enum class AdaptedLayer : std::uint8_t { kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
+inline constexpr int kAdaptedLayerCount = 7;
+const char* to_string(AdaptedLayer layer);  ///< q, k, v, o, gate, up, down
+
+/// Low-rank adapters (LoRA: Hu et al. 2021, "Low-rank adaptation of large language models"). A linear layer y = W x
+/// gets y = W x + B A x with A (rank, inputs) and B (outputs, rank). W, and every other weight of the model, is frozen.
+struct AdapterSpec {
+  std::int64_t rank = 0;  ///< 0: no adapters
+  std::array<bool, kAdaptedLayerCount> targets = {true, true, true, true, true, true, true};
+  double dropout = 0.0;  ///< probability, on the inputs of each adapter
+
+  bool targets_layer(AdaptedLayer layer) const { return targets[static_cast<std::size_t>(layer)]; }
+  friend bool operator==(const AdapterSpec&, const AdapterSpec&) = default;
+};
+
+/// How the frozen matrices of the blocks are stored. kNf4: 4-bit NormalFloat with an fp32 constant for each 64 weights;
+/// kNf4Double: its constants are 8-bit, with an fp32 constant for each 256 of them (Dettmers et al. 2023, "QLoRA",
+/// section 3). kInt8: with an fp32 constant for each row, which is not counted (Dettmers et al. 2022, "LLM.int8()").
+/// Products first restore them to the model's type.
+enum class BaseFormat { kAsModel, kInt8, kNf4, kNf4Double };
+
+/// Which weights are trained, and how the others are stored. By default all are.
+struct TrainingSpec {
+  AdapterSpec lora = {};
+  BaseFormat base = BaseFormat::kAsModel;
+
+  bool freezes() const { return lora.rank > 0; }
+  /// Returns the bits of one frozen weight of a block's matrices; empty if it has the model's type.
+  std::optional<double> base_bits() const;
+
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+/// Returns the layers that a name of PEFT, torchtune or LitGPT stands for, such as "q_proj", "c_attn", "attn" or
+/// "all-linear"; empty if it is not known.
+std::vector<AdaptedLayer> adapted_layers(std::string_view name);
+
+/// The key "training" of a workload.
+Block<TrainingSpec> training_block();
+
+}  // namespace krigtune::workload
