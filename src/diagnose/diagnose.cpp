@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "diagnose/moves.h"
 #include "schedule/knobs.h"
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 

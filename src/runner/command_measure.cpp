@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "deepspeed/job/ds_losses.h"
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <utility>
 
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
