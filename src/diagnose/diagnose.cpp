@@ -570,7 +570,7 @@ Diagnosis diagnose(JobModel& model, const space::Configuration& configuration, c
     diagnosis.straggling_s = seen->straggling_s();
     diagnosis.factors = factors_of(model, diagnosis.learned.cost);
   }
-  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const space::Configuration usual = space::in_usual_names(configuration);
   diagnosis.verdicts = Judge(model, usual, diagnosis.learned, measured, thresholds).run();
   return diagnosis;
 }

@@ -78,7 +78,7 @@ trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Con
     known.samples_per_step = static_cast<double>(*facts.train_batch_size);
     return known;
   }
-  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const space::Configuration usual = space::in_usual_names(configuration);
   // Without a workload, other names need not be those of a training step.
   if (!(facts.well_known ? usual : configuration).has(space::kMicroBatch)) return known;
   if (const auto dp = space::data_parallel_ranks(facts.ranks, usual)) {
