@@ -56,11 +56,12 @@ std::size_t ParallelLayout::index_of(std::string_view parameter) {
 
 std::optional<ParallelLayout> ParallelLayout::of(std::int64_t ranks, const Configuration& configuration) {
   ParallelLayout layout(ranks);
-  for (const RankGroup& group : rank_groups()) {
-    if (group.split != RankSplit::kDataRanks) {
-      if (!layout.split(group.parameter, configuration.integer(group.parameter, 1))) return std::nullopt;
-    } else if (const Value* ways = configuration.find(group.parameter)) {
-      layout.ways_[index_of(group.parameter)] = integer_of(*ways).value_or(1);
+  const std::vector<RankGroup>& groups = rank_groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].split != RankSplit::kDataRanks) {
+      if (!layout.split_group(i, configuration.integer(groups[i].parameter, 1))) return std::nullopt;
+    } else if (const Value* ways = configuration.find(groups[i].parameter)) {
+      layout.ways_[i] = integer_of(*ways).value_or(1);
     }
   }
   return layout;
@@ -71,11 +72,15 @@ std::int64_t ParallelLayout::left_for(std::string_view parameter) const {
 }
 
 bool ParallelLayout::split(std::string_view parameter, std::int64_t ways) {
-  if (ways < 1 || left_for(parameter) % ways != 0) return false;
-  const std::size_t i = index_of(parameter);
-  const RankSplit split = rank_groups()[i].split;
-  assert(ways_[i] == 1);
-  ways_[i] = ways;
+  return split_group(index_of(parameter), ways);
+}
+
+bool ParallelLayout::split_group(std::size_t index, std::int64_t ways) {
+  const RankSplit split = rank_groups()[index].split;
+  const std::int64_t left = split == RankSplit::kDataRanks ? holders() : data_;
+  if (ways < 1 || left % ways != 0) return false;
+  assert(ways_[index] == 1);
+  ways_[index] = ways;
   if (split != RankSplit::kDataRanks) data_ /= ways;
   if (split == RankSplit::kSequence) sharing_ *= ways;
   return true;

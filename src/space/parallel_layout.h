@@ -66,6 +66,7 @@ class ParallelLayout {
  private:
   static constexpr std::size_t kMostGroups = 8;  // an array, because spaces ask for every candidate
   static std::size_t index_of(std::string_view parameter);
+  bool split_group(std::size_t index, std::int64_t ways);
 
   std::int64_t data_ = 1;
   std::int64_t sharing_ = 1;                      // ranks that share each sequence
