@@ -37,10 +37,7 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
   ContextExchange exchange;
   exchange.ranks = knobs.context_ranks;
   // The ranks that share a sequence are the nearest of the data group (the order tp-cp-ep-dp-pp of Megatron Core).
-  plan::StepPlan groups;
-  groups.ranks = knobs.context_ranks;
-  groups.tensor_ranks = knobs.tensor_ranks;
-  exchange.span = plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node);
+  exchange.span = group_span(knobs.context_ranks, knobs.tensor_ranks, ranks_per_node);
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
   exchange.keys_and_values_bytes = 2 * tokens * (workload.model.kv_width() / knobs.tensor_ranks) *
                                    schedule::size_bytes(schedule::compute_type(workload.precision));

@@ -18,10 +18,7 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
   exchange.ranks = knobs.expert_ranks;
   if (exchange.ranks == 1) return exchange;
   // The ranks that share experts are neighbours in the data group, as those that share a sequence are.
-  plan::StepPlan groups;
-  groups.ranks = knobs.expert_ranks;
-  groups.tensor_ranks = knobs.tensor_ranks;
-  exchange.ranks_per_node = plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node).ranks_per_node;
+  exchange.ranks_per_node = group_span(knobs.expert_ranks, knobs.tensor_ranks, ranks_per_node).ranks_per_node;
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
   // Tensor ranks of the same data rank send parts of the tokens each, and gather them afterwards.
   const std::int64_t sent = tokens * workload.model.experts.per_token / knobs.tensor_ranks;

@@ -118,6 +118,13 @@ double kernel_time_s(const Machine& machine, workload::OpClass of, double flops,
   return machine.rate(of).seconds(flops, bytes);
 }
 
+plan::GroupSpan group_span(std::int64_t ranks, std::int64_t apart, std::int64_t ranks_per_node) {
+  plan::StepPlan groups;
+  groups.ranks = ranks;
+  groups.tensor_ranks = apart;
+  return plan::group_span(groups, schedule::Group::kData, 0, ranks_per_node);
+}
+
 double link_time_s(const Machine& machine, schedule::OpKind kind, const plan::GroupSpan& span,
                    std::int64_t wire_bytes) {
   const double seconds = plan::collective_time_s(machine.network, kind, span, wire_bytes);

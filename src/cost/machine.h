@@ -45,6 +45,10 @@ double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision 
 Machine make_machine(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                      const TimeCalibration& calibration = {});
 
+/// Returns how the nodes share a group of ranks, one in every `apart` ranks of the job from the first on.
+/// Tensor-parallel ranks are neighbours (1 apart), the data ranks are as far apart as there are tensor ranks.
+plan::GroupSpan group_span(std::int64_t ranks, std::int64_t apart, std::int64_t ranks_per_node);
+
 /// Returns the seconds of one kernel, copy or host operation.
 double kernel_time_s(const Machine& machine, workload::OpClass of, double flops, double bytes);
 /// Returns the seconds of a collective of which each rank sends `wire_bytes`, as a program sees it; 0 if there is

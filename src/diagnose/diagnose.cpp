@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "diagnose/moves.h"
 #include "schedule/knobs.h"
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
@@ -569,7 +570,7 @@ Diagnosis diagnose(JobModel& model, const space::Configuration& configuration, c
     diagnosis.straggling_s = seen->straggling_s();
     diagnosis.factors = factors_of(model, diagnosis.learned.cost);
   }
-  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const space::Configuration usual = space::in_usual_names(configuration);
   diagnosis.verdicts = Judge(model, usual, diagnosis.learned, measured, thresholds).run();
   return diagnosis;
 }

@@ -8,6 +8,7 @@
 
 #include "cost/framework.h"
 #include "forecast/forecast.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::diagnose {
@@ -79,9 +80,7 @@ std::vector<space::Value> natural_values(const JobModel& model, const std::strin
     return stages;
   }
   if (name == space::kMicroBatch || name == space::kAccumulation) return scaled(number.value_or(1), 6, 4096);
-  if (name == space::kTensorParallel || name == space::kPipelineParallel) {
-    return scaled(number.value_or(1), 10, ranks);
-  }
+  if (space::splits_ranks(name)) return scaled(number.value_or(1), 10, ranks);
   if (name == space::kCheckpointing) return {"none", "selective", "full"};
   if (name == space::kOffloadOptimizer || name == space::kOffloadParam) return {"none", "cpu"};
   if (name == space::kOverlap || name == space::kSequenceParallel) return {true, false};
@@ -105,9 +104,7 @@ double worth(const Move& move) {
 bool Moves::is_at_hand(const std::string& parameter) const {
   const session::Session& session = model_.session();
   if (session.space.find(parameter) != nullptr) return true;
-  if (parameter == space::kTensorParallel || parameter == space::kPipelineParallel) {
-    return configuration_.integer(parameter, 1) > 1;
-  }
+  if (space::splits_ranks(parameter)) return configuration_.integer(parameter, 1) > 1;
   if (parameter == space::kAccumulation) return !session.workload->train_batch_size;
   for (const char* any : {space::kMicroBatch, space::kCheckpointing, space::kZeroStage}) {
     if (parameter == any) return true;

@@ -12,6 +12,7 @@
 #include "cost/framework.h"
 #include "schedule/knobs.h"
 #include "session/memory_filter.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 #include "trial/outcome.h"
 
@@ -92,13 +93,6 @@ std::vector<space::Configuration> some_configurations(const space::Space& space,
   return some;
 }
 
-std::int64_t ranks_of_a_replica(const space::Configuration& configuration) {
-  std::int64_t ranks = 1;
-  for (const char* divisor : space::kRankDivisors)
-    ranks *= std::max<std::int64_t>(configuration.integer(divisor, 1), 1);
-  return ranks;
-}
-
 // Returns the least common multiple, or the largest number if that is far smaller: then the numbers have no common
 // meaning.
 std::int64_t common_multiple(const std::set<std::int64_t>& numbers) {
@@ -115,7 +109,7 @@ std::int64_t common_multiple(const std::set<std::int64_t>& numbers) {
 
 std::int64_t fewest_ranks(const std::vector<space::Configuration>& configurations) {
   std::set<std::int64_t> replicas;
-  for (const space::Configuration& one : configurations) replicas.insert(ranks_of_a_replica(one));
+  for (const space::Configuration& one : configurations) replicas.insert(space::ranks_of_replica(one));
   return common_multiple(replicas);
 }
 

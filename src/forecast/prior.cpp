@@ -166,9 +166,10 @@ const space::RuleOfThumb* rule_of_thumb(const std::string& name) {
 std::vector<std::string> model_splits(const space::Space& space) {
   std::vector<std::string> names;
   for (const space::Parameter& parameter : space.parameters()) {
-    const space::RuleOfThumb* rule = rule_of_thumb(parameter.name);
+    const space::WellKnownParameter* known = space::find_well_known(space::well_known_name(parameter.name));
+    const bool splits = known != nullptr && known->splits_ranks == space::RankSplit::kModel;
     const bool varies = parameter.continuous() || parameter.values.size() > 1;
-    if (rule != nullptr && rule->splits_model && varies && !parameter.categorical) names.push_back(parameter.name);
+    if (splits && varies && !parameter.categorical) names.push_back(parameter.name);
   }
   return names;
 }

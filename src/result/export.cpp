@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "result/writers.h"
 #include "space/expression.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::result {
@@ -76,7 +77,6 @@ bool has_no_effect(const space::Configuration& configuration, const std::string&
 
 bool asks_for_nothing(const space::Configuration& configuration, const std::string& parameter) {
   const space::Value& value = *configuration.find(parameter);
-  if (parameter == space::kContextParallel) return space::same_value(value, std::int64_t{1});
   const space::WellKnownParameter* known = space::find_well_known(parameter);
   if (known == nullptr) return false;
   if (has_no_effect(configuration, parameter)) return true;

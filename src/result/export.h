@@ -69,8 +69,6 @@ Json exported_ds_config(const report::RunView& run);
 /// Returns whether run.answer.best is the model's recommendation. A trial requested by its number has no posterior.
 bool is_recommended(const report::RunView& run);
 
-/// A parameter of recipes: ranks that share a sequence, in addition to those of tensor_parallel.
-
 /// Returns how many of `ranks` ranks have their own micro-batch; 1 if they cannot be divided this way.
 std::int64_t data_ranks_of(const space::Configuration& configuration, std::int64_t ranks);
 

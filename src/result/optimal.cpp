@@ -8,6 +8,7 @@
 #include "deepspeed/result/ds_result.h"
 #include "jobs/result/training_command.h"
 #include "result/writers.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 #include "trial/program.h"
 
@@ -51,7 +52,10 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run) {
   const workload::Workload& workload = *run.session.workload;
   const space::Configuration& configuration = run.answer.best->configuration;
   const Json first_key = {{"train_batch_size", 1}};  // reserves the first place; the value is set with the others
-  const std::int64_t ranks = run.session.cluster.ranks() / configuration.integer(space::kPipelineParallel, 1);
+  // DeepSpeed counts the ranks of one pipeline stage.
+  const std::int64_t stages = configuration.integer(space::kPipelineParallel, 1);
+  const std::int64_t all = run.session.cluster.ranks();
+  const std::int64_t ranks = space::data_parallel_ranks(all, {{space::kPipelineParallel, stages}}).value_or(all);
   Json json = deepspeed::with_values(first_key, completed(configuration), deepspeed::DsUse::kResult, ranks,
                                      "ds_config_optimal.json");
   json["zero_optimization"]["reduce_scatter"] = true;

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "deepspeed/job/ds_losses.h"
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"
@@ -77,7 +78,7 @@ trial::MeasureFacts measure_facts(const space::JobFacts& facts, const space::Con
     known.samples_per_step = static_cast<double>(*facts.train_batch_size);
     return known;
   }
-  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const space::Configuration usual = space::in_usual_names(configuration);
   // Without a workload, other names need not be those of a training step.
   if (!(facts.well_known ? usual : configuration).has(space::kMicroBatch)) return known;
   if (const auto dp = space::data_parallel_ranks(facts.ranks, usual)) {

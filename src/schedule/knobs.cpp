@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "schedule/op_kind.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::schedule {
@@ -59,7 +60,7 @@ class KnobReader {
  public:
   KnobReader(const workload::Workload& workload, const workload::ClusterSpec& cluster,
              const space::Configuration& configuration)
-      : workload_(workload), cluster_(cluster), configuration_(configuration) {}
+      : workload_(workload), cluster_(cluster), configuration_(configuration), layout_(cluster.ranks()) {}
 
   std::variant<Knobs, NotModelled> read() {
     check_names();
@@ -67,7 +68,6 @@ class KnobReader {
     knobs_.micro_batch = bounded(space::kMicroBatch, 1, 1'000'000);
     read_ranks();
     if (!problem_) knobs_.micro_steps = micro_steps();
-    knobs_.data_ranks *= knobs_.context_ranks;
     read_sizes();
     if (problem_) return *problem_;
     return knobs_;
@@ -154,28 +154,29 @@ class KnobReader {
     return Buffers::kPlain;
   }
 
-  // Sets all numbers of ranks and checks what they must divide. data_ranks are those with sequences of their own.
+  // Returns the ranks in each group of a kind of parallelism, and divides the others by them.
+  std::int64_t split(const char* name, std::int64_t most, const char* what, bool of_this_job = false) {
+    const std::int64_t ways = bounded(name, 1, most, of_this_job);
+    check_divides(name, ways, layout_.left_for(name), what);
+    return layout_.split(name, ways) ? ways : 1;
+  }
+
+  // Sets all numbers of ranks and checks what they must divide.
   void read_ranks() {
     const workload::ModelSpec& model = workload_.model;
-    knobs_.tensor_ranks = bounded(space::kTensorParallel, 1, cluster_.ranks(), true);
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, cluster_.ranks(), "ranks");
+    constexpr const char* kBesideModel = "ranks beside tensor and pipeline parallelism";
+    knobs_.tensor_ranks = split(space::kTensorParallel, cluster_.ranks(), "ranks", true);
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
     check_mlp_divides(model);
-    knobs_.pipeline_ranks = bounded(space::kPipelineParallel, 1, model.layers, true);
-    check_divides(space::kPipelineParallel, knobs_.pipeline_ranks, cluster_.ranks() / knobs_.tensor_ranks,
-                  knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel");
-    const std::int64_t whole = cluster_.ranks() / knobs_.tensor_ranks / knobs_.pipeline_ranks;
-    knobs_.context_ranks = bounded(space::kContextParallel, 1, cluster_.ranks());
-    check_divides(space::kContextParallel, knobs_.context_ranks, whole, "ranks beside tensor and pipeline parallelism");
-    knobs_.data_ranks = space::data_parallel_ranks(cluster_.ranks(), {{space::kTensorParallel, knobs_.tensor_ranks},
-                                                                      {space::kPipelineParallel, knobs_.pipeline_ranks},
-                                                                      {space::kContextParallel, knobs_.context_ranks}})
-                            .value_or(1);
+    knobs_.pipeline_ranks = split(space::kPipelineParallel, model.layers,
+                                  knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel", true);
+    knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
+    knobs_.data_ranks = layout_.holders();
     if (predicts_expert_ranks(workload_)) {
-      knobs_.expert_ranks = bounded(space::kExpertParallel, 1, cluster_.ranks());
-      check_divides(space::kExpertParallel, knobs_.expert_ranks, model.experts.count, "experts");
-      check_divides(space::kExpertParallel, knobs_.expert_ranks, whole, "ranks beside tensor and pipeline parallelism");
+      check_divides(space::kExpertParallel, bounded(space::kExpertParallel, 1, cluster_.ranks()), model.experts.count,
+                    "experts");
+      knobs_.expert_ranks = split(space::kExpertParallel, cluster_.ranks(), kBesideModel);
     }
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     if (knobs_.sequence_parallel) {
@@ -196,13 +197,13 @@ class KnobReader {
     const std::int64_t steps = bounded(space::kAccumulation, 1, kMost);
     if (!workload_.train_batch_size) return steps;
     const std::int64_t batch = *workload_.train_batch_size;
-    const auto derived = space::accumulation_steps(batch, knobs_.micro_batch, knobs_.data_ranks);
+    const auto derived = space::accumulation_steps(batch, knobs_.micro_batch, layout_.data());
     if (!derived || (given && *derived != steps)) {
-      refuse(fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
-                         "micro-step{})",
-                         batch, knobs_.micro_batch * knobs_.data_ranks,
-                         given ? fmt::format(", {} micro-steps", steps) : ""),
-             "batch not divisible: choose another micro_batch");
+      refuse(
+          fmt::format("train_batch_size {} is not micro_batch * ranks * gradient_accumulation_steps ({} a "
+                      "micro-step{})",
+                      batch, knobs_.micro_batch * layout_.data(), given ? fmt::format(", {} micro-steps", steps) : ""),
+          "batch not divisible: choose another micro_batch");
     }
     return derived.value_or(1);
   }
@@ -227,6 +228,7 @@ class KnobReader {
   const workload::Workload& workload_;
   const workload::ClusterSpec& cluster_;
   const space::Configuration& configuration_;
+  space::ParallelLayout layout_;
   Knobs knobs_;
   std::optional<NotModelled> problem_;
 };
@@ -326,19 +328,11 @@ bool predicts_expert_ranks(const workload::Workload& workload) {
 void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
 
 void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
-  if (knobs.pipeline_ranks > 1) {
-    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it",
-                                space::kPipelineParallel, knobs.pipeline_ranks),
-                    "write 1; the runners command, deepspeed and replay take more");
-  }
-  if (knobs.context_ranks > 1) {
-    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kContextParallel,
-                                knobs.context_ranks),
-                    "write 1; the runners command, deepspeed and replay take more");
-  }
-  if (knobs.expert_ranks > 1) {
-    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kExpertParallel,
-                                knobs.expert_ranks),
+  for (const auto& [name, ways] : {std::pair(space::kPipelineParallel, knobs.pipeline_ranks),
+                                   std::pair(space::kContextParallel, knobs.context_ranks),
+                                   std::pair(space::kExpertParallel, knobs.expert_ranks)}) {
+    if (ways == 1) continue;
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", name, ways),
                     "write 1; the runners command, deepspeed and replay take more");
   }
   check_extent(workload, cluster, knobs);

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <utility>
 
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
@@ -69,7 +70,7 @@ std::optional<double> gradient_noise_scale(const GradientNorm& one, const Gradie
 
 std::int64_t global_batch(const Session& session, const space::Configuration& configuration) {
   if (session.workload->train_batch_size) return *session.workload->train_batch_size;
-  const space::Configuration usual = space::with_usual_names(configuration).value_or(configuration);
+  const space::Configuration usual = space::in_usual_names(configuration);
   const std::optional<std::int64_t> dp = space::data_parallel_ranks(session.cluster.ranks(), usual);
   // A space has no configuration without whole replicas.
   return space::sequences_of_step(usual.integer(space::kMicroBatch, 1), dp.value_or(1),

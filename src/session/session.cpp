@@ -346,10 +346,6 @@ bool is_named(const space::Space& space, const std::string& name) {
   return space.facts().fixed.has(name) || space.find(name) != nullptr;
 }
 
-space::Configuration with_usual(const space::Configuration& configuration) {
-  return space::with_usual_names(configuration).value_or(configuration);
-}
-
 // Returns whether the space has the parameter, also under another name.
 bool is_meant(const space::Space& space, const std::string& name) {
   if (is_named(space, name)) return true;
@@ -359,7 +355,7 @@ bool is_meant(const space::Space& space, const std::string& name) {
 
 // Returns whether any configuration has more than one tensor-parallel rank.
 bool splits_layers(const space::Space& space) {
-  if (with_usual(space.facts().fixed).integer(space::kTensorParallel, 1) > 1) return true;
+  if (space::in_usual_names(space.facts().fixed).integer(space::kTensorParallel, 1) > 1) return true;
   const space::Parameter* parameter = space::find_usual(space.parameters(), space::kTensorParallel);
   return parameter != nullptr && (parameter->values.size() > 1 || space::as_number(parameter->values[0]) > 1.0);
 }

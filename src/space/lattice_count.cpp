@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "space/parallel_layout.h"
 #include "space/ranges.h"
 #include "space/vocabulary.h"
 #include "space/well_known.h"
@@ -208,10 +209,11 @@ int Binder::otherwise(const char* name, double fallback) {
   return node(BoundOp::kOtherwise, reference(meaning.parameter), constant(fallback));
 }
 
-// The identities of space/well_known.h as expressions, which have bounds before all parameters are known.
+// The identities of space/well_known.h and space/parallel_layout.h as expressions, which have bounds before all
+// parameters are known.
 int Binder::dp() {
   int ways = constant(1.0);
-  for (const char* divisor : kRankDivisors) ways = node(BoundOp::kProduct, ways, otherwise(divisor, 1.0));
+  for (const char* divisor : rank_divisors()) ways = node(BoundOp::kProduct, ways, otherwise(divisor, 1.0));
   return node(BoundOp::kDivide, constant(static_cast<double>(facts_.ranks)), ways);
 }
 
@@ -226,7 +228,7 @@ void Binder::add_batch_rules() {
   };
   int ranks = constant(static_cast<double>(facts_.ranks));
   int all_divide = constant(1.0);
-  for (const char* divisor : kRankDivisors) {
+  for (const char* divisor : rank_divisors()) {
     const int ways = otherwise(divisor, 1.0);
     all_divide = node(BoundOp::kAnd, all_divide, divides(ways, ranks));
     ranks = node(BoundOp::kDivide, ranks, ways);

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "space/lattice.h"
+#include "space/parallel_layout.h"
 #include "space/ranges.h"
 #include "space/usual_names.h"
 #include "space/vocabulary.h"

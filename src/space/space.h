@@ -46,7 +46,7 @@ class Lattice;
 /// The configurations that may be tried. They are the points of the lattice of the parameters' values that meet
 ///
 ///   train_batch_size = micro_batch * dp * gradient_accumulation_steps
-///   dp = ranks / (tensor_parallel * pipeline_parallel)
+///   dp = the replicas among the ranks (space/parallel_layout.h)
 ///
 /// and the session's constraints and further restrictions. Conditional parameters are absent if their "when" is not
 /// true, and equivalent points have one canonical representative (a knob without effect has one value). A space is not

@@ -80,6 +80,10 @@ std::optional<Configuration> with_usual_names(const Configuration& configuration
   return usual;
 }
 
+Configuration in_usual_names(const Configuration& configuration) {
+  return with_usual_names(configuration).value_or(configuration);
+}
+
 const Parameter* find_usual(const std::vector<Parameter>& parameters, std::string_view known) {
   const auto named = [&](std::string_view name) -> const Parameter* {
     const auto found = std::find_if(parameters.begin(), parameters.end(),

@@ -20,6 +20,9 @@ std::optional<Value> usual_value(std::string_view name, const Value& value);
 /// gradient_checkpointing=true becomes activation_checkpointing=full. Names that do not count stay as they are, and so
 /// do values without a meaning. Empty if nothing has another name.
 std::optional<Configuration> with_usual_names(const Configuration& configuration);
+/// Returns the same, or a copy of the configuration if nothing has another name. Code that runs for every candidate
+/// calls the function above, which copies nothing then.
+Configuration in_usual_names(const Configuration& configuration);
 
 /// Returns the parameter that is read as the well-known one: that of this name, or else of another of its names with
 /// values that it may have as well. nullptr if there is none.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/text.h"
+#include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
@@ -89,10 +90,11 @@ std::string Vocabulary::name_of(const char* known) const {
   return parameter != nullptr ? parameter->name : known;
 }
 
-// The identities of space/well_known.h in real numbers, because a condition may involve ranks that do not divide.
+// The identities of space/well_known.h and space/parallel_layout.h in real numbers, because a condition may involve
+// ranks that do not divide.
 double Vocabulary::dp(const Configuration& configuration) const {
   double ways = 1.0;
-  for (const char* divisor : kRankDivisors) ways *= number_or(configuration, name_of(divisor), 1.0);
+  for (const char* divisor : rank_divisors()) ways *= number_or(configuration, name_of(divisor), 1.0);
   return arithmetic(Operator::kDivide, static_cast<double>(facts_.ranks), ways);
 }
 

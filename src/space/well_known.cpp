@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "space/well_known.h"
+#include "space/parallel_layout.h"
 
 namespace krigtune::space {
 namespace {
@@ -104,6 +104,7 @@ WellKnownParameter tensor_parallel() {
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,
+      .splits_ranks = RankSplit::kModel,
       .modelling = Modelling::kFull,
       .deepspeed = {.key = "/tensor_parallel/autotp_size", .largest = kMostCount, .off = std::int64_t{1}},
       .other_names = {{"tp", "nanotron, scripts"},
@@ -112,7 +113,7 @@ WellKnownParameter tensor_parallel() {
                       {"tensor_parallel_degree", "torchtitan"},
                       {"tp_size", "scripts"},
                       {"autotp_size", "DeepSpeed"}},
-      .rule = {.log_speed = -0.2, .log_memory = -0.4, .success_slope = 1.0, .splits_model = true},
+      .rule = {.log_speed = -0.2, .log_memory = -0.4, .success_slope = 1.0},
   };
 }
 
@@ -152,13 +153,14 @@ WellKnownParameter pipeline_parallel() {
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,
+      .splits_ranks = RankSplit::kModel,
       .modelling = Modelling::kFull,
       .other_names = {{"pp", "nanotron, scripts"},
                       {"pipeline_parallel_size", "scripts"},
                       {"pipeline_model_parallel_size", "Megatron-LM, NeMo"},
                       {"pipeline_parallel_degree", "torchtitan"},
                       {"pp_size", "scripts"}},
-      .rule = {.log_speed = -0.2, .log_memory = -0.3, .splits_model = true},
+      .rule = {.log_speed = -0.2, .log_memory = -0.3},
   };
 }
 
@@ -171,6 +173,7 @@ WellKnownParameter context_parallel() {
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,
+      .splits_ranks = RankSplit::kSequence,
       .modelling = Modelling::kFull,
       .other_names = {{"cp", "scripts"},
                       {"context_parallel_size", "Megatron-LM, nanotron"},
@@ -190,6 +193,7 @@ WellKnownParameter expert_parallel() {
       .default_value = std::int64_t{1},
       .default_range = R"({"min": 1, "max": 8, "scale": "log2"})",
       .smallest = 1,
+      .splits_ranks = RankSplit::kDataRanks,
       .modelling = Modelling::kFull,
       .other_names = {{"ep", "scripts"},
                       {"expert_model_parallel_size", "Megatron-LM"},
@@ -437,9 +441,19 @@ bool needs_other_data_ranks(const WellKnownParameter& known) {
   return Expression::parse(known.no_effect_if).holds(only_dp).value_or(false);
 }
 
+namespace {
+
+std::string product_of_divisors() {
+  std::string product;
+  for (const char* divisor : rank_divisors()) product += (product.empty() ? "" : " * ") + std::string(divisor);
+  return product;
+}
+
+}  // namespace
+
 const std::vector<KnownFact>& known_facts() {
   static const std::vector<KnownFact> kFacts = {
-      {"dp", "data-parallel ranks: ranks / (tensor_parallel * pipeline_parallel * context_parallel)"},
+      {"dp", "data-parallel ranks: ranks / (" + product_of_divisors() + ")"},
       {"ranks", "ranks of the whole job: nodes * gpus_per_node"},
       {"nodes", "nodes of the cluster"},
       {"gpus_per_node", "GPUs (or CPU ranks) of a node"},

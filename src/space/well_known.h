@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -39,24 +38,8 @@ inline constexpr const char* kNcclBuffers = "nccl_buffers";
 // The batch identity, on integers:
 //
 //   train_batch_size = micro_batch * dp * gradient_accumulation_steps
-//   dp = ranks / (tensor_parallel * pipeline_parallel * context_parallel)
 //
-// All code that counts ranks or sequences uses these functions. Conditions of a session read the same names as real
-// numbers, for which divisibility is not required: Vocabulary computes the two lines for one configuration, and Binder
-// (lattice_count.cpp) computes bounds over many.
-
-/// The parameters that divide the ranks of a job among those of one replica of the model.
-inline constexpr std::array<const char*, 3> kRankDivisors = {kTensorParallel, kPipelineParallel, kContextParallel};
-
-/// Returns the number of replicas of the model, each with its own micro-batch. Empty if the ranks do not divide evenly.
-inline std::optional<std::int64_t> data_parallel_ranks(std::int64_t ranks, const Configuration& configuration) {
-  for (const char* divisor : kRankDivisors) {
-    const std::int64_t ways = configuration.integer(divisor, 1);
-    if (ways < 1 || ranks % ways != 0) return std::nullopt;
-    ranks /= ways;
-  }
-  return ranks;
-}
+// All code that counts sequences uses these functions; dp is that of space/parallel_layout.h.
 
 /// Returns the sequences of one optimizer step.
 inline std::int64_t sequences_of_step(std::int64_t micro_batch, std::int64_t dp, std::int64_t accumulation_steps) {
@@ -100,6 +83,15 @@ struct DeepSpeedKnob {
   const char* trainer_flag = "";  ///< flag of a Hugging Face Trainer script: "--gradient_checkpointing"
 };
 
+/// What a number of ranks divides, if the parameter is one: the ranks of a job are those of ParallelLayout.
+enum class RankSplit {
+  kNone,      ///< it is no number of ranks
+  kModel,     ///< all ranks: those of a group hold one copy of the model together (tensor, pipeline)
+  kSequence,  ///< all ranks: those of a group hold the same parameters, and share each sequence (context)
+  kDataRanks  ///< those that hold the same parameters: a group of them shares some, and there are as many replicas of
+              ///< the rest as before (expert)
+};
+
 /// How predictions treat a parameter.
 enum class Modelling {
   kNone,         ///< forecasts ignore it, and krigtune-bench refuses it
@@ -121,7 +113,6 @@ struct RuleOfThumb {
   double log_speed = 0.0;      ///< log speed of the job for each doubling of the value
   double log_memory = 0.0;     ///< log of the needed memory for each doubling, or for each step of 1 where 0 is allowed
   double success_slope = 0.0;  ///< probits of a trial's success, from the smallest to the largest value
-  bool splits_model = false;   ///< the value is a number of ranks that share one copy of the model
   /// Values that are words; words not listed cost nothing. The first one is what `true` means under another name.
   std::vector<WordCost> words = {};
 
@@ -142,6 +133,7 @@ struct WellKnownParameter {
   Value default_value = false;     ///< the default of DeepSpeed or of krigtune-bench; its kind is the parameter's
   const char* default_range = "";  ///< as in a session: R"({"min": 1, "max": 64, "scale": "log2"})"
   std::int64_t smallest = 0;       ///< smallest integer allowed
+  RankSplit splits_ranks = RankSplit::kNone;
   Modelling modelling = Modelling::kNone;
   DeepSpeedKnob deepspeed = {};
   std::vector<OtherName> other_names = {};
@@ -160,7 +152,7 @@ bool needs_other_data_ranks(const WellKnownParameter& known);
 /// A fact of the job that constraints may use in addition to the parameters: dp, ranks, nodes, ...
 struct KnownFact {
   const char* name;
-  const char* meaning;
+  std::string meaning;
 };
 const std::vector<KnownFact>& known_facts();
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
@@ -52,6 +54,25 @@ cost::Machine machine_of(workload::OpClass of, double flops_per_s,
 
 cost::StepCost cost_of(const cost::Machine& machine, const space::Configuration& configuration) {
   return cost::StepCostModel(llama(), eight_gpus(), machine)(configuration);
+}
+
+// Counts the nodes of ranks 0, apart, 2 apart, ... one by one.
+TEST(GroupSpan, SharesAGroupAmongTheNodesOfItsRanks) {
+  for (const std::int64_t per_node : {1, 3, 8}) {
+    for (const std::int64_t apart : {1, 2, 8}) {
+      for (const std::int64_t ranks : {1, 2, 6, 16}) {
+        std::vector<std::int64_t> on_node;
+        for (std::int64_t r = 0; r < ranks; ++r) {
+          if (r == 0 || r * apart / per_node != (r - 1) * apart / per_node) on_node.push_back(0);
+          ++on_node.back();
+        }
+        const plan::GroupSpan span = cost::group_span(ranks, apart, per_node);
+        EXPECT_EQ(span.ranks, ranks);
+        EXPECT_EQ(span.nodes, std::ssize(on_node));
+        EXPECT_EQ(span.ranks_per_node, *std::ranges::min_element(on_node));
+      }
+    }
+  }
 }
 
 TEST(ContextSplit, ComputesAsManyProductsHoweverSequencesAreShared) {

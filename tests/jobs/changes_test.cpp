@@ -7,6 +7,7 @@
 #include "deepspeed/result/loss_check.h"
 #include "jobs/session/job_session.h"
 #include "result/report_fixtures.h"
+#include "run/loop.h"
 #include "trial/temporary_directory.h"
 #include "words.h"
 
@@ -116,6 +117,19 @@ TEST_F(Changes, SayWhyLossesCannotBeCompared) {
                   "what is learned"),
       std::string::npos)
       << page();
+}
+
+// Twice the micro-batch on half as many replicas is the same batch. Their batches were said to differ.
+TEST_F(Changes, CompareLossesWhereRanksShareASequence) {
+  best_.changes.each.clear();
+  for (journal::Trial& trial : history_) {
+    const std::int64_t ranks = trial.number + 1;
+    trial.proposal.configuration = {{"micro_batch", ranks}, {"context_parallel", ranks}};
+    const std::filesystem::path folder = directory_ / "run" / "trials" / run::trial_folder(trial);
+    std::filesystem::create_directories(folder);
+    write_atomically(folder / "measured.json", R"({"losses": [6.5, 6.4, 6.3]})");
+  }
+  EXPECT_NE(page().find("the losses of trial 1 agree with those of trial 0"), std::string::npos) << page();
 }
 
 TEST_F(Changes, AreNoneWhereTheBaselineIsBest) {

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "jobs/recipe_cases.h"
 #include "jobs/session/job_session.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::jobs {

@@ -430,6 +430,19 @@ TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
   EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", 0), 8);
 }
 
+// nanotron asserts that dp is what the others leave. Only tensor and pipeline parallelism once changed it.
+TEST_F(JobSession, WritesTheDataRanksThatEveryKindOfParallelismLeaves) {
+  directory_.write("llama.yaml",
+                   "parallelism:\n  dp: 8\n  tp: 1\n  pp: 1\n"
+                   "tokens:\n  micro_batch_size: 2\n  batch_accumulation_per_replica: 8\n");
+  request_.directory = directory_.path();
+  for (const std::string vary : {"tensor_parallel=llama.yaml#parallelism.tp:1,2",
+                                 "context_parallel=llama.yaml#parallelism.context_parallel_size:1,2"}) {
+    const Json json = made("torchrun --nproc_per_node=8 run_train.py --config-file llama.yaml", {vary}, "").json;
+    EXPECT_EQ(json["runner"]["set"]["llama.yaml"].value("parallelism.dp", ""), "{dp}") << vary;
+  }
+}
+
 // Without a model the session has no name for the batch that stays: micro_batch * dp would be taken for it.
 TEST_F(JobSession, OfAnUnknownModelComparesStepsIfTheBatchStays) {
   const auto objective = [&](const std::string& flags) {

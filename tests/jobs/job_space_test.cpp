@@ -49,6 +49,16 @@ TEST(JobSpace, SplitsTheModelWithinNodesAndOverWholeHeadsAndLayers) {
   EXPECT_EQ(made.constraints, std::vector<std::string>{"ranks % (tensor_parallel * pipeline_parallel) == 0"});
 }
 
+TEST(JobSpace, CountsTheReplicasOfEveryKindOfParallelism) {
+  jobs::JobSize size = size_of(8, 8, 48);
+  size.can_write_accumulation = true;
+  const jobs::JobSpace made =
+      jobs::fitted_space(json_of(R"({"micro_batch": [1], "context_parallel": [1, 2, 3, 8]})"), size);
+  EXPECT_EQ(made.space["context_parallel"].dump(), "[1,2,8]");
+  EXPECT_EQ(made.space["gradient_accumulation_steps"].dump(), "[2,3,4,6,12,16,24,48]");
+  EXPECT_EQ(made.constraints, std::vector<std::string>{"micro_batch * gradient_accumulation_steps * dp == 48"});
+}
+
 TEST(JobSpace, KeepsTheBatchWhereRanksShareASequence) {
   jobs::JobSize size = size_of(8, 8, 32);
   size.can_write_accumulation = true;

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "jobs/recipe_cases.h"
 #include "krigtune/rng.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::jobs::recipe_round_trip_test {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "space/parallel_layout.h"
 #include "space/spaces.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"

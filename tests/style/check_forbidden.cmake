@@ -41,6 +41,15 @@ rule(library_type "# *include *<(nlopt|boost/|cuda|nccl|nlohmann/json[.]hpp)" "$
      "no NLopt, Boost, CUDA or full JSON type in a header that others include")
 rule(parser "nlohmann::(basic_)?json([^_]|$)|son::(parse|accept|sax_parse)|toml::parse|YAML::Load" "^(include|src|surrogate)/" "${parsers_are_allowed}"
      "text from outside may be nested too deep to walk: use the readers of core/json.h and core/formats")
+set(kind "k(Tensor|Pipeline|Context|Expert)Parallel")
+set(splits_ranks "ranks are divided by space/parallel_layout.h, which knows every kind of parallelism")
+rule(divided_ranks "[^A-Za-z0-9_]ranks([(][)])? *[/%]" "^src/" "^src/space/" "${splits_ranks}")
+set(before_a_sign "${kind}(, ?[A-Za-z0-9_:{}]+)?[)]+ *[*/%]")
+set(after_a_sign "[A-Za-z0-9_)] *[*/%] *[A-Za-z0-9_:.<>(]*[(:]${kind}")
+rule(factor_of_ranks "${before_a_sign}|${after_a_sign}" "^src/" "^src/space/" "${splits_ranks}")
+set(and_or "[^\n]*(&&|[|][|])[^\n]*")
+rule(list_of_splits "kTensorParallel${and_or}k(Pip|Con|Exp)|k(Pip|Con|Exp)[a-z]+Parallel${and_or}kTensorParallel"
+     "^src/" "^src/space/" "${splits_ranks}")
 set(outside "[.][.][/]shared")
 
 macro(report line_number say)
@@ -58,6 +67,7 @@ macro(check_lines)
     string(REGEX REPLACE "\"[^\"]*\"" "\"\"" line "${line}")
     string(REGEX REPLACE "//.*" "" line "${line}")
     string(REGEX REPLACE "operator (new|delete)" "operator" line "${line}")  # allocates pages of memory inside an owner
+    string(REGEX REPLACE "ranks([(][)])? *[/%] *([a-z_]+[.])?(nodes|kRanksOfANode)" "ranks" line "${line}")  # no parallelism
     foreach(name IN LISTS rules_here)
       if(" ${line}" MATCHES "${${name}_regex}")
         report(${number} "${${name}_say}")

@@ -112,11 +112,8 @@ struct StepCostModel::Impl {
     const std::lock_guard lock(mutex);
     const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks});
     if (is_new) {
-      plan::StepPlan groups;
-      groups.ranks = knobs.data_ranks;
-      groups.tensor_ranks = knobs.tensor_ranks;
-      at->second = {plan::group_span(groups, schedule::Group::kData, 0, machine.ranks_per_node),
-                    plan::group_span(groups, schedule::Group::kTensor, 0, machine.ranks_per_node)};
+      at->second = {group_span(knobs.data_ranks, knobs.tensor_ranks, machine.ranks_per_node),
+                    group_span(knobs.tensor_ranks, 1, machine.ranks_per_node)};
     }
     return at->second;
   }

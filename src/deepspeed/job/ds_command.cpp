@@ -18,6 +18,7 @@
 #include "deepspeed/job/ds_trial.h"
 #include "jobs/command/ranks.h"
 #include "jobs/command/words.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 #include "trial/placeholders.h"
 
@@ -411,9 +412,10 @@ std::optional<std::int64_t> batch_of(const space::Configuration& configuration, 
   };
   const std::optional<double> micro = count(space::kMicroBatch);
   if (!micro) return std::nullopt;
-  const double model_ranks =
-      static_cast<double>(configuration.integer(space::kTensorParallel, tensor_parallel_of(user)) *
-                          configuration.integer(space::kPipelineParallel, 1));
+  const std::int64_t tensor = configuration.integer(space::kTensorParallel, tensor_parallel_of(user));
+  const std::int64_t stages = configuration.integer(space::kPipelineParallel, 1);
+  const auto model_ranks = static_cast<double>(
+      space::ranks_of_replica({{space::kTensorParallel, tensor}, {space::kPipelineParallel, stages}}));
   const auto counted = static_cast<double>(counted_ranks(user, ranks, source));
   return std::llround(*micro * count(space::kAccumulation).value_or(1.0) * counted / model_ranks);
 }

@@ -13,6 +13,7 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -399,11 +400,12 @@ namespace {
   throw UserError(fmt::format("{}: /train_batch_size: {}", source, what), hint);
 }
 
-std::int64_t replicas(std::int64_t ranks, std::int64_t ranks_each, const std::string& source) {
-  const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, {{space::kTensorParallel, ranks_each}});
+// `ranks`: without those that share a sequence.
+std::int64_t replicas(std::int64_t ranks, const space::Configuration& split, const std::string& source) {
+  const std::optional<std::int64_t> dp = space::data_parallel_ranks(ranks, split);
   if (dp && *dp >= 1) return *dp;
-  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} does not divide the {}", source, ranks_each,
-                              counted(ranks, "rank")),
+  throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} does not divide the {}", source,
+                              space::ranks_of_replica(split), counted(ranks, "rank")),
                   "choose a divisor of the ranks");
 }
 
@@ -489,7 +491,7 @@ std::int64_t sequence_ranks_of(const Json& config, const std::string& source) {
 
 std::int64_t counted_ranks(const Json& config, std::int64_t ranks, const std::string& source) {
   const std::int64_t each = sequence_ranks_of(config, source);
-  if (ranks % each == 0) return ranks / each;
+  if (const auto counted = space::data_parallel_ranks(ranks, {{space::kContextParallel, each}})) return *counted;
   fail_at(source, fmt::format("/{}", kSequenceRanks), fmt::format("{} ranks cannot share sequences by {}", ranks, each),
           "choose a divisor of the ranks");
 }
@@ -498,7 +500,7 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
   const std::vector<DsTunable> tunables = tunables_of(config, source);
   const std::int64_t ranks = counted_ranks(config, all_ranks, source);
   const std::int64_t tensor = tensor_ranks(tunables);
-  const std::int64_t groups = replicas(ranks, tensor, source);
+  const std::int64_t groups = replicas(ranks, {{space::kTensorParallel, tensor}}, source);
   if (const std::optional<std::int64_t> batch = written_train_batch_size(config, source)) {
     check_identity(*batch, tunables, ranks, source);
     return counted_once(*batch, tensor, source);
@@ -518,7 +520,9 @@ space::Configuration with_batch(const Json& user, const space::Configuration& co
   std::optional<std::int64_t> accumulation = chosen(configuration, space::kAccumulation);
   if (micro && accumulation) return configuration;
   const std::int64_t tensor = configuration.integer(space::kTensorParallel, tensor_ranks(tunables));
-  const std::int64_t groups = replicas(ranks, tensor * configuration.integer(space::kPipelineParallel, 1), source);
+  const std::int64_t stages = configuration.integer(space::kPipelineParallel, 1);
+  const std::int64_t groups =
+      replicas(ranks, {{space::kTensorParallel, tensor}, {space::kPipelineParallel, stages}}, source);
   std::optional<std::int64_t> batch = written_train_batch_size(user, source);
   if (batch) batch = counted_once(*batch, tensor_ranks(tunables), source);
 

@@ -28,6 +28,7 @@
 #include "report/labels.h"
 #include "run/loop.h"
 #include "runner/command.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -63,8 +64,9 @@ DsLosses losses_of(const report::RunView& run, const journal::Trial& trial, cons
 }
 
 bool has_same_cut(const space::Configuration& a, const space::Configuration& b) {
-  for (const char* name :
-       {space::kMicroBatch, space::kAccumulation, space::kTensorParallel, space::kPipelineParallel}) {
+  std::vector<const char*> names = space::rank_divisors();
+  names.insert(names.end(), {space::kMicroBatch, space::kAccumulation});
+  for (const char* name : names) {
     const space::Value* one = a.find(name);
     const space::Value* other = b.find(name);
     const bool equal = one == nullptr ? other == nullptr : other != nullptr && space::same_value(*one, *other);
@@ -87,8 +89,7 @@ LossCheck check_of_job(const report::RunView& run, const DsUserJob& job, const j
 SameData same_data(const space::Configuration& a, const space::Configuration& b) {
   const auto batch = [](const space::Configuration& one) {
     const auto count = [&](const char* name) { return static_cast<double>(one.integer(name, 1)); };
-    return count(space::kMicroBatch) * count(space::kAccumulation) /
-           (count(space::kTensorParallel) * count(space::kPipelineParallel));
+    return count(space::kMicroBatch) * count(space::kAccumulation) / static_cast<double>(space::ranks_of_replica(one));
   };
   SameData same;
   same.batch = batch(a) == batch(b);

@@ -22,10 +22,7 @@ Json list_of(const std::vector<space::Value>& values) {
 class BatchSpace {
  public:
   BatchSpace(DsJob& job, const std::vector<std::int64_t>& tensor) : job_(job) {
-    for (const std::int64_t ways : tensor)
-      replicas_.insert(space::data_parallel_ranks(job.cluster.ranks(), {{space::kTensorParallel, ways},
-                                                                        {space::kContextParallel, job.sequence}})
-                           .value_or(1));
+    for (const std::int64_t ways : tensor) replicas_.insert(job.replicas_at(ways).value_or(1));
   }
 
   DsBatchSpace make() {

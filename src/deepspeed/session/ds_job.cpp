@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -45,6 +46,7 @@ void refuse_model_parallelism_of_script(const DsJob& job) {
 }
 
 std::int64_t tensor_of(const DsJob& job) {
+  const std::int64_t ranks = counted_ranks(job.inputs.config, job.cluster.ranks(), job.source);
   const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(space::kTensorParallel, 1));
   const std::int64_t own = job.autotuning.mp_size;
   if (own > 1 && own != tensor) {
@@ -53,12 +55,9 @@ std::int64_t tensor_of(const DsJob& job) {
                                 job.source, own, tensor),
                     "remove it, or set tensor_parallel.autotp_size to the same");
   }
-  if (space::data_parallel_ranks(job.cluster.ranks(),
-                                 {{space::kTensorParallel, tensor}, {space::kContextParallel, job.sequence}})) {
-    return tensor;
-  }
+  if (job.replicas_at(tensor)) return tensor;
   throw UserError(fmt::format("{}: /tensor_parallel/autotp_size: {} does not divide the {}", job.source, tensor,
-                              counted(job.cluster.ranks() / job.sequence, "rank")),
+                              counted(ranks, "rank")),
                   "choose a divisor of the ranks");
 }
 
@@ -126,12 +125,17 @@ DsJob::DsJob(const DsSessionInputs& of)
   opens_nothing = std::all_of(tunables.begin(), tunables.end(),
                               [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
                   inputs.config.value("train_batch_size", Json()) != "auto";
-  sequence = cluster.ranks() / counted_ranks(inputs.config, cluster.ranks(), source);
+  sequence = sequence_ranks_of(inputs.config, source);
   refuse_model_parallelism_of_script(*this);
   tensor = tensor_of(*this);
   batch = batch_of(*this);
   check_batch(*this);
   read_ds_model(*this);
+}
+
+std::optional<std::int64_t> DsJob::replicas_at(std::int64_t ways) const {
+  return space::data_parallel_ranks(cluster.ranks(),
+                                    {{space::kTensorParallel, ways}, {space::kContextParallel, sequence}});
 }
 
 const DsTunable* DsJob::find(std::string_view name) const {

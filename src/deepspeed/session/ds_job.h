@@ -47,7 +47,9 @@ struct DsJob {
   std::int64_t own_count_or(std::string_view name, std::int64_t fallback) const;  ///< 0 is a valid count here
   bool has(DsFeature feature) const;  ///< for the installed version; if unknown, for a current one
   /// Returns the groups of ranks that get sequences of their own in the user's own job.
-  std::int64_t replicas() const { return cluster.ranks() / sequence / tensor; }
+  std::int64_t replicas() const { return replicas_at(tensor).value_or(1); }
+  /// Returns these groups if `ways` tensor-parallel ranks share a replica. Empty if they do not divide the ranks.
+  std::optional<std::int64_t> replicas_at(std::int64_t ways) const;
 
   const DsSessionInputs& inputs;
   std::string source;

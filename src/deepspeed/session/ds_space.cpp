@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
 #include "schedule/knobs.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::deepspeed {
@@ -62,8 +63,8 @@ class DsSpace {
     };
     if (const DsTunable* list = listed(space::kTensorParallel)) {
       for (const space::Value& value : list->values) {
-        if (job_.cluster.ranks() % std::max<std::int64_t>(1, std::get<std::int64_t>(value)) == 0)
-          add(std::get<std::int64_t>(value));
+        const std::int64_t ways = std::max<std::int64_t>(1, std::get<std::int64_t>(value));
+        if (space::data_parallel_ranks(job_.cluster.ranks(), {{space::kTensorParallel, ways}})) add(ways);
       }
       return values;
     }

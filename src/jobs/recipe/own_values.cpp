@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "jobs/recipe/places.h"
 #include "jobs/recipe/recipe_job.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::jobs {

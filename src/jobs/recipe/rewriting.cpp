@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "jobs/recipe/command_writer.h"
 #include "jobs/recipe/places.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::jobs {
@@ -248,7 +249,7 @@ class TrialWriter {
 
   // Keeps the batch while micro-batch or parallelism vary.
   void keep_batch() {
-    const bool splits = varies(space::kTensorParallel) || varies(space::kPipelineParallel);
+    const bool splits = std::ranges::any_of(space::rank_divisors(), [&](const char* name) { return varies(name); });
     const bool moves = varies(space::kMicroBatch) || splits;
     if (const Place* place = splits ? written_place(recipe_.data_parallel, job_) : nullptr) {
       say(*place, "{dp}");
@@ -442,7 +443,7 @@ class OptimalWriter {
   void write_data_ranks() {
     const Place* place = written_place(recipe_.data_parallel, job_);
     const std::optional<std::int64_t> dp = data_ranks();
-    if (place == nullptr || !dp || (keeps(space::kTensorParallel) && keeps(space::kPipelineParallel))) return;
+    if (place == nullptr || !dp || keeps_ranks()) return;
     say(*place, std::to_string(*dp));
   }
 
@@ -456,12 +457,15 @@ class OptimalWriter {
     }
     const Reading said = read_place(*place, job_);
     const bool is_said = said.is_said && said.value && space::integer_of(*said.value) == batch;
-    const bool follows = !said.is_said && batch == own_.train_batch_size && keeps(space::kMicroBatch) &&
-                         keeps(space::kTensorParallel) && keeps(space::kPipelineParallel);
+    const bool follows = !said.is_said && batch == own_.train_batch_size && keeps(space::kMicroBatch) && keeps_ranks();
     if (batch && !is_said && !follows) say(*place, std::to_string(*batch));
   }
 
   bool keeps(const char* name) const { return count(name) == own_.configuration.integer(name, 1); }
+
+  bool keeps_ranks() const {
+    return std::ranges::all_of(space::rank_divisors(), [&](const char* name) { return keeps(name); });
+  }
 
   void write_files() {
     for (const auto& [position, keys] : keys_) {

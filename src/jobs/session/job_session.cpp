@@ -18,6 +18,7 @@
 #include "jobs/session/metric_unit.h"
 #include "jobs/session/seen_facts.h"
 #include "jobs/session/varied_command.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 #include "trial/failure_text.h"
 
@@ -412,8 +413,7 @@ class SessionMaker {
   // If nobody knows the ranks, there are as many as one replica of the model needs.
   void guess_ranks(const space::Configuration& own) {
     if (machine_.ranks || json_.contains("cluster")) return;
-    std::int64_t replica = 1;
-    for (const char* name : space::kRankDivisors) replica *= own.integer(name, 1);
+    const std::int64_t replica = space::ranks_of_replica(own);
     if (replica > 1) machine_.cluster["gpus_per_node"] = replica;
     remarks_.push_back(
         fmt::format("how many ranks the command starts is not known: \"cluster\" has {} on a node; say them ({})",

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/text.h"
+#include "space/parallel_layout.h"
 #include "space/parameter.h"
 #include "space/well_known.h"
 
@@ -22,11 +25,9 @@ class SpaceFitter {
   SpaceFitter(const Json& space, const JobSize& size) : size_(size) { made_.space = space; }
 
   JobSpace fit() {
-    keep(space::kTensorParallel, [&](std::int64_t ways) {
-      return size_.gpus_per_node % ways == 0 && size_.kv_heads.value_or(ways) % ways == 0;
-    });
-    keep(space::kPipelineParallel,
-         [&](std::int64_t ways) { return size_.ranks % ways == 0 && size_.layers.value_or(ways) % ways == 0; });
+    for (const char* name : space::rank_divisors()) {
+      keep(name, [&](std::int64_t ways) { return fits(name, ways); });
+    }
     find_replicas();
     drop_what_needs_others();
     fit_batch();
@@ -37,6 +38,13 @@ class SpaceFitter {
   }
 
  private:
+  bool fits(const std::string& name, std::int64_t ways) const {
+    if (name == space::kTensorParallel)
+      return size_.gpus_per_node % ways == 0 && size_.kv_heads.value_or(ways) % ways == 0;
+    const bool divides_layers = name != space::kPipelineParallel || size_.layers.value_or(ways) % ways == 0;
+    return divides_layers && space::data_parallel_ranks(size_.ranks, {{name, ways}}).has_value();
+  }
+
   std::int64_t own(const char* name) const {
     const space::Value* value = size_.own.find(name);
     const std::optional<std::int64_t> count = value == nullptr ? std::nullopt : space::integer_of(*value);
@@ -70,7 +78,7 @@ class SpaceFitter {
   void divide_ranks() {
     std::vector<std::string> factors;
     bool is_varied = false;
-    for (const char* name : space::kRankDivisors) {
+    for (const char* name : space::rank_divisors()) {
       is_varied = is_varied || made_.space.contains(name);
       if (made_.space.contains(name) || own(name) > 1) factors.emplace_back(name);
     }
@@ -79,13 +87,19 @@ class SpaceFitter {
   }
 
   void find_replicas() {
-    for (const std::int64_t tensor : counts(space::kTensorParallel)) {
-      for (const std::int64_t pipeline : counts(space::kPipelineParallel)) {
-        space::Configuration split = size_.own;
-        split.set(space::kTensorParallel, tensor);
-        split.set(space::kPipelineParallel, pipeline);
-        if (const auto dp = space::data_parallel_ranks(size_.ranks, split)) replicas_.insert(*dp);
+    std::vector<space::Configuration> splits = {size_.own};
+    for (const char* name : space::rank_divisors()) {
+      std::vector<space::Configuration> longer;
+      for (const space::Configuration& split : splits) {
+        for (const std::int64_t ways : counts(name)) {
+          longer.push_back(split);
+          longer.back().set(name, ways);
+        }
       }
+      splits = std::move(longer);
+    }
+    for (const space::Configuration& split : splits) {
+      if (const auto dp = space::data_parallel_ranks(size_.ranks, split)) replicas_.insert(*dp);
     }
     if (replicas_.empty()) replicas_.insert(1);
   }
@@ -121,10 +135,13 @@ class SpaceFitter {
     return own(space::kMicroBatch) * own(space::kAccumulation);
   }
 
+  bool splits_ranks() const {
+    return std::ranges::any_of(space::rank_divisors(), [&](const char* name) { return made_.space.contains(name); });
+  }
+
   bool is_of_replica() const {
-    const bool splits = made_.space.contains(space::kTensorParallel) || made_.space.contains(space::kPipelineParallel);
-    return !size_.train_batch_size && size_.can_write_accumulation && !splits && size_.own.has(space::kMicroBatch) &&
-           size_.own.has(space::kAccumulation);
+    return !size_.train_batch_size && size_.can_write_accumulation && !splits_ranks() &&
+           size_.own.has(space::kMicroBatch) && size_.own.has(space::kAccumulation);
   }
 
   void fit_batch() {
@@ -155,10 +172,7 @@ class SpaceFitter {
   // Adds what keeps the batch, in names that vary and numbers of those that do not.
   void keep_batch() {
     const auto is_varied = [&](const char* name) { return made_.space.contains(name); };
-    if (!is_varied(space::kMicroBatch) && !is_varied(space::kAccumulation) && !is_varied(space::kTensorParallel) &&
-        !is_varied(space::kPipelineParallel)) {
-      return;
-    }
+    if (!is_varied(space::kMicroBatch) && !is_varied(space::kAccumulation) && !splits_ranks()) return;
     const std::optional<std::int64_t> batch = kept();
     if (!batch || size_.follows_batch) return;
     if (!is_kept_) {

@@ -12,6 +12,7 @@
 #include "jobs/command/command.h"
 #include "jobs/command/words.h"
 #include "jobs/recipe/shipped_recipes.h"
+#include "space/parallel_layout.h"
 #include "space/parameter.h"
 #include "space/well_known.h"
 
@@ -165,11 +166,9 @@ bool splits_over_more(const Json& space, std::int64_t ranks) {
   }
   return std::any_of(parameters.begin(), parameters.end(), [&](const space::Parameter& parameter) {
     const std::string_view known = space::well_known_name(parameter.name);
-    const bool splits = std::find(std::begin(space::kRankDivisors), std::end(space::kRankDivisors), known) !=
-                        std::end(space::kRankDivisors);
-    return splits && std::any_of(parameter.values.begin(), parameter.values.end(), [&](const space::Value& value) {
-             return space::integer_of(value).value_or(1) > ranks;
-           });
+    return space::divides_ranks(known) &&
+           std::any_of(parameter.values.begin(), parameter.values.end(),
+                       [&](const space::Value& value) { return space::integer_of(value).value_or(1) > ranks; });
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "search/candidates/candidate_list.h"
 #include "search/trials/run_effects.h"
+#include "space/parallel_layout.h"
 #include "space/well_known.h"
 
 namespace krigtune::search {
@@ -234,7 +235,7 @@ std::vector<space::Configuration> StageCells::draw(const StageCell& cell) const 
     for (const std::string& name : integers_) {
       if (name == space::kZeroStage) drawn.set(name, cell.stage);
       if (name == space::kMicroBatch) drawn.set(name, cell.micro_batch);
-      if (name == space::kTensorParallel) drawn.set(name, cell.layout.model_ranks / cell.layout.pipeline);
+      if (name == space::kTensorParallel) drawn.set(name, cell.layout.tensor());
       if (name == space::kPipelineParallel) drawn.set(name, cell.layout.pipeline);
     }
     for (const space::Parameter& parameter : candidates_.space().parameters()) {  // parameters that now exist
@@ -258,7 +259,8 @@ StageCell StageCells::cell_of(const space::Configuration& configuration) const {
     return counts ? integer_of(configuration, name, fallback) : fallback;
   };
   const std::int64_t pipeline = integer(space::kPipelineParallel, 1);
-  return {{integer(space::kTensorParallel, 1) * pipeline, pipeline},
+  const std::int64_t tensor = integer(space::kTensorParallel, 1);
+  return {{space::ranks_of_replica({{space::kTensorParallel, tensor}, {space::kPipelineParallel, pipeline}}), pipeline},
           integer(space::kZeroStage, 0),
           integer(space::kMicroBatch, 1)};
 }

@@ -50,6 +50,7 @@ double gain(const session::Objective& objective, double from, double to);
 struct Layout {
   std::int64_t model_ranks = 1;  ///< tensor times pipeline
   std::int64_t pipeline = 1;
+  std::int64_t tensor() const { return model_ranks / pipeline; }
   auto operator<=>(const Layout&) const = default;
 };
 
