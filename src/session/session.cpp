@@ -76,9 +76,9 @@ void set_framework(Session& session, const JsonObject& root) {
     block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
                "describe a model without that by its sizes, or use the runner command");
   }
-  if (is_bench && workload.model.has_experts()) {
-    block.fail("model", "krigtune-bench does not train experts: they are predicted only",
-               "leave \"experts\" out, or use another runner");
+  if (const std::string part = workload.model.predicted_only(); is_bench && !part.empty()) {
+    block.fail("model", fmt::format("krigtune-bench does not train {}: they are predicted only", part),
+               "leave them out, or use another runner");
   }
   add_caveats(session);
 }
