@@ -30,8 +30,9 @@ void add_row(const Json& family, Counts& counts) {
   workload::Caveats caveats;
   std::int64_t counted = 0;
   try {
-    Json model{{"hf_config", family.at("config")}};
-    if (!family.at("config").contains("max_position_embeddings")) model["seq_len"] = 2048;
+    const Json& config = family.at("config");
+    Json model{{"hf_config", config}};
+    if (!config.contains("max_position_embeddings") && !config.contains("n_positions")) model["seq_len"] = 2048;
     counted = parameter_count(workload::read_model(model, name, "", {}, &caveats));
   } catch (const UserError& error) {
     ++counts["refused"];

@@ -91,7 +91,7 @@ Machine make_machine(const workload::Workload& workload, const workload::Cluster
   } else {
     machine.network.nodes = cluster.network;
   }
-  machine.ranks_per_node = cluster.gpus_per_node;
+  machine.ranks_per_node = cluster.domain();
   machine.overlap_slowdown = traits.overlap_slowdown;
   machine.collective_overhead_s = kCollectiveOverheadS * calibration.collectives;
   machine.collective_factor = calibration.collectives;

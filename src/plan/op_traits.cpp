@@ -48,6 +48,10 @@ std::int64_t rows_outer_inner(S s) { return s.rows * s.outer * s.inner; }
 std::int64_t seq_inner(S s) { return s.seq * s.inner; }
 // A row of qkv: q (inner = heads d) | k (kv_heads d) | v.
 std::int64_t qkv(S s) { return s.batch * s.seq * (s.inner + 2 * s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0)); }
+std::int64_t queries_and_keys(S s) {
+  return s.batch * s.seq * (s.inner + s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0));
+}
+std::int64_t head_stats(S s) { return s.batch * s.seq * (s.heads + s.kv_heads); }
 std::int64_t head_outputs(S s) { return s.batch * s.seq * s.inner; }
 std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
 std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }
@@ -242,6 +246,24 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .operands = {in("dy", rows_inner), out("dbias", inner)},
         .flops_per_elem = 1,
         .backward_of = schedule::OpKind::kAddBias,
+    },
+    {
+        // Norms of q and of k in place, v stays; before: what they were. stats: 1 / rms of each head.
+        .kind = schedule::OpKind::kQkNormForward,
+        .name = "qk_norm_forward",
+        .operands = {in_place("qkv", qkv), in("q_gain"), in("k_gain"), set("before", queries_and_keys),
+                     set("stats", head_stats)},
+        .flops_per_elem = 4,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kQkNormBackward,
+        .name = "qk_norm_backward",
+        .operands = {in_place("dqkv", qkv), in("q_gain"), in("k_gain"), in("before", queries_and_keys),
+                     in("stats", head_stats), maybe(out("dq_gain")), maybe(out("dk_gain"))},
+        .flops_per_elem = 11,
+        .backward_of = schedule::OpKind::kQkNormForward,
+        .predicted_only = true,
     },
     {
         // Rotates q and k; v stays unchanged.

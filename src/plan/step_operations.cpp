@@ -132,6 +132,22 @@ void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule
   if (layer_norm()) zero_.gradient_done(norm.bias);
 }
 
+void StepOperations::others_forward(int tensor) {
+  if (tensor == schedule::kNoTensor) return;
+  const Operand parameter = zero_.parameter(tensor);
+  const BufferId used = buffer("other parameters", schedule::Term::kWorkspace, parameter.range.elems, type_);
+  add(schedule::OpKind::kCopy, {}, {parameter, writes(used, parameter.range.elems)});
+}
+
+void StepOperations::others_backward(int tensor) {
+  if (tensor == schedule::kNoTensor || !zero_.trains(tensor)) return;
+  const Operand parameter = zero_.parameter(tensor);
+  const BufferId found = buffer("their gradient", schedule::Term::kWorkspace, parameter.range.elems, type_);
+  add(schedule::OpKind::kCopy, {}, {parameter, writes(found, parameter.range.elems)});
+  add(schedule::OpKind::kAccumulate, {}, {reads(found, parameter.range.elems), zero_.gradient(tensor)});
+  zero_.gradient_done(tensor);
+}
+
 void StepOperations::linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                                     std::int64_t outer) {
   std::vector<Operand> operands = {reads(x, sizes_.rows * inner), weight_of(linear, outer * inner),

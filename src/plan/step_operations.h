@@ -75,6 +75,10 @@ class StepOperations {
   void norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, BufferId stats,
                      const Operand& dx);
 
+  /// Uses a tensor of other parameters, and makes its gradient; nothing if there is none. It costs next to no time.
+  void others_forward(int tensor);
+  void others_backward(int tensor);
+
   /// y (all tokens, outer) = x (own tokens, hidden). Returns x for all tokens.
   BufferId column_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t outer);
   /// Returns the gradient of x for the own tokens.
@@ -109,7 +113,8 @@ class StepOperations {
  private:
   Shape own_shape() const { return {.rows = sizes_.own_rows, .inner = sizes_.hidden}; }
   Shape dropout_shape(std::int32_t site) const;
-  bool layer_norm() const { return model_.norm == workload::Norm::kLayerNorm; }
+  /// A layer norm without a bias is planned as an RMS norm.
+  bool layer_norm() const { return model_.has_norm_bias(); }
   Operand stats_operand(BufferId stats, Access access) const;
 
   /// What an adapter keeps for backward; without a copy of its own, its input is that of its layer.

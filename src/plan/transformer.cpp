@@ -1,6 +1,7 @@
 #include "plan/transformer.h"
 
 #include <cassert>
+#include <optional>
 #include <utility>
 namespace krigtune::plan {
 
@@ -30,15 +31,51 @@ LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& blo
                            const LayerTerms& terms) {
   LayerBuffers buffers;
   buffers.attention = attention_forward(to, block, input, terms);
-  buffers.mlp = mlp_forward(to, block, buffers.attention.output, terms);
+  buffers.mlp = mlp_forward(to, block, buffers.attention, terms);
+  to.others_forward(block.others);
   return buffers;
 }
 
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
                     const LayerTerms& terms, BufferId residual_gradient) {
-  mlp_backward(to, block, kept.mlp, terms, residual_gradient);
-  attention_backward(to, block, kept.attention, terms, residual_gradient);
+  to.others_backward(block.others);
+  const std::optional<Operand> shared = mlp_backward(to, block, kept, terms, residual_gradient);
+  attention_backward(to, block, kept, terms, residual_gradient, shared);
 }
+
+namespace {
+
+bool has(const schedule::NormTensors& norm) { return norm.gain != schedule::kNoTensor; }
+
+// Where a branch writes: what is added to the residual stream, or what its norm reads.
+BufferId branch_output(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId output) {
+  return has(norm) ? to.own("branch before its norm", term, to.sizes().hidden) : output;
+}
+
+BufferId branch_norm(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId branch,
+                     BufferId output) {
+  if (!has(norm)) return -1;
+  const BufferId stats = to.norm_stats("branch norm stats", term);
+  to.norm_forward(branch, norm, output, stats);
+  return stats;
+}
+
+// Returns the gradient of the branch's output.
+BufferId branch_norm_backward(StepOperations& to, const schedule::NormTensors& norm, BufferId branch, BufferId stats,
+                              BufferId gradient) {
+  if (!has(norm)) return gradient;
+  const std::int64_t elems = to.sizes().own_rows * to.sizes().hidden;
+  const BufferId before = to.own("gradient before the branch's norm", schedule::Term::kWorkspace, to.sizes().hidden);
+  to.norm_backward(to.own_reads(gradient), branch, norm, stats, writes(before, elems));
+  return before;
+}
+
+// The gradient of a branch's input, which has no norm, joins the residual stream's.
+void add_gradient(StepOperations& to, const Operand& gradient, BufferId residual_gradient) {
+  to.add_on_own(schedule::OpKind::kAdd, {}, {to.own_updates(residual_gradient), gradient});
+}
+
+}  // namespace
 
 // The loss over a vocabulary that is split over the tensor ranks (Shoeybi et al. 2019, section 3). The logits are large
 // and are not communicated; only the maximum m, the sum and the target's logit of each row are.
@@ -87,11 +124,13 @@ void VocabularyPart::head(BufferId input) {
   logits_ = to_.all("logits", schedule::Term::kLogits, n.vocab);
   // Backward comes next and uses the gathered tokens again.
   normed_ = to_.column_forward(normed, {.weight = table_.head}, logits_, n.vocab);
+  to_.others_forward(table_.others);
   loss(logits_);
 }
 
 void VocabularyPart::head_backward(BufferId residual_gradient) {
   const StepSizes& n = to_.sizes();
+  to_.others_backward(table_.others);
   const BufferId dnormed = to_.all("final norm gradient", schedule::Term::kWorkspace, n.hidden);
   project_backward(dnormed);
   const Operand dx{{residual_gradient, 0, n.own_rows * n.hidden, 0}, Access::kWrite};
@@ -231,6 +270,46 @@ void rotate(StepOperations& to, schedule::OpKind kind, BufferId qkv) {
          {updates(qkv, n.rows * n.qkv)});
 }
 
+std::int64_t qk_elems(const StepSizes& n) { return n.rows * (n.attention + (n.qkv - n.attention) / 2); }
+
+void normalise_qk(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& buffers,
+                  schedule::Term term) {
+  if (block.q_norm == schedule::kNoTensor) return;
+  const StepSizes& n = to.sizes();
+  const std::int64_t stats = n.rows * (n.heads + n.kv_heads);
+  buffers.before_norm = to.buffer("queries and keys before their norm", term, qk_elems(n), to.type());
+  buffers.qk_stats = to.buffer("qk norm stats", term, stats, schedule::DType::kFp32);
+  to.add(schedule::OpKind::kQkNormForward, attention_shape(to),
+         {updates(buffers.qkv, n.rows * n.qkv), to.zero().parameter(block.q_norm), to.zero().parameter(block.k_norm),
+          writes(buffers.before_norm, qk_elems(n)), writes(buffers.qk_stats, stats)});
+}
+
+void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& kept,
+                      BufferId dqkv) {
+  if (block.q_norm == schedule::kNoTensor) return;
+  const StepSizes& n = to.sizes();
+  std::vector<Operand> operands = {updates(dqkv, n.rows * n.qkv), to.zero().parameter(block.q_norm),
+                                   to.zero().parameter(block.k_norm), reads(kept.before_norm, qk_elems(n)),
+                                   reads(kept.qk_stats, n.rows * (n.heads + n.kv_heads))};
+  if (!to.zero().trains(block.q_norm))
+    return to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
+  operands.push_back(to.zero().gradient(block.q_norm));
+  operands.push_back(to.zero().gradient(block.k_norm));
+  to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
+  to.zero().gradient_done(block.q_norm);
+  to.zero().gradient_done(block.k_norm);
+}
+
+// Of the kept norm's output, which the MLP may have computed already.
+void first_norm_again(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
+                      const LayerTerms& terms) {
+  if (!has(block.norm1) || !terms.computes_again(terms.norms)) return;
+  to.in(schedule::Phase::kRecompute);
+  kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, to.sizes().hidden);
+  to.norm_forward(kept.input, block.norm1, kept.norm, kept.stats);
+  to.in(schedule::Phase::kBackward);
+}
+
 }  // namespace
 
 AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
@@ -238,28 +317,33 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   const StepSizes& n = to.sizes();
   AttentionBuffers buffers;
   buffers.input = input;
-  buffers.norm = to.own("norm1", terms.norms, n.hidden);
-  buffers.stats = to.norm_stats("norm1 stats", terms.rest);
+  buffers.norm = has(block.norm1) ? to.own("norm1", terms.norms, n.hidden) : input;
+  if (has(block.norm1)) buffers.stats = to.norm_stats("norm1 stats", terms.rest);
   buffers.qkv = to.all("qkv", terms.rest, n.qkv);
   buffers.out = to.all("attention", terms.rest, n.attention);
   buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
   make_probabilities(to, buffers, terms.core);
   buffers.output = to.own("middle", terms.rest, n.hidden);
 
-  to.norm_forward(input, block.norm1, buffers.norm, buffers.stats);
+  if (has(block.norm1)) to.norm_forward(input, block.norm1, buffers.norm, buffers.stats);
   to.column_forward(buffers.norm, block.qkv, buffers.qkv, n.qkv);
+  normalise_qk(to, block, buffers, terms.rest);
   rotate(to, schedule::OpKind::kRotaryForward, buffers.qkv);
   core_forward(to, buffers);
-  to.row_forward(buffers.out, block.out, buffers.output, n.attention);
+  buffers.branch = branch_output(to, block.post_norm1, terms.rest, buffers.output);
+  to.row_forward(buffers.out, block.out, buffers.branch, n.attention);
+  buffers.post_stats = branch_norm(to, block.post_norm1, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kAttentionSite, terms.rest);
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
 }
 
-void attention_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
-                        const LayerTerms& terms, BufferId residual_gradient) {
+void attention_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& layer,
+                        const LayerTerms& terms, BufferId residual_gradient, const std::optional<Operand>& shared) {
   const StepSizes& n = to.sizes();
-  const BufferId branch = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
+  AttentionBuffers& kept = layer.attention;
+  const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
+  const BufferId branch = branch_norm_backward(to, block.post_norm1, kept.branch, kept.post_stats, added);
   const BufferId dout = to.all("attention gradient", schedule::Term::kWorkspace, n.attention);
   to.row_backward(branch, kept.out, block.out, dout, n.attention);
   if (eager(to) && terms.computes_again(terms.core)) {
@@ -270,13 +354,11 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
   }
   const BufferId dqkv = core_backward(to, kept, dout);
   rotate(to, schedule::OpKind::kRotaryBackward, dqkv);
-  if (terms.computes_again(terms.norms)) {
-    to.in(schedule::Phase::kRecompute);
-    kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, n.hidden);
-    to.norm_forward(kept.input, block.norm1, kept.norm, kept.stats);
-    to.in(schedule::Phase::kBackward);
-  }
-  const Operand dnorm = to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
+  qk_norm_backward(to, block, kept, dqkv);
+  if (!shared) first_norm_again(to, block, kept, terms);
+  Operand dnorm = to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
+  if (!has(block.norm1)) return add_gradient(to, dnorm, residual_gradient);
+  if (shared) to.add_on_own(schedule::OpKind::kAdd, {}, {{dnorm.range, Access::kReadWrite}, *shared});
   to.norm_backward(dnorm, kept.input, block.norm1, kept.stats, to.own_updates(residual_gradient));
 }
 
@@ -294,7 +376,7 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
                      const LayerTerms& terms) {
   const StepSizes& n = to.sizes();
   const BufferId x = to.gathered(buffers.norm);
-  const BufferId sums = to.sums_for(buffers.output);
+  const BufferId sums = to.sums_for(buffers.branch);
   buffers.experts = experts_forward(to, block, {buffers.norm, x}, sums, terms.rest, terms.activated);
   if (has_mlp(to)) {
     const BufferId shared = to.all("shared expert's output", schedule::Term::kWorkspace, n.hidden);
@@ -303,7 +385,7 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
     to.linear_forward(buffers.activated, block.down, shared, n.ffn, n.hidden);
     to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
-  to.reduce_sums(sums, buffers.output);
+  to.reduce_sums(sums, buffers.branch);
 }
 
 void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& terms) {
@@ -318,7 +400,7 @@ void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& term
 }
 
 void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms) {
-  if (!terms.computes_again(terms.norms)) return;
+  if (!has(block.norm2) || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
   kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_forward(kept.input, block.norm2, kept.norm, kept.stats);
@@ -359,39 +441,55 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
 
 }  // namespace
 
-MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& attention,
                        const LayerTerms& terms) {
   const StepSizes& n = to.sizes();
+  const bool shares = to.model().norm_places == workload::NormPlaces::kShared;
   MlpBuffers buffers;
-  buffers.input = input;
-  buffers.norm = to.own("norm2", terms.norms, n.hidden);
-  buffers.stats = to.norm_stats("norm2 stats", terms.rest);
+  buffers.input = attention.output;
+  buffers.norm = has(block.norm2) ? to.own("norm2", terms.norms, n.hidden) : shares ? attention.norm : buffers.input;
+  if (has(block.norm2)) buffers.stats = to.norm_stats("norm2 stats", terms.rest);
   if (has_mlp(to)) {
     buffers.up = to.all("up", terms.rest, n.up);
     buffers.activated = to.all("activated", terms.activated, n.ffn);
   }
   buffers.output = to.own("block output", terms.output, n.hidden);
 
-  to.norm_forward(input, block.norm2, buffers.norm, buffers.stats);
+  buffers.branch = branch_output(to, block.post_norm2, terms.rest, buffers.output);
+  if (has(block.norm2)) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.stats);
   if (to.model().has_experts()) {
     mixture_forward(to, block, buffers, terms);
   } else {
     to.column_forward(buffers.norm, block.up, buffers.up, n.up);
     activate(to, buffers);
-    to.row_forward(buffers.activated, block.down, buffers.output, n.ffn);
+    to.row_forward(buffers.activated, block.down, buffers.branch, n.ffn);
   }
+  buffers.post_stats = branch_norm(to, block.post_norm2, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kMlpSite, terms.rest);
-  to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
+  to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(buffers.input)});
   return buffers;
 }
 
-void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
-                  BufferId residual_gradient) {
+std::optional<Operand> mlp_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& layer,
+                                    const LayerTerms& terms, BufferId residual_gradient) {
+  MlpBuffers& kept = layer.mlp;
+  const bool shares = to.model().norm_places == workload::NormPlaces::kShared;
   activate_again(to, kept, terms);
-  const BufferId branch = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
+  if (shares) {
+    first_norm_again(to, block, layer.attention, terms);
+    kept.norm = layer.attention.norm;
+  }
+  const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
+  const BufferId branch = branch_norm_backward(to, block.post_norm2, kept.branch, kept.post_stats, added);
   const Operand dnorm = to.model().has_experts() ? mixture_backward(to, block, kept, terms, branch)
                                                  : dense_backward(to, block, kept, terms, branch);
-  to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
+  if (shares) return dnorm;
+  if (has(block.norm2)) {
+    to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
+  } else {
+    add_gradient(to, dnorm, residual_gradient);
+  }
+  return std::nullopt;
 }
 
 // Full checkpointing (Chen et al. 2016, "Training deep nets with sublinear memory cost") keeps only the input of each

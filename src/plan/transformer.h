@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "plan/experts.h"
@@ -25,33 +26,39 @@ LayerTerms passing_layer(schedule::Term output);
 
 struct AttentionBuffers {
   BufferId input = -1, norm = -1, stats = -1, qkv = -1, out = -1, logsumexp = -1;
+  BufferId before_norm = -1, qk_stats = -1;              ///< queries and keys before their norm
   BufferId probabilities = -1, mask = -1, dropped = -1;  ///< for eager attention
   BufferId branch_mask = -1;
+  BufferId branch = -1, post_stats = -1;  ///< the branch's output before its norm
   BufferId output = -1;
 };
 struct MlpBuffers {
   BufferId input = -1, norm = -1, stats = -1, up = -1, activated = -1, branch_mask = -1;
+  BufferId branch = -1, post_stats = -1;
   BufferId output = -1;
   ExpertBuffers experts;
 };
-
-/// The pre-norm branches of a decoder layer, each added to the residual stream: causal attention with learned or rotary
-/// positions and grouped queries, and an MLP with GELU or SwiGLU, or experts of that kind.
-AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
-                                   const LayerTerms& terms);
-MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
-                       const LayerTerms& terms);
-/// Adds the gradients of the branches to the residual stream's. `kept` receives new buffers for recomputed values.
-void attention_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
-                        const LayerTerms& terms, BufferId residual_gradient);
-void mlp_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms,
-                  BufferId residual_gradient);
 
 /// Buffers of both branches.
 struct LayerBuffers {
   AttentionBuffers attention;
   MlpBuffers mlp;
 };
+
+/// The branches of a decoder layer, with norms before or after them (workload::NormPlaces), each added to the residual
+/// stream: causal attention with learned or rotary positions and grouped queries, and an MLP with GELU or SwiGLU, or
+/// experts of that kind.
+AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
+                                   const LayerTerms& terms);
+MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& attention,
+                       const LayerTerms& terms);
+/// Adds the gradients of the branches to the residual stream's. `kept` receives new buffers for recomputed values. The
+/// MLP's gradient of a norm that both share is returned, and given to attention's.
+void attention_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
+                        const LayerTerms& terms, BufferId residual_gradient, const std::optional<Operand>& shared);
+std::optional<Operand> mlp_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
+                                    const LayerTerms& terms, BufferId residual_gradient);
+
 LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                            const LayerTerms& terms);
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,

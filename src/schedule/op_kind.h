@@ -26,6 +26,8 @@ enum class OpKind : std::uint8_t {
   kLinearBackwardWeight,
   kAddBias,
   kBiasBackward,
+  kQkNormForward,
+  kQkNormBackward,
   kRotaryForward,
   kRotaryBackward,
   kAttentionForward,

@@ -53,28 +53,57 @@ class Adder {
     for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
+    result_.others = others("others", model_.others.of_model);
   }
 
   BlockTensors block(const std::string& name) {
     const std::int64_t k = model_.kv_width();
+    const bool pre = model_.norm_places != workload::NormPlaces::kPost;
+    const bool post = !pre || model_.norm_places == workload::NormPlaces::kSandwich;
     BlockTensors tensors;
-    tensors.norm1 = norm(name + "norm1");
+    tensors.first = static_cast<int>(result_.tensors.size());
+    if (pre) tensors.norm1 = norm(name + "norm1");
     using Layer = workload::AdaptedLayer;
     tensors.qkv = over_rows(name + "qkv", {model_.query_width(), k, k}, model_.has_qkv_bias(), packs());
     adapt_rows(name, {Layer::kQuery, Layer::kKey, Layer::kValue}, {model_.query_width(), k, k}, tensors.qkv);
+    tensors.q_norm = qk_norm(name + "q_norm", model_.query_width());
+    tensors.k_norm = qk_norm(name + "k_norm", k);
     tensors.out = over_columns(name + "out", model_.query_width(), model_.has_out_bias(), packs());
     adapt_columns(name, Layer::kOutput, model_.query_width(), tensors.out);
-    tensors.norm2 = norm(name + "norm2");
+    if (post) tensors.post_norm1 = norm(name + "post_norm1");
+    if (pre && model_.norm_places != workload::NormPlaces::kShared) tensors.norm2 = norm(name + "norm2");
+    add_mlp(name, tensors);
+    if (post) tensors.post_norm2 = norm(name + "post_norm2");
+    tensors.others = others(name + "others", model_.others.of_block);
+    return tensors;
+  }
+
+  void add_mlp(const std::string& name, BlockTensors& tensors) {
     if (model_.has_experts()) add_experts(name, tensors);
     const std::int64_t width = model_.has_experts() ? model_.experts.shared_ffn_hidden : model_.ffn_hidden;
-    if (width == 0) return tensors;
+    if (width == 0) return;
+    using Layer = workload::AdaptedLayer;
     tensors.up =
         over_rows(name + (model_.gated_mlp ? "gate_up" : "up"), up_rows(width), model_.has_mlp_bias(), packs());
     const auto ups = model_.gated_mlp ? std::vector{Layer::kGate, Layer::kUp} : std::vector{Layer::kUp};
     adapt_rows(name, ups, up_rows(width), tensors.up);
     tensors.down = over_columns(name + "down", width, model_.has_mlp_bias(), packs());
     adapt_columns(name, Layer::kDown, width, tensors.down);
-    return tensors;
+  }
+
+  // A rank has the part of its heads, or a gain for all heads, of which it computes the gradient for its own.
+  int qk_norm(const std::string& name, std::int64_t width) {
+    const std::int64_t each = model_.has_norm_bias() ? 2 : 1;
+    if (model_.qk_norm == workload::QkNorm::kNone) return kNoTensor;
+    if (model_.qk_norm == workload::QkNorm::kFull)
+      return add(name, each * width / tensor_ranks_, 1.0, 0.0, {Split::kRows, std::vector(each, width), 1});
+    const int index = add(name, each * model_.head_width(), 1.0, 0.0, {});
+    result_.partial_gradients.back() = tensor_ranks_ > 1;
+    return index;
+  }
+
+  int others(const std::string& name, std::int64_t elems) {
+    return elems > 0 ? whole(name, elems, 0.0, kStddev) : kNoTensor;
   }
 
   // Adds adapters to those of the layers, side by side in `rows`, that have one.
@@ -145,7 +174,7 @@ class Adder {
   NormTensors norm(const std::string& name) {
     NormTensors tensors;
     tensors.gain = whole(name + ".gain", model_.hidden, 1.0, 0.0);
-    if (model_.norm == workload::Norm::kLayerNorm) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
+    if (model_.has_norm_bias()) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
     return tensors;
   }
 
@@ -279,16 +308,22 @@ std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_ra
 
 std::vector<int> gradient_ready_order(const ParameterTable& table) {
   ReadyOrder order(table);
+  order.push(table.others);
   if (table.head != table.table) order.push(table.head);
   order.push(table.final_norm);
   for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) {
+    order.push(b->others);
+    order.push(b->post_norm2);
     order.push(b->down);
     order.push(b->up);
     order.push(b->experts_down);
     order.push(b->experts_up);
     order.push(b->router);
     order.push(b->norm2);
+    order.push(b->post_norm1);
     order.push(b->out);
+    order.push(b->q_norm);
+    order.push(b->k_norm);
     order.push(b->qkv);
     order.push(b->norm1);
   }

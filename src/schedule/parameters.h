@@ -59,11 +59,17 @@ struct LinearTensors {
 /// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
 /// `down` are those of the MLP that every token passes, and exist if there is one.
 struct BlockTensors {
-  NormTensors norm1;
-  LinearTensors qkv, out;
-  NormTensors norm2;
+  int first = kNoTensor;  ///< of the block, in model order
+  NormTensors norm1;      ///< missing with norms of outputs only
+  LinearTensors qkv;
+  int q_norm = kNoTensor, k_norm = kNoTensor;  ///< gain, then bias if layer norms have one
+  LinearTensors out;
+  NormTensors post_norm1;  ///< of attention's output
+  NormTensors norm2;       ///< missing if the MLP shares norm1
   LinearTensors router, experts_up, experts_down;
   LinearTensors up, down;
+  NormTensors post_norm2;  ///< of the MLP's output
+  int others = kNoTensor;  ///< workload::OtherParameters
 };
 
 /// The parameters that one tensor-parallel rank holds, in model order, padded so that each tensor divides over the
@@ -74,7 +80,8 @@ struct ParameterTable {
   int table = kNoTensor, positions = kNoTensor;
   std::vector<BlockTensors> blocks;
   NormTensors final_norm;
-  int head = kNoTensor;  ///< equal to `table` if the head is tied
+  int head = kNoTensor;    ///< equal to `table` if the head is tied
+  int others = kNoTensor;  ///< workload::OtherParameters
   /// For each tensor: whether each tensor-parallel rank computes only a part of the gradient (for its tokens, under
   /// sequence parallelism, or of an adapter's matrix that is not split), so that the gradient is summed over the
   /// tensor group before it is reduced over the data group. Empty: no tensor.

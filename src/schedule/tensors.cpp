@@ -4,8 +4,8 @@
 namespace krigtune::schedule {
 
 UnitTensors unit_tensors(const ParameterTable& table) {
-  const int first_block = table.blocks.front().norm1.gain;
-  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].norm1.gain : table.final_norm.gain;
+  const int first_block = table.blocks.front().first;
+  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].first : table.final_norm.gain;
   const int behind_blocks = table.final_norm.gain;
   UnitTensors model;
   model.tied = table.head == table.table;

@@ -80,9 +80,9 @@ void set_framework(Session& session, const JsonObject& root) {
     block.fail("training", "krigtune-bench trains all weights; adapters are only predicted",
                "remove it, or train with the runner command");
   }
-  if (is_bench && workload.model.has_experts()) {
-    block.fail("model", "krigtune-bench does not train experts: they are predicted only",
-               "leave \"experts\" out, or use another runner");
+  if (const std::string part = workload.model.predicted_only(); is_bench && !part.empty()) {
+    block.fail("model", fmt::format("krigtune-bench does not train {}: they are predicted only", part),
+               "leave them out, or use another runner");
   }
   add_caveats(session);
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <string_view>
 
@@ -16,130 +15,6 @@
 #include "workload/hardware_tables.h"
 
 namespace krigtune::workload {
-
-// Dense rates, visible memory and the fractions of a peak that training reaches are those of experiments/data/gpus.csv,
-// which names its sources. half_gflop was fitted to measured products of the A100 (183 shapes, bf16) and the V100 (80,
-// fp16), with errors of 4.7 and 4.5 %. It corresponds to 22 microseconds at the rate of large products, and this time
-// is assumed for all other devices.
-
-namespace {
-
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
-
-struct DeviceLine {
-  std::string_view id;
-  double memory_gib;
-  double fp32_tflops, fp16_tflops, bf16_tflops;
-  double memory_gb_per_s;
-  double gemm_fraction;
-  double half_gflop;
-  double memory_fraction;
-  double host_gb_per_s;
-  std::string_view interconnect;
-};
-// One line per device, in the table's order.
-constexpr std::array kDeviceLines = {
-    DeviceLine{"v100-16gb-pcie", 15.77, 14.0, 112.0, 0.0, 900.0, 0.6, 1.5, 0.85, 12.0, "pcie3"},
-    DeviceLine{"v100-16gb", 15.77, 15.7, 125.0, 0.0, 900.0, 0.65, 2.0, 0.85, 12.0, "nvlink2"},
-    DeviceLine{"v100-32gb", 31.74, 15.7, 125.0, 0.0, 900.0, 0.65, 2.0, 0.85, 12.0, "nvlink2"},
-    DeviceLine{"a100-40gb-pcie", 39.4, 19.5, 312.0, 312.0, 1555.0, 0.7, 5.0, 0.85, 25.0, "pcie4"},
-    DeviceLine{"a100-40gb", 39.4, 19.5, 312.0, 312.0, 1555.0, 0.75, 5.0, 0.85, 25.0, "nvlink3"},
-    DeviceLine{"a100-80gb-pcie", 79.2, 19.5, 312.0, 312.0, 1935.0, 0.72, 5.0, 0.85, 25.0, "pcie4"},
-    DeviceLine{"a100-80gb", 79.2, 19.5, 312.0, 312.0, 2039.0, 0.75, 5.0, 0.85, 25.0, "nvlink3"},
-    DeviceLine{"h100-80gb-pcie", 79.1, 51.0, 756.0, 756.0, 2000.0, 0.65, 11.0, 0.85, 50.0, "pcie5"},
-    DeviceLine{"h100-80gb", 79.1, 67.0, 989.0, 989.0, 3350.0, 0.64, 14.0, 0.85, 50.0, "nvlink4"},
-    DeviceLine{"h100-96gb", 94.5, 67.0, 989.0, 989.0, 2400.0, 0.64, 14.0, 0.85, 50.0, "nvlink4"},
-    DeviceLine{"h200-141gb", 139.8, 67.0, 989.0, 989.0, 4800.0, 0.64, 14.0, 0.85, 50.0, "nvlink4"},
-    DeviceLine{"b200-180gb", 178.4, 80.0, 2250.0, 2250.0, 8000.0, 0.48, 24.0, 0.85, 50.0, "nvlink5"},
-    DeviceLine{"l4-24gb", 22.2, 30.3, 121.0, 121.0, 300.0, 0.5, 1.3, 0.85, 25.0, "pcie4"},
-    DeviceLine{"l40s-48gb", 44.45, 91.6, 362.0, 362.0, 864.0, 0.6, 4.8, 0.85, 25.0, "pcie4"},
-    DeviceLine{"a10-24gb", 22.2, 31.2, 125.0, 125.0, 600.0, 0.6, 1.7, 0.85, 25.0, "pcie4"},
-    DeviceLine{"a10g-24gb", 22.2, 31.2, 70.0, 70.0, 600.0, 0.65, 1.0, 0.85, 25.0, "pcie4"},
-    DeviceLine{"rtx4090-24gb", 23.65, 82.6, 165.2, 165.2, 1008.0, 0.85, 3.1, 0.85, 25.0, "pcie4"},
-    DeviceLine{"mi300x-192gb", 191.5, 163.4, 1307.4, 1307.4, 5300.0, 0.45, 13.0, 0.85, 50.0, "xgmi-mi300x"},
-};
-
-// FlashAttention-2, forward and backward, reaches up to 187 TFLOP/s on an A100 with a causal mask and 335 on an H100,
-// whose tensor cores it does not use asynchronously (Dao 2023, figures 5 and 7). Devices after Hopper are treated like
-// it; for others the fraction follows from their matrix products.
-double attention_fraction(const DeviceLine& line) {
-  if (line.id.starts_with("a100")) return 0.58;
-  if (line.id.starts_with("h") || line.id.starts_with("b")) return 0.335;
-  return 0.75 * line.gemm_fraction;
-}
-
-DeviceSpec device_from(const DeviceLine& line) {
-  DeviceSpec device;
-  device.id = line.id;
-  device.memory = from_gib(line.memory_gib);
-  device.fp32_flops_per_s = line.fp32_tflops * kTera;
-  device.fp16_flops_per_s = line.fp16_tflops * kTera;
-  device.bf16_flops_per_s = line.bf16_tflops * kTera;
-  device.memory_bytes_per_s = line.memory_gb_per_s * kGiga;
-  device.gemm_fraction = line.gemm_fraction;
-  device.gemm_half_flops = line.half_gflop * kGiga;
-  device.attention_fraction = attention_fraction(line);
-  device.memory_fraction = line.memory_fraction;
-  device.host_bytes_per_s = line.host_gb_per_s * kGiga;
-  device.interconnect = line.interconnect;
-  return device;
-}
-
-}  // namespace
-
-std::vector<DeviceSpec> known_devices() {
-  std::vector<DeviceSpec> devices;
-  std::transform(kDeviceLines.begin(), kDeviceLines.end(), std::back_inserter(devices), device_from);
-  return devices;
-}
-
-std::vector<std::string> device_names() { return Hardware{known_devices(), {}}.device_ids(); }
-
-DeviceSpec device_of(const std::string& id, const std::string& where) {
-  return Hardware{known_devices(), {}}.device(id, where);
-}
-
-namespace {
-
-// Names as the driver reports them (nvidia-smi -L), without the manufacturer's; ids of the table above.
-struct NamedGpu {
-  std::string_view name;
-  const char* id;
-};
-constexpr std::array kGpus = {NamedGpu{"V100-PCIE-16GB", "v100-16gb-pcie"},
-                              NamedGpu{"V100-SXM2-16GB", "v100-16gb"},
-                              NamedGpu{"V100-SXM2-32GB", "v100-32gb"},
-                              NamedGpu{"V100-SXM3-32GB", "v100-32gb"},
-                              NamedGpu{"A100-PCIE-40GB", "a100-40gb-pcie"},
-                              NamedGpu{"A100-SXM4-40GB", "a100-40gb"},
-                              NamedGpu{"A100 80GB PCIe", "a100-80gb-pcie"},
-                              NamedGpu{"A100-SXM4-80GB", "a100-80gb"},
-                              NamedGpu{"H100 PCIe", "h100-80gb-pcie"},
-                              NamedGpu{"H100 80GB HBM3", "h100-80gb"},
-                              NamedGpu{"GH200 480GB", "h100-96gb"},
-                              NamedGpu{"H200", "h200-141gb"},
-                              NamedGpu{"B200", "b200-180gb"},
-                              NamedGpu{"L4", "l4-24gb"},
-                              NamedGpu{"L40S", "l40s-48gb"},
-                              NamedGpu{"A10", "a10-24gb"},
-                              NamedGpu{"A10G", "a10g-24gb"},
-                              NamedGpu{"GeForce RTX 4090", "rtx4090-24gb"}};
-
-}  // namespace
-
-std::optional<std::string> device_id_of(std::string_view driver_name, Bytes memory) {
-  constexpr double kTolerance = 0.05;
-  for (const std::string_view maker : {"NVIDIA ", "Tesla "}) {
-    if (driver_name.rfind(maker, 0) == 0) driver_name.remove_prefix(maker.size());
-  }
-  const auto found =
-      std::find_if(kGpus.begin(), kGpus.end(), [&](const NamedGpu& gpu) { return gpu.name == driver_name; });
-  if (found == kGpus.end()) return std::nullopt;
-  const auto expected = static_cast<double>(device_of(found->id, "GPU").memory.count);
-  const bool is_whole = std::abs(static_cast<double>(memory.count) / expected - 1.0) <= kTolerance;
-  return is_whole ? std::optional<std::string>(found->id) : std::nullopt;
-}
 
 // Bandwidths are the line rates of the standards, in bytes per direction and GPU. The latencies of a collective's
 // launch and the fraction of the line rate that collectives reach are in experiments/data/interconnects.csv, which
@@ -156,9 +31,12 @@ struct NetworkLine {
 constexpr std::array kNetworkLines = {
     NetworkLine{"nvlink2", Hop::kNvlink, 8.0, 150e9, 0.85},
     NetworkLine{"nvlink3", Hop::kNvlink, 10.0, 300e9, 0.78},
+    NetworkLine{"nvlink3-a800", Hop::kNvlink, 10.0, 200e9, 0.78},
     NetworkLine{"nvlink4", Hop::kNvlink, 10.0, 450e9, 0.8},
+    NetworkLine{"nvlink4-h800", Hop::kNvlink, 10.0, 200e9, 0.8},
     NetworkLine{"nvlink5", Hop::kNvlink, 10.0, 900e9, 0.82},
     NetworkLine{"xgmi-mi300x", Hop::kNvlink, 12.0, 448e9, 0.7},
+    NetworkLine{"xgmi-mi355x", Hop::kNvlink, 12.0, 537.6e9, 0.7},
     NetworkLine{"nvlink-bridge", Hop::kNvlink, 10.0, 300e9, 0.75},
     NetworkLine{"pcie3", Hop::kPci, 10.0, 15.75e9, 0.75},
     NetworkLine{"pcie4", Hop::kPci, 10.0, 31.5e9, 0.75},
@@ -378,6 +256,8 @@ Block<DeviceSpec> device_block() {
   block
       .key("interconnect", &DeviceSpec::interconnect, hardware_id(), "the link within a node if the cluster names none")
       .no_default();
+  block.key("gpus_per_domain", &DeviceSpec::domain, integer(at_least(0)),
+            "GPUs that this link joins, if they are more than a node has; 0: those of a node");
   block.check([](JsonObject& object, DeviceSpec& device) {
     for (const auto& [key, value] : {std::pair("memory_gib", static_cast<double>(device.memory.count)),
                                      std::pair("fp32_flops_per_s", device.fp32_flops_per_s),
@@ -472,7 +352,9 @@ void add_if_own(Json& links, const EmulatedNetwork& network) {
 }  // namespace
 
 const DeviceSpec& Hardware::device(const std::string& id, const std::string& where) const {
-  return required_item(devices, "GPU", id, where);
+  if (const DeviceSpec* own = find(devices, lower_case(id))) return *own;
+  const std::string named = device_id_named(id);
+  return required_item(devices, "GPU", named.empty() ? id : named, where);
 }
 const Link& Hardware::link(const std::string& id, const std::string& where) const {
   return required_item(links, "network", id, where);

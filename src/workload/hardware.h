@@ -28,6 +28,7 @@ struct DeviceSpec {
   double launch_s = 5e-6;           ///< seconds to launch one kernel
   double host_bytes_per_s = 0.0;    ///< between device and host memory, per direction
   std::string interconnect;         ///< id (network_names()) of the usual links within a node
+  std::int64_t domain = 0;          ///< GPUs that these links join, if they join several nodes (NVL72: 72)
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
@@ -37,6 +38,10 @@ std::vector<std::string> device_names();
 
 /// Looks up the table, ignoring case. Throws UserError that begins with `where` and ends with the nearest id.
 DeviceSpec device_of(const std::string& id, const std::string& where);
+
+/// Returns the id of a GPU as drivers, schedulers and people call it, in any spelling: "NVIDIA H200",
+/// "nvidia_geforce_rtx_5090", "MI300X". Empty for a name that is not known or means several ("A100").
+std::string device_id_named(std::string_view name);
 
 /// Returns the id of a GPU from its driver's name: "NVIDIA H100 80GB HBM3". Empty for GPUs that are not in the table,
 /// and for a part of one (MIG), which has the name but neither the memory nor the speed.

@@ -21,22 +21,53 @@ namespace {
 using Names = std::vector<std::string_view>;
 
 // Models that differ from a Llama or a GPT of the same sizes, or from such a one with experts, by less than one per
-// cent of parameters and FLOPs: norms of queries and keys, another activation, positions without parameters.
+// cent of parameters and FLOPs beside what is read: another activation, positions without parameters, norms without.
 constexpr std::string_view kNearlyTheSame =
-    "arcee aria_text bloom cohere cohere2 cwm deepseek_v2 deepseek_v3 emu3 ernie4_5 ernie4_5_moe exaone "
-    "exaone4 falcon flex_olmo gemma gemma2 gemma3_text glm glm4 glm4_moe gpt-sw3 gpt_bigcode gpt_neox "
-    "gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoeshared helium hyperclovax "
-    "internlm2 internlm3 iquestcoder jais2 mellum minimax_m2 ministral3 mixtral nanochat olmo olmo2 olmo3 "
-    "olmoe opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe seed_oss smollm3 solar_open "
-    "stablelm starcoder2 vaultgemma";
+    "apertus apertus1p5_text arcee aria_text biogpt bitnet bloom codegen cohere cohere2 cohere2_moe cwm deepseek_v2 "
+    "deepseek_v3 diffllama emu3 ernie4_5 ernie4_5_moe exaone exaone4 exaone_moe falcon flex_olmo gemma gemma2 "
+    "gemma3_text glm glm4 glm4_moe gpt-sw3 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granite "
+    "granite_swa granitemoe granitemoe_swa granitemoeshared helium hy_v3 hyperclovax internlm2 internlm3 iquestcoder "
+    "jais2 kolibri1 llama mellum minimax_m2 ministral3 mistral mixtral mpt nanochat olmo olmo2 olmo3 olmoe opt "
+    "persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe seed_oss smollm3 solar_open stablelm starcoder2 "
+    "vaultgemma xglm";
 
 // Models with biases of queries, keys and values alone, which no key says.
-constexpr std::array kQkvBias = std::to_array<std::string_view>({"qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl"});
+constexpr std::array kQkvBias = std::to_array<std::string_view>(
+    {"qwen2", "qwen2_moe", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text"});
+// Models whose key attention_bias means those biases.
+constexpr std::array kQkvBiasOnly = std::to_array<std::string_view>({"glm", "glm4"});
+// Models with layer norms that have no other bias, which no key says.
+constexpr std::array kNoBias = std::to_array<std::string_view>({"stablelm", "gpt_neox_japanese"});
 // Models without biases in attention, but with biases in the MLP.
 constexpr std::array kMlpBias = std::to_array<std::string_view>({"gptj", "codegen"});
+// Models with a learned table of positions, which their keys do not tell from others.
+constexpr std::array kLearnedPositions =
+    std::to_array<std::string_view>({"opt", "biogpt", "gpt_neo", "gpt_bigcode", "gpt-sw3"});
+
+// Norms that no key says: modeling_*.py of huggingface/transformers.
+constexpr std::array kPostNorms = std::to_array<std::string_view>({"olmo2", "olmo3", "flex_olmo", "exaone4"});
+constexpr std::array kSandwichNorms =
+    std::to_array<std::string_view>({"gemma2", "gemma3", "gemma3_text", "glm4", "kolibri1", "afmoe"});
+constexpr std::array kSharedNorm =
+    std::to_array<std::string_view>({"cohere", "cohere2", "cohere2_moe", "phi", "gptj", "codegen"});
+constexpr std::array kHeadNorms = std::to_array<std::string_view>(
+    {"qwen3", "qwen3_moe", "exaone4", "gemma3", "gemma3_text", "mellum", "apertus", "apertus1p5_text",
+     "minimax_m3_vl_text", "kolibri1", "exaone_moe", "hy_v3", "afmoe", "laguna", "doge"});
+constexpr std::array kFullQkNorms =
+    std::to_array<std::string_view>({"olmo2", "olmo3", "olmoe", "flex_olmo", "minimax_m2"});
+constexpr std::array kNoNormBias = std::to_array<std::string_view>({"cohere", "cohere2", "cohere2_moe"});
+// Models that name an RMS norm's epsilon, but have layer norms.
+constexpr std::array kLayerNorms = std::to_array<std::string_view>({"phimoe"});
+// Models whose head has a bias.
+constexpr std::array kHeadBias = std::to_array<std::string_view>({"phi", "gptj", "codegen", "ctrl"});
+
+// Models with routers whose biases are parameters.
+constexpr std::array kRouterBias = std::to_array<std::string_view>({"ernie4_5_moe", "afmoe", "laguna"});
 
 // Encoders of BERT's shape: learned positions, a layer norm, and an MLP with two matrices.
-constexpr std::array<std::string_view, 4> kEncoders = {"bert", "camembert", "roberta", "xlm-roberta"};
+constexpr std::array kEncoders =
+    std::to_array<std::string_view>({"bert", "bert-generation", "camembert", "data2vec-text", "ernie", "megatron-bert",
+                                     "roberta", "roberta-prelayernorm", "roformer", "xlm-roberta", "xlm-roberta-xl"});
 
 bool has_word(std::string_view words, std::string_view word) {
   for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
@@ -112,7 +143,7 @@ class HfConfig {
 
   // Only what differs from what the norm implies is set, so that a model's description stays short.
   static void set_bias(std::optional<bool>& bias, bool has_bias, const ModelSpec& model) {
-    if (has_bias != (model.norm == Norm::kLayerNorm)) bias = has_bias;
+    bias = has_bias != (model.norm == Norm::kLayerNorm) ? std::optional<bool>(has_bias) : std::nullopt;
   }
 
   void set_biases(ModelSpec& model, bool attention, bool mlp) const {
@@ -178,7 +209,7 @@ class HfConfig {
       if (inner == nullptr || !inner->is_object()) continue;
       caveats_->not_modelled.emplace_back("parts for images or sound: more memory and time");
       JsonObject text = config_.object(key);
-      return HfConfig(text, overrides_, caveats_).sizes_of(type);
+      return HfConfig(text, overrides_, caveats_).sizes_of(text.text("model_type", type));
     }
     return sizes_of(type);
   }
@@ -207,10 +238,10 @@ class HfConfig {
     ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
     model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
     model.hidden = needed_size({"hidden_size", "n_embd", "d_model"});
-    model.heads = needed_size({"num_attention_heads", "n_head", "n_heads", "num_heads"});
+    model.heads = needed_size({"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
     model.kv_heads = size({"num_key_value_heads", "num_kv_heads"}).value_or(model.heads);
     if (config_.find("multi_query") != nullptr && config_.boolean("multi_query", false)) model.kv_heads = 1;
-    const auto width = size({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"});
+    const auto width = size({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner", "dff"});
     model.ffn_hidden = width.value_or(size({"moe_intermediate_size"}).value_or(0));
     model.vocab = needed_size({"vocab_size"});
     model.seq_len = overrides_.seq_len ? *overrides_.seq_len
@@ -221,19 +252,28 @@ class HfConfig {
     else
       model.tied_embeddings = !is_like_llama || type.starts_with("gemma");
     const std::string activation = activation_name();
-    if (activation.starts_with("silu") || activation.starts_with("swi")) model.gated_mlp = true;
-    if (activation.starts_with("relu")) model.gated_mlp = false;
+    if (activation.starts_with("silu") || activation.starts_with("swi") || type == "modernbert-decoder")
+      model.gated_mlp = true;
+    if (activation.starts_with("relu") || activation == "xielu") model.gated_mlp = type == "bitnet";
     set_head_dim(model);
     fit_heads(model);
+    if (is_one_of(type, kLayerNorms)) model.norm = Norm::kLayerNorm;
     set_biases_of(type, model);
     set_experts(model);
-    const bool has_table =
-        config_.has("n_positions") || type == "opt" || type == "gpt_bigcode" || is_one_of(type, kEncoders);
-    if (!has_table || type == "gptj") model.positions = Positions::kRotary;  // ALiBi has no parameters either
+    set_positions(type, model);
+    set_norms(type, model);
+    set_others(type, model);
     caveats_->assumed.push_back(fmt::format("its config.json is of type {}: planned as a {} of the same sizes", type,
                                             is_like_llama ? "Llama" : "GPT"));
     note_differences(type, model);
     return model;
+  }
+
+  void set_positions(const std::string& type, ModelSpec& model) {
+    const bool has_table = config_.has("n_positions") || is_one_of(type, kLearnedPositions) ||
+                           (is_one_of(type, kEncoders) && type != "roformer");
+    const bool is_rotary = config_.has("rotary_dim") || type == "ctrl" || !has_table;  // ALiBi has no parameters either
+    if (is_rotary) model.positions = Positions::kRotary;
   }
 
   std::string activation_name() {
@@ -243,12 +283,13 @@ class HfConfig {
     return "";
   }
 
-  // The planned model has heads that divide its width.
+  // Transformers rounds the width of a head down. The planned model has heads that share keys and values evenly.
   void fit_heads(ModelSpec& model) {
-    if ((model.head_dim > 0 || model.hidden % model.heads == 0) && model.heads % model.kv_heads == 0) return;
+    if (model.head_dim == 0 && model.hidden % model.heads != 0 && model.hidden > model.heads)
+      model.head_dim = model.hidden / model.heads;
+    if (model.heads % model.kv_heads == 0) return;
     caveats_->not_modelled.push_back(
-        fmt::format("{} heads that do not divide the width of {}: another memory and time", model.heads, model.hidden));
-    while (model.head_dim == 0 && model.hidden % model.heads != 0) --model.heads;
+        fmt::format("{} heads for {} heads of keys and values: another memory and time", model.heads, model.kv_heads));
     while (model.heads % model.kv_heads != 0) --model.kv_heads;
   }
 
@@ -275,17 +316,59 @@ class HfConfig {
   }
 
   void set_biases_of(const std::string& type, ModelSpec& model) {
-    const bool usual = model.norm == Norm::kLayerNorm;
-    const auto all = flag({"use_bias", "bias", "add_bias_linear"});
+    const bool usual = model.norm == Norm::kLayerNorm && !is_one_of(type, kLayerNorms) && !is_one_of(type, kNoBias);
+    auto all = flag({"use_bias", "bias", "add_bias_linear"});
+    if (const auto none = flag({"no_bias"})) all = !*none;
     const auto attention = all ? all : flag({"attention_bias"});
     const bool is_known = is_one_of(type, kMlpBias);
     set_biases(model, !is_known && attention.value_or(usual),
                is_known || flag({"mlp_bias"}).value_or(attention.value_or(usual) && (usual || type == "gpt_oss")));
-    const bool of_type = is_one_of(type, kQkvBias) || model.has_qkv_bias();
+    const bool of_type = is_one_of(type, kQkvBias) || (model.has_qkv_bias() && type != "gpt_neo");
     set_bias(model.qkv_bias, flag({"qkv_bias", "use_qkv_bias"}).value_or(of_type), model);
+    const bool has_out_bias = model.has_out_bias() && !is_one_of(type, kQkvBiasOnly);
+    set_bias(model.out_bias, flag({"attention_out_bias"}).value_or(has_out_bias), model);
+  }
+
+  bool is_set(const char* key) { return flag({key}).value_or(false); }
+
+  void set_norms(const std::string& type, ModelSpec& model) {
+    const bool is_shared =
+        is_one_of(type, kSharedNorm) || (is_set("parallel_attn") && !is_set("new_decoder_architecture"));
+    if (is_one_of(type, kPostNorms)) model.norm_places = NormPlaces::kPost;
+    if (is_one_of(type, kSandwichNorms) || is_set("use_post_norm")) model.norm_places = NormPlaces::kSandwich;
+    if (is_shared) model.norm_places = NormPlaces::kShared;
+    const bool has_gain = !type.starts_with("llama4");  // whose norms of queries and keys have no parameters
+    const bool of_heads = is_one_of(type, kHeadNorms) || (is_set("use_qk_norm") && has_gain) || is_set("qk_layernorm");
+    if (of_heads) model.qk_norm = QkNorm::kHead;
+    const bool is_cohere = type.starts_with("cohere") && of_heads;  // each head has gains of its own
+    if (is_one_of(type, kFullQkNorms) || is_cohere) model.qk_norm = QkNorm::kFull;
+    const bool has_bias = flag({"norm_bias"}).value_or(!is_one_of(type, kNoNormBias) && !is_set("no_bias"));
+    if (model.norm == Norm::kLayerNorm) model.norm_bias = has_bias;
+  }
+
+  // Attention sinks, biases of routers and heads, scalars of an activation, norms of embeddings and within branches.
+  void set_others(const std::string& type, ModelSpec& model) {
+    OtherParameters& to = model.others;
+    if (is_one_of(type, kHeadBias) || is_set("lm_head_bias")) to.of_model += model.vocab;
+    if (type == "bloom") to.of_model += 2 * model.hidden;
+    if (type == "opt" || type == "biogpt") to.of_model += 2 * model.hidden;  // positions before the first
+    if (type == "gpt_neox_japanese") to.of_model += model.hidden;            // the last block's only bias
+    if (type == "granite_swa" || type == "granitemoe_swa" || type == "gpt_oss") to.of_block += model.heads;
+    if (type == "gpt_oss") to.of_block += model.experts.count;
+    if (is_one_of(type, kRouterBias)) to.of_model += model.experts.count * (model.layers - model.dense_layers());
+    if (type == "afmoe") to.of_block += model.hidden * model.query_width();  // a gate of attention's output
+    if (type == "laguna") to.of_block += model.hidden * model.heads;         // the same, one number a head
+    if (is_one_of(type, kEncoders)) set_others_of_encoder(type, model);
+    if (type == "modernbert-decoder") to.of_model += model.hidden * (model.hidden + 1) + model.vocab;
+    if (type == "qwen2_moe") to.of_block += model.hidden;  // gate of the shared expert
+    if (type == "diffllama") to.of_block += 4 * model.head_width();
+    if (type == "doge") to.of_block += model.kv_heads * (model.kv_width() + 1) + 2 * model.hidden;  // masks, residuals
+    if (type.starts_with("apertus")) to.of_block += 2;
+    if (type == "bitnet") to.of_block += model.hidden + model.ffn_hidden;
   }
 
   void set_experts(ModelSpec& model) {
+    if (!flag({"is_moe"}).value_or(true)) return;
     const auto experts = size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
     if (!experts || *experts < 2) return;
     ExpertSpec& to = model.experts;
@@ -296,10 +379,26 @@ class HfConfig {
     if (!chosen) caveats_->assumed.push_back(fmt::format("{} experts a token: its config.json does not say", kUsual));
     to.per_token = std::min(chosen.value_or(kUsual), to.count);
     to.ffn_hidden = size({"moe_intermediate_size", "expert_ffn_hidden_size"}).value_or(model.ffn_hidden);
+    if (type_.starts_with("llama4")) {
+      to.ffn_hidden = to.shared_ffn_hidden = model.ffn_hidden;
+      model.ffn_hidden = size({"intermediate_size_mlp"}).value_or(model.ffn_hidden);
+      return note_dense_layers(model);
+    }
     const auto shared = size({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"});
     to.shared_ffn_hidden = size({"shared_expert_intermediate_size", "shared_intermediate_size"})
                                .value_or(shared.value_or(0) * to.ffn_hidden);
     note_dense_layers(model);
+  }
+
+  // Embeddings of token types, and the head of a masked language model: a layer, a norm, and a bias of each token.
+  void set_others_of_encoder(const std::string& type, ModelSpec& model) {
+    std::int64_t& to = model.others.of_model;
+    to += model.vocab;
+    if (type == "bert-generation") return;
+    to += encoder_head(model.hidden) + size({"type_vocab_size"}).value_or(2) * model.hidden;
+    const bool has_both_norms = type == "roberta-prelayernorm";  // of the embeddings, and of the last block
+    if (has_both_norms) to += 2 * model.hidden;
+    if (type == "roformer") to += size({"max_position_embeddings"}).value_or(0) * model.head_width();
   }
 
   std::int64_t length_of(const char* key, std::string_view word = "") {
@@ -328,12 +427,13 @@ class HfConfig {
   }
 
   // All layers are planned with experts.
-  void note_dense_layers(const ModelSpec& model) {
+  void note_dense_layers(ModelSpec& model) {
     std::int64_t dense = size({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}).value_or(0);
     dense = std::max({dense, length_of("mlp_only_layers"), length_of("mlp_layer_types", "dense")});
     if (const auto step = size({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}))
       dense = std::max(dense, model.layers - model.layers / *step);
     if (dense == 0) return;
+    model.experts.dense_layers = std::min(dense, model.layers);
     constexpr std::int64_t kFew = 10;  // one of so many changes less than the predictions' own spread
     const std::string what = fmt::format(
         "{} of {} layers have an MLP instead of experts, and are planned with experts: "

@@ -28,6 +28,16 @@ constexpr ModelSpec with_heads_of(std::int64_t head_dim, ModelSpec model) {
   return model;
 }
 
+constexpr ModelSpec with_norms(NormPlaces places, QkNorm qk_norm, ModelSpec model) {
+  model.norm_places = places;
+  model.qk_norm = qk_norm;
+  return model;
+}
+
+constexpr ModelSpec qwen3(const ModelSpec& model) { return with_norms(NormPlaces::kPre, QkNorm::kHead, model); }
+constexpr ModelSpec gemma2(const ModelSpec& model) { return with_norms(NormPlaces::kSandwich, QkNorm::kNone, model); }
+constexpr ModelSpec gemma3(const ModelSpec& model) { return with_norms(NormPlaces::kSandwich, QkNorm::kHead, model); }
+
 constexpr ModelSpec with_experts(const ExpertSpec& experts, ModelSpec model) {
   model.experts = experts;
   return model;
@@ -38,6 +48,7 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   model.head_dim = 64;
   model.experts = {experts, 4, 2880, 0};
   model.qkv_bias = model.out_bias = model.mlp_bias = true;
+  model.others = {64 + experts, 0};  // attention sinks, and biases of the router
   return model;
 }
 
@@ -45,7 +56,10 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
 constexpr std::int64_t kEncoderLength = 512;
 
 constexpr ModelSpec encoder_sizes(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab) {
-  return gpt_sizes(layers, hidden, heads, vocab, kEncoderLength);
+  ModelSpec model = gpt_sizes(layers, hidden, heads, vocab, kEncoderLength);
+  constexpr std::int64_t kTokenTypes = 2;
+  model.others.of_model = encoder_head(hidden) + kTokenTypes * hidden + vocab;
+  return model;
 }
 
 struct HubModel {
@@ -82,17 +96,21 @@ constexpr std::array kHubModels = {
     HubModel{"qwen2.5-32b", llama_sizes(64, 5120, 40, 8, 27648, 152064, 131072)},
     HubModel{"qwen2.5-72b", llama_sizes(80, 8192, 64, 8, 29568, 152064, 131072)},
     HubModel{"qwen2-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
-    HubModel{"qwen3-0.6b", with_heads_of(128, llama_sizes(28, 1024, 16, 8, 3072, 151936, 40960, true))},
-    HubModel{"qwen3-1.7b", llama_sizes(28, 2048, 16, 8, 6144, 151936, 40960, true)},
-    HubModel{"qwen3-4b", with_heads_of(128, llama_sizes(36, 2560, 32, 8, 9728, 151936, 40960, true))},
-    HubModel{"qwen3-8b", llama_sizes(36, 4096, 32, 8, 12288, 151936, 40960)},
-    HubModel{"qwen3-14b", llama_sizes(40, 5120, 40, 8, 17408, 151936, 40960)},
-    HubModel{"qwen3-32b", with_heads_of(128, llama_sizes(64, 5120, 64, 8, 25600, 151936, 40960))},
-    HubModel{"qwen3-30b-a3b",
-             with_experts({128, 8, 768, 0}, with_heads_of(128, llama_sizes(48, 2048, 32, 4, 6144, 151936, 40960)))},
-    HubModel{"qwen3-235b-a22b",
-             with_experts({128, 8, 1536, 0}, with_heads_of(128, llama_sizes(94, 4096, 64, 4, 12288, 151936, 40960)))},
-    HubModel{"olmoe-1b-7b-0924", with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096))},
+    HubModel{"qwen3-0.6b", qwen3(with_heads_of(128, llama_sizes(28, 1024, 16, 8, 3072, 151936, 40960, true)))},
+    HubModel{"qwen3-1.7b", qwen3(llama_sizes(28, 2048, 16, 8, 6144, 151936, 40960, true))},
+    HubModel{"qwen3-4b", qwen3(with_heads_of(128, llama_sizes(36, 2560, 32, 8, 9728, 151936, 40960, true)))},
+    HubModel{"qwen3-8b", qwen3(llama_sizes(36, 4096, 32, 8, 12288, 151936, 40960))},
+    HubModel{"qwen3-14b", qwen3(llama_sizes(40, 5120, 40, 8, 17408, 151936, 40960))},
+    HubModel{"qwen3-32b", qwen3(with_heads_of(128, llama_sizes(64, 5120, 64, 8, 25600, 151936, 40960)))},
+    HubModel{
+        "qwen3-30b-a3b",
+        qwen3(with_experts({128, 8, 768, 0}, with_heads_of(128, llama_sizes(48, 2048, 32, 4, 6144, 151936, 40960))))},
+    HubModel{
+        "qwen3-235b-a22b",
+        qwen3(with_experts({128, 8, 1536, 0}, with_heads_of(128, llama_sizes(94, 4096, 64, 4, 12288, 151936, 40960))))},
+    HubModel{"olmoe-1b-7b-0924",
+             with_norms(NormPlaces::kPre, QkNorm::kFull,
+                        with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096)))},
     HubModel{"phi-3.5-moe", with_experts({16, 2, 6400, 0}, llama_sizes(32, 4096, 32, 8, 6400, 32064, 131072))},
     HubModel{"deepseek-v2-lite",
              with_experts({64, 6, 1408, 2816}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)), "",
@@ -100,16 +118,16 @@ constexpr std::array kHubModels = {
     HubModel{"deepseek-r1-distill-qwen-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
     HubModel{"gemma-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},
     HubModel{"gemma-7b", with_heads_of(256, llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true))},
-    HubModel{"gemma-2-2b", with_heads_of(256, llama_sizes(26, 2304, 8, 4, 9216, 256000, 8192, true))},
-    HubModel{"gemma-2-9b", with_heads_of(256, llama_sizes(42, 3584, 16, 8, 14336, 256000, 8192, true))},
-    HubModel{"gemma-2-27b", with_heads_of(128, llama_sizes(46, 4608, 32, 16, 36864, 256000, 8192, true))},
-    HubModel{"gemma-3-1b", with_heads_of(256, llama_sizes(26, 1152, 4, 1, 6912, 262144, 32768, true)),
+    HubModel{"gemma-2-2b", gemma2(with_heads_of(256, llama_sizes(26, 2304, 8, 4, 9216, 256000, 8192, true)))},
+    HubModel{"gemma-2-9b", gemma2(with_heads_of(256, llama_sizes(42, 3584, 16, 8, 14336, 256000, 8192, true)))},
+    HubModel{"gemma-2-27b", gemma2(with_heads_of(128, llama_sizes(46, 4608, 32, 16, 36864, 256000, 8192, true)))},
+    HubModel{"gemma-3-1b", gemma3(with_heads_of(256, llama_sizes(26, 1152, 4, 1, 6912, 262144, 32768, true))),
              "attention over a window in most layers: less time"},
-    HubModel{"gemma-3-4b", with_heads_of(256, llama_sizes(34, 2560, 8, 4, 10240, 262208, 131072, true)),
+    HubModel{"gemma-3-4b", gemma3(with_heads_of(256, llama_sizes(34, 2560, 8, 4, 10240, 262208, 131072, true))),
              "a tower for images, and attention over a window in most layers: less time"},
-    HubModel{"gemma-3-12b", with_heads_of(256, llama_sizes(48, 3840, 16, 8, 15360, 262208, 131072, true)),
+    HubModel{"gemma-3-12b", gemma3(with_heads_of(256, llama_sizes(48, 3840, 16, 8, 15360, 262208, 131072, true))),
              "a tower for images, and attention over a window in most layers: less time"},
-    HubModel{"gemma-3-27b", with_heads_of(128, llama_sizes(62, 5376, 32, 16, 21504, 262208, 131072, true)),
+    HubModel{"gemma-3-27b", gemma3(with_heads_of(128, llama_sizes(62, 5376, 32, 16, 21504, 262208, 131072, true))),
              "a tower for images, and attention over a window in most layers: less time"},
     HubModel{"phi-3-mini", llama_sizes(32, 3072, 32, 32, 8192, 32064, 4096)},
     HubModel{"phi-4", llama_sizes(40, 5120, 40, 10, 17920, 100352, 16384)},
@@ -118,7 +136,8 @@ constexpr std::array kHubModels = {
     HubModel{"smollm2-1.7b", llama_sizes(24, 2048, 32, 32, 8192, 49152, 8192, true)},
     HubModel{"yi-6b", llama_sizes(32, 4096, 32, 4, 11008, 64000, 4096)},
     HubModel{"yi-34b", llama_sizes(60, 7168, 56, 8, 20480, 64000, 4096)},
-    HubModel{"olmo-2-1124-7b", llama_sizes(32, 4096, 32, 32, 11008, 100352, 4096)},
+    HubModel{"olmo-2-1124-7b",
+             with_norms(NormPlaces::kPost, QkNorm::kFull, llama_sizes(32, 4096, 32, 32, 11008, 100352, 4096))},
     HubModel{"gpt-oss-20b", gpt_oss(24, 32)},
     HubModel{"gpt-oss-120b", gpt_oss(36, 128)},
     HubModel{"opt-125m", gpt_sizes(12, 768, 12, 50272, 2048)},

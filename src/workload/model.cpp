@@ -1,10 +1,11 @@
 // Parameters of a decoder-only transformer: embeddings, L blocks, a final norm, a head.
 //
-//   block      = Wq + Wk + Wv + Wo + MLP + 2 norms = h (q + 2 k) + q h + m h f + 2 norm
+//   block      = Wq + Wk + Wv + Wo + MLP + n norms = h (q + 2 k) + q h + m h f + n norm + qk norm + others
 //   widths     : q = heads d, k = kv_heads d,   d = h / heads if it is not given
 //   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
-//   experts    : E h (router) + E m h f_e + m h f_s instead of m h f; a token uses e of the E
-//   norm       = 2 h (gain, bias) with layer norm, h with RMS norm
+//   experts    : E h (router) + E m h f_e + m h f_s instead of m h f, but in dense layers; a token uses e of the E
+//   norm       = 2 h (gain, bias) with layer norm, h with RMS norm;   n = 2, 4 around the branches, 1 if they share it
+//   qk norm    : gains (and biases) of a head twice, or of q and k
 //   biases     = (q + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm, unless said otherwise
 //   embeddings = V h (+ s h learned positions) (+ V h if the head is not tied)
 #include "workload/model.h"
@@ -23,32 +24,47 @@ namespace {
 
 constexpr EnumWords<Positions, 2> kPositionWords = {{{"learned", Positions::kLearned}, {"rotary", Positions::kRotary}}};
 constexpr EnumWords<Norm, 2> kNormWords = {{{"layernorm", Norm::kLayerNorm}, {"rmsnorm", Norm::kRmsNorm}}};
+constexpr EnumWords<NormPlaces, 4> kNormPlaceWords = {{{"pre", NormPlaces::kPre},
+                                                       {"post", NormPlaces::kPost},
+                                                       {"sandwich", NormPlaces::kSandwich},
+                                                       {"shared", NormPlaces::kShared}}};
+constexpr EnumWords<QkNorm, 3> kQkNormWords = {
+    {{"none", QkNorm::kNone}, {"head", QkNorm::kHead}, {"full", QkNorm::kFull}}};
 
-// Returns the elements of the weight matrices of one block of which a token uses `experts`.
+// Returns the elements of the weight matrices of all blocks of which a token uses `experts`.
 std::int64_t block_matrices(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t attention = model.hidden * (2 * model.query_width() + 2 * model.kv_width());
   const std::int64_t of_a_column = (model.gated_mlp ? 3 : 2) * model.hidden;
-  if (!model.has_experts()) return attention + of_a_column * model.ffn_hidden;
+  const std::int64_t dense = of_a_column * model.ffn_hidden;
   const std::int64_t router = model.experts.count * model.hidden;
-  return attention + router + of_a_column * (experts * model.experts.ffn_hidden + model.experts.shared_ffn_hidden);
+  const std::int64_t mixture =
+      router + of_a_column * (experts * model.experts.ffn_hidden + model.experts.shared_ffn_hidden);
+  return model.layers * attention + model.dense_layers() * dense + (model.layers - model.dense_layers()) * mixture;
 }
 
 std::int64_t mlp_biases(const ModelSpec& model, std::int64_t experts) {
   const auto of_mlp = [&](std::int64_t width) { return (model.gated_mlp ? 2 : 1) * width + model.hidden; };
-  if (!model.has_experts()) return of_mlp(model.ffn_hidden);
   const std::int64_t shared = model.experts.shared_ffn_hidden;
-  return experts * of_mlp(model.experts.ffn_hidden) + (shared > 0 ? of_mlp(shared) : 0);
+  const std::int64_t mixture = experts * of_mlp(model.experts.ffn_hidden) + (shared > 0 ? of_mlp(shared) : 0);
+  return model.dense_layers() * of_mlp(model.ffn_hidden) + (model.layers - model.dense_layers()) * mixture;
+}
+
+std::int64_t norms_of_block(const ModelSpec& model) {
+  if (model.norm_places == NormPlaces::kShared) return 1;
+  return model.norm_places == NormPlaces::kSandwich ? 4 : 2;
 }
 
 std::int64_t parameters_with(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t norm = (model.norm == Norm::kLayerNorm ? 2 : 1) * model.hidden;
-  std::int64_t block = block_matrices(model, experts) + 2 * norm;
+  const std::int64_t norm = (model.has_norm_bias() ? 2 : 1) * model.hidden;
+  std::int64_t block = norms_of_block(model) * norm + model.qk_norm_params() + model.others.of_block;
   if (model.has_qkv_bias()) block += model.query_width() + 2 * model.kv_width();
   if (model.has_out_bias()) block += model.hidden;
-  if (model.has_mlp_bias()) block += mlp_biases(model, experts);
+  const std::int64_t mlp = model.has_mlp_bias() ? mlp_biases(model, experts) : 0;
   const std::int64_t table = model.vocab * model.hidden;
   const std::int64_t positions = model.positions == Positions::kLearned ? model.seq_len * model.hidden : 0;
-  return model.layers * block + norm + table + positions + (model.tied_embeddings ? 0 : table);
+  const std::int64_t head = model.tied_embeddings ? 0 : table;
+  return block_matrices(model, experts) + mlp + model.layers * block + norm + table + positions + head +
+         model.others.of_model;
 }
 
 constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
@@ -90,6 +106,10 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
   const ExpertSpec& experts = model.experts;
   if (experts.count == 0 && experts != ExpertSpec{})
     object.fail("experts", "\"count\" is missing", "say how many experts a block has");
+  if (experts.dense_layers > model.layers) {
+    object.fail("experts", fmt::format("{} of {} layers have no experts", experts.dense_layers, model.layers),
+                "give fewer \"dense_layers\"");
+  }
   if (experts.count > 0 && (experts.per_token < 1 || experts.per_token > experts.count)) {
     object.fail("experts", fmt::format("a token is sent to {} of {} experts", experts.per_token, experts.count),
                 "give \"per_token\", from 1 to \"count\"");
@@ -109,6 +129,21 @@ Block<ExpertSpec> experts_block() {
       .no_default();
   block.key("shared_ffn_hidden", &ExpertSpec::shared_ffn_hidden, integer(from_to(0, 1e7)),
             "width of a further MLP that every token passes; 0: none");
+  block
+      .key("dense_layers", &ExpertSpec::dense_layers, integer(from_to(0, 1e5)),
+           "layers that have an MLP of the model's ffn_hidden instead of experts: they count so in parameters and "
+           "FLOPs, "
+           "and are planned as the others")
+      .written_where_changed();
+  return block;
+}
+
+Block<OtherParameters> others_block() {
+  Block<OtherParameters> block(
+      "Parameters of small parts that no other key describes, such as attention sinks or a bias of the head: they "
+      "count in memory, and their update in time");
+  block.key("of_block", &OtherParameters::of_block, integer(from_to(0, 1e12)), "in each block");
+  block.key("of_model", &OtherParameters::of_model, integer(from_to(0, 1e12)), "outside of the blocks");
   return block;
 }
 
@@ -124,6 +159,21 @@ Block<ModelSpec>& add_size(Block<ModelSpec>& block, const char* key, std::int64_
 
 void add_bias(Block<ModelSpec>& block, const char* key, std::optional<bool> ModelSpec::*bias, const char* meaning) {
   block.key(key, bias, boolean(), meaning).no_default().written_where_changed();
+}
+
+void add_norms(Block<ModelSpec>& block) {
+  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation");
+  block
+      .key(
+          "norm_places", &ModelSpec::norm_places, one_of(kNormPlaceWords),
+          "norms of a block: before attention and MLP (pre), of their outputs (post, as in OLMo 2), both (sandwich, as "
+          "in Gemma 2), or one for both (shared, as in GPT-J)")
+      .written_where_changed();
+  block
+      .key("qk_norm", &ModelSpec::qk_norm, one_of(kQkNormWords),
+           "norms of queries and keys: of each head (as in Qwen3), or of all heads together (full, as in OLMo 2)")
+      .written_where_changed();
+  block.key("norm_bias", &ModelSpec::norm_bias, boolean(), "biases of layer norms").written_where_changed();
 }
 
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
@@ -147,7 +197,7 @@ Block<ModelSpec> model_block() {
   block.key("tied_embeddings", &ModelSpec::tied_embeddings, boolean(),
             "the output layer shares its weights with the token embedding");
   block.key("positions", &ModelSpec::positions, one_of(kPositionWords), "position embeddings");
-  block.key("norm", &ModelSpec::norm, one_of(kNormWords), "normalisation");
+  add_norms(block);
   block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
             "what attention keeps for the backward pass: flash the log-sum-exp of its scores, eager all probabilities");
   block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
@@ -155,10 +205,12 @@ Block<ModelSpec> model_block() {
   add_bias(block, "out_bias", &ModelSpec::out_bias, "a bias of attention's output (default: with layernorm)");
   add_bias(block, "mlp_bias", &ModelSpec::mlp_bias, "biases of the MLP or of the experts (default: with layernorm)");
   block.block("experts", &ModelSpec::experts, experts_block()).written_where_changed();
+  block.block("others", &ModelSpec::others, others_block()).written_where_changed();
   block.noted(
       "hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
       "config.json of a model of Hugging Face transformers: the file, relative to this one, or its contents. gpt2, "
-      "llama and mistral are planned exactly; what others have in addition is said and not predicted");
+      "llama and mistral are planned exactly, and so are most other dense decoders; what a model has in addition is "
+      "said and not predicted");
   block.check([](JsonObject& object, const ModelSpec& model) { check_model(object, model); });
   return block;
 }
@@ -167,6 +219,19 @@ Block<ModelSpec> model_block() {
 
 void add_once(const std::string& caveat, std::vector<std::string>& list) {
   if (!is_one_of(caveat, list)) list.push_back(caveat);
+}
+
+const char* ModelSpec::predicted_only() const {
+  if (has_experts()) return "experts";
+  if (qk_norm != QkNorm::kNone) return "norms of queries and keys";
+  if (norm == Norm::kLayerNorm && !norm_bias) return "layer norms without biases";
+  return others == OtherParameters{} ? "" : "other parameters";
+}
+
+std::int64_t ModelSpec::qk_norm_params() const {
+  const std::int64_t each = has_norm_bias() ? 2 : 1;
+  if (qk_norm == QkNorm::kNone) return 0;
+  return each * (qk_norm == QkNorm::kHead ? 2 * head_width() : query_width() + kv_width());
 }
 
 std::int64_t parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.count); }
@@ -178,9 +243,8 @@ namespace {
 // Computes 6 P_mat + 12 L s h c per token; `causal_share` is c.
 double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
   const auto seq_len = static_cast<double>(model.seq_len);
-  const double matrices =
-      static_cast<double>(model.layers) * static_cast<double>(block_matrices(model, model.experts.per_token)) +
-      static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
+  const double matrices = static_cast<double>(block_matrices(model, model.experts.per_token)) +
+                          static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
   const double attention =
       12.0 * static_cast<double>(model.layers) * seq_len * static_cast<double>(model.query_width()) * causal_share;
   return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention);

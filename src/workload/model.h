@@ -10,6 +10,19 @@ namespace krigtune::workload {
 
 enum class Positions { kLearned, kRotary };
 enum class Norm { kLayerNorm, kRmsNorm };
+/// Which norms a block has beside its two branches, attention and MLP.
+enum class NormPlaces {
+  kPre,       ///< one before each branch (GPT-2, Llama)
+  kPost,      ///< one after each, of what is added to the residual stream (OLMo 2)
+  kSandwich,  ///< both (Gemma 2)
+  kShared     ///< one before both, which compute side by side (GPT-J, Falcon, Cohere)
+};
+/// Norms of queries and of keys, before their positions.
+enum class QkNorm {
+  kNone,
+  kHead,  ///< of each head, with one gain for all heads (Qwen3)
+  kFull   ///< of all heads together (OLMo 2)
+};
 /// Flash attention keeps the log-sum-exp of its scores (Dao et al. 2022); eager attention keeps all probabilities.
 enum class Attention { kFlash, kEager };
 
@@ -21,8 +34,20 @@ struct ExpertSpec {
   std::int64_t per_token = 0;          ///< experts that a token is sent to
   std::int64_t ffn_hidden = 0;         ///< width of one expert; default: the model's ffn_hidden
   std::int64_t shared_ffn_hidden = 0;  ///< width of an MLP that every token passes too; 0: none
+  /// Layers that have an MLP of the model's ffn_hidden instead. They count so in parameters and FLOPs, and are planned
+  /// as the others.
+  std::int64_t dense_layers = 0;
 
   friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
+};
+
+/// Parameters of small parts that nothing else describes, such as attention sinks, biases of a router or of the head,
+/// or a norm of the embeddings. They are held, reduced and updated as all parameters are, and cost no other time.
+struct OtherParameters {
+  std::int64_t of_block = 0;  ///< elements in each block
+  std::int64_t of_model = 0;  ///< elements outside of the blocks
+
+  friend bool operator==(const OtherParameters&, const OtherParameters&) = default;
 };
 
 /// Sizes of a decoder-only transformer. The defaults are those of the session file; 0 means "derived" only before
@@ -47,7 +72,20 @@ struct ModelSpec {
   /// layer norm (GPT-2) yes, with RMS norm (Llama) no.
   std::optional<bool> qkv_bias = {}, out_bias = {}, mlp_bias = {};
 
+  NormPlaces norm_places = NormPlaces::kPre;
+  QkNorm qk_norm = QkNorm::kNone;
+  bool norm_bias = true;  ///< of layer norms; RMS norms have none
+  OtherParameters others = {};
+
   bool has_experts() const { return experts.count > 0; }
+  std::int64_t dense_layers() const {  ///< that have one MLP
+    return has_experts() && experts.dense_layers < layers ? experts.dense_layers : layers;
+  }
+  bool has_norm_bias() const { return norm == Norm::kLayerNorm && norm_bias; }
+  /// What krigtune-bench cannot train of it, which predictions have: "experts"; empty if it trains all.
+  const char* predicted_only() const;
+  /// Gain (and bias) of the norms of queries and of keys, together; 0 if there are none.
+  std::int64_t qk_norm_params() const;
   std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden / heads; }
   std::int64_t query_width() const { return heads * head_width(); }  ///< of all query heads, and of attention's output
   std::int64_t kv_width() const { return kv_heads * head_width(); }  ///< of all key heads, and of all value heads

@@ -27,6 +27,9 @@ constexpr ModelSpec llama_sizes(std::int64_t layers, std::int64_t hidden, std::i
           .norm = Norm::kRmsNorm};
 }
 
+/// Parameters of the layer and the norm before the head of a masked language model.
+constexpr std::int64_t encoder_head(std::int64_t hidden) { return hidden * (hidden + 1) + 2 * hidden; }
+
 /// What an encoder such as BERT has that a GPT of its sizes has not. A head for classes or answers replaces the one
 /// over the vocabulary in most scripts that train it further.
 constexpr std::string_view kEncoderCaveat =

@@ -124,7 +124,7 @@ constexpr EnumWords<MemoryModelKind, 2> kMemoryModelWords = {
     {{"krigtune", MemoryModelKind::kKrigtune}, {"deepspeed-autotuner", MemoryModelKind::kDeepSpeedAutotuner}}};
 
 void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
-  for (const char* key : {"interconnect", "network"}) {
+  for (const char* key : {"interconnect", "network", "gpus_per_domain"}) {
     if (object.find(key) != nullptr) {
       object.fail(key, "is not supported with gpu \"local\"", "\"emulate_network\" emulates a network");
     }
@@ -135,23 +135,42 @@ void read_local(JsonObject& object, const Hardware& hardware, ClusterSpec& clust
   }
 }
 
+// The usual links of a GB200 join 72 GPUs, which are 18 nodes.
+std::int64_t usual_domain(const ClusterSpec& cluster, const std::string& interconnect) {
+  if (!cluster.device || interconnect != cluster.device->interconnect) return cluster.gpus_per_node;
+  const std::int64_t domain = cluster.device->domain;
+  return domain % cluster.gpus_per_node == 0 ? std::max(domain, cluster.gpus_per_node) : cluster.gpus_per_node;
+}
+
+void read_domain(JsonObject& object, const std::string& interconnect, ClusterSpec& cluster) {
+  if (cluster.gpus_per_domain == 0) cluster.gpus_per_domain = usual_domain(cluster, interconnect);
+  if (cluster.gpus_per_domain % cluster.gpus_per_node != 0) {
+    object.fail("gpus_per_domain",
+                fmt::format("{} GPUs are not whole nodes of {}", cluster.gpus_per_domain, cluster.gpus_per_node),
+                "write a multiple of \"gpus_per_node\"");
+  }
+  if (cluster.gpus_per_domain == cluster.gpus_per_node) cluster.gpus_per_domain = 0;
+}
+
 // By default a node has the usual links of its GPUs; there is no default between nodes.
 void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluster) {
   const auto where = [&](const char* key) { return object.source() + ": " + object.pointer(key); };
   std::vector<std::string> ids = hardware.device_ids();
-  if (std::find(ids.begin(), ids.end(), cluster.gpu) == ids.end()) {
+  if (std::find(ids.begin(), ids.end(), cluster.gpu) == ids.end() && device_id_named(cluster.gpu).empty()) {
     ids.insert(ids.begin(), kLocal);
     object.fail("gpu", fmt::format("the GPU '{}' is not known", cluster.gpu), suggestion(cluster.gpu, ids));
   }
   cluster.device = hardware.device(cluster.gpu, where("gpu"));
+  cluster.gpu = cluster.device->id;
   if (object.find("emulate_network") != nullptr) {
     object.fail("emulate_network", "emulates a network between CPU ranks",
                 "name the real one as \"network\", or write \"gpu\": \"local\"");
   }
   const std::string interconnect = object.text("interconnect", cluster.device->interconnect);
   if (interconnect.empty()) object.fail("interconnect", "is missing", "write for example \"pcie4\"");
+  read_domain(object, interconnect, cluster);
   const std::string network = object.text("network", "");
-  if (network.empty() && cluster.nodes > 1) {
+  if (network.empty() && cluster.ranks() > cluster.domain()) {
     object.fail("network", fmt::format("is missing, and there are {} nodes", cluster.nodes),
                 "write for example \"ib-ndr-400\"");
   }
@@ -159,7 +178,7 @@ void read_gpus(JsonObject& object, const Hardware& hardware, ClusterSpec& cluste
   NodeNetwork links;
   links.intra = hardware.link(interconnect, where("interconnect")).level();
   links.inter = network.empty() ? links.intra : hardware.link(network, where("network")).level();
-  links.ranks_per_node = cluster.gpus_per_node;
+  links.ranks_per_node = cluster.domain();
   cluster.network = links;
 }
 
@@ -190,6 +209,11 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
   block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
             "GPUs per node, one rank each; with gpu \"local\" on a machine without GPUs: CPU ranks. Required if "
             "\"gpu\" names a GPU");
+  block
+      .key("gpus_per_domain", &ClusterSpec::gpus_per_domain, integer(from_to(1, kMostRanks)),
+           "GPUs that the links within a node join, if these links join several nodes: 72 in a GB200 NVL72 (default: "
+           "as usual for the GPU, else gpus_per_node); not with gpu \"local\"")
+      .no_default();
   block
       .key("ranks_assumed", &ClusterSpec::assumes_ranks, boolean(),
            "gpus_per_node is only an assumption: without a workload the search also weighs other numbers of ranks "
@@ -260,6 +284,8 @@ Json to_json(const ClusterSpec& cluster) {
     json["interconnect"] = cluster.network->intra.name;
     const bool has_network = cluster.nodes > 1 || cluster.network->inter.name != cluster.network->intra.name;
     if (has_network) json["network"] = cluster.network->inter.name;
+    const bool is_usual = cluster.domain() == usual_domain(cluster, cluster.network->intra.name);
+    if (!is_usual) json["gpus_per_domain"] = cluster.domain();
   }
   if (cluster.assumes_ranks) json["ranks_assumed"] = true;
   if (cluster.emulated_network) json["emulate_network"] = to_json(*cluster.emulated_network);

@@ -58,7 +58,8 @@ struct Hardware;
 /// The machines: the session's block "cluster".
 struct ClusterSpec {
   std::int64_t nodes = 1;
-  std::int64_t gpus_per_node = 2;  ///< with gpu "local" and no GPU: CPU ranks
+  std::int64_t gpus_per_node = 2;    ///< with gpu "local" and no GPU: CPU ranks
+  std::int64_t gpus_per_domain = 0;  ///< GPUs that the links within a node join; 0: gpus_per_node
   std::string gpu = "local";
   std::optional<DeviceSpec> device;      ///< empty if "local"
   std::optional<NodeNetwork> network{};  ///< real links; empty if "local"
@@ -71,6 +72,7 @@ struct ClusterSpec {
   bool assumes_ranks = false;
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
+  std::int64_t domain() const { return gpus_per_domain > gpus_per_node ? gpus_per_domain : gpus_per_node; }
   /// "GPU-hours", or "rank-hours" where the ranks may run on processors.
   const char* hours_unit() const { return is_local() ? "rank-hours" : "GPU-hours"; }
   bool is_local() const { return gpu == "local"; }  ///< no GPU is named: the job runs on this machine, whatever it has

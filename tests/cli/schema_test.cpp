@@ -102,6 +102,7 @@ const std::vector<Place>& places() {
         {"/properties/workload", kTrained, "/workload"},
         {"/properties/workload/properties/model", kTrained, "/workload/model"},
         {"/properties/workload/properties/model/properties/experts", kTrained, "/workload/model/experts"},
+        {"/properties/workload/properties/model/properties/others", kTrained, "/workload/model/others"},
         {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/2", kNodes, "/cluster/emulate_network"},

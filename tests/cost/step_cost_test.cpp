@@ -10,6 +10,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/virtual_clock.h"
 #include "plan/build_plan.h"
@@ -288,6 +289,28 @@ TEST(StepCost, WhatIsNotModelledIsEmptyToWhomeverAsksWhetherItIs) {
   EXPECT_EQ(memory.estimate_if_modelled(stage_2)->expected.count, memory.estimate(stage_2).expected.count);
   EXPECT_EQ(memory.verdict_if_modelled(stage_2, usable, usable)->predicted.count,
             memory.verdict(stage_2, usable, usable).predicted.count);
+}
+
+// Nine nodes of four GPUs in one NVL72 communicate as one node of 36 does. (Only the update of offloaded parameters
+// depends on how many share a host.)
+TEST(StepCost, OfNodesInOneNvlinkDomainIsThatOfOneNode) {
+  workload::Workload job;
+  job.model = workload::model_preset("llama-7b");
+  job.framework = workload::Framework::kMegatron;
+  job.precision = workload::Precision::kBf16;
+  const auto seconds = [&](const char* cluster) {
+    const auto spec = workload::read_cluster(parse_json(cluster, "s.json"), "s.json", "/cluster");
+    return cost::StepCostModel(job, spec)({{"tensor_parallel", std::int64_t{12}}}).step_time_s;
+  };
+  job.model.heads = job.model.kv_heads = 48;
+  job.model.head_dim = 96;
+  job.model.hidden = 4608;
+  job.model.ffn_hidden = 12288;
+  const double rack = seconds(R"({"nodes": 9, "gpus_per_node": 4, "gpu": "GB200"})");
+  EXPECT_DOUBLE_EQ(rack, seconds(R"({"nodes": 1, "gpus_per_node": 36, "gpu": "GB200"})"));
+  const double apart =
+      seconds(R"({"nodes": 9, "gpus_per_node": 4, "gpu": "GB200", "gpus_per_domain": 4, "network": "ib-ndr-400"})");
+  EXPECT_GT(apart, 1.5 * rack);
 }
 
 }  // namespace krigtune::step_cost_test

@@ -38,6 +38,11 @@ workload::Workload qwen() {
   return workload;
 }
 
+workload::Workload with_norms(workload::Workload workload, workload::NormPlaces places) {
+  workload.model.norm_places = places;
+  return workload;
+}
+
 workload::Workload with(workload::Workload workload, double dropout, workload::Attention attention) {
   workload.model.dropout = dropout;
   workload.model.attention = attention;
@@ -52,6 +57,9 @@ std::vector<workload::Workload> models() {
     }
   }
   all.push_back(qwen());
+  all.push_back(with_norms(llama(), workload::NormPlaces::kSandwich));  // as Gemma 2
+  all.push_back(with_norms(llama(), workload::NormPlaces::kPost));      // as OLMo 2
+  all.push_back(with(with_norms(gpt(), workload::NormPlaces::kShared), 0.2, workload::Attention::kFlash));
   return all;
 }
 
@@ -60,6 +68,7 @@ std::string label(const workload::Workload& workload, const space::Configuration
   return std::string(model.head_dim > 0 ? "qwen"
                      : model.gated_mlp  ? "llama"
                                         : "gpt") +
+         (model.norm_places == workload::NormPlaces::kPre ? "" : " with other norms") +
          (model.attention == workload::Attention::kEager ? " eager" : " flash") +
          (model.dropout > 0.0 ? " with dropout" : "") + (model.tied_embeddings ? " tied, " : " untied, ") +
          (workload.precision == workload::Precision::kFp32 ? "" : "16 bit, ") + configuration.text();

@@ -37,11 +37,11 @@ class RandomPlans {
  public:
   explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0) {}
 
-  /// Returns the next case that an executor can run: one without experts.
+  /// Returns the next case that an executor can run: one without what is predicted only.
   PlanCase next_executed() {
     for (;;) {
       PlanCase drawn = next();
-      if (!drawn.workload.model.has_experts()) return drawn;
+      if (*drawn.workload.model.predicted_only() == 0) return drawn;
     }
   }
 
@@ -88,6 +88,13 @@ class RandomPlans {
     if (coin()) model.out_bias = coin();
     if (coin()) model.mlp_bias = coin();
     if (number({0, 0, 1}) == 1) model.experts = {number({2, 3}), number({1, 2}), number({8, 12}), number({0, 16})};
+    using workload::NormPlaces;
+    using workload::QkNorm;
+    model.norm_places =
+        one_of({NormPlaces::kPre, NormPlaces::kPre, NormPlaces::kPost, NormPlaces::kSandwich, NormPlaces::kShared});
+    model.qk_norm = one_of({QkNorm::kNone, QkNorm::kNone, QkNorm::kHead, QkNorm::kFull});
+    model.norm_bias = number({0, 1, 1}) == 1;
+    if (number({0, 0, 1}) == 1) model.others = {number({0, 5}), number({0, 70})};
     to.workload.precision =
         one_of({workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16});
     to.workload.optimizer =

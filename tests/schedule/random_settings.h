@@ -39,6 +39,9 @@ class RandomSettings {
                             .vocab = 31,
                             .seq_len = 8};
     drawn.workload.model.tied_embeddings = coin();
+    if (number({0, 0, 1}) == 1) drawn.workload.model.norm_places = workload::NormPlaces::kPost;
+    if (number({0, 0, 1}) == 1) drawn.workload.model.qk_norm = workload::QkNorm::kHead;
+    if (number({0, 0, 1}) == 1) drawn.workload.model.others = {7, 9};
     drawn.workload.model.norm = coin() ? workload::Norm::kLayerNorm : workload::Norm::kRmsNorm;
     drawn.workload.precision = coin() ? workload::Precision::kBf16 : workload::Precision::kFp32;
     drawn.workload.dialect = coin() ? workload::Dialect::kDeepSpeed : workload::Dialect::kCanonical;

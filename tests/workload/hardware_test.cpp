@@ -22,7 +22,7 @@ workload::ClusterSpec cluster(const std::string& json) {
 
 // The product that reaches half the rate: 22 us at the full rate, or fitted to measured products.
 double half_flops(const workload::DeviceSpec& device) {
-  if (device.id.starts_with("a100")) return 5e9;
+  if (device.id.starts_with("a100") || device.id.starts_with("a800")) return 5e9;
   if (device.id.starts_with("v100") && !device.id.ends_with("pcie")) return 2e9;
   return 22e-6 * device.gemm_fraction * device.fp16_flops_per_s;
 }
@@ -57,6 +57,108 @@ TEST(Device, IsFoundByItsIdWhateverTheCaseAndElseTheNearestIsNamed) {
   EXPECT_EQ(workload::device_of("H100-80GB", "x").id, "h100-80gb");
   EXPECT_EQ(user_error_of([] { workload::device_of("h100-80g", "s.json: /gpu"); }),
             "s.json: /gpu: the GPU 'h100-80g' is not known; did you mean 'h100-80gb'?");
+}
+
+// Dense figures and links of data sheets, read off a second time and not from the table.
+TEST(Device, HasTheFiguresOfItsDataSheet) {
+  struct Sheet {
+    const char* id;
+    double bf16_tflops, memory_gb_per_s, link_gb_per_s;
+  };
+  constexpr Sheet kSheets[] = {{"h20-96gb", 148.0, 4000.0, 450.0},
+                               {"h800-80gb", 1979.0 / 2.0, 3350.0, 200.0},
+                               {"a800-80gb", 624.0 / 2.0, 2039.0, 200.0},
+                               {"h200-141gb", 1979.0 / 2.0, 4800.0, 450.0},
+                               {"b200-180gb", 36e3 / 8 / 2, 8000.0, 900.0},
+                               {"b300-288gb", 36e3 / 8 / 2, 8000.0, 900.0},
+                               {"gb200-186gb", 360e3 / 72 / 2, 8000.0, 900.0},
+                               {"gb300-288gb", 360e3 / 72 / 2, 8000.0, 900.0},
+                               {"mi300x-192gb", 1307.4, 5300.0, 7 * 64.0},
+                               {"mi325x-256gb", 1307.4, 6000.0, 7 * 64.0},
+                               {"mi355x-288gb", 2516.6, 8000.0, 7 * 76.8},
+                               {"rtx5090-32gb", 209.5, 1792.0, 63.0},
+                               {"rtx6000ada-48gb", 1457.0 / 4, 960.0, 31.5},
+                               {"rtxpro6000-96gb", 4030.0 / 8, 1792.0, 63.0},
+                               {"a6000-48gb", 309.7 / 2, 768.0, 31.5},
+                               {"l40s-48gb", 733.0 / 2, 864.0, 31.5}};
+  const workload::Hardware known{{}, workload::known_links()};
+  for (const Sheet& sheet : kSheets) {
+    const workload::DeviceSpec device = workload::device_of(sheet.id, "");
+    EXPECT_LE(std::abs(device.bf16_flops_per_s / (sheet.bf16_tflops * 1e12) - 1.0), 0.02) << sheet.id;
+    EXPECT_DOUBLE_EQ(device.memory_bytes_per_s, sheet.memory_gb_per_s * 1e9) << sheet.id;
+    EXPECT_DOUBLE_EQ(known.link(device.interconnect, "").bytes_per_s, sheet.link_gb_per_s * 1e9) << sheet.id;
+  }
+  EXPECT_EQ(workload::device_of("t4-16gb", "").bf16_flops_per_s, 0.0);  // before Ampere
+}
+
+TEST(Device, IsFoundByTheNamesThatDriversAndPeopleWrite) {
+  const std::pair<const char*, const char*> kNames[] = {
+      {"NVIDIA H200", "h200-141gb"},
+      {"NVIDIA GeForce RTX 5090", "rtx5090-32gb"},
+      {"nvidia_geforce_rtx_5090", "rtx5090-32gb"},
+      {"AMD Instinct MI300X", "mi300x-192gb"},
+      {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada-48gb"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtxpro6000-96gb"},
+      {"NVIDIA RTX A6000", "a6000-48gb"},
+      {"Tesla T4", "t4-16gb"},
+      {"NVIDIA-A100-SXM4-80GB", "a100-80gb"},
+      {"Tesla V100-SXM2-32GB", "v100-32gb"},
+      {"gb200", "gb200-186gb"},
+      {"H100", "h100-80gb"},
+      {"H20", "h20-96gb"},
+      {"MI355X", "mi355x-288gb"}};
+  for (const auto& [name, id] : kNames) {
+    EXPECT_EQ(cluster(Json{{"gpus_per_node", 8}, {"gpu", name}}.dump()).gpu, id) << name;
+  }
+  for (const std::string& id : workload::device_names()) EXPECT_EQ(workload::device_id_named(id), id);
+  EXPECT_EQ(workload::device_id_named("A100"), "");  // of 40 or of 80 GB
+  EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 8, "gpu": "RTX5090-32"})"); }),
+            "s.json: /cluster/gpu: the GPU 'rtx5090-32' is not known; did you mean 'rtx5090-32gb'?");
+}
+
+TEST(Device, IsKnownByItsDriversNameIfAllOfItIsThere) {
+  EXPECT_EQ(workload::device_id_of("NVIDIA H20", from_gib(95.0)), "h20-96gb");
+  EXPECT_EQ(workload::device_id_of("NVIDIA GB200", Bytes{189'471LL << 20}), "gb200-186gb");
+  EXPECT_EQ(workload::device_id_of("NVIDIA B300 SXM6 AC", Bytes{275'040LL << 20}), "b300-288gb");
+  EXPECT_EQ(workload::device_id_of("NVIDIA GeForce RTX 5090", Bytes{32'607LL << 20}), "rtx5090-32gb");
+  EXPECT_EQ(workload::device_id_of("NVIDIA H200", from_gib(16.0)), std::nullopt);  // a part (MIG)
+  EXPECT_EQ(workload::device_id_of("H100", from_gib(79.1)), std::nullopt);         // no driver says only that
+}
+
+// A rack of 18 nodes of four GPUs each, all joined by NVLink.
+TEST(Cluster, OfANvl72IsOneDomain) {
+  const workload::ClusterSpec rack = cluster(R"({"nodes": 18, "gpus_per_node": 4, "gpu": "GB200"})");
+  EXPECT_EQ(rack.network->ranks_per_node, 72);
+  EXPECT_EQ(rack.network->intra.name, "nvlink5");
+  const workload::ClusterSpec racks =
+      cluster(R"({"nodes": 36, "gpus_per_node": 4, "gpu": "GB300", "network": "ib-xdr-800"})");
+  EXPECT_EQ(racks.network->ranks_per_node, 72);
+  EXPECT_EQ(racks.network->inter.name, "ib-xdr-800");
+  // Half a rack, and other links within a node.
+  EXPECT_EQ(cluster(R"({"nodes": 9, "gpus_per_node": 4, "gpu": "GB200", "gpus_per_domain": 36})").ranks(), 36);
+  const workload::ClusterSpec apart =
+      cluster(R"({"nodes": 2, "gpus_per_node": 4, "gpu": "GB200", "interconnect": "pcie5", "network": "ib-ndr-400"})");
+  EXPECT_EQ(apart.network->ranks_per_node, 4);
+  EXPECT_EQ(cluster(R"({"gpus_per_node": 8, "gpu": "b200-180gb"})").network->ranks_per_node, 8);
+  for (const auto& spec : {rack, racks, apart}) {
+    const workload::ClusterSpec again = cluster(workload::to_json(spec).dump());
+    EXPECT_EQ(again.network->ranks_per_node, spec.network->ranks_per_node);
+  }
+  const auto stated =
+      cluster(R"({"nodes": 4, "gpus_per_node": 4, "gpu": "GB200", "gpus_per_domain": 8, "network": "ib-ndr-400"})");
+  EXPECT_EQ(cluster(workload::to_json(stated).dump()).network->ranks_per_node, 8);
+  EXPECT_EQ(user_error_of([] { cluster(R"({"nodes": 36, "gpus_per_node": 4, "gpu": "GB200"})"); }),
+            "s.json: /cluster/network: is missing, and there are 36 nodes; write for example \"ib-ndr-400\"");
+  EXPECT_EQ(user_error_of([] { cluster(R"({"gpus_per_node": 4, "gpu": "GB200", "gpus_per_domain": 6})"); }),
+            "s.json: /cluster/gpus_per_domain: 6 GPUs are not whole nodes of 4; write a multiple of "
+            "\"gpus_per_node\"");
+}
+
+TEST(Cluster, MayHaveNodesOfAnySize) {
+  for (const int size : {1, 2, 3, 4, 6, 10, 16}) {
+    const Json json = {{"nodes", 2}, {"gpus_per_node", size}, {"gpu", "L40S"}, {"network", "eth-100"}};
+    EXPECT_EQ(cluster(json.dump()).network->ranks_per_node, size);
+  }
 }
 
 TEST(Cluster, OfKnownGpusHasTheirLinks) {

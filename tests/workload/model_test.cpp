@@ -65,6 +65,45 @@ TEST(ParameterCount, FollowsEveryChoice) {
   EXPECT_EQ(workload::parameter_count(other) - plain, -2 * 2 * (6 * 8 + 6));
 }
 
+// Norms tensor by tensor; heads of 2, queries of 8 and keys of 4.
+TEST(ParameterCount, CountsTheNormsThatABlockHas) {
+  workload::ModelSpec model =
+      read(R"({"layers": 3, "hidden": 8, "heads": 4, "kv_heads": 2, "vocab": 11, "seq_len": 5, "norm": "rmsnorm"})");
+  const auto more = [plain = workload::parameter_count(model)](const workload::ModelSpec& other) {
+    return workload::parameter_count(other) - plain;
+  };
+  workload::ModelSpec other = model;
+  other.norm_places = workload::NormPlaces::kPost;
+  EXPECT_EQ(more(other), 0);
+  other.norm_places = workload::NormPlaces::kSandwich;
+  EXPECT_EQ(more(other), 3 * 2 * 8);
+  other.norm_places = workload::NormPlaces::kShared;
+  EXPECT_EQ(more(other), -3 * 8);
+  other = model;
+  other.qk_norm = workload::QkNorm::kHead;
+  EXPECT_EQ(more(other), 3 * (2 + 2));
+  other.qk_norm = workload::QkNorm::kFull;
+  EXPECT_EQ(more(other), 3 * (8 + 4));
+  other = model;
+  other.others = {5, 100};
+  EXPECT_EQ(more(other), 3 * 5 + 100);
+}
+
+TEST(Model, KeepsItsNormsInWords) {
+  const std::string sizes = R"("layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16)";
+  const workload::ModelSpec model =
+      read("{" + sizes +
+           R"(, "norm_places": "sandwich", "qk_norm": "head", "norm_bias": false, "others": {"of_block": 3}})");
+  EXPECT_EQ(model.norm_places, workload::NormPlaces::kSandwich);
+  EXPECT_EQ(model.qk_norm, workload::QkNorm::kHead);
+  EXPECT_FALSE(model.has_norm_bias());
+  EXPECT_EQ(model.others, (workload::OtherParameters{3, 0}));
+  EXPECT_EQ(read(workload::to_json(model).dump()), model);
+  EXPECT_FALSE(workload::to_json(read("{" + sizes + "}")).contains("norm_places"));  // as most have it
+  EXPECT_EQ(error_of("{" + sizes + R"(, "norm_places": "sandwhich"})"),
+            "s.json: /workload/model/norm_places: unknown value 'sandwhich'; did you mean 'sandwich'?");
+}
+
 // Counts multiply-adds one matrix and one position at a time, with backward twice the forward.
 double counted_flops(const workload::ModelSpec& m) {
   const double kv = static_cast<double>(m.hidden / m.heads * m.kv_heads);

@@ -53,10 +53,12 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
   const auto link = [](const workload::NetworkLevel& level, const char* where) {
     return fmt::format("{} {} ({:.3g} GB/s a GPU)", level.name, where, level.bytes_per_s / 1e9);
   };
-  const std::string within = link(cluster.network->intra, "within a node");
+  const std::string joined = fmt::format("among {} GPUs", cluster.domain());
+  const bool is_node = cluster.domain() == cluster.gpus_per_node;
+  const std::string within = link(cluster.network->intra, is_node ? "within a node" : joined.c_str());
   if (cluster.nodes == 1) return fmt::format("{} x {}, {}", cluster.gpus_per_node, cluster.gpu, within);
   return fmt::format("{} nodes of {} x {},\n  {}, {}", cluster.nodes, cluster.gpus_per_node, cluster.gpu, within,
-                     link(cluster.network->inter, "between nodes"));
+                     link(cluster.network->inter, is_node ? "between nodes" : "beyond these"));
 }
 
 std::string mlp_text(const workload::ModelSpec& model) {
