@@ -139,6 +139,8 @@ void add_adapters(const workload::Workload& workload, workload::Caveats& caveats
   if (!training.freezes()) return;
   workload::add_once("frozen weights are loaded in the type of the precision, token table, norms and head too",
                      caveats.assumed);
+  workload::add_once("the adapters' optimizer keeps what AdamW keeps in fp32, whichever it is: they are few",
+                     caveats.assumed);
   if (!workload.model.has_experts()) return;
   workload::add_once("experts have no adapters", caveats.assumed);
   if (training.base_bits())

@@ -85,6 +85,7 @@ Unmodelled unmodelled_settings(const DsJob& job) {
     found.named.push_back(fmt::format("{}: {}", name, setting.effect));
   }
   const std::string optimizer = optimizer_name(job);
+  if (job.gaps.trained.says("lora")) return found;  // its states are few
   if (has_any(optimizer, kSmall)) {
     found.named.push_back(fmt::format("optimizer {}: less memory", optimizer));
     if (found.lighter.empty()) found.lighter = "optimizer " + optimizer;
