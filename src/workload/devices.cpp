@@ -8,7 +8,12 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/text.h"
 #include "workload/hardware.h"

@@ -136,12 +136,12 @@ TEST_F(UnknownModel, WithoutAGpuHasNone) {
 }
 
 TEST_F(UnknownModel, OfAGpuThatIsNotInTheTableKnowsTheMemory) {
-  see("NVIDIA RTX A6000", 51033931776);
+  see("NVIDIA RTX A5500", 51033931776);
   const std::string line = "torchrun --nproc_per_node gpu t.py --tp 2 --mbs 1";
   EXPECT_EQ(json(line)["cluster"].dump(), R"({"gpus_per_node":8})");
   EXPECT_NEAR(json(line)["memory"]["limit_gib"].get<double>(), 47.529, 0.001);
   EXPECT_EQ(sentence(line),
-            "seen: 8 ranks on one node and the GPU NVIDIA RTX A6000 with 47.5 GiB; not known: the speed of this GPU, "
+            "seen: 8 ranks on one node and the GPU NVIDIA RTX A5500 with 47.5 GiB; not known: the speed of this GPU, "
             "which is taken for an H100's; inferred from the trials: the framework and the model");
 }
 
