@@ -22,13 +22,13 @@ SIZE_TOLERANCE = 0.03    # of the number of parameters: plans round it to three 
 TOKENS_TOLERANCE = 0.001  # of the tokens of a step
 LIMIT_S = 300
 SCALE = {"": 1, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-# What krigtune may call the parts of a job that commands.json lists under "not_modelled".
+# What krigtune may call the parts of a job that commands.json lists under "not_modelled", whether it models them or not.
 WORDS = {"adapters": "adapter|lora|kind of training", "compile": "compil",
          "context": r"context parallel|share a sequence|context_parallel=([2-9]|\d\d)", "encoder": "encoder", "experts": "expert",
          "fp8": "fp8|float8", "frozen": "frozen", "hsdp": "hsdp|part of the ranks|replicas", "images": "image|vision",
          "interleaved": "interleav|virtual", "latent": "latent",
-         "optimizer": "another optimizer|states in 8 bits|8-bit adam|1-bit adam|onebit|muon", "pairs": "pairs|second model",
-         "quantised": "quanti[sz]ed|weights in [48] bits", "sampled": "sampled|rewards", "state-space": "state-space|hybrid|mamba",
+         "optimizer": "another optimizer|adapters' optimizer|states in 8 bits|8-bit adam|1-bit adam|onebit|muon", "pairs": "pairs|second model",
+         "quantised": "quanti[sz]ed|blocks in [0-9.]+ bits|weights in [48] bits", "sampled": "sampled|rewards", "state-space": "state-space|hybrid|mamba",
          "window": "window", "zero": "deepspeed|zero stage|zero 3"}
 RESIZING = {"encoder", "experts", "images", "latent", "state-space"}  # these explain another number of parameters
 UNSEARCHED = (None, "torchrun")  # jobs that no recipe knows: krigtune says so, and writes no session

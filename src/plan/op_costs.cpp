@@ -1,4 +1,4 @@
-// Computes FLOPs and bytes of one operation from the table in op_traits.cpp.
+// Computes FLOPs and bytes of one operation from the table in op_traits.cpp, and says what limits its speed.
 //
 // One rank of N sends (N - 1) / N of the data in a reduce-scatter or an all-gather, and twice that in an all-reduce
 // (NCCL's definition of bus bandwidth, nccl-tests doc/PERFORMANCE.md).
@@ -51,6 +51,21 @@ std::int64_t wire_bytes(const Operation& operation, const OpTraits& traits, cons
 }
 
 }  // namespace
+
+workload::OpClass class_of(const Operation& operation) {
+  if (operation.stream == schedule::Stream::kHost) return workload::OpClass::kHost;
+  if (operation.stream == schedule::Stream::kCopy) return workload::OpClass::kCopy;
+  const OpFamily family = traits_of(operation.kind).family;
+  if (family == OpFamily::kAttention) return workload::OpClass::kAttention;
+  if (family == OpFamily::kProduct) return workload::OpClass::kProduct;
+  return operation.phase == schedule::Phase::kOptimizer ? workload::OpClass::kOptimizer : workload::OpClass::kMemory;
+}
+
+workload::ExchangeKind exchange_of(schedule::OpKind kind) {
+  if (kind == schedule::OpKind::kAllGather) return workload::ExchangeKind::kAllGather;
+  return kind == schedule::OpKind::kReduceScatter ? workload::ExchangeKind::kReduceScatter
+                                                  : workload::ExchangeKind::kAllReduce;
+}
 
 void add_costs(Operation& operation, const StepPlan& plan) {
   const OpTraits& traits = traits_of(operation.kind);

@@ -5,28 +5,11 @@
 // and not by FLOPs. A matrix product has 2 m n k. Causal attention is counted exactly: row i attends to i + 1 keys, so
 // Q K^T and P V cost 4 * batch * hidden * seq (seq + 1) / 2 in the forward pass. The backward pass has five products,
 // including the recomputed Q K^T, instead of two.
-//
 // Names follow the equations at the top of the host's kernels. Matrices are row-major.
 #include "plan/op_traits.h"
 
 #include <algorithm>
 namespace krigtune::plan {
-
-workload::OpClass class_of(const Operation& operation) {
-  if (operation.stream == schedule::Stream::kHost) return workload::OpClass::kHost;
-  if (operation.stream == schedule::Stream::kCopy) return workload::OpClass::kCopy;
-  const OpFamily family = traits_of(operation.kind).family;
-  if (family == OpFamily::kAttention) return workload::OpClass::kAttention;
-  if (family == OpFamily::kProduct) return workload::OpClass::kProduct;
-  return operation.phase == schedule::Phase::kOptimizer ? workload::OpClass::kOptimizer : workload::OpClass::kMemory;
-}
-
-workload::ExchangeKind exchange_of(schedule::OpKind kind) {
-  if (kind == schedule::OpKind::kAllGather) return workload::ExchangeKind::kAllGather;
-  return kind == schedule::OpKind::kReduceScatter ? workload::ExchangeKind::kReduceScatter
-                                                  : workload::ExchangeKind::kAllReduce;
-}
-
 namespace {
 
 // --- the number of elements of an operand
@@ -192,7 +175,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kRmsNormForward,
     },
     {
-        // Of a norm whose gain and bias are frozen. stats: as the norm keeps them.
+        // Of a norm whose gain and bias are frozen.
         .kind = schedule::OpKind::kNormBackwardInput,
         .name = "norm_backward_input",
         .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats"), out("dx", rows_inner)},

@@ -92,7 +92,7 @@ workload::TrainingSpec adapters(Rng& rng) {
   return training;
 }
 
-// Measured over 400 plans: 95 % to the byte, all within 5.7 %.
+// Over these 400 plans 90 % agree to the byte, and all within 5.7 %.
 TEST(MemoryModel, FollowsThePlanOfAdapters) {
   RandomPlans plans(13);
   Rng rng(13, 0);
@@ -195,8 +195,11 @@ TEST(MemoryModel, KnowsTheStatesOfAdaptersInFrameworks) {
   EXPECT_NEAR(states(workload::Framework::kFsdp, 0) / (2.0 * p + 18.0 * a), 1.0, 1e-3);
   EXPECT_NEAR(states(workload::Framework::kFsdp, 3) / ((2.0 * p + 16.0 * a) / 8.0), 1.0, 1e-3);
   EXPECT_NEAR(states(workload::Framework::kMegatron, 1) / (2.0 * p + (6.0 + 12.0 / 8.0) * a), 1.0, 1e-3);
-  // The matrices of adapters are smaller than DeepSpeed's stage3_param_persistence_threshold, so they stay whole.
-  EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 3) / (2.0 * p / 8.0 + (2.0 + 14.0 / 8.0) * a), 1.0, 0.01);
+  // Matrices below DeepSpeed's stage3_param_persistence_threshold of 100,000 stay whole: all but those on the side of
+  // the MLP's width, which are 8 of a layer's 18 parts of 65,536.
+  const double on_a_rank = 10.0 / 18.0 + 8.0 / 18.0 / 8.0;
+  EXPECT_NEAR(states(workload::Framework::kDeepSpeed, 3) / (2.0 * p / 8.0 + (2.0 * on_a_rank + 14.0 / 8.0) * a), 1.0,
+              0.005);
 }
 
 // Issue 1302 of microsoft/DeepSpeed (ds_issue1302_zero2_memory.csv, rows 0, 2, 3 and 4): the differences between
