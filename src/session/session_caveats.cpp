@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/text.h"
+#include "cost/framework.h"
 #include "cost/machine.h"
 #include "jobs/command/command.h"
 #include "session/session_blocks.h"

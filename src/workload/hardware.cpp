@@ -224,6 +224,18 @@ constexpr const char* kLikeMeans =
     "a known id, from which missing keys are taken (default: the known one of this name)";
 constexpr const char* kOrLike = "add it, or \"like\": an id that has it";
 
+void add_links(Block<DeviceSpec>& block) {
+  block
+      .key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, number(above(0)),
+           "bandwidth between device and host memory, in bytes/s per direction")
+      .no_default();
+  block
+      .key("interconnect", &DeviceSpec::interconnect, hardware_id(), "the link within a node if the cluster names none")
+      .no_default();
+  block.key("gpus_per_domain", &DeviceSpec::domain, integer(at_least(0)),
+            "GPUs that this link joins, if they are more than a node has; 0: those of a node");
+}
+
 // `item` starts as the device that the entry is "like".
 Block<DeviceSpec> device_block() {
   const Codec<double> rate = number(above(0));
@@ -250,15 +262,7 @@ Block<DeviceSpec> device_block() {
   block.key("memory_fraction", &DeviceSpec::memory_fraction, fraction,
             "fraction of the peak memory bandwidth that kernels reach");
   block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "launch of one kernel, in microseconds");
-  block
-      .key("host_bytes_per_s", &DeviceSpec::host_bytes_per_s, rate,
-           "bandwidth between device and host memory, in bytes/s per direction")
-      .no_default();
-  block
-      .key("interconnect", &DeviceSpec::interconnect, hardware_id(), "the link within a node if the cluster names none")
-      .no_default();
-  block.key("gpus_per_domain", &DeviceSpec::domain, integer(at_least(0)),
-            "GPUs that this link joins, if they are more than a node has; 0: those of a node");
+  add_links(block);
   block.check([](JsonObject& object, DeviceSpec& device) {
     for (const auto& [key, value] : {std::pair("memory_gib", static_cast<double>(device.memory.count)),
                                      std::pair("fp32_flops_per_s", device.fp32_flops_per_s),

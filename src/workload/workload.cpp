@@ -57,6 +57,10 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
   block.key("precision", &Workload::precision, one_of(kPrecisionWords), "number format of weights and activations");
+  block.check([](JsonObject& object, const Workload& workload) {
+    if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
+      object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
+  });
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
   block.block("training", &Workload::training, training_block()).written_where_changed();
   block
@@ -201,10 +205,8 @@ std::vector<std::string> gpu_words() {
   return names;
 }
 
-// Which keys go with which GPU is decided by read_local and read_gpus.
-Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
+void add_counts(Block<ClusterSpec>& block) {
   constexpr double kMostRanks = 1e6;  // so that products with them fit into 64 bits
-  Block<ClusterSpec> block("The machines that train");
   block.key("nodes", &ClusterSpec::nodes, integer(from_to(1, kMostRanks)), "number of nodes");
   block.key("gpus_per_node", &ClusterSpec::gpus_per_node, integer(from_to(1, kMostRanks)),
             "GPUs per node, one rank each; with gpu \"local\" on a machine without GPUs: CPU ranks. Required if "
@@ -219,6 +221,12 @@ Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
            "gpus_per_node is only an assumption: without a workload the search also weighs other numbers of ranks "
            "(default: true if gpus_per_node is not given)")
       .no_default();
+}
+
+// Which keys go with which GPU is decided by read_local and read_gpus.
+Block<ClusterSpec> cluster_block(const std::filesystem::path& base_dir) {
+  Block<ClusterSpec> block("The machines that train");
+  add_counts(block);
   Codec<std::string> gpu = hardware_id();
   gpu.schema = schema::either(
       {schema::word(gpu_words(), "\"local\": this machine; else a known GPU (upper and lower case are alike)"),

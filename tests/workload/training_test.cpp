@@ -62,6 +62,10 @@ TEST(Training, RefusesWhatCannotBe) {
   EXPECT_NE(message(R"({"lora": {"rank": 8, "targets": ["lm_head"]}})").find("the layer 'lm_head' is not known"),
             std::string::npos);
   EXPECT_NE(message(R"({"lora": {"rank": 0}})").find("/workload/training/lora/rank"), std::string::npos);
+  const std::string of_gpt2 =
+      user_error_of([] { read(R"({"preset": "gpt2-124m"})", R"({"lora": {"rank": 8, "targets": ["gate"]}})"); });
+  EXPECT_NE(of_gpt2.find("/workload/training/lora/targets: names no layer that this model has"), std::string::npos)
+      << of_gpt2;
   EXPECT_NE(message(R"({"lora": {"targets": ["q"]}})").find("\"rank\" is missing"), std::string::npos);
 }
 

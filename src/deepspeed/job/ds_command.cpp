@@ -63,6 +63,19 @@ void append(std::vector<Named>& all, const std::vector<Named>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
+// Whether the file is the Trainer's depends on how the command names it.
+void find_trainer(DsCommand& command, bool is_short) {
+  const std::vector<std::string>& argv = command.argv;
+  for (const std::string_view flag : kTrainerFlags) {
+    const std::vector<FlagAt> places = occurrences(argv, command.script + 1, argv.size(), flag);
+    command.is_trainers = command.is_trainers || (is_short && !places.empty());
+    command.takes_trainer_flags =
+        command.takes_trainer_flags || (is_short && std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
+                                          return argv[at.word].rfind(flag, 0) == 0;
+                                        }));
+  }
+}
+
 void find_config(DsCommand& command) {
   const std::vector<std::string>& argv = command.argv;
   std::vector<Named> named = values_of(argv, command.script + 1, argv.size(), "--deepspeed_config");
@@ -100,14 +113,7 @@ void find_config(DsCommand& command) {
     throw UserError("the command contains the DeepSpeed configuration itself, not the name of its file",
                     "write it to a file and name that");
   }
-  for (const std::string_view flag : kTrainerFlags) {
-    const std::vector<FlagAt> places = occurrences(argv, command.script + 1, argv.size(), flag);
-    command.is_trainers = command.is_trainers || (is_short && !places.empty());
-    command.takes_trainer_flags =
-        command.takes_trainer_flags || (is_short && std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
-                                          return argv[at.word].rfind(flag, 0) == 0;
-                                        }));
-  }
+  find_trainer(command, is_short);
 }
 
 void refuse_stock_tuner(const DsCommand& command) {

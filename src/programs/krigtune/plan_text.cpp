@@ -57,7 +57,7 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
   const bool is_node = cluster.domain() == cluster.gpus_per_node;
   const std::string within = link(cluster.network->intra, is_node ? "within a node" : joined.c_str());
   if (cluster.nodes == 1) return fmt::format("{} x {}, {}", cluster.gpus_per_node, cluster.gpu, within);
-  const std::string nodes =
+  std::string nodes =
       fmt::format("{} nodes of {} x {},\n  {}", cluster.nodes, cluster.gpus_per_node, cluster.gpu, within);
   if (cluster.ranks() <= cluster.domain()) return nodes;
   return nodes + ", " + link(cluster.network->inter, is_node ? "between nodes" : "beyond these");
