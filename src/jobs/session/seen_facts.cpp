@@ -111,7 +111,7 @@ const Recipe* recipe_of(const std::vector<std::string>& words) {
 }  // namespace
 
 std::string framework_named_by(const JobInputs& inputs, const Recipe* recipe) {
-  const std::string of_launcher = framework_of_launcher(read_command(inputs.argv));
+  std::string of_launcher = framework_of_launcher(read_command(inputs.argv));
   if (!of_launcher.empty()) return of_launcher;
   if (recipe == nullptr) recipe = recipe_of(inputs.argv);
   // Any script under accelerate may train as it likes.
