@@ -55,6 +55,20 @@ std::int64_t allocated(const cost::MemoryEstimate& estimate) {
   return bytes;
 }
 
+// The estimate of a configuration beside its plan.
+struct Compared {
+  explicit Compared(const PlanCase& drawn)
+      : planned(plan::explain(drawn.plan())),
+        estimate(cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration)),
+        error(std::abs(ratio(estimate.expected.count, planned.lower_bound_bytes) - 1.0)),
+        from_host(schedule::read_knobs(drawn.workload, drawn.cluster, drawn.configuration).offload_parameters) {}
+
+  plan::MemoryReport planned;
+  cost::MemoryEstimate estimate;
+  double error;
+  bool from_host;  ///< its parameters live on the host
+};
+
 // Measured over 6000 plans: 99 % are exact to the byte, and all are within 3.5 %. If parameters live on the host: 93 %
 // to the byte, 99 % within 3.7 %, all within 23 %. With other norms than a Llama's, of 1000 plans all are within 4.1 %.
 // Other parameters need a workspace that the model does not know, of their own size.
@@ -63,19 +77,15 @@ TEST(MemoryModel, FollowsThePlanOfRandomConfigurations) {
   std::vector<double> errors;
   for (int i = 0; i < sweep(1000); ++i) {
     const PlanCase drawn = plans.next();
-    const plan::MemoryReport report = plan::explain(drawn.plan());
-    const cost::MemoryEstimate estimate =
-        cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
-    const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
-    const schedule::Knobs knobs = schedule::read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
-    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.045)) << error << " " << drawn.text();
-    EXPECT_EQ(allocated(estimate), estimate.expected.count);
-    if (error == 0.0) {
-      EXPECT_EQ(estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)],
-                report.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)])
+    const Compared both(drawn);
+    EXPECT_TRUE(both.error <= (both.from_host ? 0.25 : 0.045)) << both.error << " " << drawn.text();
+    EXPECT_EQ(allocated(both.estimate), both.estimate.expected.count);
+    if (both.error == 0.0) {
+      EXPECT_EQ(both.estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)],
+                both.planned.term_bytes[static_cast<std::size_t>(schedule::Term::kParameters)])
           << drawn.text();
     }
-    if (drawn.workload.model.others == workload::OtherParameters{}) errors.push_back(error);
+    if (drawn.workload.model.others == workload::OtherParameters{}) errors.push_back(both.error);
   }
   std::sort(errors.begin(), errors.end());
   EXPECT_EQ(errors[errors.size() * 95 / 100], 0.0);
@@ -100,13 +110,9 @@ TEST(MemoryModel, FollowsThePlanOfAdapters) {
   for (int i = 0; i < sweep(400); ++i) {
     PlanCase drawn = plans.next();
     drawn.workload.training = adapters(rng);
-    const plan::MemoryReport report = plan::explain(drawn.plan());
-    const cost::MemoryEstimate estimate =
-        cost::MemoryModel(drawn.workload, drawn.cluster, {}).estimate(drawn.configuration);
-    const double error = std::abs(ratio(estimate.expected.count, report.lower_bound_bytes) - 1.0);
-    const schedule::Knobs knobs = schedule::read_knobs(drawn.workload, drawn.cluster, drawn.configuration);
-    EXPECT_TRUE(error <= (knobs.offload_parameters ? 0.25 : 0.06)) << error << " " << drawn.text();
-    errors.push_back(error);
+    const Compared both(drawn);
+    EXPECT_TRUE(both.error <= (both.from_host ? 0.25 : 0.06)) << both.error << " " << drawn.text();
+    errors.push_back(both.error);
   }
   std::sort(errors.begin(), errors.end());
   EXPECT_EQ(errors[errors.size() * 9 / 10], 0.0);

@@ -182,8 +182,7 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
   std::set<std::int64_t> sizes;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const std::int64_t matrix_elems = tensor.elems / tensor.matrices;
-    if (!tensor.trained) continue;
-    const bool is_matrix = matrix_elems > 8 * workload.model.hidden;
+    const bool is_matrix = tensor.trained && matrix_elems > 8 * workload.model.hidden;
     const bool counts = tensor.unit == schedule::Unit::kBlock || (tensor.unit == schedule::Unit::kHead && has_head);
     if (is_matrix && counts) sizes.insert(matrix_elems);
   }

@@ -97,7 +97,10 @@ bool counts(schedule::Term term) {
 class ProfileReader {
  public:
   ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, bool groups)
-      : plan_(plan), model_(std::move(model)), groups_(groups) {
+      : plan_(plan),
+        model_(std::move(model)),
+        groups_(groups),
+        restores_(std::ranges::any_of(plan.buffers, is_restored)) {
     find_parts();
     find_lifetimes();
   }
@@ -214,12 +217,13 @@ class ProfileReader {
   }
 
   // The plan gathers nothing, so these are weights that were quantised.
+  static bool is_restored(const plan::Buffer& buffer) { return buffer.term == schedule::Term::kGatheredParameters; }
+
   std::int64_t restored_at(std::size_t operation) const {
     std::int64_t bytes = 0;
     const auto at = static_cast<std::int64_t>(operation);
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
-      const bool is_restored = plan_.buffers[b].term == schedule::Term::kGatheredParameters;
-      if (is_restored && first_[b] <= at && last_[b] >= at) bytes += plan_.buffers[b].bytes();
+      if (is_restored(plan_.buffers[b]) && first_[b] <= at && last_[b] >= at) bytes += plan_.buffers[b].bytes();
     }
     return bytes;
   }
@@ -238,7 +242,7 @@ class ProfileReader {
     std::map<std::pair<int, TensorEvent::Kind>, int> last;  // by tensor
     for (const std::size_t i : part.operations) {
       const auto at = static_cast<int>(result.moments.size());
-      result.restored_bytes.push_back(restored_at(i));
+      if (restores_) result.restored_bytes.push_back(restored_at(i));
       result.moments.push_back(live_at(i, i));
       result.moments.back() -= base;
       result.carried.push_back(live_at(i, i + 1));
@@ -253,8 +257,6 @@ class ProfileReader {
     std::stable_sort(result.events.begin(), result.events.end(),
                      [](const TensorEvent& a, const TensorEvent& b) { return a.at < b.at; });
     result.find_peak();
-    if (std::ranges::all_of(result.restored_bytes, [](std::int64_t bytes) { return bytes == 0; }))
-      result.restored_bytes.clear();
     for (std::size_t t = 0; t < model_.tensors.size(); ++t) {
       const bool is_read = last.contains({static_cast<int>(t), TensorEvent::Kind::kLastRead});
       if (model_.tensors[t].unit == part.unit && !is_read) result.unread.push_back(static_cast<int>(t));
@@ -281,6 +283,7 @@ class ProfileReader {
   const plan::StepPlan& plan_;
   schedule::UnitTensors model_;
   bool groups_;
+  bool restores_;  ///< some weights are quantised
   std::vector<PlannedPart> parts_;
   std::vector<std::int64_t> first_, last_;  ///< operation that touches it, by buffer
 };

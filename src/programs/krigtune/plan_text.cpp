@@ -94,19 +94,19 @@ std::string architecture_text(const workload::ModelSpec& model) {
 std::string training_text(const workload::Workload& workload) {
   const workload::TrainingSpec& training = workload.training;
   if (!training.freezes()) return "";
-  std::string on;
+  std::vector<std::string> layers;
   for (int i = 0; i < workload::kAdaptedLayerCount; ++i) {
     const auto layer = static_cast<workload::AdaptedLayer>(i);
     const bool exists = layer != workload::AdaptedLayer::kGate || workload.model.gated_mlp;
-    if (exists && training.lora.targets_layer(layer))
-      on += (on.empty() ? "" : ", ") + std::string(workload::to_string(layer));
+    if (exists && training.lora.targets_layer(layer)) layers.emplace_back(workload::to_string(layer));
   }
   const std::string base =
       training.base_bits()
           ? fmt::format("frozen, those of the blocks in {:.4g} bits with their constants", *training.base_bits())
           : "frozen";
   return fmt::format("trained: adapters of rank {} on {} ({} parameters); all other weights are {}", training.lora.rank,
-                     on, count_text(static_cast<double>(workload::adapter_parameter_count(workload))), base);
+                     join(layers, ", "), count_text(static_cast<double>(workload::adapter_parameter_count(workload))),
+                     base);
 }
 
 void print_counts(const PlanText& text) {
