@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -15,6 +16,8 @@ namespace {
 // from Python. Fitted on llmfoundry_mpt_fsdp.csv and on vtrain_single_node.csv.
 constexpr double kEagerBytes = 2.8;
 constexpr double kEagerIssueS = 80e-6;
+// With fused layers: 5 kernels of 5 microseconds and their call.
+constexpr double kFusedIssueS = 30e-6;
 
 // A logit of 2 bytes is copied to fp32 (2 + 4 bytes), its log-softmax is computed (4 + 4), differentiated (4 + 4) and
 // rounded (4 + 2). The plan's kernel reads and writes it once (2 + 2).
@@ -80,7 +83,7 @@ FrameworkTraits megatron() {
       .name = "megatron",
       .logits_bytes = 2.0,
       .gradient_bytes = 4.0,
-      .issue_s = 30e-6,  // 5 kernels of 5 microseconds and their call, with fused layers
+      .issue_s = kFusedIssueS,
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
       .most_zero_stage = 1,
@@ -127,6 +130,14 @@ const FrameworkTraits& traits_of(workload::Framework framework) {
   }
   assert(false);
   return registry().front();
+}
+
+FrameworkTraits kernel_traits_of(const workload::Workload& workload) {
+  FrameworkTraits traits = traits_of(workload.framework);
+  if (!workload.training.compile) return traits;
+  traits.elementwise_factor = 1.0;
+  traits.issue_s = std::min(traits.issue_s, kFusedIssueS);
+  return traits;
 }
 
 space::Configuration with_usual_settings(const workload::Workload& workload,

@@ -52,6 +52,9 @@ struct FrameworkTraits {
   space::Configuration usual = {};  ///< the usual settings of its jobs, assumed unless stated otherwise
 };
 const FrameworkTraits& traits_of(workload::Framework framework);
+/// Returns the framework's traits as the job's kernels change them: those of a compiled model are fused, and issued
+/// with less work.
+FrameworkTraits kernel_traits_of(const workload::Workload& workload);
 /// Returns the configuration with the framework's usual settings for possible parameters that it does not mention:
 /// sequence_parallel only if tensor_parallel divides the tokens of a sequence.
 space::Configuration with_usual_settings(const workload::Workload& workload, const space::Configuration& configuration);

@@ -80,7 +80,7 @@ Machine make_machine(const workload::Workload& workload, const workload::Cluster
   if (!cluster.device || !(cluster.network || cluster.emulated_network)) {
     throw UserError("the machine's speed is not known", "name \"gpu\", or measure this one");
   }
-  const FrameworkTraits& traits = traits_of(workload.framework);
+  const FrameworkTraits traits = kernel_traits_of(workload);
   Machine machine;
   machine.rates = device_rates(workload, *cluster.device, traits, calibration);
   machine.rates[static_cast<std::size_t>(workload::OpClass::kHost)].bytes_per_s =

@@ -87,7 +87,7 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
   to.add(OpKind::kDispatchForward, moving(n),
          {reads(x.all, n.rows * n.hidden), reads(places, n.routed), writes(buffers.routed, n.routed * n.hidden)});
   product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.hidden, n.expert_up));
-  to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn);
+  buffers.gate = to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn, activated);
   product_forward(to, block.experts_down, buffers.activated, buffers.outputs, grouped(n, n.expert_ffn, n.hidden));
   to.add(OpKind::kCombineForward, moving(n),
          {reads(buffers.outputs, n.routed * n.hidden), reads(weights, n.routed), reads(places, n.routed),
@@ -98,7 +98,7 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
 void activate_experts_again(StepOperations& to, ExpertBuffers& kept) {
   const StepSizes& n = to.sizes();
   kept.activated = of_routed(to, "experts' activated again", Term::kWorkspace, n.expert_ffn);
-  to.activate(kept.up, kept.activated, n.routed, n.expert_ffn);
+  kept.gate = to.activate(kept.up, kept.activated, n.routed, n.expert_ffn, Term::kWorkspace);
 }
 
 BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& block, const ExpertBuffers& kept,
@@ -114,7 +114,8 @@ BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& bloc
   to.add(OpKind::kCombineBackward, moving(n), std::move(combined));
   const BufferId dactivated = of_routed(to, "experts' activated gradient", Term::kWorkspace, n.expert_ffn);
   product_backward(to, block.experts_down, doutputs, kept.activated, dactivated, grouped(n, n.expert_ffn, n.hidden));
-  const BufferId dup = to.activation_backward(kept.up, dactivated, n.routed, n.expert_ffn, "experts' up gradient");
+  const BufferId dup =
+      to.activation_backward(kept.up, kept.gate, dactivated, n.routed, n.expert_ffn, "experts' up gradient");
   const BufferId drouted = of_routed(to, "routed tokens' gradient", Term::kWorkspace, n.hidden);
   product_backward(to, block.experts_up, dup, kept.routed, drouted, grouped(n, n.hidden, n.expert_up));
   to.add(OpKind::kDispatchBackward, moving(n), {reads(drouted, n.routed * n.hidden), reads(places, n.routed), dx});

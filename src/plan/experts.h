@@ -8,7 +8,7 @@ struct ExpertBuffers {
   BufferId logits = -1;                ///< of the router, for the own tokens
   BufferId weights = -1, places = -1;  ///< how much, and in which rows, each own token's experts count
   BufferId routed = -1;                ///< the tokens of each expert, one expert after the other
-  BufferId up = -1, activated = -1, outputs = -1;
+  BufferId up = -1, gate = -1, activated = -1, outputs = -1;
 };
 
 /// A block's input of the experts: the own tokens, for the router, and all tokens.

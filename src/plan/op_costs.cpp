@@ -1,4 +1,4 @@
-// Computes FLOPs and bytes of one operation from the table in op_traits.cpp, and says what limits its speed.
+// Computes FLOPs and bytes of one operation from the table in op_table.cpp, and says what limits its speed.
 //
 // One rank of N sends (N - 1) / N of the data in a reduce-scatter or an all-gather, and twice that in an all-reduce
 // (NCCL's definition of bus bandwidth, nccl-tests doc/PERFORMANCE.md).

@@ -18,7 +18,7 @@ workload::OpClass class_of(const Operation& operation);
 workload::ExchangeKind exchange_of(schedule::OpKind kind);
 
 // What is known about each kind of operation, declared once: its operands in order, its cost, and whose derivative it
-// is. The table is in src/plan/op_traits.cpp, one block for each kind. The checker, the costs, the executors and the
+// is. The table is in src/plan/op_table.cpp, one block for each kind. The checker, the costs, the executors and the
 // tests of kernels read it.
 //
 //   const OpTraits& traits = traits_of(OpKind::kLayerNormBackward);

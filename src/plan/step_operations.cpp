@@ -47,9 +47,13 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       adapter_dropout_(workload.training.lora.dropout),
       copies_adapter_inputs_(adapter_dropout_ > 0.0 || workload.framework == workload::Framework::kFsdp ||
                              workload.framework == workload::Framework::kDeepSpeed),
+      eager_kernels_(workload::has_eager_kernels(workload)),
       type_(schedule::compute_type(workload.precision)),
       sizes_(sizes_of(model_, knobs)),
-      keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron) {}
+      keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron),
+      loss_parts_(workload.training.loss == workload::LossKind::kFused
+                      ? workload::fused_loss_parts(model_.vocab, model_.hidden)
+                      : 1) {}
 
 void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;
@@ -101,31 +105,50 @@ Operand StepOperations::reduced(BufferId x, std::int64_t width) {
   return {{x, 0, part, part}, Access::kRead};
 }
 
-BufferId StepOperations::norm_stats(std::string name, schedule::Term term) {
-  return buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, schedule::DType::kFp32);
+KeptByNorm StepOperations::norm_stats(std::string name, schedule::Term term) {
+  return {.stats = buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, schedule::DType::kFp32)};
+}
+
+// A frozen gain has no gradient, for which eager kernels would keep what it multiplies.
+bool StepOperations::keeps_normalised(const schedule::NormTensors& norm) const {
+  return eager_kernels_ && !layer_norm() && zero_.trains(norm.gain);
 }
 
 Operand StepOperations::stats_operand(BufferId stats, Access access) const {
   return {{stats, 0, (layer_norm() ? 2 : 1) * sizes_.own_rows, 0}, access};
 }
 
-void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, BufferId stats) {
-  std::vector<Operand> operands = {own_reads(x), zero_.parameter(norm.gain)};
+// PyTorch has layer norms as one kernel. Of an RMS norm, eager kernels cast the input to fp32, divide it by its rms,
+// cast it back and multiply it by the gain (LlamaRMSNorm in transformers; measured: experiments/kept).
+void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, KeptByNorm& kept,
+                                  schedule::Term term) {
+  const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
+  const bool casts = eager_kernels_ && !layer_norm() && type_ != schedule::DType::kFp32;
+  if (casts) {
+    kept.input = buffer("norm input in fp32", term, elems, schedule::DType::kFp32);
+    add(schedule::OpKind::kCopy, {}, {own_reads(x), writes(kept.input, elems)});
+  }
+  std::vector<Operand> operands = {own_reads(casts ? kept.input : x), zero_.parameter(norm.gain)};
   if (layer_norm()) operands.push_back(zero_.parameter(norm.bias));
-  operands.push_back(writes(y, sizes_.own_rows * sizes_.hidden));
-  operands.push_back(stats_operand(stats, Access::kWrite));
+  operands.push_back(writes(y, elems));
+  operands.push_back(stats_operand(kept.stats, Access::kWrite));
+  if (keeps_normalised(norm)) {
+    kept.normalised = own("normalised", term, sizes_.hidden);
+    operands.push_back(writes(kept.normalised, elems));
+  }
   add(layer_norm() ? schedule::OpKind::kLayerNormForward : schedule::OpKind::kRmsNormForward, own_shape(),
       std::move(operands));
 }
 
-void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, BufferId stats,
-                                   const Operand& dx) {
-  std::vector<Operand> operands = {dy, own_reads(x), zero_.parameter(norm.gain), stats_operand(stats, Access::kRead),
-                                   dx};
+void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm,
+                                   const KeptByNorm& kept, const Operand& dx) {
+  std::vector<Operand> operands = {dy, own_reads(kept.input >= 0 ? kept.input : x), zero_.parameter(norm.gain),
+                                   stats_operand(kept.stats, Access::kRead), dx};
   if (!zero_.trains(norm.gain))
     return add_on_own(schedule::OpKind::kNormBackwardInput, own_shape(), std::move(operands));
   operands.push_back(zero_.gradient(norm.gain));
   if (layer_norm()) operands.push_back(zero_.gradient(norm.bias));
+  if (kept.normalised >= 0) operands.push_back(own_reads(kept.normalised));
   add_on_own(layer_norm() ? schedule::OpKind::kLayerNormBackward : schedule::OpKind::kRmsNormBackward, own_shape(),
              std::move(operands));
   zero_.gradient_done(norm.gain);
@@ -193,7 +216,7 @@ Shape StepOperations::adapter_dropout_shape(std::int64_t inner) const {
 }
 
 // y += B (A x). Each adapter has a dropout of its own, and PEFT's adapters have fp32 weights and cast x to them and
-// back, so that each keeps its own input (measured with PEFT 0.21: experiments/adapters).
+// back, so that each keeps its own input (measured with PEFT 0.21: experiments/kept).
 void StepOperations::adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y,
                                      std::int64_t inner) {
   using schedule::OpKind;
@@ -293,22 +316,29 @@ void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::Linea
   linear_backward(gathered(dy), x, linear.without_bias(), dx, inner, sizes_.hidden);
 }
 
-void StepOperations::activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width) {
+BufferId StepOperations::activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width,
+                                  schedule::Term term) {
   const bool gated = model_.gated_mlp;
+  std::vector<Operand> operands = {reads(up, (gated ? 2 : 1) * rows * width), writes(activated, rows * width)};
+  const BufferId gate = gated && eager_kernels_ ? buffer("activated gate", term, rows * width, type_) : -1;
+  if (gate >= 0) operands.push_back(writes(gate, rows * width));
   add(gated ? schedule::OpKind::kSwigluForward : schedule::OpKind::kGeluForward, {.rows = rows, .inner = width},
-      {reads(up, (gated ? 2 : 1) * rows * width), writes(activated, rows * width)});
+      std::move(operands));
+  return gate;
 }
 
-BufferId StepOperations::activation_backward(BufferId up, BufferId dactivated, std::int64_t rows, std::int64_t width,
-                                             const char* name) {
+BufferId StepOperations::activation_backward(BufferId up, BufferId gate, BufferId dactivated, std::int64_t rows,
+                                             std::int64_t width, const char* name) {
   const Shape shape{.rows = rows, .inner = width};
   if (!model_.gated_mlp) {
     add(schedule::OpKind::kGeluBackward, shape, {reads(up, rows * width), updates(dactivated, rows * width)});
     return dactivated;
   }
   const BufferId dup = buffer(name, schedule::Term::kWorkspace, 2 * rows * width, type_);
-  add(schedule::OpKind::kSwigluBackward, shape,
-      {reads(up, 2 * rows * width), reads(dactivated, rows * width), writes(dup, 2 * rows * width)});
+  std::vector<Operand> operands = {reads(up, 2 * rows * width), reads(dactivated, rows * width),
+                                   writes(dup, 2 * rows * width)};
+  if (gate >= 0) operands.push_back(reads(gate, rows * width));
+  add(schedule::OpKind::kSwigluBackward, shape, std::move(operands));
   return dup;
 }
 

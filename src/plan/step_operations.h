@@ -28,6 +28,13 @@ struct StepSizes {
   std::int64_t vocab = 0;                      ///< rows of the token table
 };
 
+/// What a norm keeps for its backward pass beside its output.
+struct KeptByNorm {
+  BufferId stats = -1;
+  BufferId input = -1;       ///< its input in fp32, which eager kernels keep instead of the input itself
+  BufferId normalised = -1;  ///< its output before the gain, for eager kernels
+};
+
 /// Adds the operations from which all parts of a model are built. It knows where tensor parallelism splits them and
 /// which collectives this requires. "Own" tokens: see StepSizes.
 class StepOperations {
@@ -44,6 +51,9 @@ class StepOperations {
   /// The routing weights multiply the experts' outputs, which are kept for the weights' gradient. Megatron Core (since
   /// 0.12, transformer/moe/experts.py) multiplies their activations instead.
   bool keeps_expert_outputs() const { return keeps_expert_outputs_; }
+  bool has_eager_kernels() const { return eager_kernels_; }
+  /// Parts in which head and loss are computed; 1 if all logits exist at once.
+  std::int64_t loss_parts() const { return loss_parts_; }
 
   void begin_micro_step(std::int64_t micro_step) { micro_step_ = micro_step; }
   /// Sets where the following operations belong.
@@ -70,9 +80,11 @@ class StepOperations {
   Operand reduced(BufferId x) { return reduced(x, sizes_.hidden); }
   Operand reduced(BufferId x, std::int64_t width);
 
-  BufferId norm_stats(std::string name, schedule::Term term);
-  void norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, BufferId stats);
-  void norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, BufferId stats,
+  /// The statistics of a norm, without what eager kernels keep, which norm_forward adds.
+  KeptByNorm norm_stats(std::string name, schedule::Term term);
+  /// `term` is that of what eager kernels keep.
+  void norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, KeptByNorm& kept, schedule::Term term);
+  void norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm, const KeptByNorm& kept,
                      const Operand& dx);
 
   /// Uses a tensor of other parameters, and makes its gradient; nothing if there is none. It costs next to no time.
@@ -97,11 +109,12 @@ class StepOperations {
   void linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx, std::int64_t inner,
                        std::int64_t outer);
 
-  /// The MLP's activation: activated (rows, width) of up (rows, width, or twice that with a gate).
-  void activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width);
+  /// The MLP's activation: activated (rows, width) of up (rows, width, or twice that with a gate). Returns the
+  /// activated gate, of that term, if it is kept (eager kernels), or -1.
+  BufferId activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width, schedule::Term term);
   /// Returns the gradient of `up`: GELU's overwrites that of its output; SwiGLU's is wider, so it is in a buffer of
   /// that name.
-  BufferId activation_backward(BufferId up, BufferId dactivated, std::int64_t rows, std::int64_t width,
+  BufferId activation_backward(BufferId up, BufferId gate, BufferId dactivated, std::int64_t rows, std::int64_t width,
                                const char* name);
 
   bool drops() const { return model_.dropout > 0.0; }
@@ -116,6 +129,7 @@ class StepOperations {
   /// A layer norm without a bias is planned as an RMS norm.
   bool layer_norm() const { return model_.has_norm_bias(); }
   Operand stats_operand(BufferId stats, Access access) const;
+  bool keeps_normalised(const schedule::NormTensors& norm) const;
 
   /// What an adapter keeps for backward; without a copy of its own, its input is that of its layer.
   struct AdapterBuffers {
@@ -135,9 +149,11 @@ class StepOperations {
   schedule::Knobs knobs_;
   double adapter_dropout_;
   bool copies_adapter_inputs_;
+  bool eager_kernels_;
   schedule::DType type_;
   StepSizes sizes_;
   bool keeps_expert_outputs_;
+  std::int64_t loss_parts_;
   std::int64_t micro_step_ = 0;
   std::int64_t layer_ = -1;
   std::map<int, AdapterBuffers> adapters_;  ///< by the adapter's tensor A

@@ -52,21 +52,21 @@ BufferId branch_output(StepOperations& to, const schedule::NormTensors& norm, sc
   return has(norm) ? to.own("branch before its norm", term, to.sizes().hidden) : output;
 }
 
-BufferId branch_norm(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId branch,
-                     BufferId output) {
-  if (!has(norm)) return -1;
-  const BufferId stats = to.norm_stats("branch norm stats", term);
-  to.norm_forward(branch, norm, output, stats);
-  return stats;
+KeptByNorm branch_norm(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId branch,
+                       BufferId output) {
+  if (!has(norm)) return {};
+  KeptByNorm kept = to.norm_stats("branch norm stats", term);
+  to.norm_forward(branch, norm, output, kept, term);
+  return kept;
 }
 
 // Returns the gradient of the branch's output.
-BufferId branch_norm_backward(StepOperations& to, const schedule::NormTensors& norm, BufferId branch, BufferId stats,
-                              BufferId gradient) {
+BufferId branch_norm_backward(StepOperations& to, const schedule::NormTensors& norm, BufferId branch,
+                              const KeptByNorm& kept, BufferId gradient) {
   if (!has(norm)) return gradient;
   const std::int64_t elems = to.sizes().own_rows * to.sizes().hidden;
   const BufferId before = to.own("gradient before the branch's norm", schedule::Term::kWorkspace, to.sizes().hidden);
-  to.norm_backward(to.own_reads(gradient), branch, norm, stats, writes(before, elems));
+  to.norm_backward(to.own_reads(gradient), branch, norm, kept, writes(before, elems));
   return before;
 }
 
@@ -76,140 +76,6 @@ void add_gradient(StepOperations& to, const Operand& gradient, BufferId residual
 }
 
 }  // namespace
-
-// The loss over a vocabulary that is split over the tensor ranks (Shoeybi et al. 2019, section 3). The logits are large
-// and are not communicated; only the maximum m, the sum and the target's logit of each row are.
-//
-//   m = max_j l_j (all-reduce);  s = sum_j exp(l_j - m),  a = l_target - m (all-reduce);  loss = log s - a
-//   dl_j = exp(l_j - m) / s - [j = target]
-
-void VocabularyPart::load_batch() {
-  const StepSizes& n = to_.sizes();
-  tokens_ = to_.buffer("tokens", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
-  targets_ = to_.buffer("targets", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
-  to_.add(schedule::OpKind::kLoadBatch, {.batch = n.batch, .seq = n.seq, .outer = to_.model().vocab},
-          {writes(tokens_, n.rows), writes(targets_, n.rows)});
-}
-
-// Every rank looks up all tokens in its part of the table.
-void VocabularyPart::look_up(BufferId x) {
-  const StepSizes& n = to_.sizes();
-  const bool parts = to_.knobs().sequence_parallel;
-  const BufferId found = parts ? to_.all("partial embedding", schedule::Term::kWorkspace, n.hidden) : x;
-  to_.add(schedule::OpKind::kEmbeddingForward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
-          {reads(tokens_, n.rows), to_.zero().parameter(table_.table), writes(found, n.rows * n.hidden)});
-  const Operand sum = to_.reduced(found);
-  if (parts) to_.add_on_own(schedule::OpKind::kCopy, {}, {sum, writes(x, n.own_rows * n.hidden)});
-}
-
-BufferId VocabularyPart::embed() {
-  const StepSizes& n = to_.sizes();
-  const BufferId x = to_.own("embedding", schedule::Term::kActivations, n.hidden);
-  look_up(x);
-  if (table_.positions != schedule::kNoTensor) {
-    to_.add(schedule::OpKind::kPositionsForward,
-            {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden},
-            {to_.own_updates(x), to_.zero().parameter(table_.positions)});
-  }
-  embedding_mask_ = to_.dropout_forward(x, kEmbeddingSite, schedule::Term::kActivations);
-  return x;
-}
-
-void VocabularyPart::head(BufferId input) {
-  const StepSizes& n = to_.sizes();
-  const BufferId normed = to_.own("final norm", schedule::Term::kActivations, n.hidden);
-  head_input_ = input;
-  stats_ = to_.norm_stats("final norm stats", schedule::Term::kActivations);
-  to_.norm_forward(input, table_.final_norm, normed, stats_);
-  logits_ = to_.all("logits", schedule::Term::kLogits, n.vocab);
-  // Backward comes next and uses the gathered tokens again.
-  normed_ = to_.column_forward(normed, {.weight = table_.head}, logits_, n.vocab);
-  to_.others_forward(table_.others);
-  loss(logits_);
-}
-
-void VocabularyPart::head_backward(BufferId residual_gradient) {
-  const StepSizes& n = to_.sizes();
-  to_.others_backward(table_.others);
-  const BufferId dnormed = to_.all("final norm gradient", schedule::Term::kWorkspace, n.hidden);
-  project_backward(dnormed);
-  const Operand dx{{residual_gradient, 0, n.own_rows * n.hidden, 0}, Access::kWrite};
-  to_.norm_backward(to_.reduced(dnormed), head_input_, table_.final_norm, stats_, dx);
-}
-
-// A tied head's gradient is complete with the embedding's.
-void VocabularyPart::project_backward(BufferId dnormed) {
-  const StepSizes& n = to_.sizes();
-  const Shape shape{.rows = n.rows, .inner = n.hidden, .outer = n.vocab};
-  const Operand dlogits = reads(logits_, n.rows * n.vocab);
-  if (to_.zero().trains(table_.head)) {
-    to_.add(schedule::OpKind::kLinearBackwardWeight, shape,
-            {dlogits, reads(normed_, n.rows * n.hidden), to_.zero().gradient(table_.head)});
-    if (table_.head != table_.table) to_.zero().gradient_done(table_.head);
-  }
-  to_.add(schedule::OpKind::kLinearBackwardInput, shape,
-          {dlogits, to_.zero().parameter(table_.head), writes(dnormed, n.rows * n.hidden)});
-}
-
-// Gradients of the mean over all tokens of the step, so that sums over rows, micro-steps and ranks need no division.
-double VocabularyPart::loss_scale() const {
-  return 1.0 / static_cast<double>(to_.sizes().rows * to_.knobs().micro_steps * to_.knobs().data_ranks);
-}
-
-void VocabularyPart::add_scaled(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands) {
-  const BufferId control = to_.zero().control();
-  if (control >= 0) operands.push_back(reads(control, schedule::kControlElementCount));
-  to_.add(kind, shape, std::move(operands), loss_scale());
-}
-
-void VocabularyPart::loss(BufferId logits) {
-  const StepSizes& n = to_.sizes();
-  const Operand mean{{loss_, to_.micro_step(), 1, 0}, Access::kWrite};
-  if (to_.knobs().tensor_ranks > 1) return split_loss(logits, mean);
-  add_scaled(schedule::OpKind::kCrossEntropy, {.rows = n.rows, .outer = n.vocab},
-             {updates(logits, n.rows * n.vocab), reads(targets_, n.rows), mean});
-}
-
-void VocabularyPart::split_loss(BufferId logits, const Operand& mean) {
-  const StepSizes& n = to_.sizes();
-  const Shape shape{.rows = n.rows, .inner = to_.model().vocab, .outer = n.vocab};
-  const auto of_rows = [&](const char* name) {
-    return to_.buffer(name, schedule::Term::kLogits, n.rows, schedule::DType::kFp32);
-  };
-  const BufferId top = of_rows("largest logits");
-  const BufferId sums = of_rows("sums of exponentials");
-  const BufferId at_target = of_rows("targets' logits");
-  const std::int64_t elems = n.rows * n.vocab;
-  const Operand targets = reads(targets_, n.rows);
-  to_.add(schedule::OpKind::kVocabMax, shape, {reads(logits, elems), writes(top, n.rows)});
-  to_.all_reduce(schedule::OpKind::kAllReduceMax, {updates(top, n.rows)});
-  to_.add(schedule::OpKind::kVocabSumExp, shape,
-          {updates(logits, elems), targets, reads(top, n.rows), writes(sums, n.rows), writes(at_target, n.rows)});
-  to_.all_reduce(schedule::OpKind::kAllReduce, {updates(sums, n.rows), updates(at_target, n.rows)});
-  add_scaled(schedule::OpKind::kVocabCrossEntropy, shape,
-             {updates(logits, elems), targets, reads(sums, n.rows), reads(at_target, n.rows), mean});
-}
-
-void VocabularyPart::embed_backward(BufferId residual_gradient) {
-  const StepSizes& n = to_.sizes();
-  // Every unit keeps its parameters through its backward.
-  const bool held = to_.zero().sharded_parameters();
-  const BufferId dx = to_.branch_gradient(residual_gradient, embedding_mask_, kEmbeddingSite);
-  if (table_.positions != schedule::kNoTensor) {
-    std::vector<Operand> positions = {to_.own_reads(dx), to_.zero().gradient(table_.positions)};
-    if (held) positions.push_back(to_.zero().parameter(table_.positions));
-    to_.add(schedule::OpKind::kPositionsBackward,
-            {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden}, std::move(positions));
-    to_.zero().gradient_done(table_.positions);
-  }
-  const BufferId whole = to_.gathered(dx);
-  std::vector<Operand> table = {reads(tokens_, n.rows), reads(whole, n.rows * n.hidden),
-                                to_.zero().gradient(table_.table)};
-  if (held) table.push_back(to_.zero().parameter(table_.table));
-  to_.add(schedule::OpKind::kEmbeddingBackward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
-          std::move(table));
-  to_.zero().gradient_done(table_.table);
-}
 
 // The attention branch of a layer: norm, fused q, k, v, rotary positions, causal attention, projection, dropout.
 namespace {
@@ -277,11 +143,18 @@ void normalise_qk(StepOperations& to, const schedule::BlockTensors& block, Atten
   if (block.q_norm == schedule::kNoTensor) return;
   const StepSizes& n = to.sizes();
   const std::int64_t stats = n.rows * (n.heads + n.kv_heads);
-  buffers.before_norm = to.buffer("queries and keys before their norm", term, qk_elems(n), to.type());
+  const bool eager = to.has_eager_kernels();
+  const schedule::DType kept_type = eager ? schedule::DType::kFp32 : to.type();
+  buffers.before_norm = to.buffer("queries and keys before their norm", term, qk_elems(n), kept_type);
   buffers.qk_stats = to.buffer("qk norm stats", term, stats, schedule::DType::kFp32);
-  to.add(schedule::OpKind::kQkNormForward, attention_shape(to),
-         {updates(buffers.qkv, n.rows * n.qkv), to.zero().parameter(block.q_norm), to.zero().parameter(block.k_norm),
-          writes(buffers.before_norm, qk_elems(n)), writes(buffers.qk_stats, stats)});
+  std::vector<Operand> operands = {updates(buffers.qkv, n.rows * n.qkv), to.zero().parameter(block.q_norm),
+                                   to.zero().parameter(block.k_norm), writes(buffers.before_norm, qk_elems(n)),
+                                   writes(buffers.qk_stats, stats)};
+  if (eager && to.zero().trains(block.q_norm)) {
+    buffers.normalised = to.buffer("normalised queries and keys", term, qk_elems(n), to.type());
+    operands.push_back(writes(buffers.normalised, qk_elems(n)));
+  }
+  to.add(schedule::OpKind::kQkNormForward, attention_shape(to), std::move(operands));
 }
 
 void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& kept,
@@ -295,6 +168,7 @@ void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, c
     return to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
   operands.push_back(to.zero().gradient(block.q_norm));
   operands.push_back(to.zero().gradient(block.k_norm));
+  if (kept.normalised >= 0) operands.push_back(reads(kept.normalised, qk_elems(n)));
   to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
   to.zero().gradient_done(block.q_norm);
   to.zero().gradient_done(block.k_norm);
@@ -306,7 +180,7 @@ void first_norm_again(StepOperations& to, const schedule::BlockTensors& block, A
   if (!has(block.norm1) || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
   kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, to.sizes().hidden);
-  to.norm_forward(kept.input, block.norm1, kept.norm, kept.stats);
+  to.norm_forward(kept.input, block.norm1, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
   to.in(schedule::Phase::kBackward);
 }
 
@@ -318,21 +192,21 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   AttentionBuffers buffers;
   buffers.input = input;
   buffers.norm = has(block.norm1) ? to.own("norm1", terms.norms, n.hidden) : input;
-  if (has(block.norm1)) buffers.stats = to.norm_stats("norm1 stats", terms.rest);
+  if (has(block.norm1)) buffers.of_norm = to.norm_stats("norm1 stats", terms.rest);
   buffers.qkv = to.all("qkv", terms.rest, n.qkv);
   buffers.out = to.all("attention", terms.rest, n.attention);
   buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
   make_probabilities(to, buffers, terms.core);
   buffers.output = to.own("middle", terms.rest, n.hidden);
 
-  if (has(block.norm1)) to.norm_forward(input, block.norm1, buffers.norm, buffers.stats);
+  if (has(block.norm1)) to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
   to.column_forward(buffers.norm, block.qkv, buffers.qkv, n.qkv);
   normalise_qk(to, block, buffers, terms.rest);
   rotate(to, schedule::OpKind::kRotaryForward, buffers.qkv);
   core_forward(to, buffers);
   buffers.branch = branch_output(to, block.post_norm1, terms.rest, buffers.output);
   to.row_forward(buffers.out, block.out, buffers.branch, n.attention);
-  buffers.post_stats = branch_norm(to, block.post_norm1, terms.rest, buffers.branch, buffers.output);
+  buffers.of_post_norm = branch_norm(to, block.post_norm1, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kAttentionSite, terms.rest);
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
@@ -343,7 +217,7 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
   const StepSizes& n = to.sizes();
   AttentionBuffers& kept = layer.attention;
   const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
-  const BufferId branch = branch_norm_backward(to, block.post_norm1, kept.branch, kept.post_stats, added);
+  const BufferId branch = branch_norm_backward(to, block.post_norm1, kept.branch, kept.of_post_norm, added);
   const BufferId dout = to.all("attention gradient", schedule::Term::kWorkspace, n.attention);
   to.row_backward(branch, kept.out, block.out, dout, n.attention);
   if (eager(to) && terms.computes_again(terms.core)) {
@@ -359,7 +233,7 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
   Operand dnorm = to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
   if (!has(block.norm1)) return add_gradient(to, dnorm, residual_gradient);
   if (shared) to.add_on_own(schedule::OpKind::kAdd, {}, {{dnorm.range, Access::kReadWrite}, *shared});
-  to.norm_backward(dnorm, kept.input, block.norm1, kept.stats, to.own_updates(residual_gradient));
+  to.norm_backward(dnorm, kept.input, block.norm1, kept.of_norm, to.own_updates(residual_gradient));
 }
 
 // The MLP branch of a layer: norm, up (and gate), activation, down, dropout; or experts, and the MLP beside them.
@@ -367,8 +241,8 @@ namespace {
 
 bool has_mlp(const StepOperations& to) { return to.sizes().ffn > 0; }
 
-void activate(StepOperations& to, const MlpBuffers& buffers) {
-  to.activate(buffers.up, buffers.activated, to.sizes().rows, to.sizes().ffn);
+void activate(StepOperations& to, MlpBuffers& buffers, schedule::Term term) {
+  buffers.gate = to.activate(buffers.up, buffers.activated, to.sizes().rows, to.sizes().ffn, term);
 }
 
 // Every token's experts, and the MLP that all tokens pass.
@@ -381,7 +255,7 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
   if (has_mlp(to)) {
     const BufferId shared = to.all("shared expert's output", schedule::Term::kWorkspace, n.hidden);
     to.linear_forward(x, block.up, buffers.up, n.hidden, n.up);
-    activate(to, buffers);
+    activate(to, buffers, terms.activated);
     to.linear_forward(buffers.activated, block.down, shared, n.ffn, n.hidden);
     to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
@@ -393,7 +267,7 @@ void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& term
   to.in(schedule::Phase::kRecompute);
   if (has_mlp(to)) {
     kept.activated = to.all("activated again", schedule::Term::kWorkspace, to.sizes().ffn);
-    activate(to, kept);
+    activate(to, kept, schedule::Term::kWorkspace);
   }
   if (to.model().has_experts()) activate_experts_again(to, kept.experts);
   to.in(schedule::Phase::kBackward);
@@ -403,7 +277,7 @@ void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuff
   if (!has(block.norm2) || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
   kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
-  to.norm_forward(kept.input, block.norm2, kept.norm, kept.stats);
+  to.norm_forward(kept.input, block.norm2, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
   to.in(schedule::Phase::kBackward);
 }
 
@@ -413,7 +287,7 @@ Operand dense_backward(StepOperations& to, const schedule::BlockTensors& block, 
   const StepSizes& n = to.sizes();
   const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
   to.row_backward(branch, kept.activated, block.down, dactivated, n.ffn);
-  const BufferId dup = to.activation_backward(kept.up, dactivated, n.rows, n.ffn, "up gradient");
+  const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, n.ffn, "up gradient");
   norm_again(to, block, kept, terms);
   return to.column_backward(dup, kept.norm, block.up, n.up, "norm2 gradient");
 }
@@ -429,7 +303,7 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
   if (has_mlp(to)) {
     const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
     to.linear_backward(dy, kept.activated, block.down, dactivated, n.ffn, n.hidden);
-    const BufferId dup = to.activation_backward(kept.up, dactivated, n.rows, n.ffn, "up gradient");
+    const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, n.ffn, "up gradient");
     to.linear_backward(dup, x, block.up, sums, n.hidden, n.up);
     dx.access = Access::kReadWrite;
   }
@@ -448,7 +322,7 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   MlpBuffers buffers;
   buffers.input = attention.output;
   buffers.norm = has(block.norm2) ? to.own("norm2", terms.norms, n.hidden) : shares ? attention.norm : buffers.input;
-  if (has(block.norm2)) buffers.stats = to.norm_stats("norm2 stats", terms.rest);
+  if (has(block.norm2)) buffers.of_norm = to.norm_stats("norm2 stats", terms.rest);
   if (has_mlp(to)) {
     buffers.up = to.all("up", terms.rest, n.up);
     buffers.activated = to.all("activated", terms.activated, n.ffn);
@@ -456,15 +330,15 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   buffers.output = to.own("block output", terms.output, n.hidden);
 
   buffers.branch = branch_output(to, block.post_norm2, terms.rest, buffers.output);
-  if (has(block.norm2)) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.stats);
+  if (has(block.norm2)) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
   if (to.model().has_experts()) {
     mixture_forward(to, block, buffers, terms);
   } else {
     to.column_forward(buffers.norm, block.up, buffers.up, n.up);
-    activate(to, buffers);
+    activate(to, buffers, terms.activated);
     to.row_forward(buffers.activated, block.down, buffers.branch, n.ffn);
   }
-  buffers.post_stats = branch_norm(to, block.post_norm2, terms.rest, buffers.branch, buffers.output);
+  buffers.of_post_norm = branch_norm(to, block.post_norm2, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kMlpSite, terms.rest);
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(buffers.input)});
   return buffers;
@@ -480,12 +354,12 @@ std::optional<Operand> mlp_backward(StepOperations& to, const schedule::BlockTen
     kept.norm = layer.attention.norm;
   }
   const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
-  const BufferId branch = branch_norm_backward(to, block.post_norm2, kept.branch, kept.post_stats, added);
+  const BufferId branch = branch_norm_backward(to, block.post_norm2, kept.branch, kept.of_post_norm, added);
   const Operand dnorm = to.model().has_experts() ? mixture_backward(to, block, kept, terms, branch)
                                                  : dense_backward(to, block, kept, terms, branch);
   if (shares) return dnorm;
   if (has(block.norm2)) {
-    to.norm_backward(dnorm, kept.input, block.norm2, kept.stats, to.own_updates(residual_gradient));
+    to.norm_backward(dnorm, kept.input, block.norm2, kept.of_norm, to.own_updates(residual_gradient));
   } else {
     add_gradient(to, dnorm, residual_gradient);
   }

@@ -4,6 +4,7 @@
 
 #include "plan/experts.h"
 #include "plan/step_operations.h"
+#include "plan/vocabulary.h"
 #include "schedule/walk.h"
 
 namespace krigtune::plan {
@@ -25,16 +26,18 @@ LayerTerms kept_layer(schedule::Checkpointing checkpointing, workload::Attention
 LayerTerms passing_layer(schedule::Term output);
 
 struct AttentionBuffers {
-  BufferId input = -1, norm = -1, stats = -1, qkv = -1, out = -1, logsumexp = -1;
-  BufferId before_norm = -1, qk_stats = -1;              ///< queries and keys before their norm
-  BufferId probabilities = -1, mask = -1, dropped = -1;  ///< for eager attention
+  BufferId input = -1, norm = -1, qkv = -1, out = -1, logsumexp = -1;
+  KeptByNorm of_norm, of_post_norm;
+  BufferId before_norm = -1, qk_stats = -1, normalised = -1;  ///< of queries and keys
+  BufferId probabilities = -1, mask = -1, dropped = -1;       ///< for eager attention
   BufferId branch_mask = -1;
-  BufferId branch = -1, post_stats = -1;  ///< the branch's output before its norm
+  BufferId branch = -1;  ///< the branch's output before its norm
   BufferId output = -1;
 };
 struct MlpBuffers {
-  BufferId input = -1, norm = -1, stats = -1, up = -1, activated = -1, branch_mask = -1;
-  BufferId branch = -1, post_stats = -1;
+  BufferId input = -1, norm = -1, up = -1, gate = -1, activated = -1, branch_mask = -1;
+  KeptByNorm of_norm, of_post_norm;
+  BufferId branch = -1;
   BufferId output = -1;
   ExpertBuffers experts;
 };
@@ -63,38 +66,6 @@ LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& blo
                            const LayerTerms& terms);
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
                     const LayerTerms& terms, BufferId residual_gradient);
-
-/// The two ends of a model: the token table (and learned positions), and the final norm, head and loss. With tensor
-/// parallelism both are split over the vocabulary.
-class VocabularyPart {
- public:
-  VocabularyPart(StepOperations& to, const schedule::ParameterTable& table, BufferId loss)
-      : to_(to), table_(table), loss_(loss) {}
-
-  void load_batch();
-  /// Returns the residual stream of the own tokens.
-  BufferId embed();
-  /// Adds the final norm, the head and the loss.
-  void head(BufferId input);
-  /// Adds their backward, which writes residual_gradient.
-  void head_backward(BufferId residual_gradient);
-  void embed_backward(BufferId residual_gradient);
-
- private:
-  void look_up(BufferId x);
-  void loss(BufferId logits);
-  void split_loss(BufferId logits, const Operand& mean);
-  double loss_scale() const;
-  void add_scaled(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands);
-  void project_backward(BufferId dnormed);
-
-  StepOperations& to_;
-  const schedule::ParameterTable& table_;
-  BufferId loss_;
-  BufferId tokens_ = -1, targets_ = -1, embedding_mask_ = -1;
-  BufferId head_input_ = -1, stats_ = -1, logits_ = -1;
-  BufferId normed_ = -1;  ///< for all tokens
-};
 
 /// The operations of a pre-norm decoder: GPT-2 style (Radford et al. 2019), Llama style (Touvron et al. 2023), or a
 /// mixture. It receives the parts of a micro-step and adds each part's operations to the plan.

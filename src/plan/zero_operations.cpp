@@ -325,9 +325,7 @@ void UpdateOperations::update(std::span<const int> bucket) {
     for (const TensorStore& moments : state_.moments) operands.push_back({moments.all(t), Access::kReadWrite});
   }
   if (control_ >= 0) operands.push_back(reads(control_, schedule::kControlElementCount));
-  const schedule::OpKind kind =
-      policy_.optimizer == workload::OptimizerKind::kSgd ? schedule::OpKind::kSgd : schedule::OpKind::kAdamW;
-  builder_.add(kind, computing_stream(policy_.optimizer_place), {}, std::move(operands));
+  builder_.add(policy_.update, computing_stream(policy_.optimizer_place), {}, std::move(operands));
 }
 
 void UpdateOperations::deliver(schedule::Place to, std::span<const int> mastered) {
@@ -337,7 +335,7 @@ void UpdateOperations::deliver(schedule::Place to, std::span<const int> mastered
     pairs.push_back({state_.masters.all(t), Access::kRead});
     pairs.push_back({state_.updated_part(state_.home(t), t), Access::kWrite});
   }
-  if (from != to && policy_.type != schedule::DType::kFp32) pairs = round(std::move(pairs));
+  if (from != to && policy_.type != policy_.master_type) pairs = round(std::move(pairs));
   builder_.add(schedule::OpKind::kCopy, from == to ? computing_stream(to) : schedule::Stream::kCopy, {},
                std::move(pairs));
 }

@@ -33,11 +33,14 @@ space::Configuration completed(space::Configuration configuration) {
   return configuration;
 }
 
-// The defaults of torch.optim.AdamW and SGD. They do not affect time or memory, but a training needs some.
+// The defaults of torch.optim.AdamW and SGD, and DeepSpeed's of Lion. They do not affect time or memory, but a training
+// needs some. Null for an optimizer that a script has to create.
 Json optimizer(const workload::Workload& workload, const space::Configuration& configuration) {
   const space::Value* chosen = configuration.find("lr");
   const Json lr = chosen != nullptr ? space::to_json(*chosen) : Json(1e-3);
   if (workload.optimizer == workload::OptimizerKind::kSgd) return {{"type", "SGD"}, {"params", {{"lr", lr}}}};
+  if (workload.optimizer == workload::OptimizerKind::kLion) return {{"type", "Lion"}, {"params", {{"lr", lr}}}};
+  if (workload.optimizer != workload::OptimizerKind::kAdamW) return nullptr;
   return {{"type", "AdamW"},
           {"params", {{"lr", lr}, {"betas", Json::array({0.9, 0.999})}, {"eps", 1e-8}, {"weight_decay", 0.01}}}};
 }
@@ -59,7 +62,7 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run) {
   Json json = deepspeed::with_values(first_key, completed(configuration), deepspeed::DsUse::kResult, ranks,
                                      "ds_config_optimal.json");
   json["zero_optimization"]["reduce_scatter"] = true;
-  json["optimizer"] = optimizer(workload, configuration);
+  if (Json created = optimizer(workload, configuration); !created.is_null()) json["optimizer"] = std::move(created);
   // ZeRO knows the optimizers that it can shard, and accepts others only if the user confirms.
   if (workload.optimizer == workload::OptimizerKind::kSgd) json["zero_allow_untested_optimizer"] = true;
   json["fp16"] = {{"enabled", workload.precision == workload::Precision::kFp16}};

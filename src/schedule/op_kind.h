@@ -3,7 +3,7 @@
 #include <cstdint>
 namespace krigtune::schedule {
 
-/// The kind of computation of an operation. One table, src/plan/op_traits.cpp (plan/op_traits.h), has its operands in
+/// The kind of computation of an operation. One table, src/plan/op_table.cpp (plan/op_traits.h), has its operands in
 /// order, its name, its cost, and which operation it is the derivative of. Matrices are row-major. Numbers are computed
 /// in fp32 and rounded to the type of the buffer that receives them.
 enum class OpKind : std::uint8_t {
@@ -56,6 +56,9 @@ enum class OpKind : std::uint8_t {
   kLossScale,
   kAdamW,
   kSgd,
+  kAdamW8bit,
+  kLion,
+  kAdafactor,
   kAllReduce,
   kAllReduceMax,
   kReduceScatter,

@@ -16,17 +16,16 @@ Stores stores_of(const ZeroPolicy& policy) {
   stores.host_gradients = {"host gradients", Term::kGradients, policy.type, optimizer, parts, offloads, offloads};
   stores.masters = {"master parameters",
                     Term::kOptimizerState,
-                    DType::kFp32,
+                    policy.master_type,
                     optimizer,
                     parts,
                     Setting::needs_master(policy, Place::kDevice),
                     Setting::needs_master(policy, policy.shard_place)};
   const auto add_moments = [&](const char* name) {
-    stores.moments.push_back({name, Term::kOptimizerState, DType::kFp32, optimizer, parts, true, true});
+    stores.moments.push_back({name, Term::kOptimizerState, policy.moment_type, optimizer, parts, true, true});
   };
-  if (policy.optimizer == workload::OptimizerKind::kSgd) {
-    add_moments("momentum");
-  } else {
+  if (policy.moments == 1) add_moments("momentum");
+  if (policy.moments == 2) {
     add_moments("first moments");
     add_moments("second moments");
   }

@@ -17,11 +17,11 @@ struct Setting {
   bool is_sharded(int t) const { return policy.shards_parameters && tensors.elems(t) > knobs.persistence_elems; }
   /// Returns the memory in which the parameter lives.
   Place home(int t) const { return is_sharded(t) ? policy.shard_place : Place::kDevice; }
-  /// Returns whether the optimizer updates an fp32 copy, because the parameter has another type or lives in another
-  /// memory than the optimizer's state.
+  /// Returns whether the optimizer updates a copy, because the parameter has another type or lives in another memory
+  /// than the optimizer's state.
   bool has_master(int t) const { return needs_master(policy, home(t)); }
   static bool needs_master(const ZeroPolicy& policy, Place home) {
-    return policy.type != DType::kFp32 || home != policy.optimizer_place;
+    return policy.type != policy.master_type || home != policy.optimizer_place;
   }
   /// Returns how many of `padded` elements this rank's optimizer updates.
   std::int64_t updated_elems(std::int64_t padded) const {
@@ -53,7 +53,7 @@ struct Stores {
   Store parameter_shards;  ///< the sharded parameters
   Store gradients;         ///< on the device: whole until they are reduced, or the reduced parts
   Store host_gradients;    ///< reduced gradients of an offloaded optimizer
-  Store masters;           ///< fp32 values that the optimizer updates, see Setting::has_master
+  Store masters;           ///< values that the optimizer updates, see Setting::has_master
   std::vector<Store> moments;
 };
 Stores stores_of(const ZeroPolicy& policy);

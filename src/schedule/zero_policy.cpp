@@ -33,6 +33,31 @@ void reduce_as_deepspeed(ZeroPolicy& policy, const Knobs& knobs) {
   policy.gathers_updates_at_once = true;
 }
 
+OpKind update_of(workload::OptimizerKind optimizer) {
+  switch (optimizer) {
+    case workload::OptimizerKind::kAdamW:
+      return OpKind::kAdamW;
+    case workload::OptimizerKind::kSgd:
+      return OpKind::kSgd;
+    case workload::OptimizerKind::kAdamW8bit:
+      return OpKind::kAdamW8bit;
+    case workload::OptimizerKind::kLion:
+    case workload::OptimizerKind::kLion8bit:
+      return OpKind::kLion;
+    case workload::OptimizerKind::kAdafactor:
+      return OpKind::kAdafactor;
+  }
+  return OpKind::kAdamW;
+}
+
+void keep_states(ZeroPolicy& policy, const workload::Workload& workload) {
+  const workload::OptimizerTraits& optimizer = workload::traits_of(workload.optimizer);
+  policy.update = update_of(workload.optimizer);
+  policy.moments = optimizer.moments;
+  policy.master_type = workload.training.states == workload::OptimizerStates::kAsModel ? policy.type : DType::kFp32;
+  policy.moment_type = optimizer.in_8_bits ? DType::kUint8 : policy.master_type;
+}
+
 }  // namespace
 
 double first_loss_scale(workload::Precision precision) {
@@ -42,7 +67,7 @@ double first_loss_scale(workload::Precision precision) {
 ZeroPolicy make_policy(const workload::Workload& workload, const Knobs& knobs) {
   ZeroPolicy policy;
   policy.type = compute_type(workload.precision);
-  policy.optimizer = workload.optimizer;
+  keep_states(policy, workload);
   policy.controls = workload.gradient_clipping > 0.0 || workload.precision == workload::Precision::kFp16;
   policy.shards_optimizer = knobs.zero_stage >= 1;
   policy.shards_gradients = knobs.zero_stage >= 2;

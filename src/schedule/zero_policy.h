@@ -13,7 +13,10 @@ struct ZeroPolicy {
 
   // Where tensors are stored:
   DType type = DType::kFp32;  ///< type of parameters and gradients
-  workload::OptimizerKind optimizer = workload::OptimizerKind::kAdamW;
+  OpKind update = OpKind::kAdamW;
+  DType master_type = DType::kFp32;  ///< of the values that the optimizer updates
+  DType moment_type = DType::kFp32;
+  int moments = 2;        ///< for each parameter
   bool controls = false;  ///< gradients are clipped or the loss is scaled
   bool shards_parameters = false;
   bool shards_gradients = false;  ///< gradients are reduced in every micro-step instead of only in the last one

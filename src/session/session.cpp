@@ -76,9 +76,9 @@ void set_framework(Session& session, const JsonObject& root) {
     block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
                "describe a model without that by its sizes, or use the runner command");
   }
-  if (is_bench && workload.training.freezes()) {
-    block.fail("training", "krigtune-bench trains all weights; adapters are only predicted",
-               "remove it, or train with the runner command");
+  if (const std::string part = workload::training_predicted_only(workload); is_bench && !part.empty()) {
+    block.fail("training", fmt::format("krigtune-bench does not do that: {} can only be predicted", part),
+               "leave it out, or train with the runner command");
   }
   if (const std::string part = workload.model.predicted_only(); is_bench && !part.empty()) {
     block.fail("model", fmt::format("krigtune-bench does not train {}: they are predicted only", part),

@@ -140,12 +140,20 @@ void add_adapters(const workload::Workload& workload, workload::Caveats& caveats
   if (!training.freezes()) return;
   workload::add_once("frozen weights are loaded in the type of the precision, token table, norms and head too",
                      caveats.assumed);
-  workload::add_once("the adapters' optimizer keeps what AdamW keeps in fp32, whichever it is: they are few",
-                     caveats.assumed);
   if (!workload.model.has_experts()) return;
   workload::add_once("experts have no adapters", caveats.assumed);
   if (training.base_bits())
     workload::add_once("experts that are quantised as the other matrices are: less memory", caveats.not_modelled);
+}
+
+void add_kernels(const workload::Workload& workload, workload::Caveats& caveats) {
+  const workload::ModelSpec& model = workload.model;
+  const bool matters = model.gated_mlp || model.norm == workload::Norm::kRmsNorm;
+  if (workload.training.kernels || !matters || !workload::has_eager_kernels(workload)) return;
+  workload::add_once(
+      "norms and gated activations are PyTorch's own, which keep more than fused ones: say \"training\": {\"kernels\": "
+      "\"fused\"} if they are fused",
+      caveats.assumed);
 }
 
 }  // namespace
@@ -161,6 +169,7 @@ void add_caveats(Session& session) {
   }
   add_experts(session, caveats);
   add_adapters(*session.workload, caveats);
+  add_kernels(*session.workload, caveats);
   add_update_on_host(session, caveats);
   add_hooks_of_stage_3(session, caveats);
   workload::add_variables(variables_of(session), session.workload->framework, offloads_update(session), caveats);

@@ -25,6 +25,11 @@ constexpr EnumWords<BaseFormat, 4> kBaseWords = {{{"model", BaseFormat::kAsModel
                                                   {"nf4", BaseFormat::kNf4},
                                                   {"nf4-double", BaseFormat::kNf4Double}}};
 
+constexpr EnumWords<Kernels, 2> kKernelWords = {{{"fused", Kernels::kFused}, {"eager", Kernels::kEager}}};
+constexpr EnumWords<LossKind, 2> kLossWords = {{{"plain", LossKind::kPlain}, {"fused", LossKind::kFused}}};
+constexpr EnumWords<OptimizerStates, 2> kStateWords = {
+    {{"fp32", OptimizerStates::kFp32}, {"model", OptimizerStates::kAsModel}}};
+
 constexpr const char* kAllLinear = "all-linear";
 
 // Names of modules: transformers' (Llama, GPT-2, GPT-NeoX, Falcon, Phi, ChatGLM, Baichuan, InternLM), torchtune's,
@@ -157,12 +162,33 @@ std::vector<AdaptedLayer> adapted_layers(std::string_view name) {
   return {};
 }
 
+std::int64_t fused_loss_parts(std::int64_t vocab, std::int64_t hidden) { return (vocab + hidden - 1) / hidden; }
+
 Block<TrainingSpec> training_block() {
-  Block<TrainingSpec> block("Which weights are trained (default: all): {\"lora\": {\"rank\": 16}, \"base\": \"nf4\"}");
+  Block<TrainingSpec> block(
+      "How the model is trained. By default all weights are; for adapters: {\"lora\": {\"rank\": 16}, \"base\": "
+      "\"nf4\"}");
   block.block("lora", &TrainingSpec::lora, adapter_block()).written_where_changed();
   block.key("base", &TrainingSpec::base, one_of(kBaseWords),
             "how the frozen matrices of the blocks are stored: in the model's type, or quantised to 8 bits, to 4 bits, "
             "or to 4 bits with quantised constants");
+  block
+      .key("kernels", &TrainingSpec::kernels, one_of(kKernelWords),
+           "norms and gated activations: fused kernels (Megatron, Liger), or eager ones as in Hugging Face's models, "
+           "which keep more for the backward pass (default: eager with the frameworks deepspeed and fsdp)")
+      .no_default()
+      .written_where_changed();
+  block.key("compile", &TrainingSpec::compile, boolean(), "the model is compiled (torch.compile): kernels are fused")
+      .written_where_changed();
+  block
+      .key("loss", &TrainingSpec::loss, one_of(kLossWords),
+           "fused: head and loss are computed for some tokens after the other, so that the logits never exist whole")
+      .written_where_changed();
+  block
+      .key("states", &TrainingSpec::states, one_of(kStateWords),
+           "what the optimizer keeps of weights in 16 bits: an fp32 copy and moments in fp32, or no copy and moments "
+           "in the model's type")
+      .written_where_changed();
   block.check([](JsonObject& object, const TrainingSpec& training) {
     if (object.has("lora") && training.lora.rank == 0)
       object.fail("lora", "\"rank\" is missing", "say the rank of the adapters, for example 16");

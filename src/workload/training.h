@@ -33,10 +33,29 @@ struct AdapterSpec {
 /// Products first restore them to the model's type.
 enum class BaseFormat { kAsModel, kInt8, kNf4, kNf4Double };
 
-/// Which weights are trained, and how the others are stored. By default all are.
+/// Whose kernels compute norms and gated activations. kFused: one kernel each, which keeps its input (Megatron, Liger,
+/// Unsloth). kEager: PyTorch's own, one for each step of the formula, as in Hugging Face's models: an RMS norm keeps
+/// its input in fp32 and, for the gradient of the gain, the normalised rows in the model's type; a gated activation
+/// keeps the activated gate. Layer norms and GELU are one kernel in PyTorch too.
+enum class Kernels { kFused, kEager };
+
+/// kPlain: all logits exist at once. kFused: head and loss are computed together, for some tokens after the other, so
+/// that the logits never exist whole (Hsu et al. 2024, "Liger Kernel", section 3.2).
+enum class LossKind { kPlain, kFused };
+
+/// What the optimizer keeps of weights in 16 bits. kFp32: an fp32 copy of the weights, and moments in fp32
+/// (Micikevicius et al. 2018, "Mixed precision training"). kAsModel: no copy, and moments in the type of the weights,
+/// as PyTorch's optimizers have them for a model that was loaded in bf16.
+enum class OptimizerStates { kFp32, kAsModel };
+
+/// How the model is trained. By default all weights are.
 struct TrainingSpec {
   AdapterSpec lora = {};
   BaseFormat base = BaseFormat::kAsModel;
+  std::optional<Kernels> kernels = {};  ///< empty: as usual for the framework
+  bool compile = false;                 ///< torch.compile, which fuses kernels and issues them with less work
+  LossKind loss = LossKind::kPlain;
+  OptimizerStates states = OptimizerStates::kFp32;
 
   bool freezes() const { return lora.rank > 0; }
   /// Returns the bits of one frozen weight of a block's matrices; empty if it has the model's type.
@@ -48,6 +67,10 @@ struct TrainingSpec {
 /// Returns the layers that a name of PEFT, torchtune or LitGPT stands for, such as "q_proj", "c_attn", "attn" or
 /// "all-linear"; empty if it is not known.
 std::vector<AdaptedLayer> adapted_layers(std::string_view name);
+
+/// Returns how many parts a fused loss is computed in, each of as many tokens of every sequence: about as many as keep
+/// the logits of a part as large as the hidden states (Liger's rule).
+std::int64_t fused_loss_parts(std::int64_t vocab, std::int64_t hidden);
 
 /// The key "training" of a workload.
 Block<TrainingSpec> training_block();

@@ -15,8 +15,12 @@
 namespace krigtune::workload {
 namespace {
 
-constexpr EnumWords<OptimizerKind, 2> kOptimizerWords = {
-    {{"adamw", OptimizerKind::kAdamW}, {"sgd", OptimizerKind::kSgd}}};
+constexpr EnumWords<OptimizerKind, kOptimizerCount> kOptimizerWords = [] {
+  EnumWords<OptimizerKind, kOptimizerCount> words;
+  for (const OptimizerTraits& traits : kOptimizers)
+    words[static_cast<std::size_t>(traits.kind)] = {traits.word, traits.kind};
+  return words;
+}();
 
 constexpr EnumWords<Dialect, 2> kDialectWords = {
     {{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
@@ -82,6 +86,22 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
 }
 
 }  // namespace
+
+bool has_eager_kernels(const Workload& workload) {
+  if (workload.training.compile) return false;
+  if (workload.training.kernels) return *workload.training.kernels == Kernels::kEager;
+  return workload.framework == Framework::kDeepSpeed || workload.framework == Framework::kFsdp;
+}
+
+const char* training_predicted_only(const Workload& workload) {
+  const TrainingSpec& training = workload.training;
+  if (training.freezes()) return "adapters";
+  if (traits_of(workload.optimizer).predicted_only) return traits_of(workload.optimizer).name;
+  if (training.loss == LossKind::kFused) return "a fused loss";
+  if (training.compile) return "a compiled model";
+  if (has_eager_kernels(workload)) return "eager kernels";
+  return training.states == OptimizerStates::kAsModel ? "optimizer states in the model's type" : "";
+}
 
 std::int64_t adapter_parameter_count(const Workload& workload) {
   const ModelSpec& model = workload.model;

@@ -12,6 +12,7 @@
 #include "workload/hardware.h"
 #include "workload/measured_machine.h"
 #include "workload/model.h"
+#include "workload/optimizer.h"
 #include "workload/training.h"
 
 namespace krigtune::workload {
@@ -20,7 +21,6 @@ inline constexpr EnumWords<Precision, 3> kPrecisionWords = {{{to_string(Precisio
                                                              {to_string(Precision::kFp16), Precision::kFp16},
                                                              {to_string(Precision::kBf16), Precision::kBf16}}};
 
-enum class OptimizerKind { kAdamW, kSgd };
 /// Whose schedule is used. kCanonical is based on reduce-scatter, as in the ZeRO paper (Rajbhandari et al. 2020),
 /// Megatron and FSDP; kDeepSpeed is what DeepSpeed's code does.
 enum class Dialect { kCanonical, kDeepSpeed };
@@ -46,6 +46,13 @@ struct Workload {
   /// If anything is not modelled, predictions are rough, and no configuration is excluded because of its memory.
   Caveats caveats{};
 };
+
+/// Returns whether norms and gated activations are PyTorch's own (Kernels::kEager): as the job says, else in the
+/// frameworks that leave kernels to the model. A compiled model has fused ones.
+bool has_eager_kernels(const Workload& workload);
+/// Returns what krigtune-bench does not do of how the job trains, and predictions know: "adapters"; empty if it does
+/// all.
+const char* training_predicted_only(const Workload& workload);
 
 /// Returns the parameters of the adapters; 0 without them.
 std::int64_t adapter_parameter_count(const Workload& workload);

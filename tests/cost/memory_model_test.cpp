@@ -118,6 +118,19 @@ TEST(MemoryModel, FollowsThePlanOfAdapters) {
   EXPECT_EQ(errors[errors.size() * 9 / 10], 0.0);
 }
 
+TEST(MemoryModel, FollowsThePlanOfOtherOptimizersKernelsAndLosses) {
+  RandomPlans plans(14);
+  std::vector<double> errors;
+  for (int i = 0; i < sweep(400); ++i) {
+    const PlanCase drawn = plans.next_predicted();
+    const Compared both(drawn);
+    EXPECT_TRUE(both.error <= (both.from_host ? 0.25 : 0.06)) << both.error << " " << drawn.text();
+    errors.push_back(both.error);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_EQ(errors[errors.size() * 9 / 10], 0.0);
+}
+
 // Plans with more micro-steps than the distinct ones need the same arena, except for the losses.
 TEST(MemoryModel, DecidesForKrigtuneBenchAsThePlanDoes) {
   RandomPlans plans(11);

@@ -237,7 +237,7 @@ TEST(MemoryTables, ThreePeaksTeachWhatAnUnknownFrameworkKeeps) {
       for (const auto& [space, error] : errors) {
         std::cout << fmt::format("{} as {}{}: {:.1f} %\n", space, cost::traits_of(framework).name,
                                  splits_tokens ? "" : ", tokens not split", 100.0 * error);
-        EXPECT_TRUE(error <= 0.35) << space;
+        EXPECT_TRUE(error <= 0.45) << space;
         sum += error;
         ++count;
       }

@@ -221,6 +221,23 @@ TEST(StepCostModel, EqualsTheClockForAdaptersToo) {
   expect_within(all, {1e-4, 0.01, 0.9999});
 }
 
+TEST(StepCostModel, EqualsTheClockForOtherOptimizersKernelsAndLosses) {
+  std::mt19937_64 random(10);
+  std::vector<Comparison> all;
+  for (int i = 0; i < 200; ++i) {
+    Case one{workload(random), cluster(random), configuration(random)};
+    workload::TrainingSpec& training = one.workload.training;
+    training.kernels = one_of<workload::Kernels>(random, {workload::Kernels::kFused, workload::Kernels::kEager});
+    training.loss = one_of<workload::LossKind>(random, {workload::LossKind::kPlain, workload::LossKind::kFused});
+    training.states = one_of<workload::OptimizerStates>(
+        random, {workload::OptimizerStates::kFp32, workload::OptimizerStates::kAsModel});
+    one.workload.optimizer = workload::kOptimizers[random() % workload::kOptimizers.size()].kind;
+    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
+    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.05));
+  }
+  expect_within(all, {1e-4, 0.01, 0.9999});
+}
+
 TEST(StepCostModel, EqualsItForDeepModelsAndLongSteps) {
   std::mt19937_64 random(8);
   std::vector<Comparison> all;

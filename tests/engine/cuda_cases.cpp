@@ -63,7 +63,7 @@ void add_memory(Maker& m, const Sizes& z, std::vector<Case>& cases) {
       {m.in(40), m.single(40, 0, 1, plan::Access::kReadWrite), m.in(300), m.out(300)});
 }
 
-// Returns an operand as the table of op_traits.cpp describes it. Its numbers have the model's type, except for
+// Returns an operand as the table of op_table.cpp describes it. Its numbers have the model's type, except for
 // statistics, which are kept in fp32.
 Datum operand_of(Maker& m, const plan::OperandTraits& operand, const plan::Shape& s) {
   constexpr std::int64_t kAnySize = 300;

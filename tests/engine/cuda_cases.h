@@ -102,7 +102,7 @@ class Maker {
 };
 
 /// Returns at least one case for every kind of operation except collectives and attention. Kinds without a case written
-/// by hand get theirs from the table of op_traits.cpp. The cases are of rank 1 of 2 in both groups.
+/// by hand get theirs from the table of op_table.cpp. The cases are of rank 1 of 2 in both groups.
 std::vector<Case> kernel_cases(schedule::DType type, plan::Access out, const Sizes& sizes = {});
 /// Returns forward cases of attention: flash and eager, each with and without dropout, and in fp32 also flash with more
 /// keys than a tile has.

@@ -10,7 +10,7 @@ namespace krigtune::kernel_gradients_test {
 
 using Vector = std::vector<double>;
 
-/// One forward operation with the backward operations that the table of op_traits.cpp names for it.
+/// One forward operation with the backward operations that the table of op_table.cpp names for it.
 class Gradients {
  public:
   /// Uses the first `count` operands. `stddev` is that of the first one.

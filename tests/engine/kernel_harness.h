@@ -46,7 +46,7 @@ inline std::vector<double> random_vector(std::int64_t count, std::uint64_t strea
   return values;
 }
 
-/// Operands of one operation in double precision, as the table of op_traits.cpp requires them. Numbers are random, and
+/// Operands of one operation in double precision, as the table of op_table.cpp requires them. Numbers are random, and
 /// operands that are only written contain garbage. Tokens are below shape.outer; a mask is written by the operation
 /// that drops.
 class KernelOperands {

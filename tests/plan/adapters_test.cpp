@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 
-#include "core/csv.h"
-#include "core/files.h"
 #include "plan/memory.h"
 #include "plan/op_traits.h"
 #include "plan/plan_fixtures.h"
@@ -202,49 +198,6 @@ TEST(Adapters, AQuantisedBaseIsStoredPackedAndRestoredForEachProduct) {
   for (const plan::Operation& operation : again.operations)
     if (operation.kind == OpKind::kDequantize) restored += operation.shape.inner;
   EXPECT_EQ(restored, 3 * kMatrices);
-}
-
-// Bytes of a layer and token that backward reads.
-double kept_of_a_layer(const workload::Workload& workload) {
-  const auto kept = [&](std::int64_t layers) {
-    workload::Workload job = workload;
-    job.model.layers = layers;
-    const StepPlan plan = plan_of(job);
-    std::set<plan::BufferId> read;
-    for (const plan::Operation& operation : plan.operations) {
-      if (operation.phase != schedule::Phase::kBackward) continue;
-      for (const plan::Operand& operand : operation.operands) read.insert(operand.range.buffer);
-    }
-    double bytes = 0.0;
-    for (const plan::BufferId b : read) {
-      const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
-      if (buffer.term == schedule::Term::kActivations) bytes += static_cast<double>(buffer.bytes());
-    }
-    return bytes;
-  };
-  return (kept(4) - kept(2)) / 2.0 / static_cast<double>(workload.model.seq_len);
-}
-
-// What PyTorch keeps with PEFT's adapters, relative to full training (experiments/adapters).
-TEST(Adapters, KeepAsMuchMoreOrLessThanFullTrainingAsPeftDoes) {
-  const std::filesystem::path file = std::filesystem::path(KRIGTUNE_EXPERIMENTS) / "results/adapters/kept.csv";
-  std::map<std::string, double> measured;
-  for (const auto& row : parse_csv(read_text(file), file.string()).rows) {
-    if (row[1] != "bf16") measured[row[0]] = std::stod(row[2]);
-  }
-  workload::Workload workload = job({});
-  workload.framework = workload::Framework::kFsdp;
-  workload.model = {
-      .layers = 2, .hidden = 256, .heads = 8, .kv_heads = 4, .ffn_hidden = 688, .vocab = 512, .seq_len = 128};
-  workload.model.gated_mlp = true;
-  workload.model.norm = workload::Norm::kRmsNorm;
-  workload.model.positions = workload::Positions::kRotary;
-  const double full = kept_of_a_layer(workload);
-  EXPECT_NEAR(full, 7748.0, 50.0);
-  workload.training.lora.rank = 8;
-  EXPECT_NEAR(kept_of_a_layer(workload) / full / (measured.at("all-linear") / measured.at("all")), 1.0, 0.15);
-  workload.training = adapters({workload::AdaptedLayer::kQuery, workload::AdaptedLayer::kValue});
-  EXPECT_NEAR(kept_of_a_layer(workload) / full / (measured.at("q_proj v_proj") / measured.at("all")), 1.0, 0.15);
 }
 
 // A plan is laid out and prefetched as any other: no stage, and no checkpointing, needs more than all weights do.

@@ -45,6 +45,17 @@ class RandomPlans {
     }
   }
 
+  /// Returns the next case with another optimizer, other kernels, a fused loss or states in the model's type.
+  PlanCase next_predicted() {
+    PlanCase drawn = next();
+    workload::TrainingSpec& training = drawn.workload.training;
+    training.kernels = one_of({workload::Kernels::kFused, workload::Kernels::kEager});
+    training.loss = one_of({workload::LossKind::kPlain, workload::LossKind::kFused});
+    training.states = one_of({workload::OptimizerStates::kFp32, workload::OptimizerStates::kAsModel});
+    drawn.workload.optimizer = workload::kOptimizers[rng_.below(workload::kOptimizers.size())].kind;
+    return drawn;
+  }
+
   /// Returns the next case that makes a plan. Combinations that are not valid are drawn again.
   PlanCase next() {
     for (;;) {

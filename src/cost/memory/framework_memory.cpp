@@ -97,8 +97,22 @@ StateBytes states_as_krigtunes(const schedule::StageTensors& tensors, const work
   return state_bytes({tensors, knobs, schedule::make_policy(workload, knobs)});
 }
 
+// Bytes of one value that the optimizer updates.
+double master_bytes(const workload::Workload& workload) {
+  const bool as_model = workload.training.states == workload::OptimizerStates::kAsModel;
+  return as_model ? static_cast<double>(schedule::size_bytes(schedule::compute_type(workload.precision))) : 4.0;
+}
+
 double moment_bytes(const workload::Workload& workload) {
-  return workload.optimizer == workload::OptimizerKind::kSgd ? 4.0 : 8.0;
+  constexpr double kEightBits = 1.0 + 4.0 / 256.0;  // with the constants of blocks, see workload/optimizer.h
+  const workload::OptimizerTraits& optimizer = workload::traits_of(workload.optimizer);
+  return optimizer.moments * (optimizer.in_8_bits ? kEightBits : master_bytes(workload));
+}
+
+// The optimizer updates a copy of the 16-bit weights.
+bool has_masters(const workload::Workload& workload) {
+  return workload.precision != workload::Precision::kFp32 &&
+         workload.training.states != workload::OptimizerStates::kAsModel;
 }
 
 MomentBytes deepspeed_states(const schedule::StageTensors& model, const workload::Workload& workload,
@@ -124,10 +138,11 @@ MomentBytes sharded_states(const schedule::StageTensors& model, const workload::
   MomentBytes states;
   const auto p = static_cast<double>(model.trained_padded());
   const auto n = static_cast<double>(knobs.data_ranks);
-  const double gathered = knobs.zero_stage >= 3 || workload.precision == workload::Precision::kFp32 ? 0.0 : 2.0;
+  const double gathered = knobs.zero_stage >= 3 || !has_masters(workload) ? 0.0 : 2.0;
+  const double own = master_bytes(workload);
   states.add(schedule::Term::kParameters,
-             rounded((4.0 * p + frozen_bytes(model, workload)) / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
-  states.add(schedule::Term::kGradients, rounded(4.0 * p / (knobs.zero_stage >= 2 ? n : 1.0)));
+             rounded((own * p + frozen_bytes(model, workload)) / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
+  states.add(schedule::Term::kGradients, rounded(own * p / (knobs.zero_stage >= 2 ? n : 1.0)));
   states.add(schedule::Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
   return states;
 }
@@ -143,7 +158,8 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   const bool fp32 = workload.precision == workload::Precision::kFp32;
   states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p + frozen_bytes(model, workload)));
   states.add(schedule::Term::kGradients, rounded(4.0 * p));
-  states.add(schedule::Term::kOptimizerState, rounded((moment_bytes(workload) + (fp32 ? 0.0 : 4.0)) * sharded / n));
+  states.add(schedule::Term::kOptimizerState,
+             rounded((moment_bytes(workload) + (has_masters(workload) ? 4.0 : 0.0)) * sharded / n));
   return states;
 }
 
@@ -164,7 +180,7 @@ MomentBytes states_of(const schedule::StageTensors& model, const workload::Workl
 }
 
 // Returns the bytes of the step itself in addition to the states: DeepSpeed's averaged gradients, flattened, and cast
-// to fp32.
+// to the type of the values that are updated.
 std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Workload& workload,
                         const schedule::Knobs& knobs) {
   if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
@@ -172,8 +188,9 @@ std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Wor
   const auto p = static_cast<double>(model.trained_padded());
   const auto own = p / static_cast<double>(knobs.data_ranks);
   if (workload.precision == workload::Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
-  if (knobs.zero_stage == 0) return rounded((2.0 + 4.0) * p);
-  return rounded(knobs.zero_stage == 3 ? 4.0 * std::min(own, kSubGroupElems) : 8.0 * own);
+  const double cast = has_masters(workload) ? 4.0 : 0.0;
+  if (knobs.zero_stage == 0) return rounded((2.0 + cast) * p);
+  return rounded(knobs.zero_stage == 3 ? std::max(2.0, cast) * std::min(own, kSubGroupElems) : (4.0 + cast) * own);
 }
 
 // One 16-bit buffer for each distinct shape of a linear layer, for Transformer Engine's fused weight gradients.
@@ -266,11 +283,11 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& w
   const schedule::StageTensors& model = cache.of(knobs, {layers, true, true});
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
-  // DeepSpeed: fp32 master, gradient and moments, a pinned 16-bit copy, and the gradients that accumulate.
+  // DeepSpeed: master, gradient of its type and moments, a pinned 16-bit copy, and the gradients that accumulate.
   const auto own = static_cast<double>(model.trained_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
-    bytes += own * (8.0 + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
+    bytes += own * (2.0 * master_bytes(workload) + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
   if (knobs.offload_parameters)
     bytes += own * 2.0 + frozen_bytes(model, workload) / static_cast<double>(knobs.data_ranks);
   return rounded(bytes);

@@ -59,7 +59,7 @@ StateBytes state_bytes(const schedule::Setting& setting) {
   if (policy.controls) states.device.add(schedule::Term::kInputs, std::int64_t{4} * schedule::kControlElementCount);
   states.device.add(schedule::Term::kInputs, 4 * knobs.micro_steps);
 
-  const bool rounds = policy.type != schedule::DType::kFp32;
+  const bool rounds = policy.type != policy.master_type;
   const std::int64_t type = setting.type_bytes();
   const std::int64_t n = knobs.data_ranks;
   const bool offloads = policy.optimizer_place == schedule::Place::kHost;

@@ -60,6 +60,7 @@ BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& 
     if (known->workload.model == model && known->workload.precision == workload.precision &&
         known->workload.optimizer == workload.optimizer && known->workload.training == workload.training &&
         known->workload.gradient_clipping == workload.gradient_clipping &&
+        workload::has_eager_kernels(known->workload) == workload::has_eager_kernels(workload) &&
         ((!model.has_experts() && !workload.training.freezes()) || known->workload.framework == workload.framework)) {
       return *known;
     }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
@@ -70,6 +72,9 @@ class TemplateReader {
       return operation.kind == schedule::OpKind::kRouteForward;
     });
     for (const plan::Operation& operation : plan_.operations) add(operation);
+    for (auto& of_unit : result_.passes) {
+      for (Pass& pass : of_unit) keep_last_ends(pass);
+    }
     return std::move(result_);
   }
 
@@ -96,6 +101,13 @@ class TemplateReader {
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
+  }
+
+  // A gradient to which several operations add, as those of a fused loss, ends with the last of them.
+  static void keep_last_ends(Pass& pass) {
+    std::set<int> ended;
+    for (auto at = pass.operations.rbegin(); at != pass.operations.rend(); ++at)
+      std::erase_if(at->ends, [&](int tensor) { return !ended.insert(tensor).second; });
   }
 
   std::optional<SharedAttention> shared_by_ranks(const plan::Operation& operation) const {

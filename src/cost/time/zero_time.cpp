@@ -7,7 +7,6 @@
 namespace krigtune::cost {
 namespace {
 
-constexpr std::int64_t kMasterBytes = 4;
 constexpr std::int64_t kScalarBytes = 4;
 constexpr double kScalarTrafficBytes = 8.0;  // read and written
 
@@ -17,7 +16,7 @@ std::int64_t padded_elems(const schedule::Setting& setting, std::span<const int>
   return elems;
 }
 
-double moments(workload::OptimizerKind optimizer) { return optimizer == workload::OptimizerKind::kSgd ? 1.0 : 2.0; }
+std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::size_bytes(setting.policy.master_type); }
 
 }  // namespace
 
@@ -266,11 +265,10 @@ void UpdateTime::update(std::span<const int> bucket) {
   wait_for_gradients(bucket);
   const schedule::Setting& setting = step_.setting;
   const auto elems = static_cast<double>(setting.updated_elems(padded_elems(setting, bucket)));
-  const schedule::OpKind kind =
-      setting.policy.optimizer == workload::OptimizerKind::kSgd ? schedule::OpKind::kSgd : schedule::OpKind::kAdamW;
-  const double state_bytes = 2.0 * kMasterBytes * (1.0 + moments(setting.policy.optimizer));
-  compute(workload::OpClass::kOptimizer, plan::traits_of(kind).flops_per_elem * elems,
-          elems * (state_bytes + static_cast<double>(setting.type_bytes())));
+  const schedule::ZeroPolicy& policy = setting.policy;
+  const std::int64_t kept_bytes = master_bytes(setting) + policy.moments * schedule::size_bytes(policy.moment_type);
+  compute(workload::OpClass::kOptimizer, plan::traits_of(policy.update).flops_per_elem * elems,
+          elems * static_cast<double>(2 * kept_bytes + setting.type_bytes()));
 }
 
 // Returns the operations after which the updated values are available.
@@ -284,13 +282,14 @@ void UpdateTime::deliver(schedule::Place to, std::span<const int> mastered) {
   const schedule::Setting& setting = step_.setting;
   const auto count = static_cast<double>(setting.updated_elems(padded_elems(setting, mastered)));
   const auto type_bytes = static_cast<double>(setting.type_bytes());
+  const auto from_bytes = static_cast<double>(master_bytes(setting));
   gradients_ready_.count = 0;
   if (setting.policy.optimizer_place == to) {
-    return compute(workload::OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
+    return compute(workload::OpClass::kOptimizer, 0.0, count * (from_bytes + type_bytes));
   }
-  const bool rounds = setting.policy.type != schedule::DType::kFp32;
-  if (rounds) compute(workload::OpClass::kOptimizer, 0.0, count * (kMasterBytes + type_bytes));
-  const double bytes = count * ((rounds ? type_bytes : kMasterBytes) + type_bytes);
+  const bool rounds = setting.policy.type != setting.policy.master_type;
+  if (rounds) compute(workload::OpClass::kOptimizer, 0.0, count * (from_bytes + type_bytes));
+  const double bytes = count * ((rounds ? type_bytes : from_bytes) + type_bytes);
   delivered_ = step_.recorder.add(schedule::Stream::kCopy,
                                   kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, bytes), {done()});
 }

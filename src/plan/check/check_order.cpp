@@ -178,12 +178,13 @@ class OrderCheck {
 void check_order(const StepPlan& plan, PlanFindings& lines) { OrderCheck(plan, lines).run(); }
 
 // Model states of one rank, in bytes, by Rajbhandari et al. 2020, section 5: with e bytes an element, Psi parameters of
-// which W stay whole in stage 3, N ranks, and n moments of 4 bytes
+// which W stay whole in stage 3, N ranks, and n moments of b bytes, with a
+// copy of c bytes of M of them
 //
 //   parameters       e Psi               stage 3: e ((Psi - W) / N + W)
 //   gradients        e Psi               stages 2 and 3: e Psi / N; an offloaded optimizer's lie on the host, in stages
 //                                        0 and 1 on both
-//   optimizer state  (4 n Psi + 4 M) / N in stages 1 to 3, N = 1 in stage 0; M: parameters with an fp32 master
+//   optimizer state  (b n Psi + c M) / N in stages 1 to 3, N = 1 in stage 0
 namespace {
 
 using Bytes2 = std::array<std::int64_t, schedule::kPlaceCount>;
@@ -234,6 +235,12 @@ class Memory {
     for (const Operation& operation : plan_.operations) {
       if (!is_update(operation.kind)) continue;
       moments_ = static_cast<std::int64_t>(traits_of(operation.kind).group.size()) - 2;
+      const auto bytes_of = [&](std::size_t operand) {
+        const BufferId buffer = operation.operands[operand].range.buffer;
+        return schedule::size_bytes(plan_.buffers[static_cast<std::size_t>(buffer)].type);
+      };
+      master_bytes_ = bytes_of(0);
+      if (moments_ > 0) moment_bytes_ = bytes_of(2);
       if (operation.stream == schedule::Stream::kHost) optimizer_ = schedule::Place::kHost;
     }
   }
@@ -266,17 +273,17 @@ class Memory {
   }
 
   Bytes2 expected_state() const {
-    constexpr std::int64_t kSingle = 4;
     std::int64_t mastered = 0;
     for (const TensorHome& home : plan_.copies) mastered += padded(home);
     Bytes2 bytes{};
-    bytes[at(optimizer_)] = kSingle * (moments_ * psi() + mastered) / share(1);
+    bytes[at(optimizer_)] = (moment_bytes_ * moments_ * psi() + master_bytes_ * mastered) / share(1);
     return bytes;
   }
 
   const StepPlan& plan_;
   Findings findings_;
   std::int64_t moments_ = 0;
+  std::int64_t moment_bytes_ = 0, master_bytes_ = 0;  ///< of a value, as the update has them
   schedule::Place optimizer_ = schedule::Place::kDevice;
 };
 

@@ -80,7 +80,7 @@ struct Executed {
 };
 
 /// Reverse-mode differentiation of the forward pass that a plan has executed, by the backward operations that the table
-/// of op_traits.cpp names. Values are identified by their contents and not by their location, so the result does not
+/// of op_table.cpp names. Values are identified by their contents and not by their location, so the result does not
 /// depend on the plan's own backward pass.
 ///
 /// An operation that all tensor-parallel ranks compute identically counts once. If their inputs differ, the ranks

@@ -109,6 +109,16 @@ std::string training_text(const workload::Workload& workload) {
                      base);
 }
 
+// Returns ", compiled, fused loss"; empty if all is as usual.
+std::string kernels_text(const workload::TrainingSpec& training) {
+  std::string text;
+  if (training.states == workload::OptimizerStates::kAsModel) text += " in the weights' type";
+  if (training.compile) text += ", compiled";
+  if (training.kernels) text += *training.kernels == workload::Kernels::kEager ? ", eager kernels" : ", fused kernels";
+  if (training.loss == workload::LossKind::kFused) text += ", fused loss";
+  return text;
+}
+
 void print_counts(const PlanText& text) {
   const forecast::VerdictCounts& counts = text.study.counts;
   const std::string usable = to_string(*text.session.usable_per_rank);
@@ -158,8 +168,8 @@ void print_job(const PlanText& text) {
     batch = fmt::format(", {} ({} tokens) a step", counted(*workload.train_batch_size, "sequence"),
                         count_text(sequences * static_cast<double>(model.seq_len)));
   }
-  text.out << fmt::format("  {}, {}{}, trained by {}\n", workload::to_string(workload.precision),
-                          workload.optimizer == workload::OptimizerKind::kAdamW ? "AdamW" : "SGD", batch,
+  text.out << fmt::format("  {}, {}{}{}, trained by {}\n", workload::to_string(workload.precision),
+                          workload::traits_of(workload.optimizer).name, kernels_text(workload.training), batch,
                           cost::traits_of(workload.framework).name);
   text.out << fmt::format("  {}\n", machine_text(text.session.cluster));
   text.out << '\n';

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What autograd keeps for the backward pass of Llama's blocks: in full training, and with PEFT's adapters.
+"""What autograd keeps for the backward pass of a block: in full training of some models, and with PEFT's adapters.
 
 Needs PyTorch, transformers and peft (PyPI). Writes bytes per layer and token, the difference between a model of four
-layers and one of two, as CSV: kept.py > ../results/adapters/kept.csv
+layers and one of two, as CSV: kept.py > ../results/kept/kept.csv
 """
 import csv
 import sys
@@ -18,13 +18,27 @@ TARGETS = {
 }
 
 
-def llama(layers):
+SIZES = {
+    "hidden_size": HIDDEN, "intermediate_size": FFN, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
+    "vocab_size": VOCAB, "max_position_embeddings": LENGTH, "attn_implementation": "sdpa", "tie_word_embeddings": False}
+CONFIGS = {
+    "Llama": lambda layers: transformers.LlamaConfig(num_hidden_layers=layers, **SIZES),
+    "Qwen3": lambda layers: transformers.Qwen3Config(num_hidden_layers=layers, head_dim=HIDDEN // HEADS, **SIZES),
+    "Mixtral": lambda layers: transformers.MixtralConfig(
+        num_hidden_layers=layers, num_local_experts=4, num_experts_per_tok=2, **SIZES),
+    "GPT-2": lambda layers: transformers.GPT2Config(
+        n_embd=HIDDEN, n_layer=layers, n_head=HEADS, n_positions=LENGTH, vocab_size=VOCAB, attn_implementation="sdpa",
+        activation_function="gelu_pytorch_tanh", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+}
+
+
+def model_of(name, layers, dtype=torch.bfloat16):
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        hidden_size=HIDDEN, intermediate_size=FFN, num_hidden_layers=layers, num_attention_heads=HEADS,
-        num_key_value_heads=KV_HEADS, vocab_size=VOCAB, max_position_embeddings=LENGTH, attn_implementation="sdpa",
-        tie_word_embeddings=False)
-    return transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+    return transformers.AutoModelForCausalLM.from_config(CONFIGS[name](layers)).to(dtype)
+
+
+def llama(layers):
+    return model_of("Llama", layers)
 
 
 def with_adapters(layers, targets, fp32):
@@ -58,13 +72,17 @@ def of_a_layer(make, autocast):
 
 def main():
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(["trained", "adapters", "bytes_per_layer_and_token", "torch", "transformers", "peft"])
+    out.writerow(["model", "weights", "trained", "adapters", "bytes_per_layer_and_token", "torch", "transformers",
+                  "peft"])
     versions = [torch.__version__, transformers.__version__, peft.__version__]
-    out.writerow(["all", "", of_a_layer(llama, False), *versions])
+    for name in CONFIGS:
+        for dtype in (torch.bfloat16, torch.float32):
+            kept = of_a_layer(lambda layers: model_of(name, layers, dtype), False)
+            out.writerow([name, str(dtype).split(".")[-1], "all", "", kept, *versions])
     for targets in TARGETS:
         for fp32 in (True, False):
             kept = of_a_layer(lambda layers: with_adapters(layers, targets, fp32), fp32)
-            out.writerow([targets, "fp32, autocast" if fp32 else "bf16", kept, *versions])
+            out.writerow(["Llama", "bfloat16", targets, "fp32, autocast" if fp32 else "bf16", kept, *versions])
 
 
 if __name__ == "__main__":
