@@ -355,9 +355,8 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
     EXPECT_TRUE(leaves_out(session, remark)) << rest;
   }
   for (const auto& [rest, flags] : std::map<std::string, std::string>{
-           {R"("optimizer": {"type": "Lion"})", ""},
            {R"("optimizer": {"type": "Muon"}, "steps_per_print": 1)", ""},
-           {R"("zero_optimization": {"overlap_comm": true})", "--optim paged_adamw_8bit"},
+           {R"("zero_optimization": {"overlap_comm": true})", "--optim adamw_torch_4bit"},
            {R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true})",
             ""}}) {
     const bool is_bf16 = rest.rfind("\"bf16\"", 0) == 0;
@@ -388,7 +387,27 @@ TEST(DeepSpeedSession, TakesNoKeyOfTheFileForOneOfAnotherTrainer) {
   inputs.directory = directory.path();
   directory.write("ds.json", text);
   const workload::Caveats caveats = read(deepspeed::deepspeed_session(inputs)).workload->caveats;
-  EXPECT_EQ(caveats.not_modelled, std::vector<std::string>{"Liger's kernels: less memory, and less time"});
+  EXPECT_EQ(caveats.not_modelled, std::vector<std::string>{});
+}
+
+// An optimizer that the file names counts more than a flag; without one the flag does.
+TEST(DeepSpeedSession, PredictsTheOptimizerThatFileOrCommandName) {
+  const auto workload_of = [](const std::string& rest, const std::string& flags) {
+    const std::string text = R"({"train_batch_size": 16, "bf16": {"enabled": true})" + rest + "}";
+    return *read(deepspeed::deepspeed_session(inputs_of(text, std::string(kSizes) + " " + flags))).workload;
+  };
+  using workload::OptimizerKind;
+  EXPECT_EQ(workload_of("", "").optimizer, OptimizerKind::kAdamW);
+  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "Lion"})", "").optimizer, OptimizerKind::kLion);
+  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "AdamW"})", "--optim paged_adamw_8bit").optimizer,
+            OptimizerKind::kAdamW);
+  const workload::Workload by_flag = workload_of("", "--optim paged_adamw_8bit --use_liger_kernel");
+  EXPECT_EQ(by_flag.optimizer, OptimizerKind::kAdamW8bit);
+  EXPECT_EQ(by_flag.training.kernels, workload::Kernels::kFused);
+  EXPECT_EQ(by_flag.training.loss, workload::LossKind::kFused);
+  EXPECT_TRUE(by_flag.caveats.not_modelled.empty());
+  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "Muon"})", "--optim adamw_torch").caveats.not_modelled,
+            std::vector<std::string>{"optimizer Muon: less memory"});
 }
 
 TEST(DeepSpeedSession, NamesVariablesThatPredictionsLeaveOut) {

@@ -8,7 +8,7 @@
 #include "deepspeed/job/ds_autotuning.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/session/deepspeed_session.h"
-#include "jobs/recipe/trained_weights.h"
+#include "jobs/recipe/training_facts.h"
 
 // The user's DeepSpeed job as described by its file, command and machine.
 namespace krigtune::deepspeed {
@@ -23,7 +23,7 @@ struct Unmodelled {
 struct CommandGaps {
   std::vector<std::string> named;  ///< with the effect: "adapters (LoRA): much less memory"
   bool freezes = false;            ///< most weights are not trained
-  jobs::TrainedWeights trained;    ///< what predictions do know
+  jobs::TrainingFacts trained;     ///< what predictions do know
 };
 
 struct DsJob {

@@ -119,8 +119,10 @@ std::string precision_of(const DsJob& job) {
 
 std::string optimizer_of(const DsJob& job) {
   const Json section = job.inputs.config.value("optimizer", Json::object());
-  const Json type = section.is_object() ? section.value("type", Json("")) : Json("");
-  return type == "SGD" || type == "sgd" ? "sgd" : "adamw";
+  const Json type = section.is_object() ? section.value("type", Json()) : Json();
+  if (!type.is_string()) return job.gaps.trained.optimizer.empty() ? "adamw" : job.gaps.trained.optimizer;
+  const std::string name = lower_case(type.get<std::string>());
+  return name == "sgd" || name == "lion" ? name : "adamw";
 }
 
 void assume_length(Json& workload) {
@@ -140,8 +142,9 @@ void add_caveats(const DsJob& job, Json& workload) {
 }
 
 Json workload_block(const DsJob& job) {
-  Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}, {"optimizer", optimizer_of(job)}};
-  if (!job.gaps.trained.training.is_null()) workload["training"] = job.gaps.trained.training;
+  Json workload = {{"model", model_of_job(job)}, {"precision", precision_of(job)}};
+  job.gaps.trained.put_into(workload);
+  workload["optimizer"] = optimizer_of(job);
   if (job.batch) workload["train_batch_size"] = *job.batch;
   workload["framework"] = "deepspeed";
   workload["dialect"] = "deepspeed";
@@ -191,9 +194,22 @@ void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
         "predictions take the model for a GPT-2 of the sizes among the flags; edit \"workload\" if "
         "it is another, or name its config.json");
   }
-  if (!job.inputs.config.contains("optimizer")) {
+  if (!job.inputs.config.contains("optimizer") && !job.gaps.trained.says("optimizer")) {
     job.remarks.emplace_back("predictions take the optimizer for AdamW: the file names none");
   }
+}
+
+}  // namespace
+
+namespace {
+
+// Of one parameter. SGD has no momentum unless its parameters say so.
+double moment_bytes(const std::string& optimizer) {
+  for (const workload::OptimizerTraits& traits : workload::kOptimizers) {
+    if (optimizer == traits.word && traits.kind != workload::OptimizerKind::kSgd)
+      return traits.moments * (traits.in_8_bits ? 1.0 : 4.0);
+  }
+  return 0.0;
 }
 
 }  // namespace
@@ -206,7 +222,7 @@ double model_state_bytes(const DsJob& job, std::int64_t stage) {
   if (job.gaps.freezes || job.gaps.trained.says("lora") || !job.unmodelled.lighter.empty())
     return params * kFrozenWeight / (stage >= 3 ? ranks : 1.0) / static_cast<double>(job.tensor);
   const double weight = is_mixed ? 2.0 : 4.0;
-  const double states = optimizer_of(job) == "sgd" ? (is_mixed ? 4.0 : 0.0) : (is_mixed ? 12.0 : 8.0);
+  const double states = moment_bytes(optimizer_of(job)) + (is_mixed ? 4.0 : 0.0);
   return params *
          (weight / (stage >= 3 ? ranks : 1.0) + weight / (stage >= 2 ? ranks : 1.0) +
           states / (stage >= 1 ? ranks : 1.0)) /

@@ -44,7 +44,7 @@ bool is_on(const Json& value) {
 }
 
 // Optimizers whose states are smaller than those of AdamW.
-constexpr std::array<std::string_view, 10> kSmall = {"lion",   "muon",      "8bit", "4bit",    "paged",
+constexpr std::array<std::string_view, 10> kSmall = {"muon",   "8bit",      "4bit", "paged",   "anyprecision",
                                                      "galore", "adafactor", "lomo", "adagrad", "apollo"};
 // DeepSpeed's optimizers that exchange signs instead of gradients after a warm-up, and keep what they cut off
 // (Tang et al. 2021).
@@ -56,11 +56,15 @@ bool has_any(const std::string& name, const std::array<std::string_view, N>& wor
   return std::any_of(words.begin(), words.end(), [&](auto word) { return plain.find(word) != std::string::npos; });
 }
 
-std::string optimizer_name(const DsJob& job) {
+// Empty if it is predicted: the states of adapters are few, and what the command says may be known.
+std::string unmodelled_optimizer(const DsJob& job) {
+  if (job.gaps.trained.says("lora")) return "";
   const Json section = job.inputs.config.value("optimizer", Json::object());
-  if (section.is_object() && section.contains("type") && section["type"].is_string())
-    return section["type"].get<std::string>();
-  return flag_text(job, "optim optimizer").value_or("");
+  if (section.is_object() && section.contains("type") && section["type"].is_string()) {
+    std::string name = section["type"].get<std::string>();
+    return lower_case(name) == "lion" ? "" : name;
+  }
+  return job.gaps.trained.says("optimizer") ? "" : flag_text(job, "optim optimizer").value_or("");
 }
 
 }  // namespace
@@ -71,7 +75,7 @@ CommandGaps gaps_of_command(const DsSessionInputs& inputs) {
   jobs::Recipe recipe = jobs::find_recipe("deepspeed");
   std::erase_if(recipe.files, [](const jobs::RecipeFile& file) { return file.name == "ds_config"; });
   const jobs::RecipeJob job = jobs::read_any_job(recipe, {inputs.command->argv, inputs.directory});
-  const jobs::TrainedWeights trained = jobs::trained_weights(recipe, job);
+  const jobs::TrainingFacts trained = jobs::training_facts(recipe, job);
   return {jobs::caveats_of(recipe, job, trained).not_modelled, jobs::freezes_weights(recipe, job, trained), trained};
 }
 
@@ -84,8 +88,7 @@ Unmodelled unmodelled_settings(const DsJob& job) {
     if (setting.takes_less && found.lighter.empty()) found.lighter = name;
     found.named.push_back(fmt::format("{}: {}", name, setting.effect));
   }
-  const std::string optimizer = optimizer_name(job);
-  if (job.gaps.trained.says("lora")) return found;  // its states are few
+  const std::string optimizer = unmodelled_optimizer(job);
   if (has_any(optimizer, kSmall)) {
     found.named.push_back(fmt::format("optimizer {}: less memory", optimizer));
     if (found.lighter.empty()) found.lighter = "optimizer " + optimizer;

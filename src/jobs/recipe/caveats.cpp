@@ -108,8 +108,9 @@ bool is_off(const RecipeJob& job, const std::string& flag) {
   return same_word(value, "false") || is_one_of(lower_case(value), kNothing);
 }
 
-bool states(const RecipeGap& gap, const RecipeJob& job, const TrainedWeights& trained) {
-  if (!gap.unless_read.empty() && trained.says(gap.unless_read)) return false;
+bool states(const RecipeGap& gap, const RecipeJob& job, const TrainingFacts& trained) {
+  const auto is_read = [&](const std::string& key) { return trained.says(key); };
+  if (std::any_of(gap.unless_read.begin(), gap.unless_read.end(), is_read)) return false;
   const Texts& flags = gap.where.any_flag;
   const bool is_on =
       flags.empty() || std::any_of(flags.begin(), flags.end(), [&](const auto& flag) { return !is_off(job, flag); });
@@ -142,12 +143,12 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
 
 }  // namespace
 
-bool freezes_weights(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained) {
+bool freezes_weights(const Recipe& recipe, const RecipeJob& job, const TrainingFacts& trained) {
   return std::any_of(recipe.not_modelled.begin(), recipe.not_modelled.end(),
                      [&](const RecipeGap& gap) { return gap.freezes && states(gap, job, trained); });
 }
 
-workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job, const TrainedWeights& trained) {
+workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job, const TrainingFacts& trained) {
   workload::Caveats caveats;
   caveats.assumed = trained.assumed;
   for (const RecipeGap& gap : recipe.not_modelled) {

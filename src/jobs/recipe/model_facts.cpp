@@ -30,9 +30,8 @@ class ModelFacts {
 
   Json workload() {
     if (framework_.empty()) return none("krigtune does not predict jobs of this kind");
-    const TrainedWeights trained = trained_weights(recipe_, job_);
-    caveats_ = caveats_of(recipe_, job_, trained);
-    training_ = trained.training;
+    training_ = training_facts(recipe_, job_);
+    caveats_ = caveats_of(recipe_, job_, training_);
     caveats_.assumed.insert(caveats_.assumed.begin(), own_.assumed.begin(), own_.assumed.end());
     for (const RecipeValue& size : recipe_.model) {
       const std::optional<SaidValue> said = read_said(size, job_);
@@ -157,7 +156,7 @@ class ModelFacts {
   Json checked() {
     Json workload = {{"model", model_}, {"framework", framework_}};
     if (!precision_.is_null()) workload["precision"] = precision_;
-    if (!training_.is_null()) workload["training"] = training_;
+    training_.put_into(workload);
     if (!caveats_.assumed.empty()) workload["assumed"] = caveats_.assumed;
     if (!caveats_.not_modelled.empty()) workload["not_modelled"] = caveats_.not_modelled;
     try {
@@ -174,7 +173,7 @@ class ModelFacts {
   const std::string framework_;
   Json model_ = Json::object();
   Json precision_;
-  Json training_;
+  TrainingFacts training_;
   std::string tokenizer_;
   bool assumed_length_ = false;
   workload::Caveats caveats_;

@@ -232,8 +232,8 @@ Block<RecipeGap> gap_block() {
   block.key("what", &RecipeGap::what, text(), "its name: \"adapters (LoRA)\"").required();
   block.key("effect", &RecipeGap::effect, text(), "on what is predicted: \"much less memory\"").required();
   block.key("freezes", &RecipeGap::freezes, boolean(), "most weights are not trained");
-  block.key("unless_read", &RecipeGap::unless_read, text(),
-            "a key of \"training\", as \"lora\": it is no gap if the command says that");
+  block.key("unless_read", &RecipeGap::unless_read, text_or_texts(),
+            "keys of \"training\", as \"lora\" or \"optimizer\": it is no gap if the command says one of them");
   block.check([](JsonObject& object, const RecipeGap& gap) {
     if (gap.where.is_empty()) object.fail("where", "is missing", "say which commands have it");
   });
@@ -474,17 +474,19 @@ void add_value_keys(Block<Recipe>& block) {
                });
   block.custom("model", schema::map(value_schema()), "where the model's sizes are said",
                [](JsonObject& object, Recipe& recipe) { recipe.model = read_recipe_values(object, "model"); });
-  block.custom("training", schema::map(value_schema()),
-               "where the command says which weights it trains: lora/rank, lora/targets, lora/dropout, base",
-               [](JsonObject& object, Recipe& recipe) { recipe.training = read_recipe_values(object, "training"); });
+  block.custom(
+      "training", schema::map(value_schema()),
+      "where the command says how it trains: the keys of the workload's block \"training\", those of its adapters "
+      "as lora/rank, and optimizer",
+      [](JsonObject& object, Recipe& recipe) { recipe.training = read_recipe_values(object, "training"); });
   block.custom(
       "not_modelled", schema::list(gap_block().schema()), "what predictions do not know, and say that",
       [](JsonObject& object, Recipe& recipe) { recipe.not_modelled = read_list(object, "not_modelled", gap_block()); });
   block.key("ignored", &Recipe::ignored, texts(),
             "flags and keys that change nothing that is predicted, as max_grad_norm; * at the end stands for any text");
-  block.noted(
-      "caveats_of", schema::text(),
-      "a shipped recipe whose \"not_modelled\" and \"ignored\" apply too, and \"training\" if there is none here");
+  block.noted("caveats_of", schema::text(),
+              "a shipped recipe whose \"not_modelled\" and \"ignored\" apply too, and the keys of \"training\" that "
+              "are not here");
   block.noted("modelled", schema::list(schema::text()), "\"what\" of theirs that this recipe models");
 }
 

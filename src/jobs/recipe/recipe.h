@@ -88,8 +88,8 @@ struct RecipeGap {
   std::string what;      ///< "adapters (LoRA)"
   std::string effect;    ///< on what is predicted: "much less memory"
   bool freezes = false;  ///< most weights are not trained
-  /// A key of the workload's block "training", "lora" or "base": if the command says it, this is no gap.
-  std::string unless_read;
+  /// Keys of the workload's block "training", as "lora", or "optimizer": if the command says one, this is no gap.
+  std::vector<std::string> unless_read;
 };
 
 /// A file with values that the command names.
@@ -154,7 +154,7 @@ struct Recipe {
   std::string framework;                 ///< the framework whose models apply, a word of workload/framework; "": none
   std::vector<RecipeFramework> frameworks;  ///< the first whose "where" applies to the command counts more
   std::vector<RecipeValue> model;           ///< layers, hidden, ..., preset, hf_config, precision
-  std::vector<RecipeValue> training;        ///< lora/rank, lora/targets, lora/dropout, base
+  std::vector<RecipeValue> training;        ///< lora/rank, lora/targets, ..., optimizer, kernels, compile, loss, states
   std::vector<RecipeGap> not_modelled;
   /// Flags and keys that change nothing that is predicted, without dashes before them and with underscores for others;
   /// may end with *.

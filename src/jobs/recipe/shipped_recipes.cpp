@@ -34,7 +34,7 @@ Json with_base(const Json& json, Json whole) {
   return whole;
 }
 
-// A value of another kind is reported when the recipe is read.
+// What the recipe says of its training counts more. A value of another kind is reported when the recipe is read.
 void add_caveats(Json& whole, const Json& other) {
   for (const char* key : {"not_modelled", "ignored"}) {
     if (!other.contains(key)) continue;
@@ -42,7 +42,12 @@ void add_caveats(Json& whole, const Json& other) {
     if (!whole[key].is_array()) continue;
     for (const Json& one : other[key]) whole[key].push_back(one);
   }
-  if (!whole.contains("training") && other.contains("training")) whole["training"] = other["training"];
+  if (other.contains("training")) {
+    Json training = other["training"];
+    const Json own = whole.value("training", Json::object());
+    if (own.is_object()) training.update(own);
+    whole["training"] = own.is_object() ? training : own;
+  }
   whole.erase("caveats_of");
 }
 
