@@ -27,7 +27,7 @@ WORDS = {"adapters": "adapter|lora|kind of training", "compile": "compil",
          "context": r"context parallel|share a sequence|context_parallel=([2-9]|\d\d)", "encoder": "encoder", "experts": "expert",
          "fp8": "fp8|float8", "frozen": "frozen", "hsdp": "hsdp|part of the ranks|replicas", "images": "image|vision",
          "interleaved": "interleav|virtual", "latent": "latent",
-         "optimizer": "another optimizer|adapters' optimizer|states in 8 bits|8-bit adam|1-bit adam|onebit|muon", "pairs": "pairs|second model",
+         "optimizer": "another optimizer|adapters' optimizer|states (in|of) 8 bits|states are paged|8-bit adam|1-bit adam|onebit|muon", "pairs": "pairs|second model",
          "quantised": "quanti[sz]ed|blocks in [0-9.]+ bits|weights in [48] bits", "sampled": "sampled|rewards", "state-space": "state-space|hybrid|mamba",
          "window": "window", "zero": "deepspeed|zero stage|zero 3"}
 RESIZING = {"encoder", "experts", "images", "latent", "state-space"}  # these explain another number of parameters
