@@ -9,81 +9,13 @@
 #include "plan/op_traits.h"
 
 #include <algorithm>
+
+#include "plan/op_operands.h"
+
 namespace krigtune::plan {
 namespace {
 
-// --- the number of elements of an operand
-using S = const Shape&;
-std::int64_t one(S) { return 1; }
-std::int64_t control_elems(S) { return schedule::kControlElementCount; }
-std::int64_t rows(S s) { return s.rows; }
-std::int64_t two_rows(S s) { return 2 * s.rows; }
-std::int64_t inner(S s) { return s.inner; }
-std::int64_t outer(S s) { return s.outer; }
-std::int64_t tokens(S s) { return s.batch * s.seq; }
-std::int64_t rows_inner(S s) { return s.rows * s.inner; }
-std::int64_t two_rows_inner(S s) { return 2 * s.rows * s.inner; }
-std::int64_t rows_outer(S s) { return s.rows * s.outer; }
-std::int64_t outer_inner(S s) { return s.outer * s.inner; }
-std::int64_t groups_outer(S s) { return s.groups * s.outer; }
-std::int64_t groups_outer_inner(S s) { return s.groups * s.outer * s.inner; }
-std::int64_t rows_outer_inner(S s) { return s.rows * s.outer * s.inner; }
-std::int64_t seq_inner(S s) { return s.seq * s.inner; }
-// A row of qkv: q (inner = heads d) | k (kv_heads d) | v.
-std::int64_t qkv(S s) { return s.batch * s.seq * (s.inner + 2 * s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0)); }
-std::int64_t queries_and_keys(S s) {
-  return s.batch * s.seq * (s.inner + s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0));
-}
-std::int64_t head_stats(S s) { return s.batch * s.seq * (s.heads + s.kv_heads); }
-std::int64_t head_outputs(S s) { return s.batch * s.seq * s.inner; }
-std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
-std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }
-
-// --- the use of an operand
-using Elems = std::int64_t (*)(S);
-constexpr OperandTraits in(std::string_view name, Elems elems = nullptr) { return {name, Role::kInput, elems}; }
-constexpr OperandTraits held(std::string_view name, Elems elems) { return {name, Role::kHeld, elems}; }
-constexpr OperandTraits out(std::string_view name, Elems elems = nullptr) { return {name, Role::kOutput, elems}; }
-constexpr OperandTraits set(std::string_view name, Elems elems = nullptr) { return {name, Role::kSet, elems}; }
-constexpr OperandTraits sum(std::string_view name, Elems elems = nullptr) { return {name, Role::kAddedTo, elems}; }
-constexpr OperandTraits in_place(std::string_view name, Elems elems = nullptr) { return {name, Role::kInPlace, elems}; }
-constexpr OperandTraits becomes(std::string_view after, std::string_view name, Elems elems) {
-  OperandTraits operand = in_place(name, elems);
-  operand.becomes = after;
-  return operand;
-}
-constexpr OperandTraits maybe(OperandTraits operand) {
-  operand.optional = true;
-  return operand;
-}
-constexpr OperandTraits look_up(OperandTraits operand) {
-  operand.looked_up = true;
-  return operand;
-}
-
-// --- FLOPs that are not proportional to the first operand's elements
-double of_rows_inner(const Operation& operation) {
-  return static_cast<double>(operation.shape.rows) * static_cast<double>(operation.shape.inner);
-}
-
-double of_product(const Operation& operation) {
-  const Shape& s = operation.shape;
-  return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.inner) * static_cast<double>(s.outer);
-}
-
-// FLOPs of one causal attention product: row i attends to i + 1 keys.
-double attention_product(const Shape& shape) {
-  const auto seq = static_cast<double>(shape.seq);
-  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.inner) * seq * (seq + 1.0) / 2.0;
-}
-
-double of_attention(const Operation& operation) { return 2.0 * attention_product(operation.shape); }
-
-// Eager attention has kept its probabilities, which saves one of the five products.
-double of_attention_backward(const Operation& operation) {
-  constexpr std::size_t kWithoutProbabilities = 5;
-  return (operation.operands.size() > kWithoutProbabilities ? 4.0 : 5.0) * attention_product(operation.shape);
-}
+using namespace operands;  // NOLINT(google-build-using-namespace): the words of the table
 
 constexpr auto kTable = std::to_array<OpTraits>({
     {
@@ -183,6 +115,22 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .predicted_only = true,
     },
     {
+        // A norm without gain and bias. stats: 1 / rms of the rows.
+        .kind = schedule::OpKind::kPlainNormForward,
+        .name = "plain_norm_forward",
+        .operands = {in("x", rows_inner), set("y", rows_inner), set("stats", rows)},
+        .flops_per_elem = 3,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kPlainNormBackward,
+        .name = "plain_norm_backward",
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("stats", rows), out("dx", rows_inner)},
+        .flops_per_elem = 8,
+        .backward_of = schedule::OpKind::kPlainNormForward,
+        .predicted_only = true,
+    },
+    {
         // weight, in the model's type, of a quantised matrix and its constants. inner = elements of the weight.
         .kind = schedule::OpKind::kDequantize,
         .name = "dequantize",
@@ -246,6 +194,45 @@ constexpr auto kTable = std::to_array<OpTraits>({
                      in("stats", head_stats), maybe(out("dq_gain")), maybe(out("dk_gain"))},
         .flops_per_elem = 11,
         .backward_of = schedule::OpKind::kQkNormForward,
+        .predicted_only = true,
+    },
+    {
+        // Of latent attention: the RMS norm of the latent of keys and values (inner), beside which a row of x has the
+        // keys' part with positions (outer).
+        .kind = schedule::OpKind::kLatentNormForward,
+        .name = "latent_norm_forward",
+        .operands = {in("x", rows_inner_and_outer), in("gain", inner), set("y", rows_inner),
+                     set("positioned", rows_outer), set("stats", rows)},
+        .flops_per_elem = 4,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kLatentNormBackward,
+        .name = "latent_norm_backward",
+        .operands = {in("dy", rows_inner), in("dpositioned", rows_outer), in("x", rows_inner_and_outer),
+                     in("gain", inner), in("stats", rows), set("dx", rows_inner_and_outer), maybe(out("dgain", inner))},
+        .flops_per_elem = 11,
+        .backward_of = schedule::OpKind::kLatentNormForward,
+        .predicted_only = true,
+    },
+    {
+        // Rows of qkv from queries, the heads' keys without positions and values (kv), and the keys' part with
+        // positions, which all heads share. That of queries and keys is rotated. beside: keys that stay because the
+        // values, in one tensor with them, are not copied.
+        .kind = schedule::OpKind::kLatentHeadsForward,
+        .name = "latent_heads_forward",
+        .operands = {in("q", head_queries), in("kv"), in("positioned"), set("qkv", qkv), maybe(set("beside"))},
+        .flops_per_elem = 3,
+        .predicted_only = true,
+    },
+    {
+        // The gradient of what all heads share is their sum.
+        .kind = schedule::OpKind::kLatentHeadsBackward,
+        .name = "latent_heads_backward",
+        .operands = {in("dqkv", qkv), set("dq", head_queries), set("dkv"), set("dpositioned"),
+                     maybe(held("beside", nullptr))},
+        .flops_per_elem = 3,
+        .backward_of = schedule::OpKind::kLatentHeadsForward,
         .predicted_only = true,
     },
     {
