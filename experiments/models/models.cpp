@@ -32,7 +32,9 @@ void add_row(const Json& family, Counts& counts) {
   try {
     const Json& config = family.at("config");
     Json model{{"hf_config", config}};
-    if (!config.contains("max_position_embeddings") && !config.contains("n_positions")) model["seq_len"] = 2048;
+    const bool says_length = config.contains("max_position_embeddings") || config.contains("n_positions") ||
+                             config.contains("max_target_positions");
+    if (!says_length) model["seq_len"] = 2048;
     counted = parameter_count(workload::read_model(model, name, "", {}, &caveats));
   } catch (const UserError& error) {
     ++counts["refused"];

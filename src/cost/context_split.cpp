@@ -39,8 +39,8 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
   // The ranks that share a sequence are the nearest of the data group (the order tp-cp-ep-dp-pp of Megatron Core).
   exchange.span = group_span(knobs.context_ranks, knobs.tensor_ranks, ranks_per_node);
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
-  exchange.keys_and_values_bytes = 2 * tokens * (workload.model.kv_width() / knobs.tensor_ranks) *
-                                   schedule::size_bytes(schedule::compute_type(workload.precision));
+  const std::int64_t width = (workload.model.key_width() + workload.model.value_width()) / knobs.tensor_ranks;
+  exchange.keys_and_values_bytes = tokens * width * schedule::size_bytes(schedule::compute_type(workload.precision));
   return exchange;
 }
 

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/op_operands.h"
 #include "plan/op_traits.h"
-#include "plan/op_words.h"
 
 namespace krigtune::plan {
 namespace {
 
-using namespace op_words;
+using namespace operands;  // NOLINT(google-build-using-namespace): the words of the table
 
 constexpr auto kTable = std::to_array<OpTraits>({
     {
@@ -116,6 +116,22 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .predicted_only = true,
     },
     {
+        // A norm without gain and bias. stats: 1 / rms of the rows.
+        .kind = schedule::OpKind::kPlainNormForward,
+        .name = "plain_norm_forward",
+        .operands = {in("x", rows_inner), set("y", rows_inner), set("stats", rows)},
+        .flops_per_elem = 3,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kPlainNormBackward,
+        .name = "plain_norm_backward",
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("stats", rows), out("dx", rows_inner)},
+        .flops_per_elem = 8,
+        .backward_of = schedule::OpKind::kPlainNormForward,
+        .predicted_only = true,
+    },
+    {
         // weight, in the model's type, of a quantised matrix and its constants. inner = elements of the weight.
         .kind = schedule::OpKind::kDequantize,
         .name = "dequantize",
@@ -181,6 +197,45 @@ constexpr auto kTable = std::to_array<OpTraits>({
                      maybe(in("normalised", queries_and_keys))},
         .flops_per_elem = 11,
         .backward_of = schedule::OpKind::kQkNormForward,
+        .predicted_only = true,
+    },
+    {
+        // Of latent attention: the RMS norm of the latent of keys and values (inner), beside which a row of x has the
+        // keys' part with positions (outer).
+        .kind = schedule::OpKind::kLatentNormForward,
+        .name = "latent_norm_forward",
+        .operands = {in("x", rows_inner_and_outer), in("gain", inner), set("y", rows_inner),
+                     set("positioned", rows_outer), set("stats", rows)},
+        .flops_per_elem = 4,
+        .predicted_only = true,
+    },
+    {
+        .kind = schedule::OpKind::kLatentNormBackward,
+        .name = "latent_norm_backward",
+        .operands = {in("dy", rows_inner), in("dpositioned", rows_outer), in("x", rows_inner_and_outer),
+                     in("gain", inner), in("stats", rows), set("dx", rows_inner_and_outer), maybe(out("dgain", inner))},
+        .flops_per_elem = 11,
+        .backward_of = schedule::OpKind::kLatentNormForward,
+        .predicted_only = true,
+    },
+    {
+        // Rows of qkv from queries, the heads' keys without positions and values (kv), and the keys' part with
+        // positions, which all heads share. That of queries and keys is rotated. beside: keys that stay because the
+        // values, in one tensor with them, are not copied.
+        .kind = schedule::OpKind::kLatentHeadsForward,
+        .name = "latent_heads_forward",
+        .operands = {in("q", head_queries), in("kv"), in("positioned"), set("qkv", qkv), maybe(set("beside"))},
+        .flops_per_elem = 3,
+        .predicted_only = true,
+    },
+    {
+        // The gradient of what all heads share is their sum.
+        .kind = schedule::OpKind::kLatentHeadsBackward,
+        .name = "latent_heads_backward",
+        .operands = {in("dqkv", qkv), set("dq", head_queries), set("dkv"), set("dpositioned"),
+                     maybe(held("beside", nullptr))},
+        .flops_per_elem = 3,
+        .backward_of = schedule::OpKind::kLatentHeadsForward,
         .predicted_only = true,
     },
     {

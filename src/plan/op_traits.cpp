@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/op_words.h"
+#include "plan/op_operands.h"
 
 namespace krigtune::plan {
 
@@ -34,7 +34,7 @@ bool OpTraits::takes(std::size_t count) const {
 }
 
 const OperandTraits& OpTraits::operand(std::size_t i, std::size_t count) const {
-  static constexpr OperandTraits kControl{"control", Role::kInput, op_words::control_elems};
+  static constexpr OperandTraits kControl{"control", Role::kInput, operands::control_elems};
   if (i < operands.size()) return operands[i];
   const bool is_last = i + 1 == count;
   if (!is_list() || (control && is_last && (count - operands.size()) % group.size() == 1)) return kControl;

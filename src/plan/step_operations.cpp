@@ -24,8 +24,9 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   sizes.hidden = model.hidden;
   sizes.heads = model.heads / t;
   sizes.kv_heads = model.kv_heads / t;
-  sizes.attention = model.query_width() / t;
-  sizes.qkv = sizes.attention + 2 * model.kv_width() / t;
+  sizes.queries = model.query_width() / t;
+  sizes.attention = model.output_width() / t;
+  sizes.qkv = sizes.queries + (model.key_width() + model.value_width()) / t;
   sizes.ffn = (model.has_experts() ? model.experts.shared_ffn_hidden : model.ffn_hidden) / t;
   sizes.up = (model.gated_mlp ? 2 : 1) * sizes.ffn;
   sizes.experts = model.experts.count;
@@ -53,7 +54,9 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron),
       loss_parts_(workload.training.loss == workload::LossKind::kFused
                       ? workload::fused_loss_parts(model_.vocab, model_.hidden)
-                      : 1) {}
+                      : 1),
+      keeps_keys_beside_values_(workload.framework == workload::Framework::kFsdp ||
+                                workload.framework == workload::Framework::kDeepSpeed) {}
 
 void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;
@@ -123,12 +126,17 @@ Operand StepOperations::stats_operand(BufferId stats, Access access) const {
 void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, KeptByNorm& kept,
                                   schedule::Term term) {
   const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
-  const bool casts = eager_kernels_ && !layer_norm() && type_ != schedule::DType::kFp32;
+  const bool casts = eager_kernels_ && (norm.is_plain || !layer_norm()) && type_ != schedule::DType::kFp32;
   if (casts) {
     kept.input = buffer("norm input in fp32", term, elems, schedule::DType::kFp32);
     add(schedule::OpKind::kCopy, {}, {own_reads(x), writes(kept.input, elems)});
   }
-  std::vector<Operand> operands = {own_reads(casts ? kept.input : x), zero_.parameter(norm.gain)};
+  const Operand input = own_reads(casts ? kept.input : x);
+  if (norm.is_plain) {
+    return add(schedule::OpKind::kPlainNormForward, own_shape(),
+               {input, writes(y, elems), stats_operand(kept.stats, Access::kWrite)});
+  }
+  std::vector<Operand> operands = {input, zero_.parameter(norm.gain)};
   if (layer_norm()) operands.push_back(zero_.parameter(norm.bias));
   operands.push_back(writes(y, elems));
   operands.push_back(stats_operand(kept.stats, Access::kWrite));
@@ -142,6 +150,10 @@ void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm,
 
 void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm,
                                    const KeptByNorm& kept, const Operand& dx) {
+  if (norm.is_plain) {
+    return add_on_own(schedule::OpKind::kPlainNormBackward, own_shape(),
+                      {dy, own_reads(kept.input >= 0 ? kept.input : x), stats_operand(kept.stats, Access::kRead), dx});
+  }
   std::vector<Operand> operands = {dy, own_reads(kept.input >= 0 ? kept.input : x), zero_.parameter(norm.gain),
                                    stats_operand(kept.stats, Access::kRead), dx};
   if (!zero_.trains(norm.gain))
@@ -173,11 +185,21 @@ void StepOperations::others_backward(int tensor) {
 
 void StepOperations::linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                                     std::int64_t outer) {
-  std::vector<Operand> operands = {reads(x, sizes_.rows * inner), weight_of(linear, outer * inner),
-                                   writes(y, sizes_.rows * outer)};
-  if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.parameter(linear.bias));
-  add(schedule::OpKind::kLinearForward, {.rows = sizes_.rows, .inner = inner, .outer = outer}, std::move(operands));
+  product_forward(x, linear, y, {.rows = sizes_.rows, .inner = inner, .outer = outer});
   for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_forward(adapter, x, y, inner);
+}
+
+void StepOperations::product_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y,
+                                     const Shape& shape) {
+  std::vector<Operand> operands = {reads(x, shape.rows * shape.inner), weight_of(linear, shape.outer * shape.inner),
+                                   writes(y, shape.rows * shape.outer)};
+  if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.parameter(linear.bias));
+  add(schedule::OpKind::kLinearForward, shape, std::move(operands));
+}
+
+void StepOperations::own_linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y,
+                                        std::int64_t inner, std::int64_t outer) {
+  product_forward(x, linear, y, {.rows = sizes_.own_rows, .inner = inner, .outer = outer});
 }
 
 // A quantised weight is restored before each use.
@@ -191,17 +213,30 @@ Operand StepOperations::weight_of(const schedule::LinearTensors& linear, std::in
 void StepOperations::linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                      std::int64_t inner, std::int64_t outer) {
   const Shape shape{.rows = sizes_.rows, .inner = inner, .outer = outer};
-  const Operand gradient = reads(dy, sizes_.rows * outer);
+  product_backward_weight(dy, x, linear, shape);
+  add(schedule::OpKind::kLinearBackwardInput, shape,
+      {reads(dy, sizes_.rows * outer), weight_of(linear, outer * inner), writes(dx, sizes_.rows * inner)});
+  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_backward(adapter, dy, x, dx, inner);
+}
+
+void StepOperations::own_linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear,
+                                         const Operand& dx, std::int64_t inner, std::int64_t outer) {
+  const Shape shape{.rows = sizes_.own_rows, .inner = inner, .outer = outer};
+  product_backward_weight(dy, x, linear, shape);
+  add_on_own(schedule::OpKind::kLinearBackwardInput, shape,
+             {reads(dy, sizes_.own_rows * outer), weight_of(linear, outer * inner), dx});
+}
+
+void StepOperations::product_backward_weight(BufferId dy, BufferId x, const schedule::LinearTensors& linear,
+                                             const Shape& shape) {
   if (zero_.trains(linear.weight)) {
-    std::vector<Operand> operands = {gradient, reads(x, sizes_.rows * inner), zero_.gradient(linear.weight)};
+    std::vector<Operand> operands = {reads(dy, shape.rows * shape.outer), reads(x, shape.rows * shape.inner),
+                                     zero_.gradient(linear.weight)};
     if (linear.bias != schedule::kNoTensor) operands.push_back(zero_.gradient(linear.bias));
     add(schedule::OpKind::kLinearBackwardWeight, shape, std::move(operands));
     zero_.gradient_done(linear.weight);
     if (linear.bias != schedule::kNoTensor) zero_.gradient_done(linear.bias);
   }
-  add(schedule::OpKind::kLinearBackwardInput, shape,
-      {gradient, weight_of(linear, outer * inner), writes(dx, sizes_.rows * inner)});
-  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_backward(adapter, dy, x, dx, inner);
 }
 
 // An adapter's part of y, and of its gradient, is taken as one range: the columns of its outputs.

@@ -18,7 +18,8 @@ struct StepSizes {
   std::int64_t own_rows = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0, kv_heads = 0;
-  std::int64_t attention = 0;  ///< width of the query heads and of attention's output
+  std::int64_t queries = 0;    ///< width of the query heads
+  std::int64_t attention = 0;  ///< width of attention's output
   std::int64_t qkv = 0;
   std::int64_t ffn = 0;  ///< of the MLP that every token passes; 0: none
   std::int64_t up = 0;   ///< ffn, or gate and up together
@@ -54,6 +55,9 @@ class StepOperations {
   bool has_eager_kernels() const { return eager_kernels_; }
   /// Parts in which head and loss are computed; 1 if all logits exist at once.
   std::int64_t loss_parts() const { return loss_parts_; }
+  /// The values of latent attention remain in the tensor of the product that makes them and the keys without positions
+  /// (transformers 5.24, measured: experiments/models). Megatron Core copies them (multi_latent_attention.py).
+  bool keeps_keys_beside_values() const { return keeps_keys_beside_values_; }
 
   void begin_micro_step(std::int64_t micro_step) { micro_step_ = micro_step; }
   /// Sets where the following operations belong.
@@ -109,6 +113,13 @@ class StepOperations {
   void linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx, std::int64_t inner,
                        std::int64_t outer);
 
+  /// The same for the own tokens, by a matrix that is whole on every tensor rank and has no adapters. dx is written or
+  /// added to.
+  void own_linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
+                          std::int64_t outer);
+  void own_linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Operand& dx,
+                           std::int64_t inner, std::int64_t outer);
+
   /// The MLP's activation: activated (rows, width) of up (rows, width, or twice that with a gate). Returns the
   /// activated gate, of that term, if it is kept (eager kernels), or -1.
   BufferId activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width, schedule::Term term);
@@ -136,6 +147,9 @@ class StepOperations {
     BufferId input = -1, mask = -1;
     BufferId hidden = -1;  ///< A x
   };
+  /// The products of a linear layer, without adapters.
+  void product_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, const Shape& shape);
+  void product_backward_weight(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Shape& shape);
   Operand weight_of(const schedule::LinearTensors& linear, std::int64_t elems);
   void adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y, std::int64_t inner);
   void adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,
@@ -154,6 +168,7 @@ class StepOperations {
   StepSizes sizes_;
   bool keeps_expert_outputs_;
   std::int64_t loss_parts_;
+  bool keeps_keys_beside_values_;
   std::int64_t micro_step_ = 0;
   std::int64_t layer_ = -1;
   std::map<int, AdapterBuffers> adapters_;  ///< by the adapter's tensor A

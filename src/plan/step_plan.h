@@ -32,6 +32,7 @@ struct Operand {
 struct Shape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0;
   std::int64_t rows = 0, inner = 0, outer = 0;
+  std::int64_t values = 0;  ///< width of attention's output, of all heads, if it is not `inner`
   std::int64_t groups = 1;  ///< equal products that the rows are divided among: the experts
   std::int32_t site = 0;    ///< distinguishes the dropouts of a layer
   double dropout = 0.0;     ///< probability

@@ -45,16 +45,14 @@ void layer_backward(StepOperations& to, const schedule::BlockTensors& block, Lay
 
 namespace {
 
-bool has(const schedule::NormTensors& norm) { return norm.gain != schedule::kNoTensor; }
-
 // Where a branch writes: what is added to the residual stream, or what its norm reads.
 BufferId branch_output(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId output) {
-  return has(norm) ? to.own("branch before its norm", term, to.sizes().hidden) : output;
+  return norm.exists() ? to.own("branch before its norm", term, to.sizes().hidden) : output;
 }
 
 KeptByNorm branch_norm(StepOperations& to, const schedule::NormTensors& norm, schedule::Term term, BufferId branch,
                        BufferId output) {
-  if (!has(norm)) return {};
+  if (!norm.exists()) return {};
   KeptByNorm kept = to.norm_stats("branch norm stats", term);
   to.norm_forward(branch, norm, output, kept, term);
   return kept;
@@ -63,7 +61,7 @@ KeptByNorm branch_norm(StepOperations& to, const schedule::NormTensors& norm, sc
 // Returns the gradient of the branch's output.
 BufferId branch_norm_backward(StepOperations& to, const schedule::NormTensors& norm, BufferId branch,
                               const KeptByNorm& kept, BufferId gradient) {
-  if (!has(norm)) return gradient;
+  if (!norm.exists()) return gradient;
   const std::int64_t elems = to.sizes().own_rows * to.sizes().hidden;
   const BufferId before = to.own("gradient before the branch's norm", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_backward(to.own_reads(gradient), branch, norm, kept, writes(before, elems));
@@ -77,14 +75,16 @@ void add_gradient(StepOperations& to, const Operand& gradient, BufferId residual
 
 }  // namespace
 
-// The attention branch of a layer: norm, fused q, k, v, rotary positions, causal attention, projection, dropout.
+// The attention branch of a layer: norm, fused q, k, v (or those of latents), rotary positions, causal attention,
+// projection, dropout.
 namespace {
 
 bool eager(const StepOperations& to) { return to.model().attention == workload::Attention::kEager; }
 
 Shape attention_shape(const StepOperations& to) {
   const StepSizes& n = to.sizes();
-  Shape shape{.batch = n.batch, .seq = n.seq, .heads = n.heads, .kv_heads = n.kv_heads, .inner = n.attention};
+  Shape shape{.batch = n.batch, .seq = n.seq, .heads = n.heads, .kv_heads = n.kv_heads, .inner = n.queries};
+  if (to.model().has_latents()) shape.values = n.attention;
   shape.site = kProbabilitiesSite;
   shape.dropout = to.model().dropout;
   return shape;
@@ -132,11 +132,11 @@ BufferId core_backward(StepOperations& to, const AttentionBuffers& kept, BufferI
 void rotate(StepOperations& to, schedule::OpKind kind, BufferId qkv) {
   if (to.model().positions != workload::Positions::kRotary) return;
   const StepSizes& n = to.sizes();
-  to.add(kind, {.batch = n.batch, .seq = n.seq, .heads = n.heads, .kv_heads = n.kv_heads, .inner = n.attention},
+  to.add(kind, {.batch = n.batch, .seq = n.seq, .heads = n.heads, .kv_heads = n.kv_heads, .inner = n.queries},
          {updates(qkv, n.rows * n.qkv)});
 }
 
-std::int64_t qk_elems(const StepSizes& n) { return n.rows * (n.attention + (n.qkv - n.attention) / 2); }
+std::int64_t qk_elems(const StepSizes& n) { return n.rows * (n.queries + (n.qkv - n.queries) / 2); }
 
 void normalise_qk(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& buffers,
                   schedule::Term term) {
@@ -174,10 +174,21 @@ void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, c
   to.zero().gradient_done(block.k_norm);
 }
 
+void qkv_forward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& buffers,
+                 const LayerTerms& terms) {
+  if (to.model().has_latents()) {
+    buffers.latent = latents_forward(to, block.latent, buffers.norm, buffers.qkv, terms.rest);
+    return;
+  }
+  to.column_forward(buffers.norm, block.qkv, buffers.qkv, to.sizes().qkv);
+  normalise_qk(to, block, buffers, terms.rest);
+  rotate(to, schedule::OpKind::kRotaryForward, buffers.qkv);
+}
+
 // Of the kept norm's output, which the MLP may have computed already.
 void first_norm_again(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
                       const LayerTerms& terms) {
-  if (!has(block.norm1) || !terms.computes_again(terms.norms)) return;
+  if (!block.norm1.exists() || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
   kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_forward(kept.input, block.norm1, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
@@ -191,18 +202,16 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   const StepSizes& n = to.sizes();
   AttentionBuffers buffers;
   buffers.input = input;
-  buffers.norm = has(block.norm1) ? to.own("norm1", terms.norms, n.hidden) : input;
-  if (has(block.norm1)) buffers.of_norm = to.norm_stats("norm1 stats", terms.rest);
+  buffers.norm = block.norm1.exists() ? to.own("norm1", terms.norms, n.hidden) : input;
+  if (block.norm1.exists()) buffers.of_norm = to.norm_stats("norm1 stats", terms.rest);
   buffers.qkv = to.all("qkv", terms.rest, n.qkv);
   buffers.out = to.all("attention", terms.rest, n.attention);
   buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
   make_probabilities(to, buffers, terms.core);
   buffers.output = to.own("middle", terms.rest, n.hidden);
 
-  if (has(block.norm1)) to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
-  to.column_forward(buffers.norm, block.qkv, buffers.qkv, n.qkv);
-  normalise_qk(to, block, buffers, terms.rest);
-  rotate(to, schedule::OpKind::kRotaryForward, buffers.qkv);
+  if (block.norm1.exists()) to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
+  qkv_forward(to, block, buffers, terms);
   core_forward(to, buffers);
   buffers.branch = branch_output(to, block.post_norm1, terms.rest, buffers.output);
   to.row_forward(buffers.out, block.out, buffers.branch, n.attention);
@@ -227,11 +236,13 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
     to.in(schedule::Phase::kBackward);
   }
   const BufferId dqkv = core_backward(to, kept, dout);
-  rotate(to, schedule::OpKind::kRotaryBackward, dqkv);
+  const bool has_latents = to.model().has_latents();
+  if (!has_latents) rotate(to, schedule::OpKind::kRotaryBackward, dqkv);
   qk_norm_backward(to, block, kept, dqkv);
   if (!shared) first_norm_again(to, block, kept, terms);
-  Operand dnorm = to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
-  if (!has(block.norm1)) return add_gradient(to, dnorm, residual_gradient);
+  const Operand dnorm = has_latents ? latents_backward(to, block.latent, kept.latent, kept.norm, dqkv)
+                                    : to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
+  if (!block.norm1.exists()) return add_gradient(to, dnorm, residual_gradient);
   if (shared) to.add_on_own(schedule::OpKind::kAdd, {}, {{dnorm.range, Access::kReadWrite}, *shared});
   to.norm_backward(dnorm, kept.input, block.norm1, kept.of_norm, to.own_updates(residual_gradient));
 }
@@ -274,7 +285,7 @@ void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& term
 }
 
 void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms) {
-  if (!has(block.norm2) || !terms.computes_again(terms.norms)) return;
+  if (!block.norm2.exists() || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
   kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_forward(kept.input, block.norm2, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
@@ -321,8 +332,10 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   const bool shares = to.model().norm_places == workload::NormPlaces::kShared;
   MlpBuffers buffers;
   buffers.input = attention.output;
-  buffers.norm = has(block.norm2) ? to.own("norm2", terms.norms, n.hidden) : shares ? attention.norm : buffers.input;
-  if (has(block.norm2)) buffers.of_norm = to.norm_stats("norm2 stats", terms.rest);
+  buffers.norm = block.norm2.exists() ? to.own("norm2", terms.norms, n.hidden)
+                 : shares             ? attention.norm
+                                      : buffers.input;
+  if (block.norm2.exists()) buffers.of_norm = to.norm_stats("norm2 stats", terms.rest);
   if (has_mlp(to)) {
     buffers.up = to.all("up", terms.rest, n.up);
     buffers.activated = to.all("activated", terms.activated, n.ffn);
@@ -330,7 +343,7 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   buffers.output = to.own("block output", terms.output, n.hidden);
 
   buffers.branch = branch_output(to, block.post_norm2, terms.rest, buffers.output);
-  if (has(block.norm2)) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
+  if (block.norm2.exists()) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
   if (to.model().has_experts()) {
     mixture_forward(to, block, buffers, terms);
   } else {
@@ -358,7 +371,7 @@ std::optional<Operand> mlp_backward(StepOperations& to, const schedule::BlockTen
   const Operand dnorm = to.model().has_experts() ? mixture_backward(to, block, kept, terms, branch)
                                                  : dense_backward(to, block, kept, terms, branch);
   if (shares) return dnorm;
-  if (has(block.norm2)) {
+  if (block.norm2.exists()) {
     to.norm_backward(dnorm, kept.input, block.norm2, kept.of_norm, to.own_updates(residual_gradient));
   } else {
     add_gradient(to, dnorm, residual_gradient);

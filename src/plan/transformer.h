@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/experts.h"
+#include "plan/latent_attention.h"
 #include "plan/step_operations.h"
 #include "plan/vocabulary.h"
 #include "schedule/walk.h"
@@ -29,7 +30,8 @@ struct AttentionBuffers {
   BufferId input = -1, norm = -1, qkv = -1, out = -1, logsumexp = -1;
   KeptByNorm of_norm, of_post_norm;
   BufferId before_norm = -1, qk_stats = -1, normalised = -1;  ///< of queries and keys
-  BufferId probabilities = -1, mask = -1, dropped = -1;       ///< for eager attention
+  LatentBuffers latent;
+  BufferId probabilities = -1, mask = -1, dropped = -1;  ///< for eager attention
   BufferId branch_mask = -1;
   BufferId branch = -1;  ///< the branch's output before its norm
   BufferId output = -1;
@@ -49,8 +51,8 @@ struct LayerBuffers {
 };
 
 /// The branches of a decoder layer, with norms before or after them (workload::NormPlaces), each added to the residual
-/// stream: causal attention with learned or rotary positions and grouped queries, and an MLP with GELU or SwiGLU, or
-/// experts of that kind.
+/// stream: causal attention with learned or rotary positions and grouped queries, or of latents, and an MLP with GELU
+/// or SwiGLU, or experts of that kind.
 AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms);
 MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& attention,

@@ -243,6 +243,7 @@ void check_extent(const workload::Workload& workload, const workload::ClusterSpe
   const double rows = real(knobs.micro_batch) * real(model.seq_len);
   const double width =
       32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 16.0 * real(model.query_width()) +
+      8.0 * real(model.output_width()) +
       real(model.experts.per_token) * (8.0 * real(model.hidden) + 8.0 * real(model.experts.ffn_hidden)) +
       8.0 * real(model.heads * model.seq_len);
   const double elems =
@@ -343,11 +344,12 @@ void check_model(const workload::Workload& workload) {
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw UserError("the training step does not model " + what, hint);
   };
-  if (model.head_dim == 0 && model.hidden % model.heads != 0)
+  if (model.head_dim == 0 && !model.has_latents() && model.hidden % model.heads != 0)
     refuse("hidden sizes that heads do not divide", "make hidden a multiple of heads, or give head_dim");
   if (model.kv_heads < 1 || model.heads % model.kv_heads != 0)
     refuse("heads that kv_heads do not divide", "make heads a multiple of kv_heads");
-  if (model.positions == workload::Positions::kRotary && model.head_width() % 2 != 0)
+  const std::int64_t rotated = model.has_latents() ? model.latent.rope_dim : model.head_width();
+  if (model.positions == workload::Positions::kRotary && rotated % 2 != 0)
     refuse("rotary positions in heads of odd width", "make the width of a head even");
   if (model.seq_len < 2 || model.hidden < 16 || model.vocab < 2) {
     refuse("so small a model", "use hidden >= 16, seq_len >= 2, vocab >= 2");

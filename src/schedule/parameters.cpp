@@ -6,6 +6,9 @@
 // token table and the head over the vocabulary. Norms, positions and the biases that are added after a reduction are
 // whole on every rank, and so is the router of experts, each of which is split as an MLP is.
 //
+// Of latent attention the products that make the latents are whole too, and those that make the heads are split over
+// their rows by heads.
+//
 // Adapters start as in Hu et al. 2021: A as the other weights, B as zeros. Of an adapter the matrix that shares a split
 // side with the layer's is split as it is; the other one is whole on every rank.
 #include "schedule/parameters.h"
@@ -51,31 +54,55 @@ class Adder {
       result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
     }
     for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
+    result_.behind_blocks = static_cast<int>(result_.tensors.size());
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
     result_.others = others("others", model_.others.of_model);
   }
 
   BlockTensors block(const std::string& name) {
-    const std::int64_t k = model_.kv_width();
     const bool pre = model_.norm_places != workload::NormPlaces::kPost;
     const bool post = !pre || model_.norm_places == workload::NormPlaces::kSandwich;
     BlockTensors tensors;
     tensors.first = static_cast<int>(result_.tensors.size());
     if (pre) tensors.norm1 = norm(name + "norm1");
-    using Layer = workload::AdaptedLayer;
-    tensors.qkv = over_rows(name + "qkv", {model_.query_width(), k, k}, model_.has_qkv_bias(), packs());
-    adapt_rows(name, {Layer::kQuery, Layer::kKey, Layer::kValue}, {model_.query_width(), k, k}, tensors.qkv);
-    tensors.q_norm = qk_norm(name + "q_norm", model_.query_width());
-    tensors.k_norm = qk_norm(name + "k_norm", k);
-    tensors.out = over_columns(name + "out", model_.query_width(), model_.has_out_bias(), packs());
-    adapt_columns(name, Layer::kOutput, model_.query_width(), tensors.out);
+    if (model_.has_latents()) {
+      add_latents(name, tensors.latent);
+    } else {
+      add_qkv(name, tensors);
+    }
+    tensors.out = over_columns(name + "out", model_.output_width(), model_.has_out_bias(), packs());
+    adapt_columns(name, workload::AdaptedLayer::kOutput, model_.output_width(), tensors.out);
     if (post) tensors.post_norm1 = norm(name + "post_norm1");
     if (pre && model_.norm_places != workload::NormPlaces::kShared) tensors.norm2 = norm(name + "norm2");
     add_mlp(name, tensors);
     if (post) tensors.post_norm2 = norm(name + "post_norm2");
     tensors.others = others(name + "others", model_.others.of_block);
     return tensors;
+  }
+
+  void add_qkv(const std::string& name, BlockTensors& tensors) {
+    using Layer = workload::AdaptedLayer;
+    const std::vector<std::int64_t> rows = {model_.query_width(), model_.key_width(), model_.value_width()};
+    tensors.qkv = over_rows(name + "qkv", rows, model_.has_qkv_bias(), packs());
+    adapt_rows(name, {Layer::kQuery, Layer::kKey, Layer::kValue}, rows, tensors.qkv);
+    tensors.q_norm = qk_norm(name + "q_norm", model_.query_width());
+    tensors.k_norm = qk_norm(name + "k_norm", model_.key_width());
+  }
+
+  void add_latents(const std::string& name, LatentTensors& tensors) {
+    const workload::LatentSpec& latent = model_.latent;
+    const bool bias = model_.has_qkv_bias();
+    const std::int64_t of_heads = model_.heads * (latent.nope_dim + latent.value_dim);
+    if (latent.q_rank > 0) {
+      tensors.q_down = whole_matrix(name + "q_down", latent.q_rank, bias);
+      tensors.q_norm = whole(name + "q_latent_norm", latent.q_rank, 1.0, 0.0);
+    }
+    const std::int64_t queries_of = latent.q_rank > 0 ? latent.q_rank : model_.hidden;
+    tensors.q_up = over_rows(name + "q_up", {model_.query_width()}, false, packs(), queries_of);
+    tensors.kv_down = whole_matrix(name + "kv_down", latent.kv_rank + latent.rope_dim, bias);
+    tensors.kv_norm = whole(name + "kv_latent_norm", latent.kv_rank, 1.0, 0.0);
+    tensors.kv_up = over_rows(name + "kv_up", {of_heads}, false, packs(), latent.kv_rank);
   }
 
   void add_mlp(const std::string& name, BlockTensors& tensors) {
@@ -173,6 +200,8 @@ class Adder {
 
   NormTensors norm(const std::string& name) {
     NormTensors tensors;
+    tensors.is_plain = !model_.norm_gain;
+    if (tensors.is_plain) return tensors;
     tensors.gain = whole(name + ".gain", model_.hidden, 1.0, 0.0);
     if (model_.has_norm_bias()) tensors.bias = whole(name + ".bias", model_.hidden, 0.0, 0.0);
     return tensors;
@@ -180,12 +209,24 @@ class Adder {
 
   LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias,
                           bool packed) {
-    const std::int64_t columns = model_.hidden;
+    return over_rows(name, block_rows, has_bias, packed, model_.hidden);
+  }
+
+  LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias,
+                          bool packed, std::int64_t columns) {
     const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / tensor_ranks_;
     LinearTensors tensors{.packed = packed};
     tensors.weight =
         add(name + ".weight", stored(rows * columns, packed), 0.0, kStddev, {Split::kRows, block_rows, columns});
     if (has_bias) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
+    return tensors;
+  }
+
+  // Of the block's input.
+  LinearTensors whole_matrix(const std::string& name, std::int64_t rows, bool has_bias) {
+    LinearTensors tensors{.packed = packs()};
+    tensors.weight = whole(name + ".weight", stored(rows * model_.hidden, packs()), 0.0, kStddev);
+    if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
   }
 
@@ -260,6 +301,15 @@ class ReadyOrder {
     push(norm.gain);
     push(norm.bias);
   }
+  // As BlockTensors.latent's gradients come: of the heads' products first.
+  void push(const LatentTensors& latent) {
+    push(latent.kv_up);
+    push(latent.kv_norm);
+    push(latent.q_up);
+    push(latent.q_norm);
+    push(latent.q_down);
+    push(latent.kv_down);
+  }
   void push(const LinearTensors& linear) {
     for (const AdapterTensors& adapter : linear.adapters) {
       push(adapter.b);
@@ -325,6 +375,7 @@ std::vector<int> gradient_ready_order(const ParameterTable& table) {
     order.push(b->q_norm);
     order.push(b->k_norm);
     order.push(b->qkv);
+    order.push(b->latent);
     order.push(b->norm1);
   }
   order.push(table.positions);

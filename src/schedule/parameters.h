@@ -42,6 +42,9 @@ std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_ra
 inline constexpr int kNoTensor = -1;
 struct NormTensors {
   int gain = kNoTensor, bias = kNoTensor;
+  bool is_plain = false;  ///< there is a norm, and it has neither
+
+  bool exists() const { return gain != kNoTensor || is_plain; }
 };
 /// An adapter on the outputs [begin_outputs, + outputs) of a linear layer: their part B A x of y.
 struct AdapterTensors {
@@ -56,12 +59,23 @@ struct LinearTensors {
 
   LinearTensors without_bias() const { return {weight, kNoTensor, packed, adapters}; }
 };
+/// The tensors of latent attention (workload::LatentSpec), in place of `qkv`. The products that make the latents are
+/// whole on every tensor rank, as in Megatron, and those that make the heads of them are split by heads.
+struct LatentTensors {
+  LinearTensors q_down;     ///< queries' latent; missing without one
+  int q_norm = kNoTensor;   ///< its gain
+  LinearTensors q_up;       ///< queries, of their latent or of the block's input
+  LinearTensors kv_down;    ///< latent of keys and values, then the keys' part with positions
+  int kv_norm = kNoTensor;  ///< gain of the latent's norm
+  LinearTensors kv_up;      ///< of each head, keys without positions and values
+};
 /// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
 /// `down` are those of the MLP that every token passes, and exist if there is one.
 struct BlockTensors {
   int first = kNoTensor;  ///< of the block, in model order
   NormTensors norm1;      ///< missing with norms of outputs only
   LinearTensors qkv;
+  LatentTensors latent;
   int q_norm = kNoTensor, k_norm = kNoTensor;  ///< gain, then bias if layer norms have one
   LinearTensors out;
   NormTensors post_norm1;  ///< of attention's output
@@ -79,6 +93,7 @@ struct ParameterTable {
   std::int64_t padded_elems = 0;  ///< Psi
   int table = kNoTensor, positions = kNoTensor;
   std::vector<BlockTensors> blocks;
+  int behind_blocks = 0;  ///< the first tensor of the head; the number of all if it has none of its own
   NormTensors final_norm;
   int head = kNoTensor;    ///< equal to `table` if the head is tied
   int others = kNoTensor;  ///< workload::OtherParameters

@@ -5,8 +5,8 @@ namespace krigtune::schedule {
 
 UnitTensors unit_tensors(const ParameterTable& table) {
   const int first_block = table.blocks.front().first;
-  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].first : table.final_norm.gain;
-  const int behind_blocks = table.final_norm.gain;
+  const int behind_blocks = table.behind_blocks;
+  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].first : behind_blocks;
   UnitTensors model;
   model.tied = table.head == table.table;
   std::vector<int> number(table.tensors.size(), -1);

@@ -140,6 +140,13 @@ void add_adapters(const workload::Workload& workload, workload::Caveats& caveats
   if (!training.freezes()) return;
   workload::add_once("frozen weights are loaded in the type of the precision, token table, norms and head too",
                      caveats.assumed);
+  using Layer = workload::AdaptedLayer;
+  const bool adapts_heads = training.lora.targets_layer(Layer::kQuery) || training.lora.targets_layer(Layer::kKey) ||
+                            training.lora.targets_layer(Layer::kValue);
+  if (workload.model.has_latents() && adapts_heads) {
+    workload::add_once("adapters of latent attention's queries, keys and values: a little more memory and time",
+                       caveats.also_not_modelled);
+  }
   if (!workload.model.has_experts()) return;
   workload::add_once("experts have no adapters", caveats.assumed);
   if (training.base_bits())

@@ -10,6 +10,8 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "workload/hf_keys.h"
+#include "workload/hf_other_parameters.h"
 #include "workload/model_shapes.h"
 
 namespace krigtune::workload {
@@ -18,18 +20,21 @@ namespace krigtune::workload {
 // huggingface/transformers. Keys that change neither FLOPs nor bytes (rope_theta, rope_scaling, epsilons) are not read.
 namespace {
 
-using Names = std::vector<std::string_view>;
+using Names = HfKeys::Names;
 
 // Models that differ from a Llama or a GPT of the same sizes, or from such a one with experts, by less than one per
-// cent of parameters and FLOPs beside what is read: another activation, positions without parameters, norms without.
+// cent of parameters and FLOPs beside what is read, or what note_differences says: another activation, positions
+// without parameters.
 constexpr std::string_view kNearlyTheSame =
-    "apertus apertus1p5_text arcee aria_text biogpt bitnet bloom codegen cohere cohere2 cohere2_moe cwm deepseek_v2 "
-    "deepseek_v3 diffllama emu3 ernie4_5 ernie4_5_moe exaone exaone4 exaone_moe falcon flex_olmo gemma gemma2 "
-    "gemma3_text glm glm4 glm4_moe gpt-sw3 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj granite "
-    "granite_swa granitemoe granitemoe_swa granitemoeshared helium hy_v3 hyperclovax internlm2 internlm3 iquestcoder "
-    "jais2 kolibri1 llama mellum minimax_m2 ministral3 mistral mixtral mpt nanochat olmo olmo2 olmo3 olmoe opt "
-    "persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe seed_oss smollm3 solar_open stablelm starcoder2 "
-    "vaultgemma xglm";
+    "apertus apertus1p5_text arcee aria_text axk1 bailing_hybrid bart bigbird_pegasus biogpt bitnet blenderbot "
+    "blenderbot-small bloom codegen cohere cohere2 cohere2_moe cwm deepseek_v2 deepseek_v3 deepseek_v32 diffllama "
+    "emu3 ernie4_5 ernie4_5_moe exaone exaone4 exaone_moe falcon flex_olmo flint gemma gemma2 gemma3_text glm "
+    "glm4 glm4_moe glm4_moe_lite glm_moe_dsa gpt-sw3 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj "
+    "granite granite_swa granitemoe granitemoe_swa granitemoeshared helium hy_v3 hyperclovax internlm2 internlm3 "
+    "iquestcoder jais2 kimi_k2 kimi_linear kolibri1 lara_mini llama marian mbart mellum minicpm3 minimax "
+    "minimax_m2 ministral3 mistral mixtral moshi mpt mvp nanochat olmo olmo2 olmo3 olmo_hybrid olmoe opt pegasus "
+    "persimmon phi phi3 phimoe plbart qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next "
+    "sarvam_mla seed_oss smollm3 solar_open stablelm starcoder2 trocr vaultgemma whisper xglm xlm youtu";
 
 // Models with biases of queries, keys and values alone, which no key says.
 constexpr std::array kQkvBias = std::to_array<std::string_view>(
@@ -39,36 +44,44 @@ constexpr std::array kQkvBiasOnly = std::to_array<std::string_view>({"glm", "glm
 // Models with layer norms that have no other bias, which no key says.
 constexpr std::array kNoBias = std::to_array<std::string_view>({"stablelm", "gpt_neox_japanese"});
 // Models without biases in attention, but with biases in the MLP.
-constexpr std::array kMlpBias = std::to_array<std::string_view>({"gptj", "codegen"});
+constexpr std::array kMlpBias = std::to_array<std::string_view>({"gptj", "codegen", "xlnet", "bigbird_pegasus"});
 // Models with a learned table of positions, which their keys do not tell from others.
 constexpr std::array kLearnedPositions =
-    std::to_array<std::string_view>({"opt", "biogpt", "gpt_neo", "gpt_bigcode", "gpt-sw3"});
+    std::to_array<std::string_view>({"opt", "biogpt", "gpt_neo", "gpt_bigcode", "gpt-sw3", "xlm"});
 
 // Norms that no key says: modeling_*.py of huggingface/transformers.
 constexpr std::array kPostNorms = std::to_array<std::string_view>({"olmo2", "olmo3", "flex_olmo", "exaone4"});
 constexpr std::array kSandwichNorms =
-    std::to_array<std::string_view>({"gemma2", "gemma3", "gemma3_text", "glm4", "kolibri1", "afmoe"});
+    std::to_array<std::string_view>({"gemma2", "gemma3", "gemma3_text", "glm4", "kolibri1", "afmoe", "beam"});
 constexpr std::array kSharedNorm =
     std::to_array<std::string_view>({"cohere", "cohere2", "cohere2_moe", "phi", "gptj", "codegen"});
-constexpr std::array kHeadNorms = std::to_array<std::string_view>(
-    {"qwen3", "qwen3_moe", "exaone4", "gemma3", "gemma3_text", "mellum", "apertus", "apertus1p5_text",
-     "minimax_m3_vl_text", "kolibri1", "exaone_moe", "hy_v3", "afmoe", "laguna", "doge"});
+constexpr std::array kHeadNorms = std::to_array<std::string_view>({"qwen3",
+                                                                   "qwen3_moe",
+                                                                   "exaone4",
+                                                                   "gemma3",
+                                                                   "gemma3_text",
+                                                                   "mellum",
+                                                                   "apertus",
+                                                                   "apertus1p5_text",
+                                                                   "minimax_m3_vl_text",
+                                                                   "kolibri1",
+                                                                   "exaone_moe",
+                                                                   "hy_v3",
+                                                                   "afmoe",
+                                                                   "laguna",
+                                                                   "doge",
+                                                                   "flint",
+                                                                   "beam",
+                                                                   "lara_mini",
+                                                                   "qwen3_next",
+                                                                   "qwen3_5_text",
+                                                                   "qwen3_5_moe_text"});
 constexpr std::array kFullQkNorms =
-    std::to_array<std::string_view>({"olmo2", "olmo3", "olmoe", "flex_olmo", "minimax_m2"});
+    std::to_array<std::string_view>({"olmo2", "olmo3", "olmoe", "olmo_hybrid", "flex_olmo", "minimax_m2"});
+constexpr std::array kNoNormGain = std::to_array<std::string_view>({"olmo", "nanochat"});
 constexpr std::array kNoNormBias = std::to_array<std::string_view>({"cohere", "cohere2", "cohere2_moe"});
 // Models that name an RMS norm's epsilon, but have layer norms.
 constexpr std::array kLayerNorms = std::to_array<std::string_view>({"phimoe"});
-// Models whose head has a bias.
-constexpr std::array kHeadBias = std::to_array<std::string_view>({"phi", "gptj", "codegen", "ctrl"});
-
-// Models with routers whose biases are parameters.
-constexpr std::array kRouterBias = std::to_array<std::string_view>({"ernie4_5_moe", "afmoe", "laguna"});
-
-// Encoders of BERT's shape: learned positions, a layer norm, and an MLP with two matrices.
-constexpr std::array kEncoders =
-    std::to_array<std::string_view>({"bert", "bert-generation", "camembert", "data2vec-text", "ernie", "megatron-bert",
-                                     "roberta", "roberta-prelayernorm", "roformer", "xlm-roberta", "xlm-roberta-xl"});
-
 bool has_word(std::string_view words, std::string_view word) {
   for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
     const std::size_t behind = at + word.size();
@@ -80,7 +93,7 @@ bool has_word(std::string_view words, std::string_view word) {
 class HfConfig {
  public:
   HfConfig(JsonObject& config, const HfOverrides& overrides, Caveats* caveats)
-      : config_(config), overrides_(overrides), caveats_(caveats) {}
+      : config_(config), overrides_(overrides), caveats_(caveats), keys_(config) {}
 
   ModelSpec read() {
     const std::string type = config_.text("model_type", "");
@@ -209,18 +222,14 @@ class HfConfig {
       if (inner == nullptr || !inner->is_object()) continue;
       caveats_->not_modelled.emplace_back("parts for images or sound: more memory and time");
       JsonObject text = config_.object(key);
-      return HfConfig(text, overrides_, caveats_).sizes_of(text.text("model_type", type));
+      ModelSpec model = HfConfig(text, overrides_, caveats_).sizes_of(text.text("model_type", type));
+      if (type == "fuyu")  // patches of the image are tokens
+        model.others.of_model +=
+            (keys_.size_or("patch_size", 30) * keys_.size_or("patch_size", 30) * keys_.size_or("num_channels", 3) + 1) *
+            model.hidden;
+      return model;
     }
     return sizes_of(type);
-  }
-
-  std::optional<std::int64_t> size(const Names& names) {
-    for (const std::string_view name : names) {
-      const Json* json = config_.find(std::string(name));
-      if (json == nullptr || !json->is_number_integer()) continue;
-      if (const auto value = json->get<std::int64_t>(); value >= 1) return value;
-    }
-    return std::nullopt;
   }
 
   std::int64_t needed_size(const Names& names) {
@@ -236,33 +245,41 @@ class HfConfig {
     type_ = type;
     const bool is_like_llama = config_.has("rms_norm_eps");
     ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
-    model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
-    model.hidden = needed_size({"hidden_size", "n_embd", "d_model"});
-    model.heads = needed_size({"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
+    model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"});
+    model.hidden = needed_size({"hidden_size", "n_embd", "d_model", "emb_dim"});
+    model.heads = needed_size(
+        {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "decoder_attention_heads"});
     model.kv_heads = size({"num_key_value_heads", "num_kv_heads"}).value_or(model.heads);
     if (config_.find("multi_query") != nullptr && config_.boolean("multi_query", false)) model.kv_heads = 1;
-    const auto width = size({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner", "dff"});
+    const auto width =
+        size({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner", "dff", "d_inner", "decoder_ffn_dim"});
     model.ffn_hidden = width.value_or(size({"moe_intermediate_size"}).value_or(0));
     model.vocab = needed_size({"vocab_size"});
     model.seq_len = overrides_.seq_len ? *overrides_.seq_len
                                        : needed_size({"max_position_embeddings", "n_positions", "seq_length",
-                                                      "max_sequence_length", "max_seq_len"});
+                                                      "max_sequence_length", "max_seq_len", "max_target_positions"});
     if (const Json* tied = config_.find("tie_word_embeddings"); tied != nullptr && tied->is_boolean())
       model.tied_embeddings = tied->get<bool>();
     else
       model.tied_embeddings = !is_like_llama || type.starts_with("gemma");
+    if (type == "bigbird_pegasus") model.tied_embeddings = false;  // whatever the key says
     const std::string activation = activation_name();
     if (activation.starts_with("silu") || activation.starts_with("swi") || type == "modernbert-decoder")
       model.gated_mlp = true;
     if (activation.starts_with("relu") || activation == "xielu") model.gated_mlp = type == "bitnet";
+    if (type == "moshi") {  // whose key counts the gate
+      model.gated_mlp = true;
+      model.ffn_hidden /= 2;
+    }
     set_head_dim(model);
+    set_latents(model);
     fit_heads(model);
     if (is_one_of(type, kLayerNorms)) model.norm = Norm::kLayerNorm;
     set_biases_of(type, model);
     set_experts(model);
     set_positions(type, model);
     set_norms(type, model);
-    set_others(type, model);
+    model.others = other_parameters(type, keys_, model);
     caveats_->assumed.push_back(fmt::format("its config.json is of type {}: planned as a {} of the same sizes", type,
                                             is_like_llama ? "Llama" : "GPT"));
     note_differences(type, model);
@@ -270,8 +287,8 @@ class HfConfig {
   }
 
   void set_positions(const std::string& type, ModelSpec& model) {
-    const bool has_table = config_.has("n_positions") || is_one_of(type, kLearnedPositions) ||
-                           (is_one_of(type, kEncoders) && type != "roformer");
+    const bool has_table = config_.has("n_positions") || config_.has("decoder_layers") ||
+                           is_one_of(type, kLearnedPositions) || (is_bert_like(type) && type != "roformer");
     const bool is_rotary = config_.has("rotary_dim") || type == "ctrl" || !has_table;  // ALiBi has no parameters either
     if (is_rotary) model.positions = Positions::kRotary;
   }
@@ -283,8 +300,25 @@ class HfConfig {
     return "";
   }
 
+  // Multi-head latent attention: configuration_deepseek_v2.py and its like.
+  void set_latents(ModelSpec& model) {
+    const LatentSpec latent{size({"q_lora_rank"}).value_or(0), size({"kv_lora_rank"}).value_or(0),
+                            size({"qk_nope_head_dim"}).value_or(0), size({"qk_rope_head_dim"}).value_or(0),
+                            size({"v_head_dim"}).value_or(0)};
+    if (latent.kv_rank == 0) return;
+    if (latent.nope_dim == 0 || latent.rope_dim == 0 || latent.value_dim == 0) {
+      caveats_->also_not_modelled.emplace_back(
+          "latent attention (kv_lora_rank) of unknown widths: a little more memory, and another time");
+      return;
+    }
+    model.latent = latent;
+    model.kv_heads = model.heads;
+    model.head_dim = 0;
+  }
+
   // Transformers rounds the width of a head down. The planned model has heads that share keys and values evenly.
   void fit_heads(ModelSpec& model) {
+    if (model.has_latents()) return;
     if (model.head_dim == 0 && model.hidden % model.heads != 0 && model.hidden > model.heads)
       model.head_dim = model.hidden / model.heads;
     if (model.heads % model.kv_heads == 0) return;
@@ -295,24 +329,24 @@ class HfConfig {
 
   void note_differences(const std::string& type, const ModelSpec& model) {
     std::vector<std::string>& list = caveats_->not_modelled;
-    if (is_one_of(type, kEncoders))
+    if (is_bert_like(type))
       list.emplace_back(kEncoderCaveat);
+    else if (type == "longcat_flash")
+      list.emplace_back("a second attention in each layer: more memory and time");
     else if (!has_word(kNearlyTheSame, type))
       list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
     check_attention(model);
     note_kinds_of_layers();
-    if (config_.has("kv_lora_rank")) caveats_->also_not_modelled.emplace_back(kLatentCaveat);
+    note_encoder();
     if (config_.has("quantization_config")) list.emplace_back("quantised weights: less memory");
-    if (config_.find("is_encoder_decoder") != nullptr && config_.boolean("is_encoder_decoder", false))
-      list.emplace_back("an encoder beside the decoder: more memory and time");
   }
 
-  std::optional<bool> flag(const Names& names) {
-    for (const std::string_view name : names) {
-      const Json* json = config_.find(std::string(name));
-      if (json != nullptr && json->is_boolean()) return json->get<bool>();
-    }
-    return std::nullopt;
+  void note_encoder() {
+    const bool has_encoder = is_set("is_encoder_decoder") || config_.has("encoder_layers");
+    if (has_encoder)
+      caveats_->not_modelled.emplace_back("an encoder beside the decoder: more memory and time");
+    else if (config_.has("decoder_layers"))
+      caveats_->not_modelled.emplace_back("attention to an encoder: more time");
   }
 
   void set_biases_of(const std::string& type, ModelSpec& model) {
@@ -329,8 +363,6 @@ class HfConfig {
     set_bias(model.out_bias, flag({"attention_out_bias"}).value_or(has_out_bias), model);
   }
 
-  bool is_set(const char* key) { return flag({key}).value_or(false); }
-
   void set_norms(const std::string& type, ModelSpec& model) {
     const bool is_shared =
         is_one_of(type, kSharedNorm) || (is_set("parallel_attn") && !is_set("new_decoder_architecture"));
@@ -344,27 +376,9 @@ class HfConfig {
     if (is_one_of(type, kFullQkNorms) || is_cohere) model.qk_norm = QkNorm::kFull;
     const bool has_bias = flag({"norm_bias"}).value_or(!is_one_of(type, kNoNormBias) && !is_set("no_bias"));
     if (model.norm == Norm::kLayerNorm) model.norm_bias = has_bias;
-  }
-
-  // Attention sinks, biases of routers and heads, scalars of an activation, norms of embeddings and within branches.
-  void set_others(const std::string& type, ModelSpec& model) {
-    OtherParameters& to = model.others;
-    if (is_one_of(type, kHeadBias) || is_set("lm_head_bias")) to.of_model += model.vocab;
-    if (type == "bloom") to.of_model += 2 * model.hidden;
-    if (type == "opt" || type == "biogpt") to.of_model += 2 * model.hidden;  // positions before the first
-    if (type == "gpt_neox_japanese") to.of_model += model.hidden;            // the last block's only bias
-    if (type == "granite_swa" || type == "granitemoe_swa" || type == "gpt_oss") to.of_block += model.heads;
-    if (type == "gpt_oss") to.of_block += model.experts.count;
-    if (is_one_of(type, kRouterBias)) to.of_model += model.experts.count * (model.layers - model.dense_layers());
-    if (type == "afmoe") to.of_block += model.hidden * model.query_width();  // a gate of attention's output
-    if (type == "laguna") to.of_block += model.hidden * model.heads;         // the same, one number a head
-    if (is_one_of(type, kEncoders)) set_others_of_encoder(type, model);
-    if (type == "modernbert-decoder") to.of_model += model.hidden * (model.hidden + 1) + model.vocab;
-    if (type == "qwen2_moe") to.of_block += model.hidden;  // gate of the shared expert
-    if (type == "diffllama") to.of_block += 4 * model.head_width();
-    if (type == "doge") to.of_block += model.kv_heads * (model.kv_width() + 1) + 2 * model.hidden;  // masks, residuals
-    if (type.starts_with("apertus")) to.of_block += 2;
-    if (type == "bitnet") to.of_block += model.hidden + model.ffn_hidden;
+    if (model.has_latents()) model.qk_norm = QkNorm::kNone;  // the latents have theirs
+    model.norm_gain = !is_one_of(type, kNoNormGain);
+    if (!model.norm_gain) model.norm_bias = true;  // as usual, where there is none to speak of
   }
 
   void set_experts(ModelSpec& model) {
@@ -379,6 +393,10 @@ class HfConfig {
     if (!chosen) caveats_->assumed.push_back(fmt::format("{} experts a token: its config.json does not say", kUsual));
     to.per_token = std::min(chosen.value_or(kUsual), to.count);
     to.ffn_hidden = size({"moe_intermediate_size", "expert_ffn_hidden_size"}).value_or(model.ffn_hidden);
+    if (type_ == "longcat_flash") {  // two MLPs in each layer, beside the experts
+      to.shared_ffn_hidden = 2 * model.ffn_hidden;
+      return;
+    }
     if (type_.starts_with("llama4")) {
       to.ffn_hidden = to.shared_ffn_hidden = model.ffn_hidden;
       model.ffn_hidden = size({"intermediate_size_mlp"}).value_or(model.ffn_hidden);
@@ -390,31 +408,21 @@ class HfConfig {
     note_dense_layers(model);
   }
 
-  // Embeddings of token types, and the head of a masked language model: a layer, a norm, and a bias of each token.
-  void set_others_of_encoder(const std::string& type, ModelSpec& model) {
-    std::int64_t& to = model.others.of_model;
-    to += model.vocab;
-    if (type == "bert-generation") return;
-    to += encoder_head(model.hidden) + size({"type_vocab_size"}).value_or(2) * model.hidden;
-    const bool has_both_norms = type == "roberta-prelayernorm";  // of the embeddings, and of the last block
-    if (has_both_norms) to += 2 * model.hidden;
-    if (type == "roformer") to += size({"max_position_embeddings"}).value_or(0) * model.head_width();
-  }
-
-  std::int64_t length_of(const char* key, std::string_view word = "") {
-    const Json* list = config_.find(key);
-    if (list == nullptr || !list->is_array()) return 0;
-    return std::count_if(list->begin(), list->end(), [&](const Json& item) {
-      return word.empty() || (item.is_string() && item.get<std::string>() == word);
-    });
-  }
-
   // Layers that attend to a window need less time than the others, and keep as much.
   void note_kinds_of_layers() {
     const std::int64_t full = length_of("layer_types", "full_attention");
     const std::int64_t windows =
         length_of("layer_types", "sliding_attention") + length_of("layer_types", "chunked_attention");
-    const bool attends_only = full + windows == length_of("layer_types");
+    const std::int64_t indexed = length_of("layer_types", "indexed_attention");
+    if (indexed > 0)
+      caveats_->not_modelled.emplace_back("attention to tokens that an index chooses: another memory and time");
+    const std::int64_t linear = length_of("layer_types", "linear_attention");
+    if (linear > 0) {
+      caveats_->not_modelled.push_back(fmt::format(
+          "linear attention in {} of {} layers, planned as attention: less time and memory of long sequences", linear,
+          length_of("layer_types")));
+    }
+    const bool attends_only = full + windows + indexed + linear == length_of("layer_types");
     if (attends_only && full > 0 && windows > 0) {
       caveats_->also_not_modelled.push_back(
           fmt::format("attention over a window in {} of {} layers: less time", windows, full + windows));
@@ -432,23 +440,33 @@ class HfConfig {
     dense = std::max({dense, length_of("mlp_only_layers"), length_of("mlp_layer_types", "dense")});
     if (const auto step = size({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}))
       dense = std::max(dense, model.layers - model.layers / *step);
-    if (dense == 0) return;
     model.experts.dense_layers = std::min(dense, model.layers);
-    constexpr std::int64_t kFew = 10;  // one of so many changes less than the predictions' own spread
-    const std::string what = fmt::format(
-        "{} of {} layers have an MLP instead of experts, and are planned with experts: "
-        "less memory",
-        dense, model.layers);
-    (dense * kFew <= model.layers ? caveats_->also_not_modelled : caveats_->not_modelled).push_back(what);
+    note_layers_without_experts(model, *caveats_);
   }
+
+  std::optional<std::int64_t> size(const Names& names) { return keys_.size(names); }
+  std::optional<bool> flag(const Names& names) { return keys_.flag(names); }
+  bool is_set(const char* key) { return keys_.is_set(key); }
+  std::int64_t length_of(const char* key, std::string_view word = "") { return keys_.length_of(key, word); }
 
   JsonObject& config_;
   const HfOverrides& overrides_;
   Caveats* caveats_;
+  HfKeys keys_;
   std::string type_ = {};  ///< of the file, where it is read by the keys that most have
 };
 
 }  // namespace
+
+void note_layers_without_experts(const ModelSpec& model, Caveats& caveats) {
+  const std::int64_t dense = model.experts.dense_layers;
+  if (dense == 0) return;
+  constexpr std::int64_t kFew = 10;  // one of so many changes less than the predictions' own spread
+  (dense * kFew <= model.layers ? caveats.also_not_modelled : caveats.not_modelled)
+      .push_back(
+          fmt::format("{} of {} layers have an MLP instead of experts, and are planned with experts: less memory",
+                      dense, model.layers));
+}
 
 ModelSpec read_hf_config(const Json& json, const std::string& source, const std::string& pointer,
                          const HfOverrides& overrides, Caveats* caveats) {

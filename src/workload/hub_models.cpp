@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "workload/hf_config.h"
 #include "workload/model_presets.h"
 #include "workload/model_shapes.h"
 
@@ -43,6 +44,19 @@ constexpr ModelSpec with_experts(const ExpertSpec& experts, ModelSpec model) {
   return model;
 }
 
+constexpr ModelSpec with_latents(const LatentSpec& latent, ModelSpec model) {
+  model.latent = latent;
+  return model;
+}
+
+// Of DeepSeek-V3 and what follows it.
+constexpr LatentSpec kDeepSeekLatents = {1536, 512, 128, 64, 128};
+
+constexpr ModelSpec deepseek_v3() {
+  return with_latents(kDeepSeekLatents,
+                      with_experts({256, 8, 2048, 2048, 3}, llama_sizes(61, 7168, 128, 128, 18432, 129280, 163840)));
+}
+
 constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   ModelSpec model = llama_sizes(layers, 2880, 64, 8, 2880, 201088, 131072);
   model.head_dim = 64;
@@ -65,14 +79,13 @@ constexpr ModelSpec encoder_sizes(std::int64_t layers, std::int64_t hidden, std:
 struct HubModel {
   std::string_view name;  ///< without the organisation, in lower case; "-instruct" and the like may follow
   ModelSpec sizes;
-  std::string_view differs = "";       ///< what the planned model does not have, with its effect
-  std::string_view also_differs = "";  ///< the same for Caveats::also_not_modelled
+  std::string_view differs = "";  ///< what the planned model does not have, with its effect
 };
 
 // From the released config.json of each model (huggingface.co/ORG/NAME). Biases and norms of queries and keys, gates of
-// shared experts and further norms are left out (below 0.1 % of the parameters; the first layer of DeepSeek-V2-Lite,
-// which has no experts, counts as if it had: 2 %), and so are the embeddings of token types and the layer before the
-// head of encoders (0.5 to 1 %). ALiBi (BLOOM) has no parameters, as rotary positions have none.
+// shared experts and further norms are left out (below 0.1 % of the parameters), and so are the embeddings of token
+// types and the layer before the head of encoders (0.5 to 1 %). ALiBi (BLOOM) has no parameters, as rotary positions
+// have none.
 constexpr std::array kHubModels = {
     HubModel{"llama-3.1-8b", llama_sizes(32, 4096, 32, 8, 14336, 128256, 131072)},
     HubModel{"llama-3.1-70b", llama_sizes(80, 8192, 64, 8, 28672, 128256, 131072)},
@@ -113,8 +126,21 @@ constexpr std::array kHubModels = {
                         with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096)))},
     HubModel{"phi-3.5-moe", with_experts({16, 2, 6400, 0}, llama_sizes(32, 4096, 32, 8, 6400, 32064, 131072))},
     HubModel{"deepseek-v2-lite",
-             with_experts({64, 6, 1408, 2816}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)), "",
-             kLatentCaveat},
+             with_latents({0, 512, 128, 64, 128},
+                          with_experts({64, 6, 1408, 2816, 1}, llama_sizes(27, 2048, 16, 16, 10944, 102400, 163840)))},
+    HubModel{"deepseek-v2",
+             with_latents(kDeepSeekLatents, with_experts({160, 6, 1536, 3072, 1},
+                                                         llama_sizes(60, 5120, 128, 128, 12288, 102400, 163840)))},
+    HubModel{"deepseek-v3", deepseek_v3()},
+    HubModel{"deepseek-v3.1", deepseek_v3()},
+    HubModel{"kimi-k2",
+             with_latents(kDeepSeekLatents,
+                          with_experts({384, 8, 2048, 2048, 1}, llama_sizes(61, 7168, 64, 64, 18432, 163840, 131072)))},
+    HubModel{"glm-4.7-flash",
+             with_latents({768, 512, 192, 64, 256},
+                          with_experts({64, 4, 1536, 1536, 1}, llama_sizes(47, 2048, 20, 20, 10240, 154880, 202752)))},
+    HubModel{"minicpm3-4b",
+             with_latents({768, 256, 64, 32, 64}, llama_sizes(62, 2560, 40, 40, 6400, 73448, 32768, true))},
     HubModel{"deepseek-r1-distill-qwen-7b", llama_sizes(28, 3584, 28, 4, 18944, 152064, 131072)},
     HubModel{"gemma-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},
     HubModel{"gemma-7b", with_heads_of(256, llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true))},
@@ -212,8 +238,7 @@ std::optional<HubSizes> hub_model(const std::string& name) {
   const bool is_of_hub = name.find('/') != std::string::npos;  // other names are too easily mistyped
   std::optional<HubSizes> found;
   std::size_t longest = 0;
-  const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs = "",
-                            std::string_view also_differs = "") {
+  const auto consider = [&](std::string_view known, const ModelSpec& sizes, std::string_view differs = "") {
     const bool is_it = is_of_hub ? is_named(plain, known) : plain == known;
     if (!is_it || known.size() <= longest) return;
     longest = known.size();
@@ -221,10 +246,10 @@ std::optional<HubSizes> hub_model(const std::string& name) {
     resolve(found->sizes);
     found->caveats.assumed.push_back(fmt::format("the sizes of {}: it is named {}", known, name));
     if (!differs.empty()) found->caveats.not_modelled.emplace_back(differs);
-    if (!also_differs.empty()) found->caveats.also_not_modelled.emplace_back(also_differs);
+    note_layers_without_experts(found->sizes, found->caveats);
   };
   for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset));
-  for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs, model.also_differs);
+  for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs);
   for (const auto& [alias, preset] : kAliases) {
     if (plain == alias) consider(alias, model_preset(std::string(preset)));
   }

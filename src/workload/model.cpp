@@ -2,6 +2,8 @@
 //
 //   block      = Wq + Wk + Wv + Wo + MLP + n norms = h (q + 2 k) + q h + m h f + n norm + qk norm + others
 //   widths     : q = heads d, k = kv_heads d,   d = h / heads if it is not given
+//   latents    : h r_q + r_q q + h (r + d_rope) + r heads (d_nope + d_v) + heads d_v h + r_q + r instead of
+//                h (q + 2 k) + q h, with q = heads (d_nope + d_rope); h q instead of h r_q + r_q q + r_q if r_q = 0
 //   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
 //   experts    : E h (router) + E m h f_e + m h f_s instead of m h f, but in dense layers; a token uses e of the E
 //   norm       = 2 h (gain, bias) with layer norm, h with RMS norm;   n = 2, 4 around the branches, 1 if they share it
@@ -31,9 +33,27 @@ constexpr EnumWords<NormPlaces, 4> kNormPlaceWords = {{{"pre", NormPlaces::kPre}
 constexpr EnumWords<QkNorm, 3> kQkNormWords = {
     {{"none", QkNorm::kNone}, {"head", QkNorm::kHead}, {"full", QkNorm::kFull}}};
 
+std::int64_t attention_matrices(const ModelSpec& model) {
+  const std::int64_t output = model.output_width() * model.hidden;
+  if (!model.has_latents())
+    return model.hidden * (model.query_width() + model.key_width() + model.value_width()) + output;
+  const LatentSpec& latent = model.latent;
+  const std::int64_t queries =
+      latent.q_rank > 0 ? latent.q_rank * (model.hidden + model.query_width()) : model.hidden * model.query_width();
+  const std::int64_t of_heads = model.heads * (latent.nope_dim + latent.value_dim);
+  return queries + model.hidden * (latent.kv_rank + latent.rope_dim) + latent.kv_rank * of_heads + output;
+}
+
+// Of the products that make the latents, or queries, keys and values.
+std::int64_t qkv_biases(const ModelSpec& model) {
+  const LatentSpec& latent = model.latent;
+  if (model.has_latents()) return latent.q_rank + latent.kv_rank + latent.rope_dim;
+  return model.query_width() + model.key_width() + model.value_width();
+}
+
 // Returns the elements of the weight matrices of all blocks of which a token uses `experts`.
 std::int64_t block_matrices(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t attention = model.hidden * (2 * model.query_width() + 2 * model.kv_width());
+  const std::int64_t attention = attention_matrices(model);
   const std::int64_t of_a_column = (model.gated_mlp ? 3 : 2) * model.hidden;
   const std::int64_t dense = of_a_column * model.ffn_hidden;
   const std::int64_t router = model.experts.count * model.hidden;
@@ -55,9 +75,10 @@ std::int64_t norms_of_block(const ModelSpec& model) {
 }
 
 std::int64_t parameters_with(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t norm = (model.has_norm_bias() ? 2 : 1) * model.hidden;
-  std::int64_t block = norms_of_block(model) * norm + model.qk_norm_params() + model.others.of_block;
-  if (model.has_qkv_bias()) block += model.query_width() + 2 * model.kv_width();
+  const std::int64_t norm = model.norm_gain ? (model.has_norm_bias() ? 2 : 1) * model.hidden : 0;
+  const std::int64_t latent_norms = model.latent.q_rank + model.latent.kv_rank;
+  std::int64_t block = norms_of_block(model) * norm + model.qk_norm_params() + latent_norms + model.others.of_block;
+  if (model.has_qkv_bias()) block += qkv_biases(model);
   if (model.has_out_bias()) block += model.hidden;
   const std::int64_t mlp = model.has_mlp_bias() ? mlp_biases(model, experts) : 0;
   const std::int64_t table = model.vocab * model.hidden;
@@ -94,8 +115,26 @@ ModelSpec published_model(JsonObject& object, const std::filesystem::path& base_
   return published_sizes(preset, fmt::format("{}: {}: ", object.source(), object.pointer("preset")));
 }
 
+void check_latents(const JsonObject& object, const ModelSpec& model) {
+  const LatentSpec& latent = model.latent;
+  if (latent == LatentSpec{}) return;
+  for (const auto& [key, size] : {std::pair("kv_rank", latent.kv_rank), std::pair("nope_dim", latent.nope_dim),
+                                  std::pair("rope_dim", latent.rope_dim), std::pair("value_dim", latent.value_dim)}) {
+    if (size == 0)
+      object.fail("latent_attention", fmt::format("\"{}\" is missing", key), "add it, or leave the block out");
+  }
+  if (latent.rope_dim % 2 != 0)
+    object.fail("latent_attention", "rotary positions need an even \"rope_dim\"", "make it even");
+  if (model.kv_heads != model.heads)
+    object.fail("kv_heads", "latent attention makes keys and values for every head", "leave it out");
+  if (model.head_dim != 0)
+    object.fail("head_dim", "the widths of latent attention's heads are in its block", "leave it out");
+  if (model.qk_norm != QkNorm::kNone)
+    object.fail("qk_norm", "latent attention has norms of its latents instead", "leave it out");
+}
+
 void check_model(const JsonObject& object, const ModelSpec& model) {
-  if (model.head_dim == 0 && model.hidden % model.heads != 0) {
+  if (model.head_dim == 0 && !model.has_latents() && model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is not a multiple of {} heads", model.hidden, model.heads),
                 "fix one of them, or give \"head_dim\"");
   }
@@ -103,6 +142,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
     object.fail("kv_heads", fmt::format("{} heads are not a multiple of {} kv_heads", model.heads, model.kv_heads),
                 "fix one of them");
   }
+  check_latents(object, model);
   const ExpertSpec& experts = model.experts;
   if (experts.count == 0 && experts != ExpertSpec{})
     object.fail("experts", "\"count\" is missing", "say how many experts a block has");
@@ -135,6 +175,23 @@ Block<ExpertSpec> experts_block() {
            "FLOPs, "
            "and are planned as the others")
       .written_where_changed();
+  return block;
+}
+
+Block<LatentSpec> latent_block() {
+  Block<LatentSpec> block(
+      "Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values of all heads are made from one "
+      "narrow vector of each token. DeepSeek-V3 has {\"q_rank\": 1536, \"kv_rank\": 512, \"nope_dim\": 128, "
+      "\"rope_dim\": 64, \"value_dim\": 128}");
+  block.key("q_rank", &LatentSpec::q_rank, integer(from_to(0, 1e6)),
+            "width of the vector that queries are made from; 0: they are made as in other models");
+  const auto add = [&block](const char* key, std::int64_t LatentSpec::*size, const char* meaning) {
+    block.key(key, size, integer(from_to(1, 1e6)), meaning).no_default();
+  };
+  add("kv_rank", &LatentSpec::kv_rank, "width of the vector that keys and values are made from");
+  add("nope_dim", &LatentSpec::nope_dim, "width of the part of a head's queries and keys that has no positions");
+  add("rope_dim", &LatentSpec::rope_dim, "width of the part that has rotary positions, which all heads' keys share");
+  add("value_dim", &LatentSpec::value_dim, "width of a head's values");
   return block;
 }
 
@@ -174,6 +231,10 @@ void add_norms(Block<ModelSpec>& block) {
            "norms of queries and keys: of each head (as in Qwen3), or of all heads together (full, as in OLMo 2)")
       .written_where_changed();
   block.key("norm_bias", &ModelSpec::norm_bias, boolean(), "biases of layer norms").written_where_changed();
+  block
+      .key("norm_gain", &ModelSpec::norm_gain, boolean(),
+           "gains of norms (and biases with them), which OLMo's first models have not")
+      .written_where_changed();
 }
 
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
@@ -201,9 +262,11 @@ Block<ModelSpec> model_block() {
   block.key("attention", &ModelSpec::attention, one_of(kAttentionWords),
             "what attention keeps for the backward pass: flash the log-sum-exp of its scores, eager all probabilities");
   block.key("dropout", &ModelSpec::dropout, number(from_to_below(0, 1)), "probability");
-  add_bias(block, "qkv_bias", &ModelSpec::qkv_bias, "biases of queries, keys and values (default: with layernorm)");
+  add_bias(block, "qkv_bias", &ModelSpec::qkv_bias,
+           "biases of queries, keys and values, or of their latents (default: with layernorm)");
   add_bias(block, "out_bias", &ModelSpec::out_bias, "a bias of attention's output (default: with layernorm)");
   add_bias(block, "mlp_bias", &ModelSpec::mlp_bias, "biases of the MLP or of the experts (default: with layernorm)");
+  block.block("latent_attention", &ModelSpec::latent, latent_block()).written_where_changed();
   block.block("experts", &ModelSpec::experts, experts_block()).written_where_changed();
   block.block("others", &ModelSpec::others, others_block()).written_where_changed();
   block.noted(
@@ -223,6 +286,8 @@ void add_once(const std::string& caveat, std::vector<std::string>& list) {
 
 const char* ModelSpec::predicted_only() const {
   if (has_experts()) return "experts";
+  if (has_latents()) return "layers with latent attention";
+  if (!norm_gain) return "norms without gains";
   if (qk_norm != QkNorm::kNone) return "norms of queries and keys";
   if (norm == Norm::kLayerNorm && !norm_bias) return "layer norms without biases";
   return others == OtherParameters{} ? "" : "other parameters";
@@ -231,7 +296,7 @@ const char* ModelSpec::predicted_only() const {
 std::int64_t ModelSpec::qk_norm_params() const {
   const std::int64_t each = has_norm_bias() ? 2 : 1;
   if (qk_norm == QkNorm::kNone) return 0;
-  return each * (qk_norm == QkNorm::kHead ? 2 * head_width() : query_width() + kv_width());
+  return each * (qk_norm == QkNorm::kHead ? 2 * head_width() : query_width() + key_width());
 }
 
 std::int64_t parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.count); }
@@ -240,13 +305,13 @@ std::int64_t active_parameter_count(const ModelSpec& model) { return parameters_
 
 namespace {
 
-// Computes 6 P_mat + 12 L s h c per token; `causal_share` is c.
+// Computes 6 P_mat + 6 L s (q + v) c per token; `causal_share` is c.
 double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
   const auto seq_len = static_cast<double>(model.seq_len);
   const double matrices = static_cast<double>(block_matrices(model, model.experts.per_token)) +
                           static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
-  const double attention =
-      12.0 * static_cast<double>(model.layers) * seq_len * static_cast<double>(model.query_width()) * causal_share;
+  const auto widths = static_cast<double>(model.query_width() + model.output_width());
+  const double attention = 6.0 * static_cast<double>(model.layers) * seq_len * widths * causal_share;
   return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention);
 }
 

@@ -41,6 +41,20 @@ struct ExpertSpec {
   friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
 };
 
+/// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", arXiv:2405.04434, section 2.1): the keys and values of
+/// all heads are made from one narrow vector of each token, its latent, and the queries of another one. Both have an
+/// RMS norm. A head's queries and keys have a part without positions and a part with rotary ones, which all heads share
+/// in the keys. The heads' values may be narrower than their keys.
+struct LatentSpec {
+  std::int64_t q_rank = 0;     ///< width of the queries' latent; 0: queries are made of the block's input
+  std::int64_t kv_rank = 0;    ///< width of the latent of keys and values; 0: ordinary attention
+  std::int64_t nope_dim = 0;   ///< of a head's queries and keys, the part without positions
+  std::int64_t rope_dim = 0;   ///< the part with rotary positions
+  std::int64_t value_dim = 0;  ///< width of a head's values
+
+  friend bool operator==(const LatentSpec&, const LatentSpec&) = default;
+};
+
 /// Parameters of small parts that nothing else describes, such as attention sinks, biases of a router or of the head,
 /// or a norm of the embeddings. They are held, reduced and updated as all parameters are, and cost no other time.
 struct OtherParameters {
@@ -68,27 +82,37 @@ struct ModelSpec {
   Attention attention = Attention::kFlash;
   double dropout = 0.0;  ///< probability: for the embedding, both branches of a block, and attention's probabilities
   ExpertSpec experts = {};
-  /// Biases of the products that make queries, keys and values, of attention's output, and of the MLP. Empty: with
-  /// layer norm (GPT-2) yes, with RMS norm (Llama) no.
+  /// Biases of the products that make queries, keys and values (of latent attention: that make the latents), of
+  /// attention's output, and of the MLP. Empty: with layer norm (GPT-2) yes, with RMS norm (Llama) no.
   std::optional<bool> qkv_bias = {}, out_bias = {}, mlp_bias = {};
 
   NormPlaces norm_places = NormPlaces::kPre;
   QkNorm qk_norm = QkNorm::kNone;
   bool norm_bias = true;  ///< of layer norms; RMS norms have none
   OtherParameters others = {};
+  LatentSpec latent = {};
+  bool norm_gain = true;  ///< otherwise norms have neither gain nor bias, but for those of `qk_norm` and of latents
 
+  bool has_latents() const { return latent.kv_rank > 0; }
   bool has_experts() const { return experts.count > 0; }
   std::int64_t dense_layers() const {  ///< that have one MLP
     return has_experts() && experts.dense_layers < layers ? experts.dense_layers : layers;
   }
-  bool has_norm_bias() const { return norm == Norm::kLayerNorm && norm_bias; }
+  bool has_norm_bias() const { return norm == Norm::kLayerNorm && norm_bias && norm_gain; }
   /// What krigtune-bench cannot train of it, which predictions have: "experts"; empty if it trains all.
   const char* predicted_only() const;
   /// Gain (and bias) of the norms of queries and of keys, together; 0 if there are none.
   std::int64_t qk_norm_params() const;
-  std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden / heads; }
-  std::int64_t query_width() const { return heads * head_width(); }  ///< of all query heads, and of attention's output
-  std::int64_t kv_width() const { return kv_heads * head_width(); }  ///< of all key heads, and of all value heads
+  /// Of a head's queries and of its keys.
+  std::int64_t head_width() const {
+    if (has_latents()) return latent.nope_dim + latent.rope_dim;
+    return head_dim > 0 ? head_dim : hidden / heads;
+  }
+  std::int64_t value_head_width() const { return has_latents() ? latent.value_dim : head_width(); }
+  std::int64_t query_width() const { return heads * head_width(); }           ///< of all query heads
+  std::int64_t key_width() const { return kv_heads * head_width(); }          ///< of all key heads
+  std::int64_t value_width() const { return kv_heads * value_head_width(); }  ///< of all value heads
+  std::int64_t output_width() const { return heads * value_head_width(); }    ///< of attention's output, of all heads
   bool has_qkv_bias() const { return qkv_bias.value_or(norm == Norm::kLayerNorm); }
   bool has_out_bias() const { return out_bias.value_or(norm == Norm::kLayerNorm); }
   bool has_mlp_bias() const { return mlp_bias.value_or(norm == Norm::kLayerNorm); }
@@ -116,17 +140,19 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 /// Returns the model FLOPs of one optimizer step over `sequences` sequences, forward and backward, with exact causal
 /// attention and free embedding look-ups. Per token they are
 ///
-///   6 P_mat + 12 L s h c,   c = (s + 1) / (2 s)
+///   6 P_mat + 6 L s (q + v) c,   c = (s + 1) / (2 s)
 ///
 /// where P_mat counts the matrix parameters that a token uses, including the head (Narayanan et al. 2021, eq. 3, with
-/// the causal half counted), and h the width of all heads.
+/// the causal half counted), q is the width of the queries of all heads and v that of their outputs. Without latent
+/// attention both are the width h of all heads, and the second term is 12 L s h c.
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns the same count with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron
 /// and Korthikanti et al.
 double palm_flops(const ModelSpec& model, std::int64_t sequences);
 
-/// Returns attention's part of palm_flops, 12 L s h per token. The rest, 6 P_mat per token, belongs to the parameters.
+/// Returns attention's part of palm_flops, 6 L s (q + v) per token. The rest, 6 P_mat per token, belongs to the
+/// parameters.
 double palm_attention_flops(const ModelSpec& model, std::int64_t sequences);
 /// Returns the FLOPs of the forward pass of all blocks, with attention counted as in palm_flops: what full
 /// recomputation computes a second time. The head is not recomputed.

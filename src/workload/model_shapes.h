@@ -35,8 +35,4 @@ constexpr std::int64_t encoder_head(std::int64_t hidden) { return hidden * (hidd
 constexpr std::string_view kEncoderCaveat =
     "an encoder: attention to later tokens too, and often a smaller head than a GPT's: another memory and time";
 
-/// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2"). Its queries, keys and values are a third wider than
-/// planned ones, which is a small part of what a model with experts keeps.
-constexpr std::string_view kLatentCaveat = "latent attention (kv_lora_rank): a little more memory, and another time";
-
 }  // namespace krigtune::workload

@@ -111,10 +111,12 @@ std::int64_t adapter_parameter_count(const Workload& workload) {
   const auto add = [&](AdaptedLayer layer, std::int64_t inputs, std::int64_t outputs) {
     if (inputs > 0 && outputs > 0 && adapter.targets_layer(layer)) elems += adapter.rank * (inputs + outputs);
   };
-  add(AdaptedLayer::kQuery, model.hidden, model.query_width());
-  add(AdaptedLayer::kKey, model.hidden, model.kv_width());
-  add(AdaptedLayer::kValue, model.hidden, model.kv_width());
-  add(AdaptedLayer::kOutput, model.query_width(), model.hidden);
+  if (!model.has_latents()) {
+    add(AdaptedLayer::kQuery, model.hidden, model.query_width());
+    add(AdaptedLayer::kKey, model.hidden, model.key_width());
+    add(AdaptedLayer::kValue, model.hidden, model.value_width());
+  }
+  add(AdaptedLayer::kOutput, model.output_width(), model.hidden);
   if (model.gated_mlp) add(AdaptedLayer::kGate, model.hidden, ffn);
   add(AdaptedLayer::kUp, model.hidden, ffn);
   add(AdaptedLayer::kDown, ffn, model.hidden);

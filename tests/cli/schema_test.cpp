@@ -103,6 +103,8 @@ const std::vector<Place>& places() {
         {"/properties/workload/properties/model", kTrained, "/workload/model"},
         {"/properties/workload/properties/model/properties/experts", kTrained, "/workload/model/experts"},
         {"/properties/workload/properties/model/properties/others", kTrained, "/workload/model/others"},
+        {"/properties/workload/properties/model/properties/latent_attention", kTrained,
+         "/workload/model/latent_attention"},
         {"/properties/workload/properties/training", kTrained, "/workload/training"},
         {"/properties/workload/properties/training/properties/lora", kTrained, "/workload/training/lora"},
         {"/properties/cluster/anyOf/1", kTrained, "/cluster"},

@@ -106,6 +106,8 @@ class RandomPlans {
     model.qk_norm = one_of({QkNorm::kNone, QkNorm::kNone, QkNorm::kHead, QkNorm::kFull});
     model.norm_bias = number({0, 1, 1}) == 1;
     if (number({0, 0, 1}) == 1) model.others = {number({0, 5}), number({0, 70})};
+    if (number({0, 0, 1}) == 1) draw_latents(model);
+    model.norm_gain = number({0, 1, 1, 1}) == 1;
     to.workload.precision =
         one_of({workload::Precision::kFp32, workload::Precision::kBf16, workload::Precision::kFp16});
     to.workload.optimizer =
@@ -113,6 +115,13 @@ class RandomPlans {
     to.workload.dialect =
         one_of({workload::Dialect::kCanonical, workload::Dialect::kCanonical, workload::Dialect::kDeepSpeed});
     to.workload.gradient_clipping = one_of({0.0, 1.0});
+  }
+
+  void draw_latents(workload::ModelSpec& model) {
+    model.latent = {number({0, 6}), number({5, 8}), number({4, 6}), number({2, 4}), number({4, 6})};
+    model.kv_heads = model.heads;
+    model.head_dim = 0;
+    model.qk_norm = workload::QkNorm::kNone;
   }
 
   void draw_configuration(PlanCase& to) {

@@ -42,6 +42,11 @@ class RandomSettings {
     if (number({0, 0, 1}) == 1) drawn.workload.model.norm_places = workload::NormPlaces::kPost;
     if (number({0, 0, 1}) == 1) drawn.workload.model.qk_norm = workload::QkNorm::kHead;
     if (number({0, 0, 1}) == 1) drawn.workload.model.others = {7, 9};
+    if (number({0, 0, 1}) == 1) drawn.workload.model.norm_gain = false;
+    if (number({0, 0, 1}) == 1) {
+      drawn.workload.model.qk_norm = workload::QkNorm::kNone;
+      drawn.workload.model.latent = {number({0, 6}), 8, 4, 2, 6};
+    }
     drawn.workload.model.norm = coin() ? workload::Norm::kLayerNorm : workload::Norm::kRmsNorm;
     drawn.workload.precision = coin() ? workload::Precision::kBf16 : workload::Precision::kFp32;
     drawn.workload.dialect = coin() ? workload::Dialect::kDeepSpeed : workload::Dialect::kCanonical;

@@ -89,6 +89,27 @@ TEST(HubModels, HaveThePublishedParametersOfExperts) {
   }
 }
 
+// Latent attention: the pages' numbers of parameters (safetensors, of DeepSeek-V3 without the layer that predicts a
+// second token), and the active ones of the reports: arXiv:2405.04434, arXiv:2412.19437 and arXiv:2507.20534. These are
+// met without the token table, of which a token uses one row.
+TEST(HubModels, HaveThePublishedParametersOfLatentAttention) {
+  constexpr Mixture kPublished[] = {
+      {"deepseek-ai/DeepSeek-V2-Lite", 15706484224.0, 2.4e9},
+      {"deepseek-ai/DeepSeek-V2", 235741434880.0, 21e9},
+      {"deepseek-ai/DeepSeek-V3-Base", 671026419200.0, 37e9},
+      {"moonshotai/Kimi-K2-Instruct", 1026.5e9, 32e9},
+  };
+  for (const Mixture& one : kPublished) {
+    const auto found = hub_model(one.name);
+    ASSERT_TRUE(found) << one.name;
+    EXPECT_NEAR(static_cast<double>(workload::parameter_count(found->sizes)) / one.parameters, 1.0, 1e-4) << one.name;
+    const auto table = static_cast<double>(found->sizes.vocab * found->sizes.hidden);
+    const double active = static_cast<double>(workload::active_parameter_count(found->sizes)) - table;
+    EXPECT_NEAR(active / one.active, 1.0, 0.03) << one.name;
+    EXPECT_TRUE(found->caveats.not_modelled.empty()) << one.name;
+  }
+}
+
 // The encoder alone, as transformers' BertModel and its like have it, within one per cent: the embeddings of token
 // types and the pooler are left out.
 TEST(HubModels, EncodersHaveTheirParametersAndSayWhatTheyAre) {
@@ -129,8 +150,10 @@ TEST(HubModels, SayWhatThePlannedModelDoesNotHave) {
   EXPECT_EQ(hub_model("google/gemma-3-4b-it")->caveats.not_modelled.front(),
             "a tower for images, and attention over a window in most layers: less time");
   EXPECT_TRUE(hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.not_modelled.empty());
-  EXPECT_EQ(hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.also_not_modelled.front(),
-            "latent attention (kv_lora_rank): a little more memory, and another time");
+  EXPECT_EQ(
+      hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.also_not_modelled,
+      std::vector<std::string>{"1 of 27 layers have an MLP instead of experts, and are planned with experts: less "
+                               "memory"});
   EXPECT_EQ(hub_model("TheBloke/Llama-2-7B-GPTQ")->caveats.not_modelled.front(),
             "weights that are quantised (gptq): less memory");
   EXPECT_EQ(hub_model("Qwen/Qwen3-8B")->caveats.assumed.front(), "the sizes of qwen3-8b: it is named Qwen/Qwen3-8B");

@@ -89,6 +89,41 @@ TEST(ParameterCount, CountsTheNormsThatABlockHas) {
   EXPECT_EQ(more(other), 3 * 5 + 100);
 }
 
+// Latent attention matrix by matrix: 3 layers, 4 heads, queries of 2 + 4, values of 3, latents of 5 and 6.
+TEST(ParameterCount, CountsTheMatricesOfLatents) {
+  workload::ModelSpec model = read(
+      R"({"layers": 3, "hidden": 8, "heads": 4, "vocab": 11, "seq_len": 5, "norm": "rmsnorm", "positions": "rotary"})");
+  const std::int64_t plain = workload::parameter_count(model) - 3 * 4 * 8 * 8;
+  model.latent = {5, 6, 2, 4, 3};
+  const std::int64_t others = 8 * (6 + 4) + 6 + 6 * 4 * (2 + 3) + 4 * 3 * 8;
+  EXPECT_EQ(workload::parameter_count(model), plain + 3 * (8 * 5 + 5 + 5 * 4 * 6 + others));
+  EXPECT_EQ(model.query_width(), 4 * 6);
+  EXPECT_EQ(model.output_width(), 4 * 3);
+  model.qkv_bias = true;
+  EXPECT_EQ(workload::parameter_count(model), plain + 3 * (8 * 5 + 5 + 5 * 4 * 6 + others + 5 + 6 + 4));
+  model.qkv_bias = false;
+  model.latent.q_rank = 0;
+  EXPECT_EQ(workload::parameter_count(model), plain + 3 * (8 * 4 * 6 + others));
+  model.norm_gain = false;
+  EXPECT_EQ(workload::parameter_count(model), plain + 3 * (8 * 4 * 6 + others) - 7 * 8);
+}
+
+TEST(Model, ReadsAndChecksLatentAttention) {
+  const std::string sizes = R"("layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16)";
+  const std::string latents = R"("kv_rank": 32, "nope_dim": 16, "rope_dim": 8, "value_dim": 12)";
+  const workload::ModelSpec model = read("{" + sizes + R"(, "latent_attention": {"q_rank": 24, )" + latents + "}}");
+  EXPECT_EQ(model.latent, (workload::LatentSpec{24, 32, 16, 8, 12}));
+  EXPECT_EQ(read(workload::to_json(model).dump()), model);
+  EXPECT_EQ(read("{" + sizes + R"(, "latent_attention": {)" + latents + "}}").latent.q_rank, 0);
+  EXPECT_FALSE(workload::to_json(read("{" + sizes + "}")).contains("latent_attention"));
+  EXPECT_EQ(error_of("{" + sizes + R"(, "latent_attention": {"kv_rank": 32, "nope_dim": 16, "value_dim": 12}})"),
+            "s.json: /workload/model/latent_attention: \"rope_dim\" is missing; add it, or leave the block out");
+  EXPECT_EQ(error_of("{" + sizes + R"(, "kv_heads": 2, "latent_attention": {)" + latents + "}}"),
+            "s.json: /workload/model/kv_heads: latent attention makes keys and values for every head; leave it out");
+  EXPECT_EQ(error_of("{" + sizes + R"(, "qk_norm": "head", "latent_attention": {)" + latents + "}}"),
+            "s.json: /workload/model/qk_norm: latent attention has norms of its latents instead; leave it out");
+}
+
 TEST(Model, KeepsItsNormsInWords) {
   const std::string sizes = R"("layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "seq_len": 16)";
   const workload::ModelSpec model =

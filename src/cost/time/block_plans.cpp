@@ -13,6 +13,11 @@
 namespace krigtune::cost {
 namespace {
 
+// What a block keeps then follows the framework's code.
+bool depends_on_framework(const workload::Workload& workload) {
+  return workload.model.has_experts() || workload.model.has_latents() || workload.training.freezes();
+}
+
 constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
 
 plan::StepPlan plan_of_one_block(const workload::Workload& workload, const schedule::Knobs& knobs) {
@@ -61,7 +66,7 @@ BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& 
         known->workload.optimizer == workload.optimizer && known->workload.training == workload.training &&
         known->workload.gradient_clipping == workload.gradient_clipping &&
         workload::has_eager_kernels(known->workload) == workload::has_eager_kernels(workload) &&
-        ((!model.has_experts() && !workload.training.freezes()) || known->workload.framework == workload.framework)) {
+        (!depends_on_framework(workload) || known->workload.framework == workload.framework)) {
       return *known;
     }
   }

@@ -46,7 +46,12 @@ constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
                                                                    "experts/count",
                                                                    "experts/per_token",
                                                                    "experts/ffn_hidden",
-                                                                   "experts/shared_ffn_hidden"});
+                                                                   "experts/shared_ffn_hidden",
+                                                                   "latent_attention/q_rank",
+                                                                   "latent_attention/kv_rank",
+                                                                   "latent_attention/nope_dim",
+                                                                   "latent_attention/rope_dim",
+                                                                   "latent_attention/value_dim"});
 
 Texts checked_words(const JsonObject& object, const std::string& key, Texts words) {
   const bool any_blank =

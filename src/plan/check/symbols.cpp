@@ -194,7 +194,7 @@ std::uint64_t symbol_of(const Executed& rank) {
 std::uint64_t SymbolicCall::result(const std::vector<std::uint64_t>& inputs, std::size_t operand) const {
   std::uint64_t name = mixed(static_cast<std::uint64_t>(kind), place);
   for (const std::int64_t size : {shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.rows, shape.inner,
-                                  shape.outer, shape.groups, static_cast<std::int64_t>(shape.site)}) {
+                                  shape.outer, shape.values, shape.groups, static_cast<std::int64_t>(shape.site)}) {
     name = mixed(name, static_cast<std::uint64_t>(size));
   }
   name = mixed(mixed(name, std::bit_cast<std::uint64_t>(shape.dropout)), std::bit_cast<std::uint64_t>(scale));

@@ -80,12 +80,24 @@ std::string parameters_text(const workload::ModelSpec& model) {
                             count_text(static_cast<double>(workload::active_parameter_count(model))));
 }
 
-std::string architecture_text(const workload::ModelSpec& model) {
+std::string heads_text(const workload::ModelSpec& model) {
+  const std::string heads = fmt::format("{} heads", model.heads);
+  if (model.has_latents()) {
+    const workload::LatentSpec& latent = model.latent;
+    const std::string queries =
+        latent.q_rank > 0 ? fmt::format("queries from {} numbers a token, ", latent.q_rank) : "";
+    return heads + fmt::format(" of width {} (latent attention: {}keys and values of width {} from {})",
+                               model.head_width(), queries, latent.value_dim, latent.kv_rank);
+  }
+  const std::string width = model.head_dim == 0 ? "" : fmt::format(" of width {}", model.head_dim);
   const std::string shared =
       model.kv_heads == model.heads ? "" : fmt::format(" ({} for keys and values)", model.kv_heads);
-  const std::string width = model.head_dim == 0 ? "" : fmt::format(" of width {}", model.head_dim);
-  return fmt::format("{} heads{}{}, {}, {}, {} positions, {} embeddings, vocabulary of {}", model.heads, width, shared,
-                     mlp_text(model), model.norm == workload::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm",
+  return heads + width + shared;
+}
+
+std::string architecture_text(const workload::ModelSpec& model) {
+  return fmt::format("{}, {}, {}, {} positions, {} embeddings, vocabulary of {}", heads_text(model), mlp_text(model),
+                     model.norm == workload::Norm::kRmsNorm ? "RMSNorm" : "LayerNorm",
                      model.positions == workload::Positions::kRotary ? "rotary" : "learned",
                      model.tied_embeddings ? "tied" : "untied", model.vocab);
 }

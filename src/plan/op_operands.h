@@ -1,12 +1,12 @@
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "plan/op_traits.h"
 
-/// The words in which op_table.cpp describes operations: how many elements an operand has, and what is done with it.
-namespace krigtune::plan::op_words {
+// The words in which the table of op_table.cpp describes operands: how many elements they have, how they are used, and
+// how the work is counted.
+namespace krigtune::plan::operands {
 
 // --- the number of elements of an operand
 using S = const Shape&;
@@ -20,20 +20,23 @@ inline std::int64_t tokens(S s) { return s.batch * s.seq; }
 inline std::int64_t rows_inner(S s) { return s.rows * s.inner; }
 inline std::int64_t two_rows_inner(S s) { return 2 * s.rows * s.inner; }
 inline std::int64_t rows_outer(S s) { return s.rows * s.outer; }
+inline std::int64_t rows_inner_and_outer(S s) { return s.rows * (s.inner + s.outer); }
 inline std::int64_t outer_inner(S s) { return s.outer * s.inner; }
 inline std::int64_t groups_outer(S s) { return s.groups * s.outer; }
 inline std::int64_t groups_outer_inner(S s) { return s.groups * s.outer * s.inner; }
 inline std::int64_t rows_outer_inner(S s) { return s.rows * s.outer * s.inner; }
 inline std::int64_t seq_inner(S s) { return s.seq * s.inner; }
-// A row of qkv: q (inner = heads d) | k (kv_heads d) | v.
-inline std::int64_t qkv(S s) {
-  return s.batch * s.seq * (s.inner + 2 * s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0));
+// A row of qkv: q (inner = heads d) | k (kv_heads d) | v, whose heads have another width d_v if values = heads d_v is
+// given.
+inline std::int64_t width_of_outputs(S s) { return s.values > 0 ? s.values : s.inner; }
+inline std::int64_t of_kv_heads(S s, std::int64_t width_of_all) {
+  return s.heads > 0 ? s.kv_heads * (width_of_all / s.heads) : 0;
 }
-inline std::int64_t queries_and_keys(S s) {
-  return s.batch * s.seq * (s.inner + s.kv_heads * (s.heads > 0 ? s.inner / s.heads : 0));
-}
+inline std::int64_t queries_and_keys(S s) { return s.batch * s.seq * (s.inner + of_kv_heads(s, s.inner)); }
+inline std::int64_t qkv(S s) { return queries_and_keys(s) + s.batch * s.seq * of_kv_heads(s, width_of_outputs(s)); }
+inline std::int64_t head_queries(S s) { return s.batch * s.seq * s.inner; }
 inline std::int64_t head_stats(S s) { return s.batch * s.seq * (s.heads + s.kv_heads); }
-inline std::int64_t head_outputs(S s) { return s.batch * s.seq * s.inner; }
+inline std::int64_t head_outputs(S s) { return s.batch * s.seq * width_of_outputs(s); }
 inline std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
 inline std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }
 
@@ -69,18 +72,24 @@ inline double of_product(const Operation& operation) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.inner) * static_cast<double>(s.outer);
 }
 
-// FLOPs of one causal attention product: row i attends to i + 1 keys.
-inline double attention_product(const Shape& shape) {
+// FLOPs of one causal attention product over all heads together `width` wide: row i attends to i + 1 keys.
+inline double attention_product(const Shape& shape, std::int64_t width) {
   const auto seq = static_cast<double>(shape.seq);
-  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.inner) * seq * (seq + 1.0) / 2.0;
+  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(width) * seq * (seq + 1.0) / 2.0;
 }
 
-inline double of_attention(const Operation& operation) { return 2.0 * attention_product(operation.shape); }
+inline double of_attention(const Operation& operation) {
+  const Shape& s = operation.shape;
+  return attention_product(s, s.inner) + attention_product(s, width_of_outputs(s));
+}
 
-// Eager attention has kept its probabilities, which saves one of the five products.
+// Two products have the width of the values, and those of scores, queries and keys that of the queries. Eager attention
+// has kept its probabilities, which saves the scores.
 inline double of_attention_backward(const Operation& operation) {
   constexpr std::size_t kWithoutProbabilities = 5;
-  return (operation.operands.size() > kWithoutProbabilities ? 4.0 : 5.0) * attention_product(operation.shape);
+  const Shape& s = operation.shape;
+  const double of_queries = operation.operands.size() > kWithoutProbabilities ? 2.0 : 3.0;
+  return of_queries * attention_product(s, s.inner) + 2.0 * attention_product(s, width_of_outputs(s));
 }
 
-}  // namespace krigtune::plan::op_words
+}  // namespace krigtune::plan::operands
