@@ -148,8 +148,7 @@ Surroundings with_assignments(const Command& command, Surroundings around) {
   const Variables before = variables_before(command).value_or(Variables());
   const std::map<std::string, std::string> assigned(before.begin(), before.end());
   if (const auto devices = assigned.find("CUDA_VISIBLE_DEVICES"); devices != assigned.end()) {
-    const std::string& list = devices->second;
-    around.gpus = list.empty() ? 0 : 1 + std::count(list.begin(), list.end(), ',');
+    around.gpus = listed_devices(devices->second);
   }
   around.variable = [assigned, outer = around.variable](const char* name) {
     const auto found = assigned.find(name);
@@ -465,6 +464,10 @@ class Ranks {
 };
 
 }  // namespace
+
+std::int64_t listed_devices(std::string_view list) {
+  return list.empty() ? 0 : 1 + std::count(list.begin(), list.end(), ',');
+}
 
 JobRanks ranks_around(const Command& command, const Surroundings& around) {
   const Surroundings changed = with_assignments(command, around);

@@ -30,6 +30,9 @@ std::vector<HostSlots> chosen_hosts(std::vector<HostSlots> hosts, std::string_vi
 /// without quotes. Empty if it has no such line.
 std::optional<std::string> accelerate_setting(const std::string& text, std::string_view key);
 
+/// Returns the number of GPUs that a value of CUDA_VISIBLE_DEVICES lists.
+std::int64_t listed_devices(std::string_view list);
+
 /// The environment of a job.
 struct Surroundings {
   std::function<std::string(const char* name)> variable;  ///< environment variable; "" if not set

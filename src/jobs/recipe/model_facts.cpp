@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 
 #include "core/error.h"
@@ -21,6 +22,20 @@ namespace {
 
 // The vocabulary of a model of today whose tokenizer is not known: Llama 3 has 128256, Qwen 3 151936.
 constexpr std::int64_t kUsualVocabulary = 128256;
+
+// "nemotron_2_256k.model" has a vocabulary of 256 thousand. Empty if the name says none.
+std::optional<std::int64_t> vocabulary_in(const std::string& tokenizer) {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const std::string name = lower_case(std::filesystem::path(tokenizer).filename().string());
+  for (std::size_t k = name.find('k'); k != std::string::npos; k = name.find('k', k + 1)) {
+    std::size_t begin = k;
+    while (begin > 0 && std::isdigit(static_cast<unsigned char>(name[begin - 1])) != 0) --begin;
+    const bool is_alone = (k + 1 == name.size() || !is_word(name[k + 1])) && (begin == 0 || !is_word(name[begin - 1]));
+    const std::size_t digits = k - begin;
+    if (is_alone && (digits == 2 || digits == 3)) return 1000 * std::stoll(name.substr(begin, digits));
+  }
+  return std::nullopt;
+}
 
 // The model that the command states.
 class ModelFacts {
@@ -127,6 +142,8 @@ class ModelFacts {
     if (has("vocab") || has("preset") || has("hf_config")) return;
     if (const std::optional<std::int64_t> vocabulary = vocabulary_of(tokenizer_)) {
       put_assumed("vocab", *vocabulary, fmt::format("that of the tokenizer {}", tokenizer_));
+    } else if (const std::optional<std::int64_t> named = vocabulary_in(tokenizer_)) {
+      put_assumed("vocab", *named, fmt::format("the tokenizer is named {}", tokenizer_));
     } else {
       put_assumed("vocab", kUsualVocabulary, "the command does not say it, and its tokenizer is not known");
     }

@@ -51,7 +51,8 @@ constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
                                                                    "latent_attention/kv_rank",
                                                                    "latent_attention/nope_dim",
                                                                    "latent_attention/rope_dim",
-                                                                   "latent_attention/value_dim"});
+                                                                   "latent_attention/value_dim",
+                                                                   "experts/dense_layers"});
 
 Texts checked_words(const JsonObject& object, const std::string& key, Texts words) {
   const bool any_blank =
@@ -82,6 +83,7 @@ Block<CommandPattern> pattern_block() {
   block.key("launchers", &CommandPattern::launchers, words_said(), "one of these starts the ranks, as \"accelerate\"");
   block.key("scripts", &CommandPattern::scripts, words_said(),
             "the script's file is one of these; * stands for any text");
+  block.key("without_scripts", &CommandPattern::without_scripts, words_said(), "the script's file is none of these");
   block.key("modules", &CommandPattern::modules, words_said(), "the module after -m is one of these");
   block.key("programs", &CommandPattern::programs, words_said(),
             "one of these words, as \"trl sft\", is in the command");
@@ -429,6 +431,12 @@ void set_file_of(const JsonObject& object, const Recipe& recipe, RecipeValue& va
 void set_files(const JsonObject& object, Recipe& recipe) {
   for (RecipeValue& value : recipe.parameters) set_file_of(object, recipe, value, "parameters/" + value.name);
   for (RecipeValue& value : recipe.model) set_file_of(object, recipe, value, "model/" + value.name);
+  for (RecipeValue& value : recipe.training) {
+    if (recipe.files.empty()) {  // they are those of "caveats_of", whose jobs have files
+      for (Place& place : value.places) place.key.clear();
+    }
+    set_file_of(object, recipe, value, "training/" + value.name);
+  }
   set_file_of(object, recipe, recipe.train_batch_size, "train_batch_size");
   set_file_of(object, recipe, recipe.data_parallel, "data_parallel");
   if (!recipe.set.empty() && recipe.files.empty()) object.fail("set", "there are no \"files\"", "add the file");
@@ -542,7 +550,8 @@ Block<Recipe> recipe_block() {
 
 bool CommandPattern::is_empty() const {
   return launchers.empty() && scripts.empty() && modules.empty() && programs.empty() && flags.empty() &&
-         any_flag.empty() && bare.empty() && without.empty() && keys.empty() && without_keys.empty();
+         any_flag.empty() && bare.empty() && without.empty() && keys.empty() && without_keys.empty() &&
+         without_scripts.empty();
 }
 
 bool Place::is_written() const {

@@ -22,14 +22,15 @@ namespace krigtune::jobs {
 
 /// Selects commands: all conditions stated here must be met. If empty, every command matches.
 struct CommandPattern {
-  std::vector<std::string> launchers;  ///< one of these is among its launchers: "accelerate"
-  std::vector<std::string> scripts;    ///< one of these is the script's file name; * matches any text
-  std::vector<std::string> modules;    ///< one of these is the module after -m
-  std::vector<std::string> programs;   ///< one of these occurs: consecutive words, as in "trl sft"
-  std::vector<std::string> flags;      ///< all of these occur: "--fsdp", or with a value "--fsdp_version 2"
-  std::vector<std::string> any_flag;   ///< at least one of these
-  std::vector<std::string> bare;       ///< all of these occur without a value
-  std::vector<std::string> without;    ///< none of these
+  std::vector<std::string> launchers;        ///< one of these is among its launchers: "accelerate"
+  std::vector<std::string> scripts;          ///< one of these is the script's file name; * matches any text
+  std::vector<std::string> without_scripts;  ///< none of these is it
+  std::vector<std::string> modules;          ///< one of these is the module after -m
+  std::vector<std::string> programs;         ///< one of these occurs: consecutive words, as in "trl sft"
+  std::vector<std::string> flags;            ///< all of these occur: "--fsdp", or with a value "--fsdp_version 2"
+  std::vector<std::string> any_flag;         ///< at least one of these
+  std::vector<std::string> bare;             ///< all of these occur without a value
+  std::vector<std::string> without;          ///< none of these
   /// All of these are in the command's files or overrides: "distributed_type FSDP"; * in a value matches any text.
   std::vector<std::string> keys;
   std::vector<std::string> without_keys;  ///< none of these

@@ -122,6 +122,8 @@ bool starts_program_of(const CommandPattern& pattern, const Command& command) {
   const bool is_script = command.has_script && !is_module(command);
   const std::string script = is_script ? file_name_of(command.argv[command.script]) : "";
   return any_or_none(pattern.scripts, [&](const auto& one) { return is_script && fits(one, script); }) &&
+         std::none_of(pattern.without_scripts.begin(), pattern.without_scripts.end(),
+                      [&](const auto& one) { return is_script && fits(one, script); }) &&
          any_or_none(pattern.modules,
                      [&](const auto& one) { return is_module(command) && fits(one, command.argv[command.script]); }) &&
          any_or_none(pattern.programs, [&](const auto& one) { return find_program(command.argv, one).has_value(); });

@@ -140,13 +140,18 @@ class SessionMaker {
     }
   }
 
-  std::string variable(const std::string& name) const {
-    for (const std::string& word : request_.command) {
-      if (&word - request_.command.data() >= static_cast<std::ptrdiff_t>(request_.command.size() - words_.size()))
-        break;
+  // The value of a word NAME=VALUE before the command.
+  std::optional<std::string> assigned(const std::string& name) const {
+    for (std::size_t i = 0; i + words_.size() < request_.command.size(); ++i) {
+      const std::string& word = request_.command[i];
       if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
     }
-    return request_.variable(name).value_or("");
+    return std::nullopt;
+  }
+
+  std::string variable(const std::string& name) const {
+    const std::optional<std::string> value = assigned(name);
+    return value ? *value : request_.variable(name).value_or("");
   }
 
   void look_at_machine() {
@@ -155,7 +160,8 @@ class SessionMaker {
     around.variable = [this](const char* name) { return variable(name); };
     around.directory = request_.directory;
     around.hostname = host_name();
-    around.gpus = gpus.count;
+    const std::optional<std::string> visible = assigned("CUDA_VISIBLE_DEVICES");
+    around.gpus = visible ? listed_devices(*visible) : gpus.count;
     around.cpus = std::max(1U, std::thread::hardware_concurrency());
     const JobRanks found = ranks_around(read_command(words_), around);
     if (!found.assumption.empty()) remarks_.push_back(found.assumption);
