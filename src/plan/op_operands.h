@@ -57,6 +57,10 @@ constexpr OperandTraits maybe(OperandTraits operand) {
   operand.optional = true;
   return operand;
 }
+constexpr OperandTraits only_predicted(OperandTraits operand) {
+  operand.optional = operand.predicted_only = true;
+  return operand;
+}
 constexpr OperandTraits look_up(OperandTraits operand) {
   operand.looked_up = true;
   return operand;

@@ -44,6 +44,7 @@ struct OperandTraits {
   Role role{};
   std::int64_t (*elems)(const Shape&) = nullptr;  ///< number of elements; null: any
   bool optional = false;                          ///< this operand and all after it may be missing
+  bool predicted_only = false;                    ///< no executor has it: a plan with it serves for predictions only
   bool looked_up = false;                         ///< a table of which each token uses one row of shape.inner elements
   std::string_view becomes{};                     ///< for kInPlace: the name of the new contents, if different
 };

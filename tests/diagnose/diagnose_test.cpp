@@ -109,7 +109,7 @@ TEST(Diagnose, OffersOnlyWhatTheJobCanDo) {
 
 TEST(Diagnose, OfWhatDoesNotFitNamesWhatMakesItFit) {
   Job job(session_of(R"({"zero_stage": [0, 3], "micro_batch": [1, 2, 4]})", R"({"zero_stage": 0, "micro_batch": 4})",
-                     "64", "llama-3-8b"));
+                     "64", "llama-7b"));
   const diagnose::Diagnosis diagnosis = job.plan();
   ASSERT_FALSE(diagnosis.verdicts.empty());
   const diagnose::Verdict& first = diagnosis.verdicts.front();

@@ -92,7 +92,7 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
     if (is_known || plan::is_collective(traits.kind) || traits.predicted_only) continue;
     const std::size_t most = traits.operands.size() + traits.group.size();
     for (std::size_t count = 1; count <= most; ++count) {
-      if (!traits.takes(count)) continue;
+      if (!traits.takes(count) || traits.operand(count - 1, count).predicted_only) continue;
       for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
         if (rows != z.rows() && !traits.looks_up() && !traits.places_rows && !traits.draws) continue;
         plan::Shape s = shape(z, rows);

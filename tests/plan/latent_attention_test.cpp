@@ -126,6 +126,7 @@ TEST(LatentAttention, KeepsKeysBesideValuesThatAreNotCopied) {
   const std::int64_t copied = kept_bytes(plan_of(workload));
   EXPECT_EQ(copied, kept_bytes(plan_of(latent(24))));
   workload.framework = workload::Framework::kFsdp;
+  workload.training.kernels = workload::Kernels::kFused;
   EXPECT_EQ(kept_bytes(plan_of(workload)), copied + kLayers * kTokens * 2 * kHeads * kNope);
 }
 
