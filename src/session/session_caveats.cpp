@@ -140,6 +140,11 @@ void add_adapters(const workload::Workload& workload, workload::Caveats& caveats
   if (!training.freezes()) return;
   workload::add_once("frozen weights are loaded in the type of the precision, token table, norms and head too",
                      caveats.assumed);
+  if (workload.optimizer == workload::OptimizerKind::kAdamW) {
+    workload::add_once(
+        "the adapters' optimizer keeps what AdamW keeps, also if it is one that krigtune does not know: they are few",
+        caveats.assumed);
+  }
   using Layer = workload::AdaptedLayer;
   const bool adapts_heads = training.lora.targets_layer(Layer::kQuery) || training.lora.targets_layer(Layer::kKey) ||
                             training.lora.targets_layer(Layer::kValue);

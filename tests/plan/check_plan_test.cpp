@@ -16,8 +16,7 @@ void find_nothing_in(const PlanCase& drawn, const plan::StepPlan& plan) {
 
 TEST(CheckPlan, FindsNothingInPlansOfOtherOptimizersKernelsAndLosses) {
   RandomPlans draws(2);
-  int checked = 0;
-  for (int i = 0; i < sweep(300); ++i) {
+  for (int checked = 0; checked < sweep(100);) {
     const PlanCase drawn = draws.next_predicted();
     if (*drawn.workload.model.predicted_only() != 0) continue;
     // The checker follows the tokens of a whole micro-step, and does not know the parts of a fused loss.
@@ -27,7 +26,6 @@ TEST(CheckPlan, FindsNothingInPlansOfOtherOptimizersKernelsAndLosses) {
     find_nothing_in(drawn, plan);
     ++checked;
   }
-  EXPECT_GT(checked, 0);
 }
 
 TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
