@@ -241,6 +241,13 @@ class HfConfig {
     return *found;
   }
 
+  bool ties_embeddings(const std::string& type, bool is_like_llama) {
+    if (type == "bigbird_pegasus") return false;  // whatever the key says
+    const Json* tied = config_.find("tie_word_embeddings");
+    if (tied != nullptr && tied->is_boolean()) return tied->get<bool>();
+    return !is_like_llama || type.starts_with("gemma");
+  }
+
   ModelSpec sizes_of(const std::string& type) {
     type_ = type;
     const bool is_like_llama = config_.has("rms_norm_eps");
@@ -258,11 +265,7 @@ class HfConfig {
     model.seq_len = overrides_.seq_len ? *overrides_.seq_len
                                        : needed_size({"max_position_embeddings", "n_positions", "seq_length",
                                                       "max_sequence_length", "max_seq_len", "max_target_positions"});
-    if (const Json* tied = config_.find("tie_word_embeddings"); tied != nullptr && tied->is_boolean())
-      model.tied_embeddings = tied->get<bool>();
-    else
-      model.tied_embeddings = !is_like_llama || type.starts_with("gemma");
-    if (type == "bigbird_pegasus") model.tied_embeddings = false;  // whatever the key says
+    model.tied_embeddings = ties_embeddings(type, is_like_llama);
     const std::string activation = activation_name();
     if (activation.starts_with("silu") || activation.starts_with("swi") || type == "modernbert-decoder")
       model.gated_mlp = true;
