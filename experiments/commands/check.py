@@ -73,6 +73,7 @@ def understood(krigtune, entry, hardware, folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     code, _, said = run([krigtune, "init", "session.json", "--"] + shlex.split(entry["command"]), folder)
+    said = said.replace(str(krigtune), "krigtune")
     named = re.search(r"the recipe ([\w-]+)", said)
     seen = {"exit": code, "said": said, "recipe": named[1] if named else None, "ranks": None, "sequences": None, "length": None,
             "size": None, "predicted": False, "session": False}
