@@ -37,6 +37,11 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   return sizes;
 }
 
+// The framework leaves the model's code to its user, who mostly takes that of Hugging Face.
+bool trains_models_of_transformers(workload::Framework framework) {
+  return framework == workload::Framework::kFsdp || framework == workload::Framework::kDeepSpeed;
+}
+
 }  // namespace
 
 StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const workload::Workload& workload,
@@ -46,8 +51,7 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       model_(workload.model),
       knobs_(knobs),
       adapter_dropout_(workload.training.lora.dropout),
-      copies_adapter_inputs_(adapter_dropout_ > 0.0 || workload.framework == workload::Framework::kFsdp ||
-                             workload.framework == workload::Framework::kDeepSpeed),
+      copies_adapter_inputs_(adapter_dropout_ > 0.0 || trains_models_of_transformers(workload.framework)),
       eager_kernels_(workload::has_eager_kernels(workload)),
       type_(schedule::compute_type(workload.precision)),
       sizes_(sizes_of(model_, knobs)),
@@ -55,8 +59,7 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       loss_parts_(workload.training.loss == workload::LossKind::kFused
                       ? workload::fused_loss_parts(model_.vocab, model_.hidden)
                       : 1),
-      keeps_keys_beside_values_(workload.framework == workload::Framework::kFsdp ||
-                                workload.framework == workload::Framework::kDeepSpeed) {}
+      keeps_keys_beside_values_(trains_models_of_transformers(workload.framework)) {}
 
 void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;
@@ -150,12 +153,10 @@ void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm,
 
 void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm,
                                    const KeptByNorm& kept, const Operand& dx) {
-  if (norm.is_plain) {
-    return add_on_own(schedule::OpKind::kPlainNormBackward, own_shape(),
-                      {dy, own_reads(kept.input >= 0 ? kept.input : x), stats_operand(kept.stats, Access::kRead), dx});
-  }
-  std::vector<Operand> operands = {dy, own_reads(kept.input >= 0 ? kept.input : x), zero_.parameter(norm.gain),
-                                   stats_operand(kept.stats, Access::kRead), dx};
+  const Operand input = own_reads(kept.input >= 0 ? kept.input : x);
+  const Operand stats = stats_operand(kept.stats, Access::kRead);
+  if (norm.is_plain) return add_on_own(schedule::OpKind::kPlainNormBackward, own_shape(), {dy, input, stats, dx});
+  std::vector<Operand> operands = {dy, input, zero_.parameter(norm.gain), stats, dx};
   if (!zero_.trains(norm.gain))
     return add_on_own(schedule::OpKind::kNormBackwardInput, own_shape(), std::move(operands));
   operands.push_back(zero_.gradient(norm.gain));

@@ -192,22 +192,27 @@ void expect_within(const std::vector<Comparison>& all, const Bounds& bounds) {
 }
 
 // Here and below, the bounds are the observed errors, rounded up.
-TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
-  std::mt19937_64 random(7);
+// Draws cases, which `change` may change, and compares each; none may be off by more than `most`.
+template <class Change>
+std::vector<Comparison> compared(std::uint64_t seed, int cases, double most, const Change& change) {
+  std::mt19937_64 random(seed);
   std::vector<Comparison> all;
-  for (int i = 0; i < 400; ++i) {
-    const Case one{workload(random), cluster(random), configuration(random)};
+  for (int i = 0; i < cases; ++i) {
+    Case one{workload(random), cluster(random), configuration(random)};
+    change(one, random, i);
     SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.02));
+    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), most));
   }
-  expect_within(all, {1e-4, 0.006, 0.9999});
+  return all;
+}
+
+TEST(StepCostModel, EqualsTheClockOnTheFullPlan) {
+  const auto as_drawn = [](Case&, std::mt19937_64&, int) {};
+  expect_within(compared(7, 400, 0.02, as_drawn), {1e-4, 0.006, 0.9999});
 }
 
 TEST(StepCostModel, EqualsTheClockForAdaptersToo) {
-  std::mt19937_64 random(9);
-  std::vector<Comparison> all;
-  for (int i = 0; i < 200; ++i) {
-    Case one{workload(random), cluster(random), configuration(random)};
+  const auto with_adapters = [](Case& one, std::mt19937_64& random, int) {
     workload::TrainingSpec& training = one.workload.training;
     training.lora.rank = one_of<std::int64_t>(random, {2, 8, 64});
     for (bool& target : training.lora.targets) target = random() % 2 == 0;
@@ -215,40 +220,28 @@ TEST(StepCostModel, EqualsTheClockForAdaptersToo) {
     training.lora.dropout = one_of<double>(random, {0.0, 0.1});
     training.base = one_of<workload::BaseFormat>(
         random, {workload::BaseFormat::kAsModel, workload::BaseFormat::kInt8, workload::BaseFormat::kNf4Double});
-    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.05));
-  }
-  expect_within(all, {1e-4, 0.01, 0.9999});
+  };
+  expect_within(compared(9, 200, 0.05, with_adapters), {1e-4, 0.01, 0.9999});
 }
 
 TEST(StepCostModel, EqualsTheClockForOtherOptimizersKernelsAndLosses) {
-  std::mt19937_64 random(10);
-  std::vector<Comparison> all;
-  for (int i = 0; i < 200; ++i) {
-    Case one{workload(random), cluster(random), configuration(random)};
+  const auto trained_otherwise = [](Case& one, std::mt19937_64& random, int) {
     workload::TrainingSpec& training = one.workload.training;
     training.kernels = one_of<workload::Kernels>(random, {workload::Kernels::kFused, workload::Kernels::kEager});
     training.loss = one_of<workload::LossKind>(random, {workload::LossKind::kPlain, workload::LossKind::kFused});
     training.states = one_of<workload::OptimizerStates>(
         random, {workload::OptimizerStates::kFp32, workload::OptimizerStates::kAsModel});
     one.workload.optimizer = workload::kOptimizers[random() % workload::kOptimizers.size()].kind;
-    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.05));
-  }
-  expect_within(all, {1e-4, 0.01, 0.9999});
+  };
+  expect_within(compared(10, 200, 0.05, trained_otherwise), {1e-4, 0.01, 0.9999});
 }
 
 TEST(StepCostModel, EqualsItForDeepModelsAndLongSteps) {
-  std::mt19937_64 random(8);
-  std::vector<Comparison> all;
-  for (int i = 0; i < 12; ++i) {
-    Case one{workload(random), cluster(random), configuration(random)};
+  const auto deep_and_long = [](Case& one, std::mt19937_64&, int i) {
     one.workload.model.layers = i % 2 == 0 ? 48 : 24;
     one.configuration.set("gradient_accumulation_steps", std::int64_t{i % 3 == 0 ? 20 : 6});
-    SCOPED_TRACE(std::to_string(i) + ": " + one.configuration.text());
-    all.push_back(compare(one, cost::make_machine(one.workload, one.cluster), 0.005));
-  }
-  expect_within(all, {1e-4, 0.005, 0.99});
+  };
+  expect_within(compared(8, 12, 0.005, deep_and_long), {1e-4, 0.005, 0.99});
 }
 
 // Threads on few cores, with an emulated link that carries one collective at a time.
