@@ -71,7 +71,7 @@ FrameworkTraits fsdp() {
       .attention_factor = 0.55,
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
-      .whole_units = true,
+      .units_from_stage = 0,
       .recompute_stops_early = true,                    // torch.utils.checkpoint without re-entrance
       .usual = {{space::kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
   };
@@ -83,10 +83,11 @@ FrameworkTraits megatron() {
       .name = "megatron",
       .logits_bytes = 2.0,
       .gradient_bytes = 4.0,
+      .vendor_attention = true,  // Transformer Engine
       .issue_s = kFusedIssueS,
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
-      .most_zero_stage = 1,
+      .units_from_stage = 2,  // Megatron-FSDP, optim_grads and optim_grads_params
       .even_stages = true,
       .usual = tensor_parallel_habits(),
   };

@@ -26,6 +26,7 @@ struct FrameworkTraits {
   double optimizer_factor = 1.0;    ///< the same for the update
   double loss_factor = 1.0;         ///< the same for the loss and its gradient
   double attention_factor = 1.0;    ///< on the rate of attention kernels: 1 is FlashAttention-2
+  bool vendor_attention = false;    ///< has the vendor's attention kernels (cuDNN) on devices whose rate is known
   double issue_s = 5e-6;            ///< time of the program's thread to issue all kernels of one operation of the plan
   // Additional time for a collective of the tensor-parallel group:
   double internode_issue_s = 0.0;  ///< for each further node of the group
@@ -37,7 +38,8 @@ struct FrameworkTraits {
   // Schedule, if the configuration does not determine it:
   double reduced_bytes = 0.0;  ///< per element of the gradients that are sent; 0: the size of the model's type
   double bucket_bytes = 0.0;   ///< size of gradient buckets as they are sent; 0: reduce_bucket_size
-  bool whole_units = false;    ///< stage 3: parameters are sharded unit by unit, and none stays whole
+  /// From this stage on it shards unit by unit, and at stage 3 no parameter stays whole; 4: never.
+  std::int64_t units_from_stage = 4;
   /// Whether its jobs set overlap_comm; other frameworks have no such knob, or another name for it.
   bool has_zero_knobs = false;
   /// Whether it computes the norm of the whole gradient before any update, even without clipping.

@@ -24,6 +24,12 @@ constexpr double kCollectiveOverheadS = 30e-6;
 constexpr double kEagerAttentionPasses = 4.0;
 constexpr double kCausalHalf = 0.5;
 
+// cuDNN's attention computes 553 TFLOP/s forward and 422 backward at 4096 tokens and 638 and 523 at 16384 on an H100,
+// 1324 and 1083, and 1698 and 1298, on a B200 (arXiv:2603.07685; heads of DeepSeek-V3). With five products in the
+// backward pass for two in the forward pass these are 0.458, 0.558, 0.508 and 0.619 of the peak: on both devices a
+// fraction times s / (s + 1286) for sequences of s tokens.
+constexpr double kVendorHalfTokens = 1286.0;
+
 constexpr double kTileRows = 128.0;  // of grouped products (Gale et al. 2022, "MegaBlocks", section 5.1.2)
 
 constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
@@ -31,6 +37,19 @@ constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
 // The rate at which all processors of a node together read and write while they update offloaded parameters: 5 to 10
 // parameters per nanosecond at 30 bytes each, from the memory of two sockets at 100 to 200 GB/s.
 constexpr double kHostBytesPerS = 200e9;
+
+bool has_vendor_attention(const workload::Workload& workload, const workload::DeviceSpec& device,
+                          const FrameworkTraits& traits) {
+  return traits.vendor_attention && device.vendor_attention_fraction > 0.0 &&
+         workload.model.attention != workload::Attention::kEager;
+}
+
+double attention_fraction(const workload::Workload& workload, const workload::DeviceSpec& device,
+                          const FrameworkTraits& traits) {
+  if (workload.model.attention == workload::Attention::kEager) return kCausalHalf * device.gemm_fraction;
+  if (has_vendor_attention(workload, device, traits)) return device.vendor_attention_fraction;
+  return device.attention_fraction * traits.attention_factor;
+}
 
 workload::ClassRates device_rates(const workload::Workload& workload, const workload::DeviceSpec& device,
                                   const FrameworkTraits& traits, const TimeCalibration& calibration) {
@@ -44,11 +63,10 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
   rate(workload::OpClass::kProduct) = {device.launch_s, peak * device.gemm_fraction / calibration.products,
                                        device.gemm_half_flops, memory_rate / calibration.memory};
   const bool eager = workload.model.attention == workload::Attention::kEager;
-  const double attention_fraction =
-      eager ? kCausalHalf * device.gemm_fraction : device.attention_fraction * traits.attention_factor;
   const double attention_passes = eager ? kEagerAttentionPasses : 1.0;
-  rate(workload::OpClass::kAttention) = {device.launch_s, peak * attention_fraction / calibration.products, 0.0,
-                                         memory_rate / (attention_passes * calibration.memory)};
+  rate(workload::OpClass::kAttention) = {device.launch_s,
+                                         peak * attention_fraction(workload, device, traits) / calibration.products,
+                                         0.0, memory_rate / (attention_passes * calibration.memory)};
   const auto by_bytes = [&](double factor) {
     const double times = factor * calibration.memory;
     return workload::ClassRate{device.launch_s, device.fp32_flops_per_s / times, 0.0, memory_rate / times};
@@ -58,6 +76,36 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
   // A copy reads and writes every transferred byte once.
   rate(workload::OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
   return rates;
+}
+
+double product_flops_per_s(const workload::DeviceSpec& device, workload::ProductFormat products) {
+  switch (products) {
+    case workload::ProductFormat::kAsModel:
+      return device.bf16_flops_per_s;
+    case workload::ProductFormat::kFp8Delayed:
+    case workload::ProductFormat::kFp8Tensorwise:
+    case workload::ProductFormat::kFp8Blockwise:
+    case workload::ProductFormat::kMxFp8:
+      return device.fp8_flops_per_s;
+    case workload::ProductFormat::kNvFp4:
+      return device.fp4_flops_per_s;
+  }
+  return 0.0;
+}
+
+// They reach the same share of their peak as those in 16 bits, and as late: gemm_half_flops is a time.
+workload::ClassRate narrow_rate(const workload::Workload& workload, const workload::DeviceSpec& device,
+                                const Machine& machine) {
+  const double peak = product_flops_per_s(device, workload.training.products);
+  if (!(peak > 0.0)) {
+    throw UserError("the GPU " + device.id + " has no matrix products in " + workload::precision_word(workload),
+                    "use another, or \"precision\": \"bf16\"");
+  }
+  workload::ClassRate rate = machine.rate(workload::OpClass::kProduct);
+  const double times = peak / peak_flops_per_s(device, workload.precision);
+  rate.flops_per_s *= times;
+  rate.half_flops *= times;
+  return rate;
 }
 
 }  // namespace
@@ -85,6 +133,9 @@ Machine make_machine(const workload::Workload& workload, const workload::Cluster
   machine.rates = device_rates(workload, *cluster.device, traits, calibration);
   machine.rates[static_cast<std::size_t>(workload::OpClass::kHost)].bytes_per_s =
       kHostBytesPerS / static_cast<double>(cluster.gpus_per_node) / calibration.host;
+  if (workload.training.has_narrow_products())
+    machine.narrow_products = narrow_rate(workload, *cluster.device, machine);
+  if (has_vendor_attention(workload, *cluster.device, traits)) machine.attention_half_tokens = kVendorHalfTokens;
   machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   if (cluster.emulated_network) {
     machine.network = *cluster.emulated_network;
@@ -142,6 +193,37 @@ double exchange_time_s(const Machine& machine, schedule::OpKind kind, std::int64
   return exchange.seconds(0.0, static_cast<double>(wire_bytes));
 }
 
+namespace {
+
+// FLOPs of a product. Those of a group share the device as one large product does, and each fills its last tile by
+// half.
+double product_flops(const plan::Operation& operation) {
+  if (operation.shape.groups == 1) return operation.flops;
+  const double rows = static_cast<double>(operation.shape.rows) / static_cast<double>(operation.shape.groups);
+  return operation.flops * (1.0 + 0.5 * kTileRows / rows);
+}
+
+double attention_time_s(const Machine& machine, const plan::Operation& operation, double bytes) {
+  const double later =
+      machine.attention_half_tokens / static_cast<double>(std::max<std::int64_t>(1, operation.shape.seq));
+  return kernel_time_s(machine, workload::OpClass::kAttention, operation.flops * (1.0 + later), bytes);
+}
+
+// What a product makes of its input in 16 bits first: copies by rows and by columns, of one byte each, of which the
+// weight's gradient uses the second. Kernels that make an input in 8 bits have done so (norms, activations).
+double narrowing_s(const Machine& machine, const plan::StepPlan& plan, const plan::Operation& operation) {
+  using schedule::OpKind;
+  const bool reads_first = operation.kind != OpKind::kLinearBackwardWeight &&
+                           operation.kind != OpKind::kGroupedBackwardWeight && !operation.operands.empty();
+  if (!reads_first) return 0.0;
+  const plan::Range& input = operation.operands.front().range;
+  const std::int64_t bytes = schedule::size_bytes(plan.buffers[static_cast<std::size_t>(input.buffer)].type);
+  if (bytes == 1) return 0.0;
+  return kernel_time_s(machine, workload::OpClass::kMemory, 0.0, static_cast<double>(input.elems * (bytes + 2)));
+}
+
+}  // namespace
+
 double operation_time_s(const Machine& machine, const plan::StepPlan& plan, const plan::Operation& operation) {
   if (plan::is_collective(operation.kind)) {
     const plan::GroupSpan span = plan::group_span(plan, operation.group, 0, machine.ranks_per_node);
@@ -150,10 +232,11 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
   if (operation.kind == schedule::OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   const workload::OpClass of = plan::class_of(operation);
-  if (operation.shape.groups == 1) return kernel_time_s(machine, of, operation.flops, bytes);
-  // The products of a group share the device as one large product does. Each fills its last tile by half.
-  const double rows = static_cast<double>(operation.shape.rows) / static_cast<double>(operation.shape.groups);
-  return kernel_time_s(machine, of, operation.flops * (1.0 + 0.5 * kTileRows / rows), bytes);
+  if (of == workload::OpClass::kAttention) return attention_time_s(machine, operation, bytes);
+  if (of != workload::OpClass::kProduct) return kernel_time_s(machine, of, operation.flops, bytes);
+  const bool narrow = machine.narrow_products && operation.layer >= 0;
+  const workload::ClassRate& rate = narrow ? *machine.narrow_products : machine.rate(of);
+  return rate.seconds(product_flops(operation), bytes) + (narrow ? narrowing_s(machine, plan, operation) : 0.0);
 }
 
 // CPU ranks. Computing, copying and reducing takes time of cores that all threads share. So a collective has two parts:

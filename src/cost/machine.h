@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "cost/calibration.h"
 #include "plan/collective_time.h"
@@ -13,8 +14,11 @@ namespace krigtune::cost {
 /// How long the operations of one rank take, and how concurrent operations affect each other.
 struct Machine {
   workload::ClassRates rates{};
-  double loss_factor = 1.0;           ///< on the bytes of the loss and its gradient, which belong to kMemory
-  workload::EmulatedNetwork network;  ///< network of the collectives
+  /// Of the blocks' matrix products if they read fewer bits than the model's type has.
+  std::optional<workload::ClassRate> narrow_products = {};
+  double attention_half_tokens = 0.0;  ///< a sequence of this length reaches half of attention's rate
+  double loss_factor = 1.0;            ///< on the bytes of the loss and its gradient, which belong to kMemory
+  workload::EmulatedNetwork network;   ///< network of the collectives
   std::int64_t ranks_per_node = 1;
   double collective_overhead_s = 0.0;  ///< that a program sees for each collective in addition to the network's time
   double collective_factor = 1.0;      ///< on the network's time

@@ -25,6 +25,9 @@ Shape scoring(const StepSizes& n) { return {.rows = n.own_rows, .inner = n.hidde
 BufferId of_routed(StepOperations& to, const char* name, Term term, std::int64_t width) {
   return to.buffer(name, term, to.sizes().routed * width, to.type());
 }
+BufferId routed_input(StepOperations& to, const char* name, Term term, std::int64_t width) {
+  return to.buffer(name, term, to.sizes().routed * width, to.input_type());
+}
 
 void product_forward(StepOperations& to, const schedule::LinearTensors& linear, BufferId x, BufferId y,
                      const Shape& shape) {
@@ -76,9 +79,9 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
   buffers.logits = to.own("router logits", rest, n.experts);
   buffers.weights = to.buffer("routing weights", rest, chosen, schedule::DType::kFp32);
   buffers.places = to.buffer("routing places", rest, chosen, schedule::DType::kInt32);
-  buffers.routed = of_routed(to, "routed tokens", rest, n.hidden);
+  buffers.routed = routed_input(to, "routed tokens", rest, n.hidden);
   buffers.up = of_routed(to, "experts' up", rest, n.expert_up);
-  buffers.activated = of_routed(to, "experts' activated", activated, n.expert_ffn);
+  buffers.activated = routed_input(to, "experts' activated", activated, n.expert_ffn);
   buffers.outputs = of_routed(to, "experts' outputs", to.keeps_expert_outputs() ? rest : Term::kWorkspace, n.hidden);
 
   route(to, block, x.own, buffers);
@@ -97,7 +100,7 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
 
 void activate_experts_again(StepOperations& to, ExpertBuffers& kept) {
   const StepSizes& n = to.sizes();
-  kept.activated = of_routed(to, "experts' activated again", Term::kWorkspace, n.expert_ffn);
+  kept.activated = routed_input(to, "experts' activated again", Term::kWorkspace, n.expert_ffn);
   kept.gate = to.activate(kept.up, kept.activated, n.routed, n.expert_ffn, Term::kWorkspace);
 }
 

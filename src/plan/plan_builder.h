@@ -30,6 +30,8 @@ class PlanBuilder {
   BufferId persistent(std::string name, schedule::Term term, std::int64_t elems,
                       schedule::DType type = schedule::DType::kFp32, schedule::Place place = schedule::Place::kDevice);
 
+  schedule::DType type_of(BufferId buffer) const { return plan_.buffers[static_cast<std::size_t>(buffer)].type; }
+
   /// Appends an operation with its costs and returns its id; `after`: further operations to wait for.
   OpId add(schedule::OpKind kind, schedule::Stream stream, const Shape& shape, std::vector<Operand> operands,
            double scale = 1.0, std::initializer_list<OpId> after = {});

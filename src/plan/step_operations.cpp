@@ -54,6 +54,7 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       copies_adapter_inputs_(adapter_dropout_ > 0.0 || trains_models_of_transformers(workload.framework)),
       eager_kernels_(workload::has_eager_kernels(workload)),
       type_(schedule::compute_type(workload.precision)),
+      input_type_(workload.training.has_narrow_products() ? schedule::DType::kUint8 : type_),
       sizes_(sizes_of(model_, knobs)),
       keeps_expert_outputs_(workload.framework != workload::Framework::kMegatron),
       loss_parts_(workload.training.loss == workload::LossKind::kFused
@@ -72,6 +73,14 @@ BufferId StepOperations::own(std::string name, schedule::Term term, std::int64_t
 
 BufferId StepOperations::all(std::string name, schedule::Term term, std::int64_t width) {
   return buffer(std::move(name), term, sizes_.rows * width, type_);
+}
+
+BufferId StepOperations::own_input(std::string name, schedule::Term term, std::int64_t width) {
+  return buffer(std::move(name), term, sizes_.own_rows * width, input_type_);
+}
+
+BufferId StepOperations::all_input(std::string name, schedule::Term term, std::int64_t width) {
+  return buffer(std::move(name), term, sizes_.rows * width, input_type_);
 }
 
 BufferId StepOperations::buffer(std::string name, schedule::Term term, std::int64_t elems, schedule::DType type) {

@@ -48,6 +48,8 @@ class StepOperations {
   const schedule::Knobs& knobs() const { return knobs_; }
   ZeroOperations& zero() { return zero_; }
   schedule::DType type() const { return type_; }  ///< type of the activations
+  /// The type of what only the blocks' linear layers read: narrower if their products are.
+  schedule::DType input_type() const { return input_type_; }
   std::int64_t micro_step() const { return micro_step_; }
   /// The routing weights multiply the experts' outputs, which are kept for the weights' gradient. Megatron Core (since
   /// 0.12, transformer/moe/experts.py) multiplies their activations instead.
@@ -68,6 +70,9 @@ class StepOperations {
   BufferId own(std::string name, schedule::Term term, std::int64_t width);
   BufferId all(std::string name, schedule::Term term, std::int64_t width);
   BufferId buffer(std::string name, schedule::Term term, std::int64_t elems, schedule::DType type);
+  /// The same for what only linear layers read.
+  BufferId own_input(std::string name, schedule::Term term, std::int64_t width);
+  BufferId all_input(std::string name, schedule::Term term, std::int64_t width);
   Operand own_reads(BufferId buffer) const { return reads(buffer, sizes_.own_rows * sizes_.hidden); }
   Operand own_updates(BufferId buffer) const { return updates(buffer, sizes_.own_rows * sizes_.hidden); }
 
@@ -77,7 +82,7 @@ class StepOperations {
   /// Adds kAllReduce or kAllReduceMax over the tensor group; does nothing with one rank.
   void all_reduce(schedule::OpKind kind, std::vector<Operand> wholes);
   /// Gathers own tokens to all tokens; returns `x` itself if they are the same.
-  BufferId gathered(BufferId x) { return gathered(x, "gathered tokens", sizes_.hidden, type_); }
+  BufferId gathered(BufferId x) { return gathered(x, "gathered tokens", sizes_.hidden, builder_.type_of(x)); }
   /// The same for rows of another width and type.
   BufferId gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type);
   /// Reduces partial sums for all tokens to sums for the own tokens, and returns where those are.
@@ -165,6 +170,7 @@ class StepOperations {
   bool copies_adapter_inputs_;
   bool eager_kernels_;
   schedule::DType type_;
+  schedule::DType input_type_;
   StepSizes sizes_;
   bool keeps_expert_outputs_;
   std::int64_t loss_parts_;

@@ -190,7 +190,7 @@ void first_norm_again(StepOperations& to, const schedule::BlockTensors& block, A
                       const LayerTerms& terms) {
   if (!block.norm1.exists() || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
-  kept.norm = to.own("norm1 again", schedule::Term::kWorkspace, to.sizes().hidden);
+  kept.norm = to.own_input("norm1 again", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_forward(kept.input, block.norm1, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
   to.in(schedule::Phase::kBackward);
 }
@@ -202,7 +202,7 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   const StepSizes& n = to.sizes();
   AttentionBuffers buffers;
   buffers.input = input;
-  buffers.norm = block.norm1.exists() ? to.own("norm1", terms.norms, n.hidden) : input;
+  buffers.norm = block.norm1.exists() ? to.own_input("norm1", terms.norms, n.hidden) : input;
   if (block.norm1.exists()) buffers.of_norm = to.norm_stats("norm1 stats", terms.rest);
   buffers.qkv = to.all("qkv", terms.rest, n.qkv);
   buffers.out = to.all("attention", terms.rest, n.attention);
@@ -277,7 +277,7 @@ void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& term
   if (!terms.computes_again(terms.activated)) return;
   to.in(schedule::Phase::kRecompute);
   if (has_mlp(to)) {
-    kept.activated = to.all("activated again", schedule::Term::kWorkspace, to.sizes().ffn);
+    kept.activated = to.all_input("activated again", schedule::Term::kWorkspace, to.sizes().ffn);
     activate(to, kept, schedule::Term::kWorkspace);
   }
   if (to.model().has_experts()) activate_experts_again(to, kept.experts);
@@ -287,7 +287,7 @@ void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& term
 void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept, const LayerTerms& terms) {
   if (!block.norm2.exists() || !terms.computes_again(terms.norms)) return;
   to.in(schedule::Phase::kRecompute);
-  kept.norm = to.own("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
+  kept.norm = to.own_input("norm2 again", schedule::Term::kWorkspace, to.sizes().hidden);
   to.norm_forward(kept.input, block.norm2, kept.norm, kept.of_norm, schedule::Term::kWorkspace);
   to.in(schedule::Phase::kBackward);
 }
@@ -332,13 +332,13 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   const bool shares = to.model().norm_places == workload::NormPlaces::kShared;
   MlpBuffers buffers;
   buffers.input = attention.output;
-  buffers.norm = block.norm2.exists() ? to.own("norm2", terms.norms, n.hidden)
+  buffers.norm = block.norm2.exists() ? to.own_input("norm2", terms.norms, n.hidden)
                  : shares             ? attention.norm
                                       : buffers.input;
   if (block.norm2.exists()) buffers.of_norm = to.norm_stats("norm2 stats", terms.rest);
   if (has_mlp(to)) {
     buffers.up = to.all("up", terms.rest, n.up);
-    buffers.activated = to.all("activated", terms.activated, n.ffn);
+    buffers.activated = to.all_input("activated", terms.activated, n.ffn);
   }
   buffers.output = to.own("block output", terms.output, n.hidden);
 

@@ -63,6 +63,7 @@ bool trains_with_fsdp(const session::Session& session) {
 
 std::string precision_of(const session::Session& session) {
   if (!session.workload) return "";
+  if (session.workload->training.has_narrow_products()) return "fp8";
   const workload::Precision precision = session.workload->precision;
   return precision == workload::Precision::kFp32 ? "no" : workload::to_string(precision);
 }

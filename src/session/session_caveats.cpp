@@ -158,6 +158,19 @@ void add_adapters(const workload::Workload& workload, workload::Caveats& caveats
     workload::add_once("experts that are quantised as the other matrices are: less memory", caveats.not_modelled);
 }
 
+void add_narrow_products(const Session& session, workload::Caveats& caveats) {
+  const workload::Workload& workload = *session.workload;
+  if (!workload.training.has_narrow_products()) return;
+  workload::add_once(
+      "the blocks' matrix products read numbers in " + workload::precision_word(workload) +
+          ", for which weights have two further copies; attention, router, embedding, head and what is exchanged "
+          "remain in bf16",
+      caveats.assumed);
+  if (!session.cluster.device)
+    workload::add_once("how fast this machine multiplies in " + workload::precision_word(workload) + ": less time",
+                       caveats.also_not_modelled);
+}
+
 void add_kernels(const workload::Workload& workload, workload::Caveats& caveats) {
   const workload::ModelSpec& model = workload.model;
   const bool matters = model.gated_mlp || model.norm == workload::Norm::kRmsNorm;
@@ -181,6 +194,7 @@ void add_caveats(Session& session) {
   }
   add_experts(session, caveats);
   add_adapters(*session.workload, caveats);
+  add_narrow_products(session, caveats);
   add_kernels(*session.workload, caveats);
   add_update_on_host(session, caveats);
   add_hooks_of_stage_3(session, caveats);

@@ -75,6 +75,24 @@ constexpr std::array kDeviceLines = {
     DeviceLine{"mi355x-288gb", 287.98, 157.3, 2516.6, 2516.6, 8000.0, 0.45, 25.0, 0.85, 50.0, "xgmi-mi355x"},
 };
 
+// Products in fp8, with sums in fp32, run at twice the rate of bf16 on devices that have them (data sheets: Hopper,
+// Blackwell, Ada Lovelace, MI300, MI350). Those in fp4 run at four times that rate on Blackwell and MI350, on the
+// B300's and the RTX 5090's tensor cores at six and eight times.
+double fp8_times(std::string_view id) {
+  for (const char* prefix : {"h100", "h200", "h800", "h20", "b200", "b300", "gb200", "gb300", "l4", "rtx", "mi3"}) {
+    if (id.starts_with(prefix)) return 2.0;
+  }
+  return 0.0;
+}
+
+double fp4_times(std::string_view id) {
+  if (id.starts_with("b300") || id.starts_with("gb300")) return 6.0;
+  if (id.starts_with("rtx5090")) return 8.0;
+  const bool has =
+      id.starts_with("b200") || id.starts_with("gb200") || id.starts_with("rtxpro") || id.starts_with("mi355");
+  return has ? 4.0 : 0.0;
+}
+
 // FlashAttention-2, forward and backward, reaches up to 187 TFLOP/s on an A100 with a causal mask and 335 on an H100,
 // whose tensor cores it does not use asynchronously (Dao 2023, figures 5 and 7). Devices after Hopper are treated like
 // it; for others, and the H20 with its few tensor cores, the fraction follows from their matrix products.
@@ -85,6 +103,17 @@ double attention_fraction(const DeviceLine& line) {
   return 0.75 * line.gemm_fraction;
 }
 
+// cuDNN's on Hopper and Blackwell: see kVendorHalfTokens in cost/machine.cpp.
+double vendor_attention_fraction(std::string_view id) {
+  for (const char* prefix : {"b200", "b300", "gb200", "gb300"}) {
+    if (id.starts_with(prefix)) return 0.668;
+  }
+  for (const char* prefix : {"h100", "h200", "h800"}) {
+    if (id.starts_with(prefix)) return 0.602;
+  }
+  return 0.0;
+}
+
 DeviceSpec device_from(const DeviceLine& line) {
   DeviceSpec device;
   device.id = line.id;
@@ -92,10 +121,13 @@ DeviceSpec device_from(const DeviceLine& line) {
   device.fp32_flops_per_s = line.fp32_tflops * kTera;
   device.fp16_flops_per_s = line.fp16_tflops * kTera;
   device.bf16_flops_per_s = line.bf16_tflops * kTera;
+  device.fp8_flops_per_s = fp8_times(line.id) * device.bf16_flops_per_s;
+  device.fp4_flops_per_s = fp4_times(line.id) * device.bf16_flops_per_s;
   device.memory_bytes_per_s = line.memory_gb_per_s * kGiga;
   device.gemm_fraction = line.gemm_fraction;
   device.gemm_half_flops = line.half_gflop * kGiga;
   device.attention_fraction = attention_fraction(line);
+  device.vendor_attention_fraction = vendor_attention_fraction(line.id);
   device.memory_fraction = line.memory_fraction;
   device.host_bytes_per_s = line.host_gb_per_s * kGiga;
   device.interconnect = line.interconnect;

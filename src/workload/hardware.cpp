@@ -251,6 +251,9 @@ Block<DeviceSpec> device_block() {
             "peak rate of dense matrix products, in FLOP/s; 0: not supported");
   block.key("bf16_flops_per_s", &DeviceSpec::bf16_flops_per_s, rate_if_any,
             "peak rate of dense matrix products, in FLOP/s; 0: not supported");
+  for (const auto& [key, rate_of] : {std::pair("fp8_flops_per_s", &DeviceSpec::fp8_flops_per_s),
+                                     std::pair("fp4_flops_per_s", &DeviceSpec::fp4_flops_per_s)})
+    block.key(key, rate_of, rate_if_any, "peak rate of dense matrix products, in FLOP/s; 0: not supported");
   block.key("memory_bytes_per_s", &DeviceSpec::memory_bytes_per_s, rate, "peak memory bandwidth in bytes/s")
       .no_default();
   block.key("gemm_fraction", &DeviceSpec::gemm_fraction, fraction,
@@ -259,6 +262,8 @@ Block<DeviceSpec> device_block() {
             "size in FLOPs of a matrix product that reaches half of gemm_fraction");
   block.key("attention_fraction", &DeviceSpec::attention_fraction, fraction,
             "fraction of the peak that flash attention reaches");
+  block.key("vendor_attention_fraction", &DeviceSpec::vendor_attention_fraction, number(from_to(0, 1)),
+            "the same for the vendor's kernel (cuDNN), which Megatron uses, and long sequences; 0: as flash attention");
   block.key("memory_fraction", &DeviceSpec::memory_fraction, fraction,
             "fraction of the peak memory bandwidth that kernels reach");
   block.key("launch_us", &DeviceSpec::launch_s, in_microseconds(at_least(0)), "launch of one kernel, in microseconds");

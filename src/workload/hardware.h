@@ -20,10 +20,14 @@ struct DeviceSpec {
   double fp32_flops_per_s = 0.0;
   double fp16_flops_per_s = 0.0;
   double bf16_flops_per_s = 0.0;
+  double fp8_flops_per_s = 0.0;  ///< with sums in fp32
+  double fp4_flops_per_s = 0.0;  ///< of NVFP4 or MXFP4
   double memory_bytes_per_s = 0.0;
   double gemm_fraction = 0.7;       ///< fraction of the peak that large matrix products reach in a training step
   double gemm_half_flops = 5e9;     ///< a product of this many FLOPs reaches half of that
   double attention_fraction = 0.5;  ///< fraction of the peak that flash attention reaches, with its causal half counted
+  /// The same for the vendor's own kernel (cuDNN) and long sequences; 0: as flash attention.
+  double vendor_attention_fraction = 0.0;
   double memory_fraction = 0.85;    ///< fraction of the memory's rate that elementwise kernels reach
   double launch_s = 5e-6;           ///< seconds to launch one kernel
   double host_bytes_per_s = 0.0;    ///< between device and host memory, per direction

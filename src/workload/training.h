@@ -48,6 +48,13 @@ enum class LossKind { kPlain, kFused };
 /// as PyTorch's optimizers have them for a model that was loaded in bf16.
 enum class OptimizerStates { kFp32, kAsModel };
 
+/// What the products of the blocks' linear layers, experts included, read. Attention, the router, the embedding and the
+/// head remain in the model's type, which is bf16 then, as in Transformer Engine and in DeepSeek-AI 2024,
+/// "DeepSeek-V3", section 3.3. The words of "precision" in a session: fp8-delayed and fp8-tensorwise have one scale a
+/// tensor (from earlier steps, or from the tensor itself), fp8-blockwise one for each 1 x 128 inputs and 128 x 128
+/// weights, mxfp8 one for each 32 numbers, nvfp4 one for each 16 numbers of 4 bits.
+enum class ProductFormat { kAsModel, kFp8Delayed, kFp8Tensorwise, kFp8Blockwise, kMxFp8, kNvFp4 };
+
 /// How the model is trained. By default all weights are.
 struct TrainingSpec {
   AdapterSpec lora = {};
@@ -56,7 +63,9 @@ struct TrainingSpec {
   bool compile = false;                 ///< torch.compile, which fuses kernels and issues them with less work
   LossKind loss = LossKind::kPlain;
   OptimizerStates states = OptimizerStates::kFp32;
+  ProductFormat products = ProductFormat::kAsModel;  ///< said by the workload's "precision"
 
+  bool has_narrow_products() const { return products != ProductFormat::kAsModel; }
   bool freezes() const { return lora.rank > 0; }
   /// Returns the bits of one frozen weight of a block's matrices; empty if it has the model's type.
   std::optional<double> base_bits() const;

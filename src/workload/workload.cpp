@@ -22,6 +22,21 @@ constexpr EnumWords<OptimizerKind, kOptimizerCount> kOptimizerWords = [] {
   return words;
 }();
 
+struct NumberFormat {
+  Precision precision{};
+  ProductFormat products{};
+  friend bool operator==(const NumberFormat&, const NumberFormat&) = default;
+};
+constexpr EnumWords<NumberFormat, 8> kNumberWords = {
+    {{to_string(Precision::kFp32), {Precision::kFp32, ProductFormat::kAsModel}},
+     {to_string(Precision::kFp16), {Precision::kFp16, ProductFormat::kAsModel}},
+     {to_string(Precision::kBf16), {Precision::kBf16, ProductFormat::kAsModel}},
+     {"fp8-delayed", {Precision::kBf16, ProductFormat::kFp8Delayed}},
+     {"fp8-tensorwise", {Precision::kBf16, ProductFormat::kFp8Tensorwise}},
+     {"fp8-blockwise", {Precision::kBf16, ProductFormat::kFp8Blockwise}},
+     {"mxfp8", {Precision::kBf16, ProductFormat::kMxFp8}},
+     {"nvfp4", {Precision::kBf16, ProductFormat::kNvFp4}}}};
+
 constexpr EnumWords<Dialect, 2> kDialectWords = {
     {{"canonical", Dialect::kCanonical}, {"deepspeed", Dialect::kDeepSpeed}}};
 
@@ -60,7 +75,17 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
           },
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
-  block.key("precision", &Workload::precision, one_of(kPrecisionWords), "number format of weights and activations");
+  const Codec<NumberFormat> numbers = one_of(kNumberWords);
+  block.custom(
+      "precision", numbers.schema,
+      "number format of weights and activations; fp8 and fp4: of the blocks' matrix products, beside bf16",
+      [read = numbers.read](JsonObject& object, Workload& workload) {
+        if (object.find("precision") == nullptr) return;
+        const NumberFormat said = read(object, "precision");
+        workload.precision = said.precision;
+        workload.training.products = said.products;
+      },
+      [](const Workload& workload) { return Json(precision_word(workload)); });
   block.check([](JsonObject& object, const Workload& workload) {
     if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
       object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
@@ -87,6 +112,10 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
+std::string precision_word(const Workload& workload) {
+  return std::string(word_of(NumberFormat{workload.precision, workload.training.products}, kNumberWords));
+}
+
 bool has_eager_kernels(const Workload& workload) {
   if (workload.training.compile) return false;
   if (workload.training.kernels) return *workload.training.kernels == Kernels::kEager;
@@ -96,6 +125,7 @@ bool has_eager_kernels(const Workload& workload) {
 const char* training_predicted_only(const Workload& workload) {
   const TrainingSpec& training = workload.training;
   if (training.freezes()) return "adapters";
+  if (training.has_narrow_products()) return "products in 8 or 4 bits";
   if (traits_of(workload.optimizer).predicted_only) return traits_of(workload.optimizer).name;
   if (training.loss == LossKind::kFused) return "a fused loss";
   if (training.compile) return "a compiled model";

@@ -47,6 +47,8 @@ struct Workload {
   Caveats caveats{};
 };
 
+/// Returns the word of "precision" in a session: that of the products if they are narrower than the model's type.
+std::string precision_word(const Workload& workload);
 /// Returns whether norms and gated activations are PyTorch's own (Kernels::kEager): as the job says, else in the
 /// frameworks that leave kernels to the model. A compiled model has fused ones.
 bool has_eager_kernels(const Workload& workload);

@@ -7,7 +7,9 @@
 //   computes them. Packed buckets have the knob's size, whatever the model's size. The step casts and copies 8 P / N
 //   (stage 0: 4 P) when there are no activations.
 // - FSDP: fp32 shards, gradients and moments take 16 P / N, and two units are gathered in 16 bits.
-// - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N. Transformer Engine's fused weight
+// - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N; Megatron-FSDP shards the
+// gradients
+//   too (stage 2), or all (stage 3). Transformer Engine's fused weight
 //   gradients keep a 16-bit buffer for each distinct shape of a linear layer.
 // - Nanotron: 6 P + 12 P / N.
 #include "cost/memory/framework_memory.h"
@@ -78,7 +80,7 @@ schedule::Setting setting_of(const workload::Workload& workload, const schedule:
   const FrameworkTraits& traits = traits_of(workload.framework);
   schedule::Setting setting{tensors, knobs, {}};
   setting.knobs.zero_stage = std::min(knobs.zero_stage, traits.most_zero_stage);
-  if (traits.whole_units) {
+  if (setting.knobs.zero_stage >= traits.units_from_stage) {
     setting.knobs.overlap_comm = true;
     setting.knobs.prefetch_elems = 0;
     setting.knobs.persistence_elems = 0;
@@ -151,15 +153,17 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
                                  const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.trained_elems());
-  const double n = knobs.zero_stage >= 1 ? static_cast<double>(knobs.data_ranks) : 1.0;
-  // The states of an expert are sharded over the ranks that have it, which are fewer.
-  const double fewer = knobs.zero_stage >= 1 ? static_cast<double>(knobs.expert_ranks - 1) : 0.0;
-  const double sharded = p + fewer * static_cast<double>(model.trained_expert_elems());
+  const auto n = static_cast<double>(knobs.data_ranks);
+  // What is sharded of an expert is shared by the ranks that have it, which are fewer.
+  const double fewer = static_cast<double>((knobs.expert_ranks - 1) * model.trained_expert_elems());
+  const std::int64_t stage = std::min(knobs.zero_stage, traits_of(workload.framework).most_zero_stage);
+  const auto own = [&](std::int64_t from_stage) { return stage >= from_stage ? (p + fewer) / n : p; };
+  const double frozen = frozen_bytes(model, workload) / (stage >= 3 ? n : 1.0);
   const bool fp32 = workload.precision == workload::Precision::kFp32;
-  states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * p + frozen_bytes(model, workload)));
-  states.add(schedule::Term::kGradients, rounded(4.0 * p));
+  states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * own(3) + frozen));
+  states.add(schedule::Term::kGradients, rounded(4.0 * own(2)));
   states.add(schedule::Term::kOptimizerState,
-             rounded((moment_bytes(workload) + (has_masters(workload) ? 4.0 : 0.0)) * sharded / n));
+             rounded((moment_bytes(workload) + (has_masters(workload) ? 4.0 : 0.0)) * own(1)));
   return states;
 }
 
@@ -206,6 +210,21 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
   std::int64_t elems = 0;
   for (const std::int64_t size : sizes) elems += size;
   return 2 * elems;
+}
+
+// Copies of the blocks' matrices for products in fewer bits, by rows and by columns, that stay beside the model's own
+// (Transformer Engine; arXiv:2603.07685, section 5). Sharded weights are copied while they are gathered.
+std::int64_t narrow_copies_bytes(const MemoryProfile& profile, const workload::Workload& workload,
+                                 const schedule::Knobs& knobs, std::int64_t layers) {
+  const workload::TrainingSpec& training = workload.training;
+  if (!training.has_narrow_products() || knobs.zero_stage >= 3) return 0;
+  std::int64_t elems = 0;
+  for (const schedule::UnitTensor& tensor : profile.model.tensors) {
+    const bool is_matrix = tensor.elems / tensor.matrices > 8 * workload.model.hidden;
+    if (tensor.unit == schedule::Unit::kBlock && is_matrix) elems += tensor.elems;
+  }
+  const std::int64_t halves = training.products == workload::ProductFormat::kNvFp4 ? 2 : 4;  // bytes, two copies
+  return layers * elems * halves / 2;
 }
 
 }  // namespace
@@ -257,7 +276,8 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
   FrameworkPeak worst;
   for (const Stage& stage : stages_of(profile, workload, knobs)) {
     const schedule::StageTensors& model = cache.of(knobs, stage.parts);
-    const MomentBytes states = states_of(model, workload, knobs);
+    MomentBytes states = states_of(model, workload, knobs);
+    states.add(schedule::Term::kParameters, narrow_copies_bytes(profile, workload, knobs, stage.parts.layers));
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;

@@ -38,7 +38,7 @@ std::variant<FrameworkStep, schedule::NotModelled> framework_step_of(const workl
     if (!configuration.has(space::kReduceBucket)) knobs.reduce_bucket_elems = elems;
     if (!configuration.has(space::kAllgatherBucket)) knobs.allgather_bucket_elems = elems;
   }
-  if (traits.whole_units) set_units(configuration, knobs);
+  if (knobs.zero_stage >= traits.units_from_stage) set_units(configuration, knobs);
   step.policy = schedule::make_policy(workload, knobs);
   if (traits.always_takes_norm) step.policy.controls = true;
   return step;

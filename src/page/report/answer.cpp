@@ -84,7 +84,7 @@ std::string model_text(const workload::Workload& workload) {
   const bool is_large = parameters >= kBillion;
   return fmt::format("{} {:.3g} {} parameters, sequences of {}, {}", name,
                      parameters / (is_large ? kBillion : kMillion), is_large ? "billion" : "million", model.seq_len,
-                     workload::to_string(workload.precision));
+                     workload::precision_word(workload));
 }
 
 // Returns which model and machines the figures are about; "" if the session states neither.

@@ -180,7 +180,7 @@ void print_job(const PlanText& text) {
     batch = fmt::format(", {} ({} tokens) a step", counted(*workload.train_batch_size, "sequence"),
                         count_text(sequences * static_cast<double>(model.seq_len)));
   }
-  text.out << fmt::format("  {}, {}{}{}, trained by {}\n", workload::to_string(workload.precision),
+  text.out << fmt::format("  {}, {}{}{}, trained by {}\n", workload::precision_word(workload),
                           workload::traits_of(workload.optimizer).name, kernels_text(workload.training), batch,
                           cost::traits_of(workload.framework).name);
   text.out << fmt::format("  {}\n", machine_text(text.session.cluster));

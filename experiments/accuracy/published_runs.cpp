@@ -1,0 +1,233 @@
+// Where the table leaves something open, the row says in `assumed` what was taken.
+#include "published_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "core/units.h"
+#include "published_models.h"
+#include "table_rows.h"
+
+namespace krigtune::accuracy {
+namespace {
+
+constexpr double kTera = 1e12;
+
+struct Gpus {
+  const char* id;
+  std::int64_t per_node;
+  const char* network;  ///< one card of this rate per GPU, unless the vendor's reference design has another
+};
+const std::map<std::string, Gpus>& gpus_of_table() {
+  static const std::map<std::string, Gpus> kGpus = {
+      {"H100", {"h100-80gb", 8, "ib-ndr-400"}},
+      {"H200", {"h200-141gb", 8, "ib-ndr-400"}},
+      {"H800", {"h800-80gb", 8, "ib-ndr-400"}},
+      {"A100-80GB", {"a100-80gb", 8, "ib-hdr-200"}},
+      {"B200", {"b200-180gb", 8, "ib-ndr-400"}},
+      {"B300", {"b300-288gb", 8, "ib-xdr-800"}},
+      {"GB200", {"gb200-186gb", 4, "ib-ndr-400"}},
+      {"GB300", {"gb300-288gb", 4, "ib-xdr-800"}},
+      {"MI300", {"mi300x-192gb", 8, "ib-ndr-400"}},
+      {"MI325X", {"mi325x-256gb", 8, "ib-ndr-400"}},
+      {"MI355", {"mi355x-288gb", 8, "ib-ndr-400"}},
+      {"MI355X", {"mi355x-288gb", 8, "ib-ndr-400"}},
+      {"Ampere (A100 class)", {"a100-80gb", 8, "ib-hdr-200"}},
+      {"H200 (text says B200)", {"h200-141gb", 8, "ib-ndr-400"}},
+  };
+  return kGpus;
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// A row, with empty cells as empty values.
+class Row {
+ public:
+  Row(const Table& table, std::size_t row) : table_(table), row_(row) {}
+  const std::string& text(std::string_view column) const { return table_.text(row_, column); }
+  std::optional<std::int64_t> count(std::string_view column) const {
+    const std::string& cell = text(column);
+    const bool is_count = !cell.empty() && cell.find_first_not_of("0123456789") == std::string::npos;
+    return is_count ? std::optional(table_.integer(row_, column)) : std::nullopt;  // "On"
+  }
+  std::int64_t ways(std::string_view column) const { return std::max<std::int64_t>(1, count(column).value_or(1)); }
+  // Sources write "~704" too.
+  double real(std::string_view column) const {
+    const std::string& cell = text(column);
+    return cell.empty() ? 0.0 : std::stod(cell.front() == '~' ? cell.substr(1) : cell);
+  }
+
+ private:
+  const Table& table_;
+  std::size_t row_;
+};
+
+bool is_fp8(const std::string& precision) { return contains(precision, "FP8") || precision == "NVFP4"; }
+
+// "FP8" is that of Hopper, and "FP8-CS" current scaling.
+workload::ProductFormat products_of(const std::string& precision) {
+  using workload::ProductFormat;
+  if (precision == "NVFP4") return ProductFormat::kNvFp4;
+  if (precision == "MXFP8" || precision == "FP8-MX") return ProductFormat::kMxFp8;
+  if (precision == "FP8 blockwise") return ProductFormat::kFp8Blockwise;
+  return is_fp8(precision) ? ProductFormat::kFp8Tensorwise : ProductFormat::kAsModel;
+}
+
+std::string group_of(const Row& row, const workload::ModelSpec& model) {
+  if (row.text("task") == "lora") return "adapters";
+  if (row.ways("cp") > 1) return "context parallel";
+  const char* kind = model.has_experts() ? "experts" : "dense";
+  const std::string& precision = row.text("precision");
+  if (precision == "NVFP4") return fmt::format("{}, fp4", kind);
+  if (is_fp8(precision)) return fmt::format("{}, fp8", kind);
+  if (row.ways("vp") > 1 && !model.has_experts()) return "dense, bf16, interleaved";
+  return fmt::format("{}, bf16", kind);
+}
+
+// Why the models cannot be asked, as far as the row alone says it.
+std::string not_asked(const Row& row, bool known_model) {
+  const std::string& schedule = row.text("schedule");
+  if (!known_model) return "a model of other layers";
+  if (!row.count("gpus") || !row.count("seq_len") || !row.count("gbs")) return "not stated: GPUs, sequence or batch";
+  if (!row.count("tp") || !row.count("pp")) return "not stated: tensor or pipeline parallelism";
+  if (contains(schedule, "ZB") || contains(schedule, "V-half") || contains(schedule, "V-min") ||
+      contains(schedule, "zero bubble"))
+    return "a pipeline schedule without bubbles";
+  return "";
+}
+
+// The modules that are computed again; krigtune has three degrees.
+const char* checkpointing_of(const std::string& recompute, std::vector<std::string>& assumed) {
+  if (recompute == "full") return "full";
+  if (recompute.empty() || contains(recompute, "none")) return "none";
+  if (contains(recompute, "full:") || contains(recompute, "mla_up_proj") || contains(recompute, "mlp") ||
+      contains(recompute, "moe+") || contains(recompute, "shared_expert"))
+    assumed.push_back("recomputation of other modules: " + recompute);
+  return contains(recompute, "norm") || contains(recompute, "act") ? "selective" : "none";
+}
+
+void set_framework(const Row& row, PublishedRun& run) {
+  using workload::Framework;
+  workload::Workload& workload = run.workload;
+  const std::string& schedule = row.text("schedule");
+  run.configuration.set("zero_stage", std::int64_t{1});
+  workload.framework = Framework::kMegatron;
+  if (contains(schedule, "ZeRO-3 (DeepSpeed)")) {
+    workload.framework = Framework::kDeepSpeed;
+    workload.dialect = workload::Dialect::kDeepSpeed;
+    workload.training.kernels = workload::Kernels::kFused;
+    run.configuration.set("zero_stage", std::int64_t{3});
+  } else if (row.ways("fsdp") > 1 || contains(schedule, "FSDP")) {
+    // Megatron-FSDP; MaxText has fused kernels and cuDNN's attention too.
+    run.configuration.set("zero_stage", std::int64_t{3});
+  }
+}
+
+// Narayanan et al. 2021, equation 3, which counts the recomputation of the forward pass.
+double narayanan_flops(const workload::ModelSpec& model, std::int64_t sequences) {
+  const auto h = static_cast<double>(model.hidden), s = static_cast<double>(model.seq_len);
+  const auto layers = static_cast<double>(model.layers);
+  return 96.0 * static_cast<double>(sequences) * s * layers * h * h *
+         (1.0 + s / (6.0 * h) + static_cast<double>(model.vocab) / (16.0 * layers * h));
+}
+
+double seconds_of(const Row& row, const PublishedRun& run) {
+  const auto gpus = static_cast<double>(run.cluster.ranks());
+  const std::int64_t sequences = *run.workload.train_batch_size;
+  const double tokens = static_cast<double>(sequences * run.workload.model.seq_len);
+  if (const double step_s = row.real("step_time_s"); step_s > 0.0) return step_s;
+  if (const double rate = row.real("tokens_per_s_per_gpu"); rate > 0.0) return tokens / (rate * gpus);
+  if (const double step_s = row.real("step_time_calc_s"); step_s > 0.0) return step_s;
+  if (const double rate = row.real("tokens_per_s_total"); rate > 0.0) return tokens / rate;
+  if (const double tflops = row.real("tflops_per_gpu"); tflops > 0.0) {
+    const bool narayanan = contains(run.source, "Narayanan");
+    const double flops =
+        narayanan ? narayanan_flops(run.workload.model, sequences) : bridge_flops(run.workload.model, sequences);
+    return flops / (tflops * kTera * gpus);
+  }
+  constexpr double kH100Tflops = 989.5;  // the only source that prints nothing but an MFU: arXiv:2504.14960
+  if (const double mfu = row.real("mfu_pct"); mfu > 0.0)
+    return bridge_flops(run.workload.model, sequences) / (0.01 * mfu * kH100Tflops * kTera * gpus);
+  return 0.0;
+}
+
+// "59" in "GB, peak", "119040.02" in "MiB". Those who print GB read an allocator's bytes divided by 2^30.
+std::optional<std::int64_t> peak_of(const Row& row) {
+  const std::string& unit = row.text("mem_unit");
+  const std::string& text = row.text("peak_mem");
+  if (text.empty() || text.front() == '<') return std::nullopt;
+  const double scale = contains(unit, "MiB") ? 1.0 / 1024.0 : 1.0;
+  return from_gib(scale * std::stod(text)).count;
+}
+
+void set_layout(const Row& row, PublishedRun& run) {
+  space::Configuration& configuration = run.configuration;
+  configuration.set("overlap_comm", true);
+  configuration.set("micro_batch", row.ways("mbs"));
+  if (!row.count("mbs")) run.assumed.push_back("micro-batch of 1");
+  for (const auto& [name, column] :
+       {std::pair("tensor_parallel", "tp"), std::pair("pipeline_parallel", "pp"), std::pair("context_parallel", "cp"),
+        std::pair("expert_parallel", "ep"), std::pair("virtual_pipeline", "vp")}) {
+    const bool always = std::string_view(column) == "tp" || std::string_view(column) == "pp";
+    if (always || row.ways(column) > 1) configuration.set(name, row.ways(column));
+  }
+  const std::int64_t tensor = row.ways("tp");
+  if (run.workload.model.has_experts() && row.count("etp").value_or(tensor) != tensor)
+    configuration.set("expert_tensor_parallel", row.ways("etp"));
+  configuration.set("activation_checkpointing", std::string(checkpointing_of(row.text("recompute"), run.assumed)));
+}
+
+PublishedRun run_of(const Row& row) {
+  PublishedRun run;
+  run.id = row.text("id");
+  run.source = row.text("source");
+  run.model = row.text("model");
+  run.gpu = row.text("gpu");
+  run.ran = row.text("status") == "ok";
+  const std::optional<workload::ModelSpec> model = published_model(run.model);
+  run.group = group_of(row, model.value_or(workload::ModelSpec{}));
+  run.not_asked = not_asked(row, model.has_value());
+  if (!run.not_asked.empty()) return run;
+  run.workload.model = *model;
+  run.workload.model.seq_len = *row.count("seq_len");
+  run.workload.train_batch_size = *row.count("gbs");
+  const std::string& precision = row.text("precision");
+  run.workload.precision = precision == "FP16" ? workload::Precision::kFp16 : workload::Precision::kBf16;
+  if (precision.empty()) run.assumed.emplace_back("bf16");
+  run.workload.training.products = products_of(precision);
+  if (row.text("task") == "lora") {
+    run.workload.training.lora.rank = 16;
+    run.assumed.emplace_back("adapters of rank 16 in all layers");
+  }
+  const Gpus& known = gpus_of_table().at(run.gpu);
+  run.cluster = gpus(*row.count("gpus"), known.per_node, known.id, known.network);
+  // Neither had FlashAttention: Zero Bubble's table 1 has the bytes of the scores.
+  if (contains(run.source, "Narayanan") || contains(run.source, "Zero Bubble"))
+    run.workload.model.attention = workload::Attention::kEager;
+  set_framework(row, run);
+  set_layout(row, run);
+  run.seconds = seconds_of(row, run);
+  run.peak_bytes = peak_of(row);
+  return run;
+}
+
+}  // namespace
+
+double bridge_flops(const workload::ModelSpec& model, std::int64_t sequences) {
+  return workload::palm_flops(model, sequences) - 0.5 * workload::palm_attention_flops(model, sequences);
+}
+
+std::vector<PublishedRun> published_runs(const std::filesystem::path& data) {
+  const Table table(data / "published_runs.csv");
+  std::vector<PublishedRun> runs;
+  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(run_of(Row(table, i)));
+  return runs;
+}
+
+}  // namespace krigtune::accuracy
