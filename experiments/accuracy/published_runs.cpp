@@ -166,6 +166,15 @@ std::optional<std::int64_t> peak_of(const Row& row) {
   return from_gib(scale * std::stod(text)).count;
 }
 
+// The defaults of NeMo 24.07 (attention_qkv) and of Megatron-Bridge (all linear layers).
+void set_adapters(PublishedRun& run) {
+  workload::AdapterSpec& adapters = run.workload.training.lora;
+  adapters.rank = 32;
+  const bool nemo = contains(run.source, "NeMo");
+  if (nemo) adapters.targets = {true, true, true, false, false, false, false};
+  run.assumed.emplace_back(nemo ? "adapters of rank 32 of q, k, v" : "adapters of rank 32 of all layers");
+}
+
 void set_layout(const Row& row, PublishedRun& run) {
   space::Configuration& configuration = run.configuration;
   configuration.set("overlap_comm", true);
@@ -201,15 +210,14 @@ PublishedRun run_of(const Row& row) {
   run.workload.precision = precision == "FP16" ? workload::Precision::kFp16 : workload::Precision::kBf16;
   if (precision.empty()) run.assumed.emplace_back("bf16");
   run.workload.training.products = products_of(precision);
-  if (row.text("task") == "lora") {
-    run.workload.training.lora.rank = 16;
-    run.assumed.emplace_back("adapters of rank 16 in all layers");
-  }
+  if (row.text("task") == "lora") set_adapters(run);
   const Gpus& known = gpus_of_table().at(run.gpu);
   run.cluster = gpus(*row.count("gpus"), known.per_node, known.id, known.network);
-  // Neither had FlashAttention: Zero Bubble's table 1 has the bytes of the scores.
-  if (contains(run.source, "Narayanan") || contains(run.source, "Zero Bubble"))
+  // Neither had FlashAttention: Zero Bubble's table 1 has the bytes of the scores. Megatron's dropout is 0.1.
+  if (contains(run.source, "Narayanan") || contains(run.source, "Zero Bubble")) {
     run.workload.model.attention = workload::Attention::kEager;
+    run.workload.model.dropout = 0.1;
+  }
   set_framework(row, run);
   set_layout(row, run);
   run.seconds = seconds_of(row, run);

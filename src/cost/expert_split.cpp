@@ -22,7 +22,11 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
   // Tensor ranks of the same data rank send parts of the tokens each, and gather them afterwards.
   const std::int64_t sent = tokens * workload.model.experts.per_token / knobs.tensor_ranks;
-  exchange.bytes = sent * workload.model.hidden * schedule::size_bytes(schedule::compute_type(workload.precision));
+  const std::int64_t row_bytes =
+      workload.model.hidden * schedule::size_bytes(schedule::compute_type(workload.precision));
+  exchange.bytes = sent * row_bytes;
+  if (workload.model.experts.count > knobs.expert_ranks)
+    exchange.sorted_bytes = 2 * tokens * workload.model.experts.per_token * row_bytes;
   return exchange;
 }
 
@@ -43,7 +47,9 @@ double exchange_s(const Machine& machine, const ExpertExchange& exchange) {
                : link_time_s(machine, schedule::OpKind::kAllGather, span, exchange.bytes * others / exchange.ranks);
   };
   const std::int64_t nodes = (exchange.ranks + within - 1) / within;
-  return std::max(part({within, 1, within}, within - 1), part({nodes, nodes, 1}, exchange.ranks - within));
+  const double sort_s =
+      kernel_time_s(machine, workload::OpClass::kMemory, 0.0, static_cast<double>(exchange.sorted_bytes));
+  return sort_s + std::max(part({within, 1, within}, within - 1), part({nodes, nodes, 1}, exchange.ranks - within));
 }
 
 }  // namespace krigtune::cost

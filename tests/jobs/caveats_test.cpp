@@ -49,18 +49,38 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
   const std::string megatron =
       said_of(kMegatron +
               "--vocab-size 32000 --num-experts 8 --moe-router-topk 2 "
-              "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid "
+              "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid --fp8-param-gather "
               "--pipeline-model-parallel-size 4 "
               "--num-layers-per-virtual-pipeline-stage 4 --mtp-num-layers 1 "
               "--optimizer muon")
           .not_modelled;
-  for (const char* word : {"tokens that experts drop", "interleaved", "FP8", "several tokens", "another optimizer"})
+  for (const char* word : {"tokens that experts drop", "interleaved", "gathered in 8 or 4 bits", "several tokens", "another optimizer"})
     EXPECT_TRUE(names(megatron, word)) << word << ": " << megatron;
   const std::string trainer = said_of(kTrainer +
                                       "--max_length 4096 --use_dora --peft_type prefix --load_in_4bit "
                                       "--optim galore_adamw_layerwise_4bit --packing True")
                                   .not_modelled;
   for (const char* word : {"adapters", "quantised"}) EXPECT_TRUE(names(trainer, word)) << word << ": " << trainer;
+}
+
+// Products in fewer bits are part of what is predicted.
+TEST(Caveats, NarrowProductsAreReadFromFlagsAndFiles) {
+  const auto precision = [](const std::string& line) {
+    const jobs::JobSession made = session_of(line);
+    return made.session.workload ? workload::precision_word(*made.session.workload) : std::string("no workload");
+  };
+  const std::string megatron = kMegatron + "--vocab-size 32000 ";
+  EXPECT_EQ(precision(megatron), "bf16");
+  EXPECT_EQ(precision(megatron + "--fp8-format hybrid"), "fp8-delayed");
+  EXPECT_EQ(precision(megatron + "--fp8-format e4m3 --fp8-recipe mxfp8"), "mxfp8");
+  EXPECT_EQ(precision(megatron + "--fp8-format e4m3 --fp8-recipe blockwise"), "fp8-blockwise");
+  EXPECT_EQ(precision(megatron + "--fp4-format e2m1"), "nvfp4");
+  EXPECT_EQ(precision("accelerate launch --mixed_precision fp8 --num_processes 8 sft.py --model_name_or_path "
+                      "meta-llama/Llama-3.1-8B --output_dir o --per_device_train_batch_size 2 --max_length 4096"),
+            "fp8-tensorwise");
+  EXPECT_EQ(precision("torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+                      "--model.converters float8"),
+            "fp8-tensorwise");
 }
 
 // LoRA is part of what is predicted. Values after the flag are all read, and what frameworks do without saying it.

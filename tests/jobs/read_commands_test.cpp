@@ -137,7 +137,7 @@ TEST(ReadCommands, WhatIsTrainedOtherwiseIsNamed) {
   const auto said = [&](const std::string& line) { return not_modelled_in(directory.session(line)); };
   const std::string trl = " --model_name_or_path Qwen/Qwen3-0.6B --output_dir o --per_device_train_batch_size 8 --bf16";
   EXPECT_TRUE(names(said("llamafactory-cli train galore.yaml"), "another optimizer than AdamW (use_galore)"));
-  EXPECT_TRUE(names(said("llamafactory-cli train fp8.yaml"), "FP8"));
+  EXPECT_EQ(workload::precision_word(*directory.session("llamafactory-cli train fp8.yaml").workload), "fp8-tensorwise");
   EXPECT_TRUE(names(said("axolotl train dpo.yml"), "pairs of answers"));
   EXPECT_TRUE(names(said("axolotl train grpo.yml"), "sampled answers"));
   EXPECT_TRUE(names(said("python examples/scripts/gspo.py" + trl), "sampled answers"));
