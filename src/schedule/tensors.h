@@ -61,6 +61,7 @@ class StageTensors {
   std::int64_t padded(int t) const { return padded_[static_cast<std::size_t>(t)]; }
   bool is_split(int t) const { return kind_[static_cast<std::size_t>(t)].is_split; }
   bool is_partial(int t) const { return kind_[static_cast<std::size_t>(t)].is_partial; }
+  bool is_of_experts(int t) const { return kind_[static_cast<std::size_t>(t)].of_experts; }
   bool is_trained(int t) const { return kind_[static_cast<std::size_t>(t)].trained; }
   // Of the trained tensors:
   std::int64_t trained_elems() const { return trained_elems_; }

@@ -99,6 +99,32 @@ TEST(ExpertSplit, TokensGoToTheirExpertsAndBack) {
   EXPECT_NEAR(again.expert_comm_s / seconds(8), 1.5, 1e-9) << "recomputation sends them again";
 }
 
+// Megatron sends 4 bytes of a gradient and 2 of an updated parameter, each once around the ranks that share it. Nobody
+// shares an expert that one rank has.
+TEST(ExpertSplit, GradientsOfAnExpertGoRoundTheRanksThatHaveIt) {
+  const workload::Workload workload = mixture();
+  const double experts = elems_of_experts(workload.model);
+  const double others = static_cast<double>(parameter_count(workload.model)) - experts;
+  for (const std::int64_t ranks : {1, 2, 8, 16}) {
+    const double sharing = 16.0 / static_cast<double>(ranks);
+    const double own = experts / static_cast<double>(ranks);
+    const double bytes = 6.0 * (others * 15.0 / 16.0 + own * (sharing - 1.0) / sharing);
+    const cost::StepCost step = cost::StepCostModel(workload, gpus(2), links())(spread_over(ranks));
+    EXPECT_NEAR(step.data_wire_bytes / bytes, 1.0, 1e-4) << ranks;
+  }
+}
+
+// With eight ranks of a node for eight parts of the experts, each of them exchanges gradients by its own card; the
+// others' gradients go round all ranks, by all cards.
+TEST(ExpertSplit, GradientsOfAnExpertCrossTheNetworkByOneCard) {
+  const workload::Workload workload = mixture();
+  const double own = elems_of_experts(workload.model) / 8.0;
+  const auto seconds = [&](std::int64_t ranks) {
+    return cost::StepCostModel(workload, gpus(2), links())(spread_over(ranks)).data_comm_s;
+  };
+  EXPECT_GT(seconds(8) - seconds(16), 6.0 * own / 2.0 / 10e9);
+}
+
 TEST(ExpertSplit, IsModelledWhereRanksDivideIt) {
   const auto is_modelled = [](const workload::Workload& workload, std::int64_t ranks) {
     const auto knobs = schedule::knobs_of(workload, gpus(1), spread_over(ranks));

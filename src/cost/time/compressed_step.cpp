@@ -37,11 +37,11 @@ std::int64_t executed_micro_steps(const StepSetting& setting) {
 class Step final : public schedule::PartSink {
  public:
   Step(const StepSetting& setting, const schedule::StageTensors& tensors, std::vector<TimedOperation>& scratch)
-      : rules_(clock_rules(setting.machine, setting.data_span, setting.tensor_span)),
+      : rules_(clock_rules(setting.machine, setting.spans.data, setting.spans.tensor)),
         model_(setting.model),
         setting_{tensors, setting.knobs, setting.policy},
         recorder_(setting.machine.issue_s, lane_of(setting.machine, schedule::Group::kTensor), scratch),
-        step_{setting.machine, setting_, setting.data_span, setting.tensor_span, setting.reduced_bytes, recorder_},
+        step_{setting.machine, setting_, setting.spans, setting.reduced_bytes, recorder_},
         quiet_(is_quiet(setting)),
         executed_(executed_micro_steps(setting)),
         gradients_(step_),

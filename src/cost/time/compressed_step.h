@@ -20,7 +20,7 @@ struct StepSetting {
   const StepTemplate& model;
   schedule::Knobs knobs;
   schedule::ZeroPolicy policy;
-  plan::GroupSpan data_span, tensor_span;
+  GroupSpans spans;
   double reduced_bytes = 0.0;
 };
 /// `scratch` is a buffer that is reused between calls.

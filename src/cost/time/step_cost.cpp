@@ -79,7 +79,7 @@ struct StepCostModel::Impl {
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::shared_ptr<TensorsCache> tensors;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<plan::GroupSpan, plan::GroupSpan>> spans;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, GroupSpans> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
   std::vector<TimedOperation> take_scratch() {
@@ -108,12 +108,15 @@ struct StepCostModel::Impl {
     return *known;
   }
 
-  std::pair<plan::GroupSpan, plan::GroupSpan> spans_of(const schedule::Knobs& knobs) {
+  GroupSpans spans_of(const schedule::Knobs& knobs) {
     const std::lock_guard lock(mutex);
-    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks});
+    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks});
     if (is_new) {
-      at->second = {group_span(knobs.data_ranks, knobs.tensor_ranks, machine.ranks_per_node),
-                    group_span(knobs.tensor_ranks, 1, machine.ranks_per_node)};
+      const auto span = [&](std::int64_t ranks, std::int64_t apart) {
+        return group_span(ranks, apart, machine.ranks_per_node);
+      };
+      at->second = {span(knobs.data_ranks, knobs.tensor_ranks), span(knobs.tensor_ranks, 1),
+                    span(knobs.data_ranks / knobs.expert_ranks, knobs.tensor_ranks * knobs.expert_ranks)};
     }
     return at->second;
   }
@@ -162,8 +165,7 @@ struct StepCostModel::Impl {
 
   Stages timed_stages(const FrameworkStep& step) {
     const StepTemplate& model = template_of(step.knobs);
-    const auto [data_span, tensor_span] = spans_of(step.knobs);
-    const StepSetting setting{machine, model, step.knobs, step.policy, data_span, tensor_span, step.reduced_bytes};
+    const StepSetting setting{machine, model, step.knobs, step.policy, spans_of(step.knobs), step.reduced_bytes};
     std::vector<TimedOperation> operations = take_scratch();
     Stages distinct;
     distinct.parts = stages(model, step.knobs);

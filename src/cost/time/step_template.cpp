@@ -23,13 +23,16 @@ std::int64_t sent(schedule::OpKind kind, std::int64_t bytes, std::int64_t ranks)
 
 }  // namespace
 
-Recorder::Collective CostContext::data_collective(schedule::OpKind kind, std::int64_t bytes) {
-  const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.data_ranks);
-  const double seconds = collective_time_s(machine, kind, data_span, wire_bytes);
-  data_comm_s += seconds;
-  data_wire_bytes += static_cast<double>(wire_bytes);
-  return {link_time_s(machine, kind, data_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
-          lane_of(machine, schedule::Group::kData)};
+Recorder::Collective CostContext::data_collective(schedule::OpKind kind, const SharedBytes& bytes) {
+  Recorder::Collective collective{0.0, 0.0, lane_of(machine, schedule::Group::kData)};
+  for (const auto& [span, total] : {std::pair(spans.data, bytes.of_all), std::pair(spans.experts, bytes.of_experts)}) {
+    const std::int64_t wire_bytes = sent(kind, total, span.ranks);
+    data_comm_s += collective_time_s(machine, kind, span, wire_bytes);
+    data_wire_bytes += static_cast<double>(wire_bytes);
+    collective.seconds += link_time_s(machine, kind, span, wire_bytes);
+    collective.core_s += exchange_time_s(machine, kind, wire_bytes);
+  }
+  return collective;
 }
 
 double CostContext::more_issue_s() const {
@@ -42,10 +45,10 @@ double CostContext::more_issue_s() const {
 
 Recorder::Collective CostContext::tensor_collective(schedule::OpKind kind, std::int64_t bytes) {
   const std::int64_t wire_bytes = sent(kind, bytes, setting.knobs.tensor_ranks);
-  const double seconds = collective_time_s(machine, kind, tensor_span, wire_bytes);
+  const double seconds = collective_time_s(machine, kind, spans.tensor, wire_bytes);
   cost.tensor_comm_s += seconds;
   cost.tensor_wire_bytes += static_cast<double>(wire_bytes);
-  return {link_time_s(machine, kind, tensor_span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+  return {link_time_s(machine, kind, spans.tensor, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
           lane_of(machine, schedule::Group::kTensor), more_issue_s()};
 }
 

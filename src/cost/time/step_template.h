@@ -57,11 +57,23 @@ struct StepTemplate {
 StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
                            const plan::StepPlan& plan);
 
+/// How the nodes share the groups of ranks.
+struct GroupSpans {
+  plan::GroupSpan data, tensor;
+  plan::GroupSpan experts;  ///< the data ranks with the same experts
+};
+
+/// Bytes that the data ranks share: those of experts, and all others.
+struct SharedBytes {
+  std::int64_t of_all = 0;
+  std::int64_t of_experts = 0;
+};
+
 /// What all parts of one step's time share.
 struct CostContext {
   const Machine& machine;
   const schedule::Setting& setting;
-  plan::GroupSpan data_span, tensor_span;
+  GroupSpans spans;
   double reduced_bytes = 0.0;  ///< of one element of the gradients that are sent
   Recorder& recorder;
   // Sums over the recorded operations:
@@ -70,8 +82,9 @@ struct CostContext {
   double data_comm_s = 0.0;
   double data_wire_bytes = 0.0;
 
-  /// Returns a collective of the data group over `bytes` in total, and adds it to the sums.
-  Recorder::Collective data_collective(schedule::OpKind kind, std::int64_t bytes);
+  /// Returns a collective of the data group over `bytes` in total, and adds it to the sums. What belongs to experts is
+  /// shared by those of its ranks that have the same experts.
+  Recorder::Collective data_collective(schedule::OpKind kind, const SharedBytes& bytes);
   Recorder::Collective tensor_collective(schedule::OpKind kind, std::int64_t bytes);
   /// Returns the additional issue time of a collective of the tensor group.
   double more_issue_s() const;

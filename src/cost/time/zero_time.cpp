@@ -10,10 +10,30 @@ namespace {
 constexpr std::int64_t kScalarBytes = 4;
 constexpr double kScalarTrafficBytes = 8.0;  // read and written
 
-std::int64_t padded_elems(const schedule::Setting& setting, std::span<const int> tensors) {
-  std::int64_t elems = 0;
-  for (const int t : tensors) elems += setting.tensors.padded(t);
+// Padded elements: those of experts, and all others.
+struct SharedElems {
+  std::int64_t of_all = 0;
+  std::int64_t of_experts = 0;
+
+  void add(const schedule::Setting& setting, std::span<const int> tensors) {
+    for (const int t : tensors) (setting.tensors.is_of_experts(t) ? of_experts : of_all) += setting.tensors.padded(t);
+  }
+  SharedBytes bytes(double each) const {
+    const auto of = [each](std::int64_t elems) { return static_cast<std::int64_t>(static_cast<double>(elems) * each); };
+    return {of(of_all), of(of_experts)};
+  }
+};
+
+SharedElems shared_elems(const schedule::Setting& setting, std::span<const int> tensors) {
+  SharedElems elems;
+  elems.add(setting, tensors);
   return elems;
+}
+
+// What this rank's optimizer updates of them; of its experts more, because fewer ranks have them.
+std::int64_t updated_elems(const schedule::Setting& setting, const SharedElems& elems) {
+  return setting.updated_elems(elems.of_all) +
+         (setting.policy.shards_optimizer ? setting.knobs.expert_ranks : 1) * setting.updated_elems(elems.of_experts);
 }
 
 std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::size_bytes(setting.policy.master_type); }
@@ -24,20 +44,20 @@ std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::s
 
 void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items) {
   const schedule::Setting& setting = step_.setting;
-  std::int64_t elems = 0;
-  for (const schedule::GatheredItem* item : items) elems += item->elems;
+  SharedElems elems;
+  for (const schedule::GatheredItem* item : items) elems.add(setting, item->tensors);
   Recorder& to = step_.recorder;
   const Recorder::Behind before_use{schedule::Stream::kCompute, to.flush()};
   Recorder::Behind landed = before_use;
   if (setting.policy.shard_place == schedule::Place::kHost) {
-    const std::int64_t own_bytes = elems / setting.knobs.data_ranks * setting.type_bytes();
+    const std::int64_t own_bytes = (elems.of_all + elems.of_experts) / setting.knobs.data_ranks * setting.type_bytes();
     const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
     landed = {schedule::Stream::kCopy,
               to.add(schedule::Stream::kCopy, kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, bytes),
                      {before_use})};
   }
   const Recorder::Collective collective =
-      step_.data_collective(schedule::OpKind::kAllGather, elems * setting.type_bytes());
+      step_.data_collective(schedule::OpKind::kAllGather, elems.bytes(static_cast<double>(setting.type_bytes())));
   const std::int32_t gathered = to.add(schedule::Stream::kGather, collective, {before_use, landed});
   for (const schedule::GatheredItem* item : items) {
     if (gathered_.size() <= item->slot) gathered_.resize(item->slot + 1);
@@ -136,10 +156,9 @@ void ReductionTime::set_ready(std::span<const int> tensors, bool packed) {
 void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> tensors, bool packed) {
   const schedule::Setting& setting = step_.setting;
   set_ready(tensors, packed);
-  std::int64_t padded_elems = 0;
+  const SharedElems elems = shared_elems(setting, tensors);
   std::int64_t partial_elems = 0;
   for (const int t : tensors) {
-    padded_elems += setting.tensors.padded(t);
     if (setting.tensors.is_partial(t)) partial_elems += setting.tensors.padded(t);
   }
   Recorder& to = step_.recorder;
@@ -148,25 +167,24 @@ void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> t
            step_.tensor_collective(schedule::OpKind::kAllReduce, partial_elems * setting.type_bytes()),
            {{schedule::Stream::kCompute, ready_}});
   }
-  const auto bytes = static_cast<std::int64_t>(static_cast<double>(padded_elems) * step_.reduced_bytes);
-  const std::int32_t reduced = to.add(schedule::Stream::kReduce, step_.data_collective(setting.policy.reduction, bytes),
+  const std::int32_t reduced = to.add(schedule::Stream::kReduce,
+                                      step_.data_collective(setting.policy.reduction, elems.bytes(step_.reduced_bytes)),
                                       {{schedule::Stream::kCompute, ready_}});
   const bool travels = setting.policy.optimizer_place == schedule::Place::kHost;
   const bool moves = travels || setting.policy.shards_gradients || packed;
-  const Recorder::Behind kept = keep(by, tensors, padded_elems, moves, reduced);
+  const Recorder::Behind kept = keep(by, tensors, updated_elems(setting, elems), moves, reduced);
   if (const auto oldest = under_way_.enter(kept)) to.wait_for(oldest->stream, oldest->count);
   if (kept.stream == schedule::Stream::kCopy) packed_free_ = kept.count;
 }
 
 // Moves the part that this rank's optimizer needs to its place until the update, which the next reduction waits for.
-Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<const int> tensors,
-                                     std::int64_t padded_elems, bool moves, std::int32_t reduced) {
+Recorder::Behind ReductionTime::keep(const schedule::Reduction& by, std::span<const int> tensors, std::int64_t elems,
+                                     bool moves, std::int32_t reduced) {
   const schedule::Setting& setting = step_.setting;
   Recorder& to = step_.recorder;
   Recorder::Behind kept{schedule::Stream::kReduce, reduced};
   Recorder::Behind last = kept;
   if (moves) {
-    const std::int64_t elems = setting.updated_elems(padded_elems);
     const auto flops = static_cast<double>(elems);
     const auto bytes = static_cast<double>((by.adds() ? 3 : 2) * elems * setting.type_bytes());
     if (setting.policy.optimizer_place != schedule::Place::kHost) {
@@ -246,8 +264,8 @@ void UpdateTime::control() {
   Recorder::Behind summed = done();
   const double copy_s = kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, kScalarTrafficBytes);
   if (on_host()) summed = {schedule::Stream::kCopy, to.add(schedule::Stream::kCopy, copy_s, {summed})};
-  std::int32_t reduced =
-      to.add(schedule::Stream::kReduce, step_.data_collective(schedule::OpKind::kAllReduce, kScalarBytes), {summed});
+  std::int32_t reduced = to.add(schedule::Stream::kReduce,
+                                step_.data_collective(schedule::OpKind::kAllReduce, {kScalarBytes, 0}), {summed});
   if (setting.knobs.tensor_ranks > 1) {
     reduced =
         to.add(schedule::Stream::kReduce, step_.tensor_collective(schedule::OpKind::kAllReduce, kScalarBytes), {});
@@ -264,7 +282,7 @@ void UpdateTime::control() {
 void UpdateTime::update(std::span<const int> bucket) {
   wait_for_gradients(bucket);
   const schedule::Setting& setting = step_.setting;
-  const auto elems = static_cast<double>(setting.updated_elems(padded_elems(setting, bucket)));
+  const auto elems = static_cast<double>(updated_elems(setting, shared_elems(setting, bucket)));
   const schedule::ZeroPolicy& policy = setting.policy;
   const std::int64_t kept_bytes = master_bytes(setting) + policy.moments * schedule::size_bytes(policy.moment_type);
   compute(workload::OpClass::kOptimizer, plan::traits_of(policy.update).flops_per_elem * elems,
@@ -280,7 +298,7 @@ Recorder::Behind UpdateTime::done() const {
 // Values are rounded before they are sent.
 void UpdateTime::deliver(schedule::Place to, std::span<const int> mastered) {
   const schedule::Setting& setting = step_.setting;
-  const auto count = static_cast<double>(setting.updated_elems(padded_elems(setting, mastered)));
+  const auto count = static_cast<double>(updated_elems(setting, shared_elems(setting, mastered)));
   const auto type_bytes = static_cast<double>(setting.type_bytes());
   const auto from_bytes = static_cast<double>(master_bytes(setting));
   gradients_ready_.count = 0;
@@ -295,10 +313,10 @@ void UpdateTime::deliver(schedule::Place to, std::span<const int> mastered) {
 }
 
 void UpdateTime::gather(std::span<const int> whole) {
-  const std::int64_t elems = padded_elems(step_.setting, whole);
+  const SharedElems elems = shared_elems(step_.setting, whole);
   Recorder& to = step_.recorder;
   const Recorder::Collective collective =
-      step_.data_collective(schedule::OpKind::kAllGather, elems * step_.setting.type_bytes());
+      step_.data_collective(schedule::OpKind::kAllGather, elems.bytes(static_cast<double>(step_.setting.type_bytes())));
   const Recorder::Behind updated = on_host() ? Recorder::Behind{schedule::Stream::kCopy, delivered_} : done();
   const std::int32_t gathered = to.add(schedule::Stream::kGather, collective, {updated});
   if (!step_.setting.knobs.overlap_comm) to.wait_for(schedule::Stream::kGather, gathered);

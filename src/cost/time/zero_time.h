@@ -52,8 +52,9 @@ class ReductionTime final : public schedule::ReductionSink {
   void pack_beside(double seconds);
   void flush_packs();
   void set_ready(std::span<const int> tensors, bool packed);
-  Recorder::Behind keep(const schedule::Reduction& by, std::span<const int> tensors, std::int64_t padded_elems,
-                        bool moves, std::int32_t reduced);
+  /// `elems`: those that this rank's optimizer updates.
+  Recorder::Behind keep(const schedule::Reduction& by, std::span<const int> tensors, std::int64_t elems, bool moves,
+                        std::int32_t reduced);
 
   CostContext& step_;
   /// For each tensor: the number of compute operations after which it was complete.
