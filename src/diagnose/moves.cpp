@@ -73,10 +73,13 @@ std::vector<space::Value> natural_values(const JobModel& model, const std::strin
   const std::int64_t ranks = session.cluster.ranks();
   const std::optional<std::int64_t> number = space::integer_of(present);
   if (name == space::kZeroStage) {
+    const cost::FrameworkTraits& traits = cost::traits_of(session.workload->framework);
+    // Shards unit by unit come with another wrapper of the model (Megatron-FSDP), which no setting brings.
+    const bool by_units = number.value_or(0) >= traits.units_from_stage;
+    const std::int64_t most =
+        by_units ? traits.most_zero_stage : std::min(traits.most_zero_stage, traits.units_from_stage - 1);
     std::vector<space::Value> stages;
-    for (std::int64_t stage = 0; stage <= cost::traits_of(session.workload->framework).most_zero_stage; ++stage) {
-      stages.emplace_back(stage);
-    }
+    for (std::int64_t stage = 0; stage <= most; ++stage) stages.emplace_back(stage);
     return stages;
   }
   if (name == space::kMicroBatch || name == space::kAccumulation) return scaled(number.value_or(1), 6, 4096);
