@@ -17,8 +17,8 @@ class TensorsCache {
   const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:
-  using Key = std::array<std::int64_t,
-                         7>;  ///< tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head
+  /// Tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head, dense layers.
+  using Key = std::array<std::int64_t, 8>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;

@@ -39,7 +39,8 @@ StepPlan build_plan(const workload::Workload& workload, const workload::ClusterS
   plan.padded_parameter_elems = table.padded_elems;
 
   const schedule::StageTensors tensors(
-      schedule::unit_tensors(table), {workload.model.layers, true, true},
+      schedule::unit_tensors(table),
+      {workload.model.layers, true, true, workload.model.dense_layers_in(0, workload.model.layers)},
       schedule::granule_elems(knobs.data_ranks, schedule::compute_type(workload.precision)));
   const schedule::Setting setting{tensors, knobs, schedule::make_policy(workload, knobs)};
   PlanBuilder builder(plan);

@@ -27,8 +27,6 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   sizes.queries = model.query_width() / t;
   sizes.attention = model.output_width() / t;
   sizes.qkv = sizes.queries + (model.key_width() + model.value_width()) / t;
-  sizes.ffn = (model.has_experts() ? model.experts.shared_ffn_hidden : model.ffn_hidden) / t;
-  sizes.up = (model.gated_mlp ? 2 : 1) * sizes.ffn;
   sizes.experts = model.experts.count;
   sizes.routed = sizes.rows * model.experts.per_token;
   sizes.expert_ffn = model.experts.ffn_hidden / t;

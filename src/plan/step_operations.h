@@ -21,8 +21,6 @@ struct StepSizes {
   std::int64_t queries = 0;    ///< width of the query heads
   std::int64_t attention = 0;  ///< width of attention's output
   std::int64_t qkv = 0;
-  std::int64_t ffn = 0;  ///< of the MLP that every token passes; 0: none
-  std::int64_t up = 0;   ///< ffn, or gate and up together
   std::int64_t experts = 0;
   std::int64_t routed = 0;                     ///< tokens of all experts together: each token counts per_token times
   std::int64_t expert_ffn = 0, expert_up = 0;  ///< of one expert
@@ -125,6 +123,10 @@ class StepOperations {
   void own_linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Operand& dx,
                            std::int64_t inner, std::int64_t outer);
 
+  /// Returns the width of what an MLP of a block activates: its columns, or gate and up together.
+  std::int64_t up_columns(const schedule::BlockTensors& block) const {
+    return (model_.gated_mlp ? 2 : 1) * block.mlp_columns;
+  }
   /// The MLP's activation: activated (rows, width) of up (rows, width, or twice that with a gate). Returns the
   /// activated gate, of that term, if it is kept (eager kernels), or -1.
   BufferId activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width, schedule::Term term);

@@ -250,10 +250,10 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
 // The MLP branch of a layer: norm, up (and gate), activation, down, dropout; or experts, and the MLP beside them.
 namespace {
 
-bool has_mlp(const StepOperations& to) { return to.sizes().ffn > 0; }
+bool has_mlp(const schedule::BlockTensors& block) { return block.mlp_columns > 0; }
 
-void activate(StepOperations& to, MlpBuffers& buffers, schedule::Term term) {
-  buffers.gate = to.activate(buffers.up, buffers.activated, to.sizes().rows, to.sizes().ffn, term);
+void activate(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& buffers, schedule::Term term) {
+  buffers.gate = to.activate(buffers.up, buffers.activated, to.sizes().rows, block.mlp_columns, term);
 }
 
 // Every token's experts, and the MLP that all tokens pass.
@@ -263,24 +263,25 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
   const BufferId x = to.gathered(buffers.norm);
   const BufferId sums = to.sums_for(buffers.branch);
   buffers.experts = experts_forward(to, block, {buffers.norm, x}, sums, terms.rest, terms.activated);
-  if (has_mlp(to)) {
+  if (has_mlp(block)) {
     const BufferId shared = to.all("shared expert's output", schedule::Term::kWorkspace, n.hidden);
-    to.linear_forward(x, block.up, buffers.up, n.hidden, n.up);
-    activate(to, buffers, terms.activated);
-    to.linear_forward(buffers.activated, block.down, shared, n.ffn, n.hidden);
+    to.linear_forward(x, block.up, buffers.up, n.hidden, to.up_columns(block));
+    activate(to, block, buffers, terms.activated);
+    to.linear_forward(buffers.activated, block.down, shared, block.mlp_columns, n.hidden);
     to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
   to.reduce_sums(sums, buffers.branch);
 }
 
-void activate_again(StepOperations& to, MlpBuffers& kept, const LayerTerms& terms) {
+void activate_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
+                    const LayerTerms& terms) {
   if (!terms.computes_again(terms.activated)) return;
   to.in(schedule::Phase::kRecompute);
-  if (has_mlp(to)) {
-    kept.activated = to.all_input("activated again", schedule::Term::kWorkspace, to.sizes().ffn);
-    activate(to, kept, schedule::Term::kWorkspace);
+  if (has_mlp(block)) {
+    kept.activated = to.all_input("activated again", schedule::Term::kWorkspace, block.mlp_columns);
+    activate(to, block, kept, schedule::Term::kWorkspace);
   }
-  if (to.model().has_experts()) activate_experts_again(to, kept.experts);
+  if (block.has_experts) activate_experts_again(to, kept.experts);
   to.in(schedule::Phase::kBackward);
 }
 
@@ -295,12 +296,12 @@ void norm_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuff
 // Returns the gradient of the norm's output for the own tokens.
 Operand dense_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
                        const LayerTerms& terms, BufferId branch) {
-  const StepSizes& n = to.sizes();
-  const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
-  to.row_backward(branch, kept.activated, block.down, dactivated, n.ffn);
-  const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, n.ffn, "up gradient");
+  const std::int64_t columns = block.mlp_columns;
+  const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, columns);
+  to.row_backward(branch, kept.activated, block.down, dactivated, columns);
+  const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, to.sizes().rows, columns, "up gradient");
   norm_again(to, block, kept, terms);
-  return to.column_backward(dup, kept.norm, block.up, n.up, "norm2 gradient");
+  return to.column_backward(dup, kept.norm, block.up, to.up_columns(block), "norm2 gradient");
 }
 
 Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
@@ -311,11 +312,12 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
   const BufferId x = to.gathered(kept.norm);
   const BufferId sums = to.all("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
   Operand dx = writes(sums, n.rows * n.hidden);
-  if (has_mlp(to)) {
-    const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, n.ffn);
-    to.linear_backward(dy, kept.activated, block.down, dactivated, n.ffn, n.hidden);
-    const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, n.ffn, "up gradient");
-    to.linear_backward(dup, x, block.up, sums, n.hidden, n.up);
+  if (has_mlp(block)) {
+    const std::int64_t columns = block.mlp_columns;
+    const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, columns);
+    to.linear_backward(dy, kept.activated, block.down, dactivated, columns, n.hidden);
+    const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, columns, "up gradient");
+    to.linear_backward(dup, x, block.up, sums, n.hidden, to.up_columns(block));
     dx.access = Access::kReadWrite;
   }
   const BufferId dweights = experts_backward(to, block, kept.experts, dy, dx);
@@ -336,20 +338,20 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
                  : shares             ? attention.norm
                                       : buffers.input;
   if (block.norm2.exists()) buffers.of_norm = to.norm_stats("norm2 stats", terms.rest);
-  if (has_mlp(to)) {
-    buffers.up = to.all("up", terms.rest, n.up);
-    buffers.activated = to.all_input("activated", terms.activated, n.ffn);
+  if (has_mlp(block)) {
+    buffers.up = to.all("up", terms.rest, to.up_columns(block));
+    buffers.activated = to.all_input("activated", terms.activated, block.mlp_columns);
   }
   buffers.output = to.own("block output", terms.output, n.hidden);
 
   buffers.branch = branch_output(to, block.post_norm2, terms.rest, buffers.output);
   if (block.norm2.exists()) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
-  if (to.model().has_experts()) {
+  if (block.has_experts) {
     mixture_forward(to, block, buffers, terms);
   } else {
-    to.column_forward(buffers.norm, block.up, buffers.up, n.up);
-    activate(to, buffers, terms.activated);
-    to.row_forward(buffers.activated, block.down, buffers.branch, n.ffn);
+    to.column_forward(buffers.norm, block.up, buffers.up, to.up_columns(block));
+    activate(to, block, buffers, terms.activated);
+    to.row_forward(buffers.activated, block.down, buffers.branch, block.mlp_columns);
   }
   buffers.of_post_norm = branch_norm(to, block.post_norm2, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kMlpSite, terms.rest);
@@ -361,15 +363,15 @@ std::optional<Operand> mlp_backward(StepOperations& to, const schedule::BlockTen
                                     const LayerTerms& terms, BufferId residual_gradient) {
   MlpBuffers& kept = layer.mlp;
   const bool shares = to.model().norm_places == workload::NormPlaces::kShared;
-  activate_again(to, kept, terms);
+  activate_again(to, block, kept, terms);
   if (shares) {
     first_norm_again(to, block, layer.attention, terms);
     kept.norm = layer.attention.norm;
   }
   const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kMlpSite);
   const BufferId branch = branch_norm_backward(to, block.post_norm2, kept.branch, kept.of_post_norm, added);
-  const Operand dnorm = to.model().has_experts() ? mixture_backward(to, block, kept, terms, branch)
-                                                 : dense_backward(to, block, kept, terms, branch);
+  const Operand dnorm = block.has_experts ? mixture_backward(to, block, kept, terms, branch)
+                                          : dense_backward(to, block, kept, terms, branch);
   if (shares) return dnorm;
   if (block.norm2.exists()) {
     to.norm_backward(dnorm, kept.input, block.norm2, kept.of_norm, to.own_updates(residual_gradient));
@@ -407,6 +409,7 @@ void TransformerStep::add(const Part& part) {
   switch (part.unit) {
     case Unit::kEmbedding:
       return add_embedding(part);
+    case Unit::kDenseBlock:
     case Unit::kBlock:
       return add_block(part);
     case Unit::kHead:

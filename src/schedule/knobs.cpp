@@ -186,8 +186,10 @@ class KnobReader {
 
   void check_mlp_divides(const workload::ModelSpec& model) {
     const workload::ExpertSpec& experts = model.experts;
-    const std::int64_t width = model.has_experts() ? experts.shared_ffn_hidden : model.ffn_hidden;
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, width, "columns of the MLP");
+    const std::int64_t shared = experts.shared_ffn_hidden;  // 0 without experts
+    if (model.dense_layers() > 0)
+      check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
+    check_divides(space::kTensorParallel, knobs_.tensor_ranks, shared, "columns of the shared expert");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, experts.ffn_hidden, "columns of an expert");
   }
 

@@ -53,18 +53,20 @@ class Adder {
     if (model_.positions == workload::Positions::kLearned) {
       result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
     }
-    for (std::int64_t i = 0; i < model_.layers; ++i) result_.blocks.push_back(block(fmt::format("block{}.", i)));
+    for (std::int64_t i = 0; i < model_.layers; ++i)
+      result_.blocks.push_back(block(fmt::format("block{}.", i), i >= model_.dense_layers()));
     result_.behind_blocks = static_cast<int>(result_.tensors.size());
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
     result_.others = others("others", model_.others.of_model);
   }
 
-  BlockTensors block(const std::string& name) {
+  BlockTensors block(const std::string& name, bool has_experts) {
     const bool pre = model_.norm_places != workload::NormPlaces::kPost;
     const bool post = !pre || model_.norm_places == workload::NormPlaces::kSandwich;
     BlockTensors tensors;
     tensors.first = static_cast<int>(result_.tensors.size());
+    tensors.has_experts = has_experts;
     if (pre) tensors.norm1 = norm(name + "norm1");
     if (model_.has_latents()) {
       add_latents(name, tensors.latent);
@@ -106,9 +108,10 @@ class Adder {
   }
 
   void add_mlp(const std::string& name, BlockTensors& tensors) {
-    if (model_.has_experts()) add_experts(name, tensors);
-    const std::int64_t width = model_.has_experts() ? model_.experts.shared_ffn_hidden : model_.ffn_hidden;
+    if (tensors.has_experts) add_experts(name, tensors);
+    const std::int64_t width = tensors.has_experts ? model_.experts.shared_ffn_hidden : model_.ffn_hidden;
     if (width == 0) return;
+    tensors.mlp_columns = width / tensor_ranks_;
     using Layer = workload::AdaptedLayer;
     tensors.up =
         over_rows(name + (model_.gated_mlp ? "gate_up" : "up"), up_rows(width), model_.has_mlp_bias(), packs());

@@ -72,8 +72,10 @@ struct LatentTensors {
 /// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
 /// `down` are those of the MLP that every token passes, and exist if there is one.
 struct BlockTensors {
-  int first = kNoTensor;  ///< of the block, in model order
-  NormTensors norm1;      ///< missing with norms of outputs only
+  int first = kNoTensor;         ///< of the block, in model order
+  bool has_experts = false;      ///< in place of the MLP or beside it
+  std::int64_t mlp_columns = 0;  ///< width of the MLP on one tensor rank; 0: there is none
+  NormTensors norm1;             ///< missing with norms of outputs only
   LinearTensors qkv;
   LatentTensors latent;
   int q_norm = kNoTensor, k_norm = kNoTensor;  ///< gain, then bias if layer norms have one
@@ -86,7 +88,8 @@ struct BlockTensors {
   int others = kNoTensor;  ///< workload::OtherParameters
 };
 
-/// The parameters that one tensor-parallel rank holds, in model order, padded so that each tensor divides over the
+/// The parameters that one tensor-parallel rank holds, in model order (layers without experts before those with
+/// experts, wherever workload::DensePlaces says that they are), padded so that each tensor divides over the
 /// data-parallel ranks in pieces of 64 bytes in the model's type.
 struct ParameterTable {
   std::vector<ParameterTensor> tensors;

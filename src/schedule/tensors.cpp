@@ -1,23 +1,51 @@
 #include "schedule/tensors.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
 namespace krigtune::schedule {
+namespace {
+
+// For each unit, the table's tensors [begin, end) of the first one of its kind.
+using UnitRanges = std::array<std::pair<std::size_t, std::size_t>, kUnitCount>;
+
+UnitRanges ranges_of(const ParameterTable& table) {
+  const std::vector<BlockTensors>& blocks = table.blocks;
+  const auto behind_blocks = static_cast<std::size_t>(table.behind_blocks);
+  const auto begin_of = [&](std::size_t block) {
+    return block < blocks.size() ? static_cast<std::size_t>(blocks[block].first) : behind_blocks;
+  };
+  const auto other = std::find_if(blocks.begin(), blocks.end(), [&](const BlockTensors& block) {
+    return block.has_experts != blocks.front().has_experts;
+  });
+  UnitRanges ranges{};
+  const auto set = [&](Unit unit, std::size_t begin, std::size_t end) {
+    ranges[static_cast<std::size_t>(unit)] = {begin, end};
+  };
+  const auto set_block = [&](Unit unit, std::size_t block) { set(unit, begin_of(block), begin_of(block + 1)); };
+  set(Unit::kEmbedding, 0, begin_of(0));
+  if (other != blocks.end()) set_block(Unit::kDenseBlock, 0);
+  set_block(Unit::kBlock, other == blocks.end() ? 0 : static_cast<std::size_t>(other - blocks.begin()));
+  set(Unit::kHead, behind_blocks, table.tensors.size());
+  return ranges;
+}
+
+}  // namespace
 
 UnitTensors unit_tensors(const ParameterTable& table) {
-  const int first_block = table.blocks.front().first;
-  const int behind_blocks = table.behind_blocks;
-  const int behind_first = table.blocks.size() > 1 ? table.blocks[1].first : behind_blocks;
   UnitTensors model;
   model.tied = table.head == table.table;
   std::vector<int> number(table.tensors.size(), -1);
-  for (std::size_t t = 0; t < table.tensors.size(); ++t) {
-    const auto at = static_cast<int>(t);
-    if (at >= behind_first && at < behind_blocks) continue;
-    number[t] = static_cast<int>(model.tensors.size());
-    const Unit unit = at < first_block ? Unit::kEmbedding : at < behind_blocks ? Unit::kBlock : Unit::kHead;
-    const ParameterTensor& tensor = table.tensors[t];
-    model.tensors.push_back({tensor.elems, unit, tensor.split != Split::kNone, table.partial_gradients[t],
-                             tensor.matrices, tensor.of_experts, tensor.trained});
+  const UnitRanges ranges = ranges_of(table);
+  for (std::size_t unit = 0; unit < ranges.size(); ++unit) {
+    for (std::size_t t = ranges[unit].first; t < ranges[unit].second; ++t) {
+      number[t] = static_cast<int>(model.tensors.size());
+      const ParameterTensor& tensor = table.tensors[t];
+      model.tensors.push_back({tensor.elems, static_cast<Unit>(unit), tensor.split != Split::kNone,
+                               table.partial_gradients[t], tensor.matrices, tensor.of_experts, tensor.trained});
+    }
   }
   for (const int t : gradient_ready_order(table)) {
     if (number[static_cast<std::size_t>(t)] >= 0) model.ready_order.push_back(number[static_cast<std::size_t>(t)]);
@@ -26,28 +54,29 @@ UnitTensors unit_tensors(const ParameterTable& table) {
 }
 
 UnitTensors unit_tensors(const workload::Workload& workload, const Knobs& knobs) {
-  workload::Workload one_block = workload;
-  one_block.model.layers = 1;
-  return unit_tensors(make_parameters(one_block, knobs));
+  workload::Workload small = workload;
+  small.model = workload::with_a_layer_of_each_kind(workload.model);
+  return unit_tensors(make_parameters(small, knobs));
 }
 
 StageTensors::StageTensors(const UnitTensors& model, const StageParts& parts, std::int64_t granule_elems)
     : parts_(parts), tied_(model.tied), copies_table_(model.tied && parts.head && !parts.embedding) {
-  std::array<int, kUnitCount + 1> begin{};
   for (const UnitTensor& tensor : model.tensors) {
     unit_of_.push_back(tensor.unit);
-    for (std::size_t unit = static_cast<std::size_t>(tensor.unit) + 1; unit < begin.size(); ++unit) ++begin[unit];
+    ++unit_counts_[static_cast<std::size_t>(tensor.unit)];
   }
-  for (std::size_t unit = 0; unit < kUnitCount; ++unit) unit_first_[unit] = begin[unit];
-  block_tensors_ = begin[2] - begin[1];
-  const auto add_range = [&](int from, int to) {
-    for (int t = from; t < to; ++t) add(model.tensors[static_cast<std::size_t>(t)], granule_elems);
+  std::exclusive_scan(unit_counts_.begin(), unit_counts_.end(), unit_first_.begin(), 0);
+  const auto add_units = [&](Unit unit, std::int64_t times) {
+    const auto at = static_cast<std::size_t>(unit);
+    first_[at] = count();
+    for (std::int64_t i = 0; i < times; ++i) {
+      for (int t = 0; t < unit_counts_[at]; ++t)
+        add(model.tensors[static_cast<std::size_t>(unit_first_[at] + t)], granule_elems);
+    }
   };
-  if (parts.embedding) add_range(0, begin[1]);
-  first_[1] = count();
-  for (std::int64_t layer = 0; layer < parts.layers; ++layer) add_range(begin[1], begin[2]);
-  first_[2] = count();
-  if (parts.head) add_range(begin[2], begin[3]);
+  add_units(Unit::kEmbedding, parts.embedding ? 1 : 0);
+  for (const Unit block : {Unit::kDenseBlock, Unit::kBlock}) add_units(block, parts.layers_of(block));
+  add_units(Unit::kHead, parts.head ? 1 : 0);
   if (copies_table_) {
     first_[0] = count();
     add(model.tensors.front(), granule_elems);
@@ -76,7 +105,8 @@ void StageTensors::set_units() {
   end_unit();
   int t = first_[1];
   for (std::int64_t layer = 0; layer < parts_.layers; ++layer) {
-    for (int i = 0; i < block_tensors_; ++i) in_units_.push_back(t++);
+    const int tensors = unit_counts_[static_cast<std::size_t>(parts_.unit_of(layer))];
+    for (int i = 0; i < tensors; ++i) in_units_.push_back(t++);
     end_unit();
   }
   const int behind_head = copies_table_ ? first_[0] : count();
@@ -93,7 +123,7 @@ void StageTensors::set_ready_order(const UnitTensors& model) {
   };
   if (copies_table_ && is_trained(first_[0])) ready_order_.push_back(first_[0]);
   if (parts_.head) add_unit(Unit::kHead, 0);
-  for (std::int64_t layer = parts_.layers; layer > 0; --layer) add_unit(Unit::kBlock, layer - 1);
+  for (std::int64_t layer = parts_.layers; layer > 0; --layer) add_unit(parts_.unit_of(layer - 1), layer - 1);
   if (parts_.embedding) add_unit(Unit::kEmbedding, 0);
 }
 
@@ -118,8 +148,8 @@ std::vector<Part> parts_of(const StageTensors& tensors, const Knobs& knobs) {
   };
   const auto add_block = [&](Phase phase, std::int64_t layer) -> Part& {
     const bool closes = (layer + 1) % size == 0 || layer + 1 == layers;
-    return parts.emplace_back(
-        Part{Unit::kBlock, phase, static_cast<std::size_t>(layer) + 1, layer, layer / size, layer % size, closes});
+    return parts.emplace_back(Part{stage.unit_of(layer), phase, static_cast<std::size_t>(layer) + 1, layer,
+                                   layer / size, layer % size, closes});
   };
   if (stage.embedding) add_end(Unit::kEmbedding, Phase::kForward);
   for (std::int64_t layer = 0; layer < layers; ++layer) add_block(Phase::kForward, layer);

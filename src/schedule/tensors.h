@@ -11,9 +11,11 @@
 namespace krigtune::schedule {
 
 /// The units of a model, each of which is gathered as a whole: the token table (and positions), a transformer block,
-/// and the final norm with the head.
-enum class Unit : std::uint8_t { kEmbedding, kBlock, kHead };
-inline constexpr int kUnitCount = 3;
+/// and the final norm with the head. Where some blocks have experts and others have none, the latter are kDenseBlock;
+/// in all other models every block is kBlock.
+enum class Unit : std::uint8_t { kEmbedding, kDenseBlock, kBlock, kHead };
+inline constexpr int kUnitCount = 4;
+inline constexpr bool is_block(Unit unit) { return unit == Unit::kDenseBlock || unit == Unit::kBlock; }
 
 /// One tensor of a unit, as one tensor-parallel rank holds it.
 struct UnitTensor {
@@ -26,14 +28,15 @@ struct UnitTensor {
   bool trained = true;
 };
 
-/// The tensors of a model whose blocks are all equal: those of the embedding, of one block and of the head.
+/// The tensors of a model whose blocks of a kind are all equal: those of the embedding, of one block of each kind and
+/// of the head.
 struct UnitTensors {
-  std::vector<UnitTensor> tensors;  ///< in model order
-  /// The trained ones, in the order in which backward completes their gradients: head, block, embedding.
+  std::vector<UnitTensor> tensors;  ///< in model order, that of Unit
+  /// The trained ones, in the order in which backward completes their gradients: that of Unit backwards.
   std::vector<int> ready_order;
   bool tied = false;  ///< the head uses the token table, tensor 0
 };
-/// Takes the table's first block.
+/// Takes the table's first block of each kind.
 UnitTensors unit_tensors(const ParameterTable& table);
 /// For a model that is split according to the knobs.
 UnitTensors unit_tensors(const workload::Workload& workload, const Knobs& knobs);
@@ -43,7 +46,12 @@ struct StageParts {
   std::int64_t layers = 1;
   bool embedding = true;
   bool head = true;
+  /// Of the layers, those of Unit::kDenseBlock (workload::ModelSpec::dense_layers_in), which come before the others:
+  /// their order within a stage changes next to nothing.
+  std::int64_t dense_layers = 0;
 
+  Unit unit_of(std::int64_t layer) const { return layer < dense_layers ? Unit::kDenseBlock : Unit::kBlock; }
+  std::int64_t layers_of(Unit block) const { return block == Unit::kDenseBlock ? dense_layers : layers - dense_layers; }
   friend bool operator==(const StageParts&, const StageParts&) = default;
 };
 
@@ -84,8 +92,10 @@ class StageTensors {
   }
   /// Returns the number in this stage of tensor `t` of UnitTensors; for a block's tensor, that of `layer`.
   int index(int t, std::int64_t layer) const {
-    const auto unit = static_cast<std::size_t>(unit_of_[static_cast<std::size_t>(t)]);
-    return first_[unit] + t - unit_first_[unit] + (unit == 1 ? static_cast<int>(layer) * block_tensors_ : 0);
+    const Unit of = unit_of_[static_cast<std::size_t>(t)];
+    const auto unit = static_cast<std::size_t>(of);
+    const std::int64_t before = of == Unit::kBlock ? layer - parts_.dense_layers : layer;
+    return first_[unit] + t - unit_first_[unit] + (is_block(of) ? static_cast<int>(before) * unit_counts_[unit] : 0);
   }
   bool tied() const { return tied_; }
   /// Returns whether the head has its own copy of the token table, because the embedding is in another stage.
@@ -104,8 +114,8 @@ class StageTensors {
   std::vector<int> ready_order_;
   std::vector<int> in_units_;
   std::vector<std::size_t> unit_ends_;
-  std::array<int, kUnitCount> first_{}, unit_first_{};
-  int block_tensors_ = 0;
+  // By unit: the first of its tensors here, the first of UnitTensors, and how many one such unit has.
+  std::array<int, kUnitCount> first_{}, unit_first_{}, unit_counts_{};
   std::int64_t trained_elems_ = 0, trained_padded_ = 0, trained_expert_elems_ = 0, frozen_padded_ = 0;
 };
 

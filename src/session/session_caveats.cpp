@@ -116,6 +116,8 @@ void add_experts(const Session& session, workload::Caveats& caveats) {
     return;
   }
   workload::add_once("every expert receives the same number of tokens, and none is dropped", caveats.assumed);
+  if (workload.model.has_two_kinds_of_layers() && workload.model.experts.dense_places == workload::DensePlaces::kSpread)
+    workload::add_once("layers without experts come before the others of their pipeline stage", caveats.assumed);
   if (may_reach(session, space::kTensorParallel, 2.0))
     workload::add_once("tensor parallelism splits each expert as it splits the other layers", caveats.assumed);
   if (is_spread && !schedule::predicts_expert_ranks(workload)) {

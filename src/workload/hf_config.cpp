@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "core/error.h"
@@ -403,12 +404,12 @@ class HfConfig {
     if (type_.starts_with("llama4")) {
       to.ffn_hidden = to.shared_ffn_hidden = model.ffn_hidden;
       model.ffn_hidden = size({"intermediate_size_mlp"}).value_or(model.ffn_hidden);
-      return note_dense_layers(model);
+      return set_dense_layers(model);
     }
     const auto shared = size({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"});
     to.shared_ffn_hidden = size({"shared_expert_intermediate_size", "shared_intermediate_size"})
                                .value_or(shared.value_or(0) * to.ffn_hidden);
-    note_dense_layers(model);
+    set_dense_layers(model);
   }
 
   // Layers that attend to a window need less time than the others, and keep as much.
@@ -437,14 +438,40 @@ class HfConfig {
     }
   }
 
-  // All layers are planned with experts.
-  void note_dense_layers(ModelSpec& model) {
-    std::int64_t dense = size({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}).value_or(0);
-    dense = std::max({dense, length_of("mlp_only_layers"), length_of("mlp_layer_types", "dense")});
-    if (const auto step = size({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}))
-      dense = std::max(dense, model.layers - model.layers / *step);
-    model.experts.dense_layers = std::min(dense, model.layers);
-    note_layers_without_experts(model, *caveats_);
+  // By any of the keys that say it; one entry a layer.
+  std::vector<bool> layers_without_experts(std::int64_t layers) {
+    const std::int64_t first = size({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}).value_or(0);
+    const std::int64_t step =
+        size({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}).value_or(1);
+    std::vector<bool> dense;
+    for (std::int64_t layer = 0; layer < layers; ++layer) dense.push_back(layer < first || (layer + 1) % step != 0);
+    for (const auto& places : {keys_.numbers("mlp_only_layers"), keys_.places_of("mlp_layer_types", "dense")}) {
+      for (const std::int64_t layer : places) {
+        if (layer >= 0 && layer < layers) dense[static_cast<std::size_t>(layer)] = true;
+      }
+    }
+    return dense;
+  }
+
+  void set_dense_layers(ModelSpec& model) {
+    const std::vector<bool> dense = layers_without_experts(model.layers);
+    model.experts.dense_layers = std::count(dense.begin(), dense.end(), true);
+    if (!model.has_two_kinds_of_layers()) return;
+    // Of those before any layer, as many are planned there, or one more or less.
+    const auto are = [&](DensePlaces places, std::int64_t most) {
+      model.experts.dense_places = places;
+      std::int64_t before = 0;
+      for (std::size_t layer = 0; layer < dense.size(); ++layer) {
+        before += dense[layer] ? 1 : 0;
+        if (std::abs(before - model.dense_layers_in(0, static_cast<std::int64_t>(layer) + 1)) > most) return false;
+      }
+      return true;
+    };
+    if (are(DensePlaces::kFirst, 0) || are(DensePlaces::kSpread, 1)) return;
+    caveats_->also_not_modelled.push_back(
+        fmt::format("{} of {} layers have an MLP instead of experts, and are planned as if they were spread evenly: "
+                    "more or less memory and time of a pipeline stage",
+                    model.experts.dense_layers, model.layers));
   }
 
   std::optional<std::int64_t> size(const Names& names) { return keys_.size(names); }
@@ -460,16 +487,6 @@ class HfConfig {
 };
 
 }  // namespace
-
-void note_layers_without_experts(const ModelSpec& model, Caveats& caveats) {
-  const std::int64_t dense = model.experts.dense_layers;
-  if (dense == 0) return;
-  constexpr std::int64_t kFew = 10;  // one of so many changes less than the predictions' own spread
-  (dense * kFew <= model.layers ? caveats.also_not_modelled : caveats.not_modelled)
-      .push_back(
-          fmt::format("{} of {} layers have an MLP instead of experts, and are planned with experts: less memory",
-                      dense, model.layers));
-}
 
 ModelSpec read_hf_config(const Json& json, const std::string& source, const std::string& pointer,
                          const HfOverrides& overrides, Caveats* caveats) {

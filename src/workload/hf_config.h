@@ -14,9 +14,6 @@ struct HfOverrides {
   std::optional<std::int64_t> seq_len;
 };
 
-/// Says how many layers have an MLP instead of experts, if some have.
-void note_layers_without_experts(const ModelSpec& model, Caveats& caveats);
-
 /// Reads the sizes of a model from the config.json of Hugging Face transformers. Derived sizes (ffn_hidden) may still
 /// be 0. With `caveats` any decoder is read, and what differs from the planned model is said there. Without, throws
 /// UserError for architectures other than gpt2, llama and mistral, and for variants of these whose cost differs from

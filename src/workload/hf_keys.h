@@ -39,6 +39,27 @@ class HfKeys {
   }
   bool is_set(const char* key) { return flag({key}).value_or(false); }
 
+  /// Returns the numbers in a list of them.
+  std::vector<std::int64_t> numbers(const char* key) {
+    std::vector<std::int64_t> found;
+    const Json* list = config_.find(key);
+    if (list == nullptr || !list->is_array()) return found;
+    for (const Json& item : *list) {
+      if (item.is_number_integer()) found.push_back(item.get<std::int64_t>());
+    }
+    return found;
+  }
+  /// Returns the places in a list, from 0, at which an item is that word.
+  std::vector<std::int64_t> places_of(const char* key, std::string_view word) {
+    std::vector<std::int64_t> found;
+    const Json* list = config_.find(key);
+    if (list == nullptr || !list->is_array()) return found;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if ((*list)[i].is_string() && (*list)[i].get<std::string>() == word)
+        found.push_back(static_cast<std::int64_t>(i));
+    }
+    return found;
+  }
   /// Returns how many items a list has, or how many of them are that word; 0 without a list.
   std::int64_t length_of(const char* key, std::string_view word = "") {
     const Json* list = config_.find(key);

@@ -329,7 +329,7 @@ constexpr std::array kFurtherModels = {
              kImages},
     HubModel{
         "llama-4-maverick-17b-128e",
-        with_tower(874'000'000, with_experts({128, 1, 8192, 8192, 24},
+        with_tower(874'000'000, with_experts({128, 1, 8192, 8192, 24, DensePlaces::kSpread},
                                              with_heads_of(128, llama_sizes(48, 5120, 40, 8, 16384, 202048, 1048576)))),
         kImages},
     HubModel{"llama-3.1-tulu-3-8b", llama_sizes(32, 4096, 32, 8, 14336, 128264, 131072)},
@@ -516,7 +516,6 @@ std::optional<HubSizes> hub_model(const std::string& name) {
     found->caveats.assumed.push_back(fmt::format("the sizes of {}: it is named {}", known, name));
     if (!differs.empty()) found->caveats.not_modelled.emplace_back(differs);
     if (!also_differs.empty()) found->caveats.also_not_modelled.emplace_back(also_differs);
-    note_layers_without_experts(found->sizes, found->caveats);
   };
   for (const std::string& preset : model_preset_names()) consider(preset, model_preset(preset));
   for (const HubModel& model : kHubModels) consider(model.name, model.sizes, model.differs, model.also_differs);

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/block.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -30,6 +32,8 @@ constexpr EnumWords<NormPlaces, 4> kNormPlaceWords = {{{"pre", NormPlaces::kPre}
                                                        {"post", NormPlaces::kPost},
                                                        {"sandwich", NormPlaces::kSandwich},
                                                        {"shared", NormPlaces::kShared}}};
+constexpr EnumWords<DensePlaces, 2> kDensePlaceWords = {
+    {{"first", DensePlaces::kFirst}, {"spread", DensePlaces::kSpread}}};
 constexpr EnumWords<QkNorm, 3> kQkNormWords = {
     {{"none", QkNorm::kNone}, {"head", QkNorm::kHead}, {"full", QkNorm::kFull}}};
 
@@ -158,7 +162,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
 
 Block<ExpertSpec> experts_block() {
   Block<ExpertSpec> block(
-      "Experts in place of every block's MLP: {\"count\": 8, \"per_token\": 2}, and their width \"ffn_hidden\", and "
+      "Experts in place of a block's MLP: {\"count\": 8, \"per_token\": 2}, and their width \"ffn_hidden\", and "
       "that of an MLP which every token passes too, \"shared_ffn_hidden\"");
   block.key("count", &ExpertSpec::count, integer(from_to(1, 1e5)), "experts of a block").no_default();
   block.key("per_token", &ExpertSpec::per_token, integer(from_to(1, 1e5)), "experts that a token is sent to")
@@ -171,9 +175,11 @@ Block<ExpertSpec> experts_block() {
             "width of a further MLP that every token passes; 0: none");
   block
       .key("dense_layers", &ExpertSpec::dense_layers, integer(from_to(0, 1e5)),
-           "layers that have an MLP of the model's ffn_hidden instead of experts: they count so in parameters and "
-           "FLOPs, "
-           "and are planned as the others")
+           "layers that have an MLP of the model's ffn_hidden instead of experts")
+      .written_where_changed();
+  block
+      .key("dense_places", &ExpertSpec::dense_places, one_of(kDensePlaceWords),
+           "where these layers are: before all others, as in DeepSeek-V3, or spread evenly among them, as in Llama 4")
       .written_where_changed();
   return block;
 }
@@ -282,6 +288,22 @@ Block<ModelSpec> model_block() {
 
 void add_once(const std::string& caveat, std::vector<std::string>& list) {
   if (!is_one_of(caveat, list)) list.push_back(caveat);
+}
+
+std::int64_t ModelSpec::dense_layers_in(std::int64_t begin, std::int64_t end) const {
+  if (!has_two_kinds_of_layers()) return 0;
+  const std::int64_t dense = dense_layers();
+  const auto before = [&](std::int64_t layer) {
+    return experts.dense_places == DensePlaces::kFirst ? std::min(layer, dense) : (layer * dense + layers - 1) / layers;
+  };
+  return before(end) - before(begin);
+}
+
+ModelSpec with_a_layer_of_each_kind(ModelSpec model) {
+  model.layers = model.has_two_kinds_of_layers() ? 2 : 1;
+  model.experts.dense_layers = std::min<std::int64_t>(model.experts.dense_layers, 1);
+  model.experts.dense_places = DensePlaces::kFirst;
+  return model;
 }
 
 const char* ModelSpec::predicted_only() const {

@@ -26,7 +26,13 @@ enum class QkNorm {
 /// Flash attention keeps the log-sum-exp of its scores (Dao et al. 2022); eager attention keeps all probabilities.
 enum class Attention { kFlash, kEager };
 
-/// The experts that replace the MLP of every block: a router sends each token to `per_token` of `count` MLPs (Shazeer
+/// Where the layers without experts are, in a model that has experts in the others.
+enum class DensePlaces {
+  kFirst,  ///< before all others (DeepSeek-V2 and V3)
+  kSpread  ///< evenly among the others, from the first layer on (Llama 4 has experts in every second layer)
+};
+
+/// The experts that replace the MLP of a block: a router sends each token to `per_token` of `count` MLPs (Shazeer
 /// et al. 2017, "Outrageously large neural networks"), without dropping tokens. All experts are on every rank, split
 /// over the tensor ranks as an MLP is.
 struct ExpertSpec {
@@ -34,9 +40,8 @@ struct ExpertSpec {
   std::int64_t per_token = 0;          ///< experts that a token is sent to
   std::int64_t ffn_hidden = 0;         ///< width of one expert; default: the model's ffn_hidden
   std::int64_t shared_ffn_hidden = 0;  ///< width of an MLP that every token passes too; 0: none
-  /// Layers that have an MLP of the model's ffn_hidden instead. They count so in parameters and FLOPs, and are planned
-  /// as the others.
-  std::int64_t dense_layers = 0;
+  std::int64_t dense_layers = 0;       ///< layers that have an MLP of the model's ffn_hidden instead
+  DensePlaces dense_places = DensePlaces::kFirst;
 
   friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
 };
@@ -98,6 +103,10 @@ struct ModelSpec {
   std::int64_t dense_layers() const {  ///< that have one MLP
     return has_experts() && experts.dense_layers < layers ? experts.dense_layers : layers;
   }
+  /// Returns whether some layers have experts and others have none.
+  bool has_two_kinds_of_layers() const { return dense_layers() > 0 && dense_layers() < layers; }
+  /// Returns how many of the layers [begin, end) have no experts if the model has both kinds; otherwise 0.
+  std::int64_t dense_layers_in(std::int64_t begin, std::int64_t end) const;
   bool has_norm_bias() const { return norm == Norm::kLayerNorm && norm_bias && norm_gain; }
   /// What krigtune-bench cannot train of it, which predictions have: "experts"; empty if it trains all.
   const char* predicted_only() const;
@@ -131,6 +140,9 @@ struct Caveats {
 
 /// Adds a caveat to a list that does not have it yet.
 void add_once(const std::string& caveat, std::vector<std::string>& list);
+
+/// Returns the model with as few layers as have all of its kinds: one, or one without experts and one with experts.
+ModelSpec with_a_layer_of_each_kind(ModelSpec model);
 
 /// Returns the exact number of trainable parameters (elements).
 std::int64_t parameter_count(const ModelSpec& model);

@@ -236,6 +236,16 @@ TEST(StepCostModel, EqualsTheClockForOtherOptimizersKernelsAndLosses) {
   expect_within(compared(10, 200, 0.05, trained_otherwise), {1e-4, 0.01, 0.9999});
 }
 
+// Few layers without experts, or all but one, or none. The largest errors are those of experts in every layer too.
+TEST(StepCostModel, EqualsTheClockForExpertsInSomeLayersToo) {
+  const auto with_experts = [](Case& one, std::mt19937_64& random, int) {
+    workload::ModelSpec& model = one.workload.model;
+    model.experts = {one_of<std::int64_t>(random, {2, 8}), 2, model.hidden, one_of<std::int64_t>(random, {0, 256})};
+    model.experts.dense_layers = one_of<std::int64_t>(random, {0, 1, 2, 3, model.layers - 1});
+  };
+  expect_within(compared(12, 300, 0.05, with_experts), {1e-4, 0.025, 0.9999});
+}
+
 TEST(StepCostModel, EqualsItForDeepModelsAndLongSteps) {
   const auto deep_and_long = [](Case& one, std::mt19937_64&, int i) {
     one.workload.model.layers = i % 2 == 0 ? 48 : 24;

@@ -166,10 +166,11 @@ TEST(ReadCommands, MegatronsGatedUnitsAndLayersWithoutExpertsCount) {
   Directory directory({});
   EXPECT_TRUE(directory.session(kMegatron + "--quick-geglu").workload->model.gated_mlp);
   EXPECT_FALSE(directory.session(kMegatron).workload->model.gated_mlp);
-  const workload::ModelSpec model =
-      directory.session(kMegatron + "--num-experts 16 --moe-router-topk 2 --moe-layer-freq ([0]*3+[1]*9)")
-          .workload->model;
-  EXPECT_EQ(model.experts.dense_layers, 3);
+  const std::string experts = kMegatron + "--num-experts 16 --moe-router-topk 2 --moe-layer-freq ";
+  const session::Session planned = directory.session(experts + "([0]*3+[1]*9)");
+  EXPECT_EQ(planned.workload->model.experts.dense_layers, 3);
+  EXPECT_FALSE(names(not_modelled_in(planned), "--moe-layer-freq"));
+  EXPECT_TRUE(names(not_modelled_in(directory.session(experts + "2")), "--moe-layer-freq"));
   EXPECT_TRUE(names(not_modelled_in(directory.session(kMegatron + "--perform-rl-step --grpo-group-size 16")),
                     "sampled within a step"));
 }

@@ -76,6 +76,28 @@ TEST(Experts, APlanHasTheParametersAndTheProductsOfTheModel) {
   }
 }
 
+// A layer without experts has the MLP of the model, beside which there are no experts.
+TEST(Experts, APlanOfLayersOfBothKindsHasTheParametersAndTheProductsOfEach) {
+  const auto model = [](std::int64_t layers, std::int64_t dense) {
+    workload::Workload workload = mixture();
+    workload.model.layers = layers;
+    workload.model.experts.dense_layers = dense;
+    return workload;
+  };
+  for (const auto& [ranks, checkpointing] : {std::pair(1, "none"), std::pair(2, "selective"), std::pair(2, "full")}) {
+    const auto plan = [&](std::int64_t layers, std::int64_t dense) {
+      return plan_of(model(layers, dense), ranks, ranks > 1, checkpointing);
+    };
+    EXPECT_EQ(product_flops(plan(3, 2)),
+              product_flops(plan(2, 2)) + product_flops(plan(2, 0)) - product_flops(plan(1, 0)));
+    EXPECT_EQ(kept_bytes(plan(3, 2)), kept_bytes(plan(2, 2)) + kept_bytes(plan(2, 0)) - kept_bytes(plan(1, 0)));
+  }
+  EXPECT_EQ(tensor_elems(plan_of(model(3, 2))), parameter_count(model(3, 2).model));
+  workload::Workload dense = mixture();
+  dense.model.experts = {};
+  EXPECT_EQ(product_flops(plan_of(model(2, 2))), product_flops(plan_of(dense)));
+}
+
 TEST(Experts, OneExpertForEveryTokenComputesWhatAnMlpDoesAndRoutes) {
   workload::Workload one = mixture();
   one.model.experts = {1, 1, 64, 0};

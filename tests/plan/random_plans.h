@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,7 +99,10 @@ class RandomPlans {
     if (coin()) model.qkv_bias = coin();
     if (coin()) model.out_bias = coin();
     if (coin()) model.mlp_bias = coin();
-    if (number({0, 0, 1}) == 1) model.experts = {number({2, 3}), number({1, 2}), number({8, 12}), number({0, 16})};
+    if (number({0, 0, 1}) == 1) {
+      model.experts = {number({2, 3}), number({1, 2}), number({8, 12}), number({0, 16}), number({0, 1, 2})};
+      model.experts.dense_layers = std::min(model.experts.dense_layers, model.layers);
+    }
     using workload::NormPlaces;
     using workload::QkNorm;
     model.norm_places =

@@ -18,9 +18,10 @@ struct SettingCase {
   std::string text() const {
     const Knobs& k = setting->knobs;
     return "stage " + std::to_string(k.zero_stage) + (setting->policy.packs ? " deepspeed" : " canonical") + ", " +
-           std::to_string(tensors->parts().layers) + " layers, buckets of " + std::to_string(k.reduce_bucket_elems) +
-           ", prefetch " + std::to_string(k.prefetch_elems) + ", live " + std::to_string(k.max_live_elems) +
-           ", persistence " + std::to_string(k.persistence_elems) + (k.overlap_comm ? ", overlap" : "");
+           std::to_string(tensors->parts().layers) + " layers (" + std::to_string(tensors->parts().dense_layers) +
+           " of another kind), buckets of " + std::to_string(k.reduce_bucket_elems) + ", prefetch " +
+           std::to_string(k.prefetch_elems) + ", live " + std::to_string(k.max_live_elems) + ", persistence " +
+           std::to_string(k.persistence_elems) + (k.overlap_comm ? ", overlap" : "");
   }
 };
 
@@ -47,12 +48,15 @@ class RandomSettings {
       drawn.workload.model.qk_norm = workload::QkNorm::kNone;
       drawn.workload.model.latent = {number({0, 6}), 8, 4, 2, 6};
     }
+    if (number({0, 0, 1}) == 1) drawn.workload.model.experts = {4, 2, 24, number({0, 16}), number({0, 1, 2})};
     drawn.workload.model.norm = coin() ? workload::Norm::kLayerNorm : workload::Norm::kRmsNorm;
     drawn.workload.precision = coin() ? workload::Precision::kBf16 : workload::Precision::kFp32;
     drawn.workload.dialect = coin() ? workload::Dialect::kDeepSpeed : workload::Dialect::kCanonical;
     drawn.workload.gradient_clipping = coin() ? 1.0 : 0.0;
     const Knobs knobs = draw_knobs();
-    const StageParts parts{drawn.workload.model.layers, number({0, 1, 1}) == 1, number({0, 1, 1}) == 1};
+    const std::int64_t layers = drawn.workload.model.layers;
+    const StageParts parts{layers, number({0, 1, 1}) == 1, number({0, 1, 1}) == 1,
+                           drawn.workload.model.dense_layers_in(0, layers)};
     drawn.tensors =
         std::make_unique<StageTensors>(unit_tensors(drawn.workload, knobs), parts,
                                        granule_elems(knobs.data_ranks, compute_type(drawn.workload.precision)));

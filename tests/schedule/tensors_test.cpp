@@ -23,7 +23,8 @@ TEST(StageTensors, AreThoseOfTheWholeModelInItsOrder) {
   for (int i = 0; i < 200; ++i) {
     const SettingCase drawn = random.next();
     const ParameterTable table = make_parameters(drawn.workload, drawn.setting->knobs);
-    const StageTensors whole(unit_tensors(table), {drawn.workload.model.layers, true, true},
+    const std::int64_t layers = drawn.workload.model.layers;
+    const StageTensors whole(unit_tensors(table), {layers, true, true, drawn.workload.model.dense_layers_in(0, layers)},
                              granule_elems(drawn.setting->knobs.data_ranks, compute_type(drawn.workload.precision)));
     ASSERT_EQ(whole.count(), static_cast<int>(table.tensors.size()));
     for (int t = 0; t < whole.count(); ++t) {

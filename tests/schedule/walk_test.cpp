@@ -23,7 +23,7 @@ TEST(Parts, EachLayerGoesForwardOnceAndBackwardOnceInReverse) {
     std::vector<std::int64_t> backward;
     std::set<std::int64_t> again;
     for (const Part& part : parts_of(*drawn.tensors, drawn.setting->knobs)) {
-      if (part.unit != Unit::kBlock) continue;
+      if (!is_block(part.unit)) continue;
       if (part.phase == Phase::kForward) forward.push_back(part.layer);
       EXPECT_TRUE(part.phase != Phase::kRecompute || again.insert(part.layer).second);
       if (part.phase != Phase::kBackward) continue;

@@ -370,9 +370,10 @@ TEST(Frameworks, WarnOfStagesThatAreNotModelled) {
     for (const std::string& warning : read(job_of(framework, space)).warnings) all += warning + "\n";
     return all;
   };
-  EXPECT_NE(warnings("megatron", "[0, 1, 2]").find("megatron's zero_stage 2 and more is predicted as that of stage 1"),
+  EXPECT_NE(warnings("nanotron", "[0, 1, 2]").find("nanotron's zero_stage 2 and more is predicted as that of stage 1"),
             std::string::npos);
-  EXPECT_EQ(warnings("megatron", "[0, 1]").find("zero_stage"), std::string::npos);
+  EXPECT_EQ(warnings("nanotron", "[0, 1]").find("zero_stage"), std::string::npos);
+  EXPECT_EQ(warnings("megatron", "[0, 1, 2, 3]").find("zero_stage"), std::string::npos);
   EXPECT_EQ(warnings("fsdp", "[0, 1, 2, 3]").find("zero_stage"), std::string::npos);
 }
 

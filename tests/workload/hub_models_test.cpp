@@ -266,10 +266,7 @@ TEST(HubModels, SayWhatThePlannedModelDoesNotHave) {
             "a tower for images, of which only the parameters count: more memory and time");
   EXPECT_EQ(hub_model("meta-llama/Llama-4-Maverick-17B-128E")->sizes.experts.dense_layers, 24);
   EXPECT_TRUE(hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.not_modelled.empty());
-  EXPECT_EQ(
-      hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.also_not_modelled,
-      std::vector<std::string>{"1 of 27 layers have an MLP instead of experts, and are planned with experts: less "
-                               "memory"});
+  EXPECT_TRUE(hub_model("deepseek-ai/DeepSeek-V2-Lite")->caveats.also_not_modelled.empty());
   EXPECT_EQ(hub_model("TheBloke/Llama-2-7B-GPTQ")->caveats.not_modelled.front(),
             "weights that are quantised (gptq): less memory");
   EXPECT_EQ(hub_model("Qwen/Qwen3-8B")->caveats.assumed.front(), "the sizes of qwen3-8b: it is named Qwen/Qwen3-8B");
@@ -307,7 +304,8 @@ TEST(HubModels, AConfigFileWithExpertsIsReadExactly) {
   EXPECT_TRUE(read.caveats.not_modelled.empty());
 }
 
-TEST(HubModels, AConfigFileWithSomeDenseLayersSaysSo) {
+// Layers without experts are planned as the first ones or as spread among the others; other places are said.
+TEST(HubModels, AConfigFileSaysWhichLayersHaveNoExperts) {
   Json config = {
       {"model_type", "qwen2_moe"}, {"num_hidden_layers", 24},         {"hidden_size", 2048},
       {"num_attention_heads", 16}, {"intermediate_size", 5632},       {"moe_intermediate_size", 1408},
@@ -320,13 +318,30 @@ TEST(HubModels, AConfigFileWithSomeDenseLayersSaysSo) {
   EXPECT_EQ(read().model.experts.shared_ffn_hidden, 5632);
   EXPECT_TRUE(read().model.has_qkv_bias());
   EXPECT_FALSE(read().model.has_out_bias());
+  const auto expect = [&](std::int64_t dense, workload::DensePlaces places, const char* caveat = "") {
+    const workload::Workload workload = read();
+    EXPECT_EQ(workload.model.experts.dense_layers, dense);
+    EXPECT_EQ(workload.model.experts.dense_places, places);
+    EXPECT_TRUE(workload.caveats.not_modelled.empty());
+    const std::vector<std::string>& said = workload.caveats.also_not_modelled;
+    EXPECT_EQ(said, *caveat == 0 ? std::vector<std::string>{} : std::vector<std::string>{caveat});
+  };
+  using workload::DensePlaces;
+  expect(0, DensePlaces::kFirst);
   config["mlp_only_layers"] = {0};
-  EXPECT_TRUE(read().caveats.not_modelled.empty());
-  EXPECT_EQ(read().caveats.also_not_modelled.front(),
-            "1 of 24 layers have an MLP instead of experts, and are planned with experts: less memory");
+  expect(1, DensePlaces::kFirst);
   config["decoder_sparse_step"] = 2;
-  EXPECT_EQ(read().caveats.not_modelled.front(),
-            "12 of 24 layers have an MLP instead of experts, and are planned with experts: less memory");
+  expect(12, DensePlaces::kSpread);
+  config["decoder_sparse_step"] = 5;  // experts in layers 4, 9, 14 and 19, from 0
+  expect(20, DensePlaces::kSpread);
+  config["decoder_sparse_step"] = 1;
+  config["mlp_only_layers"] = {21, 22, 23};
+  expect(3, DensePlaces::kSpread,
+         "3 of 24 layers have an MLP instead of experts, and are planned as if they were spread evenly: more or less "
+         "memory and time of a pipeline stage");
+  config["mlp_only_layers"] = Json::array();
+  config["first_k_dense_replace"] = 24;
+  expect(24, DensePlaces::kFirst);
 }
 
 TEST(HubModels, ACaveatIsWrittenAndReadAgainOnce) {

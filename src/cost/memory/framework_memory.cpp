@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "cost/memory/memory_profile.h"
@@ -48,14 +49,42 @@ void assume(ProfiledPart& part, double activations, double logits) {
 struct Stage {
   schedule::StageParts parts;
   std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once
+  std::int64_t index = 0;
 };
 
-// Returns the first and the last stage: the one that keeps the most micro-batches, and the one with the head.
+// Returns the first stage, neither the first nor the last one of the pipeline, that has more layers with experts than
+// the first one has, and no fewer than the others; empty if there is none. `first`, `last`: layers of these two.
+std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, const schedule::Knobs& knobs,
+                                           std::int64_t first, std::int64_t last) {
+  const std::int64_t stages = knobs.pipeline_ranks;
+  if (!model.has_two_kinds_of_layers() || stages < 3) return std::nullopt;
+  // All but the last one have equal numbers of layers, with the remainder in the first ones.
+  const std::int64_t each = (model.layers - last) / (stages - 1);
+  const std::int64_t more = (model.layers - last) % (stages - 1);
+  std::optional<Stage> found;
+  std::int64_t most = first - model.dense_layers_in(0, first);
+  std::int64_t begin = each + (more > 0 ? 1 : 0);
+  for (std::int64_t stage = 1; stage + 1 < stages; ++stage) {
+    const std::int64_t own = each + (stage < more ? 1 : 0);
+    const std::int64_t dense = model.dense_layers_in(begin, begin + own);
+    begin += own;
+    if (own - dense <= most) continue;
+    most = own - dense;
+    found = {{own, false, false, dense}, std::min(stages - stage, knobs.micro_steps), stage};
+  }
+  return found;
+}
+
+// Returns the first and the last stage: the one that keeps the most micro-batches, and the one with the head. Where the
+// first one has layers without experts, another one may need more, which is returned too.
 std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workload& workload,
                              const schedule::Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
   const std::int64_t stages = knobs.pipeline_ranks;
-  if (stages == 1) return {{{layers, true, true}, 1}};
+  const auto dense_in = [&](std::int64_t begin, std::int64_t count) {
+    return workload.model.dense_layers_in(begin, begin + count);
+  };
+  if (stages == 1) return {{{layers, true, true, dense_in(0, layers)}, 1}};
   const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
@@ -71,7 +100,10 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  return {{{first, true, false}, in_flight}, {{last, false, true}, 1}};
+  std::vector<Stage> result = {{{first, true, false, dense_in(0, first)}, in_flight}};
+  if (const auto most = stage_of_most_experts(workload.model, knobs, first, last)) result.push_back(*most);
+  result.push_back({{last, false, true, dense_in(layers - last, last)}, 1, stages - 1});
+  return result;
 }
 
 // Returns the setting of the closest schedule of gathering and reducing.
@@ -86,7 +118,11 @@ schedule::Setting setting_of(const workload::Workload& workload, const schedule:
     setting.knobs.persistence_elems = 0;
     setting.knobs.max_live_elems = tensors.trained_padded() + tensors.frozen_padded();
     setting.knobs.reduce_bucket_elems = 0;
-    for (const int t : tensors.unit(1)) setting.knobs.reduce_bucket_elems += tensors.elems(t);
+    for (const std::int64_t layer : {std::int64_t{1}, std::max<std::int64_t>(tensors.parts().layers, 1)}) {
+      std::int64_t elems = 0;
+      for (const int t : tensors.unit(static_cast<std::size_t>(layer))) elems += tensors.elems(t);
+      setting.knobs.reduce_bucket_elems = std::max(setting.knobs.reduce_bucket_elems, elems);
+    }
   }
   setting.policy = schedule::make_policy(in_framework_dialect(workload), setting.knobs);
   setting.policy.grows_gradients = traits.grows_gradients && !setting.policy.shards_gradients;
@@ -198,13 +234,15 @@ std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Wor
 }
 
 // One 16-bit buffer for each distinct shape of a linear layer, for Transformer Engine's fused weight gradients.
-std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::Workload& workload, bool has_head) {
+std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::Workload& workload,
+                                  const schedule::StageParts& stage) {
   if (workload.framework != workload::Framework::kMegatron) return 0;
   std::set<std::int64_t> sizes;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const std::int64_t matrix_elems = tensor.elems / tensor.matrices;
     const bool is_matrix = tensor.trained && matrix_elems > 8 * workload.model.hidden;
-    const bool counts = tensor.unit == schedule::Unit::kBlock || (tensor.unit == schedule::Unit::kHead && has_head);
+    const bool counts = schedule::is_block(tensor.unit) ? stage.layers_of(tensor.unit) > 0
+                                                        : tensor.unit == schedule::Unit::kHead && stage.head;
     if (is_matrix && counts) sizes.insert(matrix_elems);
   }
   std::int64_t elems = 0;
@@ -215,16 +253,16 @@ std::int64_t fused_gradient_bytes(const MemoryProfile& profile, const workload::
 // Copies of the blocks' matrices for products in fewer bits, by rows and by columns, that stay beside the model's own
 // (Transformer Engine; arXiv:2603.07685, section 5). Sharded weights are copied while they are gathered.
 std::int64_t narrow_copies_bytes(const MemoryProfile& profile, const workload::Workload& workload,
-                                 const schedule::Knobs& knobs, std::int64_t layers) {
+                                 const schedule::Knobs& knobs, const schedule::StageParts& stage) {
   const workload::TrainingSpec& training = workload.training;
   if (!training.has_narrow_products() || knobs.zero_stage >= 3) return 0;
   std::int64_t elems = 0;
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const bool is_matrix = tensor.elems / tensor.matrices > 8 * workload.model.hidden;
-    if (tensor.unit == schedule::Unit::kBlock && is_matrix) elems += tensor.elems;
+    if (schedule::is_block(tensor.unit) && is_matrix) elems += stage.layers_of(tensor.unit) * tensor.elems;
   }
   const std::int64_t halves = training.products == workload::ProductFormat::kNvFp4 ? 2 : 4;  // bytes, two copies
-  return layers * elems * halves / 2;
+  return elems * halves / 2;
 }
 
 }  // namespace
@@ -262,11 +300,12 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
        {&profile.embed_forward, &profile.head_forward, &profile.head_backward, &profile.embed_backward}) {
     assume(*part, activations, logits);
   }
-  for (auto* parts : {&profile.forward, &profile.recompute, &profile.backward}) {
-    for (ProfiledPart& part : *parts) assume(part, activations, logits);
-  }
-  for (MomentBytes* kept : {&profile.embedding_kept, &profile.group_kept, &profile.layer_kept}) {
-    assume(*kept, activations);
+  assume(profile.embedding_kept, activations);
+  for (BlockProfile* block : {&profile.block, &profile.dense_block}) {
+    for (auto* parts : {&block->forward, &block->recompute, &block->backward}) {
+      for (ProfiledPart& part : *parts) assume(part, activations, logits);
+    }
+    for (MomentBytes* kept : {&block->group_kept, &block->layer_kept}) assume(*kept, activations);
   }
   return profile;
 }
@@ -277,11 +316,11 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
   for (const Stage& stage : stages_of(profile, workload, knobs)) {
     const schedule::StageTensors& model = cache.of(knobs, stage.parts);
     MomentBytes states = states_of(model, workload, knobs);
-    states.add(schedule::Term::kParameters, narrow_copies_bytes(profile, workload, knobs, stage.parts.layers));
+    states.add(schedule::Term::kParameters, narrow_copies_bytes(profile, workload, knobs, stage.parts));
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;
-    needed.bytes.add(schedule::Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts.head));
+    needed.bytes.add(schedule::Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts));
     const std::int64_t step = step_bytes(model, workload, knobs);
     MomentBytes of_step = states;
     of_step.add(schedule::Term::kGradients, step);
@@ -292,7 +331,11 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     needed.moments = std::move(worst.moments);
     worst = std::move(needed);
     if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
-    if (knobs.pipeline_ranks > 1) worst.at += stage.parts.head ? ", last stage" : ", first stage";
+    if (knobs.pipeline_ranks > 1) {
+      worst.at += stage.parts.head        ? ", last stage"
+                  : stage.parts.embedding ? ", first stage"
+                                          : fmt::format(", stage {} of {}", stage.index + 1, knobs.pipeline_ranks);
+    }
   }
   return worst;
 }
@@ -300,7 +343,9 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
 std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& workload, const schedule::Knobs& knobs) {
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
   const std::int64_t layers = (workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks;
-  const schedule::StageTensors& model = cache.of(knobs, {layers, true, true});
+  // The last layers have the most experts.
+  const std::int64_t dense = workload.model.dense_layers_in(workload.model.layers - layers, workload.model.layers);
+  const schedule::StageTensors& model = cache.of(knobs, {layers, true, true, dense});
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: master, gradient of its type and moments, a pinned 16-bit copy, and the gradients that accumulate.

@@ -44,8 +44,8 @@ MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const 
     return static_cast<std::int64_t>(std::llround(shared / tensor));
   };
   const std::int64_t group = knobs.checkpointing == schedule::Checkpointing::kFull ? knobs.checkpoint_layers : 1;
-  MomentBytes needed = profile.embedding_kept;
-  needed += profile.group_kept * ((workload.model.layers + group - 1) / group);
+  const std::int64_t layers = workload.model.layers;
+  MomentBytes needed = profile.kept_by({layers, true, true, workload.model.dense_layers_in(0, layers)}, group);
   needed += profile.head_backward.start;
   needed = needed * knobs.micro_batch;
   needed.add(schedule::Term::kParameters, part(fp16 ? 2.0 : 4.0, 3));
@@ -143,7 +143,9 @@ struct MemoryModel::Impl {
 
 MemoryEstimate MemoryModel::Impl::exact(const schedule::Knobs& knobs) const {
   const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
-  const schedule::StageTensors& model = tensors.of(knobs, {workload.model.layers, true, true});
+  const std::int64_t layers = workload.model.layers;
+  const schedule::StageTensors& model =
+      tensors.of(knobs, {layers, true, true, workload.model.dense_layers_in(0, layers)});
   const schedule::Setting setting{model, knobs, schedule::make_policy(workload, knobs)};
   const StateBytes states = state_bytes(setting);
   const StepPeak peak = step_peak(*profile, setting);

@@ -1,5 +1,7 @@
 // A plan of two layers, or of two groups of two, on one data-parallel rank with one sequence contains everything that
-// repeats. In a model of n layers, the memory of part p of a micro-step at its operation i is
+// repeats. Where some layers have experts and others have none, there is one such plan for each kind: what a layer
+// needs and keeps does not depend on its neighbours. In a model of n layers, the memory of part p of a micro-step at
+// its operation i is
 //
 //   embedding_kept + (groups before) group_kept + (layers of its group computed again before) layer_kept + moments[i]
 //
@@ -96,9 +98,10 @@ bool counts(schedule::Term term) {
 
 class ProfileReader {
  public:
-  ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, bool groups)
+  ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, Unit kind, bool groups)
       : plan_(plan),
         model_(std::move(model)),
+        kind_(kind),
         groups_(groups),
         restores_(std::ranges::any_of(plan.buffers, is_restored)) {
     find_parts();
@@ -109,18 +112,19 @@ class ProfileReader {
     MemoryProfile profile;
     profile.model = model_;
     const std::int32_t first = groups_ ? 2 : 1;  // of the second group
-    profile.embedding_kept = at_start(part(Unit::kBlock, schedule::Phase::kForward, 0));
-    profile.group_kept = at_start(part(Unit::kBlock, schedule::Phase::kForward, first));
-    profile.group_kept -= profile.embedding_kept;
-    const MomentBytes& kept = profile.group_kept;
+    BlockProfile& block = profile.block;
+    profile.embedding_kept = at_start(part(kind_, schedule::Phase::kForward, 0));
+    block.group_kept = at_start(part(kind_, schedule::Phase::kForward, first));
+    block.group_kept -= profile.embedding_kept;
+    const MomentBytes& kept = block.group_kept;
     profile.embed_forward = profiled(part(Unit::kEmbedding, schedule::Phase::kForward), {});
     if (const PlannedPart* backward = find_part(Unit::kEmbedding, schedule::Phase::kBackward))
       profile.embed_backward = profiled(*backward, {});
     MomentBytes base = profile.embedding_kept;
     base += kept;
-    profile.forward[0] = profiled(part(Unit::kBlock, schedule::Phase::kForward, first), base);
-    profile.backward[0] = profiled(part(Unit::kBlock, schedule::Phase::kBackward, first), base);
-    if (groups_) read_group(profile, base);
+    block.forward[0] = profiled(part(kind_, schedule::Phase::kForward, first), base);
+    block.backward[0] = profiled(part(kind_, schedule::Phase::kBackward, first), base);
+    if (groups_) read_group(block, base);
     base += kept;
     profile.head_forward = profiled(part(Unit::kHead, schedule::Phase::kForward), base);
     profile.head_backward = profiled(part(Unit::kHead, schedule::Phase::kBackward), base);
@@ -128,27 +132,29 @@ class ProfileReader {
   }
 
  private:
-  void read_group(MemoryProfile& profile, MomentBytes base) {
-    profile.forward[1] = profiled(part(Unit::kBlock, schedule::Phase::kForward, 3), base);
-    profile.recompute[0] = profiled(part(Unit::kBlock, schedule::Phase::kRecompute, 2), base);
-    profile.layer_kept = at_start(part(Unit::kBlock, schedule::Phase::kRecompute, 3));
-    profile.layer_kept -= base;
-    base += profile.layer_kept;
-    profile.recompute[1] = profiled(part(Unit::kBlock, schedule::Phase::kRecompute, 3), base);
-    profile.backward[1] = profiled(part(Unit::kBlock, schedule::Phase::kBackward, 3), base);
+  void read_group(BlockProfile& block, MomentBytes base) {
+    block.forward[1] = profiled(part(kind_, schedule::Phase::kForward, 3), base);
+    block.recompute[0] = profiled(part(kind_, schedule::Phase::kRecompute, 2), base);
+    block.layer_kept = at_start(part(kind_, schedule::Phase::kRecompute, 3));
+    block.layer_kept -= base;
+    base += block.layer_kept;
+    block.recompute[1] = profiled(part(kind_, schedule::Phase::kRecompute, 3), base);
+    block.backward[1] = profiled(part(kind_, schedule::Phase::kBackward, 3), base);
   }
 
-  // Tensors of the plan in model order: embedding, layers one like the other, head.
+  // Tensors of the plan in model order: embedding, layers of one kind, head.
   int unit_tensor(int at) const {
     const auto of = [this](Unit unit) {
       return static_cast<int>(std::count_if(model_.tensors.begin(), model_.tensors.end(),
                                             [unit](const schedule::UnitTensor& t) { return t.unit == unit; }));
     };
     const int embedding = of(Unit::kEmbedding);
-    const int block = of(Unit::kBlock);
-    const auto behind_blocks = static_cast<int>(plan_.tensors.size()) - of(Unit::kHead);
+    const int head = of(Unit::kHead);
+    const auto behind_blocks = static_cast<int>(plan_.tensors.size()) - head;
     if (at < embedding) return at;
-    return at < behind_blocks ? embedding + (at - embedding) % block : embedding + block + at - behind_blocks;
+    if (at >= behind_blocks) return static_cast<int>(model_.tensors.size()) - head + at - behind_blocks;
+    const int first = embedding + (kind_ == Unit::kBlock ? of(Unit::kDenseBlock) : 0);
+    return first + (at - embedding) % of(kind_);
   }
 
   // The recomputation of selective checkpointing is a part of the backward pass.
@@ -157,8 +163,8 @@ class ProfileReader {
   }
 
   // Embedding and head belong to no layer: the embedding comes before all blocks, and again after them.
-  static Unit unit_of(const plan::Operation& operation, bool blocks_seen, bool backward_seen) {
-    if (operation.layer >= 0) return Unit::kBlock;
+  Unit unit_of(const plan::Operation& operation, bool blocks_seen, bool backward_seen) const {
+    if (operation.layer >= 0) return kind_;
     const bool before_blocks = operation.phase == schedule::Phase::kForward && !blocks_seen;
     return before_blocks || backward_seen ? Unit::kEmbedding : Unit::kHead;
   }
@@ -171,8 +177,8 @@ class ProfileReader {
       if (operation.stream != schedule::Stream::kCompute || operation.phase == schedule::Phase::kOptimizer) continue;
       const Unit unit = unit_of(operation, blocks_seen, backward_seen);
       const schedule::Phase phase = phase_of(operation);
-      blocks_seen = blocks_seen || unit == Unit::kBlock;
-      backward_seen = backward_seen || (unit == Unit::kBlock && phase != schedule::Phase::kForward);
+      blocks_seen = blocks_seen || unit == kind_;
+      backward_seen = backward_seen || (unit == kind_ && phase != schedule::Phase::kForward);
       const bool continues = !parts_.empty() && parts_.back().unit == unit && parts_.back().phase == phase &&
                              parts_.back().layer == operation.layer;
       if (!continues) parts_.push_back({unit, phase, operation.layer, {}});
@@ -282,6 +288,7 @@ class ProfileReader {
 
   const plan::StepPlan& plan_;
   schedule::UnitTensors model_;
+  Unit kind_;  ///< of all layers of the plan
   bool groups_;
   bool restores_;  ///< some weights are quantised
   std::vector<PlannedPart> parts_;
@@ -319,10 +326,25 @@ void ProfiledPart::find_peak() {
   peak = static_cast<std::size_t>(highest - moments.begin());
 }
 
-MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
+MomentBytes MemoryProfile::kept_by(const schedule::StageParts& stage, std::int64_t group_layers) const {
+  const auto groups = [group_layers](std::int64_t layers) { return (layers + group_layers - 1) / group_layers; };
+  const std::int64_t dense_groups = groups(stage.dense_layers);
+  MomentBytes kept = embedding_kept;
+  kept += dense_block.group_kept * dense_groups;
+  kept += block.group_kept * (groups(stage.layers) - dense_groups);
+  return kept;
+}
+
+namespace {
+
+// Reads the layers of one kind; `of_rank`: what one rank has of the job.
+MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::UnitTensors& model, Unit kind,
+                           const schedule::Knobs& knobs) {
   const bool groups = knobs.checkpointing == schedule::Checkpointing::kFull;
-  workload::Workload small = experts_of_rank(share_of_rank(workload, knobs), knobs);
+  workload::Workload small = of_rank;
   small.model.layers = groups ? 4 : 2;
+  small.model.experts.dense_layers = 0;
+  if (kind == Unit::kDenseBlock) small.model.experts = {};
   small.dialect = workload::Dialect::kCanonical;
   small.train_batch_size.reset();
   small.gradient_clipping = 0.0;
@@ -335,7 +357,19 @@ MemoryProfile profile_memory(const workload::Workload& workload, const schedule:
                         {space::kSequenceParallel, knobs.sequence_parallel},
                         {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
                         {space::kCheckpointLayers, std::int64_t{2}}});
-  return ProfileReader(plan, schedule::unit_tensors(workload, knobs), groups).read();
+  return ProfileReader(plan, model, kind, groups).read();
+}
+
+}  // namespace
+
+MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  const schedule::UnitTensors model = schedule::unit_tensors(workload, knobs);
+  workload::Workload of_rank = experts_of_rank(share_of_rank(workload, knobs), knobs);
+  if (workload.model.dense_layers() == workload.model.layers) of_rank.model.experts = {};
+  MemoryProfile profile = read_profile(of_rank, model, Unit::kBlock, knobs);
+  if (workload.model.has_two_kinds_of_layers())
+    profile.dense_block = read_profile(of_rank, model, Unit::kDenseBlock, knobs).block;
+  return profile;
 }
 
 std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {

@@ -53,17 +53,25 @@ struct ProfiledPart {
   void find_peak();
 };
 
+/// What the layers of one kind need and keep.
+struct BlockProfile {
+  // [0]: the first layer of a group that is recomputed together; [1]: the other layers.
+  std::array<ProfiledPart, 2> forward, recompute, backward;
+  MomentBytes group_kept;  ///< kept by a group of layers (without groups, by a layer) from forward to backward
+  MomentBytes layer_kept;  ///< kept by a recomputed layer until its backward
+};
+
 /// Memory of one micro-step with one sequence, without parameters and their gradients, in parts that repeat from layer
 /// to layer. It is read from a plan of a few layers, so that the plan is the only source. All bytes but those of
 /// restored weights are proportional to the micro-batch.
 struct MemoryProfile {
   schedule::UnitTensors model;
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;
-  // [0]: the first layer of a group that is recomputed together; [1]: the other layers.
-  std::array<ProfiledPart, 2> forward, recompute, backward;
-  MomentBytes embedding_kept;  ///< kept from the embedding on
-  MomentBytes group_kept;      ///< kept by a group of layers (without groups, by a layer) from forward to backward
-  MomentBytes layer_kept;      ///< kept by a recomputed layer until its backward
+  BlockProfile block, dense_block;  ///< of Unit::kBlock and, in a model that has both, of Unit::kDenseBlock
+  MomentBytes embedding_kept;       ///< kept from the embedding on
+
+  /// Returns what all layers of a stage keep until backward, in groups of `group_layers`, and the embedding.
+  MomentBytes kept_by(const schedule::StageParts& stage, std::int64_t group_layers) const;
 };
 
 /// Makes the profile for the knobs' tensor and context ranks, sequence parallelism and checkpointing.

@@ -142,11 +142,11 @@ class Timeline final : public schedule::PartSink {
         micro_steps_(idle_ ? 1 : distinct_micro_steps(setting.policy, setting.knobs)),
         gathered_(setting),
         reduction_(setting) {
-    const std::int64_t size = schedule::layers_of_group(setting.tensors.parts(), setting.knobs);
-    groups_ = (setting.tensors.parts().layers + size - 1) / size;
-    MomentBytes kept = profile.embedding_kept;
-    kept += profile.group_kept * groups_;
-    in_flight_bytes_ = kept * (in_flight - 1) * setting.knobs.micro_batch;
+    const schedule::StageParts& stage = setting.tensors.parts();
+    const std::int64_t size = schedule::layers_of_group(stage, setting.knobs);
+    groups_ = (stage.layers + size - 1) / size;
+    dense_groups_ = (stage.dense_layers + size - 1) / size;
+    in_flight_bytes_ = profile.kept_by(stage, size) * (in_flight - 1) * setting.knobs.micro_batch;
   }
 
   StepPeak run() {
@@ -164,10 +164,13 @@ class Timeline final : public schedule::PartSink {
 
   void begin(const Part& part) override {
     if (part.begins_use) gathered_.before_use(reduction_.sent());
-    bytes_before_ = part.unit == Unit::kEmbedding
-                        ? 0
-                        : profile_.embedding_kept.total + profile_.group_kept.total * groups_before(part) +
-                              profile_.layer_kept.total * layers_before(part);
+    bytes_before_ = 0;
+    if (part.unit == Unit::kEmbedding) return;
+    const Before before = before_part(part);
+    bytes_before_ = profile_.embedding_kept.total + profile_.block.group_kept.total * before.groups +
+                    profile_.block.layer_kept.total * before.layers +
+                    profile_.dense_block.group_kept.total * before.dense_groups +
+                    profile_.dense_block.layer_kept.total * before.dense_layers;
   }
 
   void add(const Part& part) override {
@@ -245,16 +248,30 @@ class Timeline final : public schedule::PartSink {
     const bool forward = part.phase == schedule::Phase::kForward;
     if (part.unit == Unit::kEmbedding) return forward ? profile_.embed_forward : profile_.embed_backward;
     if (part.unit == Unit::kHead) return forward ? profile_.head_forward : profile_.head_backward;
-    const auto& of_block = forward                                     ? profile_.forward
-                           : part.phase == schedule::Phase::kRecompute ? profile_.recompute
-                                                                       : profile_.backward;
+    const BlockProfile& block = part.unit == Unit::kBlock ? profile_.block : profile_.dense_block;
+    const auto& of_block = forward                                     ? block.forward
+                           : part.phase == schedule::Phase::kRecompute ? block.recompute
+                                                                       : block.backward;
     return of_block[part.in_group == 0 ? 0 : 1];
   }
 
-  // The bytes that earlier parts keep: groups, and recomputed layers of the part's own group.
-  std::int64_t groups_before(const Part& part) const { return part.unit == Unit::kHead ? groups_ : part.group; }
-  static std::int64_t layers_before(const Part& part) {
-    return part.phase == schedule::Phase::kForward ? 0 : part.in_group;
+  // What earlier parts keep: groups, which keep what their first layer's kind does, and recomputed layers of the part's
+  // own group.
+  struct Before {
+    std::int64_t groups = 0, dense_groups = 0;
+    std::int64_t layers = 0, dense_layers = 0;
+  };
+  Before before_part(const Part& part) const {
+    const std::int64_t groups = part.unit == Unit::kHead ? groups_ : part.group;
+    Before before;
+    before.dense_groups = std::min(groups, dense_groups_);
+    before.groups = groups - before.dense_groups;
+    if (part.phase == schedule::Phase::kForward || part.in_group == 0) return before;
+    const std::int64_t first = part.layer - part.in_group;
+    const std::int64_t dense = setting_.tensors.parts().dense_layers;
+    before.dense_layers = std::clamp<std::int64_t>(dense - first, 0, part.in_group);
+    before.layers = part.in_group - before.dense_layers;
+    return before;
   }
 
   // Notes moments of the part that has begun last.
@@ -281,8 +298,11 @@ class Timeline final : public schedule::PartSink {
     const Part& part = *peak_.part;
     if (part.unit != Unit::kEmbedding) {
       peak.bytes += profile_.embedding_kept;
-      peak.bytes += profile_.group_kept * groups_before(part);
-      peak.bytes += profile_.layer_kept * layers_before(part);
+      const Before before = before_part(part);
+      peak.bytes += profile_.block.group_kept * before.groups;
+      peak.bytes += profile_.block.layer_kept * before.layers;
+      peak.bytes += profile_.dense_block.group_kept * before.dense_groups;
+      peak.bytes += profile_.dense_block.layer_kept * before.dense_layers;
     }
     peak.bytes += *peak_.beyond;
     peak.bytes = peak.bytes * setting_.knobs.micro_batch;
@@ -310,7 +330,8 @@ class Timeline final : public schedule::PartSink {
   const MomentBytes nothing_;
   bool idle_;  ///< nothing is gathered or in flight in any micro-step
   std::int64_t micro_steps_;
-  std::int64_t groups_ = 0;  ///< number of groups of layers that are recomputed together
+  std::int64_t groups_ = 0;        ///< number of groups of layers that are recomputed together
+  std::int64_t dense_groups_ = 0;  ///< of them, those that begin with a dense layer
   GatheredMemory gathered_;
   ReductionMemory reduction_;
   std::optional<schedule::Walk> walk_;

@@ -1,5 +1,5 @@
-// The plan has one layer, two micro-steps (the second one's backward adds to gradients, which reads more) and one data
-// rank at ZeRO stage 0.
+// The plan has one layer (of each kind, if some have experts and others have none), two micro-steps (the second one's
+// backward adds to gradients, which reads more) and one data rank at ZeRO stage 0.
 #include "cost/time/block_plans.h"
 
 #include <map>
@@ -22,7 +22,7 @@ constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
 
 plan::StepPlan plan_of_one_block(const workload::Workload& workload, const schedule::Knobs& knobs) {
   workload::Workload small = workload;
-  small.model.layers = 1;
+  small.model = workload::with_a_layer_of_each_kind(workload.model);
   small.train_batch_size.reset();
   small.dialect = workload::Dialect::kCanonical;
   workload::ClusterSpec cluster;
@@ -47,7 +47,7 @@ struct BlockPlans::Impl {
 
   // Of one model and its way to train, whatever its number of layers; found by comparison, because there are few.
   struct OfModel {
-    workload::Workload workload;  ///< with one layer
+    workload::Workload workload;  ///< with one layer of each kind
     std::map<Key, std::unique_ptr<const plan::StepPlan>> plans;
     std::shared_ptr<TensorsCache> tensors;
   };
@@ -59,8 +59,7 @@ struct BlockPlans::Impl {
 };
 
 BlockPlans::Impl::OfModel& BlockPlans::Impl::of_model(const workload::Workload& workload) {
-  workload::ModelSpec model = workload.model;
-  model.layers = 1;
+  const workload::ModelSpec model = workload::with_a_layer_of_each_kind(workload.model);
   for (const std::unique_ptr<OfModel>& known : models) {
     if (known->workload.model == model && known->workload.precision == workload.precision &&
         known->workload.optimizer == workload.optimizer && known->workload.training == workload.training &&

@@ -8,8 +8,8 @@
 
 namespace krigtune::cost {
 
-/// What does not depend on the machine and the framework: plans of one block, whatever the number of layers, and the
-/// tensors of pipeline stages. Models of the same job under other assumptions share them. Thread-safe.
+/// What does not depend on the machine and the framework: plans of one block of each kind, whatever the number of
+/// layers, and the tensors of pipeline stages. Models of the same job under other assumptions share them. Thread-safe.
 class BlockPlans {
  public:
   BlockPlans();

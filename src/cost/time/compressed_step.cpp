@@ -6,6 +6,7 @@
 #include "cost/time/compressed_step.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "cost/time/zero_time.h"
@@ -15,6 +16,8 @@ namespace {
 
 using schedule::Part;
 using schedule::Unit;
+
+constexpr std::array kBlocks = {Unit::kDenseBlock, Unit::kBlock};  // in the order of a stage
 
 // On CPU ranks a collective of the tensor group leaves cores to other work, so it is not part of a segment.
 bool fuses_collectives(const StepSetting& setting) {
@@ -115,19 +118,37 @@ class Step final : public schedule::PartSink {
       all.append(repeated(pass.all, times));
     };
     if (parts.embedding) add(Unit::kEmbedding, PassKind::kForward, 1.0);
-    add(Unit::kBlock, PassKind::kForward, static_cast<double>(parts.layers));
+    for (const Unit block : kBlocks) add(block, PassKind::kForward, static_cast<double>(parts.layers_of(block)));
     if (parts.head) add(Unit::kHead, PassKind::kForward, 1.0);
     if (parts.head) add(Unit::kHead, backward, 1.0);
-    const auto add_groups = [&](std::int64_t layers, std::int64_t times) {
-      StepSegment group = repeated(model_.pass(Unit::kBlock, PassKind::kRecompute).all, static_cast<double>(layers));
-      group.append(repeated(model_.pass(Unit::kBlock, backward).all, static_cast<double>(layers)));
-      all.append(repeated(group, static_cast<double>(times)));
-    };
-    const std::int64_t group = schedule::layers_of_group(parts, setting_.knobs);
-    if (parts.layers % group > 0) add_groups(parts.layers % group, 1);
-    add_groups(group, parts.layers / group);
+    add_groups(backward, all);
     if (parts.embedding) add(Unit::kEmbedding, backward, 1.0);
     return all;
+  }
+
+  // Recomputation and backward of all layers. From the last group to the first there are those of other layers, at most
+  // one with layers of both kinds, and those of dense layers.
+  void add_groups(PassKind backward, StepSegment& all) {
+    const schedule::StageParts& parts = setting_.tensors.parts();
+    const std::int64_t size = schedule::layers_of_group(parts, setting_.knobs);
+    const auto add = [&](std::int64_t dense, std::int64_t others, std::int64_t times) {
+      if (dense + others == 0 || times == 0) return;
+      const auto of = [&](Unit block, PassKind kind) {
+        return repeated(model_.pass(block, kind).all, static_cast<double>(block == Unit::kBlock ? others : dense));
+      };
+      StepSegment group = of(Unit::kDenseBlock, PassKind::kRecompute);
+      group.append(of(Unit::kBlock, PassKind::kRecompute));
+      group.append(of(Unit::kBlock, backward));
+      group.append(of(Unit::kDenseBlock, backward));
+      all.append(repeated(group, static_cast<double>(times)));
+    };
+    const std::int64_t dense_rest = parts.dense_layers % size;
+    const std::int64_t others = parts.layers - parts.dense_layers;
+    const std::int64_t others_beside = dense_rest > 0 ? std::min(size - dense_rest, others) : 0;
+    add(0, (others - others_beside) % size, 1);
+    add(0, size, (others - others_beside) / size);
+    add(dense_rest, others_beside, 1);
+    add(size, 0, parts.dense_layers / size);
   }
 
   PassCost micro_step_cost(PassKind backward) const {
@@ -135,7 +156,8 @@ class Step final : public schedule::PartSink {
     PassCost cost;
     for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, backward}) {
       if (parts.embedding) cost.add(model_.pass(Unit::kEmbedding, kind).cost, 1.0);
-      cost.add(model_.pass(Unit::kBlock, kind).cost, static_cast<double>(parts.layers));
+      for (const Unit block : kBlocks)
+        cost.add(model_.pass(block, kind).cost, static_cast<double>(parts.layers_of(block)));
       if (parts.head) cost.add(model_.pass(Unit::kHead, kind).cost, 1.0);
     }
     return cost;
@@ -218,8 +240,9 @@ class Step final : public schedule::PartSink {
     const schedule::StageParts& parts = setting_.tensors.parts();
     const auto work_s = [&](PassKind kind) {
       const auto of = [&](Unit unit) { return model_.pass(unit, kind).all.work_s; };
-      return static_cast<double>(parts.layers) * of(Unit::kBlock) + (parts.embedding ? of(Unit::kEmbedding) : 0.0) +
-             (parts.head ? of(Unit::kHead) : 0.0);
+      double sum_s = (parts.embedding ? of(Unit::kEmbedding) : 0.0) + (parts.head ? of(Unit::kHead) : 0.0);
+      for (const Unit block : kBlocks) sum_s += static_cast<double>(parts.layers_of(block)) * of(block);
+      return sum_s;
     };
     const double backward_s = work_s(PassKind::kRecompute) + work_s(PassKind::kBackward);
     return backward_s / (backward_s + work_s(PassKind::kForward));

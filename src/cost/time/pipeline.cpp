@@ -132,4 +132,16 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages,
   return result;
 }
 
+std::vector<schedule::StageParts> parts_of_stages(const workload::ModelSpec& model,
+                                                  std::span<const std::int64_t> layers) {
+  std::vector<schedule::StageParts> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t own : layers) {
+    const bool is_last = parts.size() + 1 == layers.size();
+    parts.push_back({own, parts.empty(), is_last, model.dense_layers_in(begin, begin + own)});
+    begin += own;
+  }
+  return parts;
+}
+
 }  // namespace krigtune::cost

@@ -4,6 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "schedule/tensors.h"
+#include "workload/model.h"
+
 namespace krigtune::cost {
 
 /// The times of one pipeline stage for 1F1B.
@@ -35,5 +38,8 @@ double sends(std::size_t stage, std::size_t stages);
 /// Otherwise the distribution that makes the slowest stage fastest, where the last stage also computes the head, which
 /// costs as much as `head_layers` layers.
 std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers);
+/// Returns what the stages hold that have so many layers each. Frameworks count layers with and without experts alike.
+std::vector<schedule::StageParts> parts_of_stages(const workload::ModelSpec& model,
+                                                  std::span<const std::int64_t> layers);
 
 }  // namespace krigtune::cost

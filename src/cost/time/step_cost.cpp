@@ -131,12 +131,8 @@ struct StepCostModel::Impl {
       return sum;
     };
     const bool even = traits_of(workload.framework).even_stages;
-    std::vector<schedule::StageParts> parts;
-    for (const std::int64_t layers : stage_layers(workload.model.layers, count, even,
-                                                  work_s(schedule::Unit::kHead) / work_s(schedule::Unit::kBlock))) {
-      parts.push_back({layers, parts.empty(), static_cast<std::int64_t>(parts.size()) + 1 == count});
-    }
-    return parts;
+    const double head_layers = work_s(schedule::Unit::kHead) / work_s(schedule::Unit::kBlock);
+    return parts_of_stages(workload.model, stage_layers(workload.model.layers, count, even, head_layers));
   }
 
   std::int64_t type_bytes() const { return schedule::size_bytes(schedule::compute_type(workload.precision)); }

@@ -1,5 +1,5 @@
-// One block represents all (block_plans.h). The template contains every kernel and every collective of the tensor group
-// in a step of any depth and stage. The stages only add ZeRO's own operations.
+// One block represents all of its kind (block_plans.h). The template contains every kernel and every collective of the
+// tensor group in a step of any depth and stage. The stages only add ZeRO's own operations.
 #include "cost/time/step_template.h"
 
 #include <algorithm>
@@ -71,9 +71,10 @@ class TemplateReader {
         stops_early_(stops_early) {}
 
   StepTemplate read() {
-    has_experts_ = std::ranges::any_of(plan_.operations, [](const plan::Operation& operation) {
-      return operation.kind == schedule::OpKind::kRouteForward;
-    });
+    for (const plan::Operation& operation : plan_.operations) {
+      last_layer_ = std::max<std::int64_t>(last_layer_, operation.layer);
+      if (operation.kind == schedule::OpKind::kRouteForward) layers_of_experts_.insert(operation.layer);
+    }
     for (const plan::Operation& operation : plan_.operations) add(operation);
     for (auto& of_unit : result_.passes) {
       for (Pass& pass : of_unit) keep_last_ends(pass);
@@ -129,11 +130,12 @@ class TemplateReader {
     return seconds;
   }
 
-  // Embedding and head belong to no layer; the head's operations come between the block's forward and backward.
+  // Of two layers the first one has no experts. Embedding and head belong to no layer; the head's operations come
+  // between the blocks' forward and backward.
   schedule::Unit unit_of(const plan::Operation& operation) {
     if (operation.layer >= 0) {
       forward_is_done_ = operation.phase == schedule::Phase::kForward;
-      return schedule::Unit::kBlock;
+      return operation.layer < last_layer_ ? schedule::Unit::kDenseBlock : schedule::Unit::kBlock;
     }
     return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }
@@ -142,11 +144,11 @@ class TemplateReader {
   // after their outputs.
   bool is_not_needed(const plan::Operation& operation) {
     using schedule::OpKind;
-    if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return false;
+    if (!stops_early_ || kind_of(operation) != PassKind::kRecompute) return is_again_ = false;
     const bool is_activation = operation.kind == OpKind::kGeluForward || operation.kind == OpKind::kSwigluForward;
     if (!is_again_ && operation.kind == OpKind::kCombineForward) is_again_ = true;
     if (is_again_) return true;
-    is_again_ = is_activation && !has_experts_;
+    is_again_ = is_activation && !layers_of_experts_.contains(operation.layer);
     return false;
   }
 
@@ -194,7 +196,8 @@ class TemplateReader {
   bool stops_early_;
   StepTemplate result_;
   bool forward_is_done_ = false;
-  bool has_experts_ = false;
+  std::int64_t last_layer_ = 0;
+  std::set<std::int64_t> layers_of_experts_;
   bool is_again_ = false;  ///< all that backward needs of the layer that is recomputed
 };
 

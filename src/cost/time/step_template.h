@@ -44,8 +44,8 @@ enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardA
 /// kBackwardAgain: backward of a later micro-step, which adds to the gradients.
 inline constexpr int kPassKindCount = 4;
 
-/// What the blocks of a model have in common, for one way to split and to checkpoint it. It is derived from the plan of
-/// one block on one data rank, so that build_plan is the only source.
+/// What the blocks of a model have in common, by kind, for one way to split and to checkpoint it. It is derived from
+/// the plan of one block of each kind on one data rank, so that build_plan is the only source.
 struct StepTemplate {
   std::array<std::array<Pass, kPassKindCount>, schedule::kUnitCount> passes;
 
@@ -53,7 +53,7 @@ struct StepTemplate {
     return passes[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind)];
   }
 };
-/// Returns the template of a plan of one block; `plan`: from BlockPlans.
+/// Returns the template of a plan of one block of each kind; `plan`: from BlockPlans.
 StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
                            const plan::StepPlan& plan);
 

@@ -59,9 +59,9 @@ bool has_flag(const RecipeJob& job, const std::string& wanted) {
   const auto places = occurrences(command.argv, 0, command.argv.size(), words.front());
   const std::string variable = variable_of_script(job, words.front());
   if (words.size() == 1) return !places.empty() || !variable.empty();
-  if (places.empty() && !variable.empty()) return same_word(variable, words.back());
+  if (places.empty() && !variable.empty()) return is_named_by(words.back(), variable);
   return std::any_of(places.begin(), places.end(), [&](const FlagAt& at) {
-    return at.value_word && same_word(value_at(command.argv, at), words.back());
+    return at.value_word && is_named_by(words.back(), value_at(command.argv, at));
   });
 }
 

@@ -70,6 +70,9 @@ std::string mlp_text(const workload::ModelSpec& model) {
   std::string text = fmt::format("{} experts ({} of width {}) of which a token uses {}", experts.count, mlp,
                                  experts.ffn_hidden, experts.per_token);
   if (experts.shared_ffn_hidden > 0) text += fmt::format(", and a shared one of width {}", experts.shared_ffn_hidden);
+  if (model.has_two_kinds_of_layers())
+    text += fmt::format(" (in {} of {} layers one {} of width {} instead)", model.dense_layers(), model.layers, mlp,
+                        model.ffn_hidden);
   return text;
 }
 
