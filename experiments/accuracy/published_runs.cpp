@@ -96,6 +96,7 @@ std::string not_asked(const Row& row, bool known_model) {
   if (!known_model) return "a model of other layers";
   if (!row.count("gpus") || !row.count("seq_len") || !row.count("gbs")) return "not stated: GPUs, sequence or batch";
   if (!row.count("tp") || !row.count("pp")) return "not stated: tensor or pipeline parallelism";
+  if (contains(row.text("notes"), "packed rows")) return "fine-tuning on packed real data, not tuned";
   if (contains(schedule, "ZB") || contains(schedule, "V-half") || contains(schedule, "V-min") ||
       contains(schedule, "zero bubble"))
     return "a pipeline schedule without bubbles";
@@ -187,8 +188,14 @@ void set_layout(const Row& row, PublishedRun& run) {
     if (always || row.ways(column) > 1) configuration.set(name, row.ways(column));
   }
   const std::int64_t tensor = row.ways("tp");
+  // Korthikanti et al. 2022 came after Narayanan et al. 2021.
+  if (tensor > 1) configuration.set("sequence_parallel", !contains(run.source, "Narayanan"));
   if (run.workload.model.has_experts() && row.count("etp").value_or(tensor) != tensor)
     configuration.set("expert_tensor_parallel", row.ways("etp"));
+  const std::string& schedule = row.text("schedule");
+  if (contains(schedule, "eepEP") || contains(schedule, "deepep") || contains(schedule, "ybridEP") ||
+      contains(schedule, "hybridep"))
+    configuration.set("moe_dispatch", std::string("flex"));
   configuration.set("activation_checkpointing", std::string(checkpointing_of(row.text("recompute"), run.assumed)));
 }
 

@@ -1,6 +1,7 @@
 #include "cost/expert_split.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/context_split.h"
 
@@ -17,16 +18,21 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
   ExpertExchange exchange;
   exchange.ranks = knobs.expert_ranks;
   if (exchange.ranks == 1) return exchange;
-  // The ranks that share experts are neighbours in the data group, as those that share a sequence are.
-  exchange.ranks_per_node = group_span(knobs.expert_ranks, knobs.tensor_ranks, ranks_per_node).ranks_per_node;
+  const workload::ExpertSpec& experts = workload.model.experts;
+  // The ranks that share experts are neighbours in the data group, as those that share a sequence are; tensor ranks
+  // with whole experts are among them.
+  const std::int64_t apart = knobs.whole_experts ? 1 : knobs.tensor_ranks;
+  exchange.ranks_per_node = group_span(knobs.expert_ranks, apart, ranks_per_node).ranks_per_node;
+  exchange.dispatch = knobs.dispatch;
+  exchange.per_token = experts.per_token;
+  // Tensor ranks of the same data rank send parts of the tokens each, and gather them afterwards if they have parts of
+  // the experts.
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
-  // Tensor ranks of the same data rank send parts of the tokens each, and gather them afterwards.
-  const std::int64_t sent = tokens * workload.model.experts.per_token / knobs.tensor_ranks;
   const std::int64_t row_bytes =
       workload.model.hidden * schedule::size_bytes(schedule::compute_type(workload.precision));
-  exchange.bytes = sent * row_bytes;
-  if (workload.model.experts.count > knobs.expert_ranks)
-    exchange.sorted_bytes = 2 * tokens * workload.model.experts.per_token * row_bytes;
+  exchange.token_bytes = tokens / knobs.tensor_ranks * row_bytes;
+  const std::int64_t ordered = knobs.whole_experts ? tokens / knobs.tensor_ranks : tokens;
+  if (experts.count > knobs.expert_ranks) exchange.sorted_bytes = 2 * ordered * experts.per_token * row_bytes;
   return exchange;
 }
 
@@ -36,20 +42,54 @@ bool moves_tokens(schedule::OpKind kind) {
          kind == OpKind::kCombineBackward;
 }
 
-// Every pair of ranks exchanges bytes / ranks. Those of one node use the links within it, the others a card each, at
-// the same time.
+namespace {
+
+// How many of `places` have an expert of a token, if its experts are drawn independently.
+double expected_places(double places, std::int64_t per_token) {
+  return places * (1.0 - std::pow(1.0 - 1.0 / places, static_cast<double>(per_token)));
+}
+
+// What a rank sends to ranks of its node and to other nodes.
+struct SentBytes {
+  double within = 0.0, beyond = 0.0;
+};
+
+SentBytes sent_bytes(const ExpertExchange& exchange) {
+  const auto bytes = static_cast<double>(exchange.token_bytes);
+  const auto ranks = static_cast<double>(exchange.ranks);
+  const auto within = static_cast<double>(exchange.ranks_per_node);
+  switch (exchange.dispatch) {
+    case schedule::TokenDispatch::kAllToAll: {  // every pair of ranks exchanges as much
+      const double all = bytes * static_cast<double>(exchange.per_token);
+      return {all * (within - 1.0) / ranks, all * (ranks - within) / ranks};
+    }
+    case schedule::TokenDispatch::kAllGather:
+      return {bytes * (within - 1.0), bytes * (ranks - within)};
+    case schedule::TokenDispatch::kOncePerNode: {
+      const double nodes = std::ceil(ranks / within);
+      const double reached = expected_places(ranks, exchange.per_token);
+      return {bytes * reached * (within - 1.0) / within,
+              bytes * expected_places(nodes, exchange.per_token) * (nodes - 1.0) / nodes};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// Ranks of one node use the links within it, the others a card each, at the same time.
 double exchange_s(const Machine& machine, const ExpertExchange& exchange) {
   if (exchange.ranks == 1) return 0.0;
   const std::int64_t within = exchange.ranks_per_node;
-  const auto part = [&](const plan::GroupSpan& span, std::int64_t others) {
-    return span.ranks == 1
-               ? 0.0
-               : link_time_s(machine, schedule::OpKind::kAllGather, span, exchange.bytes * others / exchange.ranks);
+  const SentBytes sent = sent_bytes(exchange);
+  const auto part = [&](const plan::GroupSpan& span, double bytes) {
+    return span.ranks == 1 ? 0.0
+                           : link_time_s(machine, schedule::OpKind::kAllGather, span, static_cast<std::int64_t>(bytes));
   };
   const std::int64_t nodes = (exchange.ranks + within - 1) / within;
   const double sort_s =
       kernel_time_s(machine, workload::OpClass::kMemory, 0.0, static_cast<double>(exchange.sorted_bytes));
-  return sort_s + std::max(part({within, 1, within}, within - 1), part({nodes, nodes, 1}, exchange.ranks - within));
+  return sort_s + std::max(part({within, 1, within}, sent.within), part({nodes, nodes, 1}, sent.beyond));
 }
 
 }  // namespace krigtune::cost

@@ -19,7 +19,9 @@ workload::Workload experts_of_rank(const workload::Workload& workload, const sch
 struct ExpertExchange {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_node = 1;  ///< of those that share the experts
-  std::int64_t bytes = 0;           ///< of the tokens of all experts of a rank
+  schedule::TokenDispatch dispatch = schedule::TokenDispatch::kAllToAll;
+  std::int64_t per_token = 1;    ///< experts of a token
+  std::int64_t token_bytes = 0;  ///< of all tokens that a rank sends, each once
   /// Read and written to order what came from several ranks by expert, before or after each exchange; 0 if a rank has
   /// one expert (sort_chunks_by_idxs in Megatron Core's transformer/moe/token_dispatcher.py).
   std::int64_t sorted_bytes = 0;
@@ -30,8 +32,7 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
 /// Returns whether tokens are exchanged before or after an operation: when they are ordered by expert or back, forward
 /// and backward.
 bool moves_tokens(schedule::OpKind kind);
-/// Returns the seconds of one such exchange, in which each rank sends the same number of bytes to every other one, and
-/// of ordering what came.
+/// Returns the seconds of one such exchange, in which all experts receive as many tokens, and of ordering what came.
 double exchange_s(const Machine& machine, const ExpertExchange& exchange);
 
 }  // namespace krigtune::cost

@@ -18,7 +18,7 @@ class TensorsCache {
 
  private:
   /// Tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head, dense layers.
-  using Key = std::array<std::int64_t, 8>;
+  using Key = std::array<std::int64_t, 9>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;

@@ -14,9 +14,9 @@ Shape grouped(const StepSizes& n, std::int64_t inner, std::int64_t outer) {
   return {.rows = n.routed, .inner = inner, .outer = outer, .groups = n.experts};
 }
 
-std::int64_t per_token(const StepSizes& n) { return n.routed / n.rows; }
+std::int64_t per_token(const StepSizes& n) { return n.routed / n.expert_rows; }
 
-Shape moving(const StepSizes& n) { return {.rows = n.rows, .inner = n.hidden, .outer = per_token(n)}; }
+Shape moving(const StepSizes& n) { return {.rows = n.expert_rows, .inner = n.hidden, .outer = per_token(n)}; }
 
 // The router works on the own tokens.
 Shape routing(const StepSizes& n) { return {.rows = n.own_rows, .inner = per_token(n), .outer = n.experts}; }
@@ -61,11 +61,13 @@ void route(StepOperations& to, const schedule::BlockTensors& block, BufferId x, 
       {reads(buffers.logits, n.own_rows * n.experts), writes(buffers.weights, chosen), writes(buffers.places, chosen)});
 }
 
-// Of all tokens.
+// Of all tokens that this rank sends.
 BufferId all_weights(StepOperations& to, const ExpertBuffers& buffers) {
+  if (to.has_whole_experts()) return buffers.weights;
   return to.gathered(buffers.weights, "all routing weights", per_token(to.sizes()), schedule::DType::kFp32);
 }
 BufferId all_places(StepOperations& to, const ExpertBuffers& buffers) {
+  if (to.has_whole_experts()) return buffers.places;
   return to.gathered(buffers.places, "all routing places", per_token(to.sizes()), schedule::DType::kInt32);
 }
 
@@ -87,14 +89,15 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
   route(to, block, x.own, buffers);
   const BufferId weights = all_weights(to, buffers);
   const BufferId places = all_places(to, buffers);
-  to.add(OpKind::kDispatchForward, moving(n),
-         {reads(x.all, n.rows * n.hidden), reads(places, n.routed), writes(buffers.routed, n.routed * n.hidden)});
+  to.add(
+      OpKind::kDispatchForward, moving(n),
+      {reads(x.all, n.expert_rows * n.hidden), reads(places, n.routed), writes(buffers.routed, n.routed * n.hidden)});
   product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.hidden, n.expert_up));
   buffers.gate = to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn, activated);
   product_forward(to, block.experts_down, buffers.activated, buffers.outputs, grouped(n, n.expert_ffn, n.hidden));
   to.add(OpKind::kCombineForward, moving(n),
          {reads(buffers.outputs, n.routed * n.hidden), reads(weights, n.routed), reads(places, n.routed),
-          writes(y, n.rows * n.hidden)});
+          writes(y, n.expert_rows * n.hidden)});
   return buffers;
 }
 
@@ -111,8 +114,9 @@ BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& bloc
   const BufferId places = all_places(to, kept);
   const BufferId doutputs = of_routed(to, "experts' output gradient", Term::kWorkspace, n.hidden);
   const BufferId dweights = to.buffer("routing gradient", Term::kWorkspace, n.routed, schedule::DType::kFp32);
-  std::vector<Operand> combined = {reads(dy, n.rows * n.hidden), reads(weights, n.routed), reads(places, n.routed),
-                                   writes(doutputs, n.routed * n.hidden), writes(dweights, n.routed)};
+  std::vector<Operand> combined = {reads(dy, n.expert_rows * n.hidden), reads(weights, n.routed),
+                                   reads(places, n.routed), writes(doutputs, n.routed * n.hidden),
+                                   writes(dweights, n.routed)};
   if (to.keeps_expert_outputs()) combined.push_back(reads(kept.outputs, n.routed * n.hidden));
   to.add(OpKind::kCombineBackward, moving(n), std::move(combined));
   const BufferId dactivated = of_routed(to, "experts' activated gradient", Term::kWorkspace, n.expert_ffn);
@@ -131,8 +135,8 @@ void router_backward(StepOperations& to, const schedule::BlockTensors& block, co
   const std::int64_t chosen = n.own_rows * per_token(n);
   const BufferId dlogits = to.own("router gradient", Term::kWorkspace, n.experts);
   to.add_on_own(OpKind::kRouteBackward, routing(n),
-                {to.reduced(dweights, per_token(n)), reads(kept.weights, chosen), reads(kept.places, chosen),
-                 writes(dlogits, n.own_rows * n.experts)});
+                {to.has_whole_experts() ? reads(dweights, chosen) : to.reduced(dweights, per_token(n)),
+                 reads(kept.weights, chosen), reads(kept.places, chosen), writes(dlogits, n.own_rows * n.experts)});
   const Operand gradient = reads(dlogits, n.own_rows * n.experts);
   if (to.zero().trains(block.router.weight)) {
     to.add(OpKind::kLinearBackwardWeight, scoring(n),

@@ -11,7 +11,7 @@ struct ExpertBuffers {
   BufferId up = -1, gate = -1, activated = -1, outputs = -1;
 };
 
-/// A block's input of the experts: the own tokens, for the router, and all tokens.
+/// A block's input of the experts: the own tokens, for the router, and all that this rank sends.
 struct ExpertInput {
   BufferId own = -1, all = -1;
 };
@@ -22,13 +22,15 @@ struct ExpertInput {
 /// token is dropped, and all experts are taken to receive the same number of tokens. A bias of the second product is
 /// taken to be added by one tensor rank.
 ///
-/// y receives this tensor rank's part of the sums for all tokens. `rest` and `activated` say what is kept.
+/// y receives this tensor rank's part of the sums for all tokens; with whole experts, the sums for the own tokens.
+/// `rest` and `activated` say what is kept.
 ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& block, const ExpertInput& x, BufferId y,
                               schedule::Term rest, schedule::Term activated);
 /// Computes `activated` again, in a new buffer.
 void activate_experts_again(StepOperations& to, ExpertBuffers& kept);
-/// `dy` is the gradient of y for all tokens. `dx` receives, or is added, this tensor rank's part of the gradient of x
-/// for all tokens, without the router's. Returns the gradient of the routing weights, which router_backward takes.
+/// `dy` is the gradient of y for all tokens that this rank sends. `dx` receives, or is added, this tensor rank's part
+/// of the gradient of x for them, without the router's. Returns the gradient of the routing weights, which
+/// router_backward takes.
 BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& block, const ExpertBuffers& kept,
                           BufferId dy, const Operand& dx);
 /// Adds the router's part to the gradient of x for the own tokens.

@@ -28,8 +28,9 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   sizes.attention = model.output_width() / t;
   sizes.qkv = sizes.queries + (model.key_width() + model.value_width()) / t;
   sizes.experts = model.experts.count;
-  sizes.routed = sizes.rows * model.experts.per_token;
-  sizes.expert_ffn = model.experts.ffn_hidden / t;
+  sizes.expert_rows = knobs.whole_experts ? sizes.own_rows : sizes.rows;
+  sizes.routed = sizes.expert_rows * model.experts.per_token;
+  sizes.expert_ffn = model.experts.ffn_hidden / (knobs.whole_experts ? 1 : t);
   sizes.expert_up = (model.gated_mlp ? 2 : 1) * sizes.expert_ffn;
   sizes.vocab = schedule::vocab_rows(model, t);
   return sizes;

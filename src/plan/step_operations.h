@@ -22,6 +22,7 @@ struct StepSizes {
   std::int64_t attention = 0;  ///< width of attention's output
   std::int64_t qkv = 0;
   std::int64_t experts = 0;
+  std::int64_t expert_rows = 0;                ///< tokens that this rank sends to experts
   std::int64_t routed = 0;                     ///< tokens of all experts together: each token counts per_token times
   std::int64_t expert_ffn = 0, expert_up = 0;  ///< of one expert
   std::int64_t vocab = 0;                      ///< rows of the token table
@@ -53,6 +54,8 @@ class StepOperations {
   /// 0.12, transformer/moe/experts.py) multiplies their activations instead.
   bool keeps_expert_outputs() const { return keeps_expert_outputs_; }
   bool has_eager_kernels() const { return eager_kernels_; }
+  /// Each tensor rank sends its own tokens to whole experts.
+  bool has_whole_experts() const { return knobs_.whole_experts; }
   /// Parts in which head and loss are computed; 1 if all logits exist at once.
   std::int64_t loss_parts() const { return loss_parts_; }
   /// The values of latent attention remain in the tensor of the product that makes them and the keys without positions

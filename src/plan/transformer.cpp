@@ -256,9 +256,24 @@ void activate(StepOperations& to, const schedule::BlockTensors& block, MlpBuffer
   buffers.gate = to.activate(buffers.up, buffers.activated, to.sizes().rows, block.mlp_columns, term);
 }
 
+// The same where each tensor rank sends its own tokens to whole experts.
+void own_mixture_forward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& buffers,
+                         const LayerTerms& terms) {
+  const StepSizes& n = to.sizes();
+  buffers.experts =
+      experts_forward(to, block, {buffers.norm, buffers.norm}, buffers.branch, terms.rest, terms.activated);
+  if (!has_mlp(block)) return;
+  const BufferId shared = to.own("shared expert's output", schedule::Term::kWorkspace, n.hidden);
+  to.column_forward(buffers.norm, block.up, buffers.up, to.up_columns(block));
+  activate(to, block, buffers, terms.activated);
+  to.row_forward(buffers.activated, block.down, shared, block.mlp_columns);
+  to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.branch), to.own_reads(shared)});
+}
+
 // Every token's experts, and the MLP that all tokens pass.
 void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& buffers,
                      const LayerTerms& terms) {
+  if (to.has_whole_experts()) return own_mixture_forward(to, block, buffers, terms);
   const StepSizes& n = to.sizes();
   const BufferId x = to.gathered(buffers.norm);
   const BufferId sums = to.sums_for(buffers.branch);
@@ -304,8 +319,27 @@ Operand dense_backward(StepOperations& to, const schedule::BlockTensors& block, 
   return to.column_backward(dup, kept.norm, block.up, to.up_columns(block), "norm2 gradient");
 }
 
+Operand own_mixture_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
+                             const LayerTerms& terms, BufferId branch) {
+  const StepSizes& n = to.sizes();
+  if (!has_mlp(block)) {
+    norm_again(to, block, kept, terms);
+    const BufferId gradient = to.own("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
+    const BufferId dweights =
+        experts_backward(to, block, kept.experts, branch, writes(gradient, n.own_rows * n.hidden));
+    router_backward(to, block, kept.experts, kept.norm, dweights, to.own_updates(gradient));
+    return to.own_reads(gradient);
+  }
+  Operand dnorm = dense_backward(to, block, kept, terms, branch);
+  const Operand added{dnorm.range, Access::kReadWrite};
+  const BufferId dweights = experts_backward(to, block, kept.experts, branch, added);
+  router_backward(to, block, kept.experts, kept.norm, dweights, dnorm);
+  return dnorm;
+}
+
 Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
                          const LayerTerms& terms, BufferId branch) {
+  if (to.has_whole_experts()) return own_mixture_backward(to, block, kept, terms, branch);
   const StepSizes& n = to.sizes();
   const BufferId dy = to.gathered(branch);
   norm_again(to, block, kept, terms);

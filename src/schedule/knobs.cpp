@@ -154,6 +154,38 @@ class KnobReader {
     return Buffers::kPlain;
   }
 
+  TokenDispatch dispatch() {
+    const std::string name = space::to_string(value_of(space::kMoeDispatch));
+    for (const TokenDispatch known :
+         {TokenDispatch::kAllToAll, TokenDispatch::kAllGather, TokenDispatch::kOncePerNode}) {
+      if (name == to_string(known)) return known;
+    }
+    refuse(fmt::format("{} = {} is not known", space::kMoeDispatch, name), "use alltoall, allgather or flex");
+    return TokenDispatch::kAllToAll;
+  }
+
+  // Sets the ranks that share the experts. Those of the tensor group are among them if they have whole experts.
+  void read_experts() {
+    const std::int64_t tensor = knobs_.tensor_ranks;
+    const std::int64_t ways = bounded(space::kExpertTensorParallel, 0, cluster_.ranks());
+    if (ways > 1 && ways != tensor) {
+      refuse(fmt::format("{} = {} is neither 1 nor {} = {}", space::kExpertTensorParallel, ways, space::kTensorParallel,
+                         tensor),
+             "use one of these", true);
+    }
+    knobs_.whole_experts = ways == 1 && tensor > 1;
+    knobs_.dispatch = dispatch();
+    knobs_.expert_ranks = bounded(space::kExpertParallel, 1, cluster_.ranks());
+    check_divides(space::kExpertParallel, knobs_.expert_ranks, workload_.model.experts.count, "experts");
+    check_divides(space::kExpertParallel, knobs_.expert_ranks, knobs_.expert_holders(),
+                  knobs_.whole_experts ? "ranks of a pipeline stage" : "ranks beside tensor and pipeline parallelism");
+    if (knobs_.whole_experts && !knobs_.sequence_parallel) {
+      refuse(fmt::format("{} = 1 needs {} with several tensor ranks", space::kExpertTensorParallel,
+                         space::kSequenceParallel),
+             "set it to true, or leave expert_tensor_parallel out");
+    }
+  }
+
   // Returns the ranks in each group of a kind of parallelism, and divides the others by them.
   std::int64_t split(const char* name, std::int64_t most, const char* what, bool of_this_job = false) {
     const std::int64_t ways = bounded(name, 1, most, of_this_job);
@@ -173,12 +205,8 @@ class KnobReader {
                                   knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel", true);
     knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
     knobs_.data_ranks = layout_.holders();
-    if (predicts_expert_ranks(workload_)) {
-      check_divides(space::kExpertParallel, bounded(space::kExpertParallel, 1, cluster_.ranks()), model.experts.count,
-                    "experts");
-      knobs_.expert_ranks = split(space::kExpertParallel, cluster_.ranks(), kBesideModel);
-    }
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
+    if (predicts_expert_ranks(workload_)) read_experts();
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
@@ -190,7 +218,9 @@ class KnobReader {
     if (model.dense_layers() > 0)
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.ffn_hidden, "columns of the MLP");
     check_divides(space::kTensorParallel, knobs_.tensor_ranks, shared, "columns of the shared expert");
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, experts.ffn_hidden, "columns of an expert");
+    const bool is_split = configuration_.integer(space::kExpertTensorParallel, 0) != 1;
+    if (is_split)
+      check_divides(space::kTensorParallel, knobs_.tensor_ranks, experts.ffn_hidden, "columns of an expert");
   }
 
   std::int64_t micro_steps() {
@@ -272,6 +302,19 @@ const char* to_string(Checkpointing checkpointing) {
       return "selective";
     case Checkpointing::kFull:
       return "full";
+  }
+  assert(false);
+  return "";
+}
+
+const char* to_string(TokenDispatch dispatch) {
+  switch (dispatch) {
+    case TokenDispatch::kAllToAll:
+      return "alltoall";
+    case TokenDispatch::kAllGather:
+      return "allgather";
+    case TokenDispatch::kOncePerNode:
+      return "flex";
   }
   assert(false);
   return "";

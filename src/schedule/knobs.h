@@ -61,12 +61,22 @@ const char* to_string(NcclKnobs::Buffers buffers);  ///< a value of nccl_buffers
 /// Throws UserError if they are not the defaults. For ranks without NCCL; `why`: "the ranks run on processors".
 void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
 
+/// How tokens reach the ranks of their experts and return. kAllToAll: every pair of ranks exchanges them. kAllGather:
+/// every rank receives all tokens. kOncePerNode: a token goes once to each node that has some of its experts, and from
+/// there to each rank that has (DeepEP, HybridEP: arXiv:2603.07685, section 4).
+enum class TokenDispatch : std::uint8_t { kAllToAll, kAllGather, kOncePerNode };
+const char* to_string(TokenDispatch dispatch);  ///< a value of moe_dispatch
+
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
   std::int64_t data_ranks = 1;  ///< that hold the same parameters and reduce their gradients together
   std::int64_t tensor_ranks = 1;
-  std::int64_t context_ranks = 1;   ///< of the data ranks, that share each sequence; build_plan refuses more than one
-  std::int64_t expert_ranks = 1;    ///< of the data ranks, that share the experts; 1 without experts
+  std::int64_t context_ranks = 1;  ///< of the data ranks, that share each sequence; build_plan refuses more than one
+  std::int64_t expert_ranks = 1;   ///< of the data ranks, that share the experts; 1 without experts
+  /// Each tensor rank has whole experts, for its own tokens (expert_tensor_parallel = 1): the data and the tensor ranks
+  /// share the experts, in expert_ranks parts. False with one tensor rank.
+  bool whole_experts = false;
+  TokenDispatch dispatch = TokenDispatch::kAllToAll;
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
@@ -87,6 +97,8 @@ struct Knobs {
   std::int64_t max_reuse_elems = 0;
   NcclKnobs nccl = {};
 
+  /// Returns the ranks that share what experts have, in expert_ranks parts.
+  std::int64_t expert_holders() const { return data_ranks * (whole_experts ? tensor_ranks : 1); }
   /// Returns the sequences of a step, of all ranks.
   std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
 };

@@ -32,6 +32,7 @@ class Adder {
         training_(workload.training),
         tensor_ranks_(knobs.tensor_ranks),
         expert_ranks_(knobs.expert_ranks),
+        whole_experts_(knobs.whole_experts),
         sequence_parallel_(knobs.sequence_parallel),
         type_bytes_(size_bytes(compute_type(workload.precision))),
         granule_elems_(knobs.data_ranks * kAlignmentBytes / type_bytes_),
@@ -194,9 +195,15 @@ class Adder {
       for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
     }
     const std::size_t first = result_.tensors.size();
+    const std::int64_t others_of_group = tensor_ranks_;
+    if (whole_experts_) tensor_ranks_ = 1;
     tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias(), false);
     tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), false, own);
-    for (std::size_t t = first; t < result_.tensors.size(); ++t) result_.tensors[t].of_experts = true;
+    tensor_ranks_ = others_of_group;
+    for (std::size_t t = first; t < result_.tensors.size(); ++t) {
+      result_.tensors[t].of_experts = true;
+      if (whole_experts_) result_.partial_gradients[t] = false;  // summed over the ranks that have the same experts
+    }
     result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = own;
     result_.tensors[static_cast<std::size_t>(tensors.experts_down.weight)].matrices = own;
   }
@@ -285,6 +292,7 @@ class Adder {
   const workload::TrainingSpec& training_;
   std::int64_t tensor_ranks_;
   std::int64_t expert_ranks_;
+  bool whole_experts_;
   bool sequence_parallel_;
   std::int64_t type_bytes_;
   std::int64_t granule_elems_;

@@ -204,6 +204,42 @@ WellKnownParameter expert_parallel() {
   };
 }
 
+WellKnownParameter expert_tensor_parallel() {
+  return {
+      .name = kExpertTensorParallel,
+      .unit = "ranks",
+      .meaning =
+          "over how many tensor-parallel ranks each expert is split: as many as tensor_parallel (0, or that number), "
+          "or 1, "
+          "where each of them has whole experts; predicted for Megatron",
+      .no_effect = "with one tensor-parallel rank",
+      .no_effect_if = "tensor_parallel == 1",
+      .default_value = std::int64_t{0},
+      .default_range = "[0, 1]",
+      .modelling = Modelling::kFull,
+      .other_names = {{"etp", "scripts"},
+                      {"expert_tensor_parallel_size", "Megatron-LM, Megatron-Bridge"},
+                      {"expert_tensor_parallel_degree", "torchtitan"}},
+  };
+}
+
+// DeepEP: github.com/deepseek-ai/DeepEP; Megatron Core: transformer/moe/token_dispatcher.py.
+WellKnownParameter moe_dispatch() {
+  return {
+      .name = kMoeDispatch,
+      .meaning =
+          "how tokens reach the ranks of their experts: an all-to-all, a gather of all tokens, or once to each node "
+          "and "
+          "from there to its ranks (flex: DeepEP, HybridEP); predicted for Megatron",
+      .no_effect = "where each rank has all experts",
+      .no_effect_if = "expert_parallel == 1",
+      .default_value = "alltoall",
+      .default_range = R"(["alltoall", "flex"])",
+      .modelling = Modelling::kFull,
+      .other_names = {{"moe_token_dispatcher_type", "Megatron-LM, Megatron-Bridge"}},
+  };
+}
+
 WellKnownParameter reduce_bucket() {
   return {
       .name = kReduceBucket,
@@ -406,15 +442,31 @@ WellKnownParameter nccl_buffers() {
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
-  static const std::vector<WellKnownParameter> kTable = {
-      zero_stage(),        micro_batch(),          accumulation(),
-      checkpointing(),     tensor_parallel(),      checkpoint_layers(),
-      sequence_parallel(), pipeline_parallel(),    context_parallel(),
-      expert_parallel(),   reduce_bucket(),        allgather_bucket(),
-      overlap(),           contiguous_gradients(), round_robin_gradients(),
-      prefetch(),          persistence(),          max_live(),
-      max_reuse(),         offload_optimizer(),    offload_param(),
-      nccl_max_ctas(),     nccl_buffers()};
+  static const std::vector<WellKnownParameter> kTable = {zero_stage(),
+                                                         micro_batch(),
+                                                         accumulation(),
+                                                         checkpointing(),
+                                                         tensor_parallel(),
+                                                         checkpoint_layers(),
+                                                         sequence_parallel(),
+                                                         pipeline_parallel(),
+                                                         context_parallel(),
+                                                         expert_parallel(),
+                                                         expert_tensor_parallel(),
+                                                         moe_dispatch(),
+                                                         reduce_bucket(),
+                                                         allgather_bucket(),
+                                                         overlap(),
+                                                         contiguous_gradients(),
+                                                         round_robin_gradients(),
+                                                         prefetch(),
+                                                         persistence(),
+                                                         max_live(),
+                                                         max_reuse(),
+                                                         offload_optimizer(),
+                                                         offload_param(),
+                                                         nccl_max_ctas(),
+                                                         nccl_buffers()};
   return kTable;
 }
 

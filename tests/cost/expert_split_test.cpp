@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "core/csv.h"
 #include "core/files.h"
+#include "krigtune/rng.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
 #include "scores.h"
@@ -123,6 +125,95 @@ TEST(ExpertSplit, GradientsOfAnExpertCrossTheNetworkByOneCard) {
     return cost::StepCostModel(workload, gpus(2), links())(spread_over(ranks)).data_comm_s;
   };
   EXPECT_GT(seconds(8) - seconds(16), 6.0 * own / 2.0 / 10e9);
+}
+
+space::Configuration of_two_tensor_ranks(std::int64_t expert_ranks, std::int64_t expert_tensor_ranks) {
+  space::Configuration configuration = spread_over(expert_ranks);
+  configuration.set("tensor_parallel", std::int64_t{2});
+  configuration.set("sequence_parallel", true);
+  configuration.set("expert_tensor_parallel", expert_tensor_ranks);
+  return configuration;
+}
+
+// Of whole experts a rank has one part in expert_parallel, and the tensor ranks share their states too (folded
+// parallelism: arXiv:2504.14960).
+TEST(ExpertSplit, WholeExpertsAreSharedByDataAndTensorRanks) {
+  const workload::Workload workload = mixture();
+  const double experts = elems_of_experts(workload.model);
+  const cost::MemoryModel memory(workload, gpus(2), {});
+  const auto bytes = [&](std::int64_t ranks, std::int64_t expert_tensor_ranks, schedule::Term term) {
+    return static_cast<double>(
+        memory.estimate(of_two_tensor_ranks(ranks, expert_tensor_ranks)).term_bytes[static_cast<std::size_t>(term)]);
+  };
+  const auto parameters = [&](std::int64_t ranks, std::int64_t expert_tensor_ranks) {
+    return bytes(ranks, expert_tensor_ranks, schedule::Term::kParameters);
+  };
+  EXPECT_NEAR((parameters(4, 1) - parameters(16, 1)) / (2.0 * experts * (1.0 / 4.0 - 1.0 / 16.0)), 1.0, 1e-6);
+  EXPECT_NEAR(parameters(8, 1) / parameters(4, 2), 1.0, 1e-6) << "a quarter of half experts is an eighth of whole ones";
+  EXPECT_EQ(parameters(4, 0), parameters(4, 2)) << "0 is as many as tensor_parallel";
+  for (const std::int64_t ranks : {1, 2, 16}) {
+    EXPECT_NEAR(bytes(ranks, 1, schedule::Term::kOptimizerState) / bytes(4, 2, schedule::Term::kOptimizerState), 1.0,
+                1e-6)
+        << ranks;
+  }
+}
+
+TEST(ExpertSplit, WholeExpertsComputeAsMuch) {
+  cost::Machine machine = links();
+  machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)].flops_per_s = 1e14;
+  workload::Workload workload = mixture();
+  workload.model.experts.shared_ffn_hidden = 512;
+  const auto seconds = [&](std::int64_t expert_tensor_ranks) {
+    return cost::StepCostModel(workload, gpus(2), machine)(of_two_tensor_ranks(8, expert_tensor_ranks)).products_s;
+  };
+  // But for half a tile of each expert, which has half as many tokens.
+  EXPECT_NEAR(seconds(1) / seconds(2), 1.0, 0.1);
+  EXPECT_GT(seconds(1), seconds(2));
+}
+
+// A token that several experts of a rank or of a node want goes there once.
+TEST(ExpertSplit, TokensThatAreSentOnceToANodeAreFewer) {
+  const workload::Workload workload = mixture();
+  Rng rng(20261129, 0);
+  constexpr int kTokens = 200'000;
+  double ranks_reached = 0.0;
+  double nodes_reached = 0.0;
+  for (int token = 0; token < kTokens; ++token) {
+    std::set<std::int64_t> ranks, nodes;
+    for (std::int64_t k = 0; k < kPerToken; ++k) {
+      const auto rank = static_cast<std::int64_t>(rng.below(16));
+      ranks.insert(rank);
+      nodes.insert(rank / 8);
+    }
+    ranks_reached += static_cast<double>(ranks.size()) / kTokens;
+    nodes_reached += static_cast<double>(nodes.size()) / kTokens;
+  }
+  const auto seconds = [&](const char* dispatch, std::int64_t ranks) {
+    space::Configuration configuration = spread_over(ranks);
+    configuration.set("moe_dispatch", std::string(dispatch));
+    return cost::StepCostModel(workload, gpus(2), links())(configuration).expert_comm_s;
+  };
+  const double token_bytes = 2.0 * 2048.0 * 1024.0;
+  const double beyond_s = 16.0 * token_bytes * nodes_reached / 2.0 / 10e9;
+  EXPECT_NEAR(seconds("flex", 16) / beyond_s, 1.0, 0.1) << nodes_reached << " nodes, " << ranks_reached << " ranks";
+  EXPECT_NEAR(seconds("flex", 16) / seconds("alltoall", 16), nodes_reached / 4.0, 0.02);
+  const double gathered_s = 16.0 * token_bytes * 7.0 / 100e9;
+  EXPECT_GT(seconds("allgather", 8), gathered_s);  // and the latency of sixteen exchanges
+  EXPECT_LT(seconds("allgather", 8), gathered_s + 16.0 * 200e-6);
+}
+
+TEST(ExpertSplit, WholeExpertsNeedOwnTokens) {
+  space::Configuration configuration = of_two_tensor_ranks(8, 1);
+  configuration.set("sequence_parallel", false);
+  const auto knobs = schedule::knobs_of(mixture(), gpus(2), configuration);
+  ASSERT_TRUE(std::holds_alternative<schedule::NotModelled>(knobs));
+  EXPECT_NE(std::get<schedule::NotModelled>(knobs).what.find("needs sequence_parallel"), std::string::npos);
+  EXPECT_TRUE(
+      std::holds_alternative<schedule::NotModelled>(schedule::knobs_of(mixture(), gpus(2), of_two_tensor_ranks(8, 4))))
+      << "neither 1 nor 2";
+  EXPECT_TRUE(
+      std::holds_alternative<schedule::Knobs>(schedule::knobs_of(mixture(), gpus(2), of_two_tensor_ranks(16, 1))))
+      << "sixteen ranks of both kinds share the experts";
 }
 
 TEST(ExpertSplit, IsModelledWhereRanksDivideIt) {

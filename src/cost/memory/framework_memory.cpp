@@ -191,9 +191,12 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   const auto p = static_cast<double>(model.trained_elems());
   const auto n = static_cast<double>(knobs.data_ranks);
   // What is sharded of an expert is shared by the ranks that have it, which are fewer.
-  const double fewer = static_cast<double>((knobs.expert_ranks - 1) * model.trained_expert_elems());
+  const auto experts = static_cast<double>(model.trained_expert_elems());
+  const auto sharing = static_cast<double>(knobs.expert_holders() / knobs.expert_ranks);
   const std::int64_t stage = std::min(knobs.zero_stage, traits_of(workload.framework).most_zero_stage);
-  const auto own = [&](std::int64_t from_stage) { return stage >= from_stage ? (p + fewer) / n : p; };
+  const auto own = [&](std::int64_t from_stage) {
+    return stage >= from_stage ? (p - experts) / n + experts / sharing : p;
+  };
   const double frozen = frozen_bytes(model, workload) / (stage >= 3 ? n : 1.0);
   const bool fp32 = workload.precision == workload::Precision::kFp32;
   states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * own(3) + frozen));

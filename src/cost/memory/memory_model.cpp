@@ -67,7 +67,8 @@ struct Profiles {
 
 // If layers are split, tokens may or may not be split too; the moments include both cases.
 std::optional<schedule::Knobs> with_other_split(const workload::Workload& workload, const schedule::Knobs& knobs) {
-  if (knobs.tensor_ranks == 1 || workload.model.seq_len % knobs.tensor_ranks != 0) return std::nullopt;
+  const bool is_certain = knobs.tensor_ranks == 1 || knobs.whole_experts;  // whole experts are for own tokens
+  if (is_certain || workload.model.seq_len % knobs.tensor_ranks != 0) return std::nullopt;
   schedule::Knobs other = knobs;
   other.sequence_parallel = !knobs.sequence_parallel;
   return other;

@@ -355,6 +355,7 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
       plan::build_plan(small, cluster,
                        {{space::kTensorParallel, knobs.tensor_ranks},
                         {space::kSequenceParallel, knobs.sequence_parallel},
+                        {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
                         {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
                         {space::kCheckpointLayers, std::int64_t{2}}});
   return ProfileReader(plan, model, kind, groups).read();
@@ -373,8 +374,8 @@ MemoryProfile profile_memory(const workload::Workload& workload, const schedule:
 }
 
 std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {
-  const Key key{knobs.tensor_ranks, knobs.context_ranks, knobs.expert_ranks, knobs.sequence_parallel,
-                knobs.checkpointing};
+  const Key key{knobs.tensor_ranks,  knobs.context_ranks,     knobs.expert_ranks,
+                knobs.whole_experts, knobs.sequence_parallel, knobs.checkpointing};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = profiles_.find(key); found != profiles_.end()) return found->second;

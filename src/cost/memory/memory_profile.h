@@ -96,7 +96,7 @@ class ProfileCache {
   std::shared_ptr<const MemoryProfile> of(const schedule::Knobs& knobs);
 
  private:
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, schedule::Checkpointing>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;

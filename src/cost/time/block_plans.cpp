@@ -34,6 +34,7 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
                            {space::kAccumulation, std::int64_t{2}},
                            {space::kTensorParallel, knobs.tensor_ranks},
                            {space::kSequenceParallel, knobs.sequence_parallel},
+                           {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
                            {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
                            {space::kCheckpointLayers, std::int64_t{1}},
                            {space::kOverlap, false},
@@ -43,7 +44,7 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
 }  // namespace
 
 struct BlockPlans::Impl {
-  using Key = std::tuple<std::int64_t, std::int64_t, bool, schedule::Checkpointing>;
+  using Key = std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing>;
 
   // Of one model and its way to train, whatever its number of layers; found by comparison, because there are few.
   struct OfModel {
@@ -79,8 +80,8 @@ BlockPlans::~BlockPlans() = default;
 
 const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const schedule::Knobs& knobs) {
   const std::lock_guard lock(impl_->mutex);
-  auto& plan = impl_->of_model(workload)
-                   .plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.sequence_parallel, knobs.checkpointing}];
+  auto& plan = impl_->of_model(workload).plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.whole_experts,
+                                                knobs.sequence_parallel, knobs.checkpointing}];
   if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
   return *plan;
 }

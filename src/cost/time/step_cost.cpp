@@ -21,8 +21,9 @@
 namespace krigtune::cost {
 namespace {
 
-using TemplateKey =
-    std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, bool>;
+using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, schedule::TokenDispatch,
+                               bool, bool, schedule::Checkpointing, bool>;
+using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;
 
 // The distinct stages; equal stages are timed once.
 struct Stages {
@@ -79,7 +80,7 @@ struct StepCostModel::Impl {
   std::mutex mutex;
   std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
   std::shared_ptr<TensorsCache> tensors;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, GroupSpans> spans;
+  std::map<SpansKey, GroupSpans> spans;
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
   std::vector<TimedOperation> take_scratch() {
@@ -96,9 +97,10 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,   knobs.tensor_ranks,          knobs.context_ranks,
-                          knobs.expert_ranks,  knobs.pipeline_ranks > 1,    knobs.sequence_parallel,
-                          knobs.checkpointing, knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,           knobs.tensor_ranks,      knobs.context_ranks,
+                          knobs.expert_ranks,          knobs.whole_experts,     knobs.dispatch,
+                          knobs.pipeline_ranks > 1,    knobs.sequence_parallel, knobs.checkpointing,
+                          knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) {
@@ -110,13 +112,15 @@ struct StepCostModel::Impl {
 
   GroupSpans spans_of(const schedule::Knobs& knobs) {
     const std::lock_guard lock(mutex);
-    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks});
+    const auto [at, is_new] =
+        spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks, knobs.whole_experts});
     if (is_new) {
       const auto span = [&](std::int64_t ranks, std::int64_t apart) {
         return group_span(ranks, apart, machine.ranks_per_node);
       };
       at->second = {span(knobs.data_ranks, knobs.tensor_ranks), span(knobs.tensor_ranks, 1),
-                    span(knobs.data_ranks / knobs.expert_ranks, knobs.tensor_ranks * knobs.expert_ranks)};
+                    span(knobs.expert_holders() / knobs.expert_ranks,
+                         knobs.expert_ranks * (knobs.whole_experts ? 1 : knobs.tensor_ranks))};
     }
     return at->second;
   }

@@ -23,7 +23,10 @@ std::int64_t sent(schedule::OpKind kind, std::int64_t bytes, std::int64_t ranks)
 
 }  // namespace
 
-Recorder::Collective CostContext::data_collective(schedule::OpKind kind, const SharedBytes& bytes) {
+Recorder::Collective CostContext::data_collective(schedule::OpKind kind, const SharedBytes& shared) {
+  SharedBytes bytes = shared;
+  const bool is_one_group = setting.knobs.expert_ranks == 1 && !setting.knobs.whole_experts;
+  if (is_one_group) bytes = {shared.of_all + shared.of_experts, 0};
   Recorder::Collective collective{0.0, 0.0, lane_of(machine, schedule::Group::kData)};
   for (const auto& [span, total] : {std::pair(spans.data, bytes.of_all), std::pair(spans.experts, bytes.of_experts)}) {
     const std::int64_t wire_bytes = sent(kind, total, span.ranks);

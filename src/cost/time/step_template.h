@@ -82,9 +82,9 @@ struct CostContext {
   double data_comm_s = 0.0;
   double data_wire_bytes = 0.0;
 
-  /// Returns a collective of the data group over `bytes` in total, and adds it to the sums. What belongs to experts is
+  /// Returns a collective of the data group over `shared` in total, and adds it to the sums. What belongs to experts is
   /// shared by those of its ranks that have the same experts.
-  Recorder::Collective data_collective(schedule::OpKind kind, const SharedBytes& bytes);
+  Recorder::Collective data_collective(schedule::OpKind kind, const SharedBytes& shared);
   Recorder::Collective tensor_collective(schedule::OpKind kind, std::int64_t bytes);
   /// Returns the additional issue time of a collective of the tensor group.
   double more_issue_s() const;
