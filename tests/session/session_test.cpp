@@ -62,6 +62,21 @@ TEST(Session, NamesTheHostsWorkAtStageThreeWhereKernelsAreShorter) {
   EXPECT_EQ(also_not_modelled(small, "a100-80gb", 8, "deepspeed", 2048), "") << "a slower GPU";
 }
 
+// Which layers have no experts is known of both models; where spread ones are in their stage is not planned.
+TEST(Session, AssumesAnOrderOfLayersThatAlternate) {
+  const auto assumes_order = [](const std::string& model) {
+    const session::Session session =
+        read(R"({"workload": {"model": {"preset": ")" + model + R"(", "seq_len": 4096}, "precision": "bf16",
+            "framework": "megatron"}, "cluster": {"gpus_per_node": 8, "gpu": "h100-80gb"},
+            "space": {"expert_parallel": [1, 8]}, "runner": {"kind": "none"}})");
+    EXPECT_EQ(join(session.workload->caveats.not_modelled, "; ").find("experts"), std::string::npos);
+    return is_one_of("layers without experts come before the others of their pipeline stage",
+                     session.workload->caveats.assumed);
+  };
+  EXPECT_TRUE(assumes_order("meta-llama/Llama-4-Maverick-17B-128E"));
+  EXPECT_FALSE(assumes_order("deepseek-ai/DeepSeek-V3"));
+}
+
 TEST(Session, FillsInTheDefaults) {
   const session::Session session = read(bench_session());
   EXPECT_EQ(session.objective.metric, "throughput");
