@@ -68,6 +68,7 @@ struct Knobs {
   std::int64_t context_ranks = 1;   ///< of the data ranks, that share each sequence; build_plan refuses more than one
   std::int64_t expert_ranks = 1;    ///< of the data ranks, that share the experts; 1 without experts
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
+  std::int64_t virtual_stages = 1;  ///< of each pipeline rank (interleaved 1F1B), without effect if there is only one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;  ///< sequences of a micro-step that a rank computes, alone or with context_ranks

@@ -20,6 +20,7 @@
 
 #include "cost/memory/memory_profile.h"
 #include "cost/memory/memory_timeline.h"
+#include "cost/pipeline.h"
 
 namespace krigtune::cost {
 namespace {
@@ -45,16 +46,31 @@ void assume(ProfiledPart& part, double activations, double logits) {
 // A pipeline stage, or the whole model if there are none.
 struct Stage {
   schedule::StageParts parts;
-  std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once
+  InFlight in_flight = {};
 };
+
+// A rank with several stages (interleaved 1F1B) keeps more micro-batches in part: with v stages on each of p ranks,
+// the first rank keeps p v + p - 1 passes of one stage, thus 1 + (p - 1) / (p v) times the activations of plain 1F1B
+// (Korthikanti et al. 2022, "Reducing activation recomputation in large transformer models", section 4.2.3).
+std::vector<Stage> interleaved_ranks(std::int64_t layers, const schedule::Knobs& knobs) {
+  const std::int64_t ranks = knobs.pipeline_ranks;
+  const std::vector<std::int64_t> stages = interleaved_layers(layers, ranks * knobs.virtual_stages);
+  std::vector<Stage> result;
+  for (const std::int64_t rank : {std::int64_t{0}, std::int64_t{1}, ranks - 1}) {
+    if (rank == 1 && (ranks == 2 || stages[0] == stages[1])) continue;  // less than the first one keeps
+    result.push_back({{layers_of_rank(stages, rank, ranks), rank == 0, rank + 1 == ranks},
+                      in_flight(rank, ranks, knobs.micro_steps, knobs.virtual_stages)});
+  }
+  return result;
+}
 
 // Returns the first and the last stage: the one that keeps the most micro-batches, and the one with the head.
 std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workload& workload,
                              const schedule::Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
   const std::int64_t stages = knobs.pipeline_ranks;
-  if (stages == 1) return {{{layers, true, true}, 1}};
-  const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
+  if (stages == 1) return {{{layers, true, true}, {}}};
+  if (knobs.virtual_stages > 1) return interleaved_ranks(layers, knobs);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
   if (workload.framework == workload::Framework::kNanotron) {
@@ -69,7 +85,7 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  return {{{first, true, false}, in_flight}, {{last, false, true}, 1}};
+  return {{{first, true, false}, in_flight(0, stages, knobs.micro_steps)}, {{last, false, true}, {}}};
 }
 
 // Returns the setting of the closest schedule of gathering and reducing.
@@ -272,7 +288,8 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     needed.moments = std::move(worst.moments);
     worst = std::move(needed);
     if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
-    if (knobs.pipeline_ranks > 1) worst.at += stage.parts.head ? ", last stage" : ", first stage";
+    if (knobs.pipeline_ranks > 1)
+      worst.at += stage.parts.head ? ", last stage" : stage.parts.embedding ? ", first stage" : ", second stage";
   }
   return worst;
 }

@@ -135,7 +135,7 @@ using schedule::Unit;
 
 class Timeline final : public schedule::PartSink {
  public:
-  Timeline(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight)
+  Timeline(const MemoryProfile& profile, const schedule::Setting& setting, const InFlight& in_flight)
       : profile_(profile),
         setting_(setting),
         idle_(!setting.policy.shards_parameters && ReductionMemory::is_idle(setting.policy)),
@@ -144,9 +144,12 @@ class Timeline final : public schedule::PartSink {
         reduction_(setting) {
     const std::int64_t size = schedule::layers_of_group(setting.tensors.parts(), setting.knobs);
     groups_ = (setting.tensors.parts().layers + size - 1) / size;
-    MomentBytes kept = profile.embedding_kept;
-    kept += profile.group_kept * groups_;
-    in_flight_bytes_ = kept * (in_flight - 1) * setting.knobs.micro_batch;
+    // The passes of one micro-batch through all stages of the rank are walked.
+    const std::int64_t others = in_flight.passes - in_flight.stages_of_rank;
+    in_flight_bytes_ = profile.embedding_kept * (in_flight.of_first - 1);
+    in_flight_bytes_ +=
+        profile.group_kept * ((groups_ * others + in_flight.stages_of_rank - 1) / in_flight.stages_of_rank);
+    in_flight_bytes_ = in_flight_bytes_ * setting.knobs.micro_batch;
   }
 
   StepPeak run() {
@@ -331,7 +334,7 @@ std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const sche
   return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);
 }
 
-StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight) {
+StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, const InFlight& in_flight) {
   return Timeline(profile, setting, in_flight).run();
 }
 
