@@ -89,7 +89,8 @@ struct KorthikantiCase {
   const char* prefix;
   std::int64_t hidden, heads, layers, gpus, stages, batch, micro_batch;
 };
-// Sizes from their table 3. The 175B and 530B runs interleave three chunks per stage, which is not modelled.
+// Sizes from their table 3. The 175B and 530B runs have three stages on each pipeline rank, and are predicted with one:
+// docs/accuracy.md has both.
 constexpr std::array kKorthikanti = {
     KorthikantiCase{"22B", 6144, 64, 48, 8, 1, 4, 4}, KorthikantiCase{"175B", 12288, 96, 96, 64, 8, 64, 1},
     KorthikantiCase{"530B", 20480, 128, 105, 280, 35, 280, 1}, KorthikantiCase{"1T", 25600, 160, 128, 512, 64, 512, 1}};

@@ -253,7 +253,8 @@ void Judge::look_at_communication() {
   Verdict& verdict = add(Limit::kPipelineCommunication, pipeline_share, pipeline_share, thresholds_.share,
                          "time of sends between pipeline stages / step time");
   verdict.sentence = fmt::format("sends between pipeline stages take {}", duration_text(cost_.pipeline_comm_s));
-  verdict.advice = advice_from({{space::kPipelineParallel}, {space::kMicroBatch}, {space::kAccumulation}});
+  verdict.advice = advice_from(
+      {{space::kPipelineParallel}, {space::kVirtualPipeline}, {space::kMicroBatch}, {space::kAccumulation}});
 }
 
 // Returns why data-parallel communication is exposed, judging by the change that would help.
@@ -377,11 +378,14 @@ void Judge::look_at_the_pipeline() {
   const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(), configuration_).value_or(1);
   const double micro_steps =
       present_.sequences / static_cast<double>(configuration_.integer(space::kMicroBatch, 1) * dp);
-  verdict.sentence =
-      fmt::format("{} pipeline stages fill and drain around {:.0f} micro-steps, and are idle for {} per step", stages,
-                  micro_steps, duration_text(cost_.bubble_s));
+  const std::int64_t each = configuration_.integer(space::kVirtualPipeline, 1);
+  const std::string who = each == 1 ? fmt::format("{} pipeline stages", stages)
+                                    : fmt::format("{} pipeline ranks of {} stages", stages, each);
+  verdict.sentence = fmt::format("{} fill and drain around {:.0f} micro-steps, and are idle for {} per step", who,
+                                 micro_steps, duration_text(cost_.bubble_s));
   verdict.advice = advice_from({{space::kMicroBatch},
                                 {space::kPipelineParallel},
+                                {space::kVirtualPipeline},
                                 {space::kAccumulation},
                                 {space::kPipelineParallel, space::kMicroBatch},
                                 {space::kPipelineParallel, space::kTensorParallel},

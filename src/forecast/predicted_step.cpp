@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "cost/pipeline.h"
 #include "cost/time/virtual_clock.h"
 #include "plan/build_plan.h"
 #include "plan/trace.h"
@@ -15,21 +16,32 @@ namespace {
 
 constexpr const char* kProgram = "krigtune plan";
 
-std::vector<plan::TracedProcess> stage_rows(const cost::PipelineStep& step) {
+std::size_t ranks_of(const cost::PipelineStep& step) {
+  return step.layers.size() / static_cast<std::size_t>(step.stages_of_rank);
+}
+
+std::vector<plan::TracedProcess> rank_rows(const cost::PipelineStep& step) {
   std::vector<plan::TracedProcess> rows;
-  for (std::size_t i = 0; i < step.layers.size(); ++i) {
-    const std::int64_t layers = step.layers[i];
-    rows.push_back(
-        {fmt::format("pipeline stage {} ({})", i, counted(layers, "layer")), {"compute", "to other stages"}});
+  const std::size_t ranks = ranks_of(step);
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const std::string layers = counted(
+        cost::layers_of_rank(step.layers, static_cast<std::int64_t>(i), static_cast<std::int64_t>(ranks)), "layer");
+    rows.push_back({step.stages_of_rank == 1
+                        ? fmt::format("pipeline stage {} ({})", i, layers)
+                        : fmt::format("pipeline rank {} ({} in {} stages)", i, layers, step.stages_of_rank),
+                    {"compute", "to other stages"}});
   }
   return rows;
 }
 
-// After the last task of each stage: its remaining gradient reductions and the optimizer; after those of all stages,
-// the overhead once per step.
+// After the last task of each rank: its remaining gradient reductions and the optimizer; after those of all ranks, the
+// overhead once per step.
 void add_ends(const cost::PipelineStep& step, std::vector<plan::TracedSpan>& spans) {
-  std::vector<double> ends_s(step.stages.size(), 0.0);
-  for (const cost::StageTask& task : step.tasks) ends_s[task.stage] = std::max(ends_s[task.stage], task.end_s);
+  std::vector<double> ends_s(ranks_of(step), 0.0);
+  for (const cost::StageTask& task : step.tasks) {
+    double& end_s = ends_s[task.stage % ends_s.size()];
+    end_s = std::max(end_s, task.end_s);
+  }
   double last_s = 0.0;
   for (std::size_t i = 0; i < ends_s.size(); ++i) {
     const double rest_s = step.stages[i].rest_s;
@@ -49,18 +61,21 @@ void add_ends(const cost::PipelineStep& step, std::vector<plan::TracedSpan>& spa
 
 std::string trace_of(const cost::PipelineStep& step) {
   std::vector<plan::TracedSpan> spans;
+  const std::size_t ranks = ranks_of(step);
   for (const cost::StageTask& task : step.tasks) {
     const char* pass = task.backward ? "backward" : "forward";
-    const std::string name = fmt::format("{} micro-step {}", pass, task.micro_step);
-    spans.push_back({task.stage, 0, name, pass, task.start_s, task.worked_s});
+    const std::string of_stage = step.stages_of_rank == 1 ? "" : fmt::format(", stage {}", task.stage);
+    const std::string name = fmt::format("{} micro-step {}{}", pass, task.micro_step, of_stage);
+    spans.push_back({task.stage % ranks, 0, name, pass, task.start_s, task.worked_s});
     if (task.end_s > task.worked_s) {
       const char* what = task.backward ? "gradients" : "activations";
-      spans.push_back({task.stage, 1, fmt::format("send {} of micro-step {}", what, task.micro_step), "send",
+      spans.push_back({task.stage % ranks, 1,
+                       fmt::format("send {} of micro-step {}{}", what, task.micro_step, of_stage), "send",
                        task.worked_s, task.end_s});
     }
   }
   add_ends(step, spans);
-  return plan::trace_json(stage_rows(step), spans, kProgram);
+  return plan::trace_json(rank_rows(step), spans, kProgram);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ class KnobReader {
     knobs_.micro_batch = bounded(space::kMicroBatch, 1, 1'000'000);
     read_ranks();
     if (!problem_) knobs_.micro_steps = micro_steps();
+    check_interleaved_steps();
     read_sizes();
     if (problem_) return *problem_;
     return knobs_;
@@ -203,6 +204,7 @@ class KnobReader {
     check_mlp_divides(model);
     knobs_.pipeline_ranks = split(space::kPipelineParallel, model.layers,
                                   knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel", true);
+    knobs_.virtual_stages = virtual_stages();
     knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
     knobs_.data_ranks = layout_.holders();
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
@@ -210,6 +212,29 @@ class KnobReader {
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
+  }
+
+  // Up to two stages may have a layer less, in place of the embedding and the head (Megatron-LM:
+  // --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split).
+  std::int64_t virtual_stages() {
+    constexpr std::int64_t kShortStages = 2;
+    const std::int64_t most =
+        std::max<std::int64_t>(1, (workload_.model.layers + kShortStages) / knobs_.pipeline_ranks);
+    return bounded(space::kVirtualPipeline, 1, most, true);
+  }
+
+  // Micro-steps pass the stages of a rank in groups, of at least as many as there are ranks: Megatron-LM refuses all
+  // other numbers than multiples of its ranks (core/pipeline_parallel/schedules.py), PyTorch those that make no equal
+  // groups (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B).
+  void check_interleaved_steps() {
+    if (problem_ || knobs_.virtual_stages == 1 || knobs_.pipeline_ranks == 1) return;
+    const std::int64_t ranks = knobs_.pipeline_ranks;
+    const std::int64_t steps = knobs_.micro_steps;
+    const bool is_megatron = workload_.framework == workload::Framework::kMegatron;
+    if (is_megatron ? steps % ranks == 0 : steps % std::max<std::int64_t>(1, steps / ranks) == 0) return;
+    refuse(fmt::format("{} = {} needs a multiple of {} = {} micro-steps, and there are {}", space::kVirtualPipeline,
+                       knobs_.virtual_stages, space::kPipelineParallel, ranks, steps),
+           "choose another micro_batch, or 1", true);
   }
 
   void check_mlp_divides(const workload::ModelSpec& model) {
@@ -248,6 +273,10 @@ class KnobReader {
     knobs_.overlap_comm = boolean(space::kOverlap);
     knobs_.checkpointing = checkpointing();
     knobs_.checkpoint_layers = bounded(space::kCheckpointLayers, 1, kMostElems);
+    if (knobs_.virtual_stages > 1 && knobs_.pipeline_ranks > 1) {  // no group reaches over the end of a stage
+      const std::int64_t stages = knobs_.pipeline_ranks * knobs_.virtual_stages;
+      knobs_.checkpoint_layers = std::min(knobs_.checkpoint_layers, (workload_.model.layers + stages - 1) / stages);
+    }
     knobs_.offload_optimizer = on_host(space::kOffloadOptimizer);
     knobs_.offload_parameters = on_host(space::kOffloadParam) && knobs_.zero_stage == 3;
     knobs_.prefetch_elems = bounded(space::kPrefetch, 0, kMostElems);
@@ -375,6 +404,7 @@ void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.
 
 void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
   for (const auto& [name, ways] : {std::pair(space::kPipelineParallel, knobs.pipeline_ranks),
+                                   std::pair(space::kVirtualPipeline, knobs.virtual_stages),
                                    std::pair(space::kContextParallel, knobs.context_ranks),
                                    std::pair(space::kExpertParallel, knobs.expert_ranks)}) {
     if (ways == 1) continue;

@@ -78,6 +78,7 @@ struct Knobs {
   bool whole_experts = false;
   TokenDispatch dispatch = TokenDispatch::kAllToAll;
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
+  std::int64_t virtual_stages = 1;  ///< of each pipeline rank (interleaved 1F1B), without effect if there is only one
   bool sequence_parallel = false;   ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;  ///< sequences of a micro-step that a rank computes, alone or with context_ranks

@@ -526,17 +526,38 @@ std::string key_to_blame(const space::Space& space, const std::vector<space::Exc
   return "space";
 }
 
-// DeepSpeed's pipeline engine refuses ZeRO stages 2 and 3 (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are
-// incompatible with pipeline parallelism"), so such configurations are neither predicted nor tried.
+bool may_be_interleaved(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts) {
+  return reaches(parameters, space::kVirtualPipeline, 2.0) || facts.fixed.integer(space::kVirtualPipeline, 1) > 1;
+}
+
+// Returns what a framework refuses of values that the space has; "" for nothing.
+std::string refused_by_framework(workload::Framework framework, const std::vector<space::Parameter>& parameters,
+                                 const space::JobFacts& facts) {
+  const auto is_stated = [&](const char* name) {
+    return facts.fixed.has(name) || std::ranges::any_of(parameters, [&](const auto& one) { return one.name == name; });
+  };
+  // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with pipeline
+  // parallelism").
+  if (framework == workload::Framework::kDeepSpeed && reaches(parameters, space::kZeroStage, 2.0) &&
+      reaches(parameters, space::kPipelineParallel, 2.0))
+    return "zero_stage <= 1 || pipeline_parallel == 1";
+  // Megatron-LM's interleaved schedule (core/pipeline_parallel/schedules.py).
+  if (framework != workload::Framework::kMegatron || !may_be_interleaved(parameters, facts)) return "";
+  if (!is_stated(space::kVirtualPipeline) || !is_stated(space::kPipelineParallel)) return "";
+  if (facts.train_batch_size && is_stated(space::kMicroBatch))
+    return "virtual_pipeline == 1 || train_batch_size % (micro_batch * dp * pipeline_parallel) == 0";
+  if (!is_stated(space::kAccumulation)) return "";
+  return "virtual_pipeline == 1 || gradient_accumulation_steps % pipeline_parallel == 0";
+}
+
+// Such configurations are neither predicted nor tried.
 void add_constraint_of_framework(const Session& session, const std::vector<space::Parameter>& parameters,
-                                 std::vector<space::Expression>& constraints) {
-  if (!session.workload || session.workload->framework != workload::Framework::kDeepSpeed) return;
-  const std::string text = "zero_stage <= 1 || pipeline_parallel == 1";
+                                 const space::JobFacts& facts, std::vector<space::Expression>& constraints) {
+  if (!session.workload) return;
+  const std::string text = refused_by_framework(session.workload->framework, parameters, facts);
   const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
-  if (!reaches(parameters, space::kZeroStage, 2.0) || !reaches(parameters, space::kPipelineParallel, 2.0)) return;
-  if (std::none_of(constraints.begin(), constraints.end(), is_same)) {
-    constraints.push_back(space::Expression::parse(text));
-  }
+  if (text.empty() || std::ranges::any_of(constraints, is_same)) return;
+  constraints.push_back(space::Expression::parse(text));
 }
 
 }  // namespace
@@ -552,7 +573,7 @@ void read_space(Session& session, JsonObject& root) {
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     at_key(root, constraint_key(i), [&] { return space::Space(parameters, facts, {constraints[i]}); });
   }
-  add_constraint_of_framework(session, parameters, constraints);
+  add_constraint_of_framework(session, parameters, facts, constraints);
   session.space = space::Space(parameters, facts, constraints);
 }
 

@@ -194,6 +194,9 @@ void add_caveats(Session& session) {
         "of it to do",
         caveats.assumed);
   }
+  if (may_reach(session, space::kVirtualPipeline, 2.0)) {
+    workload::add_once("with several stages on a pipeline rank the schedule is interleaved 1F1B", caveats.assumed);
+  }
   add_experts(session, caveats);
   add_adapters(*session.workload, caveats);
   add_narrow_products(session, caveats);

@@ -164,6 +164,28 @@ WellKnownParameter pipeline_parallel() {
   };
 }
 
+// Narayanan et al. 2021, section 2.2: a rank has several stages of fewer layers, so that stages wait less.
+WellKnownParameter virtual_pipeline() {
+  return {
+      .name = kVirtualPipeline,
+      .unit = "stages per rank",
+      .meaning =
+          "how many stages each pipeline rank has (interleaved 1F1B; 1 is plain 1F1B); predicted, but not run by "
+          "krigtune-bench",
+      .no_effect = "on one pipeline rank",
+      .no_effect_if = "pipeline_parallel == 1",
+      .default_value = std::int64_t{1},
+      .default_range = R"({"values": [1, 2, 3, 4, 6, 8], "scale": "log"})",
+      .smallest = 1,
+      .modelling = Modelling::kFull,
+      .other_names = {{"vp", "scripts"},
+                      {"vpp", "scripts"},
+                      {"vpp_size", "scripts"},
+                      {"virtual_pipeline_model_parallel_size", "NeMo, LLaMA-Factory"},
+                      {"num_virtual_stages_per_pipeline_rank", "Megatron-LM"}},
+  };
+}
+
 WellKnownParameter context_parallel() {
   return {
       .name = kContextParallel,
@@ -442,31 +464,16 @@ WellKnownParameter nccl_buffers() {
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
-  static const std::vector<WellKnownParameter> kTable = {zero_stage(),
-                                                         micro_batch(),
-                                                         accumulation(),
-                                                         checkpointing(),
-                                                         tensor_parallel(),
-                                                         checkpoint_layers(),
-                                                         sequence_parallel(),
-                                                         pipeline_parallel(),
-                                                         context_parallel(),
-                                                         expert_parallel(),
-                                                         expert_tensor_parallel(),
-                                                         moe_dispatch(),
-                                                         reduce_bucket(),
-                                                         allgather_bucket(),
-                                                         overlap(),
-                                                         contiguous_gradients(),
-                                                         round_robin_gradients(),
-                                                         prefetch(),
-                                                         persistence(),
-                                                         max_live(),
-                                                         max_reuse(),
-                                                         offload_optimizer(),
-                                                         offload_param(),
-                                                         nccl_max_ctas(),
-                                                         nccl_buffers()};
+  static const std::vector<WellKnownParameter> kTable = {
+      zero_stage(),        micro_batch(),          accumulation(),
+      checkpointing(),     tensor_parallel(),      checkpoint_layers(),
+      sequence_parallel(), pipeline_parallel(),    virtual_pipeline(),
+      context_parallel(),  expert_parallel(),      expert_tensor_parallel(),
+      moe_dispatch(),      reduce_bucket(),        allgather_bucket(),
+      overlap(),           contiguous_gradients(), round_robin_gradients(),
+      prefetch(),          persistence(),          max_live(),
+      max_reuse(),         offload_optimizer(),    offload_param(),
+      nccl_max_ctas(),     nccl_buffers()};
   return kTable;
 }
 

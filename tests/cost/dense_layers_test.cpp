@@ -7,7 +7,7 @@
 
 #include "cost/memory/memory_model.h"
 #include "cost/memory/memory_profile.h"
-#include "cost/time/pipeline.h"
+#include "cost/pipeline.h"
 #include "cost/time/step_cost.h"
 #include "krigtune/rng.h"
 #include "workload/hub_models.h"
@@ -56,7 +56,8 @@ class Splits {
     drawn.knobs.zero_stage = number(0, 3);
     drawn.knobs.pipeline_ranks = number(1, layers);
     drawn.stages =
-        cost::parts_of_stages(model, cost::stage_layers(layers, drawn.knobs.pipeline_ranks, number(0, 1) == 1, 0.5));
+        cost::parts_of_ranks(model, cost::stage_layers(layers, drawn.knobs.pipeline_ranks, number(0, 1) == 1, 0.5),
+                             drawn.knobs.pipeline_ranks);
     return drawn;
   }
 
@@ -121,7 +122,7 @@ TEST(DenseLayers, ComeFirstOrAreSpreadOverTheStages) {
   const auto dense = [](std::int64_t layers, std::int64_t count, workload::DensePlaces places, std::int64_t stages) {
     const workload::ModelSpec model = mixture(layers, count, places).model;
     std::vector<std::int64_t> counts;
-    for (const auto& stage : cost::parts_of_stages(model, cost::stage_layers(layers, stages, true, 0.0)))
+    for (const auto& stage : cost::parts_of_ranks(model, cost::stage_layers(layers, stages, true, 0.0), stages))
       counts.push_back(stage.dense_layers);
     return counts;
   };

@@ -1,5 +1,5 @@
 // Pipeline stages, and what frameworks send between them.
-#include "cost/time/pipeline.h"
+#include "cost/pipeline.h"
 
 #include <gtest/gtest.h>
 

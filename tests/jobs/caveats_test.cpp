@@ -51,10 +51,11 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
               "--vocab-size 32000 --num-experts 8 --moe-router-topk 2 "
               "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid --fp8-param-gather "
               "--pipeline-model-parallel-size 4 "
-              "--num-layers-per-virtual-pipeline-stage 4 --mtp-num-layers 1 "
+              "--pipeline-model-parallel-layout Et*8|t*8|t*8|t*8L --mtp-num-layers 1 "
               "--optimizer muon")
           .not_modelled;
-  for (const char* word : {"tokens that experts drop", "interleaved", "gathered in 8 or 4 bits", "several tokens", "another optimizer"})
+  for (const char* word :
+       {"tokens that experts drop", "a layout lists", "gathered in 8 or 4 bits", "several tokens", "another optimizer"})
     EXPECT_TRUE(names(megatron, word)) << word << ": " << megatron;
   const std::string trainer = said_of(kTrainer +
                                       "--max_length 4096 --use_dora --peft_type prefix --load_in_4bit "

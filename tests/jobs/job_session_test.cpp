@@ -415,6 +415,37 @@ TEST_F(JobSession, KeepsTheBatchOfRanksThatShareASequence) {
   EXPECT_EQ(assumes_a_ring(session::read_session(session::resolved(session), "the record", directory_.path())), 1);
 }
 
+// 24 layers on 2, 4 or 8 ranks; a step has 32 sequences on 8 ranks.
+TEST_F(JobSession, VariesTheStagesOfPipelineRanksWithinWhatMegatronTakes) {
+  request_.directory = directory_.path();
+  const std::string megatron =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 "
+      "--seq-length 1024 --vocab-size 50304 --micro-batch-size 1 --global-batch-size 32 "
+      "--pipeline-model-parallel-size 4 --bf16 ";
+  const std::string stages = "virtual_pipeline=--num-virtual-stages-per-pipeline-rank:1,2,3,4";
+  const Json json = made(megatron + "--num-layers-per-virtual-pipeline-stage 3", {stages}, "").json;
+  EXPECT_EQ(json["baseline"]["virtual_pipeline"], 2) << "24 layers in threes, on 4 ranks";
+  const std::string argv = json["runner"]["argv"].dump();
+  EXPECT_NE(argv.find(R"("--num-virtual-stages-per-pipeline-rank","{virtual_pipeline}")"), std::string::npos) << argv;
+  EXPECT_EQ(argv.find("--num-layers-per-virtual-pipeline-stage"), std::string::npos) << "Megatron takes one of them";
+  made(megatron,
+       {stages, "micro_batch=--micro-batch-size:1,2,4", "pipeline_parallel=--pipeline-model-parallel-size:1,2,4,8"},
+       "");
+  const session::Session session = jobs::session_of_job(request_).session;
+  int interleaved = 0;
+  session.space.for_each([&](const space::Configuration& one) {
+    const std::int64_t ranks = one.integer("pipeline_parallel", 1);
+    const std::int64_t stages_of_rank = one.integer("virtual_pipeline", 1);
+    if (stages_of_rank == 1) return true;
+    ++interleaved;
+    EXPECT_GT(ranks, 1) << one.text();
+    EXPECT_EQ(24 % (ranks * stages_of_rank), 0) << one.text();
+    EXPECT_EQ(32 * ranks / (one.integer("micro_batch", 1) * 8) % ranks, 0) << one.text();
+    return true;
+  });
+  EXPECT_EQ(interleaved, 3 * (3 + 2 + 1)) << "2 ranks of 2, 3 or 4 stages, 4 of 2 or 3, 8 of 3, for each micro-batch";
+}
+
 // micro-batch 2 x 2 replicas x 8 micro-steps; trials once trained with 4 micro-steps.
 TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
   request_.directory = directory_.path();

@@ -49,6 +49,16 @@ TEST(JobSpace, SplitsTheModelWithinNodesAndOverWholeHeadsAndLayers) {
   EXPECT_EQ(made.constraints, std::vector<std::string>{"ranks % (tensor_parallel * pipeline_parallel) == 0"});
 }
 
+TEST(JobSpace, GivesPipelineRanksAsManyStagesAsDivideTheLayers) {
+  jobs::JobSize size = size_of(4, 4, 96);
+  size.layers = 12;
+  size.follows_batch = true;
+  const Json space = json_of(R"({"pipeline_parallel": [1, 2, 4], "virtual_pipeline": [1, 2, 3, 4]})");
+  EXPECT_EQ(jobs::fitted_space(space, size).space["virtual_pipeline"].dump(), "[1,2,3]") << "12 = 4 x 3, 2 x 6, no 8";
+  EXPECT_FALSE(jobs::fitted_space(json_of(R"({"virtual_pipeline": [1, 2]})"), size).space.contains("virtual_pipeline"))
+      << "without a pipeline";
+}
+
 TEST(JobSpace, CountsTheReplicasOfEveryKindOfParallelism) {
   jobs::JobSize size = size_of(8, 8, 48);
   size.can_write_accumulation = true;

@@ -175,6 +175,30 @@ TEST(ReadCommands, MegatronsGatedUnitsAndLayersWithoutExpertsCount) {
                     "sampled within a step"));
 }
 
+// Megatron-LM says the stages of a pipeline rank themselves, or the layers of each.
+TEST(ReadCommands, MegatronsStagesOfAPipelineRankAreRead) {
+  Directory directory({});
+  const auto stages = [&](const std::string& words) {
+    return own_value(directory.session(kMegatron + "--pipeline-model-parallel-size 2 " + words), "virtual_pipeline");
+  };
+  EXPECT_EQ(stages(""), 1);
+  EXPECT_EQ(stages("--num-virtual-stages-per-pipeline-rank 3"), 3);
+  EXPECT_EQ(stages("--num-layers-per-virtual-pipeline-stage 2"), 3) << "12 layers on 2 ranks, in twos";
+  EXPECT_EQ(stages("--num-layers-per-virtual-pipeline-stage 6"), 1);
+  EXPECT_EQ(stages("--num-layers 10 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
+                   "--num-layers-per-virtual-pipeline-stage 2"),
+            3);
+  EXPECT_EQ(stages("--num-layers 11 --account-for-loss-in-pipeline-split --num-layers-per-virtual-pipeline-stage 2"),
+            3);
+  const session::Session& read = directory.session(kMegatron +
+                                                   "--pipeline-model-parallel-size 2 "
+                                                   "--num-layers-per-virtual-pipeline-stage 2");
+  EXPECT_EQ(not_modelled_in(read), "");
+  EXPECT_TRUE(names(not_modelled_in(directory.session(kMegatron + "--pipeline-model-parallel-size 2 "
+                                                                  "--pipeline-model-parallel-layout Et*6|t*6L")),
+                    "stages that a layout lists"));
+}
+
 TEST(ReadCommands, ScriptsAreRecognisedByWhatTheySay) {
   const auto recipe_of = [](const std::string& line) {
     const jobs::Recipe* found = jobs::recognise(words_of(line), jobs::shipped_recipes());

@@ -90,5 +90,38 @@ TEST(Knobs, WhatIsModelledIsRead) {
       std::holds_alternative<NotModelled>(knobs_of(workload, four_ranks(), {{"micro_batch", std::int64_t{4}}})));
 }
 
+// Stages are those of interleaved 1F1B: as many as there are layers for, and micro-steps in groups of the ranks.
+TEST(Knobs, StagesOfAPipelineRankNeedLayersAndMicroSteps) {
+  workload::Workload workload = small_model();
+  workload.model.layers = 8;
+  workload.framework = workload::Framework::kMegatron;
+  const auto with = [&](std::int64_t stages, std::int64_t micro_steps) {
+    return knobs_of(workload, four_ranks(),
+                    {{"pipeline_parallel", std::int64_t{4}},
+                     {"virtual_pipeline", stages},
+                     {"gradient_accumulation_steps", micro_steps}});
+  };
+  const auto known = with(2, 8);
+  ASSERT_TRUE(std::holds_alternative<Knobs>(known));
+  EXPECT_EQ(std::get<Knobs>(known).virtual_stages, 2);
+  ASSERT_TRUE(std::holds_alternative<NotModelled>(with(2, 6)));
+  EXPECT_EQ(std::get<NotModelled>(with(2, 6)).what,
+            "virtual_pipeline = 2 needs a multiple of pipeline_parallel = 4 micro-steps, and there are 6");
+  ASSERT_TRUE(std::holds_alternative<NotModelled>(with(4, 8)));
+  EXPECT_EQ(std::get<NotModelled>(with(4, 8)).what, "virtual_pipeline = 4 is out of range");
+}
+
+TEST(Knobs, StagesOfAPipelineRankAreNotExecuted) {
+  try {
+    check_knobs(small_model(), four_ranks(), {{"virtual_pipeline", std::int64_t{2}}});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "virtual_pipeline = 2 is predicted, but krigtune-bench does not execute it; write 1; the runners command, "
+        "deepspeed and replay take more");
+  }
+}
+
 }  // namespace
 }  // namespace krigtune::schedule::knobs

@@ -68,7 +68,7 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     const std::string name = known.name;
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
-                            name == "context_parallel" || name == "expert_parallel";
+                            name == "context_parallel" || name == "expert_parallel" || name == "virtual_pipeline";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
@@ -84,12 +84,14 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
   }
 }
 
-TEST(WellKnown, KnobsOfTensorParallelismAndCheckpointingNeedThem) {
+TEST(WellKnown, KnobsOfParallelismAndCheckpointingNeedThem) {
   const auto count = [](const char* knob, const char* of, const space::Value& value) {
     return space::Space({parsed_range(*space::find_well_known(knob)), {of, {value}}}, {.ranks = 4}).count();
   };
   EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{1}), 1);
   EXPECT_EQ(count("sequence_parallel", "tensor_parallel", std::int64_t{2}), 2);
+  EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{1}), 1);
+  EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{2}), 6);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("selective")), 1);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("full")), 5);
 }

@@ -23,6 +23,7 @@
 
 #include "cost/memory/memory_profile.h"
 #include "cost/memory/memory_timeline.h"
+#include "cost/pipeline.h"
 
 namespace krigtune::cost {
 namespace {
@@ -48,7 +49,7 @@ void assume(ProfiledPart& part, double activations, double logits) {
 // A pipeline stage, or the whole model if there are none.
 struct Stage {
   schedule::StageParts parts;
-  std::int64_t in_flight = 1;  ///< micro-batches whose activations it keeps at once
+  InFlight in_flight = {};
   std::int64_t index = 0;
 };
 
@@ -70,9 +71,27 @@ std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, con
     begin += own;
     if (own - dense <= most) continue;
     most = own - dense;
-    found = {{own, false, false, dense}, std::min(stages - stage, knobs.micro_steps), stage};
+    found = {{own, false, false, dense}, in_flight(stage, stages, knobs.micro_steps), stage};
   }
   return found;
+}
+
+// A rank with several stages (interleaved 1F1B) keeps more micro-batches in part: with v stages on each of p ranks,
+// the first rank keeps p v + p - 1 passes of one stage, thus 1 + (p - 1) / (p v) times the activations of plain 1F1B
+// (Korthikanti et al. 2022, "Reducing activation recomputation in large transformer models", section 4.2.3).
+std::vector<Stage> interleaved_ranks(const workload::ModelSpec& model, const schedule::Knobs& knobs) {
+  const std::int64_t ranks = knobs.pipeline_ranks;
+  const std::vector<schedule::StageParts> parts =
+      parts_of_ranks(model, interleaved_layers(model.layers, ranks * knobs.virtual_stages), ranks);
+  const schedule::StageParts& first = parts.front();
+  std::vector<Stage> result;
+  for (const std::int64_t rank : {std::int64_t{0}, std::int64_t{1}, ranks - 1}) {
+    const schedule::StageParts& own = parts[static_cast<std::size_t>(rank)];
+    const bool has_more = own.layers > first.layers || own.dense_layers < first.dense_layers;
+    if (rank == 1 && (ranks == 2 || !has_more)) continue;  // less than the first one keeps
+    result.push_back({own, in_flight(rank, ranks, knobs.micro_steps, knobs.virtual_stages), rank});
+  }
+  return result;
 }
 
 // Returns the first and the last stage: the one that keeps the most micro-batches, and the one with the head. Where the
@@ -84,8 +103,8 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
   const auto dense_in = [&](std::int64_t begin, std::int64_t count) {
     return workload.model.dense_layers_in(begin, begin + count);
   };
-  if (stages == 1) return {{{layers, true, true, dense_in(0, layers)}, 1}};
-  const std::int64_t in_flight = std::min(stages, knobs.micro_steps);
+  if (stages == 1) return {{{layers, true, true, dense_in(0, layers)}, {}}};
+  if (knobs.virtual_stages > 1) return interleaved_ranks(workload.model, knobs);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
   if (workload.framework == workload::Framework::kNanotron) {
@@ -100,9 +119,9 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  std::vector<Stage> result = {{{first, true, false, dense_in(0, first)}, in_flight}};
+  std::vector<Stage> result = {{{first, true, false, dense_in(0, first)}, in_flight(0, stages, knobs.micro_steps), 0}};
   if (const auto most = stage_of_most_experts(workload.model, knobs, first, last)) result.push_back(*most);
-  result.push_back({{last, false, true, dense_in(layers - last, last)}, 1, stages - 1});
+  result.push_back({{last, false, true, dense_in(layers - last, last)}, {}, stages - 1});
   return result;
 }
 

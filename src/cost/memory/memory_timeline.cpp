@@ -135,7 +135,7 @@ using schedule::Unit;
 
 class Timeline final : public schedule::PartSink {
  public:
-  Timeline(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight)
+  Timeline(const MemoryProfile& profile, const schedule::Setting& setting, const InFlight& in_flight)
       : profile_(profile),
         setting_(setting),
         idle_(!setting.policy.shards_parameters && ReductionMemory::is_idle(setting.policy)),
@@ -146,7 +146,15 @@ class Timeline final : public schedule::PartSink {
     const std::int64_t size = schedule::layers_of_group(stage, setting.knobs);
     groups_ = (stage.layers + size - 1) / size;
     dense_groups_ = (stage.dense_layers + size - 1) / size;
-    in_flight_bytes_ = profile.kept_by(stage, size) * (in_flight - 1) * setting.knobs.micro_batch;
+    // The passes of one micro-batch through all stages of the rank are walked.
+    const std::int64_t others = in_flight.passes - in_flight.stages_of_rank;
+    const auto passed = [&](std::int64_t groups) {
+      return (groups * others + in_flight.stages_of_rank - 1) / in_flight.stages_of_rank;
+    };
+    in_flight_bytes_ = profile.embedding_kept * (in_flight.of_first - 1);
+    in_flight_bytes_ += profile.block.group_kept * passed(groups_ - dense_groups_);
+    in_flight_bytes_ += profile.dense_block.group_kept * passed(dense_groups_);
+    in_flight_bytes_ = in_flight_bytes_ * setting.knobs.micro_batch;
   }
 
   StepPeak run() {
@@ -352,7 +360,7 @@ std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const sche
   return std::min<std::int64_t>(knobs.micro_steps, two_travel ? 3 : 2);
 }
 
-StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight) {
+StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, const InFlight& in_flight) {
   return Timeline(profile, setting, in_flight).run();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/memory/memory_profile.h"
+#include "cost/pipeline.h"
 #include "schedule/setting.h"
 #include "schedule/walk.h"
 
@@ -108,7 +109,7 @@ struct StepPeak {
 std::int64_t distinct_micro_steps(const schedule::ZeroPolicy& policy, const schedule::Knobs& knobs);
 
 /// Returns the peak of activations, logits, workspace, gathered parameters and gradients on their way. It walks the
-/// schedule's distinct micro-steps, for a stage that keeps the activations of `in_flight` micro-batches at once.
-StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, std::int64_t in_flight = 1);
+/// schedule's distinct micro-steps, for a pipeline rank that keeps the activations of several at once.
+StepPeak step_peak(const MemoryProfile& profile, const schedule::Setting& setting, const InFlight& in_flight = {});
 
 }  // namespace krigtune::cost

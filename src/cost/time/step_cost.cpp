@@ -7,15 +7,16 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
+#include "cost/pipeline.h"
 #include "cost/tensors_cache.h"
 #include "cost/time/compressed_step.h"
 #include "cost/time/framework_step.h"
-#include "cost/time/pipeline.h"
 #include "schedule/knobs.h"
 
 namespace krigtune::cost {
@@ -25,11 +26,14 @@ using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::in
                                bool, bool, schedule::Checkpointing, bool>;
 using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;
 
-// The distinct stages; equal stages are timed once.
+// What each pipeline rank holds and does; equal ranks are timed once.
 struct Stages {
-  std::vector<schedule::StageParts> parts;  ///< by stage
-  std::vector<CompressedTimes> times;       ///< by stage
+  std::vector<schedule::StageParts> parts;  ///< by rank
+  std::vector<CompressedTimes> times;       ///< by rank
+  std::vector<std::int64_t> layers;         ///< by stage; as many stages as ranks, or a multiple of that
 };
+
+bool is_interleaved(const schedule::Knobs& knobs) { return knobs.pipeline_ranks > 1 && knobs.virtual_stages > 1; }
 
 void set_micro_steps(const CompressedTimes& times, const Machine& machine, StepCost& cost) {
   const double alone_s = times.cost.products_s + times.cost.memory_bound_s + times.optimizer_s;
@@ -125,18 +129,20 @@ struct StepCostModel::Impl {
     return at->second;
   }
 
-  std::vector<schedule::StageParts> stages(const StepTemplate& model, const schedule::Knobs& knobs) const {
-    const std::int64_t count = knobs.pipeline_ranks;
-    const auto work_s = [&](schedule::Unit unit) {
-      double sum = 0.0;
-      for (const PassKind kind : {PassKind::kForward, PassKind::kRecompute, PassKind::kBackward}) {
-        sum += model.pass(unit, kind).all.work_s;
-      }
-      return sum;
-    };
+  // The time of a unit's passes of one micro-step in one direction.
+  static double work_s(const StepTemplate& model, schedule::Unit unit, bool backward) {
+    const double again_s = model.pass(unit, PassKind::kRecompute).all.work_s;
+    return backward ? again_s + model.pass(unit, PassKind::kBackward).all.work_s
+                    : model.pass(unit, PassKind::kForward).all.work_s;
+  }
+
+  std::vector<std::int64_t> layers_of_stages(const StepTemplate& model, const schedule::Knobs& knobs) const {
+    const std::int64_t layers = workload.model.layers;
+    if (is_interleaved(knobs)) return interleaved_layers(layers, knobs.pipeline_ranks * knobs.virtual_stages);
+    const auto all_s = [&](schedule::Unit unit) { return work_s(model, unit, false) + work_s(model, unit, true); };
     const bool even = traits_of(workload.framework).even_stages;
-    const double head_layers = work_s(schedule::Unit::kHead) / work_s(schedule::Unit::kBlock);
-    return parts_of_stages(workload.model, stage_layers(workload.model.layers, count, even, head_layers));
+    return stage_layers(layers, knobs.pipeline_ranks, even,
+                        all_s(schedule::Unit::kHead) / all_s(schedule::Unit::kBlock));
   }
 
   std::int64_t type_bytes() const { return schedule::size_bytes(schedule::compute_type(workload.precision)); }
@@ -168,7 +174,8 @@ struct StepCostModel::Impl {
     const StepSetting setting{machine, model, step.knobs, step.policy, spans_of(step.knobs), step.reduced_bytes};
     std::vector<TimedOperation> operations = take_scratch();
     Stages distinct;
-    distinct.parts = stages(model, step.knobs);
+    distinct.layers = layers_of_stages(model, step.knobs);
+    distinct.parts = parts_of_ranks(workload.model, distinct.layers, step.knobs.pipeline_ranks);
     for (std::size_t i = 0; i < distinct.parts.size(); ++i) {
       if (i > 0 && distinct.parts[i] == distinct.parts[i - 1]) {
         distinct.times.push_back(distinct.times.back());
@@ -188,40 +195,61 @@ struct StepCostModel::Impl {
     return cost;
   }
 
-  static std::vector<StageTime> as_pipeline(const Stages& stages, const schedule::Knobs& knobs) {
+  // The share of a rank's passes that one of its stages does, in one direction.
+  static double share_of_stage(const StepTemplate& model, const Stages& stages, std::size_t stage, bool backward) {
+    const auto block_s = work_s(model, schedule::Unit::kBlock, backward);
+    const schedule::StageParts& rank = stages.parts[stage % stages.parts.size()];
+    const double first_s = rank.embedding ? work_s(model, schedule::Unit::kEmbedding, backward) : 0.0;
+    const double last_s = rank.head ? work_s(model, schedule::Unit::kHead, backward) : 0.0;
+    const double own_s = block_s * static_cast<double>(stages.layers[stage]) + (stage == 0 ? first_s : 0.0) +
+                         (stage + 1 == stages.layers.size() ? last_s : 0.0);
+    return own_s / (block_s * static_cast<double>(rank.layers) + first_s + last_s);
+  }
+
+  std::vector<StageTime> as_pipeline(const Stages& stages, const schedule::Knobs& knobs) {
     std::vector<StageTime> times;
-    for (const CompressedTimes& stage : stages.times) {
-      const double micro_steps_s = static_cast<double>(knobs.micro_steps) * stage.micro_step_s;
-      times.push_back({stage.micro_step_s - stage.backward_s, stage.backward_s,
-                       std::max(0.0, stage.totals.span_s - micro_steps_s)});
+    for (std::size_t i = 0; i < stages.layers.size(); ++i) {
+      const CompressedTimes& rank = stages.times[i % stages.times.size()];
+      const double micro_steps_s = static_cast<double>(knobs.micro_steps) * rank.micro_step_s;
+      times.push_back(
+          {rank.micro_step_s - rank.backward_s, rank.backward_s, std::max(0.0, rank.totals.span_s - micro_steps_s)});
+      if (!is_interleaved(knobs)) continue;
+      const StepTemplate& model = template_of(knobs);
+      times.back().forward_s *= share_of_stage(model, stages, i, false);
+      times.back().backward_s *= share_of_stage(model, stages, i, true);
     }
     return times;
   }
 
-  StepCost of_stages(const Stages& stages, const schedule::Knobs& knobs) const {
+  StepCost of_stages(const Stages& stages, const schedule::Knobs& knobs) {
     const std::vector<StageTime> times = as_pipeline(stages, knobs);
     std::size_t slowest = 0;
-    for (std::size_t i = 0; i < times.size(); ++i) {
+    for (std::size_t i = 0; i < stages.times.size(); ++i) {
       if (stages.times[i].micro_step_s > stages.times[slowest].micro_step_s) slowest = i;
     }
     const double send = send_activations_s(knobs);
     const double tie_s = sum_tied_table_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    cost.pipeline_comm_s = sends(slowest, times.size()) * static_cast<double>(knobs.micro_steps) * send + tie_s;
+    const std::int64_t of_rank = is_interleaved(knobs) ? knobs.virtual_stages : 1;
+    cost.pipeline_comm_s =
+        sends(slowest, stages.times.size(), of_rank) * static_cast<double>(knobs.micro_steps) * send + tie_s;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
-    const double all_s = one_forward_one_backward_s(times, knobs.micro_steps, send) + tie_s + machine.step_overhead_s;
+    const double all_s =
+        one_forward_one_backward_s(times, knobs.micro_steps, send, of_rank) + tie_s + machine.step_overhead_s;
     cost.step_time_s = std::max(alone_s, all_s);
     cost.bubble_s = cost.step_time_s - alone_s;
     return cost;
   }
 
-  PipelineStep tasks_of(const Stages& stages, const schedule::Knobs& knobs) const {
+  PipelineStep tasks_of(const Stages& stages, const schedule::Knobs& knobs) {
     PipelineStep step;
-    for (const schedule::StageParts& parts : stages.parts) step.layers.push_back(parts.layers);
+    step.stages_of_rank = is_interleaved(knobs) ? knobs.virtual_stages : 1;
+    step.layers = stages.layers;
     step.stages = as_pipeline(stages, knobs);
-    step.tasks = one_forward_one_backward(step.stages, knobs.micro_steps, send_activations_s(knobs));
+    step.tasks =
+        one_forward_one_backward(step.stages, knobs.micro_steps, send_activations_s(knobs), step.stages_of_rank);
     step.tie_s = sum_tied_table_s(knobs);
     step.step_time_s = of_stages(stages, knobs).step_time_s;
     return step;

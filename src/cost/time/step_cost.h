@@ -5,8 +5,8 @@
 
 #include "cost/framework.h"
 #include "cost/machine.h"
+#include "cost/pipeline.h"
 #include "cost/time/block_plans.h"
-#include "cost/time/pipeline.h"
 #include "space/configuration.h"
 
 namespace krigtune::cost {
@@ -42,9 +42,10 @@ struct StepCost {
 
 /// One optimizer step of all pipeline stages, as predicted.
 struct PipelineStep {
+  std::int64_t stages_of_rank = 1;   ///< stage i belongs to rank i % (stages / stages_of_rank)
   std::vector<std::int64_t> layers;  ///< for each stage
   std::vector<StageTime> stages;
-  std::vector<StageTask> tasks;  ///< in the order of each stage
+  std::vector<StageTask> tasks;  ///< in the order of each rank
   double tie_s = 0.0;            ///< at the end: the sum of a tied token table's gradient over its two stages
   double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
 };

@@ -74,6 +74,7 @@ class KnownNames {
       add(place.where);
       add(place.flags);
       add(flags_of(place));
+      add(place.quotient_flags);
       add(place.copy_flags);
       add(place.copy_keys);
       for (const std::string* name : {&place.override_key, &place.key}) {

@@ -29,10 +29,10 @@ space::Value as_value(const std::string& text) {
   return space::value_from_text(text);
 }
 
-std::optional<FlagAt> last_of(const Place& place, const RecipeJob& job) {
+std::optional<FlagAt> last_of(const Texts& flags, const Place& place, const RecipeJob& job) {
   const Region region = region_of(job.command, place.of_launcher);
   std::optional<FlagAt> last;
-  for (const std::string& flag : place.flags) {
+  for (const std::string& flag : flags) {
     for (const FlagAt& at : occurrences(job.command.argv, region.begin, region.end, flag)) {
       if (!last || at.word > last->word) last = at;
     }
@@ -104,7 +104,7 @@ std::string values_at(const Place& place, const RecipeJob& job, const FlagAt& at
 }
 
 Reading read_flag(const Place& place, const RecipeJob& job) {
-  const std::optional<FlagAt> at = last_of(place, job);
+  const std::optional<FlagAt> at = last_of(place.flags, place, job);
   if (!at) return {};
   if (at->value_word && place.is_list) return meant_by(values_at(place, job, *at), place, job);
   if (at->value_word) return meant_by(value_at(job.command.argv, *at), place, job);
@@ -112,6 +112,18 @@ Reading read_flag(const Place& place, const RecipeJob& job) {
                                       [](const auto& entry) { return same_word(entry.second, kBare); });
   if (takes_bare) return meant_by(kBare, place, job);
   throw UserError(fmt::format("the command's flag {} has no value", place.flags.front()), "write one after it");
+}
+
+// Unknown if the number is no divisor, or if what it divides is not known.
+Reading read_quotient(const Place& place, const RecipeJob& job) {
+  const std::optional<FlagAt> at = last_of(place.quotient_flags, place, job);
+  if (!at) return {};
+  const auto whole = job.quotients.find(place.quotient_of);
+  const space::Value said = at->value_word ? as_value(value_at(job.command.argv, *at)) : space::Value(kBare);
+  const bool is_known = whole != job.quotients.end() && space::is_number(said) && space::as_number(said) > 0.0;
+  const space::Value value = is_known ? space::number_value(whole->second / space::as_number(said)) : said;
+  if (!is_known || !space::integer_of(value)) return {std::nullopt, true, true};
+  return {value, true, false};
 }
 
 Reading read_override(const Place& place, const RecipeJob& job) {
@@ -284,6 +296,7 @@ Reading read_place(const Place& place, const RecipeJob& job) {
   };
   otherwise_by(place.is_operand, read_operand);
   otherwise_by(!place.flags.empty(), read_flag);
+  otherwise_by(!place.quotient_flags.empty(), read_quotient);
   otherwise_by(!place.override_key.empty(), read_override);
   otherwise_by(!place.tail.empty(), read_tail);
   otherwise_by(!place.words.empty(), read_words);

@@ -153,6 +153,13 @@ void check_place(const JsonObject& object, const Place& place) {
   if (ways > 1) object.fail("", "it says more than one of operand, flag, override, tail and words", "keep one of them");
   if (!place.also.empty() && place.words.empty()) object.fail("also", "there are no \"words\"", "add them");
   if (!place.values.empty() && !place.words.empty()) object.fail("values", "there are \"words\" too", "keep one");
+  if (place.quotient_flags.empty() != place.quotient_of.empty())
+    object.fail("", "\"quotient_flag\" and \"quotient_of\" belong together", "write both");
+  try {
+    if (!place.quotient_of.empty()) space::Expression::parse_value(place.quotient_of);
+  } catch (const UserError& error) {
+    object.fail("quotient_of", error.what(), "");
+  }
   for (const std::string& flag : place.flags) {
     if (flag.rfind('-', 0) != 0) object.fail("flag", fmt::format("'{}' is not a flag", flag), "begin it with --");
   }
@@ -176,6 +183,11 @@ Block<Place> place_block() {
   block.key("copy_flags", &Place::copy_flags, words_said(), "flags that get the same where the command has them");
   block.key("copy_keys", &Place::copy_keys, words_said(), "keys of the file that get the same where it has them");
   block.key("times_of", &Place::times_of, text(), "... and this size of the model, which is above it: \"hidden\"");
+  block.key(
+      "quotient_flag", &Place::quotient_flags, text_or_texts(),
+      "a flag of commands without the others, never written: the parameter is \"quotient_of\" divided by its number");
+  block.key("quotient_of", &Place::quotient_of, text(),
+            "a value over sizes of the model and other parameters: \"layers / pipeline_parallel\"");
   block.key("shared", &Place::is_shared, boolean(), "the job divides its number among all ranks");
   add_map_keys(block);
   block.key("nothing", &Place::nothing, words_said(), "words that leave it open, as \"auto\": the default counts");
@@ -569,29 +581,6 @@ Recipe read_recipe(const Json& json, const std::string& source) {
   Recipe recipe = recipe_block().value_of(&whole, source, "");
   recipe.json = whole;
   return recipe;
-}
-
-const std::vector<Recipe>& shipped_recipes() {
-  static const std::vector<Recipe> kRecipes = [] {
-    std::vector<Recipe> recipes;
-    for (const ShippedText& shipped : shipped_texts()) {
-      recipes.push_back(read_recipe(parse_json(shipped.text, shipped.source), shipped.source));
-    }
-    return recipes;
-  }();
-  return kRecipes;
-}
-
-Recipe find_recipe(const std::string& name_or_path) {
-  for (const Recipe& recipe : shipped_recipes()) {
-    if (recipe.name == name_or_path) return recipe;
-  }
-  const std::filesystem::path path = name_or_path;
-  if (name_or_path.find('/') != std::string::npos || path.extension() == ".json") {
-    return read_recipe(load_json(path), name_or_path);
-  }
-  throw UserError(fmt::format("there is no recipe '{}'", name_or_path),
-                  suggestion(name_or_path, shipped_names()) + "; a recipe of your own is named by its path");
 }
 
 Json recipe_schema() { return recipe_block().schema(); }

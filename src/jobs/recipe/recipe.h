@@ -58,6 +58,11 @@ struct Place {
   /// never read.
   std::vector<std::string> copy_flags;
   std::vector<std::string> copy_keys;
+  /// Flags of a command without the others; they are never written, and removed where the place is. The parameter is
+  /// a quotient of sizes of the model and other parameters, `quotient_of`, divided by their number:
+  /// "layers / pipeline_parallel".
+  std::vector<std::string> quotient_flags;
+  std::string quotient_of;
   bool is_shared = false;  ///< the job divides its number among all ranks; the parameter is that of one rank
   /// The job's names of values: {3, "FULL_SHARD"}; * in a name matches any text, and is never written.
   std::vector<std::pair<space::Value, std::string>> values;

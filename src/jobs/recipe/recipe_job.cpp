@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "jobs/recipe/places.h"
+#include "space/expression.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -239,6 +240,26 @@ void follow_references(const RecipeJob& job, JobFile& file) {
   }
 }
 
+// Computes what commands divide, of sizes and parameters that this one says.
+void read_quotients(const Recipe& recipe, RecipeJob& job) {
+  for (const RecipeValue& parameter : recipe.parameters) {
+    const Place* place = place_of(parameter, job);
+    if (place == nullptr || place->quotient_of.empty()) continue;
+    std::map<std::string, space::Value> values;
+    for (const auto* all : {&recipe.parameters, &recipe.model}) {
+      for (const RecipeValue& one : *all) {
+        if (&one == &parameter) continue;
+        if (const std::optional<space::Value> value = read_value(one, job)) values.emplace(one.name, *value);
+      }
+    }
+    const auto value = space::Expression::parse_value(place->quotient_of).value([&](std::string_view name) {
+      const auto found = values.find(std::string(name));
+      return found == values.end() ? nullptr : &found->second;
+    });
+    if (value && space::is_number(*value)) job.quotients[place->quotient_of] = space::as_number(*value);
+  }
+}
+
 RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   RecipeJob job;
   job.command = read_command(inputs.argv);
@@ -272,6 +293,7 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
       job.files.push_back(std::move(found));
     }
   }
+  read_quotients(recipe, job);
   return job;
 }
 

@@ -50,6 +50,7 @@ struct RecipeJob {
   /// of their keys do not count.
   std::map<std::string, std::string> unread;
   std::optional<std::int64_t> ranks;
+  std::map<std::string, double> quotients;  ///< what a command divides, by Place::quotient_of, if it says all of it
 
   const JobFile* file(const std::string& name) const;  ///< nullptr if the command names none
   /// Of several files with that name the one that has the key, otherwise the first.

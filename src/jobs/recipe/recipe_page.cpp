@@ -67,6 +67,8 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   if (!place.flags.empty()) {
     ways.push_back((place.of_launcher ? "launcher's " : "") + join(codes(place.flags), " or ") + values_text(place));
   }
+  if (!place.quotient_flags.empty())
+    ways.push_back(fmt::format("{} divided by {}", place.quotient_of, join(codes(place.quotient_flags), " or ")));
   if (!place.override_key.empty())
     ways.push_back(code(recipe.override_prefix + place.override_key + "=...") + values_text(place));
   if (!place.tail.empty()) ways.push_back("last word " + code(place.tail + "..."));
@@ -92,7 +94,7 @@ std::string place_text(const Place& place, const Recipe& recipe) {
     text += before + space::to_string(*place.otherwise);
   }
   if (!place.assumed.empty()) text += fmt::format(" (assumed: {})", place.assumed);
-  if (place.is_read_only) text += ", not changed";
+  if (place.is_read_only) text += text.empty() ? "not read" : ", not changed";
   const std::string conditions = conditions_of(place.where);
   return conditions.empty() ? text : conditions + ": " + text;
 }

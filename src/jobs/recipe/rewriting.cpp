@@ -71,6 +71,7 @@ void set_key(const RecipeJob& job, const JobFile* file, const std::string& key, 
 // Returns false for a place in the environment.
 bool say_in_command(const Place& place, const std::string& text, const RecipeJob& job, CommandWriter& words,
                     FileKeys& keys) {
+  for (const std::string& flag : place.quotient_flags) words.remove(flag, place.of_launcher);
   if (!place.flags.empty()) {
     words.set_flag(place.flags, place.of_launcher, text);
   } else if (!place.override_key.empty()) {

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/text.h"
+#include "jobs/recipe/recipe.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -83,6 +86,29 @@ Json completed_recipe(const Json& json, const std::string& source) {
   if (whole.contains("caveats_of")) add_caveats(whole, shipped_base(whole, source, "caveats_of"));
   if (whole.contains("modelled")) drop_modelled(whole, source);
   return whole;
+}
+
+const std::vector<Recipe>& shipped_recipes() {
+  static const std::vector<Recipe> kRecipes = [] {
+    std::vector<Recipe> recipes;
+    for (const ShippedText& shipped : shipped_texts()) {
+      recipes.push_back(read_recipe(parse_json(shipped.text, shipped.source), shipped.source));
+    }
+    return recipes;
+  }();
+  return kRecipes;
+}
+
+Recipe find_recipe(const std::string& name_or_path) {
+  for (const Recipe& recipe : shipped_recipes()) {
+    if (recipe.name == name_or_path) return recipe;
+  }
+  const std::filesystem::path path = name_or_path;
+  if (name_or_path.find('/') != std::string::npos || path.extension() == ".json") {
+    return read_recipe(load_json(path), name_or_path);
+  }
+  throw UserError(fmt::format("there is no recipe '{}'", name_or_path),
+                  suggestion(name_or_path, shipped_names()) + "; a recipe of your own is named by its path");
 }
 
 }  // namespace krigtune::jobs

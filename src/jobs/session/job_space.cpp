@@ -28,6 +28,7 @@ class SpaceFitter {
     for (const char* name : space::rank_divisors()) {
       keep(name, [&](std::int64_t ways) { return fits(name, ways); });
     }
+    keep(space::kVirtualPipeline, [&](std::int64_t stages) { return divides_layers_of_a_pipeline(stages); });
     find_replicas();
     drop_what_needs_others();
     fit_batch();
@@ -43,6 +44,12 @@ class SpaceFitter {
       return size_.gpus_per_node % ways == 0 && size_.kv_heads.value_or(ways) % ways == 0;
     const bool divides_layers = name != space::kPipelineParallel || size_.layers.value_or(ways) % ways == 0;
     return divides_layers && space::data_parallel_ranks(size_.ranks, {{name, ways}}).has_value();
+  }
+
+  bool divides_layers_of_a_pipeline(std::int64_t stages) const {
+    return std::ranges::any_of(counts(space::kPipelineParallel), [&](std::int64_t ranks) {
+      return ranks > 1 && size_.layers.value_or(ranks * stages) % (ranks * stages) == 0;
+    });
   }
 
   std::int64_t own(const char* name) const {

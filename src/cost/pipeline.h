@@ -1,0 +1,65 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/tensors.h"
+#include "workload/model.h"
+
+namespace krigtune::cost {
+
+/// The times of one pipeline stage for 1F1B.
+struct StageTime {
+  double forward_s = 0.0;   ///< of one micro-step
+  double backward_s = 0.0;  ///< of one micro-step, including recomputation
+  double rest_s = 0.0;      ///< remainder of the step after the last backward of its rank
+};
+
+// A rank has one stage, or several of a model that is cut into more stages than there are ranks (interleaved 1F1B):
+// with n ranks, rank r has the stages r, r + n, r + 2 n, ... in the order in which a micro-step passes them. The
+// functions below take stages in that order, and `stages_of_rank`.
+
+/// Returns the seconds of a step of `micro_steps`. Each passes the stages forward, then backward; a rank takes `send_s`
+/// to send to a neighbour. With several stages a rank, micro_steps is a multiple of max(1, micro_steps / ranks).
+double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
+                                  std::int64_t stages_of_rank = 1);
+/// The forward or backward of one micro-step on one stage, and when its result is sent.
+struct StageTask {
+  std::size_t stage = 0;
+  std::int64_t micro_step = 0;
+  bool backward = false;
+  double start_s = 0.0;
+  double worked_s = 0.0;  ///< when the work ends and sending begins
+  double end_s = 0.0;
+};
+/// Returns the same step task by task, in the order of each rank, without the work after a rank's last task.
+std::vector<StageTask> one_forward_one_backward(std::span<const StageTime> stages, std::int64_t micro_steps,
+                                                double send_s, std::int64_t stages_of_rank = 1);
+/// Returns how often a rank sends in a micro-step.
+double sends(std::size_t rank, std::size_t ranks, std::int64_t stages_of_rank = 1);
+
+/// What a rank keeps for backward passes when it keeps most.
+struct InFlight {
+  std::int64_t passes = 1;    ///< forward passes of one of its stages whose backward is still to come
+  std::int64_t of_first = 1;  ///< those among them of its first stage
+  std::int64_t stages_of_rank = 1;
+};
+/// Returns it for one of `ranks` ranks in 1F1B.
+InFlight in_flight(std::int64_t rank, std::int64_t ranks, std::int64_t micro_steps, std::int64_t stages_of_rank = 1);
+
+/// Returns the number of layers of each stage. `even`: equal numbers, with the remainder going to the first stages.
+/// Otherwise the distribution that makes the slowest stage fastest, where the last stage also computes the head, which
+/// costs as much as `head_layers` layers.
+std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers);
+/// Returns the number of layers of each stage where a rank has several: equal numbers; if one or two layers are
+/// missing, the last stage, then the first one too, has one less; other remainders go to the first stages.
+std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t stages);
+/// Returns the sum of the numbers that belong to one of `ranks` ranks.
+std::int64_t layers_of_rank(std::span<const std::int64_t> stages, std::int64_t rank, std::int64_t ranks);
+/// Returns what each of `ranks` ranks holds, for the numbers of layers of all stages. Frameworks count layers with and
+/// without experts alike.
+std::vector<schedule::StageParts> parts_of_ranks(const workload::ModelSpec& model, std::span<const std::int64_t> layers,
+                                                 std::int64_t ranks);
+
+}  // namespace krigtune::cost
