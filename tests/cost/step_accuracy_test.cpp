@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "published_runs.h"
 #include "scores.h"
 
 namespace krigtune::accuracy::step_accuracy_test {
@@ -55,6 +56,31 @@ TEST(StepAccuracy, OfFsdp) { expect_accuracy(llmfoundry(kData), 12, {0.055, 0.99
 TEST(StepAccuracy, OfNanotron) { expect_accuracy(ultrascale(kData), 12, {0.4, 0.87, 0.55, 0.71}); }
 TEST(StepAccuracy, OfMegatronOnB200) { expect_accuracy(simumax(kData), 12, {0.095, 0.98, 0.095, 0.98}); }
 TEST(StepAccuracy, OfMegatronOnHundredsOfGpus) { expect_accuracy(korthikanti(kData), 6, {0.05, 0.99, 0.05, 0.99}); }
+
+// Runs of others, each asked as its source describes it (experiments/accuracy): at least so many have a prediction, and
+// the mean error is no more than this.
+TEST(StepAccuracy, OfPublishedRunsOfEachKind) {
+  struct Limit {
+    std::size_t rows;
+    double mape;
+  };
+  const std::map<std::string, Limit> limits = {
+      {"dense, bf16", {45, 0.12}},  {"dense, bf16, interleaved", {28, 0.12}}, {"dense, fp8", {83, 0.1}},
+      {"dense, fp4", {18, 0.12}},   {"context parallel", {44, 0.115}},        {"experts, bf16", {127, 0.2}},
+      {"experts, fp8", {130, 0.22}}};
+  std::map<std::string, std::vector<double>> predicted, published;
+  for (const PublishedRun& run : published_runs(kData)) {
+    if (!run.not_asked.empty() || !(run.seconds > 0.0) || limits.count(run.group) == 0) continue;
+    const auto step = cost::StepCostModel(run.workload, run.cluster).if_modelled(run.configuration);
+    if (!step) continue;
+    predicted[run.group].push_back(step->step_time_s);
+    published[run.group].push_back(run.seconds);
+  }
+  for (const auto& [group, limit] : limits) {
+    EXPECT_GE(predicted[group].size(), limit.rows) << group;
+    EXPECT_LE(score(predicted[group], published[group]).mape, limit.mape) << group;
+  }
+}
 
 TEST(StepAccuracy, IsNotWorseAfterCalibrationOnFiveRows) {
   for (const auto& read : {vtrain_single_node, vtrain_multi_node, llmfoundry, simumax}) {
