@@ -156,7 +156,7 @@ def calculon_workload(model):
 
 
 def simumax_workload(model):
-    """What the config.json of such a model says; krigtune plans the dense part, and says what it leaves out."""
+    """What the config.json of such a model says."""
     experts = {"mixtral_8x7b": {"model_type": "mixtral", "num_local_experts": "expert_num"},
                "deepseek_v2_lite": {"model_type": "deepseek_v2", "n_routed_experts": "expert_num",
                                     "moe_intermediate_size": "moe_ffn_hidden_size", "kv_lora_rank": "kv_lora_rank",
@@ -197,21 +197,23 @@ def computed_world(path):
                "space": values_that_occur(rows, parameters), "baseline": None, "objective": {"metric": "throughput"}}
     if of_simumax:
         session["fixed"] = {"zero_stage": 1, "sequence_parallel": True}
+        if "topk" in model:  # tensor ranks have whole experts
+            session["fixed"]["expert_tensor_parallel"] = 1
     return path.stem, session, rows
 
 
 def worlds():
-    """Spaces that Calculon and SimuMax computed, with parameters that krigtune does not know."""
+    """Spaces that Calculon and SimuMax computed."""
     return (computed_world(path) for path in sorted((DATA / "worlds").glob("*.csv")))
 
 
-NOT_KNOWN = ("virtual_pipeline", "expert_parallel")
+LEFT_OUT = ("virtual_pipeline", "expert_parallel")
 
 
 def worlds_known():
     """The same without these parameters: of each combination of the others the best row."""
     for name, session, rows in worlds():
-        session["space"] = {key: values for key, values in session["space"].items() if key not in NOT_KNOWN}
+        session["space"] = {key: values for key, values in session["space"].items() if key not in LEFT_OUT}
         yield name, session, best_of_repeats(rows, list(session["space"]), lambda a, b: a > b)
 
 

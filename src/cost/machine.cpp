@@ -78,25 +78,10 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
   return rates;
 }
 
-double product_flops_per_s(const workload::DeviceSpec& device, workload::ProductFormat products) {
-  switch (products) {
-    case workload::ProductFormat::kAsModel:
-      return device.bf16_flops_per_s;
-    case workload::ProductFormat::kFp8Delayed:
-    case workload::ProductFormat::kFp8Tensorwise:
-    case workload::ProductFormat::kFp8Blockwise:
-    case workload::ProductFormat::kMxFp8:
-      return device.fp8_flops_per_s;
-    case workload::ProductFormat::kNvFp4:
-      return device.fp4_flops_per_s;
-  }
-  return 0.0;
-}
-
 // They reach the same share of their peak as those in 16 bits, and as late: gemm_half_flops is a time.
 workload::ClassRate narrow_rate(const workload::Workload& workload, const workload::DeviceSpec& device,
                                 const Machine& machine) {
-  const double peak = product_flops_per_s(device, workload.training.products);
+  const double peak = product_flops_per_s(device, workload);
   if (!(peak > 0.0)) {
     throw UserError("the GPU " + device.id + " has no matrix products in " + workload::precision_word(workload),
                     "use another, or \"precision\": \"bf16\"");
@@ -118,6 +103,21 @@ double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision 
       return device.fp16_flops_per_s;
     case workload::Precision::kBf16:
       return device.bf16_flops_per_s;
+  }
+  return 0.0;
+}
+
+double product_flops_per_s(const workload::DeviceSpec& device, const workload::Workload& workload) {
+  switch (workload.training.products) {
+    case workload::ProductFormat::kAsModel:
+      return peak_flops_per_s(device, workload.precision);
+    case workload::ProductFormat::kFp8Delayed:
+    case workload::ProductFormat::kFp8Tensorwise:
+    case workload::ProductFormat::kFp8Blockwise:
+    case workload::ProductFormat::kMxFp8:
+      return device.fp8_flops_per_s;
+    case workload::ProductFormat::kNvFp4:
+      return device.fp4_flops_per_s;
   }
   return 0.0;
 }

@@ -44,6 +44,9 @@ struct Machine {
 /// Returns the peak FLOPs per second of a device in this precision; 0: not supported.
 double peak_flops_per_s(const workload::DeviceSpec& device, workload::Precision precision);
 
+/// Returns that of the blocks' matrix products, which may read fewer bits; 0: not supported.
+double product_flops_per_s(const workload::DeviceSpec& device, const workload::Workload& workload);
+
 /// Makes a machine from the cluster's device and links, `gpu: local` as it was measured. Throws UserError if the device
 /// is unknown.
 Machine make_machine(const workload::Workload& workload, const workload::ClusterSpec& cluster,

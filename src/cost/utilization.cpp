@@ -47,6 +47,7 @@ std::optional<Utilization> utilization_of(const workload::Workload& workload, co
   utilization.mfu = share(all);
   utilization.mfu_without_attention = share(all - workload::palm_attention_flops(model, sequences));
   utilization.hfu = share(all + recomputed_flops(model, checkpointing, sequences));
+  utilization.too_good = utilization.mfu > kTooGoodMfu * product_flops_per_s(*cluster.device, workload) / peak;
   return utilization;
 }
 

@@ -15,6 +15,8 @@ struct Utilization {
   double mfu = 0.0;
   double mfu_without_attention = 0.0;  ///< the same with 6 P FLOPs per token
   double hfu = 0.0;                    ///< hardware FLOPs utilization: mfu plus recomputation
+  /// mfu exceeds kTooGoodMfu, or as many times that as products in fewer bits are faster.
+  bool too_good = false;
 };
 
 /// A prediction above this is not credible: the best published runs of dense transformers reach 0.57 (Korthikanti et

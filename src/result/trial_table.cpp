@@ -128,7 +128,7 @@ std::string utilization_note(const report::RunView& run) {
   if (!used) return "";
   return fmt::format("{}. Of trial {} without attention {}, HFU {}{}", report::mfu_convention(run.session), best.number,
                      report::share_text(used->mfu_without_attention), report::share_text(used->hfu),
-                     used->mfu > cost::kTooGoodMfu ? "; more than 60 % is too good: see \"gpu\" and \"workload\"" : "");
+                     used->too_good ? "; this is too good: see \"gpu\" and \"workload\"" : "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
+#include "cost/utilization.h"
 #include "plan/memory.h"
 #include "workload/workload.h"
 
@@ -107,6 +108,19 @@ TEST(NarrowProducts, AreRefusedWhereTheDeviceHasNone) {
   }
   EXPECT_GT(workload::device_of("h100-80gb", "test").fp8_flops_per_s, 0.0);
   EXPECT_EQ(workload::device_of("h100-80gb", "test").fp4_flops_per_s, 0.0);
+}
+
+// MFU is of the peak in bf16, which products in fp8 may exceed.
+TEST(NarrowProducts, MayUseMoreOfThePeakThanThoseInSixteenBits) {
+  const auto used = [](const char* precision, double mfu) {
+    const workload::Workload workload = llama(precision);
+    const double step_s = workload::palm_flops(workload.model, 8) / mfu / 989e12;
+    return *cost::utilization_of(workload, one("h100-80gb"), schedule::Checkpointing::kNone, 8, step_s);
+  };
+  EXPECT_NEAR(used("fp8-tensorwise", 0.8).mfu, 0.8, 1e-9);
+  EXPECT_FALSE(used("fp8-tensorwise", 0.8).too_good);
+  EXPECT_TRUE(used("fp8-tensorwise", 1.3).too_good);
+  EXPECT_TRUE(used("bf16", 0.8).too_good);
 }
 
 TEST(NarrowProducts, AreSaidByThePrecision) {

@@ -85,7 +85,7 @@ Json forecast_json(const forecast::Forecast& forecast) {
   json["predicted_mfu"] = used ? json_number(used->mfu) : Json(nullptr);
   json["predicted_mfu_without_attention"] = used ? json_number(used->mfu_without_attention) : Json(nullptr);
   json["predicted_hfu"] = used ? json_number(used->hfu) : Json(nullptr);
-  json["too_good"] = used && used->mfu > cost::kTooGoodMfu;
+  json["too_good"] = used && used->too_good;
   if (forecast.cost) json["breakdown"] = cost_json(*forecast.cost);
   return json;
 }

@@ -397,10 +397,11 @@ void print_utilization(const PlanText& text) {
            << fmt::format("  {}: {} tokens/s a GPU, MFU {} ({} without attention), HFU {}\n", analysed_row(text),
                           report::rate_text(used->tokens_per_s_per_gpu), report::share_text(used->mfu),
                           report::share_text(used->mfu_without_attention), report::share_text(used->hfu));
-  if (used->mfu <= cost::kTooGoodMfu) return;
+  if (!used->too_good) return;
   text.out << wrapped(
       fmt::format("  warning: {} of the peak is too good to be true: published runs of dense transformers stay below "
-                  "60 %. Check \"gpu\", \"precision\" and the sizes of the model before you trust these times.",
+                  "60 % of the peak of their products. Check \"gpu\", \"precision\" and the sizes of the model before "
+                  "you trust these times.",
                   report::share_text(used->mfu)),
       4);
 }
@@ -409,9 +410,12 @@ void print_utilization(const PlanText& text) {
 // docs/accuracy.md; where the machine itself was measured, they do not apply.
 void print_how_sure(const PlanText& text) {
   if (text.session.cluster.device && !text.session.cluster.measured) {
+    const bool has_experts = text.session.workload->model.has_experts();
     text.out << wrapped(
-        "  how sure: published step times differ from such predictions by 4 to 12 % in the mean, and some take up to "
-        "1.8 times as long; rows less than 10 % apart have to be measured to be told apart",
+        fmt::format("  how sure: published step times{} differ from such predictions by {} in the mean, and some take "
+                    "up to {} times as long; rows less than 10 % apart have to be measured to be told apart",
+                    has_experts ? " of models with experts" : "", has_experts ? "20 %" : "4 to 12 %",
+                    has_experts ? "2.9" : "1.8"),
         4);
   }
   if (text.study.analysed == 0) return;
