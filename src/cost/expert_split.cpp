@@ -56,18 +56,18 @@ struct SentBytes {
 
 SentBytes sent_bytes(const ExpertExchange& exchange) {
   const auto bytes = static_cast<double>(exchange.token_bytes);
-  const auto ranks = static_cast<double>(exchange.ranks);
+  const auto members = static_cast<double>(exchange.ranks);
   const auto within = static_cast<double>(exchange.ranks_per_node);
   switch (exchange.dispatch) {
     case schedule::TokenDispatch::kAllToAll: {  // every pair of ranks exchanges as much
-      const double all = bytes * static_cast<double>(exchange.per_token);
-      return {all * (within - 1.0) / ranks, all * (ranks - within) / ranks};
+      const double to_each = bytes * static_cast<double>(exchange.per_token) / members;
+      return {to_each * (within - 1.0), to_each * (members - within)};
     }
     case schedule::TokenDispatch::kAllGather:
-      return {bytes * (within - 1.0), bytes * (ranks - within)};
+      return {bytes * (within - 1.0), bytes * (members - within)};
     case schedule::TokenDispatch::kOncePerNode: {
-      const double nodes = std::ceil(ranks / within);
-      const double reached = expected_places(ranks, exchange.per_token);
+      const double nodes = std::ceil(members / within);
+      const double reached = expected_places(members, exchange.per_token);
       return {bytes * reached * (within - 1.0) / within,
               bytes * expected_places(nodes, exchange.per_token) * (nodes - 1.0) / nodes};
     }

