@@ -28,11 +28,11 @@ struct DeviceSpec {
   double attention_fraction = 0.5;  ///< fraction of the peak that flash attention reaches, with its causal half counted
   /// The same for the vendor's own kernel (cuDNN) and long sequences; 0: as flash attention.
   double vendor_attention_fraction = 0.0;
-  double memory_fraction = 0.85;    ///< fraction of the memory's rate that elementwise kernels reach
-  double launch_s = 5e-6;           ///< seconds to launch one kernel
-  double host_bytes_per_s = 0.0;    ///< between device and host memory, per direction
-  std::string interconnect;         ///< id (network_names()) of the usual links within a node
-  std::int64_t domain = 0;          ///< GPUs that these links join, if they join several nodes (NVL72: 72)
+  double memory_fraction = 0.85;  ///< fraction of the memory's rate that elementwise kernels reach
+  double launch_s = 5e-6;         ///< seconds to launch one kernel
+  double host_bytes_per_s = 0.0;  ///< between device and host memory, per direction
+  std::string interconnect;       ///< id (network_names()) of the usual links within a node
+  std::int64_t domain = 0;        ///< GPUs that these links join, if they join several nodes (NVL72: 72)
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
