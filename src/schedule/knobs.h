@@ -100,6 +100,8 @@ struct Knobs {
 
   /// Returns the ranks that share what experts have, in expert_ranks parts.
   std::int64_t expert_holders() const { return data_ranks * (whole_experts ? tensor_ranks : 1); }
+  /// Returns the ranks that have the same experts.
+  std::int64_t ranks_of_expert() const { return expert_holders() / expert_ranks; }
   /// Returns the sequences of a step, of all ranks.
   std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
 };

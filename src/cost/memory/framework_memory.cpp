@@ -211,7 +211,7 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   const auto n = static_cast<double>(knobs.data_ranks);
   // What is sharded of an expert is shared by the ranks that have it, which are fewer.
   const auto experts = static_cast<double>(model.trained_expert_elems());
-  const auto sharing = static_cast<double>(knobs.expert_holders() / knobs.expert_ranks);
+  const auto sharing = static_cast<double>(knobs.ranks_of_expert());
   const std::int64_t stage = std::min(knobs.zero_stage, traits_of(workload.framework).most_zero_stage);
   const auto own = [&](std::int64_t from_stage) {
     return stage >= from_stage ? (p - experts) / n + experts / sharing : p;

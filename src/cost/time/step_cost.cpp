@@ -123,8 +123,7 @@ struct StepCostModel::Impl {
         return group_span(ranks, apart, machine.ranks_per_node);
       };
       at->second = {span(knobs.data_ranks, knobs.tensor_ranks), span(knobs.tensor_ranks, 1),
-                    span(knobs.expert_holders() / knobs.expert_ranks,
-                         knobs.expert_ranks * (knobs.whole_experts ? 1 : knobs.tensor_ranks))};
+                    span(knobs.ranks_of_expert(), knobs.expert_ranks * (knobs.whole_experts ? 1 : knobs.tensor_ranks))};
     }
     return at->second;
   }

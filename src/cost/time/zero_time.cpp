@@ -32,8 +32,8 @@ SharedElems shared_elems(const schedule::Setting& setting, std::span<const int> 
 
 // What this rank's optimizer updates of them: of its experts the part that it has among those that share them.
 std::int64_t updated_elems(const schedule::Setting& setting, const SharedElems& elems) {
-  const std::int64_t sharing = setting.knobs.expert_holders() / setting.knobs.expert_ranks;
-  return setting.updated_elems(elems.of_all) + elems.of_experts / (setting.policy.shards_optimizer ? sharing : 1);
+  const std::int64_t sharing = setting.policy.shards_optimizer ? setting.knobs.ranks_of_expert() : 1;
+  return setting.updated_elems(elems.of_all) + elems.of_experts / sharing;
 }
 
 std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::size_bytes(setting.policy.master_type); }
