@@ -132,12 +132,17 @@ TEST(ReadCommands, ParallelSizesOfFilesDivideTheBatch) {
 TEST(ReadCommands, WhatIsTrainedOtherwiseIsNamed) {
   Directory directory({{"galore.yaml", kFactory + "use_galore: true\n"},
                        {"fp8.yaml", kFactory + "fp8: true\nfp8_backend: torchao\n"},
+                       {"fsdp.yaml", kFactory + "fsdp:\n  - full_shard\n  - auto_wrap\n"},
+                       {"shard.yaml", kFactory + "fsdp: shard_grad_op auto_wrap\n"},
                        {"dpo.yml", kAxolotl + "rl: dpo\n"},
                        {"grpo.yml", kAxolotl + "rl: grpo\n"}});
   const auto said = [&](const std::string& line) { return not_modelled_in(directory.session(line)); };
   const std::string trl = " --model_name_or_path Qwen/Qwen3-0.6B --output_dir o --per_device_train_batch_size 8 --bf16";
   EXPECT_TRUE(names(said("llamafactory-cli train galore.yaml"), "another optimizer than AdamW (use_galore)"));
   EXPECT_EQ(workload::precision_word(*directory.session("llamafactory-cli train fp8.yaml").workload), "fp8-tensorwise");
+  EXPECT_EQ(own_value(directory.session("llamafactory-cli train fp8.yaml"), "zero_stage"), 0);
+  EXPECT_EQ(own_value(directory.session("llamafactory-cli train fsdp.yaml"), "zero_stage"), 3);
+  EXPECT_EQ(own_value(directory.session("llamafactory-cli train shard.yaml"), "zero_stage"), 2);
   EXPECT_TRUE(names(said("axolotl train dpo.yml"), "pairs of answers"));
   EXPECT_TRUE(names(said("axolotl train grpo.yml"), "sampled answers"));
   EXPECT_TRUE(names(said("python examples/scripts/gspo.py" + trl), "sampled answers"));

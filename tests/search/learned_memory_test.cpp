@@ -85,7 +85,7 @@ TEST(Bayes, LearnsFromEachTrialOutOfMemoryOnce) {
     repeats += causes.size() - different;
     EXPECT_DOUBLE_EQ(best, best_of_all(problem)) << "seed " << seed;
   }
-  EXPECT_LE(repeats, 6u) << "little more than one in a search";
+  EXPECT_LE(repeats, 8u) << "between one and two in a search";
 }
 
 journal::Trial told(const std::string& configuration, trial::Outcome outcome) {
