@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -130,13 +131,20 @@ class KnobReader {
     return device == "cpu";
   }
 
-  Checkpointing checkpointing() {
-    const std::string name = space::to_string(value_of(space::kCheckpointing));
-    for (const Checkpointing known : {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull}) {
-      if (name == to_string(known)) return known;
+  // Returns the one of `known` that the value names, which are called so by to_string.
+  template <class Enum>
+  Enum word(const char* name, std::initializer_list<Enum> known, const char* hint) {
+    const std::string said = space::to_string(value_of(name));
+    for (const Enum one : known) {
+      if (said == to_string(one)) return one;
     }
-    refuse(fmt::format("{} = {} is not known", space::kCheckpointing, name), "use none, selective or full");
-    return Checkpointing::kNone;
+    refuse(fmt::format("{} = {} is not known", name, said), hint);
+    return *known.begin();
+  }
+
+  Checkpointing checkpointing() {
+    return word(space::kCheckpointing, {Checkpointing::kNone, Checkpointing::kSelective, Checkpointing::kFull},
+                "use none, selective or full");
   }
 
   void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
@@ -146,23 +154,14 @@ class KnobReader {
 
   NcclKnobs::Buffers nccl_buffers() {
     using Buffers = NcclKnobs::Buffers;
-    const std::string name = space::to_string(value_of(space::kNcclBuffers));
-    for (const Buffers known : {Buffers::kPlain, Buffers::kRegistered, Buffers::kSymmetric, Buffers::kCopyEngines}) {
-      if (name == to_string(known)) return known;
-    }
-    refuse(fmt::format("{} = {} is not known", space::kNcclBuffers, name),
-           "use plain, registered, symmetric or copy_engines");
-    return Buffers::kPlain;
+    return word(space::kNcclBuffers,
+                {Buffers::kPlain, Buffers::kRegistered, Buffers::kSymmetric, Buffers::kCopyEngines},
+                "use plain, registered, symmetric or copy_engines");
   }
 
   TokenDispatch dispatch() {
-    const std::string name = space::to_string(value_of(space::kMoeDispatch));
-    for (const TokenDispatch known :
-         {TokenDispatch::kAllToAll, TokenDispatch::kAllGather, TokenDispatch::kOncePerNode}) {
-      if (name == to_string(known)) return known;
-    }
-    refuse(fmt::format("{} = {} is not known", space::kMoeDispatch, name), "use alltoall, allgather or flex");
-    return TokenDispatch::kAllToAll;
+    return word(space::kMoeDispatch, {TokenDispatch::kAllToAll, TokenDispatch::kAllGather, TokenDispatch::kOncePerNode},
+                "use alltoall, allgather or flex");
   }
 
   // Sets the ranks that share the experts. Those of the tensor group are among them if they have whole experts.

@@ -102,10 +102,10 @@ class Adder {
       tensors.q_norm = whole(name + "q_latent_norm", latent.q_rank, 1.0, 0.0);
     }
     const std::int64_t queries_of = latent.q_rank > 0 ? latent.q_rank : model_.hidden;
-    tensors.q_up = over_rows(name + "q_up", {model_.query_width()}, false, packs(), queries_of);
+    tensors.q_up = over_rows(name + "q_up", {model_.query_width()}, false, packs(), queries_of, tensor_ranks_);
     tensors.kv_down = whole_matrix(name + "kv_down", latent.kv_rank + latent.rope_dim, bias);
     tensors.kv_norm = whole(name + "kv_latent_norm", latent.kv_rank, 1.0, 0.0);
-    tensors.kv_up = over_rows(name + "kv_up", {of_heads}, false, packs(), latent.kv_rank);
+    tensors.kv_up = over_rows(name + "kv_up", {of_heads}, false, packs(), latent.kv_rank, tensor_ranks_);
   }
 
   void add_mlp(const std::string& name, BlockTensors& tensors) {
@@ -195,11 +195,10 @@ class Adder {
       for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
     }
     const std::size_t first = result_.tensors.size();
-    const std::int64_t others_of_group = tensor_ranks_;
-    if (whole_experts_) tensor_ranks_ = 1;
-    tensors.experts_up = over_rows(name + "experts_up", rows, model_.has_mlp_bias(), false);
-    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, model_.has_mlp_bias(), false, own);
-    tensor_ranks_ = others_of_group;
+    const std::int64_t parts = whole_experts_ ? 1 : tensor_ranks_;  // of each expert
+    const bool has_bias = model_.has_mlp_bias();
+    tensors.experts_up = over_rows(name + "experts_up", rows, has_bias, false, model_.hidden, parts);
+    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, has_bias, false, own, parts);
     for (std::size_t t = first; t < result_.tensors.size(); ++t) {
       result_.tensors[t].of_experts = true;
       if (whole_experts_) result_.partial_gradients[t] = false;  // summed over the ranks that have the same experts
@@ -219,12 +218,13 @@ class Adder {
 
   LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias,
                           bool packed) {
-    return over_rows(name, block_rows, has_bias, packed, model_.hidden);
+    return over_rows(name, block_rows, has_bias, packed, model_.hidden, tensor_ranks_);
   }
 
+  // This rank's one of `parts` equal parts.
   LinearTensors over_rows(const std::string& name, const std::vector<std::int64_t>& block_rows, bool has_bias,
-                          bool packed, std::int64_t columns) {
-    const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / tensor_ranks_;
+                          bool packed, std::int64_t columns, std::int64_t parts) {
+    const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / parts;
     LinearTensors tensors{.packed = packed};
     tensors.weight =
         add(name + ".weight", stored(rows * columns, packed), 0.0, kStddev, {Split::kRows, block_rows, columns});
@@ -240,11 +240,15 @@ class Adder {
     return tensors;
   }
 
+  LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed) {
+    return over_columns(name, columns, has_bias, packed, 1, tensor_ranks_);
+  }
+
   LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed,
-                             std::int64_t matrices = 1) {
+                             std::int64_t matrices, std::int64_t parts) {
     const std::int64_t rows = matrices * model_.hidden;
     LinearTensors tensors{.packed = packed};
-    tensors.weight = add(name + ".weight", stored(rows * columns / tensor_ranks_, packed), 0.0, residual_stddev_,
+    tensors.weight = add(name + ".weight", stored(rows * columns / parts, packed), 0.0, residual_stddev_,
                          {Split::kColumns, {rows}, columns});
     if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/cost_fixtures.h"
 #include "cost/memory/memory_model.h"
 #include "cost/memory/memory_profile.h"
 #include "cost/pipeline.h"
@@ -143,13 +144,6 @@ workload::Workload deepseek_v3() {
   workload.precision = workload::Precision::kBf16;
   workload.framework = workload::Framework::kMegatron;
   return workload;
-}
-
-workload::ClusterSpec gpus(std::int64_t nodes) {
-  workload::ClusterSpec cluster;
-  cluster.nodes = nodes;
-  cluster.gpus_per_node = 8;
-  return cluster;
 }
 
 // Of eight stages the first has 8 layers, 5 of which have experts, the second 8 with experts, and the last 7 and the

@@ -11,6 +11,7 @@
 
 #include "core/csv.h"
 #include "core/files.h"
+#include "cost/cost_fixtures.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
 #include "krigtune/rng.h"
@@ -35,13 +36,6 @@ workload::Workload mixture(workload::Framework framework = workload::Framework::
   workload.precision = workload::Precision::kBf16;
   workload.framework = framework;
   return workload;
-}
-
-workload::ClusterSpec gpus(std::int64_t nodes) {
-  workload::ClusterSpec cluster;
-  cluster.nodes = nodes;
-  cluster.gpus_per_node = 8;
-  return cluster;
 }
 
 space::Configuration spread_over(std::int64_t ranks, std::int64_t stage = 1) {

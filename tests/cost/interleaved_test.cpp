@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "cost/cost_fixtures.h"
 #include "cost/memory/memory_model.h"
 #include "cost/pipeline.h"
 #include "cost/time/step_cost.h"
@@ -198,12 +199,6 @@ workload::Workload gpt(workload::Framework framework = workload::Framework::kMeg
   return workload;
 }
 
-workload::ClusterSpec eight_gpus() {
-  workload::ClusterSpec cluster;
-  cluster.gpus_per_node = 8;
-  return cluster;
-}
-
 // A machine on which only products and what is sent take time.
 cost::Machine machine_of(double bytes_per_s) {
   cost::Machine machine;
@@ -221,7 +216,7 @@ space::Configuration split(std::int64_t ranks, std::int64_t stages_of_rank, std:
 }
 
 TEST(InterleavedPipeline, HasTheTextbooksBubbleInAPredictedStep) {
-  const cost::StepCostModel model(gpt(), eight_gpus(), machine_of(1e30));
+  const cost::StepCostModel model(gpt(), gpus(1), machine_of(1e30));
   for (const std::int64_t p : {2, 4}) {
     const double work_s = model(split(1, 1, 8)).products_s / static_cast<double>(p);
     for (const std::int64_t v : {1, 2, 4}) {
@@ -236,7 +231,7 @@ TEST(InterleavedPipeline, HasTheTextbooksBubbleInAPredictedStep) {
 // behind the last one.
 TEST(InterleavedPipeline, SendsVTimesAsOftenAndRoundTheRanks) {
   const auto comm_s = [](std::int64_t v) {
-    return cost::StepCostModel(gpt(), eight_gpus(), machine_of(1e10))(split(4, v, 8)).pipeline_comm_s;
+    return cost::StepCostModel(gpt(), gpus(1), machine_of(1e10))(split(4, v, 8)).pipeline_comm_s;
   };
   const double once_s = 2.0 * 512.0 * 1024.0 / 1e10;
   EXPECT_EQ(cost::sends(0, 4), 1.0);
@@ -252,7 +247,7 @@ TEST(InterleavedPipeline, SendsVTimesAsOftenAndRoundTheRanks) {
 }
 
 TEST(InterleavedPipeline, TellsWhatEachStageDoesInTheTimeThatItPredicts) {
-  const cost::StepCostModel model(gpt(), eight_gpus(), machine_of(1e10));
+  const cost::StepCostModel model(gpt(), gpus(1), machine_of(1e10));
   const std::optional<cost::PipelineStep> step = model.pipeline_step(split(4, 2, 8));
   ASSERT_TRUE(step.has_value());
   EXPECT_EQ(step->layers, std::vector<std::int64_t>(8, 2));
@@ -267,7 +262,7 @@ TEST(InterleavedPipeline, TellsWhatEachStageDoesInTheTimeThatItPredicts) {
 }
 
 double activation_bytes(const space::Configuration& configuration) {
-  const cost::MemoryEstimate estimate = cost::MemoryModel(gpt(), eight_gpus(), {}).estimate(configuration);
+  const cost::MemoryEstimate estimate = cost::MemoryModel(gpt(), gpus(1), {}).estimate(configuration);
   EXPECT_NE(estimate.peak_at.find("first stage"), std::string::npos);
   return static_cast<double>(estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kActivations)]);
 }
@@ -283,17 +278,17 @@ TEST(InterleavedPipeline, KeepsMoreActivationsOnTheFirstRank) {
 }
 
 TEST(InterleavedPipeline, ChangesNothingOnOneRank) {
-  const cost::StepCostModel model(gpt(), eight_gpus(), machine_of(1e10));
+  const cost::StepCostModel model(gpt(), gpus(1), machine_of(1e10));
   EXPECT_EQ(model(split(1, 4, 8)).step_time_s, model(split(1, 1, 8)).step_time_s);
 }
 
 TEST(InterleavedPipeline, IsNotPredictedWhereTheFrameworkRefusesIt) {
-  const cost::StepCostModel megatron(gpt(), eight_gpus(), machine_of(1e10));
+  const cost::StepCostModel megatron(gpt(), gpus(1), machine_of(1e10));
   EXPECT_TRUE(megatron.if_modelled(split(4, 2, 8)).has_value());
   EXPECT_FALSE(megatron.if_modelled(split(4, 2, 6)).has_value()) << "4 does not divide 6";
   EXPECT_TRUE(megatron.if_modelled(split(4, 1, 6)).has_value());
   EXPECT_FALSE(megatron.if_modelled(split(8, 3, 8)).has_value()) << "fewer layers than stages";
-  const cost::StepCostModel pytorch(gpt(workload::Framework::kFsdp), eight_gpus(), machine_of(1e10));
+  const cost::StepCostModel pytorch(gpt(workload::Framework::kFsdp), gpus(1), machine_of(1e10));
   EXPECT_TRUE(pytorch.if_modelled(split(4, 2, 6)).has_value()) << "PyTorch takes one group of 6";
   EXPECT_FALSE(pytorch.if_modelled(split(4, 2, 9)).has_value()) << "but no two groups of 4.5";
 }

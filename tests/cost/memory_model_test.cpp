@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cost/cost_fixtures.h"
 #include "krigtune/rng.h"
 #include "plan/random_plans.h"
 #include "schedule/knobs.h"
@@ -35,13 +36,6 @@ workload::Workload training(workload::Framework framework, workload::Precision p
   workload.precision = precision;
   workload.framework = framework;
   return workload;
-}
-
-workload::ClusterSpec gpus(std::int64_t nodes) {
-  workload::ClusterSpec cluster;
-  cluster.nodes = nodes;
-  cluster.gpus_per_node = 8;
-  return cluster;
 }
 
 cost::MemoryEstimate estimate_of(workload::Framework framework, const space::Configuration& configuration,
