@@ -83,7 +83,8 @@ FrameworkTraits megatron() {
       .name = "megatron",
       .logits_bytes = 2.0,
       .gradient_bytes = 4.0,
-      .vendor_attention = true,  // Transformer Engine
+      .hides_tensor_backward = true,  // since 2022, in Transformer Engine's layers too
+      .vendor_attention = true,       // Transformer Engine
       .issue_s = kFusedIssueS,
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,

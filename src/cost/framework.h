@@ -21,7 +21,10 @@ struct FrameworkTraits {
   double fragmentation = 1.06;     ///< reserved bytes divided by allocated bytes
   double log_stddev = 0.1;         ///< of measured over predicted peaks
   // Time:
-  bool overlaps = true;             ///< reduces gradients during the backward pass
+  bool overlaps = true;  ///< reduces gradients during the backward pass
+  /// Runs collectives of the tensor group beside products in the backward pass, as products_beside_collectives pairs
+  /// them (cost/time/tensor_overlap.h).
+  bool hides_tensor_backward = false;
   double elementwise_factor = 1.0;  ///< on the plan's bytes: results that are not fused are written and read again
   double optimizer_factor = 1.0;    ///< the same for the update
   double loss_factor = 1.0;         ///< the same for the loss and its gradient

@@ -11,6 +11,7 @@
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
 #include "cost/framework.h"
+#include "cost/time/tensor_overlap.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
 
@@ -65,13 +66,15 @@ bool reads_parameter(schedule::OpKind kind) {
 class TemplateReader {
  public:
   TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs,
-                 const ContextExchange& exchange, const ExpertExchange& experts, bool stops_early)
+                 const ContextExchange& exchange, const ExpertExchange& experts, const FrameworkTraits& traits)
       : plan_(plan),
         machine_(machine),
         knobs_(knobs),
         exchange_(exchange),
         tokens_s_(exchange_s(machine, experts)),
-        stops_early_(stops_early) {}
+        stops_early_(traits.recompute_stops_early && knobs.checkpoint_layers == 1) {
+    if (traits.hides_tensor_backward) beside_ = products_beside_collectives(plan);
+  }
 
   StepTemplate read() {
     for (const plan::Operation& operation : plan_.operations) {
@@ -98,16 +101,27 @@ class TemplateReader {
     const double seconds = shared ? shared->compute_s : operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = plan::is_collective(operation.kind);
+    double exposed_s = seconds;
     if (next.collective) {
+      exposed_s = exposed(operation, seconds);
       const plan::GroupSpan span = plan::group_span(plan_, operation.group, 0, machine_.ranks_per_node);
-      next.link_s = link_time_s(machine_, operation.kind, span, operation.wire_bytes);
+      next.link_s = std::min(exposed_s, link_time_s(machine_, operation.kind, span, operation.wire_bytes));
       next.core_s = exchange_time_s(machine_, operation.kind, operation.wire_bytes);
     }
-    next.segment =
-        single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
+    next.segment = single(exposed_s, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks),
+                          next.collective);
     pass.all.append(next.segment);
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
+  }
+
+  // The part of a collective of the tensor group that the product beside it does not hide.
+  double exposed(const plan::Operation& operation, double seconds) const {
+    if (beside_.empty()) return seconds;
+    const plan::OpId beside = beside_[static_cast<std::size_t>(&operation - plan_.operations.data())];
+    if (beside < 0) return seconds;
+    const plan::Operation& product = plan_.operations[static_cast<std::size_t>(beside)];
+    return exposed_beside_s(seconds, operation_time_s(machine_, plan_, product), machine_.overlap_slowdown);
   }
 
   // A gradient to which several operations add, as those of a fused loss, ends with the last of them.
@@ -197,6 +211,7 @@ class TemplateReader {
   const ContextExchange& exchange_;
   double tokens_s_;  ///< of one exchange of tokens between ranks with other experts
   bool stops_early_;
+  std::vector<plan::OpId> beside_;  ///< see products_beside_collectives; empty: nothing is hidden
   StepTemplate result_;
   bool forward_is_done_ = false;
   std::int64_t last_layer_ = 0;
@@ -218,10 +233,9 @@ void PassCost::add(const PassCost& other, double times) {
 
 StepTemplate make_template(const workload::Workload& workload, const Machine& machine, const schedule::Knobs& knobs,
                            const plan::StepPlan& plan) {
-  const bool stops_early = traits_of(workload.framework).recompute_stops_early && knobs.checkpoint_layers == 1;
   const ContextExchange exchange = context_exchange(workload, knobs, machine.ranks_per_node);
   const ExpertExchange experts = expert_exchange(workload, knobs, machine.ranks_per_node);
-  return TemplateReader(plan, machine, knobs, exchange, experts, stops_early).read();
+  return TemplateReader(plan, machine, knobs, exchange, experts, traits_of(workload.framework)).read();
 }
 
 }  // namespace krigtune::cost
