@@ -196,6 +196,9 @@ void set_layout(const Row& row, PublishedRun& run) {
   if (contains(schedule, "eepEP") || contains(schedule, "deepep") || contains(schedule, "ybridEP") ||
       contains(schedule, "hybridep"))
     configuration.set("moe_dispatch", std::string("flex"));
+  const bool overlaps = contains(schedule, "a2a overlap") || contains(schedule, "EP overlap");
+  if (overlaps && !contains(schedule, "no EP overlap") && !contains(schedule, "EP overlap off"))
+    configuration.set("moe_overlap", true);
   configuration.set("activation_checkpointing", std::string(checkpointing_of(row.text("recompute"), run.assumed)));
 }
 

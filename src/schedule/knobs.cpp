@@ -176,6 +176,7 @@ class KnobReader {
     knobs_.whole_experts = ways == 1 && tensor > 1;
     knobs_.dispatch = dispatch();
     knobs_.expert_ranks = bounded(space::kExpertParallel, 1, cluster_.ranks());
+    knobs_.overlaps_experts = knobs_.expert_ranks > 1 && boolean(space::kMoeOverlap);
     check_divides(space::kExpertParallel, knobs_.expert_ranks, workload_.model.experts.count, "experts");
     check_divides(space::kExpertParallel, knobs_.expert_ranks, knobs_.expert_holders(),
                   knobs_.whole_experts ? "ranks of a pipeline stage" : "ranks beside tensor and pipeline parallelism");
@@ -207,6 +208,7 @@ class KnobReader {
     knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
     knobs_.data_ranks = layout_.holders();
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
+    knobs_.overlaps_tensor = knobs_.sequence_parallel && boolean(space::kTensorOverlap);
     if (predicts_expert_ranks(workload_)) read_experts();
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");

@@ -77,6 +77,8 @@ struct Knobs {
   /// share the experts, in expert_ranks parts. False with one tensor rank.
   bool whole_experts = false;
   TokenDispatch dispatch = TokenDispatch::kAllToAll;
+  bool overlaps_experts = false;  ///< tokens travel to experts and back while another micro-batch is computed
+  bool overlaps_tensor = false;   ///< linear layers exchange tokens piece by piece; needs sequence_parallel
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   std::int64_t virtual_stages = 1;  ///< of each pipeline rank (interleaved 1F1B), without effect if there is only one
   bool sequence_parallel = false;   ///< always false with one tensor rank

@@ -262,6 +262,38 @@ WellKnownParameter moe_dispatch() {
   };
 }
 
+// Megatron Core: core/models/common/model_chunk_schedule_plan.py and core/pipeline_parallel/combined_1f1b.py.
+WellKnownParameter moe_overlap() {
+  return {
+      .name = kMoeOverlap,
+      .meaning =
+          "whether tokens travel to their experts and back while another micro-batch is computed; predicted for "
+          "Megatron",
+      .no_effect = "where each rank has all experts",
+      .no_effect_if = "expert_parallel == 1",
+      .default_value = false,
+      .default_range = "[false, true]",
+      .modelling = Modelling::kFull,
+      .other_names = {{"overlap_moe_expert_parallel_comm", "Megatron-LM, Megatron-Bridge"}},
+  };
+}
+
+// Transformer Engine's userbuffers: te/pytorch/module/base.py, initialize_ub.
+WellKnownParameter tensor_overlap() {
+  return {
+      .name = kTensorOverlap,
+      .meaning =
+          "whether the linear layers exchange tokens with the other tensor-parallel ranks piece by piece beside their "
+          "products; predicted for Megatron with sequence_parallel",
+      .no_effect = "on one tensor-parallel rank",
+      .no_effect_if = "tensor_parallel == 1",
+      .default_value = false,
+      .default_range = "[false, true]",
+      .modelling = Modelling::kFull,
+      .other_names = {{"enable_async_tensor_parallel", "torchtitan"}},
+  };
+}
+
 WellKnownParameter reduce_bucket() {
   return {
       .name = kReduceBucket,
@@ -464,16 +496,34 @@ WellKnownParameter nccl_buffers() {
 }  // namespace
 
 const std::vector<WellKnownParameter>& well_known_parameters() {
-  static const std::vector<WellKnownParameter> kTable = {
-      zero_stage(),        micro_batch(),          accumulation(),
-      checkpointing(),     tensor_parallel(),      checkpoint_layers(),
-      sequence_parallel(), pipeline_parallel(),    virtual_pipeline(),
-      context_parallel(),  expert_parallel(),      expert_tensor_parallel(),
-      moe_dispatch(),      reduce_bucket(),        allgather_bucket(),
-      overlap(),           contiguous_gradients(), round_robin_gradients(),
-      prefetch(),          persistence(),          max_live(),
-      max_reuse(),         offload_optimizer(),    offload_param(),
-      nccl_max_ctas(),     nccl_buffers()};
+  static const std::vector<WellKnownParameter> kTable = {zero_stage(),
+                                                         micro_batch(),
+                                                         accumulation(),
+                                                         checkpointing(),
+                                                         tensor_parallel(),
+                                                         checkpoint_layers(),
+                                                         sequence_parallel(),
+                                                         pipeline_parallel(),
+                                                         virtual_pipeline(),
+                                                         context_parallel(),
+                                                         expert_parallel(),
+                                                         expert_tensor_parallel(),
+                                                         moe_dispatch(),
+                                                         moe_overlap(),
+                                                         tensor_overlap(),
+                                                         reduce_bucket(),
+                                                         allgather_bucket(),
+                                                         overlap(),
+                                                         contiguous_gradients(),
+                                                         round_robin_gradients(),
+                                                         prefetch(),
+                                                         persistence(),
+                                                         max_live(),
+                                                         max_reuse(),
+                                                         offload_optimizer(),
+                                                         offload_param(),
+                                                         nccl_max_ctas(),
+                                                         nccl_buffers()};
   return kTable;
 }
 

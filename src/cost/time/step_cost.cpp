@@ -23,7 +23,7 @@ namespace krigtune::cost {
 namespace {
 
 using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, schedule::TokenDispatch,
-                               bool, bool, schedule::Checkpointing, bool>;
+                               bool, bool, bool, bool, schedule::Checkpointing, bool>;
 using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;
 
 // What each pipeline rank holds and does; equal ranks are timed once.
@@ -101,10 +101,10 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,           knobs.tensor_ranks,      knobs.context_ranks,
-                          knobs.expert_ranks,          knobs.whole_experts,     knobs.dispatch,
-                          knobs.pipeline_ranks > 1,    knobs.sequence_parallel, knobs.checkpointing,
-                          knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,    knobs.context_ranks,
+                          knobs.expert_ranks,      knobs.whole_experts,   knobs.dispatch,
+                          knobs.overlaps_experts,  knobs.overlaps_tensor, knobs.pipeline_ranks > 1,
+                          knobs.sequence_parallel, knobs.checkpointing,   knobs.checkpoint_layers == 1};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) {

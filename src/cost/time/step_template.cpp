@@ -11,6 +11,7 @@
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
 #include "cost/framework.h"
+#include "cost/time/expert_overlap.h"
 #include "cost/time/tensor_overlap.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
@@ -73,7 +74,7 @@ class TemplateReader {
         exchange_(exchange),
         tokens_s_(exchange_s(machine, experts)),
         stops_early_(traits.recompute_stops_early && knobs.checkpoint_layers == 1) {
-    if (traits.hides_tensor_backward) beside_ = products_beside_collectives(plan);
+    if (traits.hides_tensor_backward) beside_ = products_beside_collectives(plan, knobs.overlaps_tensor);
   }
 
   StepTemplate read() {
@@ -82,6 +83,7 @@ class TemplateReader {
       if (operation.kind == schedule::OpKind::kRouteForward) layers_of_experts_.insert(operation.layer);
     }
     for (const plan::Operation& operation : plan_.operations) add(operation);
+    for (std::size_t unit = 0; knobs_.overlaps_experts && unit < result_.passes.size(); ++unit) hide_exchanges(unit);
     for (auto& of_unit : result_.passes) {
       for (Pass& pass : of_unit) keep_last_ends(pass);
     }
@@ -97,7 +99,11 @@ class TemplateReader {
     if (is_not_needed(operation)) return;
     const std::optional<SharedAttention> shared = shared_by_ranks(operation);
     if (shared && shared->exposed_s > 0.0) pass.cost.context_comm_s += add_exchange(shared->exposed_s, pass);
-    if (tokens_s_ > 0.0 && moves_tokens(operation.kind)) pass.cost.expert_comm_s += add_exchange(tokens_s_, pass);
+    if (tokens_s_ > 0.0 && moves_tokens(operation.kind)) {
+      exchanges_[static_cast<std::size_t>(unit)][static_cast<std::size_t>(kind_of(operation))].push_back(
+          pass.operations.size());
+      pass.cost.expert_comm_s += add_exchange(tokens_s_, pass);
+    }
     const double seconds = shared ? shared->compute_s : operation_time_s(machine_, plan_, operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = plan::is_collective(operation.kind);
@@ -118,10 +124,27 @@ class TemplateReader {
   // The part of a collective of the tensor group that the product beside it does not hide.
   double exposed(const plan::Operation& operation, double seconds) const {
     if (beside_.empty()) return seconds;
-    const plan::OpId beside = beside_[static_cast<std::size_t>(&operation - plan_.operations.data())];
-    if (beside < 0) return seconds;
-    const plan::Operation& product = plan_.operations[static_cast<std::size_t>(beside)];
-    return exposed_beside_s(seconds, operation_time_s(machine_, plan_, product), machine_.overlap_slowdown);
+    const Beside beside = beside_[static_cast<std::size_t>(&operation - plan_.operations.data())];
+    if (beside.product < 0) return seconds;
+    const double product_s =
+        operation_time_s(machine_, plan_, plan_.operations[static_cast<std::size_t>(beside.product)]);
+    if (!beside.by_pieces) return exposed_beside_s(seconds, product_s, machine_.overlap_slowdown);
+    return exposed_by_pieces_s(seconds, product_s, machine_.overlap_slowdown, static_cast<double>(knobs_.tensor_ranks));
+  }
+
+  // The exchanges of a steady state; those of the first and the last passes of a pipeline have nothing beside them,
+  // which is left out.
+  void hide_exchanges(std::size_t unit) {
+    const auto pass_of = [&](PassKind kind) {
+      const auto at = static_cast<std::size_t>(kind);
+      return PassWithExchanges{result_.passes[unit][at], exchanges_[unit][at]};
+    };
+    const PassWithExchanges forward = pass_of(PassKind::kForward);
+    const TimeAround of_forward = time_around(forward);
+    const TimeAround of_backward = time_around(pass_of(PassKind::kBackwardAgain));
+    hide(forward, of_backward.between_s, of_backward.outside_s, machine_.overlap_slowdown);
+    for (const PassKind kind : {PassKind::kBackward, PassKind::kBackwardAgain})
+      hide(pass_of(kind), of_forward.outside_s, of_forward.between_s, machine_.overlap_slowdown);
   }
 
   // A gradient to which several operations add, as those of a fused loss, ends with the last of them.
@@ -211,7 +234,9 @@ class TemplateReader {
   const ContextExchange& exchange_;
   double tokens_s_;  ///< of one exchange of tokens between ranks with other experts
   bool stops_early_;
-  std::vector<plan::OpId> beside_;  ///< see products_beside_collectives; empty: nothing is hidden
+  std::vector<Beside> beside_;  ///< see products_beside_collectives; empty: nothing is hidden
+  /// Where a pass exchanges tokens with experts, by unit and kind.
+  std::array<std::array<std::vector<std::size_t>, kPassKindCount>, schedule::kUnitCount> exchanges_;
   StepTemplate result_;
   bool forward_is_done_ = false;
   std::int64_t last_layer_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <set>
 
 #include "plan/op_traits.h"
@@ -11,72 +12,91 @@ namespace {
 
 using plan::Operation;
 using plan::OpId;
+using schedule::OpKind;
 
 bool is_tensor_collective(const Operation& operation) {
   return plan::is_collective(operation.kind) && operation.group == schedule::Group::kTensor;
 }
 
-bool is_product_of_gradients(const Operation& operation) {
-  return operation.kind == schedule::OpKind::kLinearBackwardInput ||
-         operation.kind == schedule::OpKind::kLinearBackwardWeight;
+bool is_product_of_linear(OpKind kind) {
+  return kind == OpKind::kLinearForward || kind == OpKind::kLinearBackwardInput ||
+         kind == OpKind::kLinearBackwardWeight;
 }
 
-std::set<std::int32_t> buffers_of(const Operation& operation, bool written) {
-  std::set<std::int32_t> buffers;
-  for (const plan::Operand& operand : operation.operands)
-    if ((operand.access != plan::Access::kRead) == written) buffers.insert(operand.range.buffer);
-  return buffers;
-}
-
-// Finds the products between a collective and the next one, after it or before it.
-class Window {
+class Pairing {
  public:
-  Window(const plan::StepPlan& plan, std::size_t collective, int direction)
-      : plan_(plan), collective_(collective), direction_(direction) {}
+  explicit Pairing(const plan::StepPlan& plan) : plan_(plan), beside_(plan.operations.size()) {}
 
-  // The first of them that does not touch what the collective writes.
-  OpId independent(const std::set<OpId>& taken) const {
-    const std::set<std::int32_t> made = buffers_of(plan_.operations[collective_], true);
-    for (auto at = static_cast<std::ptrdiff_t>(collective_) + direction_; in_window(at); at += direction_) {
-      const Operation& operation = plan_.operations[static_cast<std::size_t>(at)];
-      const auto touches = [&](const plan::Operand& operand) { return made.contains(operand.range.buffer); };
-      if (is_product_of_gradients(operation) && !taken.contains(static_cast<OpId>(at)) &&
-          std::ranges::none_of(operation.operands, touches))
-        return static_cast<OpId>(at);
+  void pair_independent() {
+    for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+      const Operation& operation = plan_.operations[i];
+      if (is_tensor_collective(operation) && operation.phase == schedule::Phase::kBackward) give(i, false);
     }
-    return -1;
   }
 
+  void pair_by_pieces() {
+    for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
+      const Operation& operation = plan_.operations[i];
+      const bool in_parts = operation.kind == OpKind::kAllGather || operation.kind == OpKind::kReduceScatter;
+      if (is_tensor_collective(operation) && in_parts && beside_[i].product < 0) give(i, true);
+    }
+  }
+
+  std::vector<Beside> take() { return std::move(beside_); }
+
  private:
-  bool in_window(std::ptrdiff_t at) const {
-    if (at < 0 || at >= static_cast<std::ptrdiff_t>(plan_.operations.size())) return false;
+  // The nearest free product up to the next collective of the group: after what is gathered, before what is reduced.
+  void give(std::size_t collective, bool dependent) {
+    const Operation& exchange = plan_.operations[collective];
+    const std::ptrdiff_t step = exchange.kind == OpKind::kAllGather ? 1 : -1;
+    for (auto at = static_cast<std::ptrdiff_t>(collective) + step; in_window(at, exchange); at += step) {
+      const auto id = static_cast<OpId>(at);
+      const Operation& operation = plan_.operations[static_cast<std::size_t>(at)];
+      if (!is_product_of_linear(operation.kind) || taken_.contains(id)) continue;
+      if (touches(operation, exchange) != dependent) continue;
+      taken_.insert(id);
+      beside_[collective] = {id, dependent};
+      return;
+    }
+  }
+
+  bool in_window(std::ptrdiff_t at, const Operation& exchange) const {
+    if (at < 0 || at >= std::ssize(plan_.operations)) return false;
     const Operation& operation = plan_.operations[static_cast<std::size_t>(at)];
-    return !is_tensor_collective(operation) && operation.phase == schedule::Phase::kBackward;
+    return !is_tensor_collective(operation) && operation.phase == exchange.phase && operation.layer == exchange.layer;
+  }
+
+  // Whether an operation accesses a buffer that the collective writes.
+  static bool touches(const Operation& operation, const Operation& exchange) {
+    std::set<plan::BufferId> written;
+    for (const plan::Operand& operand : exchange.operands)
+      if (operand.access != plan::Access::kRead) written.insert(operand.range.buffer);
+    return std::ranges::any_of(operation.operands,
+                               [&](const plan::Operand& operand) { return written.contains(operand.range.buffer); });
   }
 
   const plan::StepPlan& plan_;
-  std::size_t collective_;
-  int direction_;
+  std::vector<Beside> beside_;
+  std::set<OpId> taken_;
 };
 
 }  // namespace
 
-std::vector<OpId> products_beside_collectives(const plan::StepPlan& plan) {
-  std::vector<OpId> beside(plan.operations.size(), -1);
-  std::set<OpId> taken;
-  for (std::size_t i = 0; i < plan.operations.size(); ++i) {
-    const Operation& operation = plan.operations[i];
-    if (!is_tensor_collective(operation) || operation.phase != schedule::Phase::kBackward) continue;
-    const int direction = operation.kind == schedule::OpKind::kAllGather ? 1 : -1;
-    beside[i] = Window(plan, i, direction).independent(taken);
-    if (beside[i] >= 0) taken.insert(beside[i]);
-  }
-  return beside;
+std::vector<Beside> products_beside_collectives(const plan::StepPlan& plan, bool by_pieces) {
+  Pairing pairing(plan);
+  pairing.pair_independent();
+  if (by_pieces) pairing.pair_by_pieces();
+  return pairing.take();
 }
 
 double exposed_beside_s(double collective_s, double product_s, double slowdown) {
   if (product_s * slowdown <= collective_s) return collective_s - product_s;
   return collective_s * (1.0 - 1.0 / slowdown);
+}
+
+double exposed_by_pieces_s(double collective_s, double product_s, double slowdown, double ranks) {
+  const double piece_s = collective_s / ranks;
+  return piece_s + exposed_beside_s(collective_s - piece_s, product_s, slowdown);
 }
 
 }  // namespace krigtune::cost

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "cost/time/step_template.h"
+
+namespace krigtune::cost {
+
+// Exchanges of tokens with experts that run beside another micro-batch (moe_overlap). Megatron Core merges the forward
+// pass of one micro-batch with the backward pass of another, block by block
+// (core/models/common/model_chunk_schedule_plan.py): tokens travel to the experts beside the experts' backward pass and
+// return beside attention's; gradients travel to the experts beside attention's forward pass and return beside that of
+// the experts.
+
+/// A pass of a block with experts, and which of its operations are the exchanges.
+struct PassWithExchanges {
+  Pass& pass;
+  const std::vector<std::size_t>& exchanges;
+};
+
+/// Seconds of a pass between its two exchanges, where the experts compute, and of all else but the exchanges.
+struct TimeAround {
+  double outside_s = 0.0, between_s = 0.0;
+};
+/// Returns zeros if there are not two exchanges.
+TimeAround time_around(const PassWithExchanges& pass);
+
+/// Leaves of the two exchanges what is not hidden beside work of so many seconds, which takes `slowdown` times as long
+/// meanwhile. Does nothing if there are not two.
+void hide(const PassWithExchanges& pass, double beside_first_s, double beside_second_s, double slowdown);
+
+}  // namespace krigtune::cost
