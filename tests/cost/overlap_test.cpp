@@ -148,7 +148,7 @@ TEST(Overlap, MegatronExposesWhatNoProductHides) {
   const cost::StepCost hidden = cost_of(dense(), split_over(8));
   const cost::StepCost exposed = cost_of(dense(workload::Framework::kNanotron), split_over(8));
   EXPECT_DOUBLE_EQ(hidden.tensor_wire_bytes, exposed.tensor_wire_bytes);
-  EXPECT_NEAR(hidden.tensor_comm_s, exposed.tensor_comm_s, 1e-12) << "as much is sent";
+  EXPECT_NEAR(hidden.tensor_comm_s / exposed.tensor_comm_s, 1.0, 0.02) << "as long, but for nanotron's own latency";
   EXPECT_LT(hidden.exposed_comm_s, exposed.exposed_comm_s);
 }
 
@@ -191,10 +191,12 @@ TEST(Overlap, TokensTravelBesideTheOtherPass) {
   EXPECT_DOUBLE_EQ(cost::time_around(pass).outside_s, 1.5);
   EXPECT_DOUBLE_EQ(cost::time_around(pass).between_s, 3.0);
   cost::hide(pass, 4.0, 4.0, 1.0);
-  EXPECT_DOUBLE_EQ(forward.operations[1].segment.work_s, 0.0) << "2 s beside 4 s";
-  EXPECT_DOUBLE_EQ(forward.operations[3].segment.work_s, 1.0) << "5 s beside 4 s";
-  EXPECT_DOUBLE_EQ(forward.all.work_s, 4.5 + 1.0);
-  EXPECT_DOUBLE_EQ(forward.all.comm_s, 1.0);
+  const double first_s = 2.0 - cost::kHiddenShare * 2.0;
+  const double second_s = 5.0 - cost::kHiddenShare * 4.0;
+  EXPECT_DOUBLE_EQ(forward.operations[1].segment.work_s, first_s) << "2 s beside 4 s";
+  EXPECT_DOUBLE_EQ(forward.operations[3].segment.work_s, second_s) << "5 s beside 4 s";
+  EXPECT_DOUBLE_EQ(forward.all.work_s, 4.5 + first_s + second_s);
+  EXPECT_DOUBLE_EQ(forward.all.comm_s, first_s + second_s);
 }
 
 TEST(Overlap, ExchangesWithExpertsAreHiddenByAnotherMicroBatch) {
@@ -207,7 +209,7 @@ TEST(Overlap, ExchangesWithExpertsAreHiddenByAnotherMicroBatch) {
   configuration.set("moe_overlap", true);
   const cost::StepCost beside = cost_of(mixture, configuration, 2);
   EXPECT_DOUBLE_EQ(alone.expert_comm_s, beside.expert_comm_s);
-  EXPECT_LT(beside.step_time_s, alone.step_time_s - 0.1 * alone.expert_comm_s);
+  EXPECT_LT(beside.step_time_s, alone.step_time_s - 0.2 * cost::kHiddenShare * alone.expert_comm_s);
   EXPECT_GE(beside.step_time_s, alone.step_time_s - alone.expert_comm_s);
 }
 

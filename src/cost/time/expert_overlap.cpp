@@ -28,7 +28,8 @@ void hide(const PassWithExchanges& pass, double beside_first_s, double beside_se
   const std::array beside_s = {beside_first_s, beside_second_s};
   for (std::size_t i = 0; i < kExchanges; ++i) {
     TemplateOperation& exchange = pass.pass.operations[pass.exchanges[i]];
-    const double exposed_s = exposed_beside_s(exchange.segment.work_s, beside_s[i], slowdown);
+    const double all_s = exchange.segment.work_s;
+    const double exposed_s = all_s - kHiddenShare * (all_s - exposed_beside_s(all_s, beside_s[i], slowdown));
     exchange.segment = single(exposed_s, exchange.segment.issue_s, true);
     exchange.link_s = std::min(exchange.link_s, exposed_s);
   }
