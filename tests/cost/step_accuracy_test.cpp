@@ -54,8 +54,8 @@ TEST(StepAccuracy, OfMegatronDeepSpeedOnManyNodes) {
 }
 TEST(StepAccuracy, OfFsdp) { expect_accuracy(llmfoundry(kData), 12, {0.055, 0.99, 0.09, 0.99}); }
 TEST(StepAccuracy, OfNanotron) { expect_accuracy(ultrascale(kData), 12, {0.4, 0.87, 0.55, 0.71}); }
-TEST(StepAccuracy, OfMegatronOnB200) { expect_accuracy(simumax(kData), 12, {0.095, 0.98, 0.095, 0.98}); }
-TEST(StepAccuracy, OfMegatronOnHundredsOfGpus) { expect_accuracy(korthikanti(kData), 6, {0.05, 0.99, 0.05, 0.99}); }
+TEST(StepAccuracy, OfMegatronOnB200) { expect_accuracy(simumax(kData), 12, {0.125, 0.98, 0.125, 0.98}); }
+TEST(StepAccuracy, OfMegatronOnHundredsOfGpus) { expect_accuracy(korthikanti(kData), 6, {0.03, 0.99, 0.03, 0.99}); }
 
 // Runs of others, each asked as its source describes it (experiments/accuracy): at least so many have a prediction, and
 // the mean error is no more than this.
@@ -65,9 +65,9 @@ TEST(StepAccuracy, OfPublishedRunsOfEachKind) {
     double mape;
   };
   const std::map<std::string, Limit> limits = {
-      {"dense, bf16", {45, 0.12}},  {"dense, bf16, interleaved", {28, 0.12}}, {"dense, fp8", {83, 0.1}},
-      {"dense, fp4", {18, 0.12}},   {"context parallel", {44, 0.115}},        {"experts, bf16", {127, 0.2}},
-      {"experts, fp8", {130, 0.22}}};
+      {"dense, bf16", {45, 0.12}},  {"dense, bf16, interleaved", {28, 0.115}}, {"dense, fp8", {83, 0.08}},
+      {"dense, fp4", {18, 0.135}},  {"context parallel", {44, 0.1}},           {"experts, bf16", {127, 0.2}},
+      {"experts, fp8", {130, 0.21}}};
   std::map<std::string, std::vector<double>> predicted, published;
   for (const PublishedRun& run : published_runs(kData)) {
     if (!run.not_asked.empty() || !(run.seconds > 0.0) || limits.count(run.group) == 0) continue;
