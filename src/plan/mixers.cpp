@@ -1,5 +1,5 @@
 // Both scans work on chunks of tokens: products of matrices within a chunk, and a state that passes from chunk to chunk
-// (op_operands.h counts their FLOPs). Convolution, scan, gate and norm are one operation here; its time is the sum of
+// (op_scans.h counts their FLOPs). Convolution, scan, gate and norm are one operation here; its time is the sum of
 // what its products and its bytes take.
 #include "plan/mixers.h"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/op_scans.h"
 #include "plan/op_traits.h"
 
 namespace krigtune::plan {
@@ -78,6 +79,10 @@ void add_costs(Operation& operation, const StepPlan& plan) {
     const bool rereads = i < traits.operands.size() && traits.operands[i].scratch;
     if (operand.access != Access::kWrite || rereads) operation.bytes_read += bytes;
     if (operand.access != Access::kRead) operation.bytes_written += bytes;
+  }
+  if (traits.family == OpFamily::kScan) {
+    const auto type = plan.buffers[static_cast<std::size_t>(operation.operands.front().range.buffer)].type;
+    operation.bytes_read += static_cast<std::int64_t>(operands::further_elems(operation)) * schedule::size_bytes(type);
   }
   if (traits.family == OpFamily::kCollective) operation.wire_bytes = wire_bytes(operation, traits, plan);
 }

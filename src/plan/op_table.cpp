@@ -10,6 +10,7 @@
 #include <array>
 
 #include "plan/op_operands.h"
+#include "plan/op_scans.h"
 #include "plan/op_traits.h"
 
 namespace krigtune::plan {
@@ -275,52 +276,12 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops = of_attention_backward,
         .backward_of = schedule::OpKind::kAttentionForward,
     },
-    {
-        // Of Mamba-2: the convolution of x, B and C, the scan, the gate and the norm. A row of projected has z, x, B, C
-        // and a time step for each head. heads: the decay of each head, the bias of its time step and its skip. kept:
-        // the scan's output, and its product with the gate. states, mixed: between kernels.
-        .kind = schedule::OpKind::kMambaForward,
-        .name = "mamba_forward",
-        .family = OpFamily::kScan,
-        .operands = {in("projected"), in("gain"), in("heads"), in("conv"), set("y", rows_inner), set("kept"),
-                     scratch("states"), scratch("mixed")},
-        .flops = of_mamba,
-        .predicted_only = true,
-    },
-    {
-        .kind = schedule::OpKind::kMambaBackward,
-        .name = "mamba_backward",
-        .family = OpFamily::kScan,
-        .operands = {in("dy", rows_inner), in("projected"), in("gain"), in("heads"), in("conv"), in("kept"),
-                     set("dprojected"), scratch("dstates"), scratch("dmixed"), maybe(out("dgain")),
-                     maybe(out("dheads")), maybe(out("dconv"))},
-        .flops = of_mamba_backward,
-        .backward_of = schedule::OpKind::kMambaForward,
-        .predicted_only = true,
-    },
-    {
-        // Linear attention with a gated delta rule: the convolution of queries, keys and values, the rule, the norm and
-        // the gate. A row of projected has these, the gate, and two numbers for each head. kept: queries, keys and
-        // values after the convolution, the inverted matrices of the chunks, and the rule's output.
-        .kind = schedule::OpKind::kDeltaForward,
-        .name = "delta_forward",
-        .family = OpFamily::kScan,
-        .operands = {in("projected"), in("gain"), in("heads"), in("conv"), set("y", rows_inner), set("kept"),
-                     scratch("states"), scratch("mixed")},
-        .flops = of_delta,
-        .predicted_only = true,
-    },
-    {
-        .kind = schedule::OpKind::kDeltaBackward,
-        .name = "delta_backward",
-        .family = OpFamily::kScan,
-        .operands = {in("dy", rows_inner), in("projected"), in("gain"), in("heads"), in("conv"), in("kept"),
-                     set("dprojected"), scratch("dstates"), scratch("dmixed"), maybe(out("dgain")),
-                     maybe(out("dheads")), maybe(out("dconv"))},
-        .flops = of_delta_backward,
-        .backward_of = schedule::OpKind::kDeltaForward,
-        .predicted_only = true,
-    },
+    scan_forward(schedule::OpKind::kMambaForward, "mamba_forward", of_mamba),
+    scan_backward(schedule::OpKind::kMambaBackward, schedule::OpKind::kMambaForward, "mamba_backward",
+                  of_mamba_backward),
+    scan_forward(schedule::OpKind::kDeltaForward, "delta_forward", of_delta),
+    scan_backward(schedule::OpKind::kDeltaBackward, schedule::OpKind::kDeltaForward, "delta_backward",
+                  of_delta_backward),
     {
         .kind = schedule::OpKind::kGeluForward,
         .name = "gelu_forward",

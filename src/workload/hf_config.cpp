@@ -252,13 +252,17 @@ class HfConfig {
     return !is_like_llama || type.starts_with("gemma");
   }
 
+  std::int64_t number_of_layers() {
+    const std::int64_t listed = type_ == "nemotron_h" ? listed_layers(keys_) : 0;
+    if (listed > 0) return listed;
+    return needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"});
+  }
+
   ModelSpec sizes_of(const std::string& type) {
     type_ = type;
     const bool is_like_llama = config_.has("rms_norm_eps") || type == "nemotron_h";
     ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
-    const Names layers = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"};
-    const std::int64_t listed = type == "nemotron_h" ? listed_layers(keys_) : 0;
-    model.layers = listed > 0 ? listed : needed_size(layers);
+    model.layers = number_of_layers();
     model.hidden = needed_size({"hidden_size", "n_embd", "d_model", "emb_dim"});
     model.heads = needed_size(
         {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "decoder_attention_heads"});

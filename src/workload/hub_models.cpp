@@ -72,7 +72,7 @@ constexpr ModelSpec nemotron_3(std::int64_t hidden, std::int64_t heads, const La
                                std::int64_t mamba_heads, const ExpertSpec& experts) {
   ModelSpec model = llama_sizes(layers.mamba + layers.attention + layers.experts, hidden, heads, 2, experts.ffn_hidden,
                                 131072, 262144);
-  model.head_dim = 128;
+  if (constexpr std::int64_t kHead = 128; heads * kHead != hidden) model.head_dim = kHead;
   model.gated_mlp = false;
   model.layer_kinds = layers;
   model.mamba.heads = mamba_heads;

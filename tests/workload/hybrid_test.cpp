@@ -1,12 +1,14 @@
 // Hybrids of attention, state-space layers and linear attention: how they are read, and their published parameters.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "krigtune/rng.h"
+#include "workload/hub_models.h"
 #include "workload/model.h"
 
 namespace krigtune::hybrid_test {
@@ -63,11 +65,30 @@ TEST(Hybrid, Nemotron3NanoHasItsPublishedParameters) {
   EXPECT_EQ(parameter_count(model), 31'577'937'344);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(model)), 3.6e9, 0.05e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(model) - model.vocab * model.hidden), 3.2e9, 0.05e9);
+  EXPECT_EQ(workload::hub_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")->sizes, model);
 }
 
-// The checkpoint has 123,611,033,088 numbers (Megatron-Bridge, model card of Nemotron 3 Super): the model, a layer of
-// attention and one of experts that predict a second token, with a product of two vectors and three norms, and 41
-// corrections of routers that are not trained. 120 billion, of which a token uses 12, without the embedding table.
+// What predicts a second token: a layer of attention and one of experts, a product of two vectors, and three norms.
+std::int64_t with_second_token(ModelSpec model) {
+  ++model.layer_kinds.attention;
+  ++model.layer_kinds.experts;
+  model.layers += 2;
+  return parameter_count(model) + 2 * model.hidden * model.hidden + 3 * model.hidden;
+}
+
+// A checkpoint of 32,913,266,240 numbers (Megatron-Bridge, model card of Nemotron 3.5 Lightning), 24 * 128 of which
+// are corrections of routers. Ultra has 550 billion parameters, of which a token uses 55.
+TEST(Hybrid, OtherNemotronsHaveTheirPublishedParameters) {
+  EXPECT_EQ(
+      with_second_token(workload::hub_model("nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-BF16")->sizes) + 24 * 128,
+      32'913'266'240);
+  const ModelSpec ultra = workload::hub_model("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16")->sizes;
+  EXPECT_NEAR(static_cast<double>(parameter_count(ultra)), 550e9, 2e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(ultra)), 55e9, 1.5e9);
+}
+
+// The checkpoint has 123,611,033,088 numbers (Megatron-Bridge, model card of Nemotron 3 Super), with 41 corrections of
+// routers that are not trained. 120 billion, of which a token uses 12, without the embedding table.
 TEST(Hybrid, Nemotron3SuperHasTheNumbersOfItsCheckpoint) {
   Json config = nano();
   config["hybrid_override_pattern"] = [] {
@@ -77,6 +98,7 @@ TEST(Hybrid, Nemotron3SuperHasTheNumbersOfItsCheckpoint) {
   }();
   config["num_hidden_layers"] = 88;
   config["hidden_size"] = 4096;
+  config["intermediate_size"] = 2688;
   config["mamba_num_heads"] = 128;
   config["n_routed_experts"] = 512;
   config["num_experts_per_tok"] = 22;
@@ -86,12 +108,8 @@ TEST(Hybrid, Nemotron3SuperHasTheNumbersOfItsCheckpoint) {
   ModelSpec model;
   caveats_of(config, model);
   EXPECT_EQ(model.experts.latent, 1024);
-  ModelSpec one_more = model;
-  ++one_more.layer_kinds.attention;
-  ++one_more.layer_kinds.experts;
-  one_more.layers += 2;
-  const std::int64_t further = 2 * 4096 * 4096 + 3 * 4096 + 41 * 512;
-  EXPECT_EQ(parameter_count(one_more) + further, 123'611'033'088);
+  EXPECT_EQ(with_second_token(model) + 41 * 512, 123'611'033'088);
+  EXPECT_EQ(workload::hub_model("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16")->sizes, model);
   EXPECT_NEAR(static_cast<double>(parameter_count(model)), 120e9, 1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(model) - model.vocab * model.hidden), 12e9, 0.5e9);
 }
@@ -127,6 +145,7 @@ TEST(Hybrid, Qwen3NextHasItsPublishedParameters) {
   EXPECT_EQ(model.layers_with(Mixer::kDelta), 36);
   EXPECT_EQ(model.delta.in_width(), 2 * 2048 + 2 * 4096 + 64);
   EXPECT_NEAR(static_cast<double>(parameter_count(model)), 80e9, 0.5e9);
+  EXPECT_EQ(workload::hub_model("Qwen/Qwen3-Next-80B-A3B-Instruct")->sizes, model);
   const std::int64_t embeddings = 2 * model.vocab * model.hidden;
   EXPECT_NEAR(static_cast<double>(active_parameter_count(model) - embeddings), 3.2e9, 0.2e9);
 }
