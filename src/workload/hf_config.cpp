@@ -443,6 +443,7 @@ class HfConfig {
       caveats_->also_not_modelled.push_back(
           fmt::format("attention over a window in {} of {} layers: less time", windows, full + windows));
     }
+    if (model.is_hybrid() && type_.starts_with("qwen3")) caveats_->also_not_modelled.emplace_back(kOutputGateCaveat);
     if (model.is_hybrid()) return;
     for (const char* key : {"layer_types", "layers_block_type", "attn_layer_period", "ssm_cfg", "mamba_d_state"}) {
       if (!config_.has(key) || (key == std::string_view("layer_types") && attends_only)) continue;

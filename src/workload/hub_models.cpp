@@ -66,8 +66,11 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   return model;
 }
 
+constexpr std::string_view kFurtherTokens =
+    "layers that predict a second token (MTP), where they are trained: more memory and time";
+
 // Nemotron 3 (arXiv:2512.20856): every layer is one of Mamba-2, attention and experts, without gates in the MLPs. The
-// heads that predict further tokens are not counted.
+// layers that predict further tokens are not counted.
 constexpr ModelSpec nemotron_3(std::int64_t hidden, std::int64_t heads, const LayerCounts& layers,
                                std::int64_t mamba_heads, const ExpertSpec& experts) {
   ModelSpec model = llama_sizes(layers.mamba + layers.attention + layers.experts, hidden, heads, 2, experts.ffn_hidden,
@@ -187,16 +190,20 @@ constexpr std::array kHubModels = {
     HubModel{
         "qwen3-235b-a22b",
         qwen3(with_experts({128, 8, 1536, 0}, with_heads_of(128, llama_sizes(94, 4096, 64, 4, 12288, 151936, 40960))))},
-    HubModel{"qwen3-next-80b-a3b", qwen3_next()},
+    HubModel{"qwen3-next-80b-a3b", qwen3_next(), "", kOutputGateCaveat},
     HubModel{"nvidia-nemotron-3-nano-30b-a3b",
              nemotron_3(2688, 32, {.mamba = 23, .attention = 6, .experts = 23}, 64, {128, 6, 1856, 3712})},
-    HubModel{"nvidia-nemotron-3-super-120b-a12b", nemotron_3(4096, 32, {.mamba = 40, .attention = 8, .experts = 40},
-                                                             128, {512, 22, 2688, 5376, 0, DensePlaces::kFirst, 1024})},
+    HubModel{"nvidia-nemotron-3-super-120b-a12b",
+             nemotron_3(4096, 32, {.mamba = 40, .attention = 8, .experts = 40}, 128,
+                        {512, 22, 2688, 5376, 0, DensePlaces::kFirst, 1024}),
+             "", kFurtherTokens},
     HubModel{"nvidia-nemotron-3-ultra-550b-a55b",
              nemotron_3(8192, 64, {.mamba = 48, .attention = 12, .experts = 48}, 256,
-                        {512, 22, 5120, 10240, 0, DensePlaces::kFirst, 2048})},
+                        {512, 22, 5120, 10240, 0, DensePlaces::kFirst, 2048}),
+             "", kFurtherTokens},
     HubModel{"nvidia-nemotron-3.5-lightning-30b-a3b",
-             nemotron_3(2688, 32, {.mamba = 23, .attention = 6, .experts = 23}, 64, {128, 6, 1856, 3712})},
+             nemotron_3(2688, 32, {.mamba = 23, .attention = 6, .experts = 23}, 64, {128, 6, 1856, 3712}), "",
+             kFurtherTokens},
     HubModel{"olmoe-1b-7b-0924",
              with_norms(NormPlaces::kPre, QkNorm::kFull,
                         with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096)))},

@@ -474,7 +474,7 @@ ModelSpec with_a_layer_of_each_kind(ModelSpec model) {
 const char* ModelSpec::predicted_only() const {
   if (has_experts()) return "experts";
   if (layers_with(Mixer::kMamba) > 0) return "state-space layers";
-  if (layers_with(Mixer::kDelta) > 0) return "linear attention";
+  if (layers_with(Mixer::kDelta) > 0) return "layers with linear attention";
   if (is_hybrid()) return "layers with one part alone";
   if (has_latents()) return "layers with latent attention";
   if (!norm_gain) return "norms without gains";

@@ -200,8 +200,6 @@ TEST(Mixers, APlanHasTheParametersAndTheProductsOfTheModel) {
       double products = 0.0;
       for (const plan::Operation& operation : plan.operations)
         if (plan::is_matrix_product(operation.kind)) products += operation.flops;
-      workload::ModelSpec without_states = model;  // whose states have no numbers
-      without_states.mamba.chunk = without_states.delta.chunk = 1;
       const auto states = static_cast<double>(model.layers_with(workload::Mixer::kMamba) * model.mamba.state_elems() +
                                               model.layers_with(workload::Mixer::kDelta) * model.delta.state_elems());
       const double attention = palm_attention_flops(model, 1) * (kTokens + 1.0) / (2.0 * kTokens);
@@ -249,6 +247,19 @@ TEST(Mixers, TensorRanksSplitHeads) {
     const std::int64_t of_heads = layers.delta > 0 ? workload.model.delta.value_dim : 0;
     EXPECT_EQ(elems(1).second, 2 * kHidden + of_heads);
   }
+}
+
+// Attention and MLPs of a hybrid may have adapters, and nothing else has.
+TEST(Mixers, HaveNoAdapters) {
+  workload::Workload workload = hybrid({.attention_mlp = 1, .mamba_mlp = 2, .delta = 1, .attention_experts = 1});
+  workload.training.lora.rank = 4;
+  workload.training.lora.targets.fill(true);
+  const StepPlan plan = plan_of(workload);
+  std::int64_t trained = 0;
+  for (const schedule::ParameterTensor& tensor : plan.tensors) trained += tensor.trained ? tensor.elems : 0;
+  EXPECT_EQ(trained, workload::adapter_parameter_count(workload));
+  EXPECT_DOUBLE_EQ(flops_of(plan, OpKind::kMambaBackward),
+                   flops_of(plan_of(hybrid({.mamba = 2})), OpKind::kMambaBackward));
 }
 
 // See check_plan_test.cpp for what the checker does not know.
