@@ -398,7 +398,10 @@ class HfConfig {
   void set_experts(ModelSpec& model) {
     if (!flag({"is_moe"}).value_or(true)) return;
     const auto experts = size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
-    if (!experts || *experts < 2) return;
+    if (!experts || *experts < 2) {  // the shared expert is the MLP
+      if (type_ == "granitemoehybrid") model.ffn_hidden = size({"shared_intermediate_size"}).value_or(model.ffn_hidden);
+      return;
+    }
     ExpertSpec& to = model.experts;
     to.count = *experts;
     constexpr std::int64_t kUsual = 2;

@@ -15,44 +15,45 @@ namespace {
 
 // Families with norms, biases or other small parts that no key says, each with what is special about it.
 constexpr const char* kExact[] = {
-    "gpt2",              // the plain one
-    "llama",             // the plain one
-    "qwen3",             // norms of queries and keys, by head
-    "qwen3_moe",         // the same with experts
-    "olmo2",             // norms of queries and keys over all heads, and norms after the branches
-    "olmoe",             // the first of these with experts
-    "gemma2",            // norms before and after the branches
-    "gemma3_text",       // both kinds
-    "glm4",              // norms around the branches, biases of queries, keys and values alone
-    "cohere",            // one norm for both branches, without a bias
-    "falcon",            // one norm for both branches, one key and value head
-    "gptj",              // the same, and a bias of the head
-    "codegen",           // the same; rotary positions beside n_positions
-    "phimoe",            // layer norms beside rms_norm_eps
-    "mpt",               // no biases at all
-    "stablelm",          // layer norms are all that has biases
-    "persimmon",         // layer norms of queries and keys
-    "gpt_oss",           // attention sinks, and biases of the router
-    "opt",               // two more positions
-    "bloom",             // a norm of the embeddings
-    "bitnet",            // norms within the branches
-    "bert",              // the head of a masked language model
-    "ernie4_5_moe",      // layers without experts, and biases of the routers
-    "glm4_moe",          // heads that do not divide the width
-    "llama4_text",       // a shared expert that no key says
-    "deepseek_v2",       // latent attention with experts
-    "deepseek_v3",       // the same with dense layers
-    "deepseek_v32",      // the same with an index of the tokens to attend to
-    "sarvam_mla",        // without a latent of the queries
-    "minicpm3",          // latent attention with an MLP
-    "youtu",             // the same, from a latent wider than queries need
-    "olmo",              // norms without gains
-    "qwen3_next",        // linear attention in most layers, and gates
-    "nemotron_h",        // layers with one part alone: state-space layers, attention, an MLP or experts
-    "bamba",             // state-space layers with an MLP
-    "granitemoehybrid",  // the same with experts
-    "bart",              // a decoder that attends to an encoder
-    "whisper",           // the same without biases of keys
+    "gpt2",          // the plain one
+    "llama",         // the plain one
+    "qwen3",         // norms of queries and keys, by head
+    "qwen3_moe",     // the same with experts
+    "olmo2",         // norms of queries and keys over all heads, and norms after the branches
+    "olmoe",         // the first of these with experts
+    "gemma2",        // norms before and after the branches
+    "gemma3_text",   // both kinds
+    "glm4",          // norms around the branches, biases of queries, keys and values alone
+    "cohere",        // one norm for both branches, without a bias
+    "falcon",        // one norm for both branches, one key and value head
+    "gptj",          // the same, and a bias of the head
+    "codegen",       // the same; rotary positions beside n_positions
+    "phimoe",        // layer norms beside rms_norm_eps
+    "mpt",           // no biases at all
+    "stablelm",      // layer norms are all that has biases
+    "persimmon",     // layer norms of queries and keys
+    "gpt_oss",       // attention sinks, and biases of the router
+    "opt",           // two more positions
+    "bloom",         // a norm of the embeddings
+    "bitnet",        // norms within the branches
+    "bert",          // the head of a masked language model
+    "ernie4_5_moe",  // layers without experts, and biases of the routers
+    "glm4_moe",      // heads that do not divide the width
+    "llama4_text",   // a shared expert that no key says
+    "deepseek_v2",   // latent attention with experts
+    "deepseek_v3",   // the same with dense layers
+    "deepseek_v32",  // the same with an index of the tokens to attend to
+    "sarvam_mla",    // without a latent of the queries
+    "minicpm3",      // latent attention with an MLP
+    "youtu",         // the same, from a latent wider than queries need
+    "olmo",          // norms without gains
+    "qwen3_next",    // linear attention in most layers, and gates
+    "nemotron_h",    // layers with one part alone: a state-space layer, attention, an MLP or experts
+    "bamba",         // state-space layers with an MLP
+    "bart",          // a decoder that attends to an encoder
+    "whisper",       // the same without biases of keys
+    // state-space layers with experts
+    "granitemoehybrid",
 };
 
 TEST(Families, HaveTheParametersThatPyTorchCounts) {
