@@ -97,29 +97,30 @@ inline double of_delta_backward(const Operation& operation) {
 // Delta rule: flash-linear-attention's gated_delta_rule/chunk.py (norms of queries and keys, K K^T, its inverse, W and
 // U, states, output; in backward W and U and the states again, dV, dstates, dQ and dK, those of W and U, and norms).
 struct TokenWidths {
-  double values = 0.0, keys = 0.0, pairs = 0.0, states = 0.0;  // of a token: keys: B of all groups; pairs of a chunk
+  double values = 0.0, pairs = 0.0, states = 0.0;  // of a token; pairs of a chunk
+  double shared = 0.0, keys = 0.0;                 // of groups or heads of keys, and of all heads
 };
-inline TokenWidths widths_of_token(S s, bool is_mamba) {
+inline TokenWidths widths_of_token(S s) {
   const auto values = static_cast<double>(s.inner);
-  const auto heads = static_cast<double>(is_mamba ? s.kv_heads : s.heads);
   const auto chunk = static_cast<double>(s.chunk);
   const auto state = static_cast<double>(s.outer);
-  return {values, heads * state, heads * chunk, values * state / chunk};
+  return {values, chunk, values * state / chunk, static_cast<double>(s.kv_heads) * state,
+          static_cast<double>(s.heads) * state};
 }
 inline double further_elems(const Operation& operation) {
-  const bool is_mamba =
-      operation.kind == schedule::OpKind::kMambaForward || operation.kind == schedule::OpKind::kMambaBackward;
-  const TokenWidths w = widths_of_token(operation.shape, is_mamba);
+  const TokenWidths w = widths_of_token(operation.shape);
+  const double groups = w.pairs * static_cast<double>(operation.shape.kv_heads);
+  const double heads = w.pairs * static_cast<double>(operation.shape.heads);
   const auto tokens = static_cast<double>(operation.shape.rows);
   switch (operation.kind) {
     case schedule::OpKind::kMambaForward:
-      return tokens * (2.0 * w.values + 3.0 * w.keys + 4.0 * w.pairs);
+      return tokens * (2.0 * w.values + 2.0 * w.shared + 4.0 * groups);
     case schedule::OpKind::kMambaBackward:
-      return tokens * (13.0 * w.values + 7.0 * w.keys + 12.0 * w.pairs + 5.0 * w.states);
+      return tokens * (13.0 * w.values + 9.0 * w.shared + 12.0 * groups + 5.0 * w.states);
     case schedule::OpKind::kDeltaForward:
-      return tokens * (7.0 * w.keys + 2.0 * w.values + 5.0 * w.pairs);
+      return tokens * (9.0 * w.keys + 4.0 * w.shared + 2.0 * w.values + 5.0 * heads);
     case schedule::OpKind::kDeltaBackward:
-      return tokens * (23.0 * w.keys + 8.0 * w.values + w.pairs);
+      return tokens * (23.0 * w.keys + 4.0 * w.shared + 8.0 * w.values + heads);
     default:
       return 0.0;
   }

@@ -249,6 +249,64 @@ TEST(Mixers, TensorRanksSplitHeads) {
   }
 }
 
+std::int64_t bytes_of(const StepPlan& plan, OpKind kind) {
+  std::int64_t bytes = 0;
+  for (const plan::Operation& operation : plan.operations)
+    if (operation.kind == kind) bytes += operation.bytes_read + operation.bytes_written;
+  return bytes;
+}
+
+/// Numbers that kernels read and write for a token: in bf16, and in fp32.
+struct Numbers {
+  std::int64_t narrow = 0, wide = 0;
+  void add(std::int64_t more_narrow, std::int64_t more_wide = 0) {
+    narrow += more_narrow;
+    wide += more_wide;
+  }
+  std::int64_t bytes() const { return 2 * narrow + 4 * wide; }
+};
+
+// By kernel of mamba_ssm; in fp32 are states before they are passed on, and pairs of a chunk. 12 tokens are three
+// chunks.
+TEST(Mixers, MambasKernelsReadAndWriteTheirOperands) {
+  workload::Workload workload = hybrid(mamba_alone());
+  workload.model.seq_len = 12;
+  const workload::MambaSpec& mamba = workload.model.mamba;
+  const std::int64_t values = mamba.inner();
+  const std::int64_t group = mamba.groups * mamba.state;
+  const std::int64_t conv = mamba.conv_width();
+  const std::int64_t states = mamba.state_elems() / mamba.chunk;
+  const std::int64_t pairs = mamba.groups * mamba.chunk;
+  Numbers forward;
+  forward.add(2 * conv);
+  forward.add(values + group, states);                           // chunk_state
+  forward.add(states, states);                                   // state_passing
+  forward.add(2 * group, pairs);                                 // bmm_chunk
+  forward.add(2 * values + group + states + 2 * values, pairs);  // chunk_scan: with the gate, and two outputs
+  forward.add(2 * values + mamba.heads);                         // norm; the time steps
+  Numbers backward;
+  backward.add(2 * conv);                                 // again, as the next three
+  backward.add(values + group, states);                   // chunk_state
+  backward.add(0, 2 * states);                            // state_passing
+  backward.add(2 * group, pairs);                         // bmm_chunk
+  backward.add(3 * values + 2 * values);                  // of the gate and of the scan's output
+  backward.add(group + values, states);                   // of the states
+  backward.add(2 * states, 2 * states);                   // state_passing, which reads both and writes both in bf16
+  backward.add(3 * values + group + states, pairs);       // dx
+  backward.add(values + states + group);                  // dB
+  backward.add(values + states + group);                  // dC
+  backward.add(2 * values, pairs);                        // d(C B^T)
+  backward.add(4 * group, 2 * pairs);                     // its two products
+  backward.add(2 * values, pairs);                        // decays
+  backward.add(3 * conv + 3 * values + 2 * mamba.heads);  // convolution, norm, time steps
+  const StepPlan plan = plan_of(workload);
+  const std::int64_t small = mamba.small_params();
+  EXPECT_EQ(bytes_of(plan, OpKind::kMambaForward), 12 * forward.bytes() + 2 * small);
+  EXPECT_NEAR(static_cast<double>(bytes_of(plan, OpKind::kMambaBackward)),
+              static_cast<double>(12 * backward.bytes() + 6 * small),
+              0.02 * static_cast<double>(12 * backward.bytes()));
+}
+
 // Attention and MLPs of a hybrid may have adapters, and nothing else has.
 TEST(Mixers, HaveNoAdapters) {
   workload::Workload workload = hybrid({.attention_mlp = 1, .mamba_mlp = 2, .delta = 1, .attention_experts = 1});
