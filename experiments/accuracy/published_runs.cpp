@@ -82,11 +82,11 @@ workload::ProductFormat products_of(const std::string& precision) {
 std::string group_of(const Row& row, const workload::ModelSpec& model) {
   if (row.text("task") == "lora") return "adapters";
   if (row.ways("cp") > 1) return "context parallel";
-  const char* kind = model.has_experts() ? "experts" : "dense";
+  const char* kind = model.is_hybrid() ? "hybrids" : model.has_experts() ? "experts" : "dense";
   const std::string& precision = row.text("precision");
   if (precision == "NVFP4") return fmt::format("{}, fp4", kind);
   if (is_fp8(precision)) return fmt::format("{}, fp8", kind);
-  if (row.ways("vp") > 1 && !model.has_experts()) return "dense, bf16, interleaved";
+  if (row.ways("vp") > 1 && !model.has_experts() && !model.is_hybrid()) return "dense, bf16, interleaved";
   return fmt::format("{}, bf16", kind);
 }
 

@@ -29,7 +29,7 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
   // the experts.
   const std::int64_t tokens = knobs.micro_batch * tokens_of_rank(workload.model, knobs);
   const std::int64_t row_bytes =
-      workload.model.hidden * schedule::size_bytes(schedule::compute_type(workload.precision));
+      workload.model.expert_hidden() * schedule::size_bytes(schedule::compute_type(workload.precision));
   exchange.token_bytes = tokens / knobs.tensor_ranks * row_bytes;
   const std::int64_t ordered = knobs.whole_experts ? tokens / knobs.tensor_ranks : tokens;
   if (experts.count > knobs.expert_ranks) exchange.sorted_bytes = 2 * ordered * experts.per_token * row_bytes;

@@ -209,6 +209,12 @@ double attention_time_s(const Machine& machine, const plan::Operation& operation
   return kernel_time_s(machine, workload::OpClass::kAttention, operation.flops * (1.0 + later), bytes);
 }
 
+// Its products and what moves bytes are different kernels.
+double scan_time_s(const Machine& machine, const plan::Operation& operation, double bytes) {
+  return kernel_time_s(machine, workload::OpClass::kAttention, operation.flops, 0.0) +
+         kernel_time_s(machine, workload::OpClass::kMemory, 0.0, bytes);
+}
+
 // What a product makes of its input in 16 bits first: copies by rows and by columns, of one byte each, of which the
 // weight's gradient uses the second. Kernels that make an input in 8 bits have done so (norms, activations).
 double narrowing_s(const Machine& machine, const plan::StepPlan& plan, const plan::Operation& operation) {
@@ -232,6 +238,7 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);
   if (operation.kind == schedule::OpKind::kCrossEntropy) bytes *= machine.loss_factor;
   const workload::OpClass of = plan::class_of(operation);
+  if (plan::traits_of(operation.kind).family == plan::OpFamily::kScan) return scan_time_s(machine, operation, bytes);
   if (of == workload::OpClass::kAttention) return attention_time_s(machine, operation, bytes);
   if (of != workload::OpClass::kProduct) return kernel_time_s(machine, of, operation.flops, bytes);
   const bool narrow = machine.narrow_products && operation.layer >= 0;

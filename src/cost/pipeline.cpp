@@ -236,12 +236,13 @@ std::int64_t layers_of_rank(std::span<const std::int64_t> stages, std::int64_t r
 std::vector<schedule::StageParts> parts_of_ranks(const workload::ModelSpec& model, std::span<const std::int64_t> layers,
                                                  std::int64_t ranks) {
   std::vector<schedule::StageParts> parts;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) parts.push_back({0, rank == 0, rank + 1 == ranks, 0});
+  for (std::int64_t rank = 0; rank < ranks; ++rank) parts.push_back({0, rank == 0, rank + 1 == ranks});
   std::int64_t begin = 0;
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
     schedule::StageParts& of = parts[stage % parts.size()];
     of.layers += layers[stage];
-    of.dense_layers += model.dense_layers_in(begin, begin + layers[stage]);
+    const workload::OtherLayers others = model.other_layers_in(begin, begin + layers[stage]);
+    for (std::size_t kind = 0; kind < others.size(); ++kind) of.others.at(kind) += others.at(kind);
     begin += layers[stage];
   }
   return parts;

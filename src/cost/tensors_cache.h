@@ -17,8 +17,9 @@ class TensorsCache {
   const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:
-  /// Tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head, dense layers.
-  using Key = std::array<std::int64_t, 9>;
+  /// Tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head, layers of the kinds before the
+  /// last one.
+  using Key = std::array<std::int64_t, 8 + workload::kMostKinds - 1>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;

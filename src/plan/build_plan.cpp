@@ -40,7 +40,7 @@ StepPlan build_plan(const workload::Workload& workload, const workload::ClusterS
 
   const schedule::StageTensors tensors(
       schedule::unit_tensors(table),
-      {workload.model.layers, true, true, workload.model.dense_layers_in(0, workload.model.layers)},
+      {workload.model.layers, true, true, workload.model.other_layers_in(0, workload.model.layers)},
       schedule::granule_elems(knobs.data_ranks, schedule::compute_type(workload.precision)));
   const schedule::Setting setting{tensors, knobs, schedule::make_policy(workload, knobs)};
   PlanBuilder builder(plan);

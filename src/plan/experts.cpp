@@ -16,7 +16,7 @@ Shape grouped(const StepSizes& n, std::int64_t inner, std::int64_t outer) {
 
 std::int64_t per_token(const StepSizes& n) { return n.routed / n.expert_rows; }
 
-Shape moving(const StepSizes& n) { return {.rows = n.expert_rows, .inner = n.hidden, .outer = per_token(n)}; }
+Shape moving(const StepSizes& n) { return {.rows = n.expert_rows, .inner = n.expert_hidden, .outer = per_token(n)}; }
 
 // The router works on the own tokens.
 Shape routing(const StepSizes& n) { return {.rows = n.own_rows, .inner = per_token(n), .outer = n.experts}; }
@@ -51,6 +51,43 @@ void product_backward(StepOperations& to, const schedule::LinearTensors& linear,
          {gradient, to.zero().parameter(linear.weight), writes(dx, shape.rows * shape.inner)});
 }
 
+bool has_latent(const schedule::BlockTensors& block) { return block.to_latent.weight != schedule::kNoTensor; }
+
+// A product between the model's width and that of the experts, of all tokens that this rank sends.
+Shape between_widths(const StepSizes& n, std::int64_t inner, std::int64_t outer) {
+  return {.rows = n.expert_rows, .inner = inner, .outer = outer};
+}
+
+void width_forward(StepOperations& to, const schedule::LinearTensors& linear, BufferId x, BufferId y,
+                   const Shape& shape) {
+  to.add(OpKind::kLinearForward, shape,
+         {reads(x, shape.rows * shape.inner), to.zero().parameter(linear.weight), writes(y, shape.rows * shape.outer)});
+}
+
+void width_backward(StepOperations& to, const schedule::LinearTensors& linear, BufferId dy, BufferId x,
+                    const Operand& dx, const Shape& shape) {
+  const Operand gradient = reads(dy, shape.rows * shape.outer);
+  if (to.zero().trains(linear.weight)) {
+    to.add(OpKind::kLinearBackwardWeight, shape,
+           {gradient, reads(x, shape.rows * shape.inner), to.zero().gradient(linear.weight)});
+    to.zero().gradient_done(linear.weight);
+  }
+  to.add(OpKind::kLinearBackwardInput, shape, {gradient, to.zero().parameter(linear.weight), dx});
+}
+
+BufferId of_sent(StepOperations& to, const char* name, Term term) {
+  return to.buffer(name, term, to.sizes().expert_rows * to.sizes().expert_hidden, to.type());
+}
+
+// What the experts read: all tokens that this rank sends, or their latents.
+BufferId make_latent(StepOperations& to, const schedule::BlockTensors& block, BufferId x) {
+  if (!has_latent(block)) return x;
+  const StepSizes& n = to.sizes();
+  const BufferId latent = of_sent(to, "experts' latent", Term::kWorkspace);
+  width_forward(to, block.to_latent, x, latent, between_widths(n, n.hidden, n.expert_hidden));
+  return latent;
+}
+
 void route(StepOperations& to, const schedule::BlockTensors& block, BufferId x, const ExpertBuffers& buffers) {
   const StepSizes& n = to.sizes();
   const std::int64_t chosen = n.own_rows * per_token(n);
@@ -81,23 +118,29 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
   buffers.logits = to.own("router logits", rest, n.experts);
   buffers.weights = to.buffer("routing weights", rest, chosen, schedule::DType::kFp32);
   buffers.places = to.buffer("routing places", rest, chosen, schedule::DType::kInt32);
-  buffers.routed = routed_input(to, "routed tokens", rest, n.hidden);
+  buffers.routed = routed_input(to, "routed tokens", rest, n.expert_hidden);
   buffers.up = of_routed(to, "experts' up", rest, n.expert_up);
   buffers.activated = routed_input(to, "experts' activated", activated, n.expert_ffn);
-  buffers.outputs = of_routed(to, "experts' outputs", to.keeps_expert_outputs() ? rest : Term::kWorkspace, n.hidden);
+  buffers.outputs =
+      of_routed(to, "experts' outputs", to.keeps_expert_outputs() ? rest : Term::kWorkspace, n.expert_hidden);
 
   route(to, block, x.own, buffers);
   const BufferId weights = all_weights(to, buffers);
   const BufferId places = all_places(to, buffers);
-  to.add(
-      OpKind::kDispatchForward, moving(n),
-      {reads(x.all, n.expert_rows * n.hidden), reads(places, n.routed), writes(buffers.routed, n.routed * n.hidden)});
-  product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.hidden, n.expert_up));
+  const BufferId sent = make_latent(to, block, x.all);
+  to.add(OpKind::kDispatchForward, moving(n),
+         {reads(sent, n.expert_rows * n.expert_hidden), reads(places, n.routed),
+          writes(buffers.routed, n.routed * n.expert_hidden)});
+  product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.expert_hidden, n.expert_up));
   buffers.gate = to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn, activated);
-  product_forward(to, block.experts_down, buffers.activated, buffers.outputs, grouped(n, n.expert_ffn, n.hidden));
+  product_forward(to, block.experts_down, buffers.activated, buffers.outputs,
+                  grouped(n, n.expert_ffn, n.expert_hidden));
+  buffers.sums = has_latent(block) ? of_sent(to, "experts' sums", rest) : y;
   to.add(OpKind::kCombineForward, moving(n),
-         {reads(buffers.outputs, n.routed * n.hidden), reads(weights, n.routed), reads(places, n.routed),
-          writes(y, n.expert_rows * n.hidden)});
+         {reads(buffers.outputs, n.routed * n.expert_hidden), reads(weights, n.routed), reads(places, n.routed),
+          writes(buffers.sums, n.expert_rows * n.expert_hidden)});
+  if (has_latent(block))
+    width_forward(to, block.from_latent, buffers.sums, y, between_widths(n, n.expert_hidden, n.hidden));
   return buffers;
 }
 
@@ -108,24 +151,36 @@ void activate_experts_again(StepOperations& to, ExpertBuffers& kept) {
 }
 
 BufferId experts_backward(StepOperations& to, const schedule::BlockTensors& block, const ExpertBuffers& kept,
-                          BufferId dy, const Operand& dx) {
+                          const ExpertGradients& of, BufferId x) {
   const StepSizes& n = to.sizes();
+  const bool latent = has_latent(block);
+  BufferId dy = of.dy;
+  if (latent) {
+    dy = of_sent(to, "experts' sums gradient", Term::kWorkspace);
+    width_backward(to, block.from_latent, of.dy, kept.sums, writes(dy, n.expert_rows * n.expert_hidden),
+                   between_widths(n, n.expert_hidden, n.hidden));
+  }
   const BufferId weights = all_weights(to, kept);
   const BufferId places = all_places(to, kept);
-  const BufferId doutputs = of_routed(to, "experts' output gradient", Term::kWorkspace, n.hidden);
+  const BufferId doutputs = of_routed(to, "experts' output gradient", Term::kWorkspace, n.expert_hidden);
   const BufferId dweights = to.buffer("routing gradient", Term::kWorkspace, n.routed, schedule::DType::kFp32);
-  std::vector<Operand> combined = {reads(dy, n.expert_rows * n.hidden), reads(weights, n.routed),
-                                   reads(places, n.routed), writes(doutputs, n.routed * n.hidden),
+  std::vector<Operand> combined = {reads(dy, n.expert_rows * n.expert_hidden), reads(weights, n.routed),
+                                   reads(places, n.routed), writes(doutputs, n.routed * n.expert_hidden),
                                    writes(dweights, n.routed)};
-  if (to.keeps_expert_outputs()) combined.push_back(reads(kept.outputs, n.routed * n.hidden));
+  if (to.keeps_expert_outputs()) combined.push_back(reads(kept.outputs, n.routed * n.expert_hidden));
   to.add(OpKind::kCombineBackward, moving(n), std::move(combined));
   const BufferId dactivated = of_routed(to, "experts' activated gradient", Term::kWorkspace, n.expert_ffn);
-  product_backward(to, block.experts_down, doutputs, kept.activated, dactivated, grouped(n, n.expert_ffn, n.hidden));
+  product_backward(to, block.experts_down, doutputs, kept.activated, dactivated,
+                   grouped(n, n.expert_ffn, n.expert_hidden));
   const BufferId dup =
       to.activation_backward(kept.up, kept.gate, dactivated, n.routed, n.expert_ffn, "experts' up gradient");
-  const BufferId drouted = of_routed(to, "routed tokens' gradient", Term::kWorkspace, n.hidden);
-  product_backward(to, block.experts_up, dup, kept.routed, drouted, grouped(n, n.hidden, n.expert_up));
-  to.add(OpKind::kDispatchBackward, moving(n), {reads(drouted, n.routed * n.hidden), reads(places, n.routed), dx});
+  const BufferId drouted = of_routed(to, "routed tokens' gradient", Term::kWorkspace, n.expert_hidden);
+  product_backward(to, block.experts_up, dup, kept.routed, drouted, grouped(n, n.expert_hidden, n.expert_up));
+  const BufferId dlatent = latent ? of_sent(to, "experts' latent gradient", Term::kWorkspace) : -1;
+  to.add(OpKind::kDispatchBackward, moving(n),
+         {reads(drouted, n.routed * n.expert_hidden), reads(places, n.routed),
+          latent ? writes(dlatent, n.expert_rows * n.expert_hidden) : of.dx});
+  if (latent) width_backward(to, block.to_latent, dlatent, x, of.dx, between_widths(n, n.hidden, n.expert_hidden));
   return dweights;
 }
 

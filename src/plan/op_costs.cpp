@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/op_scans.h"
 #include "plan/op_traits.h"
 
 namespace krigtune::plan {
@@ -56,7 +57,7 @@ workload::OpClass class_of(const Operation& operation) {
   if (operation.stream == schedule::Stream::kHost) return workload::OpClass::kHost;
   if (operation.stream == schedule::Stream::kCopy) return workload::OpClass::kCopy;
   const OpFamily family = traits_of(operation.kind).family;
-  if (family == OpFamily::kAttention) return workload::OpClass::kAttention;
+  if (family == OpFamily::kAttention || family == OpFamily::kScan) return workload::OpClass::kAttention;
   if (family == OpFamily::kProduct) return workload::OpClass::kProduct;
   return operation.phase == schedule::Phase::kOptimizer ? workload::OpClass::kOptimizer : workload::OpClass::kMemory;
 }
@@ -75,8 +76,13 @@ void add_costs(Operation& operation, const StepPlan& plan) {
     const std::int64_t elems = touched_elems(operation, traits, i);
     const std::int64_t bytes =
         elems * schedule::size_bytes(plan.buffers[static_cast<std::size_t>(operand.range.buffer)].type);
-    if (operand.access != Access::kWrite) operation.bytes_read += bytes;
+    const bool rereads = i < traits.operands.size() && traits.operands[i].scratch;
+    if (operand.access != Access::kWrite || rereads) operation.bytes_read += bytes;
     if (operand.access != Access::kRead) operation.bytes_written += bytes;
+  }
+  if (traits.family == OpFamily::kScan) {
+    const auto type = plan.buffers[static_cast<std::size_t>(operation.operands.front().range.buffer)].type;
+    operation.bytes_read += static_cast<std::int64_t>(operands::further_elems(operation)) * schedule::size_bytes(type);
   }
   if (traits.family == OpFamily::kCollective) operation.wire_bytes = wire_bytes(operation, traits, plan);
 }

@@ -61,6 +61,11 @@ constexpr OperandTraits only_predicted(OperandTraits operand) {
   operand.optional = operand.predicted_only = true;
   return operand;
 }
+constexpr OperandTraits scratch(std::string_view name) {
+  OperandTraits operand = set(name);
+  operand.scratch = true;
+  return operand;
+}
 constexpr OperandTraits look_up(OperandTraits operand) {
   operand.looked_up = true;
   return operand;

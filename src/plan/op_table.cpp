@@ -10,6 +10,7 @@
 #include <array>
 
 #include "plan/op_operands.h"
+#include "plan/op_scans.h"
 #include "plan/op_traits.h"
 
 namespace krigtune::plan {
@@ -275,6 +276,12 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .flops = of_attention_backward,
         .backward_of = schedule::OpKind::kAttentionForward,
     },
+    scan_forward(schedule::OpKind::kMambaForward, "mamba_forward", of_mamba),
+    scan_backward(schedule::OpKind::kMambaBackward, schedule::OpKind::kMambaForward, "mamba_backward",
+                  of_mamba_backward),
+    scan_forward(schedule::OpKind::kDeltaForward, "delta_forward", of_delta),
+    scan_backward(schedule::OpKind::kDeltaBackward, schedule::OpKind::kDeltaForward, "delta_backward",
+                  of_delta_backward),
     {
         .kind = schedule::OpKind::kGeluForward,
         .name = "gelu_forward",

@@ -46,6 +46,7 @@ struct OperandTraits {
   bool optional = false;                          ///< this operand and all after it may be missing
   bool predicted_only = false;                    ///< no executor has it: a plan with it serves for predictions only
   bool looked_up = false;                         ///< a table of which each token uses one row of shape.inner elements
+  bool scratch = false;                           ///< what it writes it also reads, and nobody else does
   std::string_view becomes{};                     ///< for kInPlace: the name of the new contents, if different
 };
 
@@ -63,7 +64,7 @@ class OperandList {
   constexpr const OperandTraits* end() const { return at_.data() + size_; }
 
  private:
-  std::array<OperandTraits, 8> at_{};
+  std::array<OperandTraits, 12> at_{};
   std::size_t size_ = 0;
 };
 
@@ -73,6 +74,7 @@ enum class OpFamily : std::uint8_t {
   kUpdate,      ///< element by element, parameters by their gradients: (parameter, gradient, moments...)*
   kProduct,     ///< a matrix product
   kAttention,   ///< products and the operations between them
+  kScan,        ///< products within chunks of tokens, and kernels beside them that memory limits
   kCollective,  ///< involves all ranks of a group, which exchange their ranges
 };
 
@@ -116,9 +118,10 @@ inline const char* to_string(schedule::OpKind kind) { return traits_of(kind).nam
 inline bool is_collective(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kCollective; }
 inline bool is_update(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kUpdate; }
 inline bool is_matrix_product(schedule::OpKind kind) { return traits_of(kind).family == OpFamily::kProduct; }
-/// Returns whether the kind is a matrix product or attention.
+/// Returns whether the kind is a matrix product, attention or a scan.
 inline bool is_product(schedule::OpKind kind) {
-  return is_matrix_product(kind) || traits_of(kind).family == OpFamily::kAttention;
+  const OpFamily family = traits_of(kind).family;
+  return is_matrix_product(kind) || family == OpFamily::kAttention || family == OpFamily::kScan;
 }
 
 /// The forward operand that operand `name` of a backward operation refers to.

@@ -25,6 +25,7 @@ struct StepSizes {
   std::int64_t expert_rows = 0;                ///< tokens that this rank sends to experts
   std::int64_t routed = 0;                     ///< tokens of all experts together: each token counts per_token times
   std::int64_t expert_ffn = 0, expert_up = 0;  ///< of one expert
+  std::int64_t expert_hidden = 0;              ///< width of what the experts work on
   std::int64_t vocab = 0;                      ///< rows of the token table
 };
 

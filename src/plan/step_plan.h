@@ -36,6 +36,7 @@ struct Shape {
   std::int64_t groups = 1;  ///< equal products that the rows are divided among: the experts
   std::int32_t site = 0;    ///< distinguishes the dropouts of a layer
   double dropout = 0.0;     ///< probability
+  std::int64_t chunk = 0;   ///< of a scan: tokens that matrix products handle at once
 };
 
 /// One operation, without host pointers or closures. Its operands are ready when the earlier operations of its stream

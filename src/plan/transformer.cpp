@@ -30,8 +30,14 @@ LayerTerms passing_layer(schedule::Term output) {
 LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                            const LayerTerms& terms) {
   LayerBuffers buffers;
-  buffers.attention = attention_forward(to, block, input, terms);
-  buffers.mlp = mlp_forward(to, block, buffers.attention, terms);
+  buffers.input = buffers.attention.output = input;
+  const bool mixes = block.kind.mixer != workload::Mixer::kNone;
+  const bool feeds = block.kind.feed_forward != workload::FeedForward::kNone;
+  LayerTerms of_attention = terms;
+  if (feeds) of_attention.output = terms.rest;
+  if (mixes) buffers.attention = attention_forward(to, block, input, of_attention);
+  if (feeds) buffers.mlp = mlp_forward(to, block, buffers.attention, terms);
+  buffers.output = feeds ? buffers.mlp.output : buffers.attention.output;
   to.others_forward(block.others);
   return buffers;
 }
@@ -39,8 +45,10 @@ LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& blo
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
                     const LayerTerms& terms, BufferId residual_gradient) {
   to.others_backward(block.others);
-  const std::optional<Operand> shared = mlp_backward(to, block, kept, terms, residual_gradient);
-  attention_backward(to, block, kept, terms, residual_gradient, shared);
+  std::optional<Operand> shared;
+  if (block.kind.feed_forward != workload::FeedForward::kNone)
+    shared = mlp_backward(to, block, kept, terms, residual_gradient);
+  if (block.kind.mixer != workload::Mixer::kNone) attention_backward(to, block, kept, terms, residual_gradient, shared);
 }
 
 namespace {
@@ -204,31 +212,37 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   buffers.input = input;
   buffers.norm = block.norm1.exists() ? to.own_input("norm1", terms.norms, n.hidden) : input;
   if (block.norm1.exists()) buffers.of_norm = to.norm_stats("norm1 stats", terms.rest);
-  buffers.qkv = to.all("qkv", terms.rest, n.qkv);
-  buffers.out = to.all("attention", terms.rest, n.attention);
-  buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
-  make_probabilities(to, buffers, terms.core);
-  buffers.output = to.own("middle", terms.rest, n.hidden);
+  const bool attends = block.kind.mixer == workload::Mixer::kAttention;
+  const std::int64_t width = attends ? n.attention : mixer_widths(to, block).output;
+  if (attends) buffers.qkv = to.all("qkv", terms.rest, n.qkv);
+  buffers.out = to.all(attends ? "attention" : "mixed tokens", terms.rest, width);
+  if (attends) {
+    buffers.logsumexp = to.buffer("logsumexp", terms.rest, n.rows * n.heads, schedule::DType::kFp32);
+    make_probabilities(to, buffers, terms.core);
+  }
+  buffers.output = to.own("middle", terms.output, n.hidden);
 
   if (block.norm1.exists()) to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
-  qkv_forward(to, block, buffers, terms);
-  core_forward(to, buffers);
+  if (attends) {
+    qkv_forward(to, block, buffers, terms);
+    core_forward(to, buffers);
+  } else {
+    buffers.mixer = mixer_forward(to, block, buffers.norm, buffers.out, terms.rest);
+  }
   buffers.branch = branch_output(to, block.post_norm1, terms.rest, buffers.output);
-  to.row_forward(buffers.out, block.out, buffers.branch, n.attention);
+  to.row_forward(buffers.out, block.out, buffers.branch, width);
   buffers.of_post_norm = branch_norm(to, block.post_norm1, terms.rest, buffers.branch, buffers.output);
   buffers.branch_mask = to.dropout_forward(buffers.output, kAttentionSite, terms.rest);
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.output), to.own_reads(input)});
   return buffers;
 }
 
-void attention_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& layer,
-                        const LayerTerms& terms, BufferId residual_gradient, const std::optional<Operand>& shared) {
+namespace {
+
+// Returns the gradient of the norm's output for the own tokens, of that of attention's output.
+Operand core_and_qkv_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
+                              const LayerTerms& terms, BufferId dout, bool has_shared_norm) {
   const StepSizes& n = to.sizes();
-  AttentionBuffers& kept = layer.attention;
-  const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
-  const BufferId branch = branch_norm_backward(to, block.post_norm1, kept.branch, kept.of_post_norm, added);
-  const BufferId dout = to.all("attention gradient", schedule::Term::kWorkspace, n.attention);
-  to.row_backward(branch, kept.out, block.out, dout, n.attention);
   if (eager(to) && terms.computes_again(terms.core)) {
     to.in(schedule::Phase::kRecompute);
     make_probabilities(to, kept, schedule::Term::kWorkspace);
@@ -239,9 +253,32 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
   const bool has_latents = to.model().has_latents();
   if (!has_latents) rotate(to, schedule::OpKind::kRotaryBackward, dqkv);
   qk_norm_backward(to, block, kept, dqkv);
-  if (!shared) first_norm_again(to, block, kept, terms);
-  const Operand dnorm = has_latents ? latents_backward(to, block.latent, kept.latent, kept.norm, dqkv)
-                                    : to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
+  if (!has_shared_norm) first_norm_again(to, block, kept, terms);
+  return has_latents ? latents_backward(to, block.latent, kept.latent, kept.norm, dqkv)
+                     : to.column_backward(dqkv, kept.norm, block.qkv, n.qkv, "norm1 gradient");
+}
+
+// The same of a mixer in place of attention.
+Operand mixer_and_input_backward(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& kept,
+                                 const LayerTerms& terms, BufferId dout) {
+  const BufferId dprojected = mixer_backward(to, block, kept.mixer, dout);
+  first_norm_again(to, block, kept, terms);
+  return to.column_backward(dprojected, kept.norm, block.mixer.in, mixer_widths(to, block).projected, "norm1 gradient");
+}
+
+}  // namespace
+
+void attention_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& layer,
+                        const LayerTerms& terms, BufferId residual_gradient, const std::optional<Operand>& shared) {
+  AttentionBuffers& kept = layer.attention;
+  const bool attends = block.kind.mixer == workload::Mixer::kAttention;
+  const std::int64_t width = attends ? to.sizes().attention : mixer_widths(to, block).output;
+  const BufferId added = to.branch_gradient(residual_gradient, kept.branch_mask, kAttentionSite);
+  const BufferId branch = branch_norm_backward(to, block.post_norm1, kept.branch, kept.of_post_norm, added);
+  const BufferId dout = to.all("attention gradient", schedule::Term::kWorkspace, width);
+  to.row_backward(branch, kept.out, block.out, dout, width);
+  const Operand dnorm = attends ? core_and_qkv_backward(to, block, kept, terms, dout, shared.has_value())
+                                : mixer_and_input_backward(to, block, kept, terms, dout);
   if (!block.norm1.exists()) return add_gradient(to, dnorm, residual_gradient);
   if (shared) to.add_on_own(schedule::OpKind::kAdd, {}, {{dnorm.range, Access::kReadWrite}, *shared});
   to.norm_backward(dnorm, kept.input, block.norm1, kept.of_norm, to.own_updates(residual_gradient));
@@ -326,13 +363,13 @@ Operand own_mixture_backward(StepOperations& to, const schedule::BlockTensors& b
     norm_again(to, block, kept, terms);
     const BufferId gradient = to.own("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
     const BufferId dweights =
-        experts_backward(to, block, kept.experts, branch, writes(gradient, n.own_rows * n.hidden));
+        experts_backward(to, block, kept.experts, {branch, writes(gradient, n.own_rows * n.hidden)}, kept.norm);
     router_backward(to, block, kept.experts, kept.norm, dweights, to.own_updates(gradient));
     return to.own_reads(gradient);
   }
   Operand dnorm = dense_backward(to, block, kept, terms, branch);
   const Operand added{dnorm.range, Access::kReadWrite};
-  const BufferId dweights = experts_backward(to, block, kept.experts, branch, added);
+  const BufferId dweights = experts_backward(to, block, kept.experts, {branch, added}, kept.norm);
   router_backward(to, block, kept.experts, kept.norm, dweights, dnorm);
   return dnorm;
 }
@@ -354,7 +391,7 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
     to.linear_backward(dup, x, block.up, sums, n.hidden, to.up_columns(block));
     dx.access = Access::kReadWrite;
   }
-  const BufferId dweights = experts_backward(to, block, kept.experts, dy, dx);
+  const BufferId dweights = experts_backward(to, block, kept.experts, {dy, dx}, x);
   const Operand dnorm = to.reduced(sums);
   router_backward(to, block, kept.experts, kept.norm, dweights, dnorm);
   return dnorm;
@@ -443,7 +480,9 @@ void TransformerStep::add(const Part& part) {
   switch (part.unit) {
     case Unit::kEmbedding:
       return add_embedding(part);
-    case Unit::kDenseBlock:
+    case Unit::kFirstKind:
+    case Unit::kSecondKind:
+    case Unit::kThirdKind:
     case Unit::kBlock:
       return add_block(part);
     case Unit::kHead:
@@ -475,9 +514,9 @@ void TransformerStep::add_block(const Part& part) {
     return layer_backward(operations_, block, buffers, terms_of(part), residual_gradient_);
   }
   const bool starts_again = part.phase == schedule::Phase::kRecompute && part.in_group == 0;
-  if (starts_again) residual_ = buffers.attention.input;
+  if (starts_again) residual_ = buffers.input;
   buffers = layer_forward(operations_, block, residual_, terms_of(part));
-  residual_ = buffers.mlp.output;
+  residual_ = buffers.output;
 }
 
 LayerTerms TransformerStep::terms_of(const Part& part) const {

@@ -4,6 +4,7 @@
 
 #include "plan/experts.h"
 #include "plan/latent_attention.h"
+#include "plan/mixers.h"
 #include "plan/step_operations.h"
 #include "plan/vocabulary.h"
 #include "schedule/walk.h"
@@ -31,6 +32,7 @@ struct AttentionBuffers {
   KeptByNorm of_norm, of_post_norm;
   BufferId before_norm = -1, qk_stats = -1, normalised = -1;  ///< of queries and keys
   LatentBuffers latent;
+  MixerBuffers mixer;                                    ///< in place of attention
   BufferId probabilities = -1, mask = -1, dropped = -1;  ///< for eager attention
   BufferId branch_mask = -1;
   BufferId branch = -1;  ///< the branch's output before its norm
@@ -44,15 +46,16 @@ struct MlpBuffers {
   ExpertBuffers experts;
 };
 
-/// Buffers of both branches.
+/// Buffers of both branches, of which a layer may have only one.
 struct LayerBuffers {
   AttentionBuffers attention;
   MlpBuffers mlp;
+  BufferId input = -1, output = -1;  ///< of the layer
 };
 
 /// The branches of a decoder layer, with norms before or after them (workload::NormPlaces), each added to the residual
-/// stream: causal attention with learned or rotary positions and grouped queries, or of latents, and an MLP with GELU
-/// or SwiGLU, or experts of that kind.
+/// stream: causal attention with learned or rotary positions and grouped queries, or of latents, or another mixer
+/// (plan/mixers.h), and an MLP with GELU or SwiGLU, or experts of that kind.
 AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTensors& block, BufferId input,
                                    const LayerTerms& terms);
 MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& attention,

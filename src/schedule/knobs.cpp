@@ -199,8 +199,7 @@ class KnobReader {
     const workload::ModelSpec& model = workload_.model;
     constexpr const char* kBesideModel = "ranks beside tensor and pipeline parallelism";
     knobs_.tensor_ranks = split(space::kTensorParallel, cluster_.ranks(), "ranks", true);
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.heads, "heads");
-    check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.kv_heads, "kv_heads");
+    check_mixers_divide(model);
     check_mlp_divides(model);
     knobs_.pipeline_ranks = split(space::kPipelineParallel, model.layers,
                                   knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel", true);
@@ -236,6 +235,18 @@ class KnobReader {
     refuse(fmt::format("{} = {} needs a multiple of {} = {} micro-steps, and there are {}", space::kVirtualPipeline,
                        knobs_.virtual_stages, space::kPipelineParallel, ranks, steps),
            "choose another micro_batch, or 1", true);
+  }
+
+  void check_mixers_divide(const workload::ModelSpec& model) {
+    using workload::Mixer;
+    const auto check = [&](Mixer mixer, std::int64_t parts, const char* what) {
+      if (model.layers_with(mixer) > 0) check_divides(space::kTensorParallel, knobs_.tensor_ranks, parts, what);
+    };
+    check(Mixer::kAttention, model.heads, "heads");
+    check(Mixer::kAttention, model.kv_heads, "kv_heads");
+    check(Mixer::kMamba, model.mamba.heads, "heads of Mamba-2");
+    check(Mixer::kMamba, model.mamba.groups, "groups of Mamba-2");
+    check(Mixer::kDelta, model.delta.key_heads, "heads of keys of linear attention");
   }
 
   void check_mlp_divides(const workload::ModelSpec& model) {
@@ -305,7 +316,7 @@ void check_extent(const workload::Workload& workload, const workload::ClusterSpe
   const double rows = real(knobs.micro_batch) * real(model.seq_len);
   const double width =
       32.0 * real(model.hidden) + 8.0 * real(model.ffn_hidden) + 16.0 * real(model.query_width()) +
-      8.0 * real(model.output_width()) +
+      8.0 * real(model.output_width()) + 16.0 * (real(model.mamba.in_width()) + real(model.delta.in_width())) +
       real(model.experts.per_token) * (8.0 * real(model.hidden) + 8.0 * real(model.experts.ffn_hidden)) +
       8.0 * real(model.heads * model.seq_len);
   const double elems =

@@ -6,6 +6,9 @@
 // token table and the head over the vocabulary. Norms, positions and the biases that are added after a reduction are
 // whole on every rank, and so is the router of experts, each of which is split as an MLP is.
 //
+// Of Mamba-2 and of a gated delta rule everything is split by heads: the parts that a product makes of a token, the
+// channels of the convolution, the numbers of the heads.
+//
 // Of latent attention the products that make the latents are whole too, and those that make the heads are split over
 // their rows by heads.
 //
@@ -54,21 +57,46 @@ class Adder {
     if (model_.positions == workload::Positions::kLearned) {
       result_.positions = whole("positions", model_.seq_len * model_.hidden, 0.0, kStddev);
     }
-    for (std::int64_t i = 0; i < model_.layers; ++i)
-      result_.blocks.push_back(block(fmt::format("block{}.", i), i >= model_.dense_layers()));
+    for (const workload::LayersOfKind& of : model_.kinds()) {
+      for (std::int64_t i = 0; i < of.layers; ++i)
+        result_.blocks.push_back(block(fmt::format("block{}.", result_.blocks.size()), of.kind));
+    }
     result_.behind_blocks = static_cast<int>(result_.tensors.size());
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
     result_.others = others("others", model_.others.of_model);
   }
 
-  BlockTensors block(const std::string& name, bool has_experts) {
+  BlockTensors block(const std::string& name, const workload::LayerKind& kind) {
     const bool pre = model_.norm_places != workload::NormPlaces::kPost;
     const bool post = !pre || model_.norm_places == workload::NormPlaces::kSandwich;
+    const bool mixes = kind.mixer != workload::Mixer::kNone;
     BlockTensors tensors;
+    tensors.kind = kind;
     tensors.first = static_cast<int>(result_.tensors.size());
-    tensors.has_experts = has_experts;
-    if (pre) tensors.norm1 = norm(name + "norm1");
+    tensors.has_experts = kind.feed_forward == workload::FeedForward::kExperts;
+    if (pre && mixes) tensors.norm1 = norm(name + "norm1");
+    add_mixer(name, tensors);
+    if (post && mixes) tensors.post_norm1 = norm(name + "post_norm1");
+    const bool feeds = kind.feed_forward != workload::FeedForward::kNone;
+    if (pre && feeds && model_.norm_places != workload::NormPlaces::kShared) tensors.norm2 = norm(name + "norm2");
+    if (feeds) add_mlp(name, tensors);
+    if (post && feeds) tensors.post_norm2 = norm(name + "post_norm2");
+    tensors.others = others(name + "others", model_.others.of_block);
+    return tensors;
+  }
+
+  void add_mixer(const std::string& name, BlockTensors& tensors) {
+    switch (tensors.kind.mixer) {
+      case workload::Mixer::kNone:
+        return;
+      case workload::Mixer::kMamba:
+        return add_mamba(name, tensors);
+      case workload::Mixer::kDelta:
+        return add_delta(name, tensors);
+      case workload::Mixer::kAttention:
+        break;
+    }
     if (model_.has_latents()) {
       add_latents(name, tensors.latent);
     } else {
@@ -76,12 +104,37 @@ class Adder {
     }
     tensors.out = over_columns(name + "out", model_.output_width(), model_.has_out_bias(), packs());
     adapt_columns(name, workload::AdaptedLayer::kOutput, model_.output_width(), tensors.out);
-    if (post) tensors.post_norm1 = norm(name + "post_norm1");
-    if (pre && model_.norm_places != workload::NormPlaces::kShared) tensors.norm2 = norm(name + "norm2");
-    add_mlp(name, tensors);
-    if (post) tensors.post_norm2 = norm(name + "post_norm2");
-    tensors.others = others(name + "others", model_.others.of_block);
-    return tensors;
+  }
+
+  void add_mamba(const std::string& name, BlockTensors& tensors) {
+    const workload::MambaSpec& mamba = model_.mamba;
+    const std::int64_t inner = mamba.inner();
+    const std::int64_t shared = mamba.groups * mamba.state;  // width of B, and of C
+    MixerTensors& to = tensors.mixer;
+    to.in = over_rows(name + "mamba_in", {inner, inner, shared, shared, mamba.heads}, false, packs());
+    to.conv = by_heads(name + "conv", {inner, shared, shared}, mamba.conv + 1);
+    to.heads = by_heads(name + "heads", {mamba.heads, mamba.heads, mamba.heads}, 1);
+    to.norm = by_heads(name + "gated_norm", {inner}, 1);
+    tensors.out = over_columns(name + "out", inner, false, packs());
+  }
+
+  void add_delta(const std::string& name, BlockTensors& tensors) {
+    const workload::DeltaSpec& delta = model_.delta;
+    const std::int64_t keys = delta.keys();
+    const std::int64_t values = delta.values();
+    MixerTensors& to = tensors.mixer;
+    to.in = over_rows(name + "delta_in", {keys, keys, values, values, delta.value_heads, delta.value_heads}, false,
+                      packs());
+    to.conv = by_heads(name + "conv", {keys, keys, values}, delta.conv);
+    to.heads = by_heads(name + "heads", {delta.value_heads, delta.value_heads}, 1);
+    to.norm = add(name + "gated_norm", delta.value_dim, 1.0, 0.0, {});
+    result_.partial_gradients.back() = tensor_ranks_ > 1;  // each rank computes the gradient for its own heads
+    tensors.out = over_columns(name + "out", values, false, packs());
+  }
+
+  int by_heads(const std::string& name, const std::vector<std::int64_t>& rows, std::int64_t row_elems) {
+    const std::int64_t all = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+    return add(name, all / tensor_ranks_ * row_elems, 0.0, kStddev, {Split::kRows, rows, row_elems});
   }
 
   void add_qkv(const std::string& name, BlockTensors& tensors) {
@@ -194,17 +247,28 @@ class Adder {
     for (std::int64_t e = 0; e < own; ++e) {
       for (const std::int64_t part : up_rows(experts.ffn_hidden)) rows.push_back(part);
     }
+    if (experts.latent > 0) add_expert_latent(name, tensors);
     const std::size_t first = result_.tensors.size();
     const std::int64_t parts = whole_experts_ ? 1 : tensor_ranks_;  // of each expert
     const bool has_bias = model_.has_mlp_bias();
-    tensors.experts_up = over_rows(name + "experts_up", rows, has_bias, false, model_.hidden, parts);
-    tensors.experts_down = over_columns(name + "experts_down", experts.ffn_hidden, has_bias, false, own, parts);
+    tensors.experts_up = over_rows(name + "experts_up", rows, has_bias, false, model_.expert_hidden(), parts);
+    tensors.experts_down =
+        over_columns(name + "experts_down", experts.ffn_hidden, has_bias, false, own * model_.expert_hidden(), parts);
     for (std::size_t t = first; t < result_.tensors.size(); ++t) {
       result_.tensors[t].of_experts = true;
       if (whole_experts_) result_.partial_gradients[t] = false;  // summed over the ranks that have the same experts
     }
     result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = own;
     result_.tensors[static_cast<std::size_t>(tensors.experts_down.weight)].matrices = own;
+  }
+
+  // Whole on every tensor rank, which has a part of the sums that `from_latent` reads unless experts are whole too.
+  void add_expert_latent(const std::string& name, BlockTensors& tensors) {
+    const std::int64_t elems = model_.experts.latent * model_.hidden;
+    tensors.to_latent.weight = whole(name + "to_latent.weight", elems, 0.0, kStddev);
+    if (!whole_experts_) result_.partial_gradients.back() = tensor_ranks_ > 1;
+    tensors.from_latent.weight = whole(name + "from_latent.weight", elems, 0.0, kStddev);
+    if (!whole_experts_) result_.partial_gradients.back() = tensor_ranks_ > 1;
   }
 
   NormTensors norm(const std::string& name) {
@@ -241,12 +305,11 @@ class Adder {
   }
 
   LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed) {
-    return over_columns(name, columns, has_bias, packed, 1, tensor_ranks_);
+    return over_columns(name, columns, has_bias, packed, model_.hidden, tensor_ranks_);
   }
 
   LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed,
-                             std::int64_t matrices, std::int64_t parts) {
-    const std::int64_t rows = matrices * model_.hidden;
+                             std::int64_t rows, std::int64_t parts) {
     LinearTensors tensors{.packed = packed};
     tensors.weight = add(name + ".weight", stored(rows * columns / parts, packed), 0.0, residual_stddev_,
                          {Split::kColumns, {rows}, columns});
@@ -381,8 +444,10 @@ std::vector<int> gradient_ready_order(const ParameterTable& table) {
     order.push(b->post_norm2);
     order.push(b->down);
     order.push(b->up);
+    order.push(b->from_latent);
     order.push(b->experts_down);
     order.push(b->experts_up);
+    order.push(b->to_latent);
     order.push(b->router);
     order.push(b->norm2);
     order.push(b->post_norm1);
@@ -391,6 +456,10 @@ std::vector<int> gradient_ready_order(const ParameterTable& table) {
     order.push(b->k_norm);
     order.push(b->qkv);
     order.push(b->latent);
+    order.push(b->mixer.norm);
+    order.push(b->mixer.heads);
+    order.push(b->mixer.conv);
+    order.push(b->mixer.in);
     order.push(b->norm1);
   }
   order.push(table.positions);

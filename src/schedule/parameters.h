@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "schedule/knobs.h"
+#include "workload/layer_kinds.h"
 
 namespace krigtune::schedule {
 
@@ -69,28 +70,39 @@ struct LatentTensors {
   int kv_norm = kNoTensor;  ///< gain of the latent's norm
   LinearTensors kv_up;      ///< of each head, keys without positions and values
 };
+/// The tensors of a mixer in place of attention (workload::MambaSpec, workload::DeltaSpec), beside the product of its
+/// output. All are split by heads over the tensor ranks, but for a norm that all heads share.
+struct MixerTensors {
+  LinearTensors in;
+  int conv = kNoTensor;   ///< the convolution's weights, and its bias
+  int heads = kNoTensor;  ///< a few numbers for each head
+  int norm = kNoTensor;   ///< its gain
+};
 /// The tensors of one transformer block; `up` contains gate and up if the MLP is gated. In a block of experts, `up` and
 /// `down` are those of the MLP that every token passes, and exist if there is one.
 struct BlockTensors {
-  int first = kNoTensor;         ///< of the block, in model order
+  int first = kNoTensor;  ///< of the block, in model order
+  workload::LayerKind kind{};
   bool has_experts = false;      ///< in place of the MLP or beside it
   std::int64_t mlp_columns = 0;  ///< width of the MLP on one tensor rank; 0: there is none
   NormTensors norm1;             ///< missing with norms of outputs only
   LinearTensors qkv;
   LatentTensors latent;
+  MixerTensors mixer;
   int q_norm = kNoTensor, k_norm = kNoTensor;  ///< gain, then bias if layer norms have one
-  LinearTensors out;
-  NormTensors post_norm1;  ///< of attention's output
-  NormTensors norm2;       ///< missing if the MLP shares norm1
+  LinearTensors out;                           ///< of attention or the mixer
+  NormTensors post_norm1;                      ///< of its output
+  NormTensors norm2;                           ///< missing if the MLP shares norm1
   LinearTensors router, experts_up, experts_down;
+  LinearTensors to_latent, from_latent;  ///< of experts that work on a latent (workload::ExpertSpec)
   LinearTensors up, down;
   NormTensors post_norm2;  ///< of the MLP's output
   int others = kNoTensor;  ///< workload::OtherParameters
 };
 
-/// The parameters that one tensor-parallel rank holds, in model order (layers without experts before those with
-/// experts, wherever workload::DensePlaces says that they are), padded so that each tensor divides over the
-/// data-parallel ranks in pieces of 64 bytes in the model's type.
+/// The parameters that one tensor-parallel rank holds, in model order (layers by kind, wherever workload::ModelSpec
+/// says that they are, those with experts last), padded so that each tensor divides over the data-parallel ranks in
+/// pieces of 64 bytes in the model's type.
 struct ParameterTable {
   std::vector<ParameterTensor> tensors;
   std::int64_t padded_elems = 0;  ///< Psi

@@ -17,17 +17,17 @@ UnitRanges ranges_of(const ParameterTable& table) {
   const auto begin_of = [&](std::size_t block) {
     return block < blocks.size() ? static_cast<std::size_t>(blocks[block].first) : behind_blocks;
   };
-  const auto other = std::find_if(blocks.begin(), blocks.end(), [&](const BlockTensors& block) {
-    return block.has_experts != blocks.front().has_experts;
-  });
   UnitRanges ranges{};
   const auto set = [&](Unit unit, std::size_t begin, std::size_t end) {
     ranges[static_cast<std::size_t>(unit)] = {begin, end};
   };
-  const auto set_block = [&](Unit unit, std::size_t block) { set(unit, begin_of(block), begin_of(block + 1)); };
   set(Unit::kEmbedding, 0, begin_of(0));
-  if (other != blocks.end()) set_block(Unit::kDenseBlock, 0);
-  set_block(Unit::kBlock, other == blocks.end() ? 0 : static_cast<std::size_t>(other - blocks.begin()));
+  std::vector<std::size_t> firsts;  // of each kind
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    if (block == 0 || !(blocks[block].kind == blocks[block - 1].kind)) firsts.push_back(block);
+  }
+  for (std::size_t kind = 0; kind < firsts.size(); ++kind)
+    set(block_unit(kind, firsts.size()), begin_of(firsts[kind]), begin_of(firsts[kind] + 1));
   set(Unit::kHead, behind_blocks, table.tensors.size());
   return ranges;
 }
@@ -75,7 +75,7 @@ StageTensors::StageTensors(const UnitTensors& model, const StageParts& parts, st
     }
   };
   add_units(Unit::kEmbedding, parts.embedding ? 1 : 0);
-  for (const Unit block : {Unit::kDenseBlock, Unit::kBlock}) add_units(block, parts.layers_of(block));
+  for (const Unit block : kBlocks) add_units(block, parts.layers_of(block));
   add_units(Unit::kHead, parts.head ? 1 : 0);
   if (copies_table_) {
     first_[0] = count();

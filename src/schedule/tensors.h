@@ -7,15 +7,27 @@
 
 #include "schedule/op_kind.h"
 #include "schedule/parameters.h"
+#include "workload/layer_kinds.h"
 
 namespace krigtune::schedule {
 
 /// The units of a model, each of which is gathered as a whole: the token table (and positions), a transformer block,
-/// and the final norm with the head. Where some blocks have experts and others have none, the latter are kDenseBlock;
-/// in all other models every block is kBlock.
-enum class Unit : std::uint8_t { kEmbedding, kDenseBlock, kBlock, kHead };
-inline constexpr int kUnitCount = 4;
-inline constexpr bool is_block(Unit unit) { return unit == Unit::kDenseBlock || unit == Unit::kBlock; }
+/// and the final norm with the head. Blocks are of the kinds that workload::ModelSpec::kinds returns: those of the last
+/// one are kBlock, and those of the others have the units before it. In most models every block is kBlock.
+enum class Unit : std::uint8_t { kEmbedding, kFirstKind, kSecondKind, kThirdKind, kBlock, kHead };
+inline constexpr int kUnitCount = 6;
+/// The units of blocks, in the order of a stage.
+inline constexpr std::array<Unit, workload::kMostKinds> kBlocks = {Unit::kFirstKind, Unit::kSecondKind,
+                                                                   Unit::kThirdKind, Unit::kBlock};
+inline constexpr bool is_block(Unit unit) { return unit >= Unit::kFirstKind && unit <= Unit::kBlock; }
+/// Returns the place of such a unit in kBlocks.
+inline constexpr std::size_t kind_index(Unit block) {
+  return static_cast<std::size_t>(block) - static_cast<std::size_t>(Unit::kFirstKind);
+}
+/// Returns the unit of kind `kind` of `kinds`.
+inline constexpr Unit block_unit(std::size_t kind, std::size_t kinds) {
+  return kind + 1 == kinds ? Unit::kBlock : kBlocks.at(kind);
+}
 
 /// One tensor of a unit, as one tensor-parallel rank holds it.
 struct UnitTensor {
@@ -46,12 +58,34 @@ struct StageParts {
   std::int64_t layers = 1;
   bool embedding = true;
   bool head = true;
-  /// Of the layers, those of Unit::kDenseBlock (workload::ModelSpec::dense_layers_in), which come before the others:
-  /// their order within a stage changes next to nothing.
-  std::int64_t dense_layers = 0;
+  /// Of the layers, those before Unit::kBlock (workload::ModelSpec::other_layers_in). Layers of one kind come one after
+  /// the other: their order within a stage changes next to nothing.
+  workload::OtherLayers others{};
 
-  Unit unit_of(std::int64_t layer) const { return layer < dense_layers ? Unit::kDenseBlock : Unit::kBlock; }
-  std::int64_t layers_of(Unit block) const { return block == Unit::kDenseBlock ? dense_layers : layers - dense_layers; }
+  std::int64_t layers_of(Unit block) const {
+    if (block != Unit::kBlock) return others.at(kind_index(block));
+    std::int64_t left = layers;
+    for (const std::int64_t other : others) left -= other;
+    return left;
+  }
+  /// Returns the first layer of a kind, or where it would be.
+  std::int64_t first_of(Unit block) const {
+    std::int64_t before = 0;
+    for (std::size_t kind = 0; kind < kind_index(block); ++kind) before += others.at(kind);
+    return before;
+  }
+  /// Returns how many of the layers [begin, end) are of a kind.
+  std::int64_t layers_in(Unit block, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t first = first_of(block);
+    return std::max<std::int64_t>(0, std::min(end, first + layers_of(block)) - std::max(begin, first));
+  }
+  Unit unit_of(std::int64_t layer) const {
+    for (std::size_t kind = 0; kind < others.size(); ++kind) {
+      if (layer < others.at(kind)) return kBlocks.at(kind);
+      layer -= others.at(kind);
+    }
+    return Unit::kBlock;
+  }
   friend bool operator==(const StageParts&, const StageParts&) = default;
 };
 
@@ -94,8 +128,8 @@ class StageTensors {
   int index(int t, std::int64_t layer) const {
     const Unit of = unit_of_[static_cast<std::size_t>(t)];
     const auto unit = static_cast<std::size_t>(of);
-    const std::int64_t before = of == Unit::kBlock ? layer - parts_.dense_layers : layer;
-    return first_[unit] + t - unit_first_[unit] + (is_block(of) ? static_cast<int>(before) * unit_counts_[unit] : 0);
+    const std::int64_t before = is_block(of) ? layer - parts_.first_of(of) : 0;
+    return first_[unit] + t - unit_first_[unit] + static_cast<int>(before) * unit_counts_[unit];
   }
   bool tied() const { return tied_; }
   /// Returns whether the head has its own copy of the token table, because the embedding is in another stage.

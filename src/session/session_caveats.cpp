@@ -173,6 +173,25 @@ void add_narrow_products(const Session& session, workload::Caveats& caveats) {
                        caveats.also_not_modelled);
 }
 
+// Of state-space layers and linear attention.
+void add_mixers(const Session& session, workload::Caveats& caveats) {
+  const workload::ModelSpec& model = session.workload->model;
+  if (!model.is_hybrid()) return;
+  workload::add_once("layers of different kinds are spread evenly over the model, and so over its pipeline stages",
+                     caveats.assumed);
+  const bool scans = model.layers_with(workload::Mixer::kMamba) + model.layers_with(workload::Mixer::kDelta) > 0;
+  if (!scans) return;
+  workload::add_once("the kernels of the scans reach the rates of attention and of memory that this GPU's others reach",
+                     caveats.assumed);
+  if (may_reach(session, space::kContextParallel, 2.0))
+    workload::add_once("states that context parallelism sends from rank to rank in layers without attention: more time",
+                       caveats.also_not_modelled);
+  if (session.workload->training.freezes())
+    workload::add_once(
+        "adapters of state-space layers and linear attention, which have none here: more memory and time",
+        caveats.not_modelled);
+}
+
 void add_kernels(const workload::Workload& workload, workload::Caveats& caveats) {
   const workload::ModelSpec& model = workload.model;
   const bool matters = model.gated_mlp || model.norm == workload::Norm::kRmsNorm;
@@ -198,6 +217,7 @@ void add_caveats(Session& session) {
     workload::add_once("with several stages on a pipeline rank the schedule is interleaved 1F1B", caveats.assumed);
   }
   add_experts(session, caveats);
+  add_mixers(session, caveats);
   add_adapters(*session.workload, caveats);
   add_narrow_products(session, caveats);
   add_kernels(*session.workload, caveats);

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "workload/hf_hybrids.h"
 #include "workload/hf_keys.h"
 #include "workload/hf_other_parameters.h"
 #include "workload/model_shapes.h"
@@ -27,13 +28,15 @@ using Names = HfKeys::Names;
 // cent of parameters and FLOPs beside what is read, or what note_differences says: another activation, positions
 // without parameters.
 constexpr std::string_view kNearlyTheSame =
-    "apertus apertus1p5_text arcee aria_text axk1 bailing_hybrid bart bigbird_pegasus biogpt bitnet blenderbot "
+    "apertus apertus1p5_text arcee aria_text axk1 bailing_hybrid bamba bart bigbird_pegasus biogpt bitnet blenderbot "
     "blenderbot-small bloom codegen cohere cohere2 cohere2_moe cwm deepseek_v2 deepseek_v3 deepseek_v32 diffllama "
     "emu3 ernie4_5 ernie4_5_moe exaone exaone4 exaone_moe falcon flex_olmo flint gemma gemma2 gemma3_text glm "
     "glm4 glm4_moe glm4_moe_lite glm_moe_dsa gpt-sw3 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gpt_oss gptj "
-    "granite granite_swa granitemoe granitemoe_swa granitemoeshared helium hy_v3 hyperclovax internlm2 internlm3 "
+    "granite granite_swa granitemoe granitemoehybrid granitemoe_swa granitemoeshared helium hy_v3 hyperclovax "
+    "internlm2 internlm3 "
     "iquestcoder jais2 kimi_k2 kimi_linear kolibri1 lara_mini llama marian mbart mellum minicpm3 minimax "
-    "minimax_m2 ministral3 mistral mixtral moshi mpt mvp nanochat olmo olmo2 olmo3 olmo_hybrid olmoe opt pegasus "
+    "minimax_m2 ministral3 mistral mixtral moshi mpt mvp nanochat nemotron_h olmo olmo2 olmo3 olmo_hybrid olmoe opt "
+    "pegasus "
     "persimmon phi phi3 phimoe plbart qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next "
     "sarvam_mla seed_oss smollm3 solar_open stablelm starcoder2 trocr vaultgemma whisper xglm xlm youtu";
 
@@ -249,11 +252,17 @@ class HfConfig {
     return !is_like_llama || type.starts_with("gemma");
   }
 
+  std::int64_t number_of_layers() {
+    const std::int64_t listed = type_ == "nemotron_h" ? listed_layers(keys_) : 0;
+    if (listed > 0) return listed;
+    return needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"});
+  }
+
   ModelSpec sizes_of(const std::string& type) {
     type_ = type;
-    const bool is_like_llama = config_.has("rms_norm_eps");
+    const bool is_like_llama = config_.has("rms_norm_eps") || type == "nemotron_h";
     ModelSpec model = is_like_llama ? llama_like() : ModelSpec{};
-    model.layers = needed_size({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"});
+    model.layers = number_of_layers();
     model.hidden = needed_size({"hidden_size", "n_embd", "d_model", "emb_dim"});
     model.heads = needed_size(
         {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "decoder_attention_heads"});
@@ -281,6 +290,7 @@ class HfConfig {
     if (is_one_of(type, kLayerNorms)) model.norm = Norm::kLayerNorm;
     set_biases_of(type, model);
     set_experts(model);
+    set_hybrid(type, keys_, layers_without_experts(model.layers), model);
     set_positions(type, model);
     set_norms(type, model);
     model.others = other_parameters(type, keys_, model);
@@ -298,7 +308,7 @@ class HfConfig {
   }
 
   std::string activation_name() {
-    for (const char* key : {"hidden_act", "activation_function", "hidden_activation", "activation"}) {
+    for (const char* key : {"hidden_act", "activation_function", "hidden_activation", "activation", "mlp_hidden_act"}) {
       if (const Json* name = config_.find(key); name != nullptr && name->is_string()) return name->get<std::string>();
     }
     return "";
@@ -340,7 +350,7 @@ class HfConfig {
     else if (!has_word(kNearlyTheSame, type))
       list.push_back(fmt::format("what {} has that they have not: more or less of both", type));
     check_attention(model);
-    note_kinds_of_layers();
+    note_kinds_of_layers(model);
     note_encoder();
     if (config_.has("quantization_config")) list.emplace_back("quantised weights: less memory");
   }
@@ -388,7 +398,10 @@ class HfConfig {
   void set_experts(ModelSpec& model) {
     if (!flag({"is_moe"}).value_or(true)) return;
     const auto experts = size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"});
-    if (!experts || *experts < 2) return;
+    if (!experts || *experts < 2) {  // the shared expert is the MLP
+      if (type_ == "granitemoehybrid") model.ffn_hidden = size({"shared_intermediate_size"}).value_or(model.ffn_hidden);
+      return;
+    }
     ExpertSpec& to = model.experts;
     to.count = *experts;
     constexpr std::int64_t kUsual = 2;
@@ -407,13 +420,15 @@ class HfConfig {
       return set_dense_layers(model);
     }
     const auto shared = size({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"});
-    to.shared_ffn_hidden = size({"shared_expert_intermediate_size", "shared_intermediate_size"})
-                               .value_or(shared.value_or(0) * to.ffn_hidden);
+    to.latent = size({"moe_latent_size"}).value_or(0);
+    to.shared_ffn_hidden =
+        size({"shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size"})
+            .value_or(shared.value_or(0) * to.ffn_hidden);
     set_dense_layers(model);
   }
 
   // Layers that attend to a window need less time than the others, and keep as much.
-  void note_kinds_of_layers() {
+  void note_kinds_of_layers(const ModelSpec& model) {
     const std::int64_t full = length_of("layer_types", "full_attention");
     const std::int64_t windows =
         length_of("layer_types", "sliding_attention") + length_of("layer_types", "chunked_attention");
@@ -421,7 +436,7 @@ class HfConfig {
     if (indexed > 0)
       caveats_->not_modelled.emplace_back("attention to tokens that an index chooses: another memory and time");
     const std::int64_t linear = length_of("layer_types", "linear_attention");
-    if (linear > 0) {
+    if (linear > 0 && !model.is_hybrid()) {
       caveats_->not_modelled.push_back(fmt::format(
           "linear attention in {} of {} layers, planned as attention: less time and memory of long sequences", linear,
           length_of("layer_types")));
@@ -431,6 +446,8 @@ class HfConfig {
       caveats_->also_not_modelled.push_back(
           fmt::format("attention over a window in {} of {} layers: less time", windows, full + windows));
     }
+    if (model.is_hybrid() && type_.starts_with("qwen3")) caveats_->also_not_modelled.emplace_back(kOutputGateCaveat);
+    if (model.is_hybrid()) return;
     for (const char* key : {"layer_types", "layers_block_type", "attn_layer_period", "ssm_cfg", "mamba_d_state"}) {
       if (!config_.has(key) || (key == std::string_view("layer_types") && attends_only)) continue;
       caveats_->not_modelled.push_back(fmt::format("layers of several kinds ({}): less time and memory", key));
@@ -463,7 +480,7 @@ class HfConfig {
       std::int64_t before = 0;
       for (std::size_t layer = 0; layer < dense.size(); ++layer) {
         before += dense[layer] ? 1 : 0;
-        if (std::abs(before - model.dense_layers_in(0, static_cast<std::int64_t>(layer) + 1)) > most) return false;
+        if (std::abs(before - model.other_layers_in(0, static_cast<std::int64_t>(layer) + 1)[0]) > most) return false;
       }
       return true;
     };

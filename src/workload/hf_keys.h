@@ -49,6 +49,22 @@ class HfKeys {
     }
     return found;
   }
+  /// Returns the words of a list, or none if it has anything else.
+  std::vector<std::string> words(const char* key) {
+    std::vector<std::string> found;
+    const Json* list = config_.find(key);
+    if (list == nullptr || !list->is_array()) return found;
+    for (const Json& item : *list) {
+      if (!item.is_string()) return {};
+      found.push_back(item.get<std::string>());
+    }
+    return found;
+  }
+  /// Returns a text; empty if there is none.
+  std::string text(const char* key) {
+    const Json* json = config_.find(key);
+    return json != nullptr && json->is_string() ? json->get<std::string>() : "";
+  }
   /// Returns the places in a list, from 0, at which an item is that word.
   std::vector<std::int64_t> places_of(const char* key, std::string_view word) {
     std::vector<std::int64_t> found;

@@ -73,6 +73,7 @@ std::int64_t attention_to_encoder(const std::string& type, const ModelSpec& mode
 std::int64_t planned_attention(const ModelSpec& model) {
   ModelSpec attention = model;
   attention.layers = 1;
+  attention.layer_kinds = {};
   attention.vocab = attention.ffn_hidden = 0;
   attention.experts = {};
   attention.others = {};
@@ -93,6 +94,7 @@ std::int64_t of_delta_layers(const std::string& type, HfKeys& keys, const ModelS
                              keys.size_or("linear_conv_kernel_dim", 4) * (2 * of_keys + of_values) + 2 * heads + head;
   const std::int64_t linear = keys.length_of("layer_types", "linear_attention");
   const std::int64_t gate = type.starts_with("qwen3") ? model.hidden * model.output_width() : 0;
+  if (model.is_hybrid()) return model.layers_with(Mixer::kAttention) * gate;  // what is planned has the rest
   return linear * (mixer - planned_attention(model)) + (model.layers - linear) * gate;
 }
 
@@ -135,7 +137,7 @@ std::int64_t of_longcat_block(HfKeys& keys, const ModelSpec& model) {
 
 void add_by_family(const std::string& type, HfKeys& keys, const ModelSpec& model, OtherParameters& to) {
   const std::int64_t h = model.hidden;
-  const std::int64_t layers_of_experts = model.layers - model.dense_layers();
+  const std::int64_t layers_of_experts = model.layers_with(FeedForward::kExperts);
   if (type == "gpt_neox_japanese") to.of_model += h;  // the last block's only bias
   if (type == "gpt_oss") to.of_block += model.experts.count;
   if (is_one_of(type, kRouterBias)) to.of_model += model.experts.count * layers_of_experts;

@@ -66,6 +66,37 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   return model;
 }
 
+constexpr std::string_view kFurtherTokens =
+    "layers that predict a second token (MTP), where they are trained: more memory and time";
+
+// Nemotron 3 (arXiv:2512.20856): every layer is one of Mamba-2, attention and experts, without gates in the MLPs. The
+// layers that predict further tokens are not counted.
+constexpr ModelSpec nemotron_3(std::int64_t hidden, std::int64_t heads, const LayerCounts& layers,
+                               std::int64_t mamba_heads, const ExpertSpec& experts) {
+  ModelSpec model = llama_sizes(layers.mamba + layers.attention + layers.experts, hidden, heads, 2, experts.ffn_hidden,
+                                131072, 262144);
+  if (constexpr std::int64_t kHead = 128; heads * kHead != hidden) model.head_dim = kHead;
+  model.gated_mlp = false;
+  model.layer_kinds = layers;
+  model.mamba.heads = mamba_heads;
+  model.experts = experts;
+  return model;
+}
+
+// Gated delta rules in three of four layers. Attention has a gate of its output's width, which is planned as other
+// parameters, spread over all layers; so is the gate of the shared expert.
+constexpr ModelSpec qwen3_next() {
+  ModelSpec model = llama_sizes(48, 2048, 16, 2, 5120, 151936, 262144);
+  model.head_dim = 256;
+  model.qk_norm = QkNorm::kHead;
+  model.experts = {512, 10, 512, 512};
+  model.layer_kinds = {.delta_experts = 36, .attention_experts = 12};
+  model.delta.key_heads = 16;
+  model.delta.value_heads = 32;
+  model.others.of_block = 2048 + 2048 * 4096 * 12 / 48;
+  return model;
+}
+
 // The tower for images and what joins it to the language model: their parameters count, and what they compute does not.
 constexpr ModelSpec with_tower(std::int64_t parameters, ModelSpec model) {
   model.others.of_model += parameters;
@@ -159,6 +190,20 @@ constexpr std::array kHubModels = {
     HubModel{
         "qwen3-235b-a22b",
         qwen3(with_experts({128, 8, 1536, 0}, with_heads_of(128, llama_sizes(94, 4096, 64, 4, 12288, 151936, 40960))))},
+    HubModel{"qwen3-next-80b-a3b", qwen3_next(), "", kOutputGateCaveat},
+    HubModel{"nvidia-nemotron-3-nano-30b-a3b",
+             nemotron_3(2688, 32, {.mamba = 23, .attention = 6, .experts = 23}, 64, {128, 6, 1856, 3712})},
+    HubModel{"nvidia-nemotron-3-super-120b-a12b",
+             nemotron_3(4096, 32, {.mamba = 40, .attention = 8, .experts = 40}, 128,
+                        {512, 22, 2688, 5376, 0, DensePlaces::kFirst, 1024}),
+             "", kFurtherTokens},
+    HubModel{"nvidia-nemotron-3-ultra-550b-a55b",
+             nemotron_3(8192, 64, {.mamba = 48, .attention = 12, .experts = 48}, 256,
+                        {512, 22, 5120, 10240, 0, DensePlaces::kFirst, 2048}),
+             "", kFurtherTokens},
+    HubModel{"nvidia-nemotron-3.5-lightning-30b-a3b",
+             nemotron_3(2688, 32, {.mamba = 23, .attention = 6, .experts = 23}, 64, {128, 6, 1856, 3712}), "",
+             kFurtherTokens},
     HubModel{"olmoe-1b-7b-0924",
              with_norms(NormPlaces::kPre, QkNorm::kFull,
                         with_experts({64, 8, 1024, 0}, llama_sizes(16, 2048, 16, 16, 1024, 50304, 4096)))},

@@ -6,6 +6,8 @@
 //                h (q + 2 k) + q h, with q = heads (d_nope + d_rope); h q instead of h r_q + r_q q + r_q if r_q = 0
 //   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
 //   experts    : E h (router) + E m h f_e + m h f_s instead of m h f, but in dense layers; a token uses e of the E
+//                (with a latent of l: E h + 2 h l + E m l f_e + m h f_s)
+//   Mamba, delta: h (in_width + inner) + small_params instead of attention (workload/layer_kinds.h)
 //   norm       = 2 h (gain, bias) with layer norm, h with RMS norm;   n = 2, 4 around the branches, 1 if they share it
 //   qk norm    : gains (and biases) of a head twice, or of q and k
 //   biases     = (q + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm, unless said otherwise
@@ -57,39 +59,52 @@ std::int64_t qkv_biases(const ModelSpec& model) {
 
 // Returns the elements of the weight matrices of all blocks of which a token uses `experts`.
 std::int64_t block_matrices(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t attention = attention_matrices(model);
-  const std::int64_t of_a_column = (model.gated_mlp ? 3 : 2) * model.hidden;
-  const std::int64_t dense = of_a_column * model.ffn_hidden;
+  const std::int64_t mixers =
+      model.layers_with(Mixer::kAttention) * attention_matrices(model) +
+      model.layers_with(Mixer::kMamba) * model.hidden * (model.mamba.in_width() + model.mamba.inner()) +
+      model.layers_with(Mixer::kDelta) * model.hidden * (model.delta.in_width() + model.delta.values());
+  const std::int64_t matrices = model.gated_mlp ? 3 : 2;
+  const std::int64_t dense = matrices * model.hidden * model.ffn_hidden;
   const std::int64_t router = model.experts.count * model.hidden;
-  const std::int64_t mixture =
-      router + of_a_column * (experts * model.experts.ffn_hidden + model.experts.shared_ffn_hidden);
-  return model.layers * attention + model.dense_layers() * dense + (model.layers - model.dense_layers()) * mixture;
+  const std::int64_t mixture = router + 2 * model.hidden * model.experts.latent +
+                               matrices * (experts * model.expert_hidden() * model.experts.ffn_hidden +
+                                           model.hidden * model.experts.shared_ffn_hidden);
+  return mixers + model.dense_layers() * dense + model.layers_with(FeedForward::kExperts) * mixture;
 }
 
 std::int64_t mlp_biases(const ModelSpec& model, std::int64_t experts) {
-  const auto of_mlp = [&](std::int64_t width) { return (model.gated_mlp ? 2 : 1) * width + model.hidden; };
+  const auto of_mlp = [&](std::int64_t width, std::int64_t out) { return (model.gated_mlp ? 2 : 1) * width + out; };
   const std::int64_t shared = model.experts.shared_ffn_hidden;
-  const std::int64_t mixture = experts * of_mlp(model.experts.ffn_hidden) + (shared > 0 ? of_mlp(shared) : 0);
-  return model.dense_layers() * of_mlp(model.ffn_hidden) + (model.layers - model.dense_layers()) * mixture;
+  const std::int64_t mixture = experts * of_mlp(model.experts.ffn_hidden, model.expert_hidden()) +
+                               (shared > 0 ? of_mlp(shared, model.hidden) : 0);
+  return model.dense_layers() * of_mlp(model.ffn_hidden, model.hidden) +
+         model.layers_with(FeedForward::kExperts) * mixture;
 }
 
-std::int64_t norms_of_block(const ModelSpec& model) {
-  if (model.norm_places == NormPlaces::kShared) return 1;
-  return model.norm_places == NormPlaces::kSandwich ? 4 : 2;
+// Norms of all blocks.
+std::int64_t norms_of_blocks(const ModelSpec& model) {
+  std::int64_t norms = 0;
+  for (const LayersOfKind& of : model.kinds()) {
+    const std::int64_t branches = of.kind.is_single() || model.norm_places == NormPlaces::kShared ? 1 : 2;
+    norms += of.layers * branches * (model.norm_places == NormPlaces::kSandwich ? 2 : 1);
+  }
+  return norms;
 }
 
 std::int64_t parameters_with(const ModelSpec& model, std::int64_t experts) {
   const std::int64_t norm = model.norm_gain ? (model.has_norm_bias() ? 2 : 1) * model.hidden : 0;
-  const std::int64_t latent_norms = model.latent.q_rank + model.latent.kv_rank;
-  std::int64_t block = norms_of_block(model) * norm + model.qk_norm_params() + latent_norms + model.others.of_block;
-  if (model.has_qkv_bias()) block += qkv_biases(model);
-  if (model.has_out_bias()) block += model.hidden;
+  std::int64_t attention = model.qk_norm_params() + model.latent.q_rank + model.latent.kv_rank;
+  if (model.has_qkv_bias()) attention += qkv_biases(model);
+  if (model.has_out_bias()) attention += model.hidden;
+  const std::int64_t blocks = norms_of_blocks(model) * norm + model.layers * model.others.of_block +
+                              model.layers_with(Mixer::kAttention) * attention +
+                              model.layers_with(Mixer::kMamba) * model.mamba.small_params() +
+                              model.layers_with(Mixer::kDelta) * model.delta.small_params();
   const std::int64_t mlp = model.has_mlp_bias() ? mlp_biases(model, experts) : 0;
   const std::int64_t table = model.vocab * model.hidden;
   const std::int64_t positions = model.positions == Positions::kLearned ? model.seq_len * model.hidden : 0;
   const std::int64_t head = model.tied_embeddings ? 0 : table;
-  return block_matrices(model, experts) + mlp + model.layers * block + norm + table + positions + head +
-         model.others.of_model;
+  return block_matrices(model, experts) + mlp + blocks + norm + table + positions + head + model.others.of_model;
 }
 
 constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
@@ -137,6 +152,45 @@ void check_latents(const JsonObject& object, const ModelSpec& model) {
     object.fail("qk_norm", "latent attention has norms of its latents instead", "leave it out");
 }
 
+void check_mixers(const JsonObject& object, const ModelSpec& model) {
+  const auto needs = [&](const char* key, bool is_used, bool is_given) {
+    if (is_used && !is_given) object.fail(key, "is missing, for the layers of this kind", "describe it");
+    if (!is_used && is_given) object.fail(key, "no layers are of this kind", "count them in \"layer_kinds\"");
+  };
+  needs("mamba", model.layers_with(Mixer::kMamba) > 0, model.mamba.heads > 0);
+  needs("delta", model.layers_with(Mixer::kDelta) > 0, model.delta.value_heads > 0);
+  const MambaSpec& mamba = model.mamba;
+  if (mamba.heads % mamba.groups != 0)
+    object.fail("mamba", fmt::format("{} heads are not a multiple of {} groups", mamba.heads, mamba.groups),
+                "fix one of them");
+  const DeltaSpec& delta = model.delta;
+  if (delta.value_heads > 0 && (delta.key_heads == 0 || delta.value_heads % delta.key_heads != 0))
+    object.fail(
+        "delta",
+        fmt::format("{} heads of values are not a multiple of {} heads of keys", delta.value_heads, delta.key_heads),
+        "fix one of them");
+}
+
+void check_layer_kinds(const JsonObject& object, const ModelSpec& model) {
+  if (!model.is_hybrid()) return check_mixers(object, model);
+  const LayerCounts& counts = model.layer_kinds;
+  if (counts.sum() != model.layers)
+    object.fail("layer_kinds", fmt::format("{} layers are counted, and there are {}", counts.sum(), model.layers),
+                "fix one of them");
+  if (counts.kinds().size() > kMostKinds)
+    object.fail("layer_kinds", fmt::format("layers of {} kinds are planned at most", kMostKinds), "name fewer");
+  const bool uses_experts = model.layers_with(FeedForward::kExperts) > 0;
+  if (uses_experts != model.has_experts())
+    object.fail("layer_kinds",
+                uses_experts ? "some layers have experts, of which nothing is said" : "no layers have the experts",
+                uses_experts ? "describe the \"experts\"" : "leave the \"experts\" out");
+  if (model.experts.dense_layers > 0)
+    object.fail("layer_kinds", "layers without experts are counted here", "leave \"dense_layers\" of \"experts\" out");
+  if (model.norm_places == NormPlaces::kShared)
+    object.fail("norm_places", "hybrid layers do not share their norms", "choose another");
+  check_mixers(object, model);
+}
+
 void check_model(const JsonObject& object, const ModelSpec& model) {
   if (model.head_dim == 0 && !model.has_latents() && model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is not a multiple of {} heads", model.hidden, model.heads),
@@ -147,6 +201,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
                 "fix one of them");
   }
   check_latents(object, model);
+  check_layer_kinds(object, model);
   const ExpertSpec& experts = model.experts;
   if (experts.count == 0 && experts != ExpertSpec{})
     object.fail("experts", "\"count\" is missing", "say how many experts a block has");
@@ -181,6 +236,59 @@ Block<ExpertSpec> experts_block() {
       .key("dense_places", &ExpertSpec::dense_places, one_of(kDensePlaceWords),
            "where these layers are: before all others, as in DeepSeek-V3, or spread evenly among them, as in Llama 4")
       .written_where_changed();
+  block
+      .key("latent", &ExpertSpec::latent, integer(from_to(0, 1e6)),
+           "width of what the experts work on, if it is not the model's, as in Nemotron 3 Super; 0: the model's")
+      .written_where_changed();
+  return block;
+}
+
+Block<LayerCounts> layer_kinds_block() {
+  Block<LayerCounts> block(
+      "Layers of a hybrid model by kind, of four kinds at most, spread evenly among each other: what mixes tokens "
+      "(attention, mamba, delta) and what follows it (mlp, experts), or one of these alone. Nemotron 3 Nano has "
+      "{\"mamba\": 23, \"attention\": 6, \"experts\": 23}. Without it all layers have attention and an MLP, or "
+      "experts");
+  const auto add = [&block](const char* key, std::int64_t LayerCounts::*layers, const char* meaning) {
+    block.key(key, layers, integer(from_to(0, 1e5)), meaning).written_where_changed();
+  };
+  add("attention_mlp", &LayerCounts::attention_mlp, "layers with attention and an MLP");
+  add("mamba_mlp", &LayerCounts::mamba_mlp, "layers with Mamba-2 and an MLP");
+  add("delta_mlp", &LayerCounts::delta_mlp, "layers with a gated delta rule and an MLP");
+  add("mlp", &LayerCounts::mlp, "layers with an MLP alone");
+  add("mamba", &LayerCounts::mamba, "layers with Mamba-2 alone");
+  add("delta", &LayerCounts::delta, "layers with a gated delta rule alone");
+  add("attention", &LayerCounts::attention, "layers with attention alone");
+  add("experts", &LayerCounts::experts, "layers with experts alone");
+  add("mamba_experts", &LayerCounts::mamba_experts, "layers with Mamba-2 and experts");
+  add("delta_experts", &LayerCounts::delta_experts, "layers with a gated delta rule and experts");
+  add("attention_experts", &LayerCounts::attention_experts, "layers with attention and experts");
+  return block;
+}
+
+Block<MambaSpec> mamba_block() {
+  Block<MambaSpec> block(
+      "State-space layers (Mamba-2, arXiv:2405.21060), of which layer_kinds says how many there are");
+  block.key("heads", &MambaSpec::heads, integer(from_to(1, 1e6)), "heads, of head_dim numbers each").no_default();
+  block.key("head_dim", &MambaSpec::head_dim, integer(from_to(1, 1e6)), "width of a head");
+  block.key("state", &MambaSpec::state, integer(from_to(1, 1e6)), "size of the state of each of them");
+  block.key("groups", &MambaSpec::groups, integer(from_to(1, 1e6)), "groups of heads that share B and C");
+  block.key("conv", &MambaSpec::conv, integer(from_to(1, 1e3)), "tokens that the causal convolution reaches over");
+  block.key("chunk", &MambaSpec::chunk, integer(from_to(1, 1e6)), "tokens of a chunk of the scan");
+  return block;
+}
+
+Block<DeltaSpec> delta_block() {
+  Block<DeltaSpec> block(
+      "Linear attention with a gated delta rule (Gated DeltaNet, arXiv:2412.06464, as in Qwen3-Next), of which "
+      "layer_kinds says how many layers have it");
+  block.key("key_heads", &DeltaSpec::key_heads, integer(from_to(1, 1e6)), "heads of queries and of keys").no_default();
+  block.key("value_heads", &DeltaSpec::value_heads, integer(from_to(1, 1e6)), "heads of values, a multiple of these")
+      .no_default();
+  block.key("key_dim", &DeltaSpec::key_dim, integer(from_to(1, 1e6)), "width of a head of keys");
+  block.key("value_dim", &DeltaSpec::value_dim, integer(from_to(1, 1e6)), "width of a head of values");
+  block.key("conv", &DeltaSpec::conv, integer(from_to(1, 1e3)), "tokens that the causal convolution reaches over");
+  block.key("chunk", &DeltaSpec::chunk, integer(from_to(1, 1e6)), "tokens of a chunk of the rule");
   return block;
 }
 
@@ -243,6 +351,12 @@ void add_norms(Block<ModelSpec>& block) {
       .written_where_changed();
 }
 
+void add_hybrids(Block<ModelSpec>& block) {
+  block.block("layer_kinds", &ModelSpec::layer_kinds, layer_kinds_block()).written_where_changed();
+  block.block("mamba", &ModelSpec::mamba, mamba_block()).written_where_changed();
+  block.block("delta", &ModelSpec::delta, delta_block()).written_where_changed();
+}
+
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
 Block<ModelSpec> model_block() {
   Block<ModelSpec> block("Sizes of a decoder-only transformer; with a preset, only the sizes that differ from it");
@@ -274,6 +388,7 @@ Block<ModelSpec> model_block() {
   add_bias(block, "mlp_bias", &ModelSpec::mlp_bias, "biases of the MLP or of the experts (default: with layernorm)");
   block.block("latent_attention", &ModelSpec::latent, latent_block()).written_where_changed();
   block.block("experts", &ModelSpec::experts, experts_block()).written_where_changed();
+  add_hybrids(block);
   block.block("others", &ModelSpec::others, others_block()).written_where_changed();
   block.noted(
       "hf_config", schema::either({schema::text(), Json{{"type", "object"}}}),
@@ -290,17 +405,67 @@ void add_once(const std::string& caveat, std::vector<std::string>& list) {
   if (!is_one_of(caveat, list)) list.push_back(caveat);
 }
 
-std::int64_t ModelSpec::dense_layers_in(std::int64_t begin, std::int64_t end) const {
-  if (!has_two_kinds_of_layers()) return 0;
-  const std::int64_t dense = dense_layers();
-  const auto before = [&](std::int64_t layer) {
-    return experts.dense_places == DensePlaces::kFirst ? std::min(layer, dense) : (layer * dense + layers - 1) / layers;
-  };
-  return before(end) - before(begin);
+std::vector<LayersOfKind> ModelSpec::kinds() const {
+  if (is_hybrid()) return layer_kinds.kinds();
+  const std::int64_t dense = has_experts() ? std::min(experts.dense_layers, layers) : layers;
+  std::vector<LayersOfKind> of;
+  if (dense > 0) of.push_back({{Mixer::kAttention, FeedForward::kMlp}, dense});
+  if (dense < layers) of.push_back({{Mixer::kAttention, FeedForward::kExperts}, layers - dense});
+  return of;
+}
+
+std::int64_t ModelSpec::layers_with(Mixer mixer) const {
+  if (!is_hybrid()) return mixer == Mixer::kAttention ? layers : 0;
+  std::int64_t found = 0;
+  for (const LayersOfKind& of : kinds()) found += of.kind.mixer == mixer ? of.layers : 0;
+  return found;
+}
+
+std::int64_t ModelSpec::layers_with(FeedForward feed_forward) const {
+  std::int64_t found = 0;
+  for (const LayersOfKind& of : kinds()) found += of.kind.feed_forward == feed_forward ? of.layers : 0;
+  return found;
+}
+
+// Each kind is spread over the places that those before it leave.
+OtherLayers ModelSpec::other_layers_in(std::int64_t begin, std::int64_t end) const {
+  const std::vector<LayersOfKind> of = kinds();
+  const bool first = has_two_kinds_of_layers() && experts.dense_places == DensePlaces::kFirst;
+  OtherLayers in{};
+  std::int64_t places = layers;
+  for (std::size_t kind = 0; kind + 1 < of.size(); ++kind) {
+    const std::int64_t own = of[kind].layers;
+    const auto before = [&](std::int64_t place) {
+      return first ? std::min(place, own) : (place * own + places - 1) / places;
+    };
+    const std::int64_t before_end = before(end);
+    const std::int64_t before_begin = before(begin);
+    in.at(kind) = before_end - before_begin;
+    begin -= before_begin;
+    end -= before_end;
+    places -= own;
+  }
+  return in;
+}
+
+ModelSpec with_layers_of(ModelSpec model, const LayerKind& kind, std::int64_t layers) {
+  const bool is_hybrid = model.is_hybrid();
+  model.layers = layers;
+  model.layer_kinds = {};
+  model.experts.dense_layers = 0;
+  if (is_hybrid) model.layer_kinds.of(kind) = layers;
+  if (kind.feed_forward != FeedForward::kExperts) model.experts = {};
+  return model;
 }
 
 ModelSpec with_a_layer_of_each_kind(ModelSpec model) {
-  model.layers = model.has_two_kinds_of_layers() ? 2 : 1;
+  const std::vector<LayersOfKind> kinds = model.kinds();
+  const bool is_hybrid = model.is_hybrid();
+  model.layers = static_cast<std::int64_t>(kinds.size());
+  model.layer_kinds = {};
+  for (const LayersOfKind& of : kinds) {
+    if (is_hybrid) model.layer_kinds.of(of.kind) = 1;
+  }
   model.experts.dense_layers = std::min<std::int64_t>(model.experts.dense_layers, 1);
   model.experts.dense_places = DensePlaces::kFirst;
   return model;
@@ -308,6 +473,9 @@ ModelSpec with_a_layer_of_each_kind(ModelSpec model) {
 
 const char* ModelSpec::predicted_only() const {
   if (has_experts()) return "experts";
+  if (layers_with(Mixer::kMamba) > 0) return "state-space layers";
+  if (layers_with(Mixer::kDelta) > 0) return "layers with linear attention";
+  if (is_hybrid()) return "layers with one part alone";
   if (has_latents()) return "layers with latent attention";
   if (!norm_gain) return "norms without gains";
   if (qk_norm != QkNorm::kNone) return "norms of queries and keys";
@@ -333,8 +501,12 @@ double transformer_flops(const ModelSpec& model, std::int64_t sequences, double 
   const double matrices = static_cast<double>(block_matrices(model, model.experts.per_token)) +
                           static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
   const auto widths = static_cast<double>(model.query_width() + model.output_width());
-  const double attention = 6.0 * static_cast<double>(model.layers) * seq_len * widths * causal_share;
-  return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention);
+  const auto with_attention = static_cast<double>(model.layers_with(Mixer::kAttention));
+  const double attention = 6.0 * with_attention * seq_len * widths * causal_share;
+  constexpr double kFlopsOfState = 7.0;
+  const auto states = static_cast<double>(model.layers_with(Mixer::kMamba) * model.mamba.state_elems() +
+                                          model.layers_with(Mixer::kDelta) * model.delta.state_elems());
+  return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention + 3.0 * kFlopsOfState * states);
 }
 
 }  // namespace

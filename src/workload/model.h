@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "workload/layer_kinds.h"
+
 namespace krigtune::workload {
 
 enum class Positions { kLearned, kRotary };
@@ -42,6 +44,9 @@ struct ExpertSpec {
   std::int64_t shared_ffn_hidden = 0;  ///< width of an MLP that every token passes too; 0: none
   std::int64_t dense_layers = 0;       ///< layers that have an MLP of the model's ffn_hidden instead
   DensePlaces dense_places = DensePlaces::kFirst;
+  /// Width of what experts work on, if it is not the model's: one product makes it of a block's input, another one
+  /// makes the model's width of the sum (LatentMoE, Nemotron 3 Super); 0: there are none.
+  std::int64_t latent = 0;
 
   friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
 };
@@ -97,16 +102,25 @@ struct ModelSpec {
   OtherParameters others = {};
   LatentSpec latent = {};
   bool norm_gain = true;  ///< otherwise norms have neither gain nor bias, but for those of `qk_norm` and of latents
+  LayerCounts layer_kinds = {};
+  MambaSpec mamba = {};
+  DeltaSpec delta = {};
 
   bool has_latents() const { return latent.kv_rank > 0; }
   bool has_experts() const { return experts.count > 0; }
-  std::int64_t dense_layers() const {  ///< that have one MLP
-    return has_experts() && experts.dense_layers < layers ? experts.dense_layers : layers;
-  }
-  /// Returns whether some layers have experts and others have none.
-  bool has_two_kinds_of_layers() const { return dense_layers() > 0 && dense_layers() < layers; }
-  /// Returns how many of the layers [begin, end) have no experts if the model has both kinds; otherwise 0.
-  std::int64_t dense_layers_in(std::int64_t begin, std::int64_t end) const;
+  /// Returns whether the layers are counted by kind, so that some have no attention.
+  bool is_hybrid() const { return layer_kinds != LayerCounts{}; }
+  /// Returns the kinds of layers that there are, kMostKinds at most, in a fixed order. Those with experts come last.
+  std::vector<LayersOfKind> kinds() const;
+  std::int64_t layers_with(Mixer mixer) const;
+  std::int64_t layers_with(FeedForward feed_forward) const;
+  std::int64_t dense_layers() const { return layers_with(FeedForward::kMlp); }
+  /// Returns whether all layers have attention, and some have experts and others have none.
+  bool has_two_kinds_of_layers() const { return !is_hybrid() && kinds().size() > 1; }
+  /// Returns how many of the layers [begin, end) are of each kind but the last one.
+  OtherLayers other_layers_in(std::int64_t begin, std::int64_t end) const;
+  /// Width of what the experts work on.
+  std::int64_t expert_hidden() const { return experts.latent > 0 ? experts.latent : hidden; }
   bool has_norm_bias() const { return norm == Norm::kLayerNorm && norm_bias && norm_gain; }
   /// What krigtune-bench cannot train of it, which predictions have: "experts"; empty if it trains all.
   const char* predicted_only() const;
@@ -141,8 +155,10 @@ struct Caveats {
 /// Adds a caveat to a list that does not have it yet.
 void add_once(const std::string& caveat, std::vector<std::string>& list);
 
-/// Returns the model with as few layers as have all of its kinds: one, or one without experts and one with experts.
+/// Returns the model with as few layers as have all of its kinds: one of each, in the order of ModelSpec::kinds.
 ModelSpec with_a_layer_of_each_kind(ModelSpec model);
+/// Returns the model with so many layers, all of one of its kinds.
+ModelSpec with_layers_of(ModelSpec model, const LayerKind& kind, std::int64_t layers);
 
 /// Returns the exact number of trainable parameters (elements).
 std::int64_t parameter_count(const ModelSpec& model);
@@ -155,8 +171,10 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 ///   6 P_mat + 6 L s (q + v) c,   c = (s + 1) / (2 s)
 ///
 /// where P_mat counts the matrix parameters that a token uses, including the head (Narayanan et al. 2021, eq. 3, with
-/// the causal half counted), q is the width of the queries of all heads and v that of their outputs. Without latent
-/// attention both are the width h of all heads, and the second term is 12 L s h c.
+/// the causal half counted), L the layers with attention, q is the width of the queries of all heads and v that of
+/// their outputs. Without latent attention both are the width h of all heads, and the second term is 12 L s h c.
+/// State-space layers and linear attention add 3 * 7 for each number of their states and each token: its decay, two
+/// for what is added, two for what is read, as Megatron's count of FLOPs has it for Mamba.
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns the same count with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron

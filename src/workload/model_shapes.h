@@ -27,6 +27,10 @@ constexpr ModelSpec llama_sizes(std::int64_t layers, std::int64_t hidden, std::i
           .norm = Norm::kRmsNorm};
 }
 
+/// What Qwen3-Next and Qwen3.5 have that is planned as parameters alone.
+constexpr std::string_view kOutputGateCaveat =
+    "gates of attention's output, which have only parameters here: a little more time";
+
 /// Parameters of the layer and the norm before the head of a masked language model.
 constexpr std::int64_t encoder_head(std::int64_t hidden) { return hidden * (hidden + 1) + 2 * hidden; }
 

@@ -133,24 +133,40 @@ const char* training_predicted_only(const Workload& workload) {
   return training.states == OptimizerStates::kAsModel ? "optimizer states in the model's type" : "";
 }
 
-std::int64_t adapter_parameter_count(const Workload& workload) {
+namespace {
+
+// Adapters of one layer's attention, if it has one, and of an MLP of that width; 0: there is none.
+std::int64_t adapters_of_layer(const Workload& workload, bool attends, std::int64_t ffn) {
   const ModelSpec& model = workload.model;
   const AdapterSpec& adapter = workload.training.lora;
-  const std::int64_t ffn = model.has_experts() ? model.experts.shared_ffn_hidden : model.ffn_hidden;
   std::int64_t elems = 0;
   const auto add = [&](AdaptedLayer layer, std::int64_t inputs, std::int64_t outputs) {
     if (inputs > 0 && outputs > 0 && adapter.targets_layer(layer)) elems += adapter.rank * (inputs + outputs);
   };
-  if (!model.has_latents()) {
+  if (attends && !model.has_latents()) {
     add(AdaptedLayer::kQuery, model.hidden, model.query_width());
     add(AdaptedLayer::kKey, model.hidden, model.key_width());
     add(AdaptedLayer::kValue, model.hidden, model.value_width());
   }
-  add(AdaptedLayer::kOutput, model.output_width(), model.hidden);
+  if (attends) add(AdaptedLayer::kOutput, model.output_width(), model.hidden);
   if (model.gated_mlp) add(AdaptedLayer::kGate, model.hidden, ffn);
   add(AdaptedLayer::kUp, model.hidden, ffn);
   add(AdaptedLayer::kDown, ffn, model.hidden);
-  return model.layers * elems;
+  return elems;
+}
+
+}  // namespace
+
+std::int64_t adapter_parameter_count(const Workload& workload) {
+  const ModelSpec& model = workload.model;
+  std::int64_t elems = 0;
+  for (const LayersOfKind& of : model.kinds()) {
+    const std::int64_t ffn = of.kind.feed_forward == FeedForward::kExperts ? model.experts.shared_ffn_hidden
+                             : of.kind.feed_forward == FeedForward::kMlp   ? model.ffn_hidden
+                                                                           : 0;
+    elems += of.layers * adapters_of_layer(workload, of.kind.mixer == Mixer::kAttention, ffn);
+  }
+  return elems;
 }
 
 double spared_flops(const Workload& workload, std::int64_t sequences) {

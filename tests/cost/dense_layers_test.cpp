@@ -124,7 +124,7 @@ TEST(DenseLayers, ComeFirstOrAreSpreadOverTheStages) {
     const workload::ModelSpec model = mixture(layers, count, places).model;
     std::vector<std::int64_t> counts;
     for (const auto& stage : cost::parts_of_ranks(model, cost::stage_layers(layers, stages, true, 0.0), stages))
-      counts.push_back(stage.dense_layers);
+      counts.push_back(stage.others[0]);
     return counts;
   };
   using Counts = std::vector<std::int64_t>;

@@ -18,7 +18,7 @@ struct SettingCase {
   std::string text() const {
     const Knobs& k = setting->knobs;
     return "stage " + std::to_string(k.zero_stage) + (setting->policy.packs ? " deepspeed" : " canonical") + ", " +
-           std::to_string(tensors->parts().layers) + " layers (" + std::to_string(tensors->parts().dense_layers) +
+           std::to_string(tensors->parts().layers) + " layers (" + std::to_string(tensors->parts().others[0]) +
            " of another kind), buckets of " + std::to_string(k.reduce_bucket_elems) + ", prefetch " +
            std::to_string(k.prefetch_elems) + ", live " + std::to_string(k.max_live_elems) + ", persistence " +
            std::to_string(k.persistence_elems) + (k.overlap_comm ? ", overlap" : "");
@@ -56,7 +56,7 @@ class RandomSettings {
     const Knobs knobs = draw_knobs();
     const std::int64_t layers = drawn.workload.model.layers;
     const StageParts parts{layers, number({0, 1, 1}) == 1, number({0, 1, 1}) == 1,
-                           drawn.workload.model.dense_layers_in(0, layers)};
+                           drawn.workload.model.other_layers_in(0, layers)};
     drawn.tensors =
         std::make_unique<StageTensors>(unit_tensors(drawn.workload, knobs), parts,
                                        granule_elems(knobs.data_ranks, compute_type(drawn.workload.precision)));

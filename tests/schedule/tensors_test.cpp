@@ -24,7 +24,7 @@ TEST(StageTensors, AreThoseOfTheWholeModelInItsOrder) {
     const SettingCase drawn = random.next();
     const ParameterTable table = make_parameters(drawn.workload, drawn.setting->knobs);
     const std::int64_t layers = drawn.workload.model.layers;
-    const StageTensors whole(unit_tensors(table), {layers, true, true, drawn.workload.model.dense_layers_in(0, layers)},
+    const StageTensors whole(unit_tensors(table), {layers, true, true, drawn.workload.model.other_layers_in(0, layers)},
                              granule_elems(drawn.setting->knobs.data_ranks, compute_type(drawn.workload.precision)));
     ASSERT_EQ(whole.count(), static_cast<int>(table.tensors.size()));
     for (int t = 0; t < whole.count(); ++t) {

@@ -53,25 +53,31 @@ struct Stage {
   std::int64_t index = 0;
 };
 
-// Returns the first stage, neither the first nor the last one of the pipeline, that has more layers with experts than
-// the first one has, and no fewer than the others; empty if there is none. `first`, `last`: layers of these two.
+// Returns so many layers, without embedding and head.
+schedule::StageParts stage_parts(const workload::ModelSpec& model, std::int64_t begin, std::int64_t layers) {
+  return {layers, false, false, model.other_layers_in(begin, begin + layers)};
+}
+
+// Returns the first stage, neither the first nor the last one of the pipeline, that has more layers of the last kind
+// (those with experts) than the first one has, and no fewer than the others; empty if there is none. `first`, `last`:
+// layers of these two.
 std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, const schedule::Knobs& knobs,
                                            std::int64_t first, std::int64_t last) {
   const std::int64_t stages = knobs.pipeline_ranks;
-  if (!model.has_two_kinds_of_layers() || stages < 3) return std::nullopt;
+  if (model.kinds().size() < 2 || stages < 3) return std::nullopt;
   // All but the last one have equal numbers of layers, with the remainder in the first ones.
   const std::int64_t each = (model.layers - last) / (stages - 1);
   const std::int64_t more = (model.layers - last) % (stages - 1);
   std::optional<Stage> found;
-  std::int64_t most = first - model.dense_layers_in(0, first);
+  std::int64_t most = stage_parts(model, 0, first).layers_of(schedule::Unit::kBlock);
   std::int64_t begin = each + (more > 0 ? 1 : 0);
   for (std::int64_t stage = 1; stage + 1 < stages; ++stage) {
     const std::int64_t own = each + (stage < more ? 1 : 0);
-    const std::int64_t dense = model.dense_layers_in(begin, begin + own);
+    const schedule::StageParts parts = stage_parts(model, begin, own);
     begin += own;
-    if (own - dense <= most) continue;
-    most = own - dense;
-    found = {{own, false, false, dense}, in_flight(stage, stages, knobs.micro_steps), stage};
+    if (parts.layers_of(schedule::Unit::kBlock) <= most) continue;
+    most = parts.layers_of(schedule::Unit::kBlock);
+    found = {parts, in_flight(stage, stages, knobs.micro_steps), stage};
   }
   return found;
 }
@@ -87,7 +93,8 @@ std::vector<Stage> interleaved_ranks(const workload::ModelSpec& model, const sch
   std::vector<Stage> result;
   for (const std::int64_t rank : {std::int64_t{0}, std::int64_t{1}, ranks - 1}) {
     const schedule::StageParts& own = parts[static_cast<std::size_t>(rank)];
-    const bool has_more = own.layers > first.layers || own.dense_layers < first.dense_layers;
+    const auto others = [](const schedule::StageParts& of) { return of.layers - of.layers_of(schedule::Unit::kBlock); };
+    const bool has_more = own.layers > first.layers || others(own) < others(first);
     if (rank == 1 && (ranks == 2 || !has_more)) continue;  // less than the first one keeps
     result.push_back({own, in_flight(rank, ranks, knobs.micro_steps, knobs.virtual_stages), rank});
   }
@@ -100,10 +107,10 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
                              const schedule::Knobs& knobs) {
   const std::int64_t layers = workload.model.layers;
   const std::int64_t stages = knobs.pipeline_ranks;
-  const auto dense_in = [&](std::int64_t begin, std::int64_t count) {
-    return workload.model.dense_layers_in(begin, begin + count);
+  const auto others_in = [&](std::int64_t begin, std::int64_t count) {
+    return workload.model.other_layers_in(begin, begin + count);
   };
-  if (stages == 1) return {{{layers, true, true, dense_in(0, layers)}, {}}};
+  if (stages == 1) return {{{layers, true, true, others_in(0, layers)}, {}}};
   if (knobs.virtual_stages > 1) return interleaved_ranks(workload.model, knobs);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
@@ -119,9 +126,9 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  std::vector<Stage> result = {{{first, true, false, dense_in(0, first)}, in_flight(0, stages, knobs.micro_steps), 0}};
+  std::vector<Stage> result = {{{first, true, false, others_in(0, first)}, in_flight(0, stages, knobs.micro_steps), 0}};
   if (const auto most = stage_of_most_experts(workload.model, knobs, first, last)) result.push_back(*most);
-  result.push_back({{last, false, true, dense_in(layers - last, last)}, {}, stages - 1});
+  result.push_back({{last, false, true, others_in(layers - last, last)}, {}, stages - 1});
   return result;
 }
 
@@ -137,9 +144,10 @@ schedule::Setting setting_of(const workload::Workload& workload, const schedule:
     setting.knobs.persistence_elems = 0;
     setting.knobs.max_live_elems = tensors.trained_padded() + tensors.frozen_padded();
     setting.knobs.reduce_bucket_elems = 0;
-    for (const std::int64_t layer : {std::int64_t{1}, std::max<std::int64_t>(tensors.parts().layers, 1)}) {
+    for (const schedule::Unit block : schedule::kBlocks) {
+      const std::int64_t first = tensors.parts().layers_of(block) > 0 ? tensors.parts().first_of(block) : 0;
       std::int64_t elems = 0;
-      for (const int t : tensors.unit(static_cast<std::size_t>(layer))) elems += tensors.elems(t);
+      for (const int t : tensors.unit(static_cast<std::size_t>(first) + 1)) elems += tensors.elems(t);
       setting.knobs.reduce_bucket_elems = std::max(setting.knobs.reduce_bucket_elems, elems);
     }
   }
@@ -323,11 +331,11 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
     assume(*part, activations, logits);
   }
   assume(profile.embedding_kept, activations);
-  for (BlockProfile* block : {&profile.block, &profile.dense_block}) {
-    for (auto* parts : {&block->forward, &block->recompute, &block->backward}) {
+  for (BlockProfile& block : profile.blocks) {
+    for (auto* parts : {&block.forward, &block.recompute, &block.backward}) {
       for (ProfiledPart& part : *parts) assume(part, activations, logits);
     }
-    for (MomentBytes* kept : {&block->group_kept, &block->layer_kept}) assume(*kept, activations);
+    for (MomentBytes* kept : {&block.group_kept, &block.layer_kept}) assume(*kept, activations);
   }
   return profile;
 }
@@ -366,8 +374,9 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& w
   if (!knobs.offload_optimizer && !knobs.offload_parameters) return 0;
   const std::int64_t layers = (workload.model.layers + knobs.pipeline_ranks - 1) / knobs.pipeline_ranks;
   // The last layers have the most experts.
-  const std::int64_t dense = workload.model.dense_layers_in(workload.model.layers - layers, workload.model.layers);
-  const schedule::StageTensors& model = cache.of(knobs, {layers, true, true, dense});
+  const workload::OtherLayers others =
+      workload.model.other_layers_in(workload.model.layers - layers, workload.model.layers);
+  const schedule::StageTensors& model = cache.of(knobs, {layers, true, true, others});
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: master, gradient of its type and moments, a pinned 16-bit copy, and the gradients that accumulate.

@@ -45,7 +45,7 @@ MemoryEstimate deepspeed_autotuner_estimate(const MemoryProfile& profile, const 
   };
   const std::int64_t group = knobs.checkpointing == schedule::Checkpointing::kFull ? knobs.checkpoint_layers : 1;
   const std::int64_t layers = workload.model.layers;
-  MomentBytes needed = profile.kept_by({layers, true, true, workload.model.dense_layers_in(0, layers)}, group);
+  MomentBytes needed = profile.kept_by({layers, true, true, workload.model.other_layers_in(0, layers)}, group);
   needed += profile.head_backward.start;
   needed = needed * knobs.micro_batch;
   needed.add(schedule::Term::kParameters, part(fp16 ? 2.0 : 4.0, 3));
@@ -146,7 +146,7 @@ MemoryEstimate MemoryModel::Impl::exact(const schedule::Knobs& knobs) const {
   const std::shared_ptr<const MemoryProfile> profile = raw_profiles.of(knobs);
   const std::int64_t layers = workload.model.layers;
   const schedule::StageTensors& model =
-      tensors.of(knobs, {layers, true, true, workload.model.dense_layers_in(0, layers)});
+      tensors.of(knobs, {layers, true, true, workload.model.other_layers_in(0, layers)});
   const schedule::Setting setting{model, knobs, schedule::make_policy(workload, knobs)};
   const StateBytes states = state_bytes(setting);
   const StepPeak peak = step_peak(*profile, setting);

@@ -1,6 +1,6 @@
 // A plan of two layers, or of two groups of two, on one data-parallel rank with one sequence contains everything that
-// repeats. Where some layers have experts and others have none, there is one such plan for each kind: what a layer
-// needs and keeps does not depend on its neighbours. In a model of n layers, the memory of part p of a micro-step at
+// repeats. Where layers are of several kinds, there is one such plan for each kind: what a layer needs and keeps does
+// not depend on its neighbours. In a model of n layers, the memory of part p of a micro-step at
 // its operation i is
 //
 //   embedding_kept + (groups before) group_kept + (layers of its group computed again before) layer_kept + moments[i]
@@ -112,7 +112,7 @@ class ProfileReader {
     MemoryProfile profile;
     profile.model = model_;
     const std::int32_t first = groups_ ? 2 : 1;  // of the second group
-    BlockProfile& block = profile.block;
+    BlockProfile& block = profile.of(kind_);
     profile.embedding_kept = at_start(part(kind_, schedule::Phase::kForward, 0));
     block.group_kept = at_start(part(kind_, schedule::Phase::kForward, first));
     block.group_kept -= profile.embedding_kept;
@@ -153,7 +153,8 @@ class ProfileReader {
     const auto behind_blocks = static_cast<int>(plan_.tensors.size()) - head;
     if (at < embedding) return at;
     if (at >= behind_blocks) return static_cast<int>(model_.tensors.size()) - head + at - behind_blocks;
-    const int first = embedding + (kind_ == Unit::kBlock ? of(Unit::kDenseBlock) : 0);
+    int first = embedding;
+    for (std::size_t kind = 0; kind < schedule::kind_index(kind_); ++kind) first += of(schedule::kBlocks.at(kind));
     return first + (at - embedding) % of(kind_);
   }
 
@@ -328,23 +329,22 @@ void ProfiledPart::find_peak() {
 
 MomentBytes MemoryProfile::kept_by(const schedule::StageParts& stage, std::int64_t group_layers) const {
   const auto groups = [group_layers](std::int64_t layers) { return (layers + group_layers - 1) / group_layers; };
-  const std::int64_t dense_groups = groups(stage.dense_layers);
   MomentBytes kept = embedding_kept;
-  kept += dense_block.group_kept * dense_groups;
-  kept += block.group_kept * (groups(stage.layers) - dense_groups);
+  for (const Unit block : schedule::kBlocks) {
+    const std::int64_t first = stage.first_of(block);
+    kept += of(block).group_kept * (groups(first + stage.layers_of(block)) - groups(first));
+  }
   return kept;
 }
 
 namespace {
 
-// Reads the layers of one kind; `of_rank`: what one rank has of the job.
-MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::UnitTensors& model, Unit kind,
-                           const schedule::Knobs& knobs) {
+// Reads the layers of one kind, which have that unit; `of_rank`: what one rank has of the job.
+MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::UnitTensors& model,
+                           const workload::LayerKind& kind, Unit unit, const schedule::Knobs& knobs) {
   const bool groups = knobs.checkpointing == schedule::Checkpointing::kFull;
   workload::Workload small = of_rank;
-  small.model.layers = groups ? 4 : 2;
-  small.model.experts.dense_layers = 0;
-  if (kind == Unit::kDenseBlock) small.model.experts = {};
+  small.model = workload::with_layers_of(of_rank.model, kind, groups ? 4 : 2);
   small.dialect = workload::Dialect::kCanonical;
   small.train_batch_size.reset();
   small.gradient_clipping = 0.0;
@@ -358,18 +358,20 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
                         {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
                         {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
                         {space::kCheckpointLayers, std::int64_t{2}}});
-  return ProfileReader(plan, model, kind, groups).read();
+  return ProfileReader(plan, model, unit, groups).read();
 }
 
 }  // namespace
 
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
   const schedule::UnitTensors model = schedule::unit_tensors(workload, knobs);
-  workload::Workload of_rank = experts_of_rank(share_of_rank(workload, knobs), knobs);
-  if (workload.model.dense_layers() == workload.model.layers) of_rank.model.experts = {};
-  MemoryProfile profile = read_profile(of_rank, model, Unit::kBlock, knobs);
-  if (workload.model.has_two_kinds_of_layers())
-    profile.dense_block = read_profile(of_rank, model, Unit::kDenseBlock, knobs).block;
+  const workload::Workload of_rank = experts_of_rank(share_of_rank(workload, knobs), knobs);
+  const std::vector<workload::LayersOfKind> kinds = workload.model.kinds();
+  MemoryProfile profile = read_profile(of_rank, model, kinds.back().kind, Unit::kBlock, knobs);
+  for (std::size_t kind = 0; kind + 1 < kinds.size(); ++kind) {
+    const Unit unit = schedule::block_unit(kind, kinds.size());
+    profile.of(unit) = read_profile(of_rank, model, kinds[kind].kind, unit, knobs).of(unit);
+  }
   return profile;
 }
 

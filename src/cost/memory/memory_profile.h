@@ -67,8 +67,11 @@ struct BlockProfile {
 struct MemoryProfile {
   schedule::UnitTensors model;
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;
-  BlockProfile block, dense_block;  ///< of Unit::kBlock and, in a model that has both, of Unit::kDenseBlock
-  MomentBytes embedding_kept;       ///< kept from the embedding on
+  std::array<BlockProfile, workload::kMostKinds> blocks;  ///< in the order of schedule::kBlocks
+  MomentBytes embedding_kept;                             ///< kept from the embedding on
+
+  const BlockProfile& of(schedule::Unit block) const { return blocks.at(schedule::kind_index(block)); }
+  BlockProfile& of(schedule::Unit block) { return blocks.at(schedule::kind_index(block)); }
 
   /// Returns what all layers of a stage keep until backward, in groups of `group_layers`, and the embedding.
   MomentBytes kept_by(const schedule::StageParts& stage, std::int64_t group_layers) const;

@@ -5,6 +5,7 @@
 #include "cost/memory/memory_timeline.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -145,15 +146,17 @@ class Timeline final : public schedule::PartSink {
     const schedule::StageParts& stage = setting.tensors.parts();
     const std::int64_t size = schedule::layers_of_group(stage, setting.knobs);
     groups_ = (stage.layers + size - 1) / size;
-    dense_groups_ = (stage.dense_layers + size - 1) / size;
     // The passes of one micro-batch through all stages of the rank are walked.
     const std::int64_t others = in_flight.passes - in_flight.stages_of_rank;
     const auto passed = [&](std::int64_t groups) {
       return (groups * others + in_flight.stages_of_rank - 1) / in_flight.stages_of_rank;
     };
     in_flight_bytes_ = profile.embedding_kept * (in_flight.of_first - 1);
-    in_flight_bytes_ += profile.block.group_kept * passed(groups_ - dense_groups_);
-    in_flight_bytes_ += profile.dense_block.group_kept * passed(dense_groups_);
+    for (const Unit block : schedule::kBlocks) {
+      begins_.at(schedule::kind_index(block)) = (stage.first_of(block) + size - 1) / size;
+      const std::int64_t behind = (stage.first_of(block) + stage.layers_of(block) + size - 1) / size;
+      in_flight_bytes_ += profile.of(block).group_kept * passed(behind - begins_.at(schedule::kind_index(block)));
+    }
     in_flight_bytes_ = in_flight_bytes_ * setting.knobs.micro_batch;
   }
 
@@ -175,10 +178,11 @@ class Timeline final : public schedule::PartSink {
     bytes_before_ = 0;
     if (part.unit == Unit::kEmbedding) return;
     const Before before = before_part(part);
-    bytes_before_ = profile_.embedding_kept.total + profile_.block.group_kept.total * before.groups +
-                    profile_.block.layer_kept.total * before.layers +
-                    profile_.dense_block.group_kept.total * before.dense_groups +
-                    profile_.dense_block.layer_kept.total * before.dense_layers;
+    bytes_before_ = profile_.embedding_kept.total;
+    for (std::size_t kind = 0; kind < profile_.blocks.size(); ++kind) {
+      bytes_before_ += profile_.blocks[kind].group_kept.total * before.groups[kind] +
+                       profile_.blocks[kind].layer_kept.total * before.layers[kind];
+    }
   }
 
   void add(const Part& part) override {
@@ -256,7 +260,7 @@ class Timeline final : public schedule::PartSink {
     const bool forward = part.phase == schedule::Phase::kForward;
     if (part.unit == Unit::kEmbedding) return forward ? profile_.embed_forward : profile_.embed_backward;
     if (part.unit == Unit::kHead) return forward ? profile_.head_forward : profile_.head_backward;
-    const BlockProfile& block = part.unit == Unit::kBlock ? profile_.block : profile_.dense_block;
+    const BlockProfile& block = profile_.of(part.unit);
     const auto& of_block = forward                                     ? block.forward
                            : part.phase == schedule::Phase::kRecompute ? block.recompute
                                                                        : block.backward;
@@ -266,19 +270,19 @@ class Timeline final : public schedule::PartSink {
   // What earlier parts keep: groups, which keep what their first layer's kind does, and recomputed layers of the part's
   // own group.
   struct Before {
-    std::int64_t groups = 0, dense_groups = 0;
-    std::int64_t layers = 0, dense_layers = 0;
+    std::array<std::int64_t, workload::kMostKinds> groups{}, layers{};  // by kind
   };
   Before before_part(const Part& part) const {
+    const schedule::StageParts& stage = setting_.tensors.parts();
     const std::int64_t groups = part.unit == Unit::kHead ? groups_ : part.group;
+    const bool again = part.phase != schedule::Phase::kForward && part.in_group > 0;
     Before before;
-    before.dense_groups = std::min(groups, dense_groups_);
-    before.groups = groups - before.dense_groups;
-    if (part.phase == schedule::Phase::kForward || part.in_group == 0) return before;
-    const std::int64_t first = part.layer - part.in_group;
-    const std::int64_t dense = setting_.tensors.parts().dense_layers;
-    before.dense_layers = std::clamp<std::int64_t>(dense - first, 0, part.in_group);
-    before.layers = part.in_group - before.dense_layers;
+    for (const Unit block : schedule::kBlocks) {
+      const std::size_t kind = schedule::kind_index(block);
+      const std::int64_t behind = block == Unit::kBlock ? groups_ : begins_.at(kind + 1);
+      before.groups.at(kind) = std::max<std::int64_t>(0, std::min(groups, behind) - begins_.at(kind));
+      if (again) before.layers.at(kind) = stage.layers_in(block, part.layer - part.in_group, part.layer);
+    }
     return before;
   }
 
@@ -307,10 +311,10 @@ class Timeline final : public schedule::PartSink {
     if (part.unit != Unit::kEmbedding) {
       peak.bytes += profile_.embedding_kept;
       const Before before = before_part(part);
-      peak.bytes += profile_.block.group_kept * before.groups;
-      peak.bytes += profile_.block.layer_kept * before.layers;
-      peak.bytes += profile_.dense_block.group_kept * before.dense_groups;
-      peak.bytes += profile_.dense_block.layer_kept * before.dense_layers;
+      for (std::size_t kind = 0; kind < profile_.blocks.size(); ++kind) {
+        peak.bytes += profile_.blocks[kind].group_kept * before.groups[kind];
+        peak.bytes += profile_.blocks[kind].layer_kept * before.layers[kind];
+      }
     }
     peak.bytes += *peak_.beyond;
     peak.bytes = peak.bytes * setting_.knobs.micro_batch;
@@ -338,8 +342,8 @@ class Timeline final : public schedule::PartSink {
   const MomentBytes nothing_;
   bool idle_;  ///< nothing is gathered or in flight in any micro-step
   std::int64_t micro_steps_;
-  std::int64_t groups_ = 0;        ///< number of groups of layers that are recomputed together
-  std::int64_t dense_groups_ = 0;  ///< of them, those that begin with a dense layer
+  std::int64_t groups_ = 0;  ///< number of groups of layers that are recomputed together
+  std::array<std::int64_t, workload::kMostKinds> begins_{};  ///< of each kind, the first group that begins with it
   GatheredMemory gathered_;
   ReductionMemory reduction_;
   std::optional<schedule::Walk> walk_;

@@ -1,4 +1,4 @@
-// The plan has one layer (of each kind, if some have experts and others have none), two micro-steps (the second one's
+// The plan has one layer (of each kind, if there are several), two micro-steps (the second one's
 // backward adds to gradients, which reads more) and one data rank at ZeRO stage 0.
 #include "cost/time/block_plans.h"
 

@@ -14,10 +14,9 @@
 namespace krigtune::cost {
 namespace {
 
+using schedule::kBlocks;
 using schedule::Part;
 using schedule::Unit;
-
-constexpr std::array kBlocks = {Unit::kDenseBlock, Unit::kBlock};  // in the order of a stage
 
 // On CPU ranks a collective of the tensor group leaves cores to other work, so it is not part of a segment.
 bool fuses_collectives(const StepSetting& setting) {
@@ -126,29 +125,33 @@ class Step final : public schedule::PartSink {
     return all;
   }
 
-  // Recomputation and backward of all layers. From the last group to the first there are those of other layers, at most
-  // one with layers of both kinds, and those of dense layers.
+  // Recomputation and backward of all layers, from the last group to the first. Groups of layers of one kind that are
+  // equal are added together.
   void add_groups(PassKind backward, StepSegment& all) {
     const schedule::StageParts& parts = setting_.tensors.parts();
     const std::int64_t size = schedule::layers_of_group(parts, setting_.knobs);
-    const auto add = [&](std::int64_t dense, std::int64_t others, std::int64_t times) {
-      if (dense + others == 0 || times == 0) return;
-      const auto of = [&](Unit block, PassKind kind) {
-        return repeated(model_.pass(block, kind).all, static_cast<double>(block == Unit::kBlock ? others : dense));
-      };
-      StepSegment group = of(Unit::kDenseBlock, PassKind::kRecompute);
-      group.append(of(Unit::kBlock, PassKind::kRecompute));
-      group.append(of(Unit::kBlock, backward));
-      group.append(of(Unit::kDenseBlock, backward));
-      all.append(repeated(group, static_cast<double>(times)));
+    std::int64_t end = parts.layers;
+    while (end > 0) {
+      const std::int64_t begin = (end - 1) / size * size;
+      std::int64_t equal = 1;
+      const Unit last = parts.unit_of(end - 1);
+      if (end - begin == size && begin >= parts.first_of(last)) equal = (begin - parts.first_of(last)) / size + 1;
+      all.append(repeated(group_of(begin, end, backward), static_cast<double>(equal)));
+      end = begin - (equal - 1) * size;
+    }
+  }
+
+  // Recomputation of the layers [begin, end), and their backward.
+  StepSegment group_of(std::int64_t begin, std::int64_t end, PassKind backward) {
+    const schedule::StageParts& parts = setting_.tensors.parts();
+    StepSegment group;
+    const auto add = [&](Unit block, PassKind kind) {
+      const std::int64_t layers = parts.layers_in(block, begin, end);
+      group.append(repeated(model_.pass(block, kind).all, static_cast<double>(layers)));
     };
-    const std::int64_t dense_rest = parts.dense_layers % size;
-    const std::int64_t others = parts.layers - parts.dense_layers;
-    const std::int64_t others_beside = dense_rest > 0 ? std::min(size - dense_rest, others) : 0;
-    add(0, (others - others_beside) % size, 1);
-    add(0, size, (others - others_beside) / size);
-    add(dense_rest, others_beside, 1);
-    add(size, 0, parts.dense_layers / size);
+    for (const Unit block : kBlocks) add(block, PassKind::kRecompute);
+    for (auto block = kBlocks.rbegin(); block != kBlocks.rend(); ++block) add(*block, backward);
+    return group;
   }
 
   PassCost micro_step_cost(PassKind backward) const {

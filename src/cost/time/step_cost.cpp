@@ -194,10 +194,19 @@ struct StepCostModel::Impl {
     return cost;
   }
 
+  // Of a layer with experts; in a hybrid model the mean of the rank's layers.
+  double block_work_s(const StepTemplate& model, const schedule::StageParts& rank, bool backward) const {
+    if (!workload.model.is_hybrid() || rank.layers == 0) return work_s(model, schedule::Unit::kBlock, backward);
+    double sum_s = 0.0;
+    for (const schedule::Unit block : schedule::kBlocks)
+      sum_s += static_cast<double>(rank.layers_of(block)) * work_s(model, block, backward);
+    return sum_s / static_cast<double>(rank.layers);
+  }
+
   // The share of a rank's passes that one of its stages does, in one direction.
-  static double share_of_stage(const StepTemplate& model, const Stages& stages, std::size_t stage, bool backward) {
-    const auto block_s = work_s(model, schedule::Unit::kBlock, backward);
+  double share_of_stage(const StepTemplate& model, const Stages& stages, std::size_t stage, bool backward) const {
     const schedule::StageParts& rank = stages.parts[stage % stages.parts.size()];
+    const double block_s = block_work_s(model, rank, backward);
     const double first_s = rank.embedding ? work_s(model, schedule::Unit::kEmbedding, backward) : 0.0;
     const double last_s = rank.head ? work_s(model, schedule::Unit::kHead, backward) : 0.0;
     const double own_s = block_s * static_cast<double>(stages.layers[stage]) + (stage == 0 ? first_s : 0.0) +

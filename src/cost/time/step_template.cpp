@@ -155,7 +155,8 @@ class TemplateReader {
   }
 
   std::optional<SharedAttention> shared_by_ranks(const plan::Operation& operation) const {
-    if (exchange_.ranks == 1 || plan::class_of(operation) != workload::OpClass::kAttention) return std::nullopt;
+    const bool attends = plan::traits_of(operation.kind).family == plan::OpFamily::kAttention;
+    if (exchange_.ranks == 1 || !attends) return std::nullopt;
     return shared_attention(machine_, operation, exchange_);
   }
 
@@ -170,12 +171,12 @@ class TemplateReader {
     return seconds;
   }
 
-  // Of two layers the first one has no experts. Embedding and head belong to no layer; the head's operations come
-  // between the blocks' forward and backward.
+  // Layers are of one kind each, in the order of their units. Embedding and head belong to no layer; the head's
+  // operations come between the blocks' forward and backward.
   schedule::Unit unit_of(const plan::Operation& operation) {
     if (operation.layer >= 0) {
       forward_is_done_ = operation.phase == schedule::Phase::kForward;
-      return operation.layer < last_layer_ ? schedule::Unit::kDenseBlock : schedule::Unit::kBlock;
+      return schedule::block_unit(static_cast<std::size_t>(operation.layer), static_cast<std::size_t>(last_layer_ + 1));
     }
     return forward_is_done_ ? schedule::Unit::kHead : schedule::Unit::kEmbedding;
   }

@@ -63,16 +63,43 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
   return nodes + ", " + link(cluster.network->inter, is_node ? "between nodes" : "beyond these");
 }
 
+std::string experts_text(const workload::ModelSpec& model, const char* mlp);
+
+// The kinds of layers of a hybrid model, and their sizes.
+std::string hybrid_text(const workload::ModelSpec& model, const char* mlp) {
+  std::vector<std::string> kinds;
+  for (const workload::LayersOfKind& of : model.kinds())
+    kinds.push_back(fmt::format("{} of {}", of.layers, workload::to_string(of.kind)));
+  std::string text = fmt::format("layers: {}", fmt::join(kinds, ", "));
+  if (model.layers_with(workload::Mixer::kMamba) > 0) {
+    text += fmt::format("; Mamba-2: {} heads of width {}, states of {} numbers", model.mamba.heads,
+                        model.mamba.head_dim, model.mamba.state);
+  }
+  if (model.layers_with(workload::Mixer::kDelta) > 0) {
+    text += fmt::format("; gated delta rule: {} heads of width {} for {} of width {}", model.delta.value_heads,
+                        model.delta.value_dim, model.delta.key_heads, model.delta.key_dim);
+  }
+  if (model.dense_layers() > 0) text += fmt::format("; {} of width {}", mlp, model.ffn_hidden);
+  return model.has_experts() ? text + "; " + experts_text(model, mlp) : text;
+}
+
 std::string mlp_text(const workload::ModelSpec& model) {
   const char* const mlp = model.gated_mlp ? "gated MLP" : "MLP";
+  if (model.is_hybrid()) return hybrid_text(model, mlp);
   if (!model.has_experts()) return fmt::format("{} of width {}", mlp, model.ffn_hidden);
+  std::string text = experts_text(model, mlp);
+  if (model.has_two_kinds_of_layers())
+    text += fmt::format(" (in {} of {} layers one {} of width {} instead)", model.dense_layers(), model.layers, mlp,
+                        model.ffn_hidden);
+  return text;
+}
+
+std::string experts_text(const workload::ModelSpec& model, const char* mlp) {
   const workload::ExpertSpec& experts = model.experts;
   std::string text = fmt::format("{} experts ({} of width {}) of which a token uses {}", experts.count, mlp,
                                  experts.ffn_hidden, experts.per_token);
   if (experts.shared_ffn_hidden > 0) text += fmt::format(", and a shared one of width {}", experts.shared_ffn_hidden);
-  if (model.has_two_kinds_of_layers())
-    text += fmt::format(" (in {} of {} layers one {} of width {} instead)", model.dense_layers(), model.layers, mlp,
-                        model.ffn_hidden);
+  if (experts.latent > 0) text += fmt::format(", on vectors of {} numbers", experts.latent);
   return text;
 }
 
@@ -409,7 +436,14 @@ void print_utilization(const PlanText& text) {
 // Prints how far to trust the times, and which row the rest of the output is about. The figures are those of
 // docs/accuracy.md; where the machine itself was measured, they do not apply.
 void print_how_sure(const PlanText& text) {
-  if (text.session.cluster.device && !text.session.cluster.measured) {
+  const bool is_published = text.session.cluster.device && !text.session.cluster.measured;
+  if (is_published && text.session.workload->model.is_hybrid()) {
+    text.out << wrapped(
+        "  how sure: published steps of hybrid models took 1.1 to 2.5 times as long as such predictions, 1.7 times in "
+        "the "
+        "mean; the order of configurations is more certain than their times",
+        4);
+  } else if (is_published) {
     const bool has_experts = text.session.workload->model.has_experts();
     text.out << wrapped(
         fmt::format("  how sure: published step times{} differ from such predictions by {} in the mean, and some take "
