@@ -63,44 +63,39 @@ std::string machine_text(const workload::ClusterSpec& cluster) {
   return nodes + ", " + link(cluster.network->inter, is_node ? "between nodes" : "beyond these");
 }
 
-std::string experts_text(const workload::ModelSpec& model, const char* mlp);
+std::string experts_text(const workload::ModelSpec& model, const char* mlp) {
+  const workload::ExpertSpec& experts = model.experts;
+  std::string text = fmt::format("{} experts ({} of width {}) of which a token uses {}", experts.count, mlp,
+                                 experts.ffn_hidden, experts.per_token);
+  if (experts.shared_ffn_hidden > 0) text += fmt::format(", and a shared one of width {}", experts.shared_ffn_hidden);
+  return experts.latent > 0 ? text + fmt::format(", on vectors of {} numbers", experts.latent) : text;
+}
 
 // The kinds of layers of a hybrid model, and their sizes.
 std::string hybrid_text(const workload::ModelSpec& model, const char* mlp) {
-  std::vector<std::string> kinds;
+  std::vector<std::string> parts;
   for (const workload::LayersOfKind& of : model.kinds())
-    kinds.push_back(fmt::format("{} of {}", of.layers, workload::to_string(of.kind)));
-  std::string text = fmt::format("layers: {}", fmt::join(kinds, ", "));
-  if (model.layers_with(workload::Mixer::kMamba) > 0) {
-    text += fmt::format("; Mamba-2: {} heads of width {}, states of {} numbers", model.mamba.heads,
-                        model.mamba.head_dim, model.mamba.state);
-  }
-  if (model.layers_with(workload::Mixer::kDelta) > 0) {
-    text += fmt::format("; gated delta rule: {} heads of width {} for {} of width {}", model.delta.value_heads,
-                        model.delta.value_dim, model.delta.key_heads, model.delta.key_dim);
-  }
-  if (model.dense_layers() > 0) text += fmt::format("; {} of width {}", mlp, model.ffn_hidden);
-  return model.has_experts() ? text + "; " + experts_text(model, mlp) : text;
+    parts.push_back(fmt::format("{} layers of {}", of.layers, workload::to_string(of.kind)));
+  const workload::MambaSpec& mamba = model.mamba;
+  const workload::DeltaSpec& delta = model.delta;
+  if (mamba.heads > 0)
+    parts.push_back(
+        fmt::format("{} heads of Mamba-2 of width {} and state {}", mamba.heads, mamba.head_dim, mamba.state));
+  if (delta.value_heads > 0)
+    parts.push_back(
+        fmt::format("{} delta heads of width {} for {} of keys", delta.value_heads, delta.value_dim, delta.key_heads));
+  if (model.dense_layers() > 0) parts.push_back(fmt::format("{} of width {}", mlp, model.ffn_hidden));
+  if (model.has_experts()) parts.push_back(experts_text(model, mlp));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string mlp_text(const workload::ModelSpec& model) {
   const char* const mlp = model.gated_mlp ? "gated MLP" : "MLP";
   if (model.is_hybrid()) return hybrid_text(model, mlp);
   if (!model.has_experts()) return fmt::format("{} of width {}", mlp, model.ffn_hidden);
-  std::string text = experts_text(model, mlp);
-  if (model.has_two_kinds_of_layers())
-    text += fmt::format(" (in {} of {} layers one {} of width {} instead)", model.dense_layers(), model.layers, mlp,
-                        model.ffn_hidden);
-  return text;
-}
-
-std::string experts_text(const workload::ModelSpec& model, const char* mlp) {
-  const workload::ExpertSpec& experts = model.experts;
-  std::string text = fmt::format("{} experts ({} of width {}) of which a token uses {}", experts.count, mlp,
-                                 experts.ffn_hidden, experts.per_token);
-  if (experts.shared_ffn_hidden > 0) text += fmt::format(", and a shared one of width {}", experts.shared_ffn_hidden);
-  if (experts.latent > 0) text += fmt::format(", on vectors of {} numbers", experts.latent);
-  return text;
+  if (!model.has_two_kinds_of_layers()) return experts_text(model, mlp);
+  return experts_text(model, mlp) + fmt::format(" (in {} of {} layers one {} of width {} instead)",
+                                                model.dense_layers(), model.layers, mlp, model.ffn_hidden);
 }
 
 std::string parameters_text(const workload::ModelSpec& model) {
