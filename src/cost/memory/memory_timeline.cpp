@@ -147,13 +147,14 @@ class Timeline final : public schedule::PartSink {
     groups_ = (stage.layers + size - 1) / size;
     dense_groups_ = (stage.dense_layers + size - 1) / size;
     // The passes of one micro-batch through all stages of the rank are walked.
-    const std::int64_t others = in_flight.passes - in_flight.stages_of_rank;
+    const std::int64_t others = std::max<std::int64_t>(0, in_flight.passes - in_flight.stages_of_rank);
     const auto passed = [&](std::int64_t groups) {
       return (groups * others + in_flight.stages_of_rank - 1) / in_flight.stages_of_rank;
     };
-    in_flight_bytes_ = profile.embedding_kept * (in_flight.of_first - 1);
+    in_flight_bytes_ = profile.embedding_kept * std::max<std::int64_t>(0, in_flight.of_first - 1);
     in_flight_bytes_ += profile.block.group_kept * passed(groups_ - dense_groups_);
     in_flight_bytes_ += profile.dense_block.group_kept * passed(dense_groups_);
+    in_flight_bytes_ += profile.kept_for_weights(stage).divided(in_flight.waiting, in_flight.stages_of_rank);
     in_flight_bytes_ = in_flight_bytes_ * setting.knobs.micro_batch;
   }
 

@@ -11,6 +11,7 @@
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
 #include "cost/framework.h"
+#include "cost/weight_gradients.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
 
@@ -106,6 +107,7 @@ class TemplateReader {
     next.segment =
         single(seconds, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks), next.collective);
     pass.all.append(next.segment);
+    if (only_makes_weight_gradients(plan_, operation)) pass.weights_s += seconds;
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
   }
