@@ -79,6 +79,15 @@ workload::ProductFormat products_of(const std::string& precision) {
   return is_fp8(precision) ? ProductFormat::kFp8Tensorwise : ProductFormat::kAsModel;
 }
 
+// "ZB-1p" and "ZB-2p" are schedules found by a search for the memory of H1 and of H2 (arXiv:2401.10241, section 5).
+const char* schedule_of(const std::string& schedule) {
+  if (contains(schedule, "ZB-1p")) return "zb-h1";
+  if (contains(schedule, "ZB-2p")) return "zb-h2";
+  if (contains(schedule, "ZB-V") || contains(schedule, "ZBV")) return "zb-v";
+  return "1f1b";
+}
+bool is_zero_bubble(const Row& row) { return std::string_view(schedule_of(row.text("schedule"))) != "1f1b"; }
+
 std::string group_of(const Row& row, const workload::ModelSpec& model) {
   if (row.text("task") == "lora") return "adapters";
   if (row.ways("cp") > 1) return "context parallel";
@@ -86,6 +95,7 @@ std::string group_of(const Row& row, const workload::ModelSpec& model) {
   const std::string& precision = row.text("precision");
   if (precision == "NVFP4") return fmt::format("{}, fp4", kind);
   if (is_fp8(precision)) return fmt::format("{}, fp8", kind);
+  if (is_zero_bubble(row) && !model.has_experts()) return "dense, bf16, zero bubble";
   if (row.ways("vp") > 1 && !model.has_experts() && !model.is_hybrid()) return "dense, bf16, interleaved";
   return fmt::format("{}, bf16", kind);
 }
@@ -97,9 +107,8 @@ std::string not_asked(const Row& row, bool known_model) {
   if (!row.count("gpus") || !row.count("seq_len") || !row.count("gbs")) return "not stated: GPUs, sequence or batch";
   if (!row.count("tp") || !row.count("pp")) return "not stated: tensor or pipeline parallelism";
   if (contains(row.text("notes"), "packed rows")) return "fine-tuning on packed real data, not tuned";
-  if (contains(schedule, "ZB") || contains(schedule, "V-half") || contains(schedule, "V-min") ||
-      contains(schedule, "zero bubble"))
-    return "a pipeline schedule without bubbles";
+  if (contains(schedule, "V-half") || contains(schedule, "V-min") || contains(schedule, "zero bubble"))
+    return "another pipeline schedule without bubbles";
   return "";
 }
 
@@ -185,6 +194,8 @@ void set_layout(const Row& row, PublishedRun& run) {
        {std::pair("tensor_parallel", "tp"), std::pair("pipeline_parallel", "pp"), std::pair("context_parallel", "cp"),
         std::pair("expert_parallel", "ep"), std::pair("virtual_pipeline", "vp")}) {
     const bool always = std::string_view(column) == "tp" || std::string_view(column) == "pp";
+    const bool of_schedule = std::string_view(column) == "vp" && is_zero_bubble(row);  // ZB-V has two
+    if (of_schedule) continue;
     if (always || row.ways(column) > 1) configuration.set(name, row.ways(column));
   }
   const std::int64_t tensor = row.ways("tp");
@@ -199,6 +210,7 @@ void set_layout(const Row& row, PublishedRun& run) {
   const bool overlaps = contains(schedule, "a2a overlap") || contains(schedule, "EP overlap");
   if (overlaps && !contains(schedule, "no EP overlap") && !contains(schedule, "EP overlap off"))
     configuration.set("moe_overlap", true);
+  if (is_zero_bubble(row)) configuration.set("pipeline_schedule", std::string(schedule_of(schedule)));
   configuration.set("activation_checkpointing", std::string(checkpointing_of(row.text("recompute"), run.assumed)));
 }
 

@@ -86,6 +86,9 @@ FrameworkTraits megatron() {
       .hides_tensor_backward = true,  // since 2022, in Transformer Engine's layers too
       .vendor_attention = true,       // Transformer Engine
       .issue_s = kFusedIssueS,
+      // The implementation of Zero Bubble, a fork (github.com/sail-sg/zero-bubble-pipeline-parallelism:
+      // --enable-optimizer-post-validation). Megatron-LM itself has no such schedule.
+      .validates_later = true,
       .reduced_bytes = 4.0,
       .bucket_bytes = 1.6e8,
       .units_from_stage = 2,  // Megatron-FSDP, optim_grads and optim_grads_params

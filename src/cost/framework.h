@@ -38,6 +38,10 @@ struct FrameworkTraits {
   double pipelined_wait_s = 0.0;
   double overlap_slowdown = 1.1;  ///< of kernels during collectives
   double step_overhead_s = 9e-3;  ///< once per step
+  /// Whether, with a schedule that splits the backward pass, pipeline ranks update and begin the next step without
+  /// waiting for each other, and undo the update if another rank found an overflow ("post-validation",
+  /// arXiv:2401.10241, section 4).
+  bool validates_later = false;
   // Schedule, if the configuration does not determine it:
   double reduced_bytes = 0.0;  ///< per element of the gradients that are sent; 0: the size of the model's type
   double bucket_bytes = 0.0;   ///< size of gradient buckets as they are sent; 0: reduce_bucket_size

@@ -22,6 +22,8 @@
 #include <cassert>
 #include <limits>
 
+#include "cost/pipeline_order.h"
+
 namespace krigtune::cost {
 namespace {
 
@@ -137,17 +139,156 @@ class Pipeline {
 };
 
 // The time of a micro-step on the rank that has most to do.
-double busiest_s(std::span<const StageTime> stages, const Order& order, double send_s) {
-  double most_s = 0.0;
-  for (std::size_t rank = 0; rank < order.ranks; ++rank) {
-    double sum_s = send_s * sends(rank, order.ranks, static_cast<std::int64_t>(order.stages_of_rank));
-    for (std::size_t i = rank; i < stages.size(); i += order.ranks) sum_s += stages[i].forward_s + stages[i].backward_s;
-    most_s = std::max(most_s, sum_s);
+double busiest_s(std::span<const StageTime> stages, const PipelineShape& shape, double send_s) {
+  std::vector<double> sums_s(static_cast<std::size_t>(shape.ranks));
+  for (std::size_t rank = 0; rank < sums_s.size(); ++rank) sums_s[rank] = send_s * sends(rank, shape);
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    sums_s[shape.rank_of(i)] += stages[i].forward_s + stages[i].backward_s;
+  return *std::ranges::max_element(sums_s);
+}
+
+// Executes the lists of passes of all ranks.
+class ListedPipeline {
+ public:
+  /// `group`: as in passes_of_rank. `tasks`: receives each task; may be nullptr.
+  ListedPipeline(std::span<const StageTime> stages, const PipelineShape& shape, std::size_t micro_steps,
+                 std::size_t group, double send_s, std::vector<StageTask>* tasks = nullptr)
+      : stages_(stages), shape_(shape), micro_steps_(micro_steps), send_s_(send_s), tasks_(tasks) {
+    const auto ranks = static_cast<std::size_t>(shape.ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) lists_.push_back(passes_of_rank(shape, rank, micro_steps, group));
+    next_.assign(ranks, 0);
+    free_s_.assign(ranks, 0.0);
+    began_s_.assign(ranks, -1.0);
+    for (std::vector<double>& done : done_s_) done.assign(stages.size() * micro_steps, -1.0);
   }
-  return most_s;
+
+  /// Returns the time to the end of the last rank, or, with `from_own_beginning`, the longest one of a rank.
+  double run(bool from_own_beginning) {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+        while (next_[rank] < lists_[rank].size() && do_next(rank)) progress = true;
+      }
+    }
+    double longest_s = 0.0;
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+      assert(next_[rank] == lists_[rank].size());
+      const double from_s = from_own_beginning ? began_s_[rank] : 0.0;
+      longest_s = std::max(longest_s, free_s_[rank] + stages_[rank].rest_s - from_s);
+    }
+    return longest_s;
+  }
+
+ private:
+  double& done_s(PassWork work, std::size_t stage, std::size_t micro_step) {
+    return done_s_[static_cast<std::size_t>(work)][stage * micro_steps_ + micro_step];
+  }
+
+  // Returns when a pass may begin; negative if that is not known yet.
+  double ready_s(const StagePass& pass) {
+    const bool is_last = pass.stage + 1 == stages_.size();
+    switch (pass.work) {
+      case PassWork::kForward:
+        return pass.stage == 0 ? 0.0 : done_s(PassWork::kForward, pass.stage - 1, pass.micro_step);
+      case PassWork::kBackward:
+        return is_last ? done_s(PassWork::kForward, pass.stage, pass.micro_step)
+                       : done_s(PassWork::kBackward, pass.stage + 1, pass.micro_step);
+      case PassWork::kWeights:
+        return done_s(PassWork::kBackward, pass.stage, pass.micro_step);
+    }
+    return 0.0;
+  }
+
+  double work_s(const StagePass& pass) const {
+    const StageTime& stage = stages_[pass.stage];
+    if (pass.work == PassWork::kForward) return stage.forward_s;
+    if (!schedule::splits_backward(shape_.schedule)) return stage.backward_s;
+    return pass.work == PassWork::kWeights ? stage.weights_s : stage.backward_s - stage.weights_s;
+  }
+
+  bool sends_on(const StagePass& pass) const {
+    if (pass.work == PassWork::kWeights) return false;
+    const bool forward = pass.work == PassWork::kForward;
+    if (forward ? pass.stage + 1 == stages_.size() : pass.stage == 0) return false;
+    return shape_.rank_of(forward ? pass.stage + 1 : pass.stage - 1) != shape_.rank_of(pass.stage);
+  }
+
+  bool do_next(std::size_t rank) {
+    const StagePass& pass = lists_[rank][next_[rank]];
+    const double arrived_s = ready_s(pass);
+    if (arrived_s < 0.0) return false;
+    const double start_s = std::max(free_s_[rank], arrived_s);
+    const double worked_s = start_s + work_s(pass);
+    if (next_[rank]++ == 0) began_s_[rank] = start_s;
+    free_s_[rank] = worked_s + (sends_on(pass) ? send_s_ : 0.0);
+    done_s(pass.work, pass.stage, pass.micro_step) = free_s_[rank];
+    if (tasks_ != nullptr) {
+      tasks_->push_back({pass.stage, static_cast<std::int64_t>(pass.micro_step), pass.work != PassWork::kForward,
+                         start_s, worked_s, free_s_[rank], pass.work == PassWork::kWeights});
+    }
+    return true;
+  }
+
+  std::span<const StageTime> stages_;
+  PipelineShape shape_;
+  std::size_t micro_steps_;
+  double send_s_;
+  std::vector<StageTask>* tasks_;
+  std::vector<std::vector<StagePass>> lists_;  // by rank
+  std::vector<std::size_t> next_;              // by rank
+  std::vector<double> free_s_, began_s_;       // by rank
+  std::array<std::vector<double>, 3> done_s_;  // by PassWork; by stage and micro-step
+};
+
+bool is_one_forward_one_backward(const PipelineShape& shape) {
+  return shape.schedule == schedule::PipelineSchedule::kOneForwardOneBackward;
+}
+
+// Micro-steps after which a schedule repeats itself.
+std::size_t group_of(const PipelineShape& shape, std::int64_t micro_steps) {
+  if (shape.schedule == schedule::PipelineSchedule::kZeroBubbleV) return static_cast<std::size_t>(shape.ranks);
+  return order_of(static_cast<std::size_t>(shape.ranks * shape.stages_of_rank), micro_steps, shape.stages_of_rank)
+      .group;
 }
 
 }  // namespace
+
+PipelineShape pipeline_shape(const schedule::Knobs& knobs) {
+  if (knobs.pipeline_ranks == 1) return {};
+  return {knobs.pipeline_ranks, knobs.virtual_stages, knobs.pipeline_schedule};
+}
+
+std::size_t PipelineShape::rank_of(std::size_t stage) const {
+  const auto count = static_cast<std::size_t>(ranks);
+  const bool turns = schedule == schedule::PipelineSchedule::kZeroBubbleV && stage >= count;
+  return turns ? 2 * count - 1 - stage : stage % count;
+}
+
+double pipeline_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
+                  const PipelineShape& shape, bool overlaps_steps) {
+  if (is_one_forward_one_backward(shape))
+    return one_forward_one_backward_s(stages, micro_steps, send_s, shape.stages_of_rank);
+  const bool apart = overlaps_steps && schedule::splits_backward(shape.schedule);
+  const std::size_t group = group_of(shape, micro_steps);
+  const auto step_s = [&](std::size_t steps) { return ListedPipeline(stages, shape, steps, group, send_s).run(apart); };
+  const auto steps = static_cast<std::size_t>(micro_steps);
+  constexpr std::size_t kGroups = 5;  // in which a schedule comes to its rhythm
+  if (steps <= (kGroups + 1) * group) return step_s(steps);
+  const double some_s = step_s(kGroups * group);
+  const double more_s = step_s((kGroups + 1) * group);
+  const double each_s = std::max((more_s - some_s) / static_cast<double>(group), busiest_s(stages, shape, send_s));
+  return more_s + static_cast<double>(steps - (kGroups + 1) * group) * each_s;
+}
+
+std::vector<StageTask> pipeline_tasks(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
+                                      const PipelineShape& shape) {
+  if (is_one_forward_one_backward(shape))
+    return one_forward_one_backward(stages, micro_steps, send_s, shape.stages_of_rank);
+  std::vector<StageTask> tasks;
+  ListedPipeline(stages, shape, static_cast<std::size_t>(micro_steps), group_of(shape, micro_steps), send_s, &tasks)
+      .run(false);
+  return tasks;
+}
 
 double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
                                   std::int64_t stages_of_rank) {
@@ -162,7 +303,8 @@ double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_
   order.micro_steps = 3 * round;
   const double more_s = Pipeline(stages, order, send_s).run();
   double each_s = (more_s - some_s) / static_cast<double>(round);
-  if (stages_of_rank > 1) each_s = std::max(each_s, busiest_s(stages, order, send_s));
+  const PipelineShape shape{static_cast<std::int64_t>(order.ranks), stages_of_rank};
+  if (stages_of_rank > 1) each_s = std::max(each_s, busiest_s(stages, shape, send_s));
   return more_s + static_cast<double>(steps - 3 * round) * each_s;
 }
 
@@ -179,6 +321,35 @@ InFlight in_flight(std::int64_t rank, std::int64_t ranks, std::int64_t micro_ste
   const std::size_t of_groups = order.group * order.stages_of_rank;
   const std::size_t of_first = passes / of_groups * order.group + std::min(order.group, passes % of_groups);
   return {static_cast<std::int64_t>(passes), static_cast<std::int64_t>(of_first), stages_of_rank};
+}
+
+InFlight in_flight(std::int64_t rank, std::int64_t micro_steps, const PipelineShape& shape, double weights_share) {
+  if (is_one_forward_one_backward(shape)) return in_flight(rank, shape.ranks, micro_steps, shape.stages_of_rank);
+  if (shape.schedule == schedule::PipelineSchedule::kGpipe) return {micro_steps, micro_steps};
+  const std::size_t group = group_of(shape, micro_steps);
+  constexpr std::size_t kGroups = 4;  // after which a rank keeps no more
+  const std::size_t steps = std::min(static_cast<std::size_t>(micro_steps), kGroups * group);
+  InFlight now{0, 0, shape.stages_of_rank};
+  InFlight most;
+  double most_kept = -1.0;
+  for (const StagePass& pass : passes_of_rank(shape, static_cast<std::size_t>(rank), steps, group)) {
+    const bool is_forward = pass.work == PassWork::kForward;
+    const std::int64_t more = is_forward ? 1 : pass.work == PassWork::kBackward ? -1 : 0;
+    now.passes += more;
+    if (pass.stage == static_cast<std::size_t>(rank)) now.of_first += more;
+    if (!is_forward) now.waiting += pass.work == PassWork::kBackward ? 1 : -1;
+    const double kept = static_cast<double>(now.passes) + weights_share * static_cast<double>(now.waiting);
+    if (kept <= most_kept) continue;
+    most_kept = kept;
+    most = now;
+  }
+  return most;
+}
+
+double sends(std::size_t rank, const PipelineShape& shape) {
+  if (shape.schedule != schedule::PipelineSchedule::kZeroBubbleV)
+    return sends(rank, static_cast<std::size_t>(shape.ranks), shape.stages_of_rank);
+  return rank == 0 || rank + 1 == static_cast<std::size_t>(shape.ranks) ? 2.0 : 4.0;
 }
 
 double sends(std::size_t rank, std::size_t ranks, std::int64_t stages_of_rank) {
@@ -225,21 +396,23 @@ std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t s
   return result;
 }
 
-std::int64_t layers_of_rank(std::span<const std::int64_t> stages, std::int64_t rank, std::int64_t ranks) {
+std::int64_t layers_of_rank(std::span<const std::int64_t> stages, std::int64_t rank, const PipelineShape& shape) {
   std::int64_t sum = 0;
-  for (std::size_t i = static_cast<std::size_t>(rank); i < stages.size(); i += static_cast<std::size_t>(ranks)) {
-    sum += stages[i];
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (shape.rank_of(i) == static_cast<std::size_t>(rank)) sum += stages[i];
   }
   return sum;
 }
 
 std::vector<schedule::StageParts> parts_of_ranks(const workload::ModelSpec& model, std::span<const std::int64_t> layers,
-                                                 std::int64_t ranks) {
+                                                 const PipelineShape& shape) {
   std::vector<schedule::StageParts> parts;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) parts.push_back({0, rank == 0, rank + 1 == ranks});
+  const std::size_t last = shape.rank_of(layers.size() - 1);
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(shape.ranks); ++rank)
+    parts.push_back({0, rank == 0, rank == last});
   std::int64_t begin = 0;
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    schedule::StageParts& of = parts[stage % parts.size()];
+    schedule::StageParts& of = parts[shape.rank_of(stage)];
     of.layers += layers[stage];
     const workload::OtherLayers others = model.other_layers_in(begin, begin + layers[stage]);
     for (std::size_t kind = 0; kind < others.size(); ++kind) of.others.at(kind) += others.at(kind);

@@ -386,6 +386,7 @@ void Judge::look_at_the_pipeline() {
   verdict.advice = advice_from({{space::kMicroBatch},
                                 {space::kPipelineParallel},
                                 {space::kVirtualPipeline},
+                                {space::kPipelineSchedule},
                                 {space::kAccumulation},
                                 {space::kPipelineParallel, space::kMicroBatch},
                                 {space::kPipelineParallel, space::kTensorParallel},

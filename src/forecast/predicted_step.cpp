@@ -16,19 +16,17 @@ namespace {
 
 constexpr const char* kProgram = "krigtune plan";
 
-std::size_t ranks_of(const cost::PipelineStep& step) {
-  return step.layers.size() / static_cast<std::size_t>(step.stages_of_rank);
-}
+std::size_t ranks_of(const cost::PipelineStep& step) { return static_cast<std::size_t>(step.shape.ranks); }
 
 std::vector<plan::TracedProcess> rank_rows(const cost::PipelineStep& step) {
   std::vector<plan::TracedProcess> rows;
   const std::size_t ranks = ranks_of(step);
   for (std::size_t i = 0; i < ranks; ++i) {
-    const std::string layers = counted(
-        cost::layers_of_rank(step.layers, static_cast<std::int64_t>(i), static_cast<std::int64_t>(ranks)), "layer");
-    rows.push_back({step.stages_of_rank == 1
+    const std::string layers =
+        counted(cost::layers_of_rank(step.layers, static_cast<std::int64_t>(i), step.shape), "layer");
+    rows.push_back({step.shape.stages_of_rank == 1
                         ? fmt::format("pipeline stage {} ({})", i, layers)
-                        : fmt::format("pipeline rank {} ({} in {} stages)", i, layers, step.stages_of_rank),
+                        : fmt::format("pipeline rank {} ({} in {} stages)", i, layers, step.shape.stages_of_rank),
                     {"compute", "to other stages"}});
   }
   return rows;
@@ -39,7 +37,7 @@ std::vector<plan::TracedProcess> rank_rows(const cost::PipelineStep& step) {
 void add_ends(const cost::PipelineStep& step, std::vector<plan::TracedSpan>& spans) {
   std::vector<double> ends_s(ranks_of(step), 0.0);
   for (const cost::StageTask& task : step.tasks) {
-    double& end_s = ends_s[task.stage % ends_s.size()];
+    double& end_s = ends_s[step.shape.rank_of(task.stage)];
     end_s = std::max(end_s, task.end_s);
   }
   double last_s = 0.0;
@@ -61,16 +59,15 @@ void add_ends(const cost::PipelineStep& step, std::vector<plan::TracedSpan>& spa
 
 std::string trace_of(const cost::PipelineStep& step) {
   std::vector<plan::TracedSpan> spans;
-  const std::size_t ranks = ranks_of(step);
   for (const cost::StageTask& task : step.tasks) {
-    const char* pass = task.backward ? "backward" : "forward";
-    const std::string of_stage = step.stages_of_rank == 1 ? "" : fmt::format(", stage {}", task.stage);
+    const std::size_t rank = step.shape.rank_of(task.stage);
+    const char* pass = task.weights ? "weights" : task.backward ? "backward" : "forward";
+    const std::string of_stage = step.shape.stages_of_rank == 1 ? "" : fmt::format(", stage {}", task.stage);
     const std::string name = fmt::format("{} micro-step {}{}", pass, task.micro_step, of_stage);
-    spans.push_back({task.stage % ranks, 0, name, pass, task.start_s, task.worked_s});
+    spans.push_back({rank, 0, name, pass, task.start_s, task.worked_s});
     if (task.end_s > task.worked_s) {
       const char* what = task.backward ? "gradients" : "activations";
-      spans.push_back({task.stage % ranks, 1,
-                       fmt::format("send {} of micro-step {}{}", what, task.micro_step, of_stage), "send",
+      spans.push_back({rank, 1, fmt::format("send {} of micro-step {}{}", what, task.micro_step, of_stage), "send",
                        task.worked_s, task.end_s});
     }
   }

@@ -85,8 +85,11 @@ Export export_torchtitan(const report::RunView& run, const std::filesystem::path
   const space::Configuration& best = run.answer.best->configuration;
   const std::int64_t stage = best.integer(space::kZeroStage, 0);
   const jobs::Recipe recipe = jobs::find_recipe("torchtitan");
-  const std::vector<std::string> newer = {"torchrun", "--nproc_per_node", std::to_string(run.session.cluster.ranks()),
-                                          "-m", "torchtitan.train"};
+  std::vector<std::string> newer = {"torchrun", "--nproc_per_node", std::to_string(run.session.cluster.ranks()), "-m",
+                                    "torchtitan.train"};
+  const std::int64_t pipeline = best.integer(space::kPipelineParallel, 1);
+  if (pipeline > 1)  // only then has it a schedule
+    newer.insert(newer.end(), {"--parallelism.pipeline_parallel_degree", std::to_string(pipeline)});
   std::vector<std::string> older = newer;
   older.insert(older.end(), {"--activation_checkpoint.mode", "none"});  // there recomputation is a flag
   RecipeWords in_file = words_by_recipe(recipe, older, sayable(best, stage), kTitanFile);

@@ -203,6 +203,7 @@ class KnobReader {
     check_mlp_divides(model);
     knobs_.pipeline_ranks = split(space::kPipelineParallel, model.layers,
                                   knobs_.tensor_ranks == 1 ? "ranks" : "ranks beside tensor_parallel", true);
+    knobs_.pipeline_schedule = pipeline_schedule();
     knobs_.virtual_stages = virtual_stages();
     knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
     knobs_.data_ranks = layout_.holders();
@@ -214,13 +215,37 @@ class KnobReader {
     }
   }
 
+  PipelineSchedule pipeline_schedule() {
+    using Schedule = PipelineSchedule;
+    const Schedule schedule = word(space::kPipelineSchedule,
+                                   {Schedule::kOneForwardOneBackward, Schedule::kGpipe, Schedule::kZeroBubbleH1,
+                                    Schedule::kZeroBubbleH2, Schedule::kZeroBubbleV},
+                                   "use 1f1b, gpipe, zb-h1, zb-h2 or zb-v");
+    return knobs_.pipeline_ranks == 1 ? Schedule::kOneForwardOneBackward : schedule;
+  }
+
   // Up to two stages may have a layer less, in place of the embedding and the head (Megatron-LM:
   // --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split).
   std::int64_t virtual_stages() {
     constexpr std::int64_t kShortStages = 2;
     const std::int64_t most =
         std::max<std::int64_t>(1, (workload_.model.layers + kShortStages) / knobs_.pipeline_ranks);
-    return bounded(space::kVirtualPipeline, 1, most, true);
+    const std::int64_t stages = bounded(space::kVirtualPipeline, 1, most, true);
+    const PipelineSchedule schedule = knobs_.pipeline_schedule;
+    const bool may_be_interleaved =
+        schedule == PipelineSchedule::kOneForwardOneBackward || schedule == PipelineSchedule::kZeroBubbleH1;
+    if (stages > 1 && !may_be_interleaved) {
+      refuse(fmt::format("{} = {} does not go with {} = {}", space::kVirtualPipeline, stages, space::kPipelineSchedule,
+                         to_string(schedule)),
+             "leave it out, or use 1f1b or zb-h1");
+    }
+    if (schedule != PipelineSchedule::kZeroBubbleV) return stages;
+    if (most < 2) {
+      refuse(fmt::format("{} = {} needs two stages a rank, and {} layers are too few for {} ranks",
+                         space::kPipelineSchedule, to_string(schedule), workload_.model.layers, knobs_.pipeline_ranks),
+             "use fewer pipeline ranks, or another schedule", true);
+    }
+    return 2;
   }
 
   // Micro-steps pass the stages of a rank in groups, of at least as many as there are ranks: Megatron-LM refuses all
@@ -228,6 +253,7 @@ class KnobReader {
   // groups (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B).
   void check_interleaved_steps() {
     if (problem_ || knobs_.virtual_stages == 1 || knobs_.pipeline_ranks == 1) return;
+    if (knobs_.pipeline_schedule == PipelineSchedule::kZeroBubbleV) return;
     const std::int64_t ranks = knobs_.pipeline_ranks;
     const std::int64_t steps = knobs_.micro_steps;
     const bool is_megatron = workload_.framework == workload::Framework::kMegatron;
@@ -343,6 +369,23 @@ const char* to_string(Checkpointing checkpointing) {
       return "selective";
     case Checkpointing::kFull:
       return "full";
+  }
+  assert(false);
+  return "";
+}
+
+const char* to_string(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::kOneForwardOneBackward:
+      return "1f1b";
+    case PipelineSchedule::kGpipe:
+      return "gpipe";
+    case PipelineSchedule::kZeroBubbleH1:
+      return "zb-h1";
+    case PipelineSchedule::kZeroBubbleH2:
+      return "zb-h2";
+    case PipelineSchedule::kZeroBubbleV:
+      return "zb-v";
   }
   assert(false);
   return "";

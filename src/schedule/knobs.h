@@ -67,6 +67,24 @@ void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
 enum class TokenDispatch : std::uint8_t { kAllToAll, kAllGather, kOncePerNode };
 const char* to_string(TokenDispatch dispatch);  ///< a value of moe_dispatch
 
+/// In which order pipeline ranks work. kOneForwardOneBackward: PipeDream-flush, interleaved if a rank has several
+/// stages (Narayanan et al. 2021). kGpipe: all forwards, then all backwards (Huang et al. 2019). The others make
+/// gradients of weights apart from those of inputs, and later (Qi et al. 2024, "Zero bubble pipeline parallelism",
+/// arXiv:2401.10241): kZeroBubbleH1 keeps as many passes as 1F1B, kZeroBubbleH2 up to twice as many, and kZeroBubbleV
+/// has two stages on each rank, the first and the last of the model on the first rank.
+enum class PipelineSchedule : std::uint8_t {
+  kOneForwardOneBackward,
+  kGpipe,
+  kZeroBubbleH1,
+  kZeroBubbleH2,
+  kZeroBubbleV
+};
+const char* to_string(PipelineSchedule schedule);  ///< a value of pipeline_schedule
+/// Returns whether gradients of weights are made apart from those of inputs.
+inline bool splits_backward(PipelineSchedule schedule) {
+  return schedule != PipelineSchedule::kOneForwardOneBackward && schedule != PipelineSchedule::kGpipe;
+}
+
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
   std::int64_t data_ranks = 1;  ///< that hold the same parameters and reduce their gradients together
@@ -81,7 +99,8 @@ struct Knobs {
   bool overlaps_tensor = false;   ///< linear layers exchange tokens piece by piece; needs sequence_parallel
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   std::int64_t virtual_stages = 1;  ///< of each pipeline rank (interleaved 1F1B), without effect if there is only one
-  bool sequence_parallel = false;   ///< always false with one tensor rank
+  PipelineSchedule pipeline_schedule = {};  ///< always 1F1B with one pipeline rank
+  bool sequence_parallel = false;           ///< always false with one tensor rank
   std::int64_t zero_stage = 0;
   std::int64_t micro_batch = 1;  ///< sequences of a micro-step that a rank computes, alone or with context_ranks
   std::int64_t micro_steps = 1;

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "cost/framework.h"
 #include "schedule/knobs.h"
+#include "session/refused_values.h"
 #include "session/session_blocks.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
@@ -48,15 +49,6 @@ void read_executor_block(Session& session, JsonObject& root, const std::filesyst
   if (json == nullptr) return;
   session.executor = executor::read_executor(*json, root.source(), "/executor", base_dir);
   executor::check_executor(session.executor, session.space, JsonObject(*json, root.source(), "/executor"));
-}
-
-// Returns whether a parameter has a value of at least `least`.
-bool reaches(const std::vector<space::Parameter>& parameters, const char* name, double least) {
-  const space::Parameter* parameter = space::find_usual(parameters, name);
-  return parameter != nullptr &&
-         std::any_of(parameter->values.begin(), parameter->values.end(), [&](const space::Value& value) {
-           return space::is_number(value) && space::as_number(value) >= least;
-         });
 }
 
 // If the file does not name the framework, it follows from the runner, and the schedule follows from the framework.
@@ -526,40 +518,6 @@ std::string key_to_blame(const space::Space& space, const std::vector<space::Exc
   return "space";
 }
 
-bool may_be_interleaved(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts) {
-  return reaches(parameters, space::kVirtualPipeline, 2.0) || facts.fixed.integer(space::kVirtualPipeline, 1) > 1;
-}
-
-// Returns what a framework refuses of values that the space has; "" for nothing.
-std::string refused_by_framework(workload::Framework framework, const std::vector<space::Parameter>& parameters,
-                                 const space::JobFacts& facts) {
-  const auto is_stated = [&](const char* name) {
-    return facts.fixed.has(name) || std::ranges::any_of(parameters, [&](const auto& one) { return one.name == name; });
-  };
-  // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with pipeline
-  // parallelism").
-  if (framework == workload::Framework::kDeepSpeed && reaches(parameters, space::kZeroStage, 2.0) &&
-      reaches(parameters, space::kPipelineParallel, 2.0))
-    return "zero_stage <= 1 || pipeline_parallel == 1";
-  // Megatron-LM's interleaved schedule (core/pipeline_parallel/schedules.py).
-  if (framework != workload::Framework::kMegatron || !may_be_interleaved(parameters, facts)) return "";
-  if (!is_stated(space::kVirtualPipeline) || !is_stated(space::kPipelineParallel)) return "";
-  if (facts.train_batch_size && is_stated(space::kMicroBatch))
-    return "virtual_pipeline == 1 || train_batch_size % (micro_batch * dp * pipeline_parallel) == 0";
-  if (!is_stated(space::kAccumulation)) return "";
-  return "virtual_pipeline == 1 || gradient_accumulation_steps % pipeline_parallel == 0";
-}
-
-// Such configurations are neither predicted nor tried.
-void add_constraint_of_framework(const Session& session, const std::vector<space::Parameter>& parameters,
-                                 const space::JobFacts& facts, std::vector<space::Expression>& constraints) {
-  if (!session.workload) return;
-  const std::string text = refused_by_framework(session.workload->framework, parameters, facts);
-  const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
-  if (text.empty() || std::ranges::any_of(constraints, is_same)) return;
-  constraints.push_back(space::Expression::parse(text));
-}
-
 }  // namespace
 
 void read_space(Session& session, JsonObject& root) {
@@ -573,7 +531,7 @@ void read_space(Session& session, JsonObject& root) {
   for (std::size_t i = 0; i < constraints.size(); ++i) {
     at_key(root, constraint_key(i), [&] { return space::Space(parameters, facts, {constraints[i]}); });
   }
-  add_constraint_of_framework(session, parameters, facts, constraints);
+  if (session.workload) add_refused(session.workload->framework, parameters, facts, constraints);
   session.space = space::Space(parameters, facts, constraints);
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "core/text.h"
 #include "cost/framework.h"
@@ -202,6 +204,22 @@ void add_kernels(const workload::Workload& workload, workload::Caveats& caveats)
       caveats.assumed);
 }
 
+void add_pipeline(const Session& session, workload::Caveats& caveats) {
+  const bool has_no_bubbles = std::ranges::any_of(std::array{"zb-h1", "zb-h2", "zb-v"}, [&](const char* word) {
+    return may_be(session, space::kPipelineSchedule, std::string(word));
+  });
+  if (has_no_bubbles) {
+    const bool validates_later = session.workload->framework == workload::Framework::kMegatron;
+    workload::add_once(
+        std::string("zero-bubble pipelines follow the orders that their paper draws for equal passes") +
+            (validates_later ? ", and ranks begin the next step without waiting for each other (post-validation)"
+                             : ", and all ranks end a step together"),
+        caveats.assumed);
+  } else if (may_reach(session, space::kVirtualPipeline, 2.0)) {
+    workload::add_once("with several stages on a pipeline rank the schedule is interleaved 1F1B", caveats.assumed);
+  }
+}
+
 }  // namespace
 
 void add_caveats(Session& session) {
@@ -213,9 +231,7 @@ void add_caveats(Session& session) {
         "of it to do",
         caveats.assumed);
   }
-  if (may_reach(session, space::kVirtualPipeline, 2.0)) {
-    workload::add_once("with several stages on a pipeline rank the schedule is interleaved 1F1B", caveats.assumed);
-  }
+  add_pipeline(session, caveats);
   add_experts(session, caveats);
   add_mixers(session, caveats);
   add_adapters(*session.workload, caveats);

@@ -186,6 +186,23 @@ WellKnownParameter virtual_pipeline() {
   };
 }
 
+// Qi et al. 2024, arXiv:2401.10241.
+WellKnownParameter pipeline_schedule() {
+  return {
+      .name = kPipelineSchedule,
+      .meaning =
+          "in which order pipeline ranks work: 1f1b (interleaved with virtual_pipeline), gpipe (all forwards first), "
+          "or "
+          "one of the schedules that make gradients of weights later, to fill the time in which a rank would wait: "
+          "zb-h1, zb-h2, zb-v (with two stages a rank); predicted, but not run by krigtune-bench",
+      .no_effect = "on one pipeline rank",
+      .no_effect_if = "pipeline_parallel == 1",
+      .default_value = "1f1b",
+      .default_range = R"(["1f1b", "zb-h1", "zb-h2", "zb-v"])",
+      .modelling = Modelling::kFull,
+  };
+}
+
 WellKnownParameter context_parallel() {
   return {
       .name = kContextParallel,
@@ -505,6 +522,7 @@ const std::vector<WellKnownParameter>& well_known_parameters() {
                                                          sequence_parallel(),
                                                          pipeline_parallel(),
                                                          virtual_pipeline(),
+                                                         pipeline_schedule(),
                                                          context_parallel(),
                                                          expert_parallel(),
                                                          expert_tensor_parallel(),

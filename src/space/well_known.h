@@ -22,6 +22,7 @@ inline constexpr const char* kContiguousGradients = "contiguous_gradients";
 inline constexpr const char* kTensorParallel = "tensor_parallel";
 inline constexpr const char* kPipelineParallel = "pipeline_parallel";
 inline constexpr const char* kVirtualPipeline = "virtual_pipeline";
+inline constexpr const char* kPipelineSchedule = "pipeline_schedule";
 inline constexpr const char* kContextParallel = "context_parallel";
 inline constexpr const char* kExpertParallel = "expert_parallel";
 inline constexpr const char* kExpertTensorParallel = "expert_tensor_parallel";

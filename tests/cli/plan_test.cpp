@@ -197,6 +197,29 @@ TEST_F(PlanTest, TracesEveryPipelineStage) {
   for (const auto& [stage, count] : forwards) EXPECT_EQ(count, forwards[0]) << "of each micro-step one";
 }
 
+TEST_F(PlanTest, TracesGradientsOfWeightsApartWhereTheScheduleHasThemSo) {
+  std::string text = named_gpus("none");
+  const std::string tensor = R"("tensor_parallel": [1, 2])";
+  text.replace(text.find(tensor), tensor.size(), R"("pipeline_parallel": [4], "pipeline_schedule": ["zb-v"])");
+  text.replace(text.find(R"("baseline": {)"), 13,
+               R"("baseline": {"pipeline_parallel": 4, "pipeline_schedule": "zb-v", )");
+  const std::string file = directory_.write("weights.json", text).string();
+  const std::string trace = (directory_ / "weights_trace.json").string();
+  const Said said = run_krigtune({"plan", file, "--trace", trace});
+  ASSERT_EQ(said.code, 0) << said.err;
+  std::map<std::string, std::map<int, int>> passes;
+  std::set<std::string> processes;
+  const Json document = parse_json(read_text(trace), "trace");
+  for (const Json& event : document.at("traceEvents")) {
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"]);
+    if (event["ph"] == "X") ++passes[event["cat"]][event["pid"].get<int>()];
+  }
+  EXPECT_EQ(processes.count("pipeline rank 0 (6 layers in 2 stages)"), 1U) << *processes.begin();
+  EXPECT_EQ(passes["forward"].size(), 4U);
+  EXPECT_EQ(passes["weights"], passes["forward"]);
+  EXPECT_EQ(passes["backward"], passes["forward"]);
+}
+
 TEST_F(PlanTest, RefusesToTraceAStepThatItCannotPredictAndLeavesNoFile) {
   const std::string trace = (directory_ / "none.json").string();
   const Said said = run_krigtune({"plan", session(1.0), "--trace", trace});

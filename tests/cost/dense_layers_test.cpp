@@ -58,7 +58,7 @@ class Splits {
     drawn.knobs.pipeline_ranks = number(1, layers);
     drawn.stages =
         cost::parts_of_ranks(model, cost::stage_layers(layers, drawn.knobs.pipeline_ranks, number(0, 1) == 1, 0.5),
-                             drawn.knobs.pipeline_ranks);
+                             {drawn.knobs.pipeline_ranks});
     return drawn;
   }
 
@@ -123,7 +123,7 @@ TEST(DenseLayers, ComeFirstOrAreSpreadOverTheStages) {
   const auto dense = [](std::int64_t layers, std::int64_t count, workload::DensePlaces places, std::int64_t stages) {
     const workload::ModelSpec model = mixture(layers, count, places).model;
     std::vector<std::int64_t> counts;
-    for (const auto& stage : cost::parts_of_ranks(model, cost::stage_layers(layers, stages, true, 0.0), stages))
+    for (const auto& stage : cost::parts_of_ranks(model, cost::stage_layers(layers, stages, true, 0.0), {stages}))
       counts.push_back(stage.others[0]);
     return counts;
   };

@@ -183,8 +183,8 @@ TEST(InterleavedPipeline, GivesTheEndsALayerLess) {
   const std::vector<std::int64_t> llama = cost::interleaved_layers(126, 128);
   EXPECT_EQ(llama.front(), 0);
   EXPECT_EQ(llama.back(), 0);
-  EXPECT_EQ(cost::layers_of_rank(llama, 0, 16), 7);
-  EXPECT_EQ(cost::layers_of_rank(llama, 1, 16), 8);
+  EXPECT_EQ(cost::layers_of_rank(llama, 0, {16, 8}), 7);
+  EXPECT_EQ(cost::layers_of_rank(llama, 1, {16, 8}), 8);
 }
 
 constexpr std::int64_t kLayers = 16;
@@ -251,7 +251,7 @@ TEST(InterleavedPipeline, TellsWhatEachStageDoesInTheTimeThatItPredicts) {
   const std::optional<cost::PipelineStep> step = model.pipeline_step(split(4, 2, 8));
   ASSERT_TRUE(step.has_value());
   EXPECT_EQ(step->layers, std::vector<std::int64_t>(8, 2));
-  EXPECT_EQ(step->stages_of_rank, 2);
+  EXPECT_EQ(step->shape.stages_of_rank, 2);
   EXPECT_EQ(step->tasks.size(), 2U * 8U * 8U);
   double end_s = 0.0;
   for (const cost::StageTask& task : step->tasks) {

@@ -204,6 +204,38 @@ TEST(ReadCommands, MegatronsStagesOfAPipelineRankAreRead) {
                     "stages that a layout lists"));
 }
 
+// torchtitan has two stages a rank with the schedules of several, unless layers_per_stage says more.
+TEST(ReadCommands, TorchtitansSchedulesOfAPipelineAreRead) {
+  Directory directory({});
+  const std::string command =
+      "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_8b "
+      "--parallelism.pipeline_parallel_degree 4 ";
+  const std::string flag = "--parallelism.pipeline_parallel_schedule ";
+  const auto schedule = [&](const std::string& words) {
+    const session::Session& read = directory.session(command + words);
+    const space::Value* value = read.baseline ? read.baseline->find("pipeline_schedule") : nullptr;
+    return value == nullptr ? std::string() : space::to_string(*value);
+  };
+  EXPECT_EQ(schedule(""), "1f1b");
+  EXPECT_EQ(schedule(flag + "1F1B"), "1f1b");
+  EXPECT_EQ(schedule(flag + "GPipe"), "gpipe");
+  EXPECT_EQ(schedule(flag + "ZBVZeroBubble"), "zb-v");
+  EXPECT_EQ(schedule(flag + "Interleaved1F1B"), "1f1b");
+  EXPECT_EQ(schedule(flag + "InterleavedZeroBubble"), "zb-h1");
+  EXPECT_EQ(own_value(directory.session(command + flag + "Interleaved1F1B"), "virtual_pipeline"), 2);
+  const std::string large = "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 --config llama3_405b ";
+  EXPECT_EQ(own_value(directory.session(large +
+                                        "--parallelism.tensor_parallel_degree 1 "
+                                        "--parallelism.pipeline_parallel_degree 8 "
+                                        "--parallelism.pipeline_parallel_layers_per_stage 2 " +
+                                        flag + "InterleavedZeroBubble"),
+                      "virtual_pipeline"),
+            8)
+      << "126 layers, and one each for embedding and head";
+  EXPECT_TRUE(names(not_modelled_in(directory.session(command + flag + "DualPipeV")), "another schedule"));
+  EXPECT_FALSE(names(not_modelled_in(directory.session(command + flag + "ZBVZeroBubble")), "another schedule"));
+}
+
 TEST(ReadCommands, ScriptsAreRecognisedByWhatTheySay) {
   const auto recipe_of = [](const std::string& line) {
     const jobs::Recipe* found = jobs::recognise(words_of(line), jobs::shipped_recipes());

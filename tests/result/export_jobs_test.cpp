@@ -222,6 +222,14 @@ TEST(Torchtitan, SaysWhatItDoesByItselfOnlyWhereItIsToBeOtherwise) {
     EXPECT_EQ(why(made, "torchtitan.toml", "sequence_parallel").empty(), splits);
     EXPECT_NE(flags.find("--training.disable_cuda_graphs"), std::string::npos) << "they refuse pipeline stages";
   }
+  best.set("pipeline_schedule", "zb-v");
+  const result::Export made = exported("torchtitan", session, best);
+  const std::string file = text_of(made, "torchtitan.toml");
+  EXPECT_NE(file.find("pipeline_parallel_degree = 2\n"), std::string::npos) << file;
+  EXPECT_NE(file.find("pipeline_parallel_schedule = \"ZBVZeroBubble\"\n"), std::string::npos) << file;
+  EXPECT_EQ(why(made, "torchtitan.toml", "pipeline_schedule"), "");
+  best.set("pipeline_schedule", "zb-h2");
+  EXPECT_NE(why(exported("torchtitan", session, best), "torchtitan.toml", "pipeline_schedule"), "");
 }
 
 // Returns the words of KRIGTUNE_ARGS=(...).

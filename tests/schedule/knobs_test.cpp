@@ -111,6 +111,38 @@ TEST(Knobs, StagesOfAPipelineRankNeedLayersAndMicroSteps) {
   EXPECT_EQ(std::get<NotModelled>(with(4, 8)).what, "virtual_pipeline = 4 is out of range");
 }
 
+TEST(Knobs, SchedulesOfAPipelineHaveTheStagesThatTheyNeed) {
+  workload::Workload workload = small_model();
+  workload.model.layers = 8;
+  const auto with = [&](const char* schedule, std::int64_t ranks, std::int64_t stages) {
+    return knobs_of(workload, four_ranks(),
+                    {{"pipeline_parallel", ranks},
+                     {"pipeline_schedule", std::string(schedule)},
+                     {"virtual_pipeline", stages},
+                     {"gradient_accumulation_steps", std::int64_t{8}}});
+  };
+  for (const char* schedule : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v"}) {
+    ASSERT_TRUE(std::holds_alternative<Knobs>(with(schedule, 4, 1))) << schedule;
+    const Knobs knobs = std::get<Knobs>(with(schedule, 4, 1));
+    EXPECT_STREQ(to_string(knobs.pipeline_schedule), schedule);
+    EXPECT_EQ(knobs.virtual_stages, std::string(schedule) == "zb-v" ? 2 : 1);
+    ASSERT_TRUE(std::holds_alternative<Knobs>(with(schedule, 1, 1)));
+    EXPECT_STREQ(to_string(std::get<Knobs>(with(schedule, 1, 1)).pipeline_schedule), "1f1b") << "on one rank";
+  }
+  EXPECT_EQ(std::get<Knobs>(with("zb-h1", 4, 2)).virtual_stages, 2);
+  for (const char* schedule : {"gpipe", "zb-h2", "zb-v"}) {
+    ASSERT_TRUE(std::holds_alternative<NotModelled>(with(schedule, 4, 2)));
+    EXPECT_EQ(std::get<NotModelled>(with(schedule, 4, 2)).what,
+              "virtual_pipeline = 2 does not go with pipeline_schedule = " + std::string(schedule));
+  }
+  EXPECT_EQ(std::get<NotModelled>(with("dualpipe", 4, 1)).what, "pipeline_schedule = dualpipe is not known");
+  workload.model.layers = 5;
+  EXPECT_EQ(std::get<NotModelled>(with("zb-v", 4, 1)).what,
+            "pipeline_schedule = zb-v needs two stages a rank, and 5 layers are too few for 4 ranks");
+  workload.model.layers = 6;
+  EXPECT_TRUE(std::holds_alternative<Knobs>(with("zb-v", 4, 1))) << "the ends of the model have no layer";
+}
+
 TEST(Knobs, StagesOfAPipelineRankAreNotExecuted) {
   try {
     check_knobs(small_model(), four_ranks(), {{"virtual_pipeline", std::int64_t{2}}});

@@ -44,6 +44,21 @@ TEST(Constraints, KeepWhatTheyHoldFor) {
   });
 }
 
+// Several stages a rank are interleaved 1F1B or ZB-H1.
+TEST(Constraints, LeaveOutStagesThatASchedulesRanksDoNotHave) {
+  const session::Session session = read(with_workload(R"({"pipeline_parallel": [1, 2], "virtual_pipeline": [1, 2],
+                        "pipeline_schedule": ["1f1b", "zb-h1", "zb-h2", "zb-v"]})",
+                                                      kCommand));
+  EXPECT_EQ(session.space.count(), 1 + 4 + 2);
+  session.space.for_each([](const space::Configuration& c) {
+    const std::string schedule = space::to_string(*c.find("pipeline_schedule"));
+    EXPECT_TRUE(c.integer("virtual_pipeline", 1) == 1 || schedule == "1f1b" || schedule == "zb-h1") << c.text();
+    return true;
+  });
+  const auto& assumed = session.workload->caveats.assumed;
+  EXPECT_TRUE(std::ranges::any_of(assumed, [](const std::string& one) { return one.starts_with("zero-bubble"); }));
+}
+
 TEST(Constraints, MayUseFactsOfTheJob) {
   const session::Session session = read(
       with_workload(R"({"micro_batch": [1, 2, 4]})",

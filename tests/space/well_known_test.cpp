@@ -69,7 +69,7 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
     const std::string name = known.name;
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
                             name == "context_parallel" || name == "expert_parallel" || name == "virtual_pipeline" ||
-                            name == "expert_tensor_parallel" || name == "moe_dispatch";
+                            name == "pipeline_schedule" || name == "expert_tensor_parallel" || name == "moe_dispatch";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
@@ -97,6 +97,8 @@ TEST(WellKnown, KnobsOfParallelismAndCheckpointingNeedThem) {
   EXPECT_EQ(count("moe_dispatch", "expert_parallel", std::int64_t{4}), 2);
   EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{1}), 1);
   EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{2}), 6);
+  EXPECT_EQ(count("pipeline_schedule", "pipeline_parallel", std::int64_t{1}), 1);
+  EXPECT_EQ(count("pipeline_schedule", "pipeline_parallel", std::int64_t{2}), 4);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("selective")), 1);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("full")), 5);
 }

@@ -58,11 +58,27 @@ schedule::StageParts stage_parts(const workload::ModelSpec& model, std::int64_t 
   return {layers, false, false, model.other_layers_in(begin, begin + layers)};
 }
 
+// A forward pass that is merged with the backward pass of another micro-batch keeps its activations beside them.
+InFlight merged(InFlight kept, const schedule::Knobs& knobs) {
+  if (knobs.overlaps_experts)
+    kept.passes = std::min(kept.passes + 1, knobs.micro_steps * std::max<std::int64_t>(1, kept.stages_of_rank));
+  return kept;
+}
+
+// `rank`: of the pipeline.
+Stage stage_of(const MemoryProfile& profile, const schedule::Knobs& knobs, const schedule::StageParts& parts,
+               std::int64_t rank) {
+  const auto kept = static_cast<double>(profile.kept_by(parts, schedule::layers_of_group(parts, knobs)).total);
+  const auto for_weights = static_cast<double>(profile.kept_for_weights(parts).total);
+  const double share = kept > 0.0 ? for_weights / kept : 0.0;
+  return {parts, merged(in_flight(rank, knobs.micro_steps, pipeline_shape(knobs), share), knobs), rank};
+}
+
 // Returns the first stage, neither the first nor the last one of the pipeline, that has more layers of the last kind
 // (those with experts) than the first one has, and no fewer than the others; empty if there is none. `first`, `last`:
 // layers of these two.
-std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, const schedule::Knobs& knobs,
-                                           std::int64_t first, std::int64_t last) {
+std::optional<Stage> stage_of_most_experts(const MemoryProfile& profile, const workload::ModelSpec& model,
+                                           const schedule::Knobs& knobs, std::int64_t first, std::int64_t last) {
   const std::int64_t stages = knobs.pipeline_ranks;
   if (model.kinds().size() < 2 || stages < 3) return std::nullopt;
   // All but the last one have equal numbers of layers, with the remainder in the first ones.
@@ -77,7 +93,7 @@ std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, con
     begin += own;
     if (parts.layers_of(schedule::Unit::kBlock) <= most) continue;
     most = parts.layers_of(schedule::Unit::kBlock);
-    found = {parts, in_flight(stage, stages, knobs.micro_steps), stage};
+    found = stage_of(profile, knobs, parts, stage);
   }
   return found;
 }
@@ -85,10 +101,12 @@ std::optional<Stage> stage_of_most_experts(const workload::ModelSpec& model, con
 // A rank with several stages (interleaved 1F1B) keeps more micro-batches in part: with v stages on each of p ranks,
 // the first rank keeps p v + p - 1 passes of one stage, thus 1 + (p - 1) / (p v) times the activations of plain 1F1B
 // (Korthikanti et al. 2022, "Reducing activation recomputation in large transformer models", section 4.2.3).
-std::vector<Stage> interleaved_ranks(const workload::ModelSpec& model, const schedule::Knobs& knobs) {
+// With zb-v every rank keeps 2 p passes.
+std::vector<Stage> interleaved_ranks(const MemoryProfile& profile, const workload::ModelSpec& model,
+                                     const schedule::Knobs& knobs) {
   const std::int64_t ranks = knobs.pipeline_ranks;
   const std::vector<schedule::StageParts> parts =
-      parts_of_ranks(model, interleaved_layers(model.layers, ranks * knobs.virtual_stages), ranks);
+      parts_of_ranks(model, interleaved_layers(model.layers, ranks * knobs.virtual_stages), pipeline_shape(knobs));
   const schedule::StageParts& first = parts.front();
   std::vector<Stage> result;
   for (const std::int64_t rank : {std::int64_t{0}, std::int64_t{1}, ranks - 1}) {
@@ -96,7 +114,7 @@ std::vector<Stage> interleaved_ranks(const workload::ModelSpec& model, const sch
     const auto others = [](const schedule::StageParts& of) { return of.layers - of.layers_of(schedule::Unit::kBlock); };
     const bool has_more = own.layers > first.layers || others(own) < others(first);
     if (rank == 1 && (ranks == 2 || !has_more)) continue;  // less than the first one keeps
-    result.push_back({own, in_flight(rank, ranks, knobs.micro_steps, knobs.virtual_stages), rank});
+    result.push_back(stage_of(profile, knobs, own, rank));
   }
   return result;
 }
@@ -110,8 +128,8 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
   const auto others_in = [&](std::int64_t begin, std::int64_t count) {
     return workload.model.other_layers_in(begin, begin + count);
   };
-  if (stages == 1) return {{{layers, true, true, others_in(0, layers)}, {}}};
-  if (knobs.virtual_stages > 1) return interleaved_ranks(workload.model, knobs);
+  if (stages == 1) return {{{layers, true, true, others_in(0, layers)}, merged({}, knobs)}};
+  if (knobs.virtual_stages > 1) return interleaved_ranks(profile, workload.model, knobs);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
   if (workload.framework == workload::Framework::kNanotron) {
@@ -126,9 +144,9 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
     first = std::min(layers, static_cast<std::int64_t>(std::ceil(share)));
     last = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::lround(share - head)));
   }
-  std::vector<Stage> result = {{{first, true, false, others_in(0, first)}, in_flight(0, stages, knobs.micro_steps), 0}};
-  if (const auto most = stage_of_most_experts(workload.model, knobs, first, last)) result.push_back(*most);
-  result.push_back({{last, false, true, others_in(layers - last, last)}, {}, stages - 1});
+  std::vector<Stage> result = {stage_of(profile, knobs, {first, true, false, others_in(0, first)}, 0)};
+  if (const auto most = stage_of_most_experts(profile, workload.model, knobs, first, last)) result.push_back(*most);
+  result.push_back(stage_of(profile, knobs, {last, false, true, others_in(layers - last, last)}, stages - 1));
   return result;
 }
 
@@ -335,8 +353,10 @@ MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& as
     for (auto* parts : {&block.forward, &block.recompute, &block.backward}) {
       for (ProfiledPart& part : *parts) assume(part, activations, logits);
     }
-    for (MomentBytes* kept : {&block.group_kept, &block.layer_kept}) assume(*kept, activations);
+    for (MomentBytes* kept : {&block.group_kept, &block.layer_kept, &block.for_weights}) assume(*kept, activations);
   }
+  assume(profile.embedding_for_weights, activations);
+  assume(profile.head_for_weights, activations, logits);
   return profile;
 }
 
@@ -362,7 +382,9 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     worst = std::move(needed);
     if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
     if (knobs.pipeline_ranks > 1) {
-      worst.at += stage.parts.head        ? ", last stage"
+      const bool has_ends = stage.parts.head && stage.parts.embedding;
+      worst.at += has_ends                ? ", first and last stage"
+                  : stage.parts.head      ? ", last stage"
                   : stage.parts.embedding ? ", first stage"
                                           : fmt::format(", stage {} of {}", stage.index + 1, knobs.pipeline_ranks);
     }

@@ -10,10 +10,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
+#include "cost/weight_gradients.h"
 #include "plan/build_plan.h"
 #include "schedule/op_kind.h"
 #include "space/well_known.h"
@@ -124,6 +127,10 @@ class ProfileReader {
     base += kept;
     block.forward[0] = profiled(part(kind_, schedule::Phase::kForward, first), base);
     block.backward[0] = profiled(part(kind_, schedule::Phase::kBackward, first), base);
+    block.for_weights = read_for_weights(part(kind_, schedule::Phase::kBackward, first));
+    profile.head_for_weights = read_for_weights(part(Unit::kHead, schedule::Phase::kBackward));
+    if (const PlannedPart* backward = find_part(Unit::kEmbedding, schedule::Phase::kBackward))
+      profile.embedding_for_weights = read_for_weights(*backward);
     if (groups_) read_group(block, base);
     base += kept;
     profile.head_forward = profiled(part(Unit::kHead, schedule::Phase::kForward), base);
@@ -235,6 +242,35 @@ class ProfileReader {
     return bytes;
   }
 
+  // Returns the values that are read by operations which only make gradients of weights, each once. A buffer may
+  // have several values one after the other, which would all be kept until these operations.
+  MomentBytes read_for_weights(const PlannedPart& part) const {
+    MomentBytes bytes;
+    std::set<std::tuple<plan::BufferId, std::int64_t, std::int64_t>> seen;  // buffer, beginning, operation that wrote
+    for (const std::size_t i : part.operations) {
+      const plan::Operation& operation = plan_.operations[i];
+      if (!only_makes_weight_gradients(plan_, operation)) continue;
+      for (const plan::Operand& operand : operation.operands) {
+        const plan::Buffer& buffer = plan_.buffers[static_cast<std::size_t>(operand.range.buffer)];
+        if (operand.access != plan::Access::kRead || buffer.persistent || !counts(buffer.term)) continue;
+        const std::int64_t written = written_before(i, operand.range.buffer);
+        if (!seen.insert({operand.range.buffer, operand.range.begin_elems, written}).second) continue;
+        bytes.add(buffer.term, operand.range.elems * schedule::size_bytes(buffer.type));
+      }
+    }
+    return bytes;
+  }
+
+  // Returns the last operation before operation `i` that writes into the buffer; -1 if there is none.
+  std::int64_t written_before(std::size_t i, plan::BufferId buffer) const {
+    for (auto at = static_cast<std::int64_t>(i) - 1; at >= 0; --at) {
+      for (const plan::Operand& operand : plan_.operations[static_cast<std::size_t>(at)].operands) {
+        if (operand.range.buffer == buffer && operand.access != plan::Access::kRead) return at;
+      }
+    }
+    return -1;
+  }
+
   // Returns the memory that earlier parts have left.
   MomentBytes at_start(const PlannedPart& part) const {
     return live_at(part.operations.front() - 1, part.operations.front());
@@ -321,6 +357,14 @@ MomentBytes operator*(MomentBytes bytes, std::int64_t times) {
   return bytes;
 }
 
+MomentBytes MomentBytes::divided(std::int64_t parts, std::int64_t by) const {
+  MomentBytes result;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    result.add(static_cast<schedule::Term>(t), (terms[t] * parts + by - 1) / by);
+  }
+  return result;
+}
+
 void ProfiledPart::find_peak() {
   const auto highest = std::max_element(moments.begin(), moments.end(),
                                         [](const MomentBytes& a, const MomentBytes& b) { return a.total < b.total; });
@@ -334,6 +378,14 @@ MomentBytes MemoryProfile::kept_by(const schedule::StageParts& stage, std::int64
     const std::int64_t first = stage.first_of(block);
     kept += of(block).group_kept * (groups(first + stage.layers_of(block)) - groups(first));
   }
+  return kept;
+}
+
+MomentBytes MemoryProfile::kept_for_weights(const schedule::StageParts& stage) const {
+  MomentBytes kept = block.for_weights * stage.layers_of(Unit::kBlock);
+  kept += dense_block.for_weights * stage.layers_of(Unit::kDenseBlock);
+  if (stage.embedding) kept += embedding_for_weights;
+  if (stage.head) kept += head_for_weights;
   return kept;
 }
 

@@ -23,6 +23,7 @@ struct MomentBytes {
   MomentBytes& operator+=(const MomentBytes& other);
   MomentBytes& operator-=(const MomentBytes& other);
   friend MomentBytes operator*(MomentBytes bytes, std::int64_t times);
+  MomentBytes divided(std::int64_t parts, std::int64_t by) const;  ///< `parts` of `by` equal parts, rounded up
 };
 
 /// An event of tensor `tensor` of UnitTensors in a part of a micro-step, at its operation `at`.
@@ -59,6 +60,8 @@ struct BlockProfile {
   std::array<ProfiledPart, 2> forward, recompute, backward;
   MomentBytes group_kept;  ///< kept by a group of layers (without groups, by a layer) from forward to backward
   MomentBytes layer_kept;  ///< kept by a recomputed layer until its backward
+  /// Kept by a layer from the gradients of its inputs to those of its weights, where they are made apart.
+  MomentBytes for_weights;
 };
 
 /// Memory of one micro-step with one sequence, without parameters and their gradients, in parts that repeat from layer
@@ -69,12 +72,16 @@ struct MemoryProfile {
   ProfiledPart embed_forward, head_forward, head_backward, embed_backward;
   std::array<BlockProfile, workload::kMostKinds> blocks;  ///< in the order of schedule::kBlocks
   MomentBytes embedding_kept;                             ///< kept from the embedding on
+  MomentBytes embedding_for_weights, head_for_weights;    ///< as BlockProfile::for_weights
 
   const BlockProfile& of(schedule::Unit block) const { return blocks.at(schedule::kind_index(block)); }
   BlockProfile& of(schedule::Unit block) { return blocks.at(schedule::kind_index(block)); }
 
   /// Returns what all layers of a stage keep until backward, in groups of `group_layers`, and the embedding.
   MomentBytes kept_by(const schedule::StageParts& stage, std::int64_t group_layers) const;
+  /// Returns what a stage keeps from the gradients of its inputs to those of its weights, where they are made apart:
+  /// the inputs of its products, and the gradients of their outputs.
+  MomentBytes kept_for_weights(const schedule::StageParts& stage) const;
 };
 
 /// Makes the profile for the knobs' tensor and context ranks, sequence parallelism and checkpointing.

@@ -147,16 +147,17 @@ class Timeline final : public schedule::PartSink {
     const std::int64_t size = schedule::layers_of_group(stage, setting.knobs);
     groups_ = (stage.layers + size - 1) / size;
     // The passes of one micro-batch through all stages of the rank are walked.
-    const std::int64_t others = in_flight.passes - in_flight.stages_of_rank;
+    const std::int64_t others = std::max<std::int64_t>(0, in_flight.passes - in_flight.stages_of_rank);
     const auto passed = [&](std::int64_t groups) {
       return (groups * others + in_flight.stages_of_rank - 1) / in_flight.stages_of_rank;
     };
-    in_flight_bytes_ = profile.embedding_kept * (in_flight.of_first - 1);
+    in_flight_bytes_ = profile.embedding_kept * std::max<std::int64_t>(0, in_flight.of_first - 1);
     for (const Unit block : schedule::kBlocks) {
       begins_.at(schedule::kind_index(block)) = (stage.first_of(block) + size - 1) / size;
       const std::int64_t behind = (stage.first_of(block) + stage.layers_of(block) + size - 1) / size;
       in_flight_bytes_ += profile.of(block).group_kept * passed(behind - begins_.at(schedule::kind_index(block)));
     }
+    in_flight_bytes_ += profile.kept_for_weights(stage).divided(in_flight.waiting, in_flight.stages_of_rank);
     in_flight_bytes_ = in_flight_bytes_ * setting.knobs.micro_batch;
   }
 

@@ -234,21 +234,34 @@ class Step final : public schedule::PartSink {
       times.micro_step_s = std::max(one.work_s, one.issue_s);
     }
     times.backward_s = times.micro_step_s * backward_share();
+    times.weights_s = times.backward_s * weights_share();
     times.totals.kernels_s -= fused_comm_s;
     times.totals.exposed_comm_s += fused_comm_s;
     return times;
   }
 
-  double backward_share() const {
+  // Returns the sum of a time over the passes of all units.
+  template <class Seconds>
+  double sum_s(PassKind kind, Seconds seconds_of) const {
     const schedule::StageParts& parts = setting_.tensors.parts();
-    const auto work_s = [&](PassKind kind) {
-      const auto of = [&](Unit unit) { return model_.pass(unit, kind).all.work_s; };
-      double sum_s = (parts.embedding ? of(Unit::kEmbedding) : 0.0) + (parts.head ? of(Unit::kHead) : 0.0);
-      for (const Unit block : kBlocks) sum_s += static_cast<double>(parts.layers_of(block)) * of(block);
-      return sum_s;
-    };
+    const auto of = [&](Unit unit) { return seconds_of(model_.pass(unit, kind)); };
+    double sum_s = (parts.embedding ? of(Unit::kEmbedding) : 0.0) + (parts.head ? of(Unit::kHead) : 0.0);
+    for (const Unit block : kBlocks) sum_s += static_cast<double>(parts.layers_of(block)) * of(block);
+    return sum_s;
+  }
+  double work_s(PassKind kind) const {
+    return sum_s(kind, [](const Pass& pass) { return pass.all.work_s; });
+  }
+
+  double backward_share() const {
     const double backward_s = work_s(PassKind::kRecompute) + work_s(PassKind::kBackward);
     return backward_s / (backward_s + work_s(PassKind::kForward));
+  }
+
+  // Returns the part of backward in operations that only make gradients of weights.
+  double weights_share() const {
+    const double backward_s = work_s(PassKind::kRecompute) + work_s(PassKind::kBackward);
+    return sum_s(PassKind::kBackward, [](const Pass& pass) { return pass.weights_s; }) / backward_s;
   }
 
   // Work of other streams may take longer than the first micro-steps show: it accumulates until windows, or the end of

@@ -12,6 +12,7 @@ struct CompressedTimes {
   double data_wire_bytes = 0.0;
   double micro_step_s = 0.0;  ///< seconds of one additional micro-step
   double backward_s = 0.0;    ///< part of it in backward
+  double weights_s = 0.0;     ///< part of that in operations that only make gradients of weights
 };
 
 /// The machine and the program: what it reduces, and when.

@@ -1,6 +1,6 @@
-// A step of the model consists of the steps of its pipeline stages (with one stage, of the whole model) and 1F1B
-// between them. Everything that depends on few knobs (the template of a block, the tensors of a stage) is computed
-// once.
+// A step of the model consists of the steps of its pipeline stages (with one stage, of the whole model) and the
+// schedule between them. Everything that depends on few knobs (the template of a block, the tensors of a stage) is
+// computed once.
 #include "cost/time/step_cost.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
 #include "cost/pipeline.h"
+#include "cost/pipeline_order.h"
 #include "cost/tensors_cache.h"
 #include "cost/time/compressed_step.h"
 #include "cost/time/framework_step.h"
@@ -128,17 +129,21 @@ struct StepCostModel::Impl {
     return at->second;
   }
 
-  // The time of a unit's passes of one micro-step in one direction.
-  static double work_s(const StepTemplate& model, schedule::Unit unit, bool backward) {
+  // The time of a unit's passes of one micro-step in one direction; kBackward is all of it.
+  static double work_s(const StepTemplate& model, schedule::Unit unit, PassWork work) {
+    const Pass& backward = model.pass(unit, PassKind::kBackward);
+    if (work == PassWork::kWeights) return backward.weights_s;
     const double again_s = model.pass(unit, PassKind::kRecompute).all.work_s;
-    return backward ? again_s + model.pass(unit, PassKind::kBackward).all.work_s
-                    : model.pass(unit, PassKind::kForward).all.work_s;
+    return work == PassWork::kBackward ? again_s + backward.all.work_s
+                                       : model.pass(unit, PassKind::kForward).all.work_s;
   }
 
   std::vector<std::int64_t> layers_of_stages(const StepTemplate& model, const schedule::Knobs& knobs) const {
     const std::int64_t layers = workload.model.layers;
     if (is_interleaved(knobs)) return interleaved_layers(layers, knobs.pipeline_ranks * knobs.virtual_stages);
-    const auto all_s = [&](schedule::Unit unit) { return work_s(model, unit, false) + work_s(model, unit, true); };
+    const auto all_s = [&](schedule::Unit unit) {
+      return work_s(model, unit, PassWork::kForward) + work_s(model, unit, PassWork::kBackward);
+    };
     const bool even = traits_of(workload.framework).even_stages;
     return stage_layers(layers, knobs.pipeline_ranks, even,
                         all_s(schedule::Unit::kHead) / all_s(schedule::Unit::kBlock));
@@ -163,7 +168,8 @@ struct StepCostModel::Impl {
   // The first and the last stage each have a copy of a tied token table, whose gradient is the sum of both
   // (Megatron-LM, "embedding group").
   double sum_tied_table_s(const schedule::Knobs& knobs) const {
-    if (!workload.model.tied_embeddings) return 0.0;
+    const bool on_one_rank = knobs.pipeline_schedule == schedule::PipelineSchedule::kZeroBubbleV;
+    if (!workload.model.tied_embeddings || on_one_rank) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
     return send_s(knobs, schedule::OpKind::kAllReduce, elems * type_bytes());
   }
@@ -174,7 +180,7 @@ struct StepCostModel::Impl {
     std::vector<TimedOperation> operations = take_scratch();
     Stages distinct;
     distinct.layers = layers_of_stages(model, step.knobs);
-    distinct.parts = parts_of_ranks(workload.model, distinct.layers, step.knobs.pipeline_ranks);
+    distinct.parts = parts_of_ranks(workload.model, distinct.layers, pipeline_shape(step.knobs));
     for (std::size_t i = 0; i < distinct.parts.size(); ++i) {
       if (i > 0 && distinct.parts[i] == distinct.parts[i - 1]) {
         distinct.times.push_back(distinct.times.back());
@@ -195,36 +201,41 @@ struct StepCostModel::Impl {
   }
 
   // Of a layer with experts; in a hybrid model the mean of the rank's layers.
-  double block_work_s(const StepTemplate& model, const schedule::StageParts& rank, bool backward) const {
-    if (!workload.model.is_hybrid() || rank.layers == 0) return work_s(model, schedule::Unit::kBlock, backward);
+  double block_work_s(const StepTemplate& model, const schedule::StageParts& rank, PassWork work) const {
+    if (!workload.model.is_hybrid() || rank.layers == 0) return work_s(model, schedule::Unit::kBlock, work);
     double sum_s = 0.0;
     for (const schedule::Unit block : schedule::kBlocks)
-      sum_s += static_cast<double>(rank.layers_of(block)) * work_s(model, block, backward);
+      sum_s += static_cast<double>(rank.layers_of(block)) * work_s(model, block, work);
     return sum_s / static_cast<double>(rank.layers);
   }
 
   // The share of a rank's passes that one of its stages does, in one direction.
-  double share_of_stage(const StepTemplate& model, const Stages& stages, std::size_t stage, bool backward) const {
-    const schedule::StageParts& rank = stages.parts[stage % stages.parts.size()];
-    const double block_s = block_work_s(model, rank, backward);
-    const double first_s = rank.embedding ? work_s(model, schedule::Unit::kEmbedding, backward) : 0.0;
-    const double last_s = rank.head ? work_s(model, schedule::Unit::kHead, backward) : 0.0;
+  double share_of_stage(const StepTemplate& model, const Stages& stages, const PipelineShape& shape, std::size_t stage,
+                        PassWork work) const {
+    const schedule::StageParts& rank = stages.parts[shape.rank_of(stage)];
+    const double block_s = block_work_s(model, rank, work);
+    const double first_s = rank.embedding ? work_s(model, schedule::Unit::kEmbedding, work) : 0.0;
+    const double last_s = rank.head ? work_s(model, schedule::Unit::kHead, work) : 0.0;
     const double own_s = block_s * static_cast<double>(stages.layers[stage]) + (stage == 0 ? first_s : 0.0) +
                          (stage + 1 == stages.layers.size() ? last_s : 0.0);
-    return own_s / (block_s * static_cast<double>(rank.layers) + first_s + last_s);
+    const double all_s = block_s * static_cast<double>(rank.layers) + first_s + last_s;
+    return all_s > 0.0 ? own_s / all_s : 0.0;
   }
 
   std::vector<StageTime> as_pipeline(const Stages& stages, const schedule::Knobs& knobs) {
+    const PipelineShape shape = pipeline_shape(knobs);
     std::vector<StageTime> times;
     for (std::size_t i = 0; i < stages.layers.size(); ++i) {
-      const CompressedTimes& rank = stages.times[i % stages.times.size()];
+      const CompressedTimes& rank = stages.times[shape.rank_of(i)];
       const double micro_steps_s = static_cast<double>(knobs.micro_steps) * rank.micro_step_s;
-      times.push_back(
-          {rank.micro_step_s - rank.backward_s, rank.backward_s, std::max(0.0, rank.totals.span_s - micro_steps_s)});
+      times.push_back({rank.micro_step_s - rank.backward_s, rank.backward_s,
+                       std::max(0.0, rank.totals.span_s - micro_steps_s), rank.weights_s});
       if (!is_interleaved(knobs)) continue;
       const StepTemplate& model = template_of(knobs);
-      times.back().forward_s *= share_of_stage(model, stages, i, false);
-      times.back().backward_s *= share_of_stage(model, stages, i, true);
+      const auto share = [&](PassWork work) { return share_of_stage(model, stages, shape, i, work); };
+      times.back().forward_s *= share(PassWork::kForward);
+      times.back().backward_s *= share(PassWork::kBackward);
+      times.back().weights_s = std::min(rank.weights_s * share(PassWork::kWeights), times.back().backward_s);
     }
     return times;
   }
@@ -239,13 +250,13 @@ struct StepCostModel::Impl {
     const double tie_s = sum_tied_table_s(knobs);
     StepCost cost;
     set_micro_steps(stages.times[slowest], machine, cost);
-    const std::int64_t of_rank = is_interleaved(knobs) ? knobs.virtual_stages : 1;
-    cost.pipeline_comm_s =
-        sends(slowest, stages.times.size(), of_rank) * static_cast<double>(knobs.micro_steps) * send + tie_s;
+    const PipelineShape shape = pipeline_shape(knobs);
+    cost.pipeline_comm_s = sends(slowest, shape) * static_cast<double>(knobs.micro_steps) * send + tie_s;
     cost.exposed_comm_s += cost.pipeline_comm_s;
     const double alone_s = cost.step_time_s + cost.pipeline_comm_s;
+    const bool overlaps_steps = traits_of(workload.framework).validates_later;
     const double all_s =
-        one_forward_one_backward_s(times, knobs.micro_steps, send, of_rank) + tie_s + machine.step_overhead_s;
+        pipeline_s(times, knobs.micro_steps, send, shape, overlaps_steps) + tie_s + machine.step_overhead_s;
     cost.step_time_s = std::max(alone_s, all_s);
     cost.bubble_s = cost.step_time_s - alone_s;
     return cost;
@@ -253,11 +264,10 @@ struct StepCostModel::Impl {
 
   PipelineStep tasks_of(const Stages& stages, const schedule::Knobs& knobs) {
     PipelineStep step;
-    step.stages_of_rank = is_interleaved(knobs) ? knobs.virtual_stages : 1;
+    step.shape = pipeline_shape(knobs);
     step.layers = stages.layers;
     step.stages = as_pipeline(stages, knobs);
-    step.tasks =
-        one_forward_one_backward(step.stages, knobs.micro_steps, send_activations_s(knobs), step.stages_of_rank);
+    step.tasks = pipeline_tasks(step.stages, knobs.micro_steps, send_activations_s(knobs), step.shape);
     step.tie_s = sum_tied_table_s(knobs);
     step.step_time_s = of_stages(stages, knobs).step_time_s;
     return step;

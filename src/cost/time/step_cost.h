@@ -42,12 +42,14 @@ struct StepCost {
 
 /// One optimizer step of all pipeline stages, as predicted.
 struct PipelineStep {
-  std::int64_t stages_of_rank = 1;   ///< stage i belongs to rank i % (stages / stages_of_rank)
+  PipelineShape shape;
   std::vector<std::int64_t> layers;  ///< for each stage
   std::vector<StageTime> stages;
   std::vector<StageTask> tasks;  ///< in the order of each rank
   double tie_s = 0.0;            ///< at the end: the sum of a tied token table's gradient over its two stages
-  double step_time_s = 0.0;      ///< as in StepCost, including the overhead once per step
+  /// As in StepCost, including the overhead once per step. If the ranks do not wait for each other between steps, less
+  /// than the tasks of one step take from the first to the last.
+  double step_time_s = 0.0;
 };
 
 /// Predicts step times with a compressed plan: whole blocks instead of operations, and only the first, a middle and the

@@ -13,6 +13,7 @@
 #include "cost/framework.h"
 #include "cost/time/expert_overlap.h"
 #include "cost/time/tensor_overlap.h"
+#include "cost/weight_gradients.h"
 #include "plan/build_plan.h"
 #include "plan/op_traits.h"
 
@@ -117,6 +118,7 @@ class TemplateReader {
     next.segment = single(exposed_s, issue_time_s(machine_, operation, knobs_.tensor_ranks, knobs_.pipeline_ranks),
                           next.collective);
     pass.all.append(next.segment);
+    if (only_makes_weight_gradients(plan_, operation)) pass.weights_s += seconds;
     add_cost(operation, seconds, pass.cost);
     add_operands(operation, next);
   }

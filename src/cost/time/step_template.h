@@ -39,6 +39,7 @@ struct Pass {
   std::vector<TemplateOperation> operations;
   StepSegment all;
   PassCost cost;
+  double weights_s = 0.0;  ///< of `all`, in operations that only make gradients of weights
 };
 enum class PassKind : std::uint8_t { kForward, kRecompute, kBackward, kBackwardAgain };
 /// kBackwardAgain: backward of a later micro-step, which adds to the gradients.

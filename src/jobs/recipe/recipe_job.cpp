@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "jobs/recipe/places.h"
 #include "space/expression.h"
+#include "workload/hub_models.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -240,6 +241,14 @@ void follow_references(const RecipeJob& job, JobFile& file) {
   }
 }
 
+// A command that names its model does not say its layers.
+void add_layers_of_preset(std::map<std::string, space::Value>& values) {
+  const auto preset = values.find("preset");
+  if (preset == values.end() || values.contains("layers")) return;
+  if (const auto model = workload::hub_model(space::to_string(preset->second)))
+    values.emplace("layers", model->sizes.layers);
+}
+
 // Computes what commands divide, of sizes and parameters that this one says.
 void read_quotients(const Recipe& recipe, RecipeJob& job) {
   for (const RecipeValue& parameter : recipe.parameters) {
@@ -252,6 +261,7 @@ void read_quotients(const Recipe& recipe, RecipeJob& job) {
         if (const std::optional<space::Value> value = read_value(one, job)) values.emplace(one.name, *value);
       }
     }
+    add_layers_of_preset(values);
     const auto value = space::Expression::parse_value(place->quotient_of).value([&](std::string_view name) {
       const auto found = values.find(std::string(name));
       return found == values.end() ? nullptr : &found->second;

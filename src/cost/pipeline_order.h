@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cost/pipeline.h"
+
+namespace krigtune::cost {
+
+/// What a rank does with a micro-step on one of its stages. kBackward is the whole backward pass, or its gradients of
+/// inputs where those of weights are apart.
+enum class PassWork : std::uint8_t { kForward, kBackward, kWeights };
+struct StagePass {
+  PassWork work{};
+  std::size_t stage = 0;
+  std::size_t micro_step = 0;
+};
+
+/// Returns all passes of a rank in a step, in its order. For every schedule but 1F1B, which is not listed. `group`: of
+/// several stages on a rank, with kZeroBubbleH1: the micro-steps that pass one before the rank goes on to the next.
+std::vector<StagePass> passes_of_rank(const PipelineShape& shape, std::size_t rank, std::size_t micro_steps,
+                                      std::size_t group);
+
+}  // namespace krigtune::cost
