@@ -173,7 +173,8 @@ Block<Measure> measure_block() {
   }
   block
       .custom("times",
-              schema::either({above(0).applied_to(schema::number()), schema::word(unit_names()), schema::text()}),
+              schema::either({above(0).applied_to(schema::number()), schema::word(unit_names()),
+                              Json{{"type", "string"}, {"pattern", "[{].+[}]"}}}),
               "factor that gives the unit of the name (s, bytes, 1/s), or the unit that is printed, or a factor with "
               "placeholders: {gradient_accumulation_steps}",
               read_times,

@@ -1,11 +1,16 @@
-// Which lines for a shell become words, and why the others do not. Where this machine has the shell, it says itself
-// what the words are.
+// Which lines for a shell become words, and why the others do not. The shell of this machine says itself what the words
+// of random lines are.
 #include "jobs/command/shell_line.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
 #include "core/text.h"
-#include "words.h"
+#include "trial/temporary_directory.h"
 
 namespace krigtune::shell_line_test {
 namespace {
@@ -28,6 +33,7 @@ TEST(ShellLines, BecomeTheWordsOfOnePlainCommand) {
             shell_line({"torchrun", "--nproc_per_node=8", "train.py", "--name", "a b", "--n", "it's", "c d"}));
   EXPECT_EQ(plain({"/bin/bash", "-ex", "-c", "set -o pipefail; exec python train.py \"\""}), "python train.py ''");
   EXPECT_EQ(plain({"python", "train.py", "--shell", "sh"}), "python train.py --shell sh");
+  EXPECT_EQ(plain({"python", "train.py", "--shell", "sh", "-c", "f.json"}), "python train.py --shell sh -c f.json");
 }
 
 TEST(ShellLines, KeepExportedVariables) {
@@ -64,6 +70,12 @@ TEST(ShellLines, AreNotReadIfAShellExpandsOrJoinsSomething) {
                            "if true; then python train.py; fi",
                            "A=1; python train.py",
                            "cd /work",
+                           "export A=~/x; python train.py",
+                           "python train.py;;",
+                           "; python train.py",
+                           "export A=1 &&",
+                           "export A=1 && ; python train.py",
+                           "python train.py \\",
                            "export A=1",
                            "",
                            "python 'train.py",
@@ -72,6 +84,40 @@ TEST(ShellLines, AreNotReadIfAShellExpandsOrJoinsSomething) {
     EXPECT_NE(why_not(line), "") << line;
   }
   EXPECT_NE(jobs::without_shell({"sh", "-c", "python train.py", "sh", "x"}).why_not, "");
+}
+
+// What /bin/sh prints of a line whose program is "show", which prints each of its words in brackets.
+std::string shown_by_shell(const std::filesystem::path& directory, const std::string& line) {
+  const std::string command =
+      fmt::format("PATH={}:/usr/bin:/bin /bin/sh -c {} 2>/dev/null", directory.string(), shell_line({line}));
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "no shell";
+  std::string text;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
+  pclose(pipe);
+  return text;
+}
+
+TEST(ShellLines, OfRandomPiecesAreTheWordsThatTheShellMakes) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path show = directory.write("show", "#!/bin/sh\nfor a; do printf '[%s]' \"$a\"; done\n");
+  std::filesystem::permissions(show, std::filesystem::perms::owner_all);
+  const std::vector<std::string> pieces = {"a",  "b=1", " ", "  ", "'",  "\"",  "\\", "\\\n", "\\\\", "$",   "#",
+                                           "-x", "~",   ";", "|",  "\t", "[c]", "{",  "=",    "\\\"", "'d'", "\"e f\""};
+  std::mt19937 random(7);
+  int read = 0;
+  for (int i = 0; i < 2000 && read < 300; ++i) {
+    std::string line = "show ";
+    for (int k = 0; k < 6; ++k) line += pieces[random() % pieces.size()];
+    const jobs::PlainCommand made = jobs::without_shell({"sh", "-c", line});
+    if (!made.why_not.empty()) continue;
+    ++read;
+    std::string expected;
+    for (std::size_t word = 1; word < made.words.size(); ++word) expected += "[" + made.words[word] + "]";
+    EXPECT_EQ(made.words.front(), "show") << line;
+    EXPECT_EQ(shown_by_shell(directory.path(), line), expected) << line;
+  }
+  EXPECT_EQ(read, 300);
 }
 
 }  // namespace

@@ -62,7 +62,10 @@ class LineReader {
 
   LineCommands read() {
     while (at_ < line_.size() && found_.why_not.empty()) see(line_[at_]);
+    end_word();
+    const bool is_open = needs_command_ && command_.empty();
     end_command();
+    if (is_open && found_.why_not.empty()) found_.why_not = "an empty command";
     return std::move(found_);
   }
 
@@ -72,13 +75,16 @@ class LineReader {
       end_word();
       ++at_;
     } else if (c == ';' || c == '\n' || line_.substr(at_, 2) == "&&") {
+      end_word();
+      if (command_.empty() && c != '\n') found_.why_not = "an empty command";
+      needs_command_ = c == '&' || (needs_command_ && command_.empty());
       end_command();
       at_ += c == '&' ? 2 : 1;
     } else if (c == '\'' || c == '"') {
       take_quoted(c);
     } else if (c == '\\') {
       take_escaped();
-    } else if (!word_ && (c == '#' || c == '~' || c == '!')) {
+    } else if ((!word_ && (c == '#' || c == '!')) || (c == '~' && may_be_home())) {
       found_.why_not = fmt::format("a word that begins with {}", c);
     } else if (const std::string meaning = meaning_of(c); !meaning.empty()) {
       found_.why_not = meaning;
@@ -87,6 +93,9 @@ class LineReader {
       ++at_;
     }
   }
+
+  // Where a shell takes ~ for a home directory.
+  bool may_be_home() const { return !word_ || word_->empty() || word_->back() == '=' || word_->back() == ':'; }
 
   void put(char c) { word_ = word_.value_or("") + c; }
 
@@ -110,6 +119,7 @@ class LineReader {
 
   // A backslash before the end of a line continues it.
   void take_escaped() {
+    if (at_ + 1 == line_.size()) found_.why_not = "a backslash at its end";
     if (at_ + 1 < line_.size() && line_[at_ + 1] != '\n') put(line_[at_ + 1]);
     at_ += 2;
   }
@@ -129,6 +139,7 @@ class LineReader {
   std::size_t at_ = 0;
   std::optional<std::string> word_;  // empty: no word has begun
   ShellWords command_;
+  bool needs_command_ = false;  // behind &&
   LineCommands found_;
 };
 
@@ -187,8 +198,11 @@ bool is_shell(const std::string& word) {
   return is_one_of(name, kShells);
 }
 
+// Behind a script the word is an argument.
 std::optional<ShellAt> find_shell(const ShellWords& words) {
   const auto found = std::find_if(words.begin(), words.end(), is_shell);
+  if (std::any_of(words.begin(), found, [](const std::string& word) { return word.ends_with(".py"); }))
+    return std::nullopt;
   ShellAt at{static_cast<std::size_t>(found - words.begin()), 0};
   bool takes_line = false;
   for (at.line = at.program + 1; at.line < words.size() && !takes_line; ++at.line) {

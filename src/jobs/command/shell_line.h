@@ -12,7 +12,8 @@ namespace krigtune::jobs {
 struct PlainCommand {
   std::vector<std::string> words;  ///< as given, if there is no such line or it is not plain
   std::string remark;              ///< a sentence, if a line became words; "" if not
-  std::string why_not;  ///< why the line is not read: "sh -c: it has a pipe (|)"; "" if it is, or if there is none
+  /// Why the line is not read: its line has a pipe. Empty if it is read, or if there is none.
+  std::string why_not;
 };
 
 /// Replaces sh -c LINE (bash, dash, zsh and ksh too) by the words that the shell would make of LINE, if LINE is one

@@ -407,8 +407,8 @@ class SessionMaker {
     const std::string ranks = counted(*machine_.ranks, "rank");
     const auto dp = space::data_parallel_ranks(*machine_.ranks, own.configuration);
     if (!dp) refuse("its tensor, pipeline and context parallelism does not divide the " + ranks);
-    const std::int64_t parts = std::max<std::int64_t>(1, count(own.configuration, space::kExpertParallel).value_or(1));
-    if (*machine_.ranks % parts != 0) refuse(fmt::format("its {} parts of experts do not divide the {}", parts, ranks));
+    const std::int64_t parts = count(own.configuration, space::kExpertParallel).value_or(1);
+    if (parts > *machine_.ranks) refuse(fmt::format("its {} parts of experts are more than the {}", parts, ranks));
     const std::optional<std::int64_t> micro = count(own.configuration, space::kMicroBatch);
     const bool is_open = !own.train_batch_size || own.configuration.has(space::kAccumulation);
     if (is_open || space::accumulation_steps(*own.train_batch_size, micro.value_or(1), *dp)) return;
