@@ -12,6 +12,7 @@
 #include "space/parallel_layout.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
+#include "trial/job_log.h"
 #include "trial/placeholders.h"
 #include "trial/program.h"
 #include "trial/race.h"
@@ -99,7 +100,13 @@ trial::MeasureSpec filled_in(const trial::MeasureSpec& spec, const space::Space&
     text = trial::PlaceholderText(text, names.known()).filled(trial::lookup_in(values));
   };
   trial::MeasureSpec filled = spec;
-  for (trial::Measure& measure : filled.metrics) fill(measure.from);
+  for (trial::Measure& measure : filled.metrics) {
+    fill(measure.from);
+    if (measure.times_by.empty()) continue;
+    fill(measure.times_by);
+    const std::optional<double> factor = trial::printed_number(measure.times_by);
+    if (factor.value_or(0.0) > 0.0) measure.times *= *factor;
+  }
   for (trial::PrintedCheck& check : filled.checks) fill(check.equals);
   return filled;
 }
@@ -113,7 +120,10 @@ void refuse_wrong_placeholders(const trial::MeasureSpec& spec, const space::Spac
       throw UserError(fmt::format("{}: {}: {}", block.source(), block.pointer(key), error.what()));
     }
   };
-  for (const trial::Measure& measure : spec.metrics) check(fmt::format("measure/{}/from", measure.name), measure.from);
+  for (const trial::Measure& measure : spec.metrics) {
+    check(fmt::format("measure/{}/from", measure.name), measure.from);
+    check(fmt::format("measure/{}/times", measure.name), measure.times_by);
+  }
   for (std::size_t i = 0; i < spec.checks.size(); ++i) check(fmt::format("checks/{}/equals", i), spec.checks[i].equals);
 }
 

@@ -114,6 +114,10 @@ void read_times(JsonObject& object, Measure& measure) {
   if (times == nullptr) return;
   if (times->is_string()) {
     const std::string word = times->get<std::string>();
+    if (word.find('{') != std::string::npos) {
+      measure.times_by = word;
+      return;
+    }
     const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const UnitWord& u) { return u.name == word; });
     if (unit == kUnits.end()) object.fail("times", fmt::format("'{}' is not a unit", word), unit_suggestion(word));
     measure.times = unit->factor;
@@ -168,9 +172,15 @@ Block<Measure> measure_block() {
         .written_where_changed();
   }
   block
-      .custom("times", schema::either({above(0).applied_to(schema::number()), schema::word(unit_names())}),
-              "factor that gives the unit of the name (s, bytes, 1/s), or the unit that is printed", read_times,
-              [](const Measure& measure) { return json_number(measure.times); })
+      .custom("times",
+              schema::either({above(0).applied_to(schema::number()), schema::word(unit_names()),
+                              Json{{"type", "string"}, {"pattern", "[{].+[}]"}}}),
+              "factor that gives the unit of the name (s, bytes, 1/s), or the unit that is printed, or a factor with "
+              "placeholders: {gradient_accumulation_steps}",
+              read_times,
+              [](const Measure& measure) {
+                return measure.times_by.empty() ? json_number(measure.times) : Json(measure.times_by);
+              })
       .written_where_changed();
   block
       .key("per", &Measure::per, one_of(kScopeWords),

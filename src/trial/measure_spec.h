@@ -37,8 +37,9 @@ inline constexpr const char* kPeakMemory = "peak_memory_bytes";
 struct Measure {
   std::string name;
   MeasureHow how = MeasureHow::kRegex;
-  std::string pattern;  ///< the regular expression, key, column or tag
-  double times = 1.0;   ///< factor from the printed value to the unit of the name
+  std::string pattern;   ///< the regular expression, key, column or tag
+  double times = 1.0;    ///< factor from the printed value, or the time between lines, to the unit of the name
+  std::string times_by;  ///< a further factor, with placeholders: "{gradient_accumulation_steps}"; "": none
   MeasureScope per = MeasureScope::kJob;
   std::string from =
       "output";  ///< "output" (stdout and stderr), "stdout", "stderr", or a path with placeholders and '*'

@@ -322,7 +322,8 @@ void Measurement::take_step(std::size_t metric, const Where& where, double value
   if (before.value && before.step == step) return;
   const std::optional<double> last = std::exchange(before.value, value);
   const StepKey from = std::exchange(before.step, step);
-  const double difference = last ? value - *last : 0.0;
+  const bool is_wall = spec_.metrics[metric].how == MeasureHow::kWall;  // a printed value has its factor already
+  const double difference = (last ? value - *last : 0.0) * (is_wall ? spec_.metrics[metric].times : 1.0);
   if (!(difference > 0.0)) return;  // the first value, a repetition, or a restart
   const double apart = from.lap == step.lap ? step.iteration - from.iteration : 1.0;
   state.series.add(where.rank, step, difference / (where.has_iteration ? std::max(apart, 1.0) : 1.0));

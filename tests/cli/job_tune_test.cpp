@@ -88,6 +88,19 @@ TEST_F(JobTune, InitWritesTheSameSessionWithRemarks) {
   EXPECT_EQ(parse_json(shown.out, "shown")["session"].dump(2), made["session"].dump(2));
 }
 
+TEST_F(JobTune, ReadsTheCommandWithinAShell) {
+  const std::string file = (directory_ / "shell.json").string();
+  const Said said = run_krigtune({"init", file, "--", "srun", "-n8", "sh", "-c",
+                                  "export A=1; python pretrain_gpt.py --num-layers 24 --hidden-size 1024 "
+                                  "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 8"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.err.find("the line of sh -c is one plain command"), std::string::npos) << said.err;
+  EXPECT_NE(read_text(file).find("\"micro_batch\": 8"), std::string::npos) << read_text(file);
+  const Said refused = run_krigtune({"init", file + "2", "--", "srun", "sh", "-c", "python pretrain_gpt.py | tee log"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("is not read: sh -c: its line has a pipe (|)"), std::string::npos) << refused.err;
+}
+
 TEST_F(JobTune, TakesBudgetAndLimitsFromASession) {
   const std::string file = directory_
                                .write("own.json", R"({"budget": {"trials": 3}, "space": {"micro_batch": [1, 2]},

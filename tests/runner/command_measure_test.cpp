@@ -81,6 +81,12 @@ TEST_F(CommandMeasure, EndsTheTrialOnceEnoughStepsAreReadAndNeedsNoResult) {
   EXPECT_EQ(Json::parse(read_text(trial_dir() / "exit.json")).at("exit_code"), 143);
 }
 
+// 8 sequences on 4 ranks with micro-batches of 2: a step has one micro-step; times 3 for the test.
+TEST_F(CommandMeasure, TakesAFactorWithPlaceholders) {
+  job_.spec.measure.metrics.back().times_by = "{24 / (micro_batch * dp)}";
+  EXPECT_EQ(std::get<trial::Measured>(run(kAndGoOn)).metrics.at("step_time_s"), 1.5);
+}
+
 TEST_F(CommandMeasure, EndsAlsoAProgramThatCatchesTheSignalAndFails) {
   const trial::Outcome outcome = run("trap 'exit 7' TERM; " + std::string(kSteps) + "; while :; do sleep 0.05; done");
   EXPECT_TRUE(std::holds_alternative<trial::Measured>(outcome)) << trial::reason_text(outcome);

@@ -324,6 +324,20 @@ TEST(Wall, IsTheTimeBetweenLinesThatMatchSharedByThoseThatCameTogether) {
   EXPECT_EQ(value_of(found, "step_time_s"), 2.0);
 }
 
+// OpenRLHF's bar counts micro-steps, and moves once for each step.
+TEST(Wall, HasItsFactorAndCountsTheIterationsBetweenLines) {
+  const trial::MeasureSpec spec =
+      spec_of(R"~({"step_time_s": {"wall": "(?:\\d+)/", "times": 4}, "iteration": {"regex": "(\\d+)/"}})~");
+  trial::Measurement found(spec, {});
+  double now_s = 100.0;
+  for (int micro_step = 4; micro_step <= 20; micro_step += 4, now_s += 6.0) {
+    for (int line = 0; line < 3; ++line) found.take_line(0, std::to_string(micro_step) + "/99", {0, 1}, false);
+    found.end_of_look(0, now_s);
+  }
+  EXPECT_EQ(found.steps_of("step_time_s"), 4);
+  EXPECT_EQ(value_of(found, "step_time_s"), 6.0);
+}
+
 TEST(BadValues, AreNamedWithTheirLine) {
   const auto fault = [](const std::string& measures, const std::string& line) {
     return measured(spec_of(measures), {line}).fault();
@@ -448,6 +462,8 @@ TEST(MeasureSpec, ReadsBackWhatItWrites) {
   const trial::MeasureSpec spec = spec_of(kMegatron);
   EXPECT_EQ(trial::measures_json(spec_of(trial::measures_json(spec.metrics).dump()).metrics),
             trial::measures_json(spec.metrics));
+  const char* by_placeholder = R"~({"step_time_s":{"wall":"it","times":"{8 / (micro_batch * dp)}"}})~";
+  EXPECT_EQ(trial::measures_json(spec_of(by_placeholder).metrics), Json::parse(by_placeholder));
   EXPECT_EQ(trial::measures_json(spec.metrics)["loss"].dump(), R"~({"regex":"lm loss: ([-+0-9.eE]+)"})~");
 }
 

@@ -1,6 +1,6 @@
 // Knows the options of deepspeed/launcher/runner.py (DeepSpeed 0.19), torch.distributed.run, accelerate launch, srun,
-// Open MPI's mpirun, torchtune's tune run (0.6), Composer's launcher (0.32) and litgpt (0.5). Options that are not
-// needed are ignored.
+// Open MPI's mpirun, torchtune's tune run (0.6), Composer's launcher (0.32) litgpt (0.5) and colossalai run (0.5).
+// Options that are not needed are ignored.
 #include "jobs/command/command.h"
 
 #include <fmt/format.h>
@@ -37,6 +37,7 @@ constexpr std::array kPrograms = {NamedLauncher{"deepspeed", Launcher::kDeepSpee
                                   NamedLauncher{"tune", Launcher::kTune},
                                   NamedLauncher{"composer", Launcher::kComposer},
                                   NamedLauncher{"litgpt", Launcher::kLitgpt},
+                                  NamedLauncher{"colossalai", Launcher::kColossalAi},
                                   NamedLauncher{"deepy.py", Launcher::kDeepSpeed},
                                   NamedLauncher{"accelerate-launch", Launcher::kAccelerate},
                                   NamedLauncher{"mpiexec", Launcher::kMpirun},

@@ -12,8 +12,20 @@
 //   // command.stages: torchrun; command.script: position of train.py; command.ranks: 16
 namespace krigtune::jobs {
 
-enum class Launcher { kDeepSpeed, kTorchrun, kAccelerate, kSrun, kMpirun, kPython, kTune, kComposer, kLitgpt };
-/// Returns the program's name: deepspeed, torchrun, accelerate, srun, mpirun, python, tune, composer, litgpt.
+enum class Launcher {
+  kDeepSpeed,
+  kTorchrun,
+  kAccelerate,
+  kSrun,
+  kMpirun,
+  kPython,
+  kTune,
+  kComposer,
+  kLitgpt,
+  kColossalAi
+};
+/// Returns the program's name: deepspeed, torchrun, accelerate, srun, mpirun, python, tune, composer, litgpt,
+/// colossalai.
 const char* to_string(Launcher launcher);
 
 /// A launcher among the command's words.

@@ -193,6 +193,8 @@ class Ranks {
         return of_composer(options);
       case Launcher::kLitgpt:
         return of_litgpt(options);
+      case Launcher::kColossalAi:
+        return of_colossalai(options);
       case Launcher::kPython:
         return;  // one rank, as the command states
     }
@@ -312,7 +314,8 @@ class Ranks {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string name = std::filesystem::path(words[i]).filename().string();
       if (name == "run_train.sh") return variable("NGPU");
-      if (name == "swift" && i + 1 < words.size() && is_one_of(words[i + 1], kSwiftsTrainings)) {
+      if ((name == "swift" || name == "megatron") && i + 1 < words.size() &&
+          is_one_of(words[i + 1], kSwiftsTrainings)) {
         return variable("NPROC_PER_NODE") || variable("NNODES") ? Count()
                                                                 : Count(1);  // swift/cli/main.py, use_torchrun
       }
@@ -343,6 +346,15 @@ class Ranks {
     Count ranks = each.empty() ? Count(1) : takes_cpus ? Count(around_.cpus) : count_in(each);
     if (takes_gpus && around_.gpus > 0) ranks = around_.gpus;
     found_.ranks = ranks && found_.nodes ? Count(*ranks * *found_.nodes) : std::nullopt;
+  }
+
+  // A host with a line of its own in --hostfile is a node.
+  void of_colossalai(const LauncherOptions& options) {
+    found_.missing = "--nproc_per_node N";
+    const auto file = options.text({"--hostfile"});
+    if (found_.nodes || !file || !is_file(around_.directory / *file)) return;
+    found_.nodes = static_cast<std::int64_t>(read_hostfile(around_.directory / *file).size());
+    if (const Count each = options.count({"--nproc_per_node"})) found_.ranks = *each * *found_.nodes;
   }
 
   // Composer reads WORLD_SIZE only if it differs from LOCAL_WORLD_SIZE.

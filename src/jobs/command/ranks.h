@@ -65,7 +65,9 @@ struct JobRanks {
 /// - composer: -n or LOCAL_WORLD_SIZE ranks a node, otherwise this node's GPUs; --world_size or WORLD_SIZE in all;
 /// - litgpt: --devices and --num_nodes, of the command or of its --config file; otherwise one rank, or this node's GPUs
 /// for pretrain;
-/// - unknown launchers: NPROC_PER_NODE and NNODES, which llamafactory-cli and swift read, otherwise this node's GPUs.
+/// - colossalai run: --nproc_per_node on --num_nodes, or on the hosts of --host or --hostfile;
+/// - unknown launchers: NPROC_PER_NODE and NNODES, which llamafactory-cli, swift and megatron (ms-swift) read,
+/// otherwise this node's GPUs.
 ///
 /// Variables before the command (env CUDA_VISIBLE_DEVICES=0,1 deepspeed ...) count like those of the environment.
 ///

@@ -84,6 +84,14 @@ RankCount of_litgpt(const LauncherOptions& options) {
   return {product(options.count({"--devices"}), nodes), nodes};
 }
 
+// Hosts of a file count only where it is read (ranks.h).
+RankCount of_colossalai(const LauncherOptions& options) {
+  std::optional<std::int64_t> nodes = options.count({"--num_nodes"});
+  if (const auto hosts = options.text({"-H", "--host"})) nodes = 1 + std::count(hosts->begin(), hosts->end(), ',');
+  if (!options.has({"--num_nodes", "-H", "--host", "--hostfile"})) nodes = 1;
+  return {product(options.count({"--nproc_per_node"}), nodes), nodes};
+}
+
 }  // namespace
 
 std::optional<std::int64_t> count_in(std::string_view text) {
@@ -190,6 +198,8 @@ RankCount ranks_of(Launcher launcher, const CommandWords& words, std::size_t beg
       return of_composer(options);
     case Launcher::kLitgpt:
       return of_litgpt(options);
+    case Launcher::kColossalAi:
+      return of_colossalai(options);
     case Launcher::kPython:
       return {1, 1};
   }

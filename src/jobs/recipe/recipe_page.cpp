@@ -172,8 +172,11 @@ std::string measured_text(const Recipe& recipe) {
   std::string text = "\n## What is measured\n\n| metric | read from | |\n|---|---|---|\n";
   for (const auto& [name, metric] : recipe.measure.items()) {
     Texts notes;
-    if (metric.contains("times"))
-      notes.push_back(fmt::format("times {}", number_text(metric.at("times").get<double>())));
+    if (metric.contains("times")) {
+      const Json& times = metric.at("times");
+      notes.push_back("times " +
+                      (times.is_string() ? code(times.get<std::string>()) : number_text(times.get<double>())));
+    }
     if (metric.contains("per")) notes.push_back("per " + metric.at("per").get<std::string>());
     if (metric.contains("kind")) notes.push_back(metric.at("kind").get<std::string>());
     text += fmt::format("| `{}` | {} | {} |\n", name, cell(source_text(metric)), join(notes, ", "));

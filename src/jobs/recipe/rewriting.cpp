@@ -309,6 +309,20 @@ class TrialWriter {
     return kept;
   }
 
+  // Of a session without a workload, too.
+  Json kept_measure() const {
+    const std::string batch = "train_batch_size";
+    Json kept = recipe_.measure;
+    for (auto& [name, metric] : kept.items()) {
+      if (!metric.contains("times") || !metric["times"].is_string()) continue;
+      std::string times = metric["times"].get<std::string>();
+      const std::size_t at = times.find(batch);
+      if (at == std::string::npos || !own_.train_batch_size) continue;
+      metric["times"] = times.replace(at, batch.size(), std::to_string(*own_.train_batch_size));
+    }
+    return kept;
+  }
+
   // Returns whether every "{name}" of the text is varied, stated by the command, or known of every job.
   bool has_values(const std::string& text) const {
     for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{', open + 1)) {
@@ -331,7 +345,7 @@ class TrialWriter {
     if (!flags_.empty()) block["flags"] = flags_;
     if (!set_.empty()) block["set"] = set_;
     if (!recipe_.measure.empty()) {
-      block["measure"] = recipe_.measure;
+      block["measure"] = kept_measure();
       block["warmup_steps"] = recipe_.warmup_steps;
       block["measure_steps"] = recipe_.measure_steps;
     }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "jobs/command/shell_line.h"
 #include "jobs/session/job_session.h"
 #include "jobs/session/varied_command.h"
 #include "space/configuration.h"
@@ -114,6 +115,10 @@ std::string example_line(const std::string& typed_as, const std::vector<std::str
 
 void refuse_unknown_job(const std::string& typed_as, const std::vector<std::string>& command,
                         const std::string& metric) {
+  if (const std::string why_not = without_shell(command).why_not; !why_not.empty()) {
+    throw UserError("the command within a shell is not read: " + why_not,
+                    "put that line into a script, or write its words after -- without the shell");
+  }
   std::vector<std::string> alike;
   for (const LooksLike& word : known_words(command)) {
     alike.push_back(fmt::format("{} looks like {}", word.flag, word.parameter));

@@ -404,11 +404,11 @@ class SessionMaker {
     const auto refuse = [&](const std::string& what) {
       throw UserError(fmt::format("{}: {}", job_name(request_.command), what), "correct the command");
     };
+    const std::string ranks = counted(*machine_.ranks, "rank");
     const auto dp = space::data_parallel_ranks(*machine_.ranks, own.configuration);
-    if (!dp) {
-      refuse(fmt::format("its tensor, pipeline and context parallelism does not divide the {}",
-                         counted(*machine_.ranks, "rank")));
-    }
+    if (!dp) refuse("its tensor, pipeline and context parallelism does not divide the " + ranks);
+    const std::int64_t parts = count(own.configuration, space::kExpertParallel).value_or(1);
+    if (parts > *machine_.ranks) refuse(fmt::format("its {} parts of experts are more than the {}", parts, ranks));
     const std::optional<std::int64_t> micro = count(own.configuration, space::kMicroBatch);
     const bool is_open = !own.train_batch_size || own.configuration.has(space::kAccumulation);
     if (is_open || space::accumulation_steps(*own.train_batch_size, micro.value_or(1), *dp)) return;

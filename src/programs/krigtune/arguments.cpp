@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "jobs/command/shell_line.h"
 #include "programs/krigtune/command.h"
 
 namespace krigtune::cli {
@@ -214,7 +215,11 @@ Arguments::Arguments(const Command& command, const std::vector<std::string>& wor
       typed_(parse(command, {words.begin(), end_of_own_words(command, words)},
                    end_of_own_words(command, words) != words.end())) {
   const auto dashes = end_of_own_words(command, words_);
-  if (dashes != words_.cend()) users_command_.assign(dashes + 1, words_.cend());
+  if (dashes != words_.cend()) {
+    jobs::PlainCommand plain = jobs::without_shell({dashes + 1, words_.cend()});
+    users_command_ = std::move(plain.words);
+    command_remark_ = std::move(plain.remark);
+  }
   const bool is_of_a_job =
       !users_command_.empty() || (takes_command(command) && typed_.count(command.command_option) > 0);
   operand_ = only_operand(command, words_, typed_, is_of_a_job);

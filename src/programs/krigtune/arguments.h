@@ -36,14 +36,17 @@ class Arguments {
   std::vector<std::string> list(const std::string& name) const;   ///< splits "a,b,c"; empty if absent
   std::optional<std::int64_t> integer(const std::string& name, std::int64_t min, std::int64_t max) const;
   std::optional<double> positive_number(const std::string& name) const;
-  /// Returns the words after "--" of a command that takes the user's own command; empty if there are none.
+  /// Returns the words after "--" of a command that takes the user's own command, without a shell around them
+  /// (jobs/command/shell_line.h); empty if there are none.
   const std::vector<std::string>& users_command() const { return users_command_; }
+  const std::string& command_remark() const { return command_remark_; }  ///< how they were read; "" as they are
   /// Returns the words after the command's name.
   const std::vector<std::string>& words() const { return words_; }
 
  private:
   std::vector<std::string> words_;
   std::vector<std::string> users_command_;
+  std::string command_remark_;
   std::string operand_;
   boost::program_options::variables_map typed_;
   std::map<std::string, std::string> from_environment_;  // option, value: of options that were not typed

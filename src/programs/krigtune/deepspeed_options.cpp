@@ -81,7 +81,7 @@ deepspeed::JobSession deepspeed_session_of(const Context& context, const std::fi
     context.log.progress(
         fmt::format("tunes {}, which the command names, as with --deepspeed", request.ds_config.string()));
   }
-  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_remarks(context, made.remarks);
   for (const std::string& warning : made.session.warnings) context.log.warning(warning);
   return made;
 }
@@ -93,7 +93,7 @@ std::string deepspeed_session_text(const Context& context, deepspeed::JobLaunche
   const deepspeed::JobSession made = deepspeed::session_of_job(request, context.console.clock);
   std::string text = fmt::format(
       "// A session for the DeepSpeed job of {}, to be edited; every key: docs/session.md.\n", file.string());
-  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_remarks(context, made.remarks);
   show_caveats(context, made.session);
   for (const std::string& remark : made.remarks) text += fmt::format("// {}\n", remark);
   return text + made.json.dump(2) + "\n";

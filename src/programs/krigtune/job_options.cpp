@@ -106,7 +106,7 @@ jobs::JobSession job_session_of(const Context& context) {
   jobs::JobRequest request = job_request(context);
   request.session = context.arguments.operand();
   jobs::JobSession made = jobs::session_of_job(request);
-  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_remarks(context, made.remarks);
   for (const std::string& warning : made.session.warnings) context.log.warning(warning);
   return made;
 }
@@ -149,7 +149,7 @@ std::string job_session_text(const Context& context) {
   const jobs::JobSession made = jobs::session_of_job(job_request(context));
   std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
                                  made.session.file.string());
-  for (const std::string& remark : made.remarks) context.log.progress(remark);
+  show_remarks(context, made.remarks);
   show_caveats(context, made.session);
   for (const auto* lines : {&made.remarks, &made.notes}) {
     for (const std::string& line : *lines) text += fmt::format("// {}\n", line);

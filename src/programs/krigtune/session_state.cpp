@@ -50,6 +50,11 @@ std::string seconds_text(double seconds) {
   return seconds < 60.0 ? fmt::format("{:.0f} s", std::floor(seconds)) : duration_text(std::floor(seconds));
 }
 
+void show_remarks(const Context& context, const std::vector<std::string>& remarks) {
+  if (!context.arguments.command_remark().empty()) context.log.progress(context.arguments.command_remark());
+  for (const std::string& remark : remarks) context.log.progress(remark);
+}
+
 void show_caveats(const Context& context, const session::Session& session) {
   if (!session.workload) return;
   for (const std::string& line : report::caveat_lines(*session.workload))

@@ -36,6 +36,9 @@ void declare_warm_start(boost::program_options::options_description& options);
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun);
 
+/// Prints, as progress, how the user's command was read, and `remarks`, a line each.
+void show_remarks(const Context& context, const std::vector<std::string>& remarks);
+
 /// Prints, as progress, what predictions of the session take for granted and what they do not contain.
 void show_caveats(const Context& context, const session::Session& session);
 
