@@ -21,8 +21,7 @@ ExpertExchange expert_exchange(const workload::Workload& workload, const schedul
   const workload::ExpertSpec& experts = workload.model.experts;
   // The ranks that share experts are neighbours in the data group, as those that share a sequence are; tensor ranks
   // with whole experts are among them.
-  const std::int64_t apart = knobs.whole_experts ? 1 : knobs.tensor_ranks;
-  exchange.ranks_per_node = group_span(knobs.expert_ranks, apart, ranks_per_node).ranks_per_node;
+  exchange.ranks_per_node = group_span(knobs.expert_ranks, knobs.parts_of_expert(), ranks_per_node).ranks_per_node;
   exchange.dispatch = knobs.dispatch;
   exchange.per_token = experts.per_token;
   // Tensor ranks of the same data rank send parts of the tokens each, and gather them afterwards if they have parts of

@@ -30,7 +30,7 @@ StepSizes sizes_of(const workload::ModelSpec& model, const schedule::Knobs& knob
   sizes.experts = model.experts.count;
   sizes.expert_rows = knobs.whole_experts ? sizes.own_rows : sizes.rows;
   sizes.routed = sizes.expert_rows * model.experts.per_token;
-  sizes.expert_ffn = model.experts.ffn_hidden / (knobs.whole_experts ? 1 : t);
+  sizes.expert_ffn = model.experts.ffn_hidden / knobs.parts_of_expert();
   sizes.expert_hidden = model.expert_hidden();
   sizes.expert_up = (model.gated_mlp ? 2 : 1) * sizes.expert_ffn;
   sizes.vocab = schedule::vocab_rows(model, t);

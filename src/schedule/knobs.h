@@ -95,8 +95,8 @@ struct Knobs {
   /// share the experts, in expert_ranks parts. False with one tensor rank.
   bool whole_experts = false;
   TokenDispatch dispatch = TokenDispatch::kAllToAll;
-  bool overlaps_experts = false;  ///< tokens travel to experts and back while another micro-batch is computed
-  bool overlaps_tensor = false;   ///< linear layers exchange tokens piece by piece; needs sequence_parallel
+  bool overlaps_experts = false;    ///< tokens travel to experts and back while another micro-batch is computed
+  bool overlaps_tensor = false;     ///< linear layers exchange tokens piece by piece; needs sequence_parallel
   std::int64_t pipeline_ranks = 1;  ///< pipeline stages; cost/ models several, build_plan refuses more than one
   std::int64_t virtual_stages = 1;  ///< of each pipeline rank (interleaved 1F1B), without effect if there is only one
   PipelineSchedule pipeline_schedule = {};  ///< always 1F1B with one pipeline rank
@@ -119,6 +119,8 @@ struct Knobs {
   std::int64_t max_reuse_elems = 0;
   NcclKnobs nccl = {};
 
+  /// Returns the tensor ranks over which each expert is split.
+  std::int64_t parts_of_expert() const { return whole_experts ? 1 : tensor_ranks; }
   /// Returns the ranks that share what experts have, in expert_ranks parts.
   std::int64_t expert_holders() const { return data_ranks * (whole_experts ? tensor_ranks : 1); }
   /// Returns the ranks that have the same experts.

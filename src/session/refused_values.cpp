@@ -1,9 +1,13 @@
 // What frameworks and pipeline schedules refuse of the values that a space has.
 #include "session/refused_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "core/text.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
@@ -18,6 +22,10 @@ bool reaches(const std::vector<space::Parameter>& parameters, const char* name, 
 }
 
 namespace {
+
+bool is_varied(const std::vector<space::Parameter>& parameters, const char* name) {
+  return std::ranges::any_of(parameters, [&](const space::Parameter& one) { return one.name == name; });
+}
 
 bool may_be_interleaved(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts) {
   return reaches(parameters, space::kVirtualPipeline, 2.0) || facts.fixed.integer(space::kVirtualPipeline, 1) > 1;
@@ -46,9 +54,7 @@ std::string refused_by_schedules(const std::vector<space::Parameter>& parameters
 // Returns what a framework refuses of values that the space has; "" for nothing.
 std::string refused_by_framework(workload::Framework framework, const std::vector<space::Parameter>& parameters,
                                  const space::JobFacts& facts) {
-  const auto is_stated = [&](const char* name) {
-    return facts.fixed.has(name) || std::ranges::any_of(parameters, [&](const auto& one) { return one.name == name; });
-  };
+  const auto is_stated = [&](const char* name) { return facts.fixed.has(name) || is_varied(parameters, name); };
   // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with pipeline
   // parallelism").
   if (framework == workload::Framework::kDeepSpeed && reaches(parameters, space::kZeroStage, 2.0) &&
@@ -63,12 +69,33 @@ std::string refused_by_framework(workload::Framework framework, const std::vecto
   return "virtual_pipeline == 1 || gradient_accumulation_steps % pipeline_parallel == 0";
 }
 
+// Megatron-LM's arguments.py: tokens of experts travel beside another micro-batch only where no layer is recomputed as
+// a whole, and a pipeline has several stages a rank; they are gathered piece by piece only where they are split.
+std::string refused_beside_others(workload::Framework framework, const std::vector<space::Parameter>& parameters,
+                                  const space::JobFacts& facts) {
+  if (framework != workload::Framework::kMegatron) return "";
+  const auto is_stated = [&](const char* name) { return facts.fixed.has(name) || is_varied(parameters, name); };
+  std::vector<std::string> needs;
+  if (is_stated(space::kCheckpointing)) needs.emplace_back("activation_checkpointing != 'full'");
+  if (is_stated(space::kMoeDispatch)) needs.emplace_back("moe_dispatch != 'allgather'");
+  if (is_stated(space::kPipelineParallel))
+    needs.emplace_back(is_stated(space::kVirtualPipeline) ? "(pipeline_parallel == 1 || virtual_pipeline > 1)"
+                                                          : "pipeline_parallel == 1");
+  std::vector<std::string> refused;
+  if (is_stated(space::kMoeOverlap) && !needs.empty())
+    refused.push_back(fmt::format("(moe_overlap == false || ({}))", join(needs, " && ")));
+  if (is_stated(space::kTensorOverlap) && is_stated(space::kSequenceParallel))
+    refused.emplace_back("(tp_comm_overlap == false || sequence_parallel == true)");
+  return join(refused, " && ");
+}
+
 }  // namespace
 
 void add_refused(workload::Framework framework, const std::vector<space::Parameter>& parameters,
                  const space::JobFacts& facts, std::vector<space::Expression>& constraints) {
   for (const std::string& text :
-       {refused_by_framework(framework, parameters, facts), refused_by_schedules(parameters, facts)}) {
+       {refused_by_framework(framework, parameters, facts), refused_by_schedules(parameters, facts),
+        refused_beside_others(framework, parameters, facts)}) {
     const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
     if (text.empty() || std::ranges::any_of(constraints, is_same)) continue;
     constraints.push_back(space::Expression::parse(text));

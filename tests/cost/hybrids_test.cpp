@@ -30,7 +30,7 @@ TEST(Hybrids, StagesAndRanksHoldEveryParameterOnce) {
     const schedule::UnitTensors tensors = schedule::unit_tensors(drawn.workload, knobs);
     std::int64_t elems = 0;
     for (const schedule::StageParts& stage :
-         cost::parts_of_ranks(model, cost::stage_layers(model.layers, stages, rng.below(2) == 1, 0.5), stages)) {
+         cost::parts_of_ranks(model, cost::stage_layers(model.layers, stages, rng.below(2) == 1, 0.5), {stages})) {
       for (const schedule::UnitTensor& tensor : tensors.tensors) {
         const std::int64_t units = schedule::is_block(tensor.unit)        ? stage.layers_of(tensor.unit)
                                    : tensor.unit == schedule::Unit::kHead ? std::int64_t{stage.head}

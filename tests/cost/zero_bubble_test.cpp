@@ -388,8 +388,8 @@ TEST(ZeroBubble, KeepsTheInputsOfProductsAndTheGradientsOfTheirOutputs) {
     if (std::string(checkpointing) == "full") knobs.checkpointing = schedule::Checkpointing::kFull;
     return cost::profile_memory(gpt(), knobs);
   };
-  EXPECT_EQ(kept("none").block.for_weights.total, 32 * kTokens * kHidden);
-  EXPECT_EQ(kept("full").block.for_weights.total, 32 * kTokens * kHidden);
+  EXPECT_EQ(kept("none").of(schedule::Unit::kBlock).for_weights.total, 32 * kTokens * kHidden);
+  EXPECT_EQ(kept("full").of(schedule::Unit::kBlock).for_weights.total, 32 * kTokens * kHidden);
   EXPECT_EQ(kept("none").head_for_weights.total, 2 * kTokens * (kHidden + 128));
 }
 

@@ -60,8 +60,7 @@ schedule::StageParts stage_parts(const workload::ModelSpec& model, std::int64_t 
 
 // A forward pass that is merged with the backward pass of another micro-batch keeps its activations beside them.
 InFlight merged(InFlight kept, const schedule::Knobs& knobs) {
-  if (knobs.overlaps_experts)
-    kept.passes = std::min(kept.passes + 1, knobs.micro_steps * std::max<std::int64_t>(1, kept.stages_of_rank));
+  if (knobs.overlaps_experts) kept.passes = std::min(kept.passes + 1, knobs.micro_steps * kept.stages_of_rank);
   return kept;
 }
 

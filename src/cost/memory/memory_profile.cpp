@@ -382,8 +382,8 @@ MomentBytes MemoryProfile::kept_by(const schedule::StageParts& stage, std::int64
 }
 
 MomentBytes MemoryProfile::kept_for_weights(const schedule::StageParts& stage) const {
-  MomentBytes kept = block.for_weights * stage.layers_of(Unit::kBlock);
-  kept += dense_block.for_weights * stage.layers_of(Unit::kDenseBlock);
+  MomentBytes kept;
+  for (const Unit block : schedule::kBlocks) kept += of(block).for_weights * stage.layers_of(block);
   if (stage.embedding) kept += embedding_for_weights;
   if (stage.head) kept += head_for_weights;
   return kept;

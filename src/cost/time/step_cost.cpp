@@ -124,7 +124,7 @@ struct StepCostModel::Impl {
         return group_span(ranks, apart, machine.ranks_per_node);
       };
       at->second = {span(knobs.data_ranks, knobs.tensor_ranks), span(knobs.tensor_ranks, 1),
-                    span(knobs.ranks_of_expert(), knobs.expert_ranks * (knobs.whole_experts ? 1 : knobs.tensor_ranks))};
+                    span(knobs.ranks_of_expert(), knobs.expert_ranks * knobs.parts_of_expert())};
     }
     return at->second;
   }
