@@ -21,7 +21,7 @@ PUBLISHED = {
     "llama3_405b": {"tensor_parallel": 8, "pipeline_parallel": 16, "context_parallel": 1},
     "deepseek_v3": {"tensor_parallel": 1, "pipeline_parallel": 16, "context_parallel": 1, "expert_parallel": 64},
     "qwen3_235b": {"tensor_parallel": 2, "pipeline_parallel": 8, "virtual_pipeline": 4, "context_parallel": 1,
-                   "expert_parallel": 32, "micro_batch": 1, "activation_checkpointing": "none"},
+                   "expert_parallel": 32, "moe_overlap": "true", "micro_batch": 1, "activation_checkpointing": "none"},
     "mixtral_8x22b": {"tensor_parallel": 2, "pipeline_parallel": 8, "context_parallel": 1, "expert_parallel": 8,
                       "expert_tensor_parallel": 1},
 }
@@ -54,6 +54,8 @@ def result_of(session, rows, seconds):
                      key=lambda row: float(row["predicted_step_time_s"]))
     own = [row for row in rows if is_published(row, published) and row["predicted_step_time_s"]]
     own.sort(key=lambda row: (row not in fitting, float(row["predicted_step_time_s"])))
+    if not own:
+        raise SystemExit(f"{session.name}: no configuration is as published: {words(published, published)}")
     best = own[0]
     # Places among other layouts: rows that differ in what the source does not state are one layout.
     layouts = list(dict.fromkeys(words(row, published) for row in fitting))

@@ -27,8 +27,8 @@ TimeAround time_around(const PassWithExchanges& pass);
 
 /// Of what two exchanges could hide beside work of so many seconds, which takes `slowdown` times as long meanwhile,
 /// jobs hide about this share: 0.61, 0.53 and 0.33 in three published pairs of the same job with and without, where an
-/// ideal overlap saves 29, 46 and 33 % of the step (experiments/data/published_runs.csv, r0327 and r0328, r0330 and
-/// r0331, r0836 and r0837).
+/// ideal overlap saves 28, 46 and 33 % of the step (experiments/data/published_runs.csv, r0327 and r0328, r0330 and
+/// r0331, r0836 and r0837; the second pair does not state the job and is taken to be of the first one's).
 inline constexpr double kHiddenShare = 0.5;
 /// Leaves of the two exchanges what is not hidden. Does nothing if there are not two.
 void hide(const PassWithExchanges& pass, double beside_first_s, double beside_second_s, double slowdown);
