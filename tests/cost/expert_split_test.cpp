@@ -42,16 +42,7 @@ space::Configuration spread_over(std::int64_t ranks, std::int64_t stage = 1) {
   return {{"zero_stage", stage}, {"micro_batch", std::int64_t{1}}, {"expert_parallel", ranks}};
 }
 
-// Only collectives take time: 100 GB/s within a node and 10 GB/s between nodes, for each rank.
-cost::Machine links() {
-  cost::Machine machine;
-  machine.network.nodes = workload::NodeNetwork{};
-  machine.network.nodes->ranks_per_node = 8;
-  machine.network.nodes->intra.bytes_per_s = 100e9;
-  machine.network.nodes->inter.bytes_per_s = 10e9;
-  machine.ranks_per_node = 8;
-  return machine;
-}
+cost::Machine links() { return links_of(100e9, 10e9); }
 
 double elems_of_experts(const workload::ModelSpec& model) {
   return static_cast<double>(model.layers * model.experts.count * 3 * model.hidden * model.experts.ffn_hidden);

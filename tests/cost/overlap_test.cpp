@@ -127,14 +127,9 @@ TEST(Overlap, WithoutSequenceParallelismTheSumsOfBackwardRunBesideWeightGradient
   EXPECT_EQ(sums, 2 * 2);
 }
 
-// Products of 500 TFLOP/s and links of 200 GB/s within a node.
+// Products of 500 TFLOP/s.
 cost::Machine machine() {
-  cost::Machine machine;
-  machine.network.nodes = workload::NodeNetwork{};
-  machine.network.nodes->ranks_per_node = 8;
-  machine.network.nodes->intra.bytes_per_s = 200e9;
-  machine.network.nodes->inter.bytes_per_s = 40e9;
-  machine.ranks_per_node = 8;
+  cost::Machine machine = links_of(200e9, 40e9);
   machine.rates[static_cast<std::size_t>(workload::OpClass::kProduct)].flops_per_s = 5e14;
   return machine;
 }
