@@ -63,6 +63,20 @@ void add_caveats(Block<Workload>& block) {
       "the same for what changes time, or memory only within the bounds of predictions: they exclude as usual");
 }
 
+void add_precision(Block<Workload>& block) {
+  const Codec<NumberFormat> numbers = one_of(kNumberWords);
+  block.custom(
+      "precision", numbers.schema,
+      "number format of weights and activations; fp8 and fp4: of the blocks' matrix products, beside bf16",
+      [read = numbers.read](JsonObject& object, Workload& workload) {
+        if (object.find("precision") == nullptr) return;
+        const NumberFormat said = read(object, "precision");
+        workload.precision = said.precision;
+        workload.training.products = said.products;
+      },
+      [](const Workload& workload) { return Json(precision_word(workload)); });
+}
+
 Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   Block<Workload> block(
       "The training job; without it krigtune optimises what the runner measures, without predictions");
@@ -75,17 +89,7 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
           },
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
-  const Codec<NumberFormat> numbers = one_of(kNumberWords);
-  block.custom(
-      "precision", numbers.schema,
-      "number format of weights and activations; fp8 and fp4: of the blocks' matrix products, beside bf16",
-      [read = numbers.read](JsonObject& object, Workload& workload) {
-        if (object.find("precision") == nullptr) return;
-        const NumberFormat said = read(object, "precision");
-        workload.precision = said.precision;
-        workload.training.products = said.products;
-      },
-      [](const Workload& workload) { return Json(precision_word(workload)); });
+  add_precision(block);
   block.check([](JsonObject& object, const Workload& workload) {
     if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
       object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
