@@ -13,8 +13,9 @@ struct Chunks {
 };
 inline Chunks chunks_of(S s) {
   const auto batch = static_cast<double>(s.batch);
+  const std::int64_t full = s.seq / s.chunk;
   const std::int64_t last = s.seq % s.chunk;
-  return {batch * static_cast<double>(s.seq / s.chunk), last > 0 ? batch : 0.0, static_cast<double>(s.chunk),
+  return {batch * static_cast<double>(full), last > 0 ? batch : 0.0, static_cast<double>(s.chunk),
           static_cast<double>(last)};
 }
 template <class OfChunk>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/columns.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/units.h"
