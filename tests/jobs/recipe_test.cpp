@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "jobs/recipe_cases.h"
+#include "space/well_known.h"
 #include "user_error.h"
 
 namespace krigtune::jobs::recipe_test {
