@@ -19,13 +19,11 @@ int StepPlan::tensor_at(schedule::Term term, std::int64_t begin_elems) const {
   return static_cast<int>(at - tensors.begin());
 }
 
-StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
-                    const space::Configuration& configuration) {
-  schedule::check_model(workload);
-  const schedule::Knobs knobs = schedule::read_knobs(workload, cluster, configuration);
-  schedule::check_planned(workload, cluster, knobs);
-  const schedule::ParameterTable table = schedule::make_parameters(workload, knobs);
+namespace {
 
+// Without buffers and operations.
+StepPlan empty_plan(const workload::Workload& workload, const schedule::Knobs& knobs,
+                    const schedule::ParameterTable& table) {
   StepPlan plan;
   plan.ranks = knobs.data_ranks;
   plan.tensor_ranks = knobs.tensor_ranks;
@@ -37,7 +35,19 @@ StepPlan build_plan(const workload::Workload& workload, const workload::ClusterS
   plan.seq_len = workload.model.seq_len;
   plan.tensors = table.tensors;
   plan.padded_parameter_elems = table.padded_elems;
+  return plan;
+}
 
+}  // namespace
+
+StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                    const space::Configuration& configuration) {
+  schedule::check_model(workload);
+  const schedule::Knobs knobs = schedule::read_knobs(workload, cluster, configuration);
+  schedule::check_planned(workload, cluster, knobs);
+  const schedule::ParameterTable table = schedule::make_parameters(workload, knobs);
+
+  StepPlan plan = empty_plan(workload, knobs, table);
   const schedule::StageTensors tensors(
       schedule::unit_tensors(table),
       {workload.model.layers, true, true, workload.model.other_layers_in(0, workload.model.layers)},

@@ -70,8 +70,8 @@ StageTensors::StageTensors(const UnitTensors& model, const StageParts& parts, st
     const auto at = static_cast<std::size_t>(unit);
     first_[at] = count();
     for (std::int64_t i = 0; i < times; ++i) {
-      for (int t = 0; t < unit_counts_[at]; ++t)
-        add(model.tensors[static_cast<std::size_t>(unit_first_[at] + t)], granule_elems);
+      const auto first = model.tensors.begin() + unit_first_[at];
+      std::for_each(first, first + unit_counts_[at], [&](const UnitTensor& tensor) { add(tensor, granule_elems); });
     }
   };
   add_units(Unit::kEmbedding, parts.embedding ? 1 : 0);
