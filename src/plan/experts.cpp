@@ -58,21 +58,11 @@ Shape between_widths(const StepSizes& n, std::int64_t inner, std::int64_t outer)
   return {.rows = n.expert_rows, .inner = inner, .outer = outer};
 }
 
-void width_forward(StepOperations& to, const schedule::LinearTensors& linear, BufferId x, BufferId y,
-                   const Shape& shape) {
-  to.add(OpKind::kLinearForward, shape,
-         {reads(x, shape.rows * shape.inner), to.zero().parameter(linear.weight), writes(y, shape.rows * shape.outer)});
-}
-
 void width_backward(StepOperations& to, const schedule::LinearTensors& linear, BufferId dy, BufferId x,
                     const Operand& dx, const Shape& shape) {
-  const Operand gradient = reads(dy, shape.rows * shape.outer);
-  if (to.zero().trains(linear.weight)) {
-    to.add(OpKind::kLinearBackwardWeight, shape,
-           {gradient, reads(x, shape.rows * shape.inner), to.zero().gradient(linear.weight)});
-    to.zero().gradient_done(linear.weight);
-  }
-  to.add(OpKind::kLinearBackwardInput, shape, {gradient, to.zero().parameter(linear.weight), dx});
+  to.product_backward_weight(dy, x, linear, shape);
+  to.add(OpKind::kLinearBackwardInput, shape,
+         {reads(dy, shape.rows * shape.outer), to.zero().parameter(linear.weight), dx});
 }
 
 BufferId of_sent(StepOperations& to, const char* name, Term term) {
@@ -84,7 +74,7 @@ BufferId make_latent(StepOperations& to, const schedule::BlockTensors& block, Bu
   if (!has_latent(block)) return x;
   const StepSizes& n = to.sizes();
   const BufferId latent = of_sent(to, "experts' latent", Term::kWorkspace);
-  width_forward(to, block.to_latent, x, latent, between_widths(n, n.hidden, n.expert_hidden));
+  to.product_forward(x, block.to_latent, latent, between_widths(n, n.hidden, n.expert_hidden));
   return latent;
 }
 
@@ -140,7 +130,7 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
          {reads(buffers.outputs, n.routed * n.expert_hidden), reads(weights, n.routed), reads(places, n.routed),
           writes(buffers.sums, n.expert_rows * n.expert_hidden)});
   if (has_latent(block))
-    width_forward(to, block.from_latent, buffers.sums, y, between_widths(n, n.expert_hidden, n.hidden));
+    to.product_forward(buffers.sums, block.from_latent, y, between_widths(n, n.expert_hidden, n.hidden));
   return buffers;
 }
 

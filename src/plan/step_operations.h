@@ -126,6 +126,10 @@ class StepOperations {
                           std::int64_t outer);
   void own_linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Operand& dx,
                            std::int64_t inner, std::int64_t outer);
+  /// A product of a linear layer without its adapters, of any number of rows: y = x W, and the gradients of weight and
+  /// bias.
+  void product_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, const Shape& shape);
+  void product_backward_weight(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Shape& shape);
 
   /// Returns the width of what an MLP of a block activates: its columns, or gate and up together.
   std::int64_t up_columns(const schedule::BlockTensors& block) const {
@@ -158,9 +162,6 @@ class StepOperations {
     BufferId input = -1, mask = -1;
     BufferId hidden = -1;  ///< A x
   };
-  /// The products of a linear layer, without adapters.
-  void product_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, const Shape& shape);
-  void product_backward_weight(BufferId dy, BufferId x, const schedule::LinearTensors& linear, const Shape& shape);
   Operand weight_of(const schedule::LinearTensors& linear, std::int64_t elems);
   void adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y, std::int64_t inner);
   void adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,

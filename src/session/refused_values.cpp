@@ -23,8 +23,10 @@ bool reaches(const std::vector<space::Parameter>& parameters, const char* name, 
 
 namespace {
 
-bool is_varied(const std::vector<space::Parameter>& parameters, const char* name) {
-  return std::ranges::any_of(parameters, [&](const space::Parameter& one) { return one.name == name; });
+// Whether the session says what a parameter is, or may be.
+bool is_stated(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts, const char* name) {
+  return facts.fixed.has(name) ||
+         std::ranges::any_of(parameters, [&](const space::Parameter& one) { return one.name == name; });
 }
 
 bool may_be_interleaved(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts) {
@@ -54,7 +56,7 @@ std::string refused_by_schedules(const std::vector<space::Parameter>& parameters
 // Returns what a framework refuses of values that the space has; "" for nothing.
 std::string refused_by_framework(workload::Framework framework, const std::vector<space::Parameter>& parameters,
                                  const space::JobFacts& facts) {
-  const auto is_stated = [&](const char* name) { return facts.fixed.has(name) || is_varied(parameters, name); };
+  const auto states = [&](const char* name) { return is_stated(parameters, facts, name); };
   // DeepSpeed's pipeline engine (deepspeed/runtime/pipe/engine.py: "ZeRO-2 and ZeRO-3 are incompatible with pipeline
   // parallelism").
   if (framework == workload::Framework::kDeepSpeed && reaches(parameters, space::kZeroStage, 2.0) &&
@@ -62,10 +64,10 @@ std::string refused_by_framework(workload::Framework framework, const std::vecto
     return "zero_stage <= 1 || pipeline_parallel == 1";
   // Megatron-LM's interleaved schedule (core/pipeline_parallel/schedules.py).
   if (framework != workload::Framework::kMegatron || !may_be_interleaved(parameters, facts)) return "";
-  if (!is_stated(space::kVirtualPipeline) || !is_stated(space::kPipelineParallel)) return "";
-  if (facts.train_batch_size && is_stated(space::kMicroBatch))
+  if (!states(space::kVirtualPipeline) || !states(space::kPipelineParallel)) return "";
+  if (facts.train_batch_size && states(space::kMicroBatch))
     return "virtual_pipeline == 1 || train_batch_size % (micro_batch * dp * pipeline_parallel) == 0";
-  if (!is_stated(space::kAccumulation)) return "";
+  if (!states(space::kAccumulation)) return "";
   return "virtual_pipeline == 1 || gradient_accumulation_steps % pipeline_parallel == 0";
 }
 
@@ -74,17 +76,17 @@ std::string refused_by_framework(workload::Framework framework, const std::vecto
 std::string refused_beside_others(workload::Framework framework, const std::vector<space::Parameter>& parameters,
                                   const space::JobFacts& facts) {
   if (framework != workload::Framework::kMegatron) return "";
-  const auto is_stated = [&](const char* name) { return facts.fixed.has(name) || is_varied(parameters, name); };
+  const auto states = [&](const char* name) { return is_stated(parameters, facts, name); };
   std::vector<std::string> needs;
-  if (is_stated(space::kCheckpointing)) needs.emplace_back("activation_checkpointing != 'full'");
-  if (is_stated(space::kMoeDispatch)) needs.emplace_back("moe_dispatch != 'allgather'");
-  if (is_stated(space::kPipelineParallel))
-    needs.emplace_back(is_stated(space::kVirtualPipeline) ? "(pipeline_parallel == 1 || virtual_pipeline > 1)"
-                                                          : "pipeline_parallel == 1");
+  if (states(space::kCheckpointing)) needs.emplace_back("activation_checkpointing != 'full'");
+  if (states(space::kMoeDispatch)) needs.emplace_back("moe_dispatch != 'allgather'");
+  if (states(space::kPipelineParallel))
+    needs.emplace_back(states(space::kVirtualPipeline) ? "(pipeline_parallel == 1 || virtual_pipeline > 1)"
+                                                       : "pipeline_parallel == 1");
   std::vector<std::string> refused;
-  if (is_stated(space::kMoeOverlap) && !needs.empty())
+  if (states(space::kMoeOverlap) && !needs.empty())
     refused.push_back(fmt::format("(moe_overlap == false || ({}))", join(needs, " && ")));
-  if (is_stated(space::kTensorOverlap) && is_stated(space::kSequenceParallel))
+  if (states(space::kTensorOverlap) && states(space::kSequenceParallel))
     refused.emplace_back("(tp_comm_overlap == false || sequence_parallel == true)");
   return join(refused, " && ");
 }
