@@ -109,6 +109,29 @@ build_preset() {
   cmake --build --preset "$preset" --parallel "$(build_jobs)" "${targets[@]}"
 }
 
+# --- what was found clean, and has not changed since
+
+# is_unchanged_since COMMIT PATH...: a commit that is not in this clone says
+# nothing.
+is_unchanged_since() {
+  local commit=$1
+  shift
+  git rev-parse --quiet --verify "$commit^{commit}" >/dev/null && git diff --quiet "$commit" -- "$@"
+}
+
+# record_clean TABLE KEY VALUE... replaces the line of TABLE that begins with KEY
+# by "KEY,date,commit,VALUE,...".
+record_clean() {
+  local table=$1 key=$2 line
+  line="$key,$(date -u +%F),$(git rev-parse --short HEAD)$(printf ',%s' "${@:3}")"
+  sed -i "/^$key,/d" "$table"
+  say "$line" >>"$table"
+}
+
+# clean_commit_of TABLE KEY prints the commit of the line that begins with KEY
+# and a date.
+clean_commit_of() { sed -n "s/^$2,[0-9-]*,\([0-9a-f]*\),.*/\1/p" "$1"; }
+
 # --- what a script is going to do, and how long it takes
 
 # Seconds that one core of an AMD EPYC (Zen 3) needs with GCC 12, and the time
@@ -179,6 +202,22 @@ say_build() {
 
 # Prints the comment at the top of a script from "usage:" on.
 print_help() { sed -n '/^# usage:/,/^[^#]/ {s/^# \{0,1\}//p}' "$0" | sed '$ {/^source /d}'; }
+
+# Where checks with real training jobs record their last clean run.
+checks_table=experiments/results/framework_checks.csv
+
+# stop_unless_due NAME PATH... ends the script if nothing below PATH, and nothing
+# that reads commands, starts trials or measures them, has changed since NAME's
+# last clean run.
+stop_unless_due() {
+  local name=$1 clean_at
+  shift
+  clean_at=$(clean_commit_of "$checks_table" "$name")
+  if [[ -n $clean_at ]] && is_unchanged_since "$clean_at" src/deepspeed src/jobs src/trial src/executor src/runner src/run "$@"; then
+    say "$name: what it checks has not changed since its last clean run, at commit $clean_at"
+    exit 0
+  fi
+}
 
 # build_krigtune_for_check NAME
 build_krigtune_for_check() {
