@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "jobs/recipe/known_names.h"
 #include "jobs/recipe/places.h"
 
 namespace krigtune::jobs {
@@ -18,85 +19,10 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// "--Learning-Rate=3" and the key learning_rate have one name.
-std::string plain(std::string_view word) {
-  while (!word.empty() && (word.front() == '-' || word.front() == '+')) word.remove_prefix(1);
-  std::string name = lower_case(std::string(word.substr(0, word.find_first_of("= "))));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-// The names that a recipe has some use for.
-class KnownNames {
- public:
-  explicit KnownNames(const Recipe& recipe) {
-    for (const auto* values : {&recipe.parameters, &recipe.model, &recipe.training}) {
-      for (const RecipeValue& value : *values) add(value);
-    }
-    add(recipe.train_batch_size);
-    add(recipe.data_parallel);
-    for (const RecipeFile& file : recipe.files) add(file.flags);
-    for (const CommandPattern& pattern : recipe.recognise) add(pattern);
-    for (const RecipeGap& gap : recipe.not_modelled) add(gap.where);
-    for (const RecipeWords& added : recipe.add) add_flags_in(added.words);
-    for (const RecipeKey& key : recipe.set) add(key.key);
-    for (const auto* names : {&recipe.remove, &recipe.ignored}) add(*names);
-  }
-
-  bool knows(const std::string& name) const {
-    return names_.contains(name) || std::any_of(prefixes_.begin(), prefixes_.end(),
-                                                [&](const std::string& prefix) { return name.starts_with(prefix); });
-  }
-
- private:
-  void add(const std::string& word) {
-    const std::string name = plain(word);
-    if (name.ends_with('*')) {
-      prefixes_.push_back(name.substr(0, name.size() - 1));
-    } else {
-      names_.insert(name);
-    }
-  }
-  void add(const Texts& words) {
-    for (const std::string& word : words) add(word);
-  }
-  void add_flags_in(const Texts& words) {
-    for (const FlagWords& flag : flags_in(words)) add(flag.flag);
-  }
-  void add(const CommandPattern& pattern) {
-    for (const auto* words :
-         {&pattern.flags, &pattern.any_flag, &pattern.bare, &pattern.without, &pattern.keys, &pattern.without_keys}) {
-      add(*words);
-    }
-  }
-  void add(const RecipeValue& value) {
-    for (const Place& place : value.places) {
-      add(place.where);
-      add(place.flags);
-      add(flags_of(place));
-      add(place.quotient_flags);
-      add(place.copy_flags);
-      add(place.copy_keys);
-      for (const std::string* name : {&place.override_key, &place.key}) {
-        if (!name->empty()) add(*name);
-      }
-    }
-  }
-
-  std::set<std::string> names_;
-  Texts prefixes_;
-};
-
 // A word that is a number is a value, as in "--offset -1".
 bool is_flag_word(const std::string& word) {
   return word.size() > 1 && word.front() == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 &&
          word[1] != '.';
-}
-
-std::string element_free(const std::string& key) {  // "modules.0" is an element of the list "modules"
-  const std::size_t dot = key.rfind('.');
-  const bool is_element = dot != std::string::npos && key.find_first_not_of("0123456789", dot + 1) == std::string::npos;
-  return is_element ? element_free(key.substr(0, dot)) : key;
 }
 
 // A flag that is switched off, as in "--use_peft False" or "--adapter none", states nothing.
@@ -131,13 +57,13 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
   for (std::size_t i = region.begin; i < region.end; ++i) {
     const std::string& word = job.command.argv[i];
     if (is_flag_word(word)) {
-      look_at(plain(word), word.substr(0, word.find('=')));
+      look_at(plain_name(word), word.substr(0, word.find('=')));
     } else if (const auto said = override_in(word, job.override_prefix)) {
-      look_at(plain(said->key), said->key);
+      look_at(plain_name(said->key), said->key);
     }
   }
   for (const JobFile& file : job.files) {
-    for (const auto& [key, value] : file.values) look_at(plain(element_free(key)), element_free(key));
+    for (const auto& [key, value] : file.values) look_at(plain_name(element_free(key)), element_free(key));
   }
   return unknown;
 }

@@ -543,6 +543,7 @@ void add_trial_keys(Block<Recipe>& block) {
   block.key("warmup_steps", &Recipe::warmup_steps, integer(at_least(0)), "steps that are not counted");
   block.key("measure_steps", &Recipe::measure_steps, integer(at_least(1)), "steps that are");
   block.key("notes", &Recipe::notes, texts(), "what a user should know");
+  block.block("installed", &Recipe::installed, installed_block());
 }
 
 Block<Recipe> recipe_block() {
@@ -579,6 +580,9 @@ const RecipeValue* Recipe::find(const std::string& parameter) const {
 Recipe read_recipe(const Json& json, const std::string& source) {
   const Json whole = completed_recipe(json, source);
   Recipe recipe = recipe_block().value_of(&whole, source, "");
+  for (const char* key : {"like", "caveats_of"}) {
+    if (json.contains(key)) recipe.bases.push_back(json.at(key).get<std::string>());
+  }
   recipe.json = whole;
   return recipe;
 }

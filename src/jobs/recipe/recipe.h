@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "jobs/recipe/config_values.h"
+#include "jobs/recipe/framework_names.h"
 #include "space/configuration.h"
 
 // A recipe describes how a kind of training job takes its parameters and what it prints. Recipes are data: JSON files
@@ -176,6 +177,8 @@ struct Recipe {
   std::int64_t warmup_steps = 3;
   std::int64_t measure_steps = 10;
   std::vector<std::string> notes;  ///< pitfalls that a user should know
+  InstalledFramework installed;    ///< what of the framework lists its flags; may have no sources
+  std::vector<std::string> bases;  ///< shipped recipes from which it inherits names ("like", "caveats_of")
   Json json;                       ///< the complete recipe as it was read
 
   const RecipeValue* find(const std::string& parameter) const;  ///< nullptr if the recipe does not know the parameter

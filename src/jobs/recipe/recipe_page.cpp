@@ -234,10 +234,20 @@ std::string built_in_text(const RecipeFile& file, const std::string& versions) {
       file.built_in.size() == 1 ? "is" : "are", file.built_in.front().first);
 }
 
+// Returns what the recipe was compared with.
+std::string installed_text(const Recipe& recipe) {
+  Texts packages;
+  for (const auto& [name, version] : recipe.installed.packages) packages.push_back(name + " " + version);
+  if (packages.empty()) return "";
+  return fmt::format(" Its flags and keys were compared with those of {}: `krigtune recipes {} --check PYTHON`.",
+                     join(packages, ", "), recipe.name);
+}
+
 }  // namespace
 
 std::string recipe_page(const Recipe& recipe) {
-  std::string text = fmt::format("# {}\n\n{}. Written for {}.\n", recipe.name, recipe.summary, recipe.versions);
+  std::string text = fmt::format("# {}\n\n{}. Written for {}.{}\n", recipe.name, recipe.summary, recipe.versions,
+                                 installed_text(recipe));
   if (!recipe.example.empty()) text += fmt::format("\n```\n{}\n```\n", recipe.example);
   text += "\nKnown by any of:\n\n";
   for (const CommandPattern& pattern : recipe.recognise) text += "- " + conditions_of(pattern) + "\n";
