@@ -16,6 +16,7 @@ const std::map<std::string, std::string>& released() {
       {"DeepSeekV3", "deepseek-v3"},
       {"DeepSeek-V3", "deepseek-v3"},
       {"DeepSeekV3 (w/o MTP)", "deepseek-v3"},
+      {"DeepSeekV3 (w/ MTP)", "deepseek-v3"},
       {"DeepSeekV3 (tokendrop)", "deepseek-v3"},
       {"DeepSeekV3 (dropless)", "deepseek-v3"},
       {"GPT OSS 120B", "gpt-oss-120b"},
@@ -52,6 +53,26 @@ const std::map<std::string, std::string>& released() {
       {"Qwen3_235B_a22B (tokendrop)", "qwen3-235b-a22b"},
   };
   return kNames;
+}
+
+// Names of the table that are trained with layers that predict further tokens, as their FLOP per token say:
+// Megatron-Bridge's recipes have mtp_num_layers = 1 for DeepSeek-V3, and for these Nemotrons 2, "*E" and
+// mtp_use_repeated_layer.
+const std::map<std::string, workload::MtpSpec>& further_tokens() {
+  static const workload::MtpSpec kDeepSeek = {1, false, {.attention_experts = 1}};
+  static const workload::MtpSpec kNemotron = {2, true, {.attention = 1, .experts = 1}};
+  static const std::map<std::string, workload::MtpSpec> kTrained = {
+      {"DeepSeekV3", kDeepSeek},
+      {"DeepSeek-V3", kDeepSeek},
+      {"DeepSeekV3 (w/ MTP)", kDeepSeek},
+      {"DeepSeekV3 (tokendrop)", kDeepSeek},
+      {"DeepSeekV3 (dropless)", kDeepSeek},
+      {"Nemotron_3_Super", kNemotron},
+      {"Nemotron_3_Super (hybrid Mamba MoE)", kNemotron},
+      {"Nemotron_3_5_Lightning", kNemotron},
+      {"Nemotron_3_Ultra", kNemotron},
+  };
+  return kTrained;
 }
 
 struct GptSizes {
@@ -96,7 +117,11 @@ std::optional<workload::ModelSpec> published_model(const std::string& name) {
     return workload::is_preset(release) ? workload::published_sizes(release, "table")
                                         : workload::hub_model(release)->sizes;
   };
-  if (const auto known = released().find(name); known != released().end()) return of_hub(known->second);
+  if (const auto known = released().find(name); known != released().end()) {
+    workload::ModelSpec model = of_hub(known->second);
+    if (const auto mtp = further_tokens().find(name); mtp != further_tokens().end()) model.mtp = mtp->second;
+    return model;
+  }
   if (const auto known = gpts().find(name); known != gpts().end())
     return gpt(known->second.layers, known->second.hidden, known->second.heads, 2048);
   if (name == "Nemotron-8B") return nemotron(32, 4096, 32, 32);

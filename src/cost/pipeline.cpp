@@ -382,17 +382,18 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages,
   return result;
 }
 
-std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t stages) {
+std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t stages, std::int64_t further_tokens) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(stages), layers / stages);
   const std::int64_t missing = stages - layers % stages;
   if (layers % stages == 0) return result;
-  if (missing > 2) {
+  if (missing > 2 + further_tokens) {
     for (std::int64_t i = 0; i < layers % stages; ++i) ++result[static_cast<std::size_t>(i)];
     return result;
   }
   for (std::int64_t& of_stage : result) ++of_stage;
-  --result.back();
-  if (missing == 2) --result.front();
+  const std::int64_t of_last = further_tokens == 0 ? 1 : std::min({missing, 2 + further_tokens, result.back()});
+  result.back() -= of_last;
+  result.front() -= missing - of_last;
   return result;
 }
 

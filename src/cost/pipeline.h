@@ -85,9 +85,11 @@ InFlight in_flight(std::int64_t rank, std::int64_t micro_steps, const PipelineSh
 /// Otherwise the distribution that makes the slowest stage fastest, where the last stage also computes the head, which
 /// costs as much as `head_layers` layers.
 std::vector<std::int64_t> stage_layers(std::int64_t layers, std::int64_t stages, bool even, double head_layers);
-/// Returns the number of layers of each stage where a rank has several: equal numbers; if one or two layers are
-/// missing, the last stage, then the first one too, has one less; other remainders go to the first stages.
-std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t stages);
+/// Returns the number of layers of each stage where a rank has several, or where the last stage predicts further tokens
+/// too: equal numbers; if one or two layers are missing, the last stage, then the first one too, has one less; other
+/// remainders go to the first stages. Each further token is worth another layer of the last stage, as in Megatron's
+/// layouts of DeepSeek-V3 ("Et*4|(t*4|)*14tmL", "Et|(tt|)*30mL").
+std::vector<std::int64_t> interleaved_layers(std::int64_t layers, std::int64_t stages, std::int64_t further_tokens = 0);
 /// Returns the sum of the numbers that belong to one rank.
 std::int64_t layers_of_rank(std::span<const std::int64_t> stages, std::int64_t rank, const PipelineShape& shape);
 /// Returns what each rank holds, for the numbers of layers of all stages. Frameworks count layers with and without

@@ -109,6 +109,17 @@ BufferId StepOperations::gathered(BufferId x, const char* name, std::int64_t wid
   return whole;
 }
 
+void StepOperations::gather_columns(BufferId part, BufferId y) {
+  const std::int64_t elems = sizes_.rows * sizes_.hidden;
+  const bool splits_tokens = knobs_.sequence_parallel;
+  const BufferId whole = splits_tokens ? all("gathered columns", schedule::Term::kWorkspace, sizes_.hidden) : y;
+  builder_.add_tensor_group(schedule::OpKind::kAllGather, schedule::Stream::kCompute, {},
+                            {reads(part, elems / knobs_.tensor_ranks), writes(whole, elems)});
+  if (!splits_tokens) return;
+  const std::int64_t own = elems / knobs_.tensor_ranks;
+  add_on_own(schedule::OpKind::kCopy, {}, {{{whole, 0, own, own}, Access::kRead}, writes(y, own)});
+}
+
 Operand StepOperations::reduced(BufferId x, std::int64_t width) {
   const std::int64_t elems = sizes_.rows * width;
   if (!knobs_.sequence_parallel) {

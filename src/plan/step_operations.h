@@ -87,6 +87,8 @@ class StepOperations {
   BufferId gathered(BufferId x) { return gathered(x, "gathered tokens", sizes_.hidden, builder_.type_of(x)); }
   /// The same for rows of another width and type.
   BufferId gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type);
+  /// Makes y (own tokens, hidden) of the columns that each tensor rank has for all tokens.
+  void gather_columns(BufferId part, BufferId y);
   /// Reduces partial sums for all tokens to sums for the own tokens, and returns where those are.
   Operand reduced(BufferId x) { return reduced(x, sizes_.hidden); }
   Operand reduced(BufferId x, std::int64_t width);

@@ -3,6 +3,9 @@
 #include <cassert>
 #include <optional>
 #include <utility>
+
+#include "plan/mtp.h"
+
 namespace krigtune::plan {
 
 // What selective checkpointing recomputes: with eager attention, the attention core, whose 5 a s^2 b bytes cost few
@@ -465,7 +468,11 @@ TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, con
       checkpointing_(knobs.checkpointing),
       operations_(builder, zero, workload, knobs),
       vocabulary_(operations_, table, loss),
-      layers_(table.blocks.size()) {}
+      layers_(table.blocks.size()) {
+  if (!table.mtp.empty()) mtp_ = std::make_unique<MtpLayers>(operations_, vocabulary_, table);
+}
+
+TransformerStep::~TransformerStep() = default;
 
 void TransformerStep::begin(const Part& part) {
   operations_.at(part.phase, part.layer);
@@ -502,9 +509,19 @@ void TransformerStep::add_embedding(const Part& part) {
 void TransformerStep::add_head(const Part& part) {
   if (part.phase == schedule::Phase::kForward) {
     vocabulary_.head(residual_);
+    if (mtp_) mtp_->forward(residual_, terms_of_mtp(true));
+  } else if (mtp_) {
+    mtp_->backward(residual_gradient_, terms_of_mtp(false), checkpointing_ == schedule::Checkpointing::kFull);
   } else {
-    vocabulary_.head_backward(residual_gradient_);
+    vocabulary_.head_backward(0, residual_gradient_);
   }
+}
+
+// A layer that predicts a further token is a group of its own.
+LayerTerms TransformerStep::terms_of_mtp(bool leaves_output) const {
+  if (checkpointing_ != schedule::Checkpointing::kFull)
+    return kept_layer(checkpointing_, operations_.model().attention);
+  return passing_layer(leaves_output ? schedule::Term::kActivations : schedule::Term::kWorkspace);
 }
 
 void TransformerStep::add_block(const Part& part) {

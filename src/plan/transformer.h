@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -72,12 +73,15 @@ LayerBuffers layer_forward(StepOperations& to, const schedule::BlockTensors& blo
 void layer_backward(StepOperations& to, const schedule::BlockTensors& block, LayerBuffers& kept,
                     const LayerTerms& terms, BufferId residual_gradient);
 
+class MtpLayers;
+
 /// The operations of a pre-norm decoder: GPT-2 style (Radford et al. 2019), Llama style (Touvron et al. 2023), or a
 /// mixture. It receives the parts of a micro-step and adds each part's operations to the plan.
 class TransformerStep final : public schedule::PartSink {
  public:
   TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const schedule::ParameterTable& table,
                   const workload::Workload& workload, const schedule::Knobs& knobs, BufferId loss);
+  ~TransformerStep() override;
   void begin_micro_step(std::int64_t micro_step) { operations_.begin_micro_step(micro_step); }
 
   void begin(const schedule::Part& part) override;
@@ -88,11 +92,13 @@ class TransformerStep final : public schedule::PartSink {
   void add_block(const schedule::Part& part);
   void add_head(const schedule::Part& part);
   LayerTerms terms_of(const schedule::Part& part) const;
+  LayerTerms terms_of_mtp(bool leaves_output) const;
 
   const schedule::ParameterTable& table_;
   schedule::Checkpointing checkpointing_;
   StepOperations operations_;
   VocabularyPart vocabulary_;
+  std::unique_ptr<MtpLayers> mtp_;    ///< empty if no further tokens are predicted
   std::vector<LayerBuffers> layers_;  ///< kept for backward
   BufferId residual_ = -1;            ///< input of the next part
   BufferId residual_gradient_ = -1;

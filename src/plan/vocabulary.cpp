@@ -12,6 +12,7 @@ namespace krigtune::plan {
 
 void VocabularyPart::load_batch() {
   const StepSizes& n = to_.sizes();
+  uses_.clear();
   tokens_ = to_.buffer("tokens", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
   targets_ = to_.buffer("targets", schedule::Term::kInputs, n.rows, schedule::DType::kInt32);
   to_.add(schedule::OpKind::kLoadBatch, {.batch = n.batch, .seq = n.seq, .outer = to_.model().vocab},
@@ -42,42 +43,50 @@ BufferId VocabularyPart::embed() {
   return x;
 }
 
-void VocabularyPart::head(BufferId input) {
+// The batch's tokens stand for those that follow them, which are as many.
+BufferId VocabularyPart::embed_next(schedule::Term term) {
+  const BufferId x = to_.own("embedding of the next token", term, to_.sizes().hidden);
+  look_up(x);
+  return x;
+}
+
+void VocabularyPart::head(BufferId input, const schedule::NormTensors& norm) {
   const StepSizes& n = to_.sizes();
   const BufferId normed = to_.own("final norm", schedule::Term::kActivations, n.hidden);
-  head_input_ = input;
-  norm_ = to_.norm_stats("final norm stats", schedule::Term::kActivations);
-  to_.norm_forward(input, table_.final_norm, normed, norm_, schedule::Term::kActivations);
+  Use& use = uses_.emplace_back(Use{.norm = norm, .input = input, .kept = {}});
+  use.kept = to_.norm_stats("final norm stats", schedule::Term::kActivations);
+  to_.norm_forward(input, use.norm, normed, use.kept, schedule::Term::kActivations);
   // Backward comes next and uses the gathered tokens again.
-  normed_ = to_.gathered(normed);
-  to_.others_forward(table_.others);
-  if (to_.loss_parts() == 1) logits_and_loss(all_rows());
+  use.normed = to_.gathered(normed);
+  if (is_first(use)) to_.others_forward(table_.others);
+  if (to_.loss_parts() == 1) logits_and_loss(use, all_rows());
 }
 
 // A fused loss is computed with its gradients, in the backward pass of the head, for some tokens of every sequence
 // after the other.
-void VocabularyPart::head_and_loss_by_parts(BufferId dnormed) {
+void VocabularyPart::head_and_loss_by_parts(Use& use, BufferId dnormed) {
   const StepSizes& n = to_.sizes();
   const std::int64_t parts = std::min(to_.loss_parts(), n.seq);
   const std::int64_t most = n.batch * ((n.seq + parts - 1) / parts);
   for (std::int64_t begin = 0; begin < n.rows; begin += most) {
     const Rows rows{begin, std::min(most, n.rows - begin), begin + most >= n.rows};
-    logits_and_loss(rows);
-    project_backward(rows, dnormed);
+    logits_and_loss(use, rows);
+    project_backward(use, rows, dnormed);
   }
 }
 
-void VocabularyPart::head_backward(BufferId residual_gradient) {
+void VocabularyPart::head_backward(std::size_t number, BufferId residual_gradient) {
   const StepSizes& n = to_.sizes();
-  to_.others_backward(table_.others);
+  Use& use = uses_.at(number);
+  if (is_first(use)) to_.others_backward(table_.others);
   const BufferId dnormed = to_.all("final norm gradient", schedule::Term::kWorkspace, n.hidden);
   if (to_.loss_parts() == 1) {
-    project_backward(all_rows(), dnormed);
+    project_backward(use, all_rows(), dnormed);
   } else {
-    head_and_loss_by_parts(dnormed);
+    head_and_loss_by_parts(use, dnormed);
   }
   const Operand dx{{residual_gradient, 0, n.own_rows * n.hidden, 0}, Access::kWrite};
-  to_.norm_backward(to_.reduced(dnormed), head_input_, table_.final_norm, norm_, dx);
+  to_.norm_backward(to_.reduced(dnormed), use.input, use.norm, use.kept, dx);
 }
 
 VocabularyPart::Rows VocabularyPart::all_rows() const { return {0, to_.sizes().rows, true}; }
@@ -86,25 +95,26 @@ Range VocabularyPart::range_of(BufferId buffer, const Rows& rows, std::int64_t w
   return {buffer, rows.begin * width, rows.count * width, 0};
 }
 
-void VocabularyPart::logits_and_loss(const Rows& rows) {
+void VocabularyPart::logits_and_loss(Use& use, const Rows& rows) {
   const StepSizes& n = to_.sizes();
-  logits_ = to_.buffer("logits", schedule::Term::kLogits, rows.count * n.vocab, to_.type());
+  use.logits = to_.buffer("logits", schedule::Term::kLogits, rows.count * n.vocab, to_.type());
   to_.add(schedule::OpKind::kLinearForward, {.rows = rows.count, .inner = n.hidden, .outer = n.vocab},
-          {{range_of(normed_, rows, n.hidden), Access::kRead},
+          {{range_of(use.normed, rows, n.hidden), Access::kRead},
            to_.zero().parameter(table_.head),
-           writes(logits_, rows.count * n.vocab)});
-  loss(rows);
+           writes(use.logits, rows.count * n.vocab)});
+  loss(use, rows);
 }
 
-// A tied head's gradient is complete with the embedding's.
-void VocabularyPart::project_backward(const Rows& rows, BufferId dnormed) {
+// A tied head's gradient is complete with the embedding's, another one with its last use.
+void VocabularyPart::project_backward(const Use& use, const Rows& rows, BufferId dnormed) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = rows.count, .inner = n.hidden, .outer = n.vocab};
-  const Operand dlogits = reads(logits_, rows.count * n.vocab);
+  const Operand dlogits = reads(use.logits, rows.count * n.vocab);
   if (to_.zero().trains(table_.head)) {
     to_.add(schedule::OpKind::kLinearBackwardWeight, shape,
-            {dlogits, {range_of(normed_, rows, n.hidden), Access::kRead}, to_.zero().gradient(table_.head)});
-    if (rows.are_last && table_.head != table_.table) to_.zero().gradient_done(table_.head);
+            {dlogits, {range_of(use.normed, rows, n.hidden), Access::kRead}, to_.zero().gradient(table_.head)});
+    const bool is_complete = rows.are_last && is_last(use);
+    if (is_complete && table_.head != table_.table) to_.zero().gradient_done(table_.head);
   }
   to_.add(schedule::OpKind::kLinearBackwardInput, shape,
           {dlogits, to_.zero().parameter(table_.head), {range_of(dnormed, rows, n.hidden), Access::kWrite}});
@@ -121,22 +131,27 @@ void VocabularyPart::add_scaled(schedule::OpKind kind, const Shape& shape, std::
   to_.add(kind, shape, std::move(operands), loss_scale());
 }
 
-void VocabularyPart::loss(const Rows& rows) {
+// The losses of further tokens are not reported.
+void VocabularyPart::loss(const Use& use, const Rows& rows) {
+  const auto own = [&](const char* name) {
+    return to_.buffer(name, schedule::Term::kLogits, 1, schedule::DType::kFp32);
+  };
+  if (!is_first(use)) return loss(use, rows, writes(own("loss of further tokens"), 1));
   const Operand of_step{{loss_, to_.micro_step(), 1, 0}, rows.begin == 0 ? Access::kWrite : Access::kReadWrite};
-  if (to_.loss_parts() == 1) return loss(rows, of_step);
-  const BufferId of_part = to_.buffer("loss of a part", schedule::Term::kLogits, 1, schedule::DType::kFp32);
-  loss(rows, writes(of_part, 1));
+  if (to_.loss_parts() == 1) return loss(use, rows, of_step);
+  const BufferId of_part = own("loss of a part");
+  loss(use, rows, writes(of_part, 1));
   to_.add(schedule::OpKind::kAccumulate, {}, {reads(of_part, 1), of_step});
 }
 
-void VocabularyPart::loss(const Rows& rows, const Operand& mean) {
+void VocabularyPart::loss(const Use& use, const Rows& rows, const Operand& mean) {
   const StepSizes& n = to_.sizes();
-  if (to_.knobs().tensor_ranks > 1) return split_loss(rows, mean);
+  if (to_.knobs().tensor_ranks > 1) return split_loss(use, rows, mean);
   add_scaled(schedule::OpKind::kCrossEntropy, {.rows = rows.count, .outer = n.vocab},
-             {updates(logits_, rows.count * n.vocab), {range_of(targets_, rows, 1), Access::kRead}, mean});
+             {updates(use.logits, rows.count * n.vocab), {range_of(targets_, rows, 1), Access::kRead}, mean});
 }
 
-void VocabularyPart::split_loss(const Rows& rows, const Operand& mean) {
+void VocabularyPart::split_loss(const Use& use, const Rows& rows, const Operand& mean) {
   const StepSizes& n = to_.sizes();
   const Shape shape{.rows = rows.count, .inner = to_.model().vocab, .outer = n.vocab};
   const auto of_rows = [&](const char* name) {
@@ -147,19 +162,18 @@ void VocabularyPart::split_loss(const Rows& rows, const Operand& mean) {
   const BufferId at_target = of_rows("targets' logits");
   const std::int64_t elems = rows.count * n.vocab;
   const Operand targets = {range_of(targets_, rows, 1), Access::kRead};
-  to_.add(schedule::OpKind::kVocabMax, shape, {reads(logits_, elems), writes(top, rows.count)});
+  to_.add(schedule::OpKind::kVocabMax, shape, {reads(use.logits, elems), writes(top, rows.count)});
   to_.all_reduce(schedule::OpKind::kAllReduceMax, {updates(top, rows.count)});
   to_.add(schedule::OpKind::kVocabSumExp, shape,
-          {updates(logits_, elems), targets, reads(top, rows.count), writes(sums, rows.count),
+          {updates(use.logits, elems), targets, reads(top, rows.count), writes(sums, rows.count),
            writes(at_target, rows.count)});
   to_.all_reduce(schedule::OpKind::kAllReduce, {updates(sums, rows.count), updates(at_target, rows.count)});
   add_scaled(schedule::OpKind::kVocabCrossEntropy, shape,
-             {updates(logits_, elems), targets, reads(sums, rows.count), reads(at_target, rows.count), mean});
+             {updates(use.logits, elems), targets, reads(sums, rows.count), reads(at_target, rows.count), mean});
 }
 
 void VocabularyPart::embed_backward(BufferId residual_gradient) {
   const StepSizes& n = to_.sizes();
-  // Every unit keeps its parameters through its backward.
   const bool held = to_.zero().sharded_parameters();
   const BufferId dx = to_.branch_gradient(residual_gradient, embedding_mask_, kEmbeddingSite);
   if (table_.positions != schedule::kNoTensor) {
@@ -169,13 +183,26 @@ void VocabularyPart::embed_backward(BufferId residual_gradient) {
             {.batch = n.batch, .seq = n.seq, .rows = n.own_rows, .inner = n.hidden}, std::move(positions));
     to_.zero().gradient_done(table_.positions);
   }
-  const BufferId whole = to_.gathered(dx);
-  std::vector<Operand> table = {reads(tokens_, n.rows), reads(whole, n.rows * n.hidden),
-                                to_.zero().gradient(table_.table)};
-  if (held) table.push_back(to_.zero().parameter(table_.table));
   to_.add(schedule::OpKind::kEmbeddingBackward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
-          std::move(table));
+          table_gradient(dx));
   to_.zero().gradient_done(table_.table);
+}
+
+// Every unit keeps its parameters through its backward.
+std::vector<Operand> VocabularyPart::table_gradient(BufferId dx) {
+  const StepSizes& n = to_.sizes();
+  const BufferId whole = to_.gathered(dx);
+  std::vector<Operand> operands = {reads(tokens_, n.rows), reads(whole, n.rows * n.hidden),
+                                   to_.zero().gradient(table_.table)};
+  if (to_.zero().sharded_parameters()) operands.push_back(to_.zero().parameter(table_.table));
+  return operands;
+}
+
+void VocabularyPart::embed_next_backward(BufferId gradient) {
+  const StepSizes& n = to_.sizes();
+  if (!to_.zero().trains(table_.table)) return;
+  to_.add(schedule::OpKind::kEmbeddingBackward, {.rows = n.rows, .inner = n.hidden, .outer = n.vocab},
+          table_gradient(gradient));
 }
 
 }  // namespace krigtune::plan

@@ -157,7 +157,11 @@ class ZeroOperations {
   /// Returns where to write the gradient of `t` (kWrite), or where to add to it if it was written before (kReadWrite).
   Operand gradient(int t) { return gradients_.gradient(t, walk_.reduction().begin(t)); }
   /// The gradient of `t` is complete in this micro-step: its bucket is sent once it is full.
-  void gradient_done(int t) { walk_.reduction().done(t); }
+  void gradient_done(int t) {
+    if (!adds_more_) walk_.reduction().done(t);
+  }
+  /// Until it is set to false, later operations add more to all gradients.
+  void expect_more(bool adds_more) { adds_more_ = adds_more; }
 
   /// Returns the buffer of ControlElements, or -1 if there is neither clipping nor loss scaling.
   BufferId control() const { return state_.control; }
@@ -178,3 +182,4 @@ class ZeroOperations {
 };
 
 }  // namespace krigtune::plan
+  bool adds_more_ = false;

@@ -64,6 +64,7 @@ class Adder {
     result_.behind_blocks = static_cast<int>(result_.tensors.size());
     result_.final_norm = norm("final_norm");
     result_.head = model_.tied_embeddings ? result_.table : vocabulary("head.weight");
+    for (std::int64_t i = 0; i < model_.mtp.distinct(); ++i) result_.mtp.push_back(mtp(fmt::format("mtp{}.", i)));
     result_.others = others("others", model_.others.of_model);
   }
 
@@ -83,6 +84,20 @@ class Adder {
     if (feeds) add_mlp(name, tensors);
     if (post && feeds) tensors.post_norm2 = norm(name + "post_norm2");
     tensors.others = others(name + "others", model_.others.of_block);
+    return tensors;
+  }
+
+  MtpTensors mtp(const std::string& name) {
+    MtpTensors tensors;
+    tensors.first = static_cast<int>(result_.tensors.size());
+    tensors.embedding_norm = norm(name + "embedding_norm");
+    tensors.hidden_norm = norm(name + "hidden_norm");
+    tensors.join = over_rows(name + "join", {model_.hidden}, false, packs(), 2 * model_.hidden, tensor_ranks_);
+    for (const workload::LayersOfKind& of : model_.mtp.blocks.kinds()) {
+      for (std::int64_t i = 0; i < of.layers; ++i)
+        tensors.blocks.push_back(block(fmt::format("{}block{}.", name, tensors.blocks.size()), of.kind));
+    }
+    tensors.final_norm = norm(name + "final_norm");
     return tensors;
   }
 
@@ -222,6 +237,11 @@ class Adder {
   std::int64_t rank() const { return training_.lora.rank; }
   bool packs() const { return training_.base_bits().has_value(); }
 
+  int matrix(int index, std::int64_t columns) {
+    result_.tensors[static_cast<std::size_t>(index)].columns = columns;
+    return index;
+  }
+
   // Each tensor rank computes a part of its gradient.
   int shared_of_adapter(const std::string& name, std::int64_t elems, double stddev) {
     const int index = trained(add(name, elems, 0.0, stddev, {}));
@@ -241,7 +261,8 @@ class Adder {
   // One tensor has the matrices of all experts, one after the other.
   void add_experts(const std::string& name, BlockTensors& tensors) {
     const workload::ExpertSpec& experts = model_.experts;
-    tensors.router.weight = whole(name + "router.weight", experts.count * model_.hidden, 0.0, kStddev);
+    tensors.router.weight =
+        matrix(whole(name + "router.weight", experts.count * model_.hidden, 0.0, kStddev), model_.hidden);
     const std::int64_t own = experts.count / expert_ranks_;
     std::vector<std::int64_t> rows;
     for (std::int64_t e = 0; e < own; ++e) {
@@ -265,9 +286,9 @@ class Adder {
   // Whole on every tensor rank, which has a part of the sums that `from_latent` reads unless experts are whole too.
   void add_expert_latent(const std::string& name, BlockTensors& tensors) {
     const std::int64_t elems = model_.experts.latent * model_.hidden;
-    tensors.to_latent.weight = whole(name + "to_latent.weight", elems, 0.0, kStddev);
+    tensors.to_latent.weight = matrix(whole(name + "to_latent.weight", elems, 0.0, kStddev), model_.hidden);
     if (!whole_experts_) result_.partial_gradients.back() = tensor_ranks_ > 1;
-    tensors.from_latent.weight = whole(name + "from_latent.weight", elems, 0.0, kStddev);
+    tensors.from_latent.weight = matrix(whole(name + "from_latent.weight", elems, 0.0, kStddev), model_.experts.latent);
     if (!whole_experts_) result_.partial_gradients.back() = tensor_ranks_ > 1;
   }
 
@@ -291,7 +312,8 @@ class Adder {
     const std::int64_t rows = std::accumulate(block_rows.begin(), block_rows.end(), std::int64_t{0}) / parts;
     LinearTensors tensors{.packed = packed};
     tensors.weight =
-        add(name + ".weight", stored(rows * columns, packed), 0.0, kStddev, {Split::kRows, block_rows, columns});
+        matrix(add(name + ".weight", stored(rows * columns, packed), 0.0, kStddev, {Split::kRows, block_rows, columns}),
+               columns);
     if (has_bias) tensors.bias = add(name + ".bias", rows, 0.0, 0.0, {Split::kRows, block_rows, 1});
     return tensors;
   }
@@ -299,7 +321,8 @@ class Adder {
   // Of the block's input.
   LinearTensors whole_matrix(const std::string& name, std::int64_t rows, bool has_bias) {
     LinearTensors tensors{.packed = packs()};
-    tensors.weight = whole(name + ".weight", stored(rows * model_.hidden, packs()), 0.0, kStddev);
+    tensors.weight =
+        matrix(whole(name + ".weight", stored(rows * model_.hidden, packs()), 0.0, kStddev), model_.hidden);
     if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
   }
@@ -311,8 +334,9 @@ class Adder {
   LinearTensors over_columns(const std::string& name, std::int64_t columns, bool has_bias, bool packed,
                              std::int64_t rows, std::int64_t parts) {
     LinearTensors tensors{.packed = packed};
-    tensors.weight = add(name + ".weight", stored(rows * columns / parts, packed), 0.0, residual_stddev_,
-                         {Split::kColumns, {rows}, columns});
+    tensors.weight = matrix(add(name + ".weight", stored(rows * columns / parts, packed), 0.0, residual_stddev_,
+                                {Split::kColumns, {rows}, columns}),
+                            columns / parts);
     if (has_bias) tensors.bias = whole(name + ".bias", rows, 0.0, 0.0);
     return tensors;
   }
@@ -396,12 +420,51 @@ class ReadyOrder {
     push(linear.weight);
     push(linear.bias);
   }
+  void push(const BlockTensors& block) {
+    push(block.others);
+    push(block.post_norm2);
+    push(block.down);
+    push(block.up);
+    push(block.from_latent);
+    push(block.experts_down);
+    push(block.experts_up);
+    push(block.to_latent);
+    push(block.router);
+    push(block.norm2);
+    push(block.post_norm1);
+    push(block.out);
+    push(block.q_norm);
+    push(block.k_norm);
+    push(block.qkv);
+    push(block.latent);
+    push(block.mixer.norm);
+    push(block.mixer.heads);
+    push(block.mixer.conv);
+    push(block.mixer.in);
+    push(block.norm1);
+  }
+  // All but the norm before the head.
+  void push(const MtpTensors& mtp) {
+    for (auto block = mtp.blocks.rbegin(); block != mtp.blocks.rend(); ++block) push(*block);
+    push(mtp.join);
+    push(mtp.hidden_norm);
+    push(mtp.embedding_norm);
+  }
   std::vector<int> take() { return std::move(order_); }
 
  private:
   const ParameterTable& table_;
   std::vector<int> order_;
 };
+
+// The head's gradient is complete with the last further token's, whose norm comes after it.
+void push_heads(const ParameterTable& table, ReadyOrder& order) {
+  std::vector<NormTensors> norms = {table.final_norm};
+  for (const MtpTensors& mtp : table.mtp) norms.push_back(mtp.final_norm);
+  for (std::size_t i = 0; i + 1 < norms.size(); ++i) order.push(norms[i]);
+  if (table.head != table.table) order.push(table.head);
+  order.push(norms.back());
+}
 
 }  // namespace
 
@@ -437,31 +500,9 @@ std::int64_t whole_element(const ParameterTensor& tensor, std::int64_t tensor_ra
 std::vector<int> gradient_ready_order(const ParameterTable& table) {
   ReadyOrder order(table);
   order.push(table.others);
-  if (table.head != table.table) order.push(table.head);
-  order.push(table.final_norm);
-  for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) {
-    order.push(b->others);
-    order.push(b->post_norm2);
-    order.push(b->down);
-    order.push(b->up);
-    order.push(b->from_latent);
-    order.push(b->experts_down);
-    order.push(b->experts_up);
-    order.push(b->to_latent);
-    order.push(b->router);
-    order.push(b->norm2);
-    order.push(b->post_norm1);
-    order.push(b->out);
-    order.push(b->q_norm);
-    order.push(b->k_norm);
-    order.push(b->qkv);
-    order.push(b->latent);
-    order.push(b->mixer.norm);
-    order.push(b->mixer.heads);
-    order.push(b->mixer.conv);
-    order.push(b->mixer.in);
-    order.push(b->norm1);
-  }
+  push_heads(table, order);
+  for (auto mtp = table.mtp.rbegin(); mtp != table.mtp.rend(); ++mtp) order.push(*mtp);
+  for (auto b = table.blocks.rbegin(); b != table.blocks.rend(); ++b) order.push(*b);
   order.push(table.positions);
   order.push(table.table);
   return order.take();

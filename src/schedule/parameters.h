@@ -29,6 +29,7 @@ struct ParameterTensor {
   std::int64_t row_elems = 0;
   std::int64_t matrices = 1;  ///< of equal size in it: those of experts
   bool of_experts = false;    ///< each rank has those of its own experts
+  std::int64_t columns = 0;   ///< of each of them on this rank, if it is a matrix of a block; otherwise 0
   bool trained = true;        ///< otherwise frozen: without gradient and optimizer state
   /// Elements of the trained tensors before it.
   std::int64_t begin_trained_elems = 0;
@@ -100,6 +101,15 @@ struct BlockTensors {
   int others = kNoTensor;  ///< workload::OtherParameters
 };
 
+/// The tensors of a layer that predicts a further token (workload::MtpSpec).
+struct MtpTensors {
+  int first = kNoTensor;  ///< in model order
+  NormTensors embedding_norm, hidden_norm;
+  LinearTensors join;  ///< of both, side by side, to the model's width; split over its rows
+  std::vector<BlockTensors> blocks;
+  NormTensors final_norm;
+};
+
 /// The parameters that one tensor-parallel rank holds, in model order (layers by kind, wherever workload::ModelSpec
 /// says that they are, those with experts last), padded so that each tensor divides over the data-parallel ranks in
 /// pieces of 64 bytes in the model's type.
@@ -110,8 +120,9 @@ struct ParameterTable {
   std::vector<BlockTensors> blocks;
   int behind_blocks = 0;  ///< the first tensor of the head; the number of all if it has none of its own
   NormTensors final_norm;
-  int head = kNoTensor;    ///< equal to `table` if the head is tied
-  int others = kNoTensor;  ///< workload::OtherParameters
+  int head = kNoTensor;         ///< equal to `table` if the head is tied
+  std::vector<MtpTensors> mtp;  ///< those with tensors of their own; they belong to the head
+  int others = kNoTensor;       ///< workload::OtherParameters
   /// For each tensor: whether each tensor-parallel rank computes only a part of the gradient (for its tokens, under
   /// sequence parallelism, or of an adapter's matrix that is not split), so that the gradient is summed over the
   /// tensor group before it is reduced over the data group. Empty: no tensor.

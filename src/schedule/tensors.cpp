@@ -36,15 +36,18 @@ UnitRanges ranges_of(const ParameterTable& table) {
 
 UnitTensors unit_tensors(const ParameterTable& table) {
   UnitTensors model;
-  model.tied = table.head == table.table;
+  model.tied = table.head == table.table || !table.mtp.empty();
   std::vector<int> number(table.tensors.size(), -1);
   const UnitRanges ranges = ranges_of(table);
   for (std::size_t unit = 0; unit < ranges.size(); ++unit) {
     for (std::size_t t = ranges[unit].first; t < ranges[unit].second; ++t) {
       number[t] = static_cast<int>(model.tensors.size());
       const ParameterTensor& tensor = table.tensors[t];
+      const auto at = static_cast<int>(t);
+      const bool of_mtp = !table.mtp.empty() && at >= table.mtp.front().first && at != table.others;
       model.tensors.push_back({tensor.elems, static_cast<Unit>(unit), tensor.split != Split::kNone,
-                               table.partial_gradients[t], tensor.matrices, tensor.of_experts, tensor.trained});
+                               table.partial_gradients[t], tensor.matrices, tensor.of_experts, tensor.trained,
+                               tensor.columns, of_mtp});
     }
   }
   for (const int t : gradient_ready_order(table)) {
@@ -96,6 +99,7 @@ void StageTensors::add(const UnitTensor& tensor, std::int64_t granule_elems) {
   }
   trained_elems_ += tensor.elems;
   if (tensor.of_experts) trained_expert_elems_ += tensor.elems;
+  if (tensor.columns > 0) trained_matrix_elems_ += tensor.elems;
   trained_padded_ += padded;
 }
 
@@ -121,8 +125,12 @@ void StageTensors::set_ready_order(const UnitTensors& model) {
       if (model.tensors[static_cast<std::size_t>(t)].unit == unit) ready_order_.push_back(index(t, layer));
     }
   };
-  if (copies_table_ && is_trained(first_[0])) ready_order_.push_back(first_[0]);
+  // What further tokens look up comes after all else of them.
+  const bool looks_up = std::ranges::any_of(model.tensors, &UnitTensor::of_mtp);
+  const bool adds_copy = copies_table_ && is_trained(first_[0]);
+  if (adds_copy && !looks_up) ready_order_.push_back(first_[0]);
   if (parts_.head) add_unit(Unit::kHead, 0);
+  if (adds_copy && looks_up) ready_order_.push_back(first_[0]);
   for (std::int64_t layer = parts_.layers; layer > 0; --layer) add_unit(parts_.unit_of(layer - 1), layer - 1);
   if (parts_.embedding) add_unit(Unit::kEmbedding, 0);
 }

@@ -38,6 +38,8 @@ struct UnitTensor {
   std::int64_t matrices = 1;  ///< of equal size in it
   bool of_experts = false;
   bool trained = true;
+  std::int64_t columns = 0;  ///< of each of its matrices, if it is one of a block; otherwise 0
+  bool of_mtp = false;       ///< of layers that predict further tokens, which belong to the head
 };
 
 /// The tensors of a model whose blocks of a kind are all equal: those of the embedding, of one block of each kind and
@@ -46,7 +48,7 @@ struct UnitTensors {
   std::vector<UnitTensor> tensors;  ///< in model order, that of Unit
   /// The trained ones, in the order in which backward completes their gradients: that of Unit backwards.
   std::vector<int> ready_order;
-  bool tied = false;  ///< the head uses the token table, tensor 0
+  bool tied = false;  ///< the head uses the token table, tensor 0: its weight, or what further tokens look up
 };
 /// Takes the table's first block of each kind.
 UnitTensors unit_tensors(const ParameterTable& table);
@@ -104,11 +106,15 @@ class StageTensors {
   bool is_split(int t) const { return kind_[static_cast<std::size_t>(t)].is_split; }
   bool is_partial(int t) const { return kind_[static_cast<std::size_t>(t)].is_partial; }
   bool is_of_experts(int t) const { return kind_[static_cast<std::size_t>(t)].of_experts; }
+  /// Returns whether it is a matrix of a block, or several: what Muon orthogonalises.
+  bool is_matrix(int t) const { return kind_[static_cast<std::size_t>(t)].columns > 0; }
+  const UnitTensor& kind(int t) const { return kind_[static_cast<std::size_t>(t)]; }
   bool is_trained(int t) const { return kind_[static_cast<std::size_t>(t)].trained; }
   // Of the trained tensors:
   std::int64_t trained_elems() const { return trained_elems_; }
   std::int64_t trained_padded() const { return trained_padded_; }
   std::int64_t trained_expert_elems() const { return trained_expert_elems_; }  ///< of trained_elems
+  std::int64_t trained_matrix_elems() const { return trained_matrix_elems_; }  ///< of trained_elems
   /// Of the others, in elements of the model's type.
   std::int64_t frozen_padded() const { return frozen_padded_; }
   /// Returns whether a unit has trained tensors.
@@ -150,7 +156,8 @@ class StageTensors {
   std::vector<std::size_t> unit_ends_;
   // By unit: the first of its tensors here, the first of UnitTensors, and how many one such unit has.
   std::array<int, kUnitCount> first_{}, unit_first_{}, unit_counts_{};
-  std::int64_t trained_elems_ = 0, trained_padded_ = 0, trained_expert_elems_ = 0, frozen_padded_ = 0;
+  std::int64_t trained_elems_ = 0, trained_padded_ = 0, trained_expert_elems_ = 0, trained_matrix_elems_ = 0,
+               frozen_padded_ = 0;
 };
 
 /// Padded lengths are multiples of this, so that each data rank's part of a tensor begins at a multiple of

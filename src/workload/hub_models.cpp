@@ -66,9 +66,6 @@ constexpr ModelSpec gpt_oss(std::int64_t layers, std::int64_t experts) {
   return model;
 }
 
-constexpr std::string_view kFurtherTokens =
-    "layers that predict a second token (MTP), where they are trained: more memory and time";
-
 // Nemotron 3 (arXiv:2512.20856): every layer is one of Mamba-2, attention and experts, without gates in the MLPs. The
 // layers that predict further tokens are not counted.
 constexpr ModelSpec nemotron_3(std::int64_t hidden, std::int64_t heads, const LayerCounts& layers,
@@ -406,21 +403,21 @@ constexpr std::array kFurtherModels = {
              with_biases(true, false, false,
                          with_experts({128, 8, 1408, 1408, 1},
                                       with_heads_of(128, llama_sizes(46, 4096, 96, 8, 10944, 151552, 131072)))),
-             "", "the layer that predicts several tokens, which training code leaves out mostly: more memory"},
+             "", kFurtherTokens},
     HubModel{
         "glm-4.5",
         with_norms(NormPlaces::kPre, QkNorm::kHead,
                    with_biases(true, false, false,
                                with_experts({160, 8, 1536, 1536, 3},
                                             with_heads_of(128, llama_sizes(92, 5120, 96, 8, 12288, 151552, 131072))))),
-        "", "the layer that predicts several tokens, which training code leaves out mostly: more memory"},
+        "", kFurtherTokens},
     HubModel{
         "glm-4.6",
         with_norms(NormPlaces::kPre, QkNorm::kHead,
                    with_biases(true, false, false,
                                with_experts({160, 8, 1536, 1536, 3},
                                             with_heads_of(128, llama_sizes(92, 5120, 96, 8, 12288, 151552, 202752))))),
-        "", "the layer that predicts several tokens, which training code leaves out mostly: more memory"},
+        "", kFurtherTokens},
     HubModel{"gemma-1.1-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},
     HubModel{"gemma-1.1-7b", with_heads_of(256, llama_sizes(28, 3072, 16, 16, 24576, 256000, 8192, true))},
     HubModel{"codegemma-2b", llama_sizes(18, 2048, 8, 1, 16384, 256000, 8192, true)},

@@ -7,6 +7,11 @@
 
 namespace krigtune::workload {
 
+/// What is said of a model that was released with such layers (MtpSpec), unless "mtp" adds them.
+inline constexpr const char* kFurtherTokens =
+    "layers that predict further tokens (MTP; the model's key \"mtp\" adds them), where they are trained: more memory "
+    "and time";
+
 struct HubSizes {
   ModelSpec sizes;  ///< with the longest sequence that the model was released for
   Caveats caveats;

@@ -1,17 +1,3 @@
-// Parameters of a decoder-only transformer: embeddings, L blocks, a final norm, a head.
-//
-//   block      = Wq + Wk + Wv + Wo + MLP + n norms = h (q + 2 k) + q h + m h f + n norm + qk norm + others
-//   widths     : q = heads d, k = kv_heads d,   d = h / heads if it is not given
-//   latents    : h r_q + r_q q + h (r + d_rope) + r heads (d_nope + d_v) + heads d_v h + r_q + r instead of
-//                h (q + 2 k) + q h, with q = heads (d_nope + d_rope); h q instead of h r_q + r_q q + r_q if r_q = 0
-//   MLP        : m = 2 (up, down), gated m = 3 (gate, up, down)
-//   experts    : E h (router) + E m h f_e + m h f_s instead of m h f, but in dense layers; a token uses e of the E
-//                (with a latent of l: E h + 2 h l + E m l f_e + m h f_s)
-//   Mamba, delta: h (in_width + inner) + small_params instead of attention (workload/layer_kinds.h)
-//   norm       = 2 h (gain, bias) with layer norm, h with RMS norm;   n = 2, 4 around the branches, 1 if they share it
-//   qk norm    : gains (and biases) of a head twice, or of q and k
-//   biases     = (q + 2 k) + h + (m - 1) f + h per block with layer norm, none with RMS norm, unless said otherwise
-//   embeddings = V h (+ s h learned positions) (+ V h if the head is not tied)
 #include "workload/model.h"
 
 #include <fmt/format.h>
@@ -38,74 +24,6 @@ constexpr EnumWords<DensePlaces, 2> kDensePlaceWords = {
     {{"first", DensePlaces::kFirst}, {"spread", DensePlaces::kSpread}}};
 constexpr EnumWords<QkNorm, 3> kQkNormWords = {
     {{"none", QkNorm::kNone}, {"head", QkNorm::kHead}, {"full", QkNorm::kFull}}};
-
-std::int64_t attention_matrices(const ModelSpec& model) {
-  const std::int64_t output = model.output_width() * model.hidden;
-  if (!model.has_latents())
-    return model.hidden * (model.query_width() + model.key_width() + model.value_width()) + output;
-  const LatentSpec& latent = model.latent;
-  const std::int64_t queries =
-      latent.q_rank > 0 ? latent.q_rank * (model.hidden + model.query_width()) : model.hidden * model.query_width();
-  const std::int64_t of_heads = model.heads * (latent.nope_dim + latent.value_dim);
-  return queries + model.hidden * (latent.kv_rank + latent.rope_dim) + latent.kv_rank * of_heads + output;
-}
-
-// Of the products that make the latents, or queries, keys and values.
-std::int64_t qkv_biases(const ModelSpec& model) {
-  const LatentSpec& latent = model.latent;
-  if (model.has_latents()) return latent.q_rank + latent.kv_rank + latent.rope_dim;
-  return model.query_width() + model.key_width() + model.value_width();
-}
-
-// Returns the elements of the weight matrices of all blocks of which a token uses `experts`.
-std::int64_t block_matrices(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t mixers =
-      model.layers_with(Mixer::kAttention) * attention_matrices(model) +
-      model.layers_with(Mixer::kMamba) * model.hidden * (model.mamba.in_width() + model.mamba.inner()) +
-      model.layers_with(Mixer::kDelta) * model.hidden * (model.delta.in_width() + model.delta.values());
-  const std::int64_t matrices = model.gated_mlp ? 3 : 2;
-  const std::int64_t dense = matrices * model.hidden * model.ffn_hidden;
-  const std::int64_t router = model.experts.count * model.hidden;
-  const std::int64_t mixture = router + 2 * model.hidden * model.experts.latent +
-                               matrices * (experts * model.expert_hidden() * model.experts.ffn_hidden +
-                                           model.hidden * model.experts.shared_ffn_hidden);
-  return mixers + model.dense_layers() * dense + model.layers_with(FeedForward::kExperts) * mixture;
-}
-
-std::int64_t mlp_biases(const ModelSpec& model, std::int64_t experts) {
-  const auto of_mlp = [&](std::int64_t width, std::int64_t out) { return (model.gated_mlp ? 2 : 1) * width + out; };
-  const std::int64_t shared = model.experts.shared_ffn_hidden;
-  const std::int64_t mixture = experts * of_mlp(model.experts.ffn_hidden, model.expert_hidden()) +
-                               (shared > 0 ? of_mlp(shared, model.hidden) : 0);
-  return model.dense_layers() * of_mlp(model.ffn_hidden, model.hidden) +
-         model.layers_with(FeedForward::kExperts) * mixture;
-}
-
-// Norms of all blocks.
-std::int64_t norms_of_blocks(const ModelSpec& model) {
-  std::int64_t norms = 0;
-  for (const LayersOfKind& of : model.kinds()) {
-    const std::int64_t branches = of.kind.is_single() || model.norm_places == NormPlaces::kShared ? 1 : 2;
-    norms += of.layers * branches * (model.norm_places == NormPlaces::kSandwich ? 2 : 1);
-  }
-  return norms;
-}
-
-std::int64_t parameters_with(const ModelSpec& model, std::int64_t experts) {
-  const std::int64_t norm = model.norm_gain ? (model.has_norm_bias() ? 2 : 1) * model.hidden : 0;
-  std::int64_t attention = model.qk_norm_params() + model.latent.q_rank + model.latent.kv_rank;
-  if (model.has_qkv_bias()) attention += qkv_biases(model);
-  if (model.has_out_bias()) attention += model.hidden;
-  const std::int64_t blocks = norms_of_blocks(model) * norm + model.layers * model.others.of_block +
-                              model.layers_with(Mixer::kAttention) * attention +
-                              model.layers_with(Mixer::kMamba) * model.mamba.small_params() +
-                              model.layers_with(Mixer::kDelta) * model.delta.small_params();
-  const std::int64_t mlp = model.has_mlp_bias() ? mlp_biases(model, experts) : 0;
-  const std::int64_t table = model.vocab * model.hidden;
-  const std::int64_t positions = model.positions == Positions::kLearned ? model.seq_len * model.hidden : 0;
-  const std::int64_t head = model.tied_embeddings ? 0 : table;
-  return block_matrices(model, experts) + mlp + blocks + norm + table + positions + head + model.others.of_model;
-}
 
 constexpr EnumWords<Attention, 2> kAttentionWords = {{{"flash", Attention::kFlash}, {"eager", Attention::kEager}}};
 
@@ -191,6 +109,22 @@ void check_layer_kinds(const JsonObject& object, const ModelSpec& model) {
   check_mixers(object, model);
 }
 
+void check_mtp(const JsonObject& object, const ModelSpec& model) {
+  const MtpSpec& mtp = model.mtp;
+  if (mtp == MtpSpec{}) return;
+  if (mtp.layers == 0)
+    object.fail("mtp", "no \"layers\" predict further tokens", "say how many do, or leave the block out");
+  for (const LayersOfKind& of : mtp.blocks.kinds()) {
+    const LayerKind& kind = of.kind;
+    const bool known = (kind.mixer != Mixer::kMamba || model.mamba.heads > 0) &&
+                       (kind.mixer != Mixer::kDelta || model.delta.value_heads > 0) &&
+                       (kind.feed_forward != FeedForward::kExperts || model.has_experts());
+    if (!known)
+      object.fail("mtp", fmt::format("the model does not describe blocks with {}", to_string(kind)),
+                  "name blocks of its kinds");
+  }
+}
+
 void check_model(const JsonObject& object, const ModelSpec& model) {
   if (model.head_dim == 0 && !model.has_latents() && model.hidden % model.heads != 0) {
     object.fail("heads", fmt::format("hidden {} is not a multiple of {} heads", model.hidden, model.heads),
@@ -202,6 +136,7 @@ void check_model(const JsonObject& object, const ModelSpec& model) {
   }
   check_latents(object, model);
   check_layer_kinds(object, model);
+  check_mtp(object, model);
   const ExpertSpec& experts = model.experts;
   if (experts.count == 0 && experts != ExpertSpec{})
     object.fail("experts", "\"count\" is missing", "say how many experts a block has");
@@ -243,12 +178,8 @@ Block<ExpertSpec> experts_block() {
   return block;
 }
 
-Block<LayerCounts> layer_kinds_block() {
-  Block<LayerCounts> block(
-      "Layers of a hybrid model by kind, of four kinds at most, spread evenly among each other: what mixes tokens "
-      "(attention, mamba, delta) and what follows it (mlp, experts), or one of these alone. Nemotron 3 Nano has "
-      "{\"mamba\": 23, \"attention\": 6, \"experts\": 23}. Without it all layers have attention and an MLP, or "
-      "experts");
+Block<LayerCounts> layer_kinds_block(const char* meaning_of_all) {
+  Block<LayerCounts> block(meaning_of_all);
   const auto add = [&block](const char* key, std::int64_t LayerCounts::*layers, const char* meaning) {
     block.key(key, layers, integer(from_to(0, 1e5)), meaning).written_where_changed();
   };
@@ -263,6 +194,32 @@ Block<LayerCounts> layer_kinds_block() {
   add("mamba_experts", &LayerCounts::mamba_experts, "layers with Mamba-2 and experts");
   add("delta_experts", &LayerCounts::delta_experts, "layers with a gated delta rule and experts");
   add("attention_experts", &LayerCounts::attention_experts, "layers with attention and experts");
+  return block;
+}
+
+constexpr const char* kLayerKinds =
+    "Layers of a hybrid model by kind, of four kinds at most, spread evenly among each other: what mixes tokens "
+    "(attention, mamba, delta) and what follows it (mlp, experts), or one of these alone. Nemotron 3 Nano has "
+    "{\"mamba\": 23, \"attention\": 6, \"experts\": 23}. Without it all layers have attention and an MLP, or "
+    "experts";
+
+Block<MtpSpec> mtp_block() {
+  Block<MtpSpec> block(
+      "Layers that predict further tokens (multi-token prediction, arXiv:2412.19437) and are trained beside the model, "
+      "as DeepSeek-V3's: {\"layers\": 1}. Each has a product of twice the model's width, blocks, and the model's head "
+      "once more. Models of Hugging Face leave them out; Megatron has them with --mtp-num-layers");
+  block.key("layers", &MtpSpec::layers, integer(from_to(0, 1e3)), "further tokens, for each of which a layer follows")
+      .no_default();
+  block
+      .key("repeated", &MtpSpec::repeated, boolean(),
+           "one layer predicts all of them, one after the other, as in Nemotron 3 Super")
+      .written_where_changed();
+  block
+      .block(
+          "blocks", &MtpSpec::blocks,
+          layer_kinds_block("Blocks of each layer by kind, as in layer_kinds; default: one of the model's last kind. "
+                            "Nemotron 3 Super has {\"attention\": 1, \"experts\": 1}"))
+      .written_where_changed();
   return block;
 }
 
@@ -352,9 +309,10 @@ void add_norms(Block<ModelSpec>& block) {
 }
 
 void add_hybrids(Block<ModelSpec>& block) {
-  block.block("layer_kinds", &ModelSpec::layer_kinds, layer_kinds_block()).written_where_changed();
+  block.block("layer_kinds", &ModelSpec::layer_kinds, layer_kinds_block(kLayerKinds)).written_where_changed();
   block.block("mamba", &ModelSpec::mamba, mamba_block()).written_where_changed();
   block.block("delta", &ModelSpec::delta, delta_block()).written_where_changed();
+  block.block("mtp", &ModelSpec::mtp, mtp_block()).written_where_changed();
 }
 
 // The largest sizes are chosen so that the number of parameters fits into 64 bits. They are far beyond any model.
@@ -454,7 +412,12 @@ ModelSpec with_layers_of(ModelSpec model, const LayerKind& kind, std::int64_t la
   model.layer_kinds = {};
   model.experts.dense_layers = 0;
   if (is_hybrid) model.layer_kinds.of(kind) = layers;
-  if (kind.feed_forward != FeedForward::kExperts) model.experts = {};
+  if (kind.feed_forward == FeedForward::kExperts) return model;
+  if (model.mtp_has_experts()) {
+    model.experts.dense_layers = layers;
+  } else {
+    model.experts = {};
+  }
   return model;
 }
 
@@ -473,6 +436,7 @@ ModelSpec with_a_layer_of_each_kind(ModelSpec model) {
 
 const char* ModelSpec::predicted_only() const {
   if (has_experts()) return "experts";
+  if (mtp.layers > 0) return "layers that predict further tokens";
   if (layers_with(Mixer::kMamba) > 0) return "state-space layers";
   if (layers_with(Mixer::kDelta) > 0) return "layers with linear attention";
   if (is_hybrid()) return "layers with one part alone";
@@ -483,50 +447,17 @@ const char* ModelSpec::predicted_only() const {
   return others == OtherParameters{} ? "" : "other parameters";
 }
 
+bool ModelSpec::mtp_has_experts() const {
+  const std::vector<LayersOfKind> blocks = mtp.blocks.kinds();
+  return mtp.layers > 0 && std::ranges::any_of(blocks, [](const LayersOfKind& of) {
+           return of.kind.feed_forward == FeedForward::kExperts;
+         });
+}
+
 std::int64_t ModelSpec::qk_norm_params() const {
   const std::int64_t each = has_norm_bias() ? 2 : 1;
   if (qk_norm == QkNorm::kNone) return 0;
   return each * (qk_norm == QkNorm::kHead ? 2 * head_width() : query_width() + key_width());
-}
-
-std::int64_t parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.count); }
-
-std::int64_t active_parameter_count(const ModelSpec& model) { return parameters_with(model, model.experts.per_token); }
-
-namespace {
-
-// Computes 6 P_mat + 6 L s (q + v) c per token; `causal_share` is c.
-double transformer_flops(const ModelSpec& model, std::int64_t sequences, double causal_share) {
-  const auto seq_len = static_cast<double>(model.seq_len);
-  const double matrices = static_cast<double>(block_matrices(model, model.experts.per_token)) +
-                          static_cast<double>(model.vocab) * static_cast<double>(model.hidden);
-  const auto widths = static_cast<double>(model.query_width() + model.output_width());
-  const auto with_attention = static_cast<double>(model.layers_with(Mixer::kAttention));
-  const double attention = 6.0 * with_attention * seq_len * widths * causal_share;
-  constexpr double kFlopsOfState = 7.0;
-  const auto states = static_cast<double>(model.layers_with(Mixer::kMamba) * model.mamba.state_elems() +
-                                          model.layers_with(Mixer::kDelta) * model.delta.state_elems());
-  return static_cast<double>(sequences) * seq_len * (6.0 * matrices + attention + 3.0 * kFlopsOfState * states);
-}
-
-}  // namespace
-
-double model_flops(const ModelSpec& model, std::int64_t sequences) {
-  const auto seq_len = static_cast<double>(model.seq_len);
-  return transformer_flops(model, sequences, (seq_len + 1.0) / (2.0 * seq_len));
-}
-
-double palm_flops(const ModelSpec& model, std::int64_t sequences) { return transformer_flops(model, sequences, 1.0); }
-
-double palm_attention_flops(const ModelSpec& model, std::int64_t sequences) {
-  return palm_flops(model, sequences) - transformer_flops(model, sequences, 0.0);
-}
-
-double forward_block_flops(const ModelSpec& model, std::int64_t sequences) {
-  constexpr double kForwardShare = 1.0 / 3.0;  // the backward pass computes two products for each of the forward's
-  const double head = 6.0 * static_cast<double>(model.vocab) * static_cast<double>(model.hidden) *
-                      static_cast<double>(sequences) * static_cast<double>(model.seq_len);
-  return kForwardShare * (palm_flops(model, sequences) - head);
 }
 
 ModelSpec read_model(const Json& json, const std::string& source, const std::string& pointer,
@@ -534,6 +465,7 @@ ModelSpec read_model(const Json& json, const std::string& source, const std::str
   JsonObject object(json, source, pointer);
   ModelSpec model = published_model(object, base_dir, caveats);
   model_block().read(object, model);
+  if (caveats != nullptr && model.mtp.layers > 0) std::erase(caveats->also_not_modelled, kFurtherTokens);
   return model;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -65,6 +66,21 @@ struct LatentSpec {
   friend bool operator==(const LatentSpec&, const LatentSpec&) = default;
 };
 
+/// Layers that predict further tokens (DeepSeek-AI 2024, "DeepSeek-V3", arXiv:2412.19437, section 2.2: multi-token
+/// prediction, MTP), which are trained beside the model and which Hugging Face's models leave out. The d-th one joins
+/// norms of the hidden state before it and of the embedding of the next token by a product from twice the model's
+/// width, passes them through blocks, and has a norm; the model's head and a loss follow it. Token table and head are
+/// the model's own.
+struct MtpSpec {
+  std::int64_t layers = 0;  ///< further tokens; 0: there are none
+  bool repeated = false;    ///< one layer predicts all of them, one after the other (Nemotron 3 Super)
+  LayerCounts blocks = {};  ///< of each layer; default: one of the model's last kind
+
+  /// Layers with parameters of their own.
+  std::int64_t distinct() const { return repeated ? std::min<std::int64_t>(layers, 1) : layers; }
+  friend bool operator==(const MtpSpec&, const MtpSpec&) = default;
+};
+
 /// Parameters of small parts that nothing else describes, such as attention sinks, biases of a router or of the head,
 /// or a norm of the embeddings. They are held, reduced and updated as all parameters are, and cost no other time.
 struct OtherParameters {
@@ -105,9 +121,11 @@ struct ModelSpec {
   LayerCounts layer_kinds = {};
   MambaSpec mamba = {};
   DeltaSpec delta = {};
+  MtpSpec mtp = {};
 
   bool has_latents() const { return latent.kv_rank > 0; }
   bool has_experts() const { return experts.count > 0; }
+  bool mtp_has_experts() const;
   /// Returns whether the layers are counted by kind, so that some have no attention.
   bool is_hybrid() const { return layer_kinds != LayerCounts{}; }
   /// Returns the kinds of layers that there are, kMostKinds at most, in a fixed order. Those with experts come last.
@@ -174,7 +192,8 @@ std::int64_t active_parameter_count(const ModelSpec& model);
 /// the causal half counted), L the layers with attention, q is the width of the queries of all heads and v that of
 /// their outputs. Without latent attention both are the width h of all heads, and the second term is 12 L s h c.
 /// State-space layers and linear attention add 3 * 7 for each number of their states and each token: its decay, two
-/// for what is added, two for what is read, as Megatron's count of FLOPs has it for Mamba.
+/// for what is added, two for what is read, as Megatron's count of FLOPs has it for Mamba. Layers that predict further
+/// tokens (MtpSpec) count as their blocks do, with their products and the head once more for each.
 double model_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns the same count with c = 1, as if every token attended to every other one: the convention of PaLM, Megatron
@@ -185,7 +204,7 @@ double palm_flops(const ModelSpec& model, std::int64_t sequences);
 /// parameters.
 double palm_attention_flops(const ModelSpec& model, std::int64_t sequences);
 /// Returns the FLOPs of the forward pass of all blocks, with attention counted as in palm_flops: what full
-/// recomputation computes a second time. The head is not recomputed.
+/// recomputation computes a second time, and of layers that predict further tokens. The head is not recomputed.
 double forward_block_flops(const ModelSpec& model, std::int64_t sequences);
 
 /// Returns the sizes of a published model, e.g. "gpt2-124m", "llama-7b", "Qwen/Qwen2.5-7B". Throws UserError with the

@@ -70,6 +70,8 @@ void resolve(ModelSpec& model) {
   if (model.kv_heads == 0) model.kv_heads = model.heads;
   if (model.ffn_hidden == 0) model.ffn_hidden = 4 * model.hidden;
   if (model.has_experts() && model.experts.ffn_hidden == 0) model.experts.ffn_hidden = model.ffn_hidden;
+  if (model.mtp.layers > 0 && model.mtp.blocks == LayerCounts{} && !model.kinds().empty())
+    model.mtp.blocks.of(model.kinds().back().kind) = 1;
 }
 
 ModelSpec model_preset(const std::string& name) {

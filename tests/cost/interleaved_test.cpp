@@ -180,6 +180,14 @@ TEST(InterleavedPipeline, GivesTheEndsALayerLess) {
   EXPECT_EQ(cost::interleaved_layers(10, 6), (std::vector<std::int64_t>{1, 2, 2, 2, 2, 1}));
   EXPECT_EQ(cost::interleaved_layers(11, 6), (std::vector<std::int64_t>{2, 2, 2, 2, 2, 1}));
   EXPECT_EQ(cost::interleaved_layers(8, 6), (std::vector<std::int64_t>{2, 2, 1, 1, 1, 1}));
+  // Megatron-Bridge's layouts of DeepSeek-V3 with one layer that predicts a second token.
+  EXPECT_EQ(cost::interleaved_layers(61, 16, 1),
+            (std::vector<std::int64_t>{4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1}));
+  std::vector<std::int64_t> deepseek(32, 2);
+  deepseek.front() = 1;
+  deepseek.back() = 0;
+  EXPECT_EQ(cost::interleaved_layers(61, 32, 1), deepseek);
+  EXPECT_EQ(cost::interleaved_layers(8, 4, 1), std::vector<std::int64_t>(4, 2));
   const std::vector<std::int64_t> llama = cost::interleaved_layers(126, 128);
   EXPECT_EQ(llama.front(), 0);
   EXPECT_EQ(llama.back(), 0);

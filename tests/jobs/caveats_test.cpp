@@ -51,17 +51,28 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
               "--vocab-size 32000 --num-experts 8 --moe-router-topk 2 "
               "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid --fp8-param-gather "
               "--pipeline-model-parallel-size 4 "
-              "--pipeline-model-parallel-layout Et*8|t*8|t*8|t*8L --mtp-num-layers 1 "
+              "--pipeline-model-parallel-layout Et*8|t*8|t*8|t*8L "
               "--optimizer muon")
           .not_modelled;
   for (const char* word :
-       {"tokens that experts drop", "a layout lists", "gathered in 8 or 4 bits", "several tokens", "another optimizer"})
+       {"tokens that experts drop", "a layout lists", "gathered in 8 or 4 bits", "another optimizer"})
     EXPECT_TRUE(names(megatron, word)) << word << ": " << megatron;
   const std::string trainer = said_of(kTrainer +
                                       "--max_length 4096 --use_dora --peft_type prefix --load_in_4bit "
                                       "--optim galore_adamw_layerwise_4bit --packing True")
                                   .not_modelled;
   for (const char* word : {"adapters", "quantised"}) EXPECT_TRUE(names(trainer, word)) << word << ": " << trainer;
+}
+
+TEST(Caveats, LayersOfFurtherTokensAreReadFromMegatronsFlags) {
+  const auto mtp = [](const std::string& flags) {
+    return session_of(kMegatron + "--vocab-size 32000 " + flags).session.workload->model.mtp;
+  };
+  EXPECT_EQ(mtp(""), workload::MtpSpec{});
+  EXPECT_EQ(mtp("--mtp-num-layers 1"), (workload::MtpSpec{1, false, {.attention_mlp = 1}}));
+  EXPECT_EQ(mtp("--num-experts 8 --mtp-num-layers 2 --mtp-use-repeated-layer"),
+            (workload::MtpSpec{2, true, {.attention_experts = 1}}));
+  EXPECT_EQ(said_of(kMegatron + "--vocab-size 32000 --mtp-num-layers 1").not_modelled, "");
 }
 
 // Products in fewer bits are part of what is predicted.

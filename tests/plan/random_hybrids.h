@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/random_plans.h"
+#include "workload/model_presets.h"
 
 namespace krigtune {
 
@@ -42,6 +43,12 @@ class RandomHybrids {
     if (model.layers_with(FeedForward::kExperts) > 0) model.experts = {3, 2, 12, 8 * number(2)};
     if (model.has_experts() && number(1) == 1) model.experts.latent = 12;
     if (model.norm_places == workload::NormPlaces::kShared) model.norm_places = workload::NormPlaces::kPre;
+    model.mtp = {};
+    if (number(3) == 0) model.mtp = {1 + number(1), number(1) == 1, {}};
+    for (const workload::LayersOfKind& of : model.kinds()) {
+      if (model.mtp.layers > 0 && number(1) == 1) model.mtp.blocks.of(of.kind) = 1;
+    }
+    workload::resolve(model);
   }
 
  private:

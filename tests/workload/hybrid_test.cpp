@@ -68,19 +68,17 @@ TEST(Hybrid, Nemotron3NanoHasItsPublishedParameters) {
   EXPECT_EQ(workload::hub_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")->sizes, model);
 }
 
-// What predicts a second token: a layer of attention and one of experts, a product of two vectors, and three norms.
-std::int64_t with_second_token(ModelSpec model) {
-  ++model.layer_kinds.attention;
-  ++model.layer_kinds.experts;
-  model.layers += 2;
-  return parameter_count(model) + 2 * model.hidden * model.hidden + 3 * model.hidden;
+// With the layer that predicts further tokens, one layer of attention and one of experts.
+std::int64_t with_further_tokens(ModelSpec model) {
+  model.mtp = {2, true, {.attention = 1, .experts = 1}};
+  return parameter_count(model);
 }
 
 // A checkpoint of 32,913,266,240 numbers (Megatron-Bridge, model card of Nemotron 3.5 Lightning), 24 * 128 of which
 // are corrections of routers. Ultra has 550 billion parameters, of which a token uses 55.
 TEST(Hybrid, OtherNemotronsHaveTheirPublishedParameters) {
   EXPECT_EQ(
-      with_second_token(workload::hub_model("nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-BF16")->sizes) + 24 * 128,
+      with_further_tokens(workload::hub_model("nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-BF16")->sizes) + 24 * 128,
       32'913'266'240);
   const ModelSpec ultra = workload::hub_model("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16")->sizes;
   EXPECT_NEAR(static_cast<double>(parameter_count(ultra)), 550e9, 2e9);
@@ -108,7 +106,7 @@ TEST(Hybrid, Nemotron3SuperHasTheNumbersOfItsCheckpoint) {
   ModelSpec model;
   caveats_of(config, model);
   EXPECT_EQ(model.experts.latent, 1024);
-  EXPECT_EQ(with_second_token(model) + 41 * 512, 123'611'033'088);
+  EXPECT_EQ(with_further_tokens(model) + 41 * 512, 123'611'033'088);
   EXPECT_EQ(workload::hub_model("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16")->sizes, model);
   EXPECT_NEAR(static_cast<double>(parameter_count(model)), 120e9, 1e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(model) - model.vocab * model.hidden), 12e9, 0.5e9);

@@ -104,8 +104,8 @@ std::optional<Stage> stage_of_most_experts(const MemoryProfile& profile, const w
 std::vector<Stage> interleaved_ranks(const MemoryProfile& profile, const workload::ModelSpec& model,
                                      const schedule::Knobs& knobs) {
   const std::int64_t ranks = knobs.pipeline_ranks;
-  const std::vector<schedule::StageParts> parts =
-      parts_of_ranks(model, interleaved_layers(model.layers, ranks * knobs.virtual_stages), pipeline_shape(knobs));
+  const std::vector<schedule::StageParts> parts = parts_of_ranks(
+      model, interleaved_layers(model.layers, ranks * knobs.virtual_stages, model.mtp.layers), pipeline_shape(knobs));
   const schedule::StageParts& first = parts.front();
   std::vector<Stage> result;
   for (const std::int64_t rank : {std::int64_t{0}, std::int64_t{1}, ranks - 1}) {
@@ -131,6 +131,11 @@ std::vector<Stage> stages_of(const MemoryProfile& profile, const workload::Workl
   if (knobs.virtual_stages > 1) return interleaved_ranks(profile, workload.model, knobs);
   std::int64_t first = (layers + stages - 1) / stages;
   std::int64_t last = layers / stages;
+  if (const std::int64_t further = workload.model.mtp.layers; further > 0) {
+    const std::vector<std::int64_t> all = interleaved_layers(layers, stages, further);
+    first = all.front();
+    last = all.back();
+  }
   if (workload.framework == workload::Framework::kNanotron) {
     // Distributed by parameters, with the head as an equivalent number of layers (PipelineBlock cost in
     // nanotron/models/llama.py).
@@ -338,6 +343,7 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::
   }
   return assumed;
 }
+    if (tensor.of_mtp && is_matrix && stage.head) elems += tensor.elems;
 
 MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes) {
   const double activations = assumed.activation_factor;

@@ -165,9 +165,11 @@ class ProfileReader {
     return first + (at - embedding) % of(kind_);
   }
 
-  // The recomputation of selective checkpointing is a part of the backward pass.
+  // The recomputation of selective checkpointing is a part of the backward pass, and so is that of the blocks of
+  // further tokens.
   schedule::Phase phase_of(const plan::Operation& operation) const {
-    return operation.phase == schedule::Phase::kRecompute && !groups_ ? schedule::Phase::kBackward : operation.phase;
+    const bool is_apart = groups_ && operation.layer >= 0;
+    return operation.phase == schedule::Phase::kRecompute && !is_apart ? schedule::Phase::kBackward : operation.phase;
   }
 
   // Embedding and head belong to no layer: the embedding comes before all blocks, and again after them.

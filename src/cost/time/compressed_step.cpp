@@ -86,7 +86,7 @@ class Step final : public schedule::PartSink {
         pass.cost.tensor_comm_s + pass.cost.context_comm_s + pass.cost.expert_comm_s > 0.0 && recorder_.in_flight();
     if (!walk_.gathering().active() && !reduces && !meets) return recorder_.append(pass.all);
     for (std::size_t i = appended_; i < pass.operations.size(); ++i) {
-      add_operation(pass.operations[i], part.layer, reduces);
+      add_operation(pass.operations[i], part, reduces);
     }
     if (reduces) gradients_.end_unit();
   }
@@ -181,13 +181,13 @@ class Step final : public schedule::PartSink {
     recorder_.mark();
   }
 
-  void add_operation(const TemplateOperation& operation, std::int64_t layer, bool reduces) {
+  void add_operation(const TemplateOperation& operation, const Part& part, bool reduces) {
     const schedule::StageTensors& tensors = setting_.tensors;
     if (walk_.gathering().active()) {
-      for (const int t : operation.reads) parameters_.read(tensors.index(t, layer));
+      for (const int t : operation.reads) parameters_.read(tensors.index(t, part.layer));
     }
     if (reduces) {
-      for (const int t : operation.begins) gradients_.begin(tensors.index(t, layer));
+      for (const int t : operation.begins) gradients_.begin(tensors.index(t, part.layer));
     }
     if (operation.collective) {
       recorder_.append_collective(
@@ -196,10 +196,10 @@ class Step final : public schedule::PartSink {
       recorder_.append(operation.segment);
     }
     if (!reduces) return;
-    for (const int t : operation.ends) gradient_done(tensors.index(t, layer));
-    // If the embedding is in another stage, the head's gradient of a tied table is complete with it.
-    if (tensors.copies_table() && operation.ends.empty()) {
-      for (const int t : operation.begins) gradient_done(tensors.index(t, layer));
+    for (const int t : operation.ends) {
+      // The gradient that the head adds to a token table in this stage is complete with the embedding's.
+      const bool is_heads_table = part.unit == Unit::kHead && t == 0 && !tensors.copies_table();
+      if (!is_heads_table) gradient_done(tensors.index(t, part.layer));
     }
   }
 

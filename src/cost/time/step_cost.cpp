@@ -140,11 +140,13 @@ struct StepCostModel::Impl {
 
   std::vector<std::int64_t> layers_of_stages(const StepTemplate& model, const schedule::Knobs& knobs) const {
     const std::int64_t layers = workload.model.layers;
-    if (is_interleaved(knobs)) return interleaved_layers(layers, knobs.pipeline_ranks * knobs.virtual_stages);
+    const std::int64_t further = workload.model.mtp.layers;
+    const bool even = traits_of(workload.framework).even_stages;
+    if (is_interleaved(knobs) || (even && further > 0 && knobs.pipeline_ranks > 1))
+      return interleaved_layers(layers, knobs.pipeline_ranks * knobs.virtual_stages, further);
     const auto all_s = [&](schedule::Unit unit) {
       return work_s(model, unit, PassWork::kForward) + work_s(model, unit, PassWork::kBackward);
     };
-    const bool even = traits_of(workload.framework).even_stages;
     return stage_layers(layers, knobs.pipeline_ranks, even,
                         all_s(schedule::Unit::kHead) / all_s(schedule::Unit::kBlock));
   }
@@ -165,11 +167,12 @@ struct StepCostModel::Impl {
     return send_s(knobs, schedule::OpKind::kAllGather, elems * type_bytes()) + machine.send_wait_s;
   }
 
-  // The first and the last stage each have a copy of a tied token table, whose gradient is the sum of both
-  // (Megatron-LM, "embedding group").
+  // The first and the last stage each have a copy of a token table that the head uses or further tokens look up, whose
+  // gradient is the sum of both (Megatron-LM, "embedding group").
   double sum_tied_table_s(const schedule::Knobs& knobs) const {
     const bool on_one_rank = knobs.pipeline_schedule == schedule::PipelineSchedule::kZeroBubbleV;
-    if (!workload.model.tied_embeddings || on_one_rank) return 0.0;
+    const bool is_shared = workload.model.tied_embeddings || workload.model.mtp.layers > 0;
+    if (!is_shared || on_one_rank) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
     return send_s(knobs, schedule::OpKind::kAllReduce, elems * type_bytes());
   }

@@ -195,10 +195,13 @@ class TemplateReader {
     return false;
   }
 
-  // The recomputation of selective checkpointing is a part of the backward pass.
+  // The recomputation of selective checkpointing is a part of the backward pass, and so is that of the blocks of
+  // further tokens.
   PassKind kind_of(const plan::Operation& operation) const {
     if (operation.phase == schedule::Phase::kForward) return PassKind::kForward;
-    if (operation.phase == schedule::Phase::kRecompute && knobs_.checkpointing == schedule::Checkpointing::kFull) {
+    const bool is_of_block = operation.layer >= 0;
+    if (operation.phase == schedule::Phase::kRecompute && knobs_.checkpointing == schedule::Checkpointing::kFull &&
+        is_of_block) {
       return PassKind::kRecompute;
     }
     return operation.micro_step == 0 ? PassKind::kBackward : PassKind::kBackwardAgain;
@@ -223,9 +226,7 @@ class TemplateReader {
       if (buffer.term != schedule::Term::kGradients) continue;
       const int tensor = plan_.tensor_at(buffer.term, operand.range.begin_elems);
       if (operand.access == plan::Access::kWrite) next.begins.push_back(tensor);
-      // A tied table's gradient is complete with the embedding's.
-      const bool is_head_of_tied = tensor == 0 && operation.kind == schedule::OpKind::kLinearBackwardWeight;
-      if (!is_head_of_tied) next.ends.push_back(tensor);
+      next.ends.push_back(tensor);
       // If parameters are sharded, every unit keeps them through its backward.
       if (reads_parameter(operation.kind)) next.reads.push_back(tensor);
     }

@@ -52,7 +52,9 @@ constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
                                                                    "latent_attention/nope_dim",
                                                                    "latent_attention/rope_dim",
                                                                    "latent_attention/value_dim",
-                                                                   "experts/dense_layers"});
+                                                                   "experts/dense_layers",
+                                                                   "mtp/layers",
+                                                                   "mtp/repeated"});
 
 Texts checked_words(const JsonObject& object, const std::string& key, Texts words) {
   const bool any_blank =
