@@ -48,5 +48,59 @@ TEST(Recipes, MistakesAreOneLine) {
   EXPECT_NE(unknown.err.find("did you mean 'megatron'?"), std::string::npos) << unknown.err;
 }
 
+// The Python of these tests answers as the program that it is given tells it to.
+std::string python_that_says(const TemporaryDirectory& directory, const std::string& answer) {
+  return directory.write_program("python", "cat >\"$4\" <<'END'\n" + answer + "\nEND\n").string();
+}
+
+TEST(RecipesCheck, ComparesOneRecipeWithItsFramework) {
+  const TemporaryDirectory directory;
+  const std::string python = python_that_says(
+      directory, R"({"packages": {"ai2-olmo": "9.9"}, "sources": [{"names": [["precision"], ["warp"]], "open": []}]})");
+  const Said said = run_krigtune({"recipes", "olmo", "--check", python});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("Installed: ai2-olmo 9.9 (last compared with "), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("2 names of the framework: 1 in the recipe, 0 only by a pattern, 1 not; "), std::string::npos)
+      << said.out;
+  EXPECT_NE(said.out.find("\n  model.n_layers  (model/layers)\n"), std::string::npos) << said.out;
+  const Said as_json = run_krigtune({"recipes", "olmo", "--check", python, "--json"});
+  const Json check = parse_json(as_json.out, "stdout").at("checks").at(0);
+  EXPECT_EQ(check.at("new").dump(), R"(["warp"])");
+  EXPECT_EQ(check.at("framework").at("names").dump(), R"([["precision"],["warp"]])");
+}
+
+TEST(RecipesCheck, ComparesAllFrameworksOfAPython) {
+  const TemporaryDirectory directory;
+  // Only the request for OLMo is answered with a package.
+  const std::string python = directory
+                                 .write_program("python", R"(case "$3" in
+*ai2-olmo*) echo '{"packages": {"ai2-olmo": "9.9"}, "sources": [{"names": [["precision"]]}]}' >"$4" ;;
+*) echo '{"packages": {}, "sources": []}' >"$4" ;;
+esac
+)")
+                                 .string();
+  const Said said = run_krigtune({"recipes", "--check", python});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(lines_in(said.out), 3U) << said.out;
+  EXPECT_NE(said.out.find("\nolmo    ai2-olmo  9.9 "), std::string::npos) << said.out;
+}
+
+TEST(RecipesCheck, MistakesAreOneLine) {
+  const TemporaryDirectory directory;
+  const std::string nothing = python_that_says(directory, R"({"packages": {}, "sources": []})");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"recipes", "torchtitan", "--check", nothing}, "does not have torchtitan"},
+      {{"recipes", "--check", nothing}, "has no framework of any recipe"},
+      {{"recipes", "nanogpt", "--check", nothing}, "does not say how its framework is asked"},
+      {{"recipes", "--check", "/nowhere/python"}, "there is no program '/nowhere/python'"}};
+  for (const auto& [words, expected] : cases) {
+    const Said said = run_krigtune(words);
+    EXPECT_EQ(said.code, 2) << expected;
+    EXPECT_EQ(said.out, "");
+    EXPECT_EQ(lines_in(said.err), 1U) << said.err;
+    EXPECT_NE(said.err.find(expected), std::string::npos) << said.err;
+  }
+}
+
 }  // namespace
 }  // namespace krigtune::recipes_test
