@@ -81,6 +81,19 @@ inline double of_product(const Operation& operation) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.inner) * static_cast<double>(s.outer);
 }
 
+// Five Newton-Schulz steps X <- a X + (b A + c A^2) X with A = X X^T (Jordan et al. 2024, "Muon"), on the shorter side.
+inline double newton_schulz(std::int64_t rows, std::int64_t columns) {
+  constexpr double kSteps = 5.0;
+  const auto m = static_cast<double>(rows < columns ? rows : columns);
+  const auto n = static_cast<double>(rows < columns ? columns : rows);
+  return kSteps * (4.0 * m * m * n + 2.0 * m * m * m);
+}
+
+inline double of_newton_schulz(const Operation& operation) {
+  const Shape& s = operation.shape;
+  return static_cast<double>(s.groups) * newton_schulz(s.rows, s.inner) / static_cast<double>(s.outer);
+}
+
 // FLOPs of one causal attention product over all heads together `width` wide: row i attends to i + 1 keys.
 inline double attention_product(const Shape& shape, std::int64_t width) {
   const auto seq = static_cast<double>(shape.seq);

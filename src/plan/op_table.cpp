@@ -18,6 +18,24 @@ namespace {
 
 using namespace operands;  // NOLINT(google-build-using-namespace): the words of the table
 
+// An optimizer's update, with `moments` behind parameter and gradient.
+constexpr OpTraits update(schedule::OpKind kind, const char* name, std::initializer_list<OperandTraits> moments,
+                          double flops_per_elem) {
+  OpTraits traits;
+  traits.kind = kind;
+  traits.name = name;
+  traits.family = OpFamily::kUpdate;
+  traits.group = OperandList({in_place("parameter"), in("gradient")}, moments);
+  traits.control = true;
+  traits.flops_per_elem = flops_per_elem;
+  return traits;
+}
+
+constexpr OpTraits for_predictions(OpTraits traits) {
+  traits.predicted_only = true;
+  return traits;
+}
+
 constexpr auto kTable = std::to_array<OpTraits>({
     {
         // Loads the tokens of a batch and the token that follows each of them. outer = vocabulary.
@@ -467,52 +485,35 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .name = "loss_scale",
         .operands = {in("sum", one), in_place("control", control_elems)},
     },
+    // These compute in fp32, whatever the type of the gradient.
+    update(schedule::OpKind::kAdamW, "adamw", {in_place("first_moment"), in_place("second_moment")}, 14),
+    update(schedule::OpKind::kSgd, "sgd", {in_place("momentum")}, 5),
+    // Moments of 8 bits, each block of them with a constant that the range does not contain.
+    for_predictions(
+        update(schedule::OpKind::kAdamW8bit, "adamw_8bit", {in_place("first_moment"), in_place("second_moment")}, 30)),
+    // The sign of a mean of momentum and gradient.
+    for_predictions(update(schedule::OpKind::kLion, "lion", {in_place("momentum")}, 9)),
+    // Its second moments are sums of rows and of columns, which the ranges do not contain.
+    for_predictions(update(schedule::OpKind::kAdafactor, "adafactor", {}, 12)),
+    // Also the last step of Muon's update of a matrix, with the orthogonal matrix in place of the gradient.
+    for_predictions(update(schedule::OpKind::kSgdPlain, "sgd_plain", {}, 2)),
     {
-        // Computes in fp32, whatever the type of the gradient.
-        .kind = schedule::OpKind::kAdamW,
-        .name = "adamw",
-        .family = OpFamily::kUpdate,
-        .group = {in_place("parameter"), in("gradient"), in_place("first_moment"), in_place("second_moment")},
+        // The first step of Muon's update of a matrix.
+        .kind = schedule::OpKind::kMomentum,
+        .name = "momentum",
+        .group = {in_place("momentum"), in("gradient")},
+        .one_group = true,
         .control = true,
-        .flops_per_elem = 14,
-    },
-    {
-        // Computes in fp32, whatever the type of the gradient.
-        .kind = schedule::OpKind::kSgd,
-        .name = "sgd",
-        .family = OpFamily::kUpdate,
-        .group = {in_place("parameter"), in("gradient"), in_place("momentum")},
-        .control = true,
-        .flops_per_elem = 5,
-    },
-    {
-        // Moments of 8 bits, each block of them with a constant that the range does not contain.
-        .kind = schedule::OpKind::kAdamW8bit,
-        .name = "adamw_8bit",
-        .family = OpFamily::kUpdate,
-        .group = {in_place("parameter"), in("gradient"), in_place("first_moment"), in_place("second_moment")},
-        .control = true,
-        .flops_per_elem = 30,
+        .flops_per_elem = 3,
         .predicted_only = true,
     },
     {
-        // The sign of a mean of momentum and gradient.
-        .kind = schedule::OpKind::kLion,
-        .name = "lion",
-        .family = OpFamily::kUpdate,
-        .group = {in_place("parameter"), in("gradient"), in_place("momentum")},
-        .control = true,
-        .flops_per_elem = 9,
-        .predicted_only = true,
-    },
-    {
-        // Its second moments are sums of rows and of columns, which the ranges do not contain.
-        .kind = schedule::OpKind::kAdafactor,
-        .name = "adafactor",
-        .family = OpFamily::kUpdate,
-        .group = {in_place("parameter"), in("gradient")},
-        .control = true,
-        .flops_per_elem = 12,
+        // Five Newton-Schulz steps on `groups` matrices of rows x inner. outer = ranks that share them.
+        .kind = schedule::OpKind::kOrthogonalize,
+        .name = "orthogonalize",
+        .family = OpFamily::kProduct,
+        .operands = {in("momentum"), set("direction")},
+        .flops = of_newton_schulz,
         .predicted_only = true,
     },
     {

@@ -54,9 +54,10 @@ struct OperandTraits {
 class OperandList {
  public:
   constexpr OperandList() = default;
-  constexpr OperandList(std::initializer_list<OperandTraits> operands) : size_(operands.size()) {
-    std::size_t i = 0;
-    for (const OperandTraits& operand : operands) at_.at(i++) = operand;
+  constexpr OperandList(std::initializer_list<OperandTraits> operands) { append(operands); }
+  constexpr OperandList(std::initializer_list<OperandTraits> first, std::initializer_list<OperandTraits> then) {
+    append(first);
+    append(then);
   }
   constexpr std::size_t size() const { return size_; }
   constexpr const OperandTraits& operator[](std::size_t i) const { return at_[i]; }
@@ -64,6 +65,10 @@ class OperandList {
   constexpr const OperandTraits* end() const { return at_.data() + size_; }
 
  private:
+  constexpr void append(std::initializer_list<OperandTraits> operands) {
+    for (const OperandTraits& operand : operands) at_.at(size_++) = operand;
+  }
+
   std::array<OperandTraits, 12> at_{};
   std::size_t size_ = 0;
 };

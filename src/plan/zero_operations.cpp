@@ -20,6 +20,7 @@ TensorStore::TensorStore(PlanBuilder& builder, const schedule::Setting& setting,
   for (int t = 0; t < tensors.count(); ++t) {
     if (!(setting.is_sharded(t) ? kind.of_sharded : kind.of_whole)) continue;
     if (!tensors.is_trained(t) && !kind.of_frozen) continue;
+    if (tensors.is_matrix(t) && !kind.of_matrices) continue;
     ranges_[static_cast<std::size_t>(t)] = {0, elems, tensors.padded(t) / parts, 0};
     elems += tensors.padded(t) / parts;
   }
@@ -319,13 +320,51 @@ void UpdateOperations::add_norms(const Operand& sum, schedule::Stream stream) {
 void UpdateOperations::update(std::span<const int> bucket) {
   std::vector<Operand> operands;
   for (const int t : bucket) {
-    const TensorStore& values = state_.masters.has(t) ? state_.masters : state_.home(t);
-    operands.push_back({state_.updated_part(values, t), Access::kReadWrite});
-    operands.push_back({state_.updated_part(state_.reduced_gradients(), t), Access::kRead});
+    if (policy_.orthogonalizes && state_.setting.tensors.is_matrix(t)) {
+      update_matrix(t);
+      continue;
+    }
+    operands.push_back(updated(t));
+    operands.push_back(gradient(t));
     for (const TensorStore& moments : state_.moments) operands.push_back({moments.all(t), Access::kReadWrite});
   }
+  if (operands.empty()) return;
   if (control_ >= 0) operands.push_back(reads(control_, schedule::kControlElementCount));
   builder_.add(policy_.update, computing_stream(policy_.optimizer_place), {}, std::move(operands));
+}
+
+Operand UpdateOperations::updated(int t) const {
+  return {state_.updated_part(state_.masters.has(t) ? state_.masters : state_.home(t), t), Access::kReadWrite};
+}
+
+Operand UpdateOperations::gradient(int t) const {
+  return {state_.updated_part(state_.reduced_gradients(), t), Access::kRead};
+}
+
+// Muon (Jordan et al. 2024): the momentum, its nearest orthogonal matrix in 16 bits, and the step along that. The ranks
+// that share a matrix share the work evenly, as frameworks do by giving each of them whole matrices.
+void UpdateOperations::update_matrix(int t) {
+  const schedule::Setting& setting = state_.setting;
+  const schedule::UnitTensor& matrix = setting.tensors.kind(t);
+  const schedule::Stream stream = computing_stream(policy_.optimizer_place);
+  const Range momentum = state_.moments.front().all(t);
+  std::vector<Operand> accumulated = {{momentum, Access::kReadWrite}, gradient(t)};
+  const Operand value = updated(t);
+  const BufferId direction = builder_.buffer("orthogonal update", schedule::Term::kWorkspace, value.range.elems,
+                                             schedule::DType::kBf16, policy_.optimizer_place);
+  std::vector<Operand> step = {value, reads(direction, value.range.elems)};
+  if (control_ >= 0) {
+    for (std::vector<Operand>* operands : {&accumulated, &step})
+      operands->push_back(reads(control_, schedule::kControlElementCount));
+  }
+  builder_.add(schedule::OpKind::kMomentum, stream, {}, std::move(accumulated));
+  const Shape shape{.rows = matrix.elems / matrix.matrices / matrix.columns,
+                    .inner = matrix.columns,
+                    .outer = policy_.shards_optimizer ? setting.knobs.data_ranks : 1,
+                    .groups = matrix.matrices};
+  builder_.add(schedule::OpKind::kOrthogonalize, stream, shape,
+               {{momentum, Access::kRead}, writes(direction, value.range.elems)});
+  builder_.add(schedule::OpKind::kSgdPlain, stream, {}, std::move(step));
 }
 
 void UpdateOperations::deliver(schedule::Place to, std::span<const int> mastered) {

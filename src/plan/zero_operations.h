@@ -127,6 +127,9 @@ class UpdateOperations final : public schedule::UpdateSink {
 
  private:
   void add_norms(const Operand& sum, schedule::Stream stream);
+  void update_matrix(int t);
+  Operand updated(int t) const;   ///< what this rank's optimizer updates of it
+  Operand gradient(int t) const;  ///< the gradient of that part
   BufferId scalar(schedule::Place place);
   std::vector<Operand> round(std::vector<Operand> pairs);
 
@@ -179,7 +182,7 @@ class ZeroOperations {
   ParameterOperations parameters_;
   GradientOperations gradients_;
   schedule::Walk walk_;
+  bool adds_more_ = false;
 };
 
 }  // namespace krigtune::plan
-  bool adds_more_ = false;

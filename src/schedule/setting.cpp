@@ -22,12 +22,14 @@ Stores stores_of(const ZeroPolicy& policy) {
                     Setting::needs_master(policy, Place::kDevice),
                     Setting::needs_master(policy, policy.shard_place)};
   const auto add_moments = [&](const char* name) {
-    stores.moments.push_back({name, Term::kOptimizerState, policy.moment_type, optimizer, parts, true, true});
+    const DType type = policy.moment_types.at(stores.moments.size());
+    stores.moments.push_back({name, Term::kOptimizerState, type, optimizer, parts, true, true});
   };
   if (policy.moments == 1) add_moments("momentum");
   if (policy.moments == 2) {
     add_moments("first moments");
     add_moments("second moments");
+    stores.moments.back().of_matrices = !policy.orthogonalizes;
   }
   return stores;
 }

@@ -42,6 +42,7 @@ struct Store {
   bool of_whole = false;    ///< contains tensors whose parameters are whole on every rank
   bool of_sharded = false;  ///< contains tensors whose parameters are sharded
   bool of_frozen = false;   ///< contains frozen tensors beside the trained ones
+  bool of_matrices = true;  ///< contains the matrices of blocks (StageTensors::is_matrix) beside other tensors
 };
 
 /// Where parameters, gradients and the optimizer's state are stored between steps.

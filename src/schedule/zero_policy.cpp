@@ -46,16 +46,40 @@ OpKind update_of(workload::OptimizerKind optimizer) {
       return OpKind::kLion;
     case workload::OptimizerKind::kAdafactor:
       return OpKind::kAdafactor;
+    case workload::OptimizerKind::kSgdPlain:
+      return OpKind::kSgdPlain;
+    case workload::OptimizerKind::kMuon:  // beside the update of matrices
+      return OpKind::kAdamW;
   }
   return OpKind::kAdamW;
 }
 
+DType type_of(workload::StateType type) {
+  switch (type) {
+    case workload::StateType::kFp32:
+      return DType::kFp32;
+    case workload::StateType::kBf16:
+      return DType::kBf16;
+    case workload::StateType::kFp16:
+      return DType::kFp16;
+    case workload::StateType::kFp8:
+      return DType::kUint8;
+  }
+  return DType::kFp32;
+}
+
 void keep_states(ZeroPolicy& policy, const workload::Workload& workload) {
   const workload::OptimizerTraits& optimizer = workload::traits_of(workload.optimizer);
+  const workload::StateTypes& types = workload.training.state_types;
   policy.update = update_of(workload.optimizer);
   policy.moments = optimizer.moments;
-  policy.master_type = workload.training.states == workload::OptimizerStates::kAsModel ? policy.type : DType::kFp32;
-  policy.moment_type = optimizer.in_8_bits ? DType::kUint8 : policy.master_type;
+  policy.orthogonalizes = optimizer.orthogonalizes;
+  const bool as_model = workload.training.states == workload::OptimizerStates::kAsModel;
+  const bool is_mixed = policy.type != DType::kFp32;
+  policy.master_type = as_model ? policy.type : is_mixed ? type_of(types.masters) : DType::kFp32;
+  policy.moment_types = {as_model ? policy.type : type_of(types.first_moment),
+                         as_model ? policy.type : type_of(types.second_moment)};
+  if (optimizer.in_8_bits) policy.moment_types = {DType::kUint8, DType::kUint8};
 }
 
 }  // namespace

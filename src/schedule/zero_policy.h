@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <limits>
 
@@ -14,9 +15,11 @@ struct ZeroPolicy {
   // Where tensors are stored:
   DType type = DType::kFp32;  ///< type of parameters and gradients
   OpKind update = OpKind::kAdamW;
-  DType master_type = DType::kFp32;  ///< of the values that the optimizer updates
-  DType moment_type = DType::kFp32;
-  int moments = 2;        ///< for each parameter
+  DType master_type = DType::kFp32;                                  ///< of the values that the optimizer updates
+  std::array<DType, 2> moment_types = {DType::kFp32, DType::kFp32};  ///< of the first and of the second one
+  int moments = 2;                                                   ///< for each parameter
+  /// The update of matrices is Muon's, and they have the first moment alone.
+  bool orthogonalizes = false;
   bool controls = false;  ///< gradients are clipped or the loss is scaled
   bool shards_parameters = false;
   bool shards_gradients = false;  ///< gradients are reduced in every micro-step instead of only in the last one

@@ -30,6 +30,9 @@ constexpr EnumWords<LossKind, 2> kLossWords = {{{"plain", LossKind::kPlain}, {"f
 constexpr EnumWords<OptimizerStates, 2> kStateWords = {
     {{"fp32", OptimizerStates::kFp32}, {"model", OptimizerStates::kAsModel}}};
 
+constexpr EnumWords<StateType, 4> kStateTypeWords = {
+    {{"fp32", StateType::kFp32}, {"bf16", StateType::kBf16}, {"fp16", StateType::kFp16}, {"fp8", StateType::kFp8}}};
+
 constexpr const char* kAllLinear = "all-linear";
 
 // Names of modules: transformers' (Llama, GPT-2, GPT-NeoX, Falcon, Phi, ChatGLM, Baichuan, InternLM), torchtune's,
@@ -129,6 +132,21 @@ Block<AdapterSpec> adapter_block() {
   return block;
 }
 
+Block<StateTypes> state_types_block() {
+  Block<StateTypes> block(
+      "Types of what the optimizer keeps of weights in 16 bits, where they are narrower than fp32, as with Megatron's "
+      "--use-precision-aware-optimizer: {\"first_moment\": \"bf16\", \"second_moment\": \"bf16\"}");
+  const auto add = [&block](const char* key, StateType StateTypes::*type, const char* meaning) {
+    block.key(key, type, one_of(kStateTypeWords), meaning);
+  };
+  add("first_moment", &StateTypes::first_moment, "of the first moment, or of the only one");
+  add("second_moment", &StateTypes::second_moment, "of the second moment");
+  add("masters", &StateTypes::masters,
+      "of the copy of the weights that is updated; fp16 too where it has only the bits that bf16 weights lack");
+  add("gradients", &StateTypes::gradients, "of the gradients that Megatron and nanotron sum, and send");
+  return block;
+}
+
 }  // namespace
 
 const char* to_string(AdaptedLayer layer) { return kLayerWords[static_cast<std::size_t>(layer)].first.data(); }
@@ -189,7 +207,10 @@ Block<TrainingSpec> training_block() {
            "what the optimizer keeps of weights in 16 bits: an fp32 copy and moments in fp32, or no copy and moments "
            "in the model's type")
       .written_where_changed();
+  block.block("state_types", &TrainingSpec::state_types, state_types_block()).written_where_changed();
   block.check([](JsonObject& object, const TrainingSpec& training) {
+    if (training.states == OptimizerStates::kAsModel && training.state_types != StateTypes{})
+      object.fail("state_types", "states of the model's type have no others", "leave one of the two keys out");
     if (object.has("lora") && training.lora.rank == 0)
       object.fail("lora", "\"rank\" is missing", "say the rank of the adapters, for example 16");
     if (training.base != BaseFormat::kAsModel && !training.freezes())

@@ -48,6 +48,21 @@ enum class LossKind { kPlain, kFused };
 /// as PyTorch's optimizers have them for a model that was loaded in bf16.
 enum class OptimizerStates { kFp32, kAsModel };
 
+/// Types of what the optimizer keeps with OptimizerStates::kFp32, where a framework lets them be narrower (Megatron's
+/// precision-aware optimizer). Masters of 16 bits are fp16, or what fp32 has beyond the weights in bf16 (Transformer
+/// Engine's FusedAdam, store_param_remainders). Gradients are those of frameworks that sum them in fp32.
+enum class StateType { kFp32, kBf16, kFp16, kFp8 };
+struct StateTypes {
+  StateType first_moment = StateType::kFp32, second_moment = StateType::kFp32;
+  StateType masters = StateType::kFp32;
+  StateType gradients = StateType::kFp32;
+
+  friend bool operator==(const StateTypes&, const StateTypes&) = default;
+};
+inline constexpr std::int64_t size_bytes(StateType type) {
+  return type == StateType::kFp32 ? 4 : type == StateType::kFp8 ? 1 : 2;
+}
+
 /// What the products of the blocks' linear layers, experts included, read. Attention, the router, the embedding and the
 /// head remain in the model's type, which is bf16 then, as in Transformer Engine and in DeepSeek-AI 2024,
 /// "DeepSeek-V3", section 3.3. The words of "precision" in a session: fp8-delayed and fp8-tensorwise have one scale a
@@ -63,6 +78,7 @@ struct TrainingSpec {
   bool compile = false;                 ///< torch.compile, which fuses kernels and issues them with less work
   LossKind loss = LossKind::kPlain;
   OptimizerStates states = OptimizerStates::kFp32;
+  StateTypes state_types = {};
   ProductFormat products = ProductFormat::kAsModel;  ///< said by the workload's "precision"
 
   bool has_narrow_products() const { return products != ProductFormat::kAsModel; }

@@ -134,6 +134,7 @@ const char* training_predicted_only(const Workload& workload) {
   if (training.loss == LossKind::kFused) return "a fused loss";
   if (training.compile) return "a compiled model";
   if (has_eager_kernels(workload)) return "eager kernels";
+  if (training.state_types != StateTypes{}) return "optimizer states of other types";
   return training.states == OptimizerStates::kAsModel ? "optimizer states in the model's type" : "";
 }
 

@@ -113,6 +113,7 @@ const std::vector<Place>& places() {
          "/workload/model/mtp/blocks"},
         {"/properties/workload/properties/training", kTrained, "/workload/training"},
         {"/properties/workload/properties/training/properties/lora", kTrained, "/workload/training/lora"},
+        {"/properties/workload/properties/training/properties/state_types", kTrained, "/workload/training/state_types"},
         {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/2", kNodes, "/cluster/emulate_network"},

@@ -355,7 +355,7 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
     EXPECT_TRUE(leaves_out(session, remark)) << rest;
   }
   for (const auto& [rest, flags] : std::map<std::string, std::string>{
-           {R"("optimizer": {"type": "Muon"}, "steps_per_print": 1)", ""},
+           {R"("optimizer": {"type": "Apollo"}, "steps_per_print": 1)", ""},
            {R"("zero_optimization": {"overlap_comm": true})", "--optim adamw_torch_4bit"},
            {R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true})",
             ""}}) {
@@ -406,8 +406,9 @@ TEST(DeepSpeedSession, PredictsTheOptimizerThatFileOrCommandName) {
   EXPECT_EQ(by_flag.training.kernels, workload::Kernels::kFused);
   EXPECT_EQ(by_flag.training.loss, workload::LossKind::kFused);
   EXPECT_TRUE(by_flag.caveats.not_modelled.empty());
-  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "Muon"})", "--optim adamw_torch").caveats.not_modelled,
-            std::vector<std::string>{"optimizer Muon: less memory"});
+  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "Muon"})", "--optim adamw_torch").optimizer, OptimizerKind::kMuon);
+  EXPECT_EQ(workload_of(R"(, "optimizer": {"type": "Apollo"})", "--optim adamw_torch").caveats.not_modelled,
+            std::vector<std::string>{"optimizer Apollo: less memory"});
 }
 
 TEST(DeepSpeedSession, NamesVariablesThatPredictionsLeaveOut) {

@@ -52,7 +52,7 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
               "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid --fp8-param-gather "
               "--pipeline-model-parallel-size 4 "
               "--pipeline-model-parallel-layout Et*8|t*8|t*8|t*8L "
-              "--optimizer muon")
+              "--optimizer lion")
           .not_modelled;
   for (const char* word :
        {"tokens that experts drop", "a layout lists", "gathered in 8 or 4 bits", "another optimizer"})
@@ -73,6 +73,28 @@ TEST(Caveats, LayersOfFurtherTokensAreReadFromMegatronsFlags) {
   EXPECT_EQ(mtp("--num-experts 8 --mtp-num-layers 2 --mtp-use-repeated-layer"),
             (workload::MtpSpec{2, true, {.attention_experts = 1}}));
   EXPECT_EQ(said_of(kMegatron + "--vocab-size 32000 --mtp-num-layers 1").not_modelled, "");
+}
+
+TEST(Caveats, OptimizersAndTypesOfTheirStatesAreRead) {
+  const auto workload = [](const std::string& line) { return *session_of(line).session.workload; };
+  using workload::OptimizerKind;
+  const std::string megatron = kMegatron + "--vocab-size 32000 ";
+  for (const char* name : {"muon", "dist_muon"}) {
+    const workload::Workload muon = workload(megatron + "--optimizer " + name);
+    EXPECT_EQ(muon.optimizer, OptimizerKind::kMuon);
+    EXPECT_TRUE(muon.caveats.not_modelled.empty());
+  }
+  EXPECT_EQ(workload(megatron + "--optimizer sgd").optimizer, OptimizerKind::kSgd);
+  EXPECT_EQ(workload(kTrainer + "--max_length 4096 --optim sgd").optimizer, OptimizerKind::kSgdPlain);
+  EXPECT_EQ(workload(kTrainer + "--max_length 4096 --use_muon").optimizer, OptimizerKind::kMuon);
+  const workload::Workload narrow =
+      workload(megatron +
+               "--use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype "
+               "fp8 --main-grads-dtype bf16");
+  using workload::StateType;
+  EXPECT_EQ(narrow.training.state_types,
+            (workload::StateTypes{StateType::kBf16, StateType::kFp8, StateType::kFp16, StateType::kBf16}));
+  EXPECT_TRUE(narrow.caveats.not_modelled.empty());
 }
 
 // Products in fewer bits are part of what is predicted.

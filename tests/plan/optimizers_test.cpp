@@ -39,20 +39,43 @@ double state_bytes(const workload::Workload& workload, bool masters, std::int64_
   return static_cast<double>(bytes * ranks) / static_cast<double>(workload::parameter_count(workload.model));
 }
 
+// The model of experiments/kept/states.py.
+workload::Workload measured_job(OptimizerKind optimizer, bool bf16) {
+  workload::Workload workload =
+      job(optimizer, bf16 ? workload::Precision::kBf16 : workload::Precision::kFp32, OptimizerStates::kAsModel);
+  workload::ModelSpec& model = workload.model;
+  model = {.layers = 2, .hidden = 256, .heads = 8, .kv_heads = 4, .ffn_hidden = 688, .vocab = 2048, .seq_len = 32};
+  model.gated_mlp = true;
+  model.tied_embeddings = false;
+  model.norm = workload::Norm::kRmsNorm;
+  model.positions = workload::Positions::kRotary;
+  return workload;
+}
+
+// Of the products with which the optimizer makes its update.
+double update_flops(const workload::Workload& workload, std::int64_t ranks = 1) {
+  const plan::StepPlan plan =
+      plan::build_plan(workload, cpu_ranks(ranks), {{"micro_batch", std::int64_t{1}}, {"zero_stage", std::int64_t{1}}});
+  double flops = 0.0;
+  for (const plan::Operation& operation : plan.operations)
+    if (operation.kind == schedule::OpKind::kOrthogonalize) flops += operation.flops;
+  return flops;
+}
+
 TEST(Optimizers, KeepWhatTheRealOnesDo) {
   const std::filesystem::path file = std::filesystem::path(KRIGTUNE_EXPERIMENTS) / "results/kept/states.csv";
   const std::map<std::string, OptimizerKind> kinds = {
       {"AdamW", OptimizerKind::kAdamW},         {"SGD with momentum", OptimizerKind::kSgd},
       {"AdamW8bit", OptimizerKind::kAdamW8bit}, {"Lion8bit", OptimizerKind::kLion8bit},
-      {"Lion", OptimizerKind::kLion},           {"Adafactor", OptimizerKind::kAdafactor}};
+      {"Lion", OptimizerKind::kLion},           {"Adafactor", OptimizerKind::kAdafactor},
+      {"SGD", OptimizerKind::kSgdPlain},        {"Muon", OptimizerKind::kMuon}};
   std::size_t compared = 0;
   for (const auto& row : parse_csv(read_text(file), file.string()).rows) {
     const bool bf16 = row[3] == "bfloat16";
-    const double planned =
-        state_bytes(job(kinds.at(row[0]), bf16 ? workload::Precision::kBf16 : workload::Precision::kFp32,
-                        OptimizerStates::kAsModel),
-                    false);
-    EXPECT_NEAR(planned, std::stod(row[4]), 0.05) << row[0] << ' ' << row[3];
+    const workload::Workload workload = measured_job(kinds.at(row[0]), bf16);
+    EXPECT_NEAR(state_bytes(workload, false), std::stod(row[4]), 0.05) << row[0] << ' ' << row[3];
+    // Queries, keys and values are taken as one matrix, and so are gate and up.
+    EXPECT_NEAR(update_flops(workload), std::stod(row[5]), 0.01 * std::stod(row[5])) << row[0];
     ++compared;
   }
   EXPECT_EQ(compared, 2 * kinds.size());
@@ -78,7 +101,8 @@ TEST(Optimizers, EachHasItsUpdate) {
                                                              {OptimizerKind::kAdamW8bit, schedule::OpKind::kAdamW8bit},
                                                              {OptimizerKind::kLion, schedule::OpKind::kLion},
                                                              {OptimizerKind::kLion8bit, schedule::OpKind::kLion},
-                                                             {OptimizerKind::kAdafactor, schedule::OpKind::kAdafactor}};
+                                                             {OptimizerKind::kAdafactor, schedule::OpKind::kAdafactor},
+                                                             {OptimizerKind::kSgdPlain, schedule::OpKind::kSgdPlain}};
   for (const auto& [optimizer, kind] : updates) {
     const workload::Workload workload = job(optimizer, workload::Precision::kBf16, OptimizerStates::kFp32);
     const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(1), {{"micro_batch", std::int64_t{1}}});
@@ -95,6 +119,33 @@ TEST(Optimizers, EachHasItsUpdate) {
     EXPECT_EQ(elems, workload::parameter_count(workload.model)) << plan::to_string(kind);
     EXPECT_EQ(plan::traits_of(kind).predicted_only, workload::traits_of(optimizer).predicted_only);
   }
+}
+
+// Muon's own update is that of the matrices of the blocks, and AdamW's that of all else.
+TEST(Optimizers, MuonUpdatesTheMatricesOfBlocks) {
+  const workload::Workload workload = measured_job(OptimizerKind::kMuon, true);
+  const plan::StepPlan plan = plan::build_plan(workload, cpu_ranks(1), {{"micro_batch", std::int64_t{1}}});
+  std::int64_t by_muon = 0;
+  std::int64_t by_adamw = 0;
+  for (const plan::Operation& operation : plan.operations) {
+    const bool is_muon = operation.kind == schedule::OpKind::kSgdPlain;
+    if (!is_muon && operation.kind != schedule::OpKind::kAdamW) continue;
+    const std::size_t group = plan::traits_of(operation.kind).group.size();
+    for (std::size_t i = 0; i + 1 < operation.operands.size(); i += group)
+      (is_muon ? by_muon : by_adamw) += operation.operands[i].range.elems;
+  }
+  const std::int64_t matrices = 2 * (256 * (256 + 2 * 128) + 256 * 256 + 3 * 256 * 688);
+  EXPECT_EQ(by_muon, matrices);
+  EXPECT_EQ(by_muon + by_adamw, workload::parameter_count(workload.model));
+  EXPECT_NEAR(4.0 * update_flops(workload, 4), update_flops(workload), 1.0);
+}
+
+TEST(Optimizers, StatesMayHaveTypesOfTheirOwn) {
+  using workload::StateType;
+  workload::Workload workload = job(OptimizerKind::kAdamW, workload::Precision::kBf16, OptimizerStates::kFp32);
+  workload.training.state_types = {StateType::kBf16, StateType::kFp8, StateType::kFp16, StateType::kFp32};
+  EXPECT_NEAR(state_bytes(workload, true), 2.0, 0.05);
+  EXPECT_NEAR(state_bytes(workload, false), 2.0 + 1.0, 0.05);
 }
 
 }  // namespace

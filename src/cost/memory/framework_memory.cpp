@@ -190,10 +190,32 @@ double master_bytes(const workload::Workload& workload) {
   return as_model ? static_cast<double>(schedule::size_bytes(schedule::compute_type(workload.precision))) : 4.0;
 }
 
-double moment_bytes(const workload::Workload& workload) {
+// Bytes of the moments of one value, and of its second one alone.
+struct MomentSizes {
+  double all = 0.0;
+  double second = 0.0;
+};
+
+MomentSizes moment_sizes(const workload::Workload& workload) {
   constexpr double kEightBits = 1.0 + 4.0 / 256.0;  // with the constants of blocks, see workload/optimizer.h
   const workload::OptimizerTraits& optimizer = workload::traits_of(workload.optimizer);
-  return optimizer.moments * (optimizer.in_8_bits ? kEightBits : master_bytes(workload));
+  const workload::TrainingSpec& training = workload.training;
+  const bool as_model = training.states == workload::OptimizerStates::kAsModel;
+  const auto size = [&](workload::StateType type) {
+    if (optimizer.in_8_bits) return kEightBits;
+    return as_model ? master_bytes(workload) : static_cast<double>(workload::size_bytes(type));
+  };
+  MomentSizes sizes;
+  if (optimizer.moments > 0) sizes.all += size(training.state_types.first_moment);
+  if (optimizer.moments > 1) sizes.second = size(training.state_types.second_moment);
+  sizes.all += sizes.second;
+  return sizes;
+}
+
+// The share of a rank's trained elements that have no second moment.
+double share_without_second(const schedule::StageTensors& model, const workload::Workload& workload) {
+  if (!workload::traits_of(workload.optimizer).orthogonalizes || model.trained_elems() == 0) return 0.0;
+  return static_cast<double>(model.trained_matrix_elems()) / static_cast<double>(model.trained_elems());
 }
 
 // The optimizer updates a copy of the 16-bit weights.
@@ -230,7 +252,9 @@ MomentBytes sharded_states(const schedule::StageTensors& model, const workload::
   states.add(schedule::Term::kParameters,
              rounded((own * p + frozen_bytes(model, workload)) / (knobs.zero_stage >= 3 ? n : 1.0) + gathered * p));
   states.add(schedule::Term::kGradients, rounded(own * p / (knobs.zero_stage >= 2 ? n : 1.0)));
-  states.add(schedule::Term::kOptimizerState, rounded(moment_bytes(workload) * p / (knobs.zero_stage >= 1 ? n : 1.0)));
+  const MomentSizes moments = moment_sizes(workload);
+  const double each = moments.all - moments.second * share_without_second(model, workload);
+  states.add(schedule::Term::kOptimizerState, rounded(each * p / (knobs.zero_stage >= 1 ? n : 1.0)));
   return states;
 }
 
@@ -249,9 +273,16 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   const double frozen = frozen_bytes(model, workload) / (stage >= 3 ? n : 1.0);
   const bool fp32 = workload.precision == workload::Precision::kFp32;
   states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * own(3) + frozen));
-  states.add(schedule::Term::kGradients, rounded(4.0 * own(2)));
+  const workload::StateTypes& types = workload.training.state_types;
+  const MomentSizes moments = moment_sizes(workload);
+  const double masters = has_masters(workload) ? static_cast<double>(workload::size_bytes(types.masters)) : 0.0;
+  // Matrices have no second moment with Muon; nearly all of the others belong to no expert.
+  const double seconds = workload::traits_of(workload.optimizer).orthogonalizes
+                             ? (p - static_cast<double>(model.trained_matrix_elems())) / (stage >= 1 ? n : 1.0)
+                             : own(1);
+  states.add(schedule::Term::kGradients, rounded(static_cast<double>(workload::size_bytes(types.gradients)) * own(2)));
   states.add(schedule::Term::kOptimizerState,
-             rounded((moment_bytes(workload) + (has_masters(workload) ? 4.0 : 0.0)) * own(1)));
+             rounded((moments.all - moments.second + masters) * own(1) + moments.second * seconds));
   return states;
 }
 
@@ -312,6 +343,7 @@ std::int64_t narrow_copies_bytes(const MemoryProfile& profile, const workload::W
   for (const schedule::UnitTensor& tensor : profile.model.tensors) {
     const bool is_matrix = tensor.elems / tensor.matrices > 8 * workload.model.hidden;
     if (schedule::is_block(tensor.unit) && is_matrix) elems += stage.layers_of(tensor.unit) * tensor.elems;
+    if (tensor.of_mtp && is_matrix && stage.head) elems += tensor.elems;
   }
   const std::int64_t halves = training.products == workload::ProductFormat::kNvFp4 ? 2 : 4;  // bytes, two copies
   return elems * halves / 2;
@@ -343,7 +375,6 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::
   }
   return assumed;
 }
-    if (tensor.of_mtp && is_matrix && stage.head) elems += tensor.elems;
 
 MemoryProfile assumed_profile(MemoryProfile profile, const MemoryAssumptions& assumed, std::int64_t type_bytes) {
   const double activations = assumed.activation_factor;
@@ -410,7 +441,8 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& w
   const auto own = static_cast<double>(model.trained_padded()) / static_cast<double>(knobs.data_ranks);
   double bytes = 0.0;
   if (knobs.offload_optimizer)
-    bytes += own * (2.0 * master_bytes(workload) + moment_bytes(workload) + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
+    bytes +=
+        own * (2.0 * master_bytes(workload) + moment_sizes(workload).all + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
   if (knobs.offload_parameters)
     bytes += own * 2.0 + frozen_bytes(model, workload) / static_cast<double>(knobs.data_ranks);
   return rounded(bytes);

@@ -30,10 +30,11 @@ struct Homes {
   std::int64_t sharded_elems = 0;
 };
 
-Homes homes_of(const schedule::Setting& setting, bool trained) {
+Homes homes_of(const schedule::Setting& setting, bool trained, bool with_matrices = true) {
   Homes homes;
   for (int t = 0; t < setting.tensors.count(); ++t) {
     if (setting.tensors.is_trained(t) != trained) continue;
+    if (setting.tensors.is_matrix(t) && !with_matrices) continue;
     (setting.is_sharded(t) ? homes.sharded_elems : homes.whole_elems) += setting.tensors.padded(t);
   }
   return homes;
@@ -51,7 +52,8 @@ StateBytes state_bytes(const schedule::Setting& setting) {
     return (store.of_whole ? of.whole_elems : 0) + (store.of_sharded ? of.sharded_elems : 0);
   };
   const auto add = [&](const schedule::Store& store) {
-    const std::int64_t elems = elems_of(store, homes) + (store.of_frozen ? elems_of(store, frozen) : 0);
+    const std::int64_t elems = elems_of(store, store.of_matrices ? homes : homes_of(setting, true, false)) +
+                               (store.of_frozen ? elems_of(store, frozen) : 0);
     MomentBytes& at = store.place == schedule::Place::kHost ? states.host : states.device;
     at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * schedule::size_bytes(store.type));
   };

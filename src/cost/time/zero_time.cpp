@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/op_operands.h"
 #include "plan/op_traits.h"
 
 namespace krigtune::cost {
@@ -282,11 +283,48 @@ void UpdateTime::control() {
 void UpdateTime::update(std::span<const int> bucket) {
   wait_for_gradients(bucket);
   const schedule::Setting& setting = step_.setting;
-  const auto elems = static_cast<double>(updated_elems(setting, shared_elems(setting, bucket)));
   const schedule::ZeroPolicy& policy = setting.policy;
-  const std::int64_t kept_bytes = master_bytes(setting) + policy.moments * schedule::size_bytes(policy.moment_type);
+  std::vector<int> others;
+  if (policy.orthogonalizes) {
+    for (const int t : bucket) {
+      if (setting.tensors.is_matrix(t)) {
+        update_matrix(t);
+      } else {
+        others.push_back(t);
+      }
+    }
+    bucket = others;
+    if (others.empty()) return;
+  }
+  const auto elems = static_cast<double>(updated_elems(setting, shared_elems(setting, bucket)));
+  std::int64_t kept_bytes = master_bytes(setting);
+  for (int moment = 0; moment < policy.moments; ++moment)
+    kept_bytes += schedule::size_bytes(policy.moment_types.at(static_cast<std::size_t>(moment)));
   compute(workload::OpClass::kOptimizer, plan::traits_of(policy.update).flops_per_elem * elems,
           elems * static_cast<double>(2 * kept_bytes + setting.type_bytes()));
+}
+
+// As UpdateOperations::update_matrix does it.
+void UpdateTime::update_matrix(int t) {
+  using schedule::OpKind;
+  const schedule::Setting& setting = step_.setting;
+  const schedule::UnitTensor& matrix = setting.tensors.kind(t);
+  const auto elems = static_cast<double>(updated_elems(setting, shared_elems(setting, std::span(&t, 1))));
+  const auto moment_bytes = static_cast<double>(schedule::size_bytes(setting.policy.moment_types.front()));
+  const auto direction_bytes = static_cast<double>(schedule::size_bytes(schedule::DType::kBf16));
+  const std::int64_t sharing = !setting.policy.shards_optimizer   ? 1
+                               : setting.tensors.is_of_experts(t) ? setting.knobs.ranks_of_expert()
+                                                                  : setting.knobs.data_ranks;
+  const auto flops_of = [&](OpKind kind) { return plan::traits_of(kind).flops_per_elem * elems; };
+  compute(workload::OpClass::kOptimizer, flops_of(OpKind::kMomentum),
+          elems * (2.0 * moment_bytes + static_cast<double>(setting.type_bytes())));
+  const double products =
+      static_cast<double>(matrix.matrices) *
+      plan::operands::newton_schulz(matrix.elems / matrix.matrices / matrix.columns, matrix.columns);
+  compute(workload::OpClass::kProduct, products / static_cast<double>(sharing),
+          elems * (moment_bytes + direction_bytes));
+  compute(workload::OpClass::kOptimizer, flops_of(OpKind::kSgdPlain),
+          elems * (2.0 * static_cast<double>(master_bytes(setting)) + direction_bytes));
 }
 
 // Returns the operations after which the updated values are available.

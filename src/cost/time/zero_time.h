@@ -88,6 +88,7 @@ class UpdateTime final : public schedule::UpdateSink {
  private:
   void wait_for_gradients(std::span<const int> bucket);
   void add_norm(std::int64_t elems);
+  void update_matrix(int t);
   void compute(workload::OpClass on_device, double flops, double bytes);
   bool on_host() const { return step_.setting.policy.optimizer_place == schedule::Place::kHost; }
   Recorder::Behind done() const;

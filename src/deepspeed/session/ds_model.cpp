@@ -122,7 +122,7 @@ std::string optimizer_of(const DsJob& job) {
   const Json type = section.is_object() ? section.value("type", Json()) : Json();
   if (!type.is_string()) return job.gaps.trained.optimizer.empty() ? "adamw" : job.gaps.trained.optimizer;
   const std::string name = lower_case(type.get<std::string>());
-  return name == "sgd" || name == "lion" ? name : "adamw";
+  return name == "sgd" || name == "lion" || name == "muon" ? name : "adamw";
 }
 
 void assume_length(Json& workload) {
@@ -203,11 +203,11 @@ void remark_on_assumptions(DsJob& job, const workload::ModelSpec* guess) {
 
 namespace {
 
-// Of one parameter. SGD has no momentum unless its parameters say so.
+// Of one parameter. SGD has no momentum unless its parameters say so. Muon has one moment of nearly all weights.
 double moment_bytes(const std::string& optimizer) {
   for (const workload::OptimizerTraits& traits : workload::kOptimizers) {
     if (optimizer == traits.word && traits.kind != workload::OptimizerKind::kSgd)
-      return traits.moments * (traits.in_8_bits ? 1.0 : 4.0);
+      return (traits.orthogonalizes ? 1 : traits.moments) * (traits.in_8_bits ? 1.0 : 4.0);
   }
   return 0.0;
 }

@@ -44,8 +44,8 @@ bool is_on(const Json& value) {
 }
 
 // Optimizers whose states are smaller than those of AdamW.
-constexpr std::array<std::string_view, 10> kSmall = {"muon",   "8bit",      "4bit", "paged",   "anyprecision",
-                                                     "galore", "adafactor", "lomo", "adagrad", "apollo"};
+constexpr std::array<std::string_view, 9> kSmall = {"8bit",      "4bit", "paged",   "anyprecision", "galore",
+                                                    "adafactor", "lomo", "adagrad", "apollo"};
 // DeepSpeed's optimizers that exchange signs instead of gradients after a warm-up, and keep what they cut off
 // (Tang et al. 2021).
 constexpr std::array<std::string_view, 2> kCompressing = {"onebit", "zeroone"};
@@ -62,7 +62,8 @@ std::string unmodelled_optimizer(const DsJob& job) {
   const Json section = job.inputs.config.value("optimizer", Json::object());
   if (section.is_object() && section.contains("type") && section["type"].is_string()) {
     std::string name = section["type"].get<std::string>();
-    return lower_case(name) == "lion" ? "" : name;
+    const std::string plain = lower_case(name);
+    return plain == "lion" || plain == "muon" ? "" : name;
   }
   return job.gaps.trained.says("optimizer") ? "" : flag_text(job, "optim optimizer").value_or("");
 }

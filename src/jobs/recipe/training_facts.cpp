@@ -13,6 +13,7 @@ constexpr const char* kOptimizer = "optimizer";
 std::string what_of(const std::string& name) {
   if (name == "lora/rank") return "rank of the adapters";
   if (name == "lora/targets") return "layers with adapters:";
+  if (name == "state_types/masters") return "copies of the weights in";
   return name;
 }
 

@@ -233,16 +233,33 @@ class Memory {
 
   void find_optimizer() {
     for (const Operation& operation : plan_.operations) {
+      orthogonalizes_ = orthogonalizes_ || operation.kind == schedule::OpKind::kOrthogonalize;
       if (!is_update(operation.kind)) continue;
-      moments_ = static_cast<std::int64_t>(traits_of(operation.kind).group.size()) - 2;
-      const auto bytes_of = [&](std::size_t operand) {
-        const BufferId buffer = operation.operands[operand].range.buffer;
-        return schedule::size_bytes(plan_.buffers[static_cast<std::size_t>(buffer)].type);
-      };
-      master_bytes_ = bytes_of(0);
-      if (moments_ > 0) moment_bytes_ = bytes_of(2);
       if (operation.stream == schedule::Stream::kHost) optimizer_ = schedule::Place::kHost;
+      if (operation.kind == schedule::OpKind::kSgdPlain) {  // nothing beside the value; or the last step of Muon
+        master_bytes_ = bytes_of(operation, 0);
+        continue;
+      }
+      moments_ = static_cast<std::int64_t>(traits_of(operation.kind).group.size()) - 2;
+      master_bytes_ = bytes_of(operation, 0);
+      for (std::size_t moment = 0; moment < moment_bytes_.size(); ++moment) {
+        if (static_cast<std::int64_t>(moment) < moments_) moment_bytes_.at(moment) = bytes_of(operation, 2 + moment);
+      }
     }
+  }
+
+  // Of a value of an operand.
+  std::int64_t bytes_of(const Operation& operation, std::size_t operand) const {
+    const BufferId buffer = operation.operands[operand].range.buffer;
+    return schedule::size_bytes(plan_.buffers[static_cast<std::size_t>(buffer)].type);
+  }
+
+  // Elements that have a second moment.
+  std::int64_t with_second() const {
+    std::int64_t elems = psi();
+    for (const schedule::ParameterTensor& tensor : plan_.tensors)
+      elems -= orthogonalizes_ && tensor.columns > 0 ? tensor.padded_elems : 0;
+    return elems;
   }
 
   std::int64_t psi() const { return plan_.padded_parameter_elems; }
@@ -276,14 +293,17 @@ class Memory {
     std::int64_t mastered = 0;
     for (const TensorHome& home : plan_.copies) mastered += padded(home);
     Bytes2 bytes{};
-    bytes[at(optimizer_)] = (moment_bytes_ * moments_ * psi() + master_bytes_ * mastered) / share(1);
+    bytes[at(optimizer_)] =
+        (moment_bytes_[0] * psi() + moment_bytes_[1] * with_second() + master_bytes_ * mastered) / share(1);
     return bytes;
   }
 
   const StepPlan& plan_;
   Findings findings_;
   std::int64_t moments_ = 0;
-  std::int64_t moment_bytes_ = 0, master_bytes_ = 0;  ///< of a value, as the update has them
+  std::array<std::int64_t, 2> moment_bytes_{};  ///< of a value, as the update has them
+  std::int64_t master_bytes_ = 0;
+  bool orthogonalizes_ = false;  ///< matrices have no second moment
   schedule::Place optimizer_ = schedule::Place::kDevice;
 };
 
