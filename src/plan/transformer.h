@@ -90,7 +90,7 @@ class TransformerStep final : public schedule::PartSink {
   LayerTerms terms_of(const schedule::Part& part) const;
 
   const schedule::ParameterTable& table_;
-  schedule::Checkpointing checkpointing_;
+  schedule::Checkpointing checkpointing_;  ///< kNone if modules are computed again
   StepOperations operations_;
   VocabularyPart vocabulary_;
   std::vector<LayerBuffers> layers_;  ///< kept for backward

@@ -77,6 +77,8 @@ class KnownNames {
       add(place.quotient_flags);
       add(place.copy_flags);
       add(place.copy_keys);
+      add(place.size_flags);
+      add(place.size_keys);
       for (const std::string* name : {&place.override_key, &place.key}) {
         if (!name->empty()) add(*name);
       }
