@@ -112,14 +112,20 @@ std::string not_asked(const Row& row, bool known_model) {
   return "";
 }
 
-// The modules that are computed again; krigtune has three degrees.
-const char* checkpointing_of(const std::string& recompute, std::vector<std::string>& assumed) {
-  if (recompute == "full") return "full";
-  if (recompute.empty() || contains(recompute, "none")) return "none";
-  if (contains(recompute, "full:") || contains(recompute, "mla_up_proj") || contains(recompute, "mlp") ||
-      contains(recompute, "moe+") || contains(recompute, "shared_expert"))
-    assumed.push_back("recomputation of other modules: " + recompute);
-  return contains(recompute, "norm") || contains(recompute, "act") ? "selective" : "none";
+// Sets what is computed again: everything, nothing, or modules of Megatron, of which the ModelZoo writes short names.
+void set_recomputation(const std::string& recompute, PublishedRun& run) {
+  const auto set = [&](const char* word) { run.configuration.set("activation_checkpointing", std::string(word)); };
+  if (recompute == "full") return set("full");
+  if (recompute.empty() || contains(recompute, "none")) return set("none");
+  if (contains(recompute, "full:") || contains(recompute, "save_dot")) {
+    run.assumed.push_back("recomputation of other modules: " + recompute);
+    return set("none");
+  }
+  set("selective");
+  std::string modules = recompute;
+  if (contains(recompute, "norm, act"))
+    modules = contains(recompute, "shared_expert") ? "layernorm+moe_act+shared_experts" : "layernorm+moe_act";
+  run.configuration.set("recompute_modules", modules);
 }
 
 void set_framework(const Row& row, PublishedRun& run) {
@@ -211,7 +217,7 @@ void set_layout(const Row& row, PublishedRun& run) {
   if (overlaps && !contains(schedule, "no EP overlap") && !contains(schedule, "EP overlap off"))
     configuration.set("moe_overlap", true);
   if (is_zero_bubble(row)) configuration.set("pipeline_schedule", std::string(schedule_of(schedule)));
-  configuration.set("activation_checkpointing", std::string(checkpointing_of(row.text("recompute"), run.assumed)));
+  set_recomputation(row.text("recompute"), run);
 }
 
 PublishedRun run_of(const Row& row) {

@@ -19,7 +19,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # What the sources in the sessions' comments state.
 PUBLISHED = {
     "llama3_405b": {"tensor_parallel": 8, "pipeline_parallel": 16, "context_parallel": 1},
-    "deepseek_v3": {"tensor_parallel": 1, "pipeline_parallel": 16, "context_parallel": 1, "expert_parallel": 64},
+    "deepseek_v3": {"tensor_parallel": 1, "pipeline_parallel": 16, "context_parallel": 1, "expert_parallel": 64,
+                    "activation_checkpointing": "selective", "recompute_modules": "layernorm+mla_up_proj+moe_act"},
     "qwen3_235b": {"tensor_parallel": 2, "pipeline_parallel": 8, "virtual_pipeline": 4, "context_parallel": 1,
                    "expert_parallel": 32, "moe_overlap": "true", "micro_batch": 1, "activation_checkpointing": "none"},
     "mixtral_8x22b": {"tensor_parallel": 2, "pipeline_parallel": 8, "context_parallel": 1, "expert_parallel": 8,

@@ -72,6 +72,9 @@ FrameworkTraits fsdp() {
       .issue_s = kEagerIssueS,
       .overlap_slowdown = 1.3,  // Galvatron's default (Miao et al. 2022)
       .units_from_stage = 0,
+      // FSDP2 (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, post_backward) and FSDP1 all-reduce behind
+      // each reduce-scatter. MiCS (deepspeed/runtime/zero/mics.py) and Megatron do in the last micro-step.
+      .sums_copies_every_time = true,
       .recompute_stops_early = true,                    // torch.utils.checkpoint without re-entrance
       .usual = {{space::kZeroStage, std::int64_t{3}}},  // ShardingStrategy.FULL_SHARD, the default
   };

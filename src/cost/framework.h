@@ -51,9 +51,10 @@ struct FrameworkTraits {
   bool has_zero_knobs = false;
   /// Whether it computes the norm of the whole gradient before any update, even without clipping.
   bool always_takes_norm = true;
-  std::int64_t most_zero_stage = 3;   ///< the largest stage that resembles its memory
-  bool grows_gradients = false;       ///< below stage 2 gradients take memory only when backward has computed them
-  bool whole_packed_buckets = false;  ///< all allocated at once, with the knob's size, regardless of the model's size
+  bool sums_copies_every_time = false;  ///< see ZeroPolicy
+  std::int64_t most_zero_stage = 3;     ///< the largest stage that resembles its memory
+  bool grows_gradients = false;         ///< below stage 2 gradients take memory only when backward has computed them
+  bool whole_packed_buckets = false;    ///< all allocated at once, with the knob's size, regardless of the model's size
   /// Whether recomputation of a layer stops once everything that was not kept exists again.
   bool recompute_stops_early = false;
   /// Whether all pipeline stages have equally many layers; otherwise their times are as equal as possible.

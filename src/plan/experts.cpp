@@ -122,7 +122,10 @@ ExpertBuffers experts_forward(StepOperations& to, const schedule::BlockTensors& 
          {reads(sent, n.expert_rows * n.expert_hidden), reads(places, n.routed),
           writes(buffers.routed, n.routed * n.expert_hidden)});
   product_forward(to, block.experts_up, buffers.routed, buffers.up, grouped(n, n.expert_hidden, n.expert_up));
-  buffers.gate = to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn, activated);
+  {
+    const StepOperations::InModule in(to, schedule::Module::kExpertActivation);
+    buffers.gate = to.activate(buffers.up, buffers.activated, n.routed, n.expert_ffn, activated);
+  }
   product_forward(to, block.experts_down, buffers.activated, buffers.outputs,
                   grouped(n, n.expert_ffn, n.expert_hidden));
   buffers.sums = has_latent(block) ? of_sent(to, "experts' sums", rest) : y;

@@ -62,10 +62,12 @@ BufferId queries_forward(StepOperations& to, const schedule::LatentTensors& tens
     buffers.q_normed = to.own("query latent norm", rest, rank);
     buffers.q_stats = to.buffer("query latent norm stats", rest, n.own_rows, schedule::DType::kFp32);
     to.own_linear_forward(norm, tensors.q_down, buffers.q, n.hidden, rank);
+    const StepOperations::InModule in(to, schedule::Module::kLatentUp);
     to.add(OpKind::kRmsNormForward, q_norm_shape(to),
            {reads(buffers.q, n.own_rows * rank), to.zero().parameter(tensors.q_norm),
             writes(buffers.q_normed, n.own_rows * rank), writes(buffers.q_stats, n.own_rows)});
   }
+  const StepOperations::InModule in(to, schedule::Module::kLatentUp);
   to.linear_forward(input_of_queries(to, buffers, norm), tensors.q_up, queries, rank > 0 ? rank : n.hidden, n.queries);
   return queries;
 }
@@ -132,6 +134,7 @@ LatentBuffers latents_forward(StepOperations& to, const schedule::LatentTensors&
   const BufferId positioned = to.own("keys' part with positions", Term::kWorkspace, latent.rope_dim);
   const BufferId kv = to.all("keys and values before positions", Term::kWorkspace, kv_up_width(to));
   to.own_linear_forward(norm, tensors.kv_down, buffers.kv, n.hidden, kv_down_width(to));
+  const StepOperations::InModule in(to, schedule::Module::kLatentUp);
   to.add(OpKind::kLatentNormForward, kv_norm_shape(to),
          {reads(buffers.kv, n.own_rows * kv_down_width(to)), to.zero().parameter(tensors.kv_norm),
           writes(buffers.kv_normed, n.own_rows * latent.kv_rank), writes(positioned, n.own_rows * latent.rope_dim),

@@ -30,6 +30,8 @@ class PlanBuilder {
   BufferId persistent(std::string name, schedule::Term term, std::int64_t elems,
                       schedule::DType type = schedule::DType::kFp32, schedule::Place place = schedule::Place::kDevice);
 
+  const Buffer& get(BufferId buffer) const { return plan_.buffers[static_cast<std::size_t>(buffer)]; }
+  void set_term(BufferId buffer, schedule::Term term) { plan_.buffers[static_cast<std::size_t>(buffer)].term = term; }
   schedule::DType type_of(BufferId buffer) const { return plan_.buffers[static_cast<std::size_t>(buffer)].type; }
 
   /// Appends an operation with its costs and returns its id; `after`: further operations to wait for.

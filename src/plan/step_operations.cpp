@@ -47,6 +47,7 @@ bool trains_models_of_transformers(workload::Framework framework) {
 StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const workload::Workload& workload,
                                const schedule::Knobs& knobs)
     : builder_(builder),
+      recomputation_(builder, knobs.modules),
       zero_(zero),
       model_(workload.model),
       knobs_(knobs),
@@ -65,6 +66,7 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
 void StepOperations::at(schedule::Phase phase, std::int64_t layer) {
   layer_ = layer;
   builder_.at(phase, micro_step_, layer);
+  recomputation_.at(phase, micro_step_, layer);
 }
 
 BufferId StepOperations::own(std::string name, schedule::Term term, std::int64_t width) {
@@ -88,24 +90,26 @@ BufferId StepOperations::buffer(std::string name, schedule::Term term, std::int6
 }
 
 void StepOperations::add(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands, double scale) {
-  builder_.add(kind, schedule::Stream::kCompute, shape, std::move(operands), scale);
+  recomputation_.emit({kind, false, shape, std::move(operands), scale});
 }
 
 void StepOperations::add_on_own(schedule::OpKind kind, const Shape& shape, std::vector<Operand> operands) {
   if (!knobs_.sequence_parallel) return add(kind, shape, std::move(operands));
-  builder_.add_tensor_group(kind, schedule::Stream::kCompute, shape, std::move(operands));
+  recomputation_.emit({kind, true, shape, std::move(operands)});
 }
 
 void StepOperations::all_reduce(schedule::OpKind kind, std::vector<Operand> wholes) {
   if (knobs_.tensor_ranks == 1) return;
-  builder_.add_tensor_group(kind, schedule::Stream::kCompute, {}, std::move(wholes));
+  recomputation_.emit({kind, true, {}, std::move(wholes)});
 }
 
 BufferId StepOperations::gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type) {
   if (!knobs_.sequence_parallel) return x;
   const BufferId whole = buffer(name, schedule::Term::kWorkspace, sizes_.rows * width, type);
-  builder_.add_tensor_group(schedule::OpKind::kAllGather, schedule::Stream::kCompute, {},
-                            {reads(x, sizes_.own_rows * width), writes(whole, sizes_.rows * width)});
+  recomputation_.emit({schedule::OpKind::kAllGather,
+                       true,
+                       {},
+                       {reads(x, sizes_.own_rows * width), writes(whole, sizes_.rows * width)}});
   return whole;
 }
 
@@ -126,7 +130,7 @@ Operand StepOperations::reduced(BufferId x, std::int64_t width) {
     all_reduce(schedule::OpKind::kAllReduce, {updates(x, elems)});
     return reads(x, elems);
   }
-  builder_.add_tensor_group(schedule::OpKind::kReduceScatter, schedule::Stream::kCompute, {}, {updates(x, elems)});
+  recomputation_.emit({schedule::OpKind::kReduceScatter, true, {}, {updates(x, elems)}});
   const std::int64_t part = elems / knobs_.tensor_ranks;
   return {{x, 0, part, part}, Access::kRead};
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/plan_builder.h"
+#include "plan/recomputation.h"
 #include "plan/zero_operations.h"
 #include "schedule/knobs.h"
 #include "schedule/parameters.h"
@@ -68,6 +69,23 @@ class StepOperations {
   void at(schedule::Phase phase, std::int64_t layer = -1);
   /// Sets the phase and keeps the layer.
   void in(schedule::Phase phase) { at(phase, layer_); }
+  /// The operations of the forward pass that belong to a module, which may be computed again: those that are added
+  /// while this object exists. `part` tells several of a kind in a layer apart; without `applies` it does nothing.
+  class InModule {
+   public:
+    InModule(StepOperations& to, schedule::Module module, bool applies = true, int part = 0)
+        : recomputation_(applies ? &to.recomputation_ : nullptr) {
+      if (recomputation_ != nullptr) recomputation_->open(module, part);
+    }
+    ~InModule() {
+      if (recomputation_ != nullptr) recomputation_->close();
+    }
+    InModule(const InModule&) = delete;
+    InModule& operator=(const InModule&) = delete;
+
+   private:
+    Recomputation* recomputation_;
+  };
 
   BufferId own(std::string name, schedule::Term term, std::int64_t width);
   BufferId all(std::string name, schedule::Term term, std::int64_t width);
@@ -172,6 +190,7 @@ class StepOperations {
   Shape adapter_dropout_shape(std::int64_t inner) const;
 
   PlanBuilder& builder_;
+  Recomputation recomputation_;
   ZeroOperations& zero_;
   workload::ModelSpec model_;
   schedule::Knobs knobs_;

@@ -225,9 +225,13 @@ AttentionBuffers attention_forward(StepOperations& to, const schedule::BlockTens
   }
   buffers.output = to.own("middle", terms.output, n.hidden);
 
-  if (block.norm1.exists()) to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
+  if (block.norm1.exists()) {
+    const StepOperations::InModule in(to, schedule::Module::kNorms, to.model().has_latents());
+    to.norm_forward(input, block.norm1, buffers.norm, buffers.of_norm, terms.norms);
+  }
   if (attends) {
     qkv_forward(to, block, buffers, terms);
+    const StepOperations::InModule in(to, schedule::Module::kCoreAttention);
     core_forward(to, buffers);
   } else {
     buffers.mixer = mixer_forward(to, block, buffers.norm, buffers.out, terms.rest);
@@ -290,6 +294,8 @@ void attention_backward(StepOperations& to, const schedule::BlockTensors& block,
 // The MLP branch of a layer: norm, up (and gate), activation, down, dropout; or experts, and the MLP beside them.
 namespace {
 
+constexpr int kSecondNorm = 1;  // a part of Module::kNorms, beside that before attention
+
 bool has_mlp(const schedule::BlockTensors& block) { return block.mlp_columns > 0; }
 
 void activate(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& buffers, schedule::Term term) {
@@ -304,9 +310,12 @@ void own_mixture_forward(StepOperations& to, const schedule::BlockTensors& block
       experts_forward(to, block, {buffers.norm, buffers.norm}, buffers.branch, terms.rest, terms.activated);
   if (!has_mlp(block)) return;
   const BufferId shared = to.own("shared expert's output", schedule::Term::kWorkspace, n.hidden);
-  to.column_forward(buffers.norm, block.up, buffers.up, to.up_columns(block));
-  activate(to, block, buffers, terms.activated);
-  to.row_forward(buffers.activated, block.down, shared, block.mlp_columns);
+  {
+    const StepOperations::InModule in(to, schedule::Module::kSharedExperts);
+    to.column_forward(buffers.norm, block.up, buffers.up, to.up_columns(block));
+    activate(to, block, buffers, terms.activated);
+    to.row_forward(buffers.activated, block.down, shared, block.mlp_columns);
+  }
   to.add(schedule::OpKind::kAdd, {}, {to.own_updates(buffers.branch), to.own_reads(shared)});
 }
 
@@ -320,9 +329,12 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
   buffers.experts = experts_forward(to, block, {buffers.norm, x}, sums, terms.rest, terms.activated);
   if (has_mlp(block)) {
     const BufferId shared = to.all("shared expert's output", schedule::Term::kWorkspace, n.hidden);
-    to.linear_forward(x, block.up, buffers.up, n.hidden, to.up_columns(block));
-    activate(to, block, buffers, terms.activated);
-    to.linear_forward(buffers.activated, block.down, shared, block.mlp_columns, n.hidden);
+    {
+      const StepOperations::InModule in(to, schedule::Module::kSharedExperts);
+      to.linear_forward(x, block.up, buffers.up, n.hidden, to.up_columns(block));
+      activate(to, block, buffers, terms.activated);
+      to.linear_forward(buffers.activated, block.down, shared, block.mlp_columns, n.hidden);
+    }
     to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
   to.reduce_sums(sums, buffers.branch);
@@ -419,10 +431,16 @@ MlpBuffers mlp_forward(StepOperations& to, const schedule::BlockTensors& block, 
   buffers.output = to.own("block output", terms.output, n.hidden);
 
   buffers.branch = branch_output(to, block.post_norm2, terms.rest, buffers.output);
-  if (block.norm2.exists()) to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
+  if (block.norm2.exists()) {
+    const schedule::Module module = block.has_experts ? schedule::Module::kNorms : schedule::Module::kMlp;
+    const StepOperations::InModule in(to, module, true, block.has_experts ? kSecondNorm : 0);
+    to.norm_forward(buffers.input, block.norm2, buffers.norm, buffers.of_norm, terms.norms);
+  }
   if (block.has_experts) {
+    const StepOperations::InModule in(to, schedule::Module::kExperts);
     mixture_forward(to, block, buffers, terms);
   } else {
+    const StepOperations::InModule in(to, schedule::Module::kMlp);
     to.column_forward(buffers.norm, block.up, buffers.up, to.up_columns(block));
     activate(to, block, buffers, terms.activated);
     to.row_forward(buffers.activated, block.down, buffers.branch, block.mlp_columns);
@@ -465,7 +483,7 @@ using schedule::Unit;
 TransformerStep::TransformerStep(PlanBuilder& builder, ZeroOperations& zero, const schedule::ParameterTable& table,
                                  const workload::Workload& workload, const schedule::Knobs& knobs, BufferId loss)
     : table_(table),
-      checkpointing_(knobs.checkpointing),
+      checkpointing_(knobs.modules ? schedule::Checkpointing::kNone : knobs.checkpointing),
       operations_(builder, zero, workload, knobs),
       vocabulary_(operations_, table, loss),
       layers_(table.blocks.size()) {

@@ -95,7 +95,7 @@ class TransformerStep final : public schedule::PartSink {
   LayerTerms terms_of_mtp(bool leaves_output) const;
 
   const schedule::ParameterTable& table_;
-  schedule::Checkpointing checkpointing_;
+  schedule::Checkpointing checkpointing_;  ///< kNone if modules are computed again
   StepOperations operations_;
   VocabularyPart vocabulary_;
   std::unique_ptr<MtpLayers> mtp_;    ///< empty if no further tokens are predicted

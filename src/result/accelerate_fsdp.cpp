@@ -76,11 +76,14 @@ std::string fsdp_block(const AccelerateJob& job, int version) {
 // Written only with FSDP 2.
 std::string parallelism_block(const AccelerateJob& job) {
   const std::int64_t sequence_ranks = job.configuration.integer(space::kContextParallel, 1);
-  if (tensor_parallel(job) == 1 && sequence_ranks == 1) return "";
+  const std::int64_t group = job.configuration.integer(space::kHybridShard, 0);
+  if (tensor_parallel(job) == 1 && sequence_ranks == 1 && group == 0) return "";
+  const std::int64_t dp = data_ranks_of(job.configuration, job.cluster.ranks());
+  const std::int64_t shard = group == 0 ? dp : group;
   return fmt::format(
-      "parallelism_config:\n  parallelism_config_dp_replicate_size: 1\n  parallelism_config_dp_shard_size: {}\n"
+      "parallelism_config:\n  parallelism_config_dp_replicate_size: {}\n  parallelism_config_dp_shard_size: {}\n"
       "  parallelism_config_tp_size: {}\n  parallelism_config_cp_size: {}\n",
-      data_ranks_of(job.configuration, job.cluster.ranks()), tensor_parallel(job), sequence_ranks);
+      dp / shard, shard, tensor_parallel(job), sequence_ranks);
 }
 
 std::string precision_line(const AccelerateJob& job) {
@@ -95,7 +98,7 @@ std::string why_not(const AccelerateJob& job, int version, const std::string& na
                                       : "the script's Accelerator says it (gradient_accumulation_steps)";
   }
   if (name == space::kZeroStage) return value == "1" ? "FSDP shards gradients with the optimizer: it is stage 2" : "";
-  if (is_one_of(name, std::array{space::kTensorParallel, space::kContextParallel})) {
+  if (is_one_of(name, std::array{space::kTensorParallel, space::kContextParallel, space::kHybridShard})) {
     return version == 2 && is_sharded ? "" : "it takes FSDP version 2";
   }
   if (name == space::kCheckpointing) {

@@ -51,17 +51,22 @@ std::string file_text(const report::RunView& run, const RecipeWords& said) {
   return text + toml_of(said.words);
 }
 
-// Returns the configuration with a stage that the file can express: replicas for stage 0, stage 2 for stage 1.
+// Returns the configuration with a stage that the file can express: replicas for stage 0, stage 2 for stage 1. What
+// sharding_words says is left out.
 space::Configuration sayable(space::Configuration configuration, std::int64_t stage) {
   if (stage == 0) configuration.erase(space::kZeroStage);
   if (stage == 1) configuration.set(space::kZeroStage, std::int64_t{2});
+  configuration.erase(space::kHybridShard);
   return configuration;
 }
 
 std::vector<std::string> sharding_words(const report::RunView& run, std::int64_t stage) {
-  const std::int64_t dp = data_ranks_of(run.answer.best->configuration, run.session.cluster.ranks());
-  return {"--parallelism.data_parallel_replicate_degree", std::to_string(stage == 0 ? dp : 1),
-          "--parallelism.data_parallel_shard_degree", std::to_string(stage == 0 ? 1 : dp)};
+  const space::Configuration& best = run.answer.best->configuration;
+  const std::int64_t dp = data_ranks_of(best, run.session.cluster.ranks());
+  const std::int64_t group = best.integer(space::kHybridShard, 0);
+  const std::int64_t shard = stage == 0 ? 1 : group == 0 ? dp : group;
+  return {"--parallelism.data_parallel_replicate_degree", std::to_string(dp / shard),
+          "--parallelism.data_parallel_shard_degree", std::to_string(shard)};
 }
 
 // torchtitan splits the sequence over tensor-parallel ranks, and it uses CUDA graphs, which do not support pipeline

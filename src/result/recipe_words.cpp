@@ -45,7 +45,8 @@ class RecipeWriter {
     const jobs::Place* place = jobs::written_place(parameter, job_);
     if (place == nullptr) return omit_unless_own(parameter.name, value, "this kind of sharding leaves no choice of it");
     if (!place->words.empty()) return say_in_words(parameter.name, value, *place);
-    const std::optional<std::string> text = jobs::text_of(value, *place);
+    const std::int64_t ranks = job_.ranks.value_or(1);
+    const std::optional<std::string> text = jobs::text_of(value, *place, {ranks, data_ranks_of(configuration_, ranks)});
     if (!text) return omit_unless_own(parameter.name, value, no_word());
     add(*place, jobs::words_for(*place, *text));
   }

@@ -38,19 +38,22 @@ void Gathering::add_units() {
 }
 
 void Gathering::add_items(std::span<const std::size_t> uses) {
+  std::vector<bool> used(sharded_ends_.size());  // by unit
   for (const std::size_t unit : uses) {
+    const bool is_again = used[unit];
+    used[unit] = true;
     first_item_.push_back(items_.size());
     const std::size_t begin = unit == 0 ? 0 : sharded_ends_[unit - 1];
     const auto of_unit = std::span<const int>(sharded_).subspan(begin, sharded_ends_[unit] - begin);
     if (of_unit.empty()) continue;
     if (setting_.policy.fetches_tensors) {
       for (const int& t : of_unit) {
-        items_.push_back({std::span(&t, 1), setting_.tensors.padded(t), static_cast<std::size_t>(t)});
+        items_.push_back({std::span(&t, 1), setting_.tensors.padded(t), static_cast<std::size_t>(t), is_again});
       }
       continue;
     }
     // All items of a micro-step are released before those of the next one are gathered, so they can share slots.
-    GatheredItem& item = items_.emplace_back(GatheredItem{of_unit, 0, items_.size()});
+    GatheredItem& item = items_.emplace_back(GatheredItem{of_unit, 0, items_.size(), is_again});
     for (const int t : of_unit) item.elems += setting_.tensors.padded(t);
   }
   first_item_.push_back(items_.size());

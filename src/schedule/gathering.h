@@ -34,6 +34,7 @@ struct GatheredItem {
   std::span<const int> tensors;
   std::int64_t elems = 0;  ///< padded
   std::size_t slot = 0;    ///< where it is kept while it is gathered; there are fewer slots than tensors or parts
+  bool is_again = false;   ///< it was gathered before in the same micro-step, for the forward pass
   bool stays = false;      ///< stays gathered after this use, because it is used again soon in the same micro-step
 };
 

@@ -26,12 +26,17 @@ constexpr std::array<const char*, kTermCount> kTermNames = {
     "logits",     "workspace", "inputs"};
 constexpr std::array<const char*, kPhaseCount> kPhaseNames = {"forward", "recompute", "backward", "optimizer"};
 
+constexpr std::array<const char*, kModuleCount> kModuleNames = {"core_attn", "layernorm", "mla_up_proj",   "mlp",
+                                                                "moe",       "moe_act",   "shared_experts"};
+
+static_assert(kModuleCount == static_cast<int>(Module::kSharedExperts) + 1);
 static_assert(kTermCount == static_cast<int>(Term::kInputs) + 1);
 static_assert(kPhaseCount == static_cast<int>(Phase::kOptimizer) + 1);
 
 }  // namespace
 
 const char* to_string(Term term) { return kTermNames[static_cast<std::size_t>(term)]; }
+const char* to_string(Module module) { return kModuleNames[static_cast<std::size_t>(module)]; }
 const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 namespace {
@@ -147,6 +152,31 @@ class KnobReader {
                 "use none, selective or full");
   }
 
+  // Empty for the usual ones. Tokens of experts travel beside another micro-batch only if nothing sends them again, and
+  // delayed scales of fp8 change between a value and the same one again (Megatron Core, transformer_config.py).
+  std::optional<Modules> modules() {
+    const std::string said = space::to_string(value_of(space::kRecomputeModules));
+    if (knobs_.checkpointing != Checkpointing::kSelective || said == "usual") return std::nullopt;
+    Modules modules;
+    for (std::size_t begin = 0; begin < said.size();) {
+      const std::size_t end = std::min(said.find_first_of("+, ", begin), said.size());
+      const std::string one = said.substr(begin, end - begin);
+      const auto found = std::find(kModuleNames.begin(), kModuleNames.end(), one);
+      if (found != kModuleNames.end()) modules.add(static_cast<Module>(found - kModuleNames.begin()));
+      if (found == kModuleNames.end() && !one.empty()) {
+        refuse(fmt::format("{} does not know '{}'", space::kRecomputeModules, one),
+               suggestion(one, std::vector<std::string>(kModuleNames.begin(), kModuleNames.end())));
+      }
+      begin = end + 1;
+    }
+    if (knobs_.overlaps_experts && modules.has(Module::kExperts))
+      refuse(fmt::format("{} does not go with the module moe", space::kMoeOverlap), "leave moe out, or use false");
+    const bool has_delayed_scales = workload_.training.products == workload::ProductFormat::kFp8Delayed;
+    if (has_delayed_scales && (modules.has(Module::kNorms) || modules.has(Module::kExpertActivation)))
+      refuse("layernorm and moe_act do not go with delayed scales of fp8", "use another precision, or other modules");
+    return modules;
+  }
+
   void check_divides(const char* name, std::int64_t parts, std::int64_t whole, const char* what) {
     if (whole % parts == 0) return;
     refuse(fmt::format("{} = {} does not divide {} {}", name, parts, whole, what), "choose another size", true);
@@ -187,6 +217,27 @@ class KnobReader {
     }
   }
 
+  // Ranks that share a sequence share what a data rank shards (Megatron Core, parallel_state.py: intra-partial groups;
+  // torchtitan, distributed/parallel_dims.py). DeepSpeed has MiCS and hpZ at stage 3 only (runtime/engine.py).
+  void read_shards() {
+    const bool is_deepspeed =
+        workload_.framework == workload::Framework::kDeepSpeed || workload_.dialect == workload::Dialect::kDeepSpeed;
+    const std::int64_t ways = bounded(space::kHybridShard, 0, cluster_.ranks());
+    const std::int64_t secondary = bounded(space::kSecondaryShard, 1, cluster_.ranks());
+    if (ways > 0 && knobs_.zero_stage >= (is_deepspeed ? 3 : 1)) {
+      check_divides(space::kHybridShard, ways, layout_.data(), "data-parallel ranks");
+      if (!problem_) knobs_.copies = layout_.data() / ways;
+      if (!problem_ && knobs_.ranks_of_expert() % knobs_.copies != 0) {
+        refuse(fmt::format("{} = {} makes {} copies, which do not divide the {} ranks of an expert",
+                           space::kHybridShard, ways, knobs_.copies, knobs_.ranks_of_expert()),
+               "use a larger one, or fewer expert_parallel ranks", true);
+      }
+    }
+    if (secondary == 1 || knobs_.zero_stage < 3) return;
+    check_divides(space::kSecondaryShard, secondary, knobs_.shard_ranks(), "ranks that share the parameters");
+    knobs_.secondary_ranks = secondary;
+  }
+
   // Returns the ranks in each group of a kind of parallelism, and divides the others by them.
   std::int64_t split(const char* name, std::int64_t most, const char* what, bool of_this_job = false) {
     const std::int64_t ways = bounded(name, 1, most, of_this_job);
@@ -210,6 +261,7 @@ class KnobReader {
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     knobs_.overlaps_tensor = knobs_.sequence_parallel && boolean(space::kTensorOverlap);
     if (predicts_expert_ranks(workload_)) read_experts();
+    read_shards();
     if (knobs_.sequence_parallel) {
       check_divides(space::kTensorParallel, knobs_.tensor_ranks, model.seq_len, "tokens of a sequence");
     }
@@ -310,6 +362,7 @@ class KnobReader {
     knobs_.allgather_bucket_elems = bounded(space::kAllgatherBucket, 1, kMostElems);
     knobs_.overlap_comm = boolean(space::kOverlap);
     knobs_.checkpointing = checkpointing();
+    knobs_.modules = modules();
     knobs_.checkpoint_layers = bounded(space::kCheckpointLayers, 1, kMostElems);
     if (knobs_.virtual_stages > 1 && knobs_.pipeline_ranks > 1) {  // no group reaches over the end of a stage
       const std::int64_t stages = knobs_.pipeline_ranks * knobs_.virtual_stages;
@@ -372,6 +425,15 @@ const char* to_string(Checkpointing checkpointing) {
   }
   assert(false);
   return "";
+}
+
+std::string Modules::text() const {
+  std::string text;
+  for (int m = 0; m < kModuleCount; ++m) {
+    const auto module = static_cast<Module>(m);
+    if (has(module)) text += (text.empty() ? "" : "+") + std::string(to_string(module));
+  }
+  return text;
 }
 
 const char* to_string(PipelineSchedule schedule) {
@@ -458,13 +520,23 @@ bool predicts_expert_ranks(const workload::Workload& workload) {
 void refuse(const NotModelled& problem) { throw UserError(problem.what, problem.hint); }
 
 void check_planned(const workload::Workload& workload, const workload::ClusterSpec& cluster, const Knobs& knobs) {
-  for (const auto& [name, ways] : {std::pair(space::kPipelineParallel, knobs.pipeline_ranks),
-                                   std::pair(space::kVirtualPipeline, knobs.virtual_stages),
-                                   std::pair(space::kContextParallel, knobs.context_ranks),
-                                   std::pair(space::kExpertParallel, knobs.expert_ranks)}) {
+  for (const auto& [name, ways] :
+       {std::pair(space::kPipelineParallel, knobs.pipeline_ranks),
+        std::pair(space::kVirtualPipeline, knobs.virtual_stages),
+        std::pair(space::kContextParallel, knobs.context_ranks), std::pair(space::kExpertParallel, knobs.expert_ranks),
+        std::pair(space::kSecondaryShard, knobs.secondary_ranks)}) {
     if (ways == 1) continue;
     throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", name, ways),
                     "write 1; the runners command, deepspeed and replay take more");
+  }
+  if (knobs.copies > 1) {
+    throw UserError(fmt::format("{} = {} is predicted, but krigtune-bench does not execute it", space::kHybridShard,
+                                knobs.shard_ranks() / knobs.context_ranks),
+                    "write 0; the runners command, deepspeed and replay take more");
+  }
+  if (knobs.modules && knobs.zero_stage == 3) {
+    throw UserError(fmt::format("krigtune-bench does not execute {} at stage 3", space::kRecomputeModules),
+                    "write \"usual\"; the runners command, deepspeed and replay take more");
   }
   check_extent(workload, cluster, knobs);
 }

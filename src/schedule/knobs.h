@@ -1,5 +1,7 @@
 #pragma once
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -42,6 +44,38 @@ inline constexpr std::int64_t kAlignmentBytes = 64;
 /// only the input of every few layers (Chen et al. 2016).
 enum class Checkpointing { kNone, kSelective, kFull };
 const char* to_string(Checkpointing checkpointing);  ///< a value of activation_checkpointing
+
+/// A part of a layer that kSelective may compute again: the core of attention, the norms that are modules of their own
+/// (before latent attention and before experts), the products that make heads of latents, with the norms of these, a
+/// dense MLP with its norm, all that a layer of experts does with its input, the experts' activation alone, and the
+/// experts that every token passes (Megatron Core, transformer/transformer_config.py: recompute_modules).
+enum class Module : std::uint8_t {
+  kCoreAttention,
+  kNorms,
+  kLatentUp,
+  kMlp,
+  kExperts,
+  kExpertActivation,
+  kSharedExperts
+};
+inline constexpr int kModuleCount = 7;
+const char* to_string(Module module);  ///< a word of recompute_modules
+/// Returns whether what reads the module's output gets it again, too. The output of the others stays where it is read.
+inline bool discards_output(Module module) {
+  return module == Module::kNorms || module == Module::kLatentUp || module == Module::kExpertActivation;
+}
+
+/// A set of modules.
+class Modules {
+ public:
+  bool has(Module module) const { return (bits_ >> static_cast<unsigned>(module) & 1U) != 0; }
+  void add(Module module) { bits_ |= 1U << static_cast<unsigned>(module); }
+  std::string text() const;  ///< "layernorm+moe_act"
+  friend auto operator<=>(const Modules&, const Modules&) = default;
+
+ private:
+  unsigned bits_ = 0;
+};
 
 /// Returns the type of parameters, gradients and activations; statistics, masters and moments are fp32.
 DType compute_type(workload::Precision precision);
@@ -88,6 +122,10 @@ inline bool splits_backward(PipelineSchedule schedule) {
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
   std::int64_t data_ranks = 1;  ///< that hold the same parameters and reduce their gradients together
+  std::int64_t copies = 1;      ///< groups of neighbouring data ranks, each of which holds all that the stage shards
+  /// Of the data ranks, neighbours that share a second copy of the sharded parameters, from which the backward pass
+  /// gathers them (secondary_shard); 1: there is none.
+  std::int64_t secondary_ranks = 1;
   std::int64_t tensor_ranks = 1;
   std::int64_t context_ranks = 1;  ///< of the data ranks, that share each sequence; build_plan refuses more than one
   std::int64_t expert_ranks = 1;   ///< of the data ranks, that share the experts; 1 without experts
@@ -108,6 +146,7 @@ struct Knobs {
   std::int64_t allgather_bucket_elems = 0;
   bool overlap_comm = false;
   Checkpointing checkpointing = Checkpointing::kNone;
+  std::optional<Modules> modules;      ///< that kSelective computes again; empty: the usual ones, as it says
   std::int64_t checkpoint_layers = 1;  ///< between two checkpoints, with kFull
   bool offload_optimizer = false;      ///< to host memory
   bool offload_parameters = false;     ///< to host memory; always false below stage 3
@@ -125,6 +164,10 @@ struct Knobs {
   std::int64_t expert_holders() const { return data_ranks * (whole_experts ? tensor_ranks : 1); }
   /// Returns the ranks that have the same experts.
   std::int64_t ranks_of_expert() const { return expert_holders() / expert_ranks; }
+  /// Returns the data ranks that share what the stage shards.
+  std::int64_t shard_ranks() const { return data_ranks / copies; }
+  /// Returns the ranks that share what the stage shards of an expert.
+  std::int64_t shards_of_expert() const { return ranks_of_expert() / copies; }
   /// Returns the sequences of a step, of all ranks.
   std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
 };

@@ -36,6 +36,11 @@ class Reduction {
 
   /// Returns whether gradients are sent in this micro-step.
   bool reduces_now() const { return setting_.policy.shards_gradients || micro_step_ + 1 == micro_steps_; }
+  /// Returns whether copies of what is sharded (Knobs::copies) sum their gradients in this micro-step.
+  bool sums_copies_now() const {
+    const bool is_last = micro_step_ + 1 == micro_steps_;
+    return setting_.knobs.copies > 1 && (setting_.policy.sums_copies_every_time || is_last);
+  }
   /// Returns whether reduced gradients are added to those of earlier micro-steps.
   bool adds() const { return setting_.policy.shards_gradients && micro_step_ > 0; }
   /// Call before the gradient is written. Returns true if there is nothing to add it to.

@@ -25,7 +25,7 @@ struct Setting {
   }
   /// Returns how many of `padded` elements this rank's optimizer updates.
   std::int64_t updated_elems(std::int64_t padded) const {
-    return policy.shards_optimizer ? padded / knobs.data_ranks : padded;
+    return policy.shards_optimizer ? padded / knobs.shard_ranks() : padded;
   }
   /// Returns whether the gradient is larger than a bucket and is therefore reduced in place.
   bool goes_alone(int t) const { return tensors.elems(t) > knobs.reduce_bucket_elems; }

@@ -30,6 +30,8 @@ struct ZeroPolicy {
 
   // How gradients are reduced:
   OpKind reduction = OpKind::kReduceScatter;
+  /// Copies of what is sharded sum their gradients whenever these are reduced, instead of only in the last micro-step.
+  bool sums_copies_every_time = false;
   bool reduces_behind_backward = false;
   bool packs = false;  ///< gradients are copied into contiguous buckets; otherwise they are reduced in place
   Stream packing_stream = Stream::kCompute;

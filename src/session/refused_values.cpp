@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -91,13 +92,23 @@ std::string refused_beside_others(workload::Framework framework, const std::vect
   return join(refused, " && ");
 }
 
+// Groups of data-parallel ranks that share what is sharded are equal (schedule/knobs.cpp).
+std::string refused_groups(const std::vector<space::Parameter>& parameters, const space::JobFacts& facts) {
+  std::vector<std::string> needs;
+  for (const auto& [name, none] : {std::pair(space::kHybridShard, 0), std::pair(space::kSecondaryShard, 1)}) {
+    if (!reaches(parameters, name, none + 1.0) && facts.fixed.integer(name, none) <= none) continue;
+    needs.push_back(fmt::format("({0} == {1} || dp % {0} == 0)", name, none));
+  }
+  return join(needs, " && ");
+}
+
 }  // namespace
 
 void add_refused(workload::Framework framework, const std::vector<space::Parameter>& parameters,
                  const space::JobFacts& facts, std::vector<space::Expression>& constraints) {
   for (const std::string& text :
        {refused_by_framework(framework, parameters, facts), refused_by_schedules(parameters, facts),
-        refused_beside_others(framework, parameters, facts)}) {
+        refused_beside_others(framework, parameters, facts), refused_groups(parameters, facts)}) {
     const auto is_same = [&](const space::Expression& constraint) { return constraint.text() == text; };
     if (text.empty() || std::ranges::any_of(constraints, is_same)) continue;
     constraints.push_back(space::Expression::parse(text));

@@ -343,8 +343,8 @@ TEST(DeepSpeedSession, NamesSettingsThatThePredictionLeavesOut) {
     return deepspeed::deepspeed_session(inputs);
   };
   for (const auto& [rest, remark] : std::map<std::string, std::string>{
-           {R"("zero_optimization": {"stage": [2, 3], "zero_hpz_partition_size": 8})", "zero_hpz_partition_size: more"},
-           {R"("zero_optimization": {"stage": [2, 3], "mics_shard_size": 8})", "mics_shard_size: more memory"},
+           {R"("zero_optimization": {"stage": [2, 3], "zero_quantized_weights": true})",
+            "zero_quantized_weights: less"},
            {R"("zero_optimization": {"stage": [2, 3], "offload_optimizer": {"device": "cpu", "ratio": 0.3}})",
             "ratio: "},
            {R"("data_types": {"grad_accum_dtype": "fp32"})", "grad_accum_dtype: "},

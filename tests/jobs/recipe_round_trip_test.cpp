@@ -14,10 +14,21 @@ namespace {
 
 using space::Configuration;
 
-// Evaluates a placeholder: a name, a product of names, a name divided by a number and rounded, or comparisons joined
-// by ||.
+// Returns 4 of "dp / (q + dp * (q == 0))" with 8 of 32 data-parallel ranks, or 8 of "q + dp * (q == 0)".
+std::string evaluated_group(const std::string& placeholder, const Configuration& values) {
+  const std::int64_t dp = values.integer("dp", 1);
+  const bool is_number_of_groups = placeholder.starts_with("dp / (");
+  const std::size_t begin = is_number_of_groups ? 6 : 0;
+  const std::int64_t stated = values.integer(placeholder.substr(begin, placeholder.find(' ', begin) - begin), -1);
+  const std::int64_t size = stated == 0 ? dp : stated;
+  return std::to_string(is_number_of_groups ? dp / size : size);
+}
+
+// Evaluates a placeholder: a name, a product of names, a name divided by a number and rounded, comparisons joined by
+// ||, or the number or the size of groups.
 std::string evaluated(const std::string& placeholder, const Configuration& values) {
   const auto text_of = [&](const std::string& name) { return space::to_string(*values.find(name)); };
+  if (placeholder.ends_with("== 0)") || placeholder.ends_with("== 0))")) return evaluated_group(placeholder, values);
   if (const std::size_t star = placeholder.find('*'); star != std::string::npos) {
     return std::to_string(std::stoll(text_of(placeholder.substr(0, star))) *
                           std::stoll(text_of(placeholder.substr(star + 1))));
@@ -170,6 +181,15 @@ std::vector<std::string> with_files_written(const RecipeJob& job, const OptimalC
   return words;
 }
 
+// Sessions only try groups of some of the data-parallel ranks that divide them.
+bool has_equal_groups(Configuration values, const RecipeJob& job, const Configuration& wanted) {
+  for (const auto& [name, value] : wanted) values.set(name, value);
+  const std::int64_t size = values.integer(space::kHybridShard, 0);
+  if (size == 0 || !job.ranks) return size == 0;
+  const auto dp = space::data_parallel_ranks(*job.ranks, values);
+  return dp && size < *dp && *dp % size == 0;
+}
+
 TEST(RecipeRoundTrip, TheCommandThatTrainsHasTheConfiguration) {
   constexpr std::uint64_t kSeed = 24;
   int count = 0;
@@ -182,7 +202,7 @@ TEST(RecipeRoundTrip, TheCommandThatTrainsHasTheConfiguration) {
       Rng rng(kSeed, 0);
       for (int i = 0; i < 40 && !space.empty(); ++i) {
         const std::optional<Configuration> wanted = drawn(space, job, own, rng);
-        if (!wanted) continue;
+        if (!wanted || !has_equal_groups(own.configuration, job, *wanted)) continue;
         const TemporaryDirectory dir;
         const OptimalCommand optimal = optimal_command(recipe, job, *wanted);
         const auto words = with_files_written(job, optimal, dir);

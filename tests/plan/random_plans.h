@@ -148,6 +148,11 @@ class RandomPlans {
     set("stage3_param_persistence_threshold", number({0, 30, 1'000}));
     set("stage3_max_live_parameters", number({0, 5'000, 100'000'000}));
     set("stage3_max_reuse_distance", number({0, 3'000, 100'000'000}));
+    if (knobs.integer("zero_stage", 0) < 3) {
+      knobs.set("recompute_modules",
+                one_of<std::string>({"usual", "core_attn+layernorm+moe_act", "mla_up_proj+shared_experts", "mlp+moe",
+                                     "moe_act+mla_up_proj+layernorm+mlp"}));
+    }
   }
 
   Rng rng_;

@@ -70,7 +70,7 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
                             name == "context_parallel" || name == "expert_parallel" || name == "virtual_pipeline" ||
                             name == "pipeline_schedule" || name == "expert_tensor_parallel" || name == "moe_dispatch" ||
-                            name == "moe_overlap" || name == "tp_comm_overlap";
+                            name == "moe_overlap" || name == "tp_comm_overlap" || name == "recompute_modules";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
@@ -102,17 +102,20 @@ TEST(WellKnown, KnobsOfParallelismAndCheckpointingNeedThem) {
   EXPECT_EQ(count("pipeline_schedule", "pipeline_parallel", std::int64_t{2}), 4);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("selective")), 1);
   EXPECT_EQ(count("activation_checkpointing_layers", "activation_checkpointing", std::string("full")), 5);
+  EXPECT_EQ(count("recompute_modules", "activation_checkpointing", std::string("full")), 1);
+  EXPECT_EQ(count("recompute_modules", "activation_checkpointing", std::string("selective")), 6);
 }
 
 TEST(WellKnown, OfStage3MeanNothingBelowIt) {
   int of_stage3 = 0;
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
-    if (known.deepspeed.first_stage < 3) continue;
+    // Other frameworks than DeepSpeed shard over a part of the ranks at lower stages, too.
+    if (known.deepspeed.first_stage < 3 || known.name == std::string_view(space::kHybridShard)) continue;
     ++of_stage3;
     const space::Space below({{space::kZeroStage, {std::int64_t{2}}}, parsed_range(known)}, {.ranks = 2});
     EXPECT_EQ(below.count(), 1) << known.name;
   }
-  EXPECT_EQ(of_stage3, 5);
+  EXPECT_EQ(of_stage3, 6);
 }
 
 TEST(WellKnown, NeedOtherDataParallelRanksWhereTheyCommunicateWithThem) {
@@ -120,8 +123,8 @@ TEST(WellKnown, NeedOtherDataParallelRanksWhereTheyCommunicateWithThem) {
   for (const space::WellKnownParameter& known : space::well_known_parameters()) {
     if (space::needs_other_data_ranks(known)) names.insert(known.name);
   }
-  EXPECT_EQ(names,
-            std::set<std::string>({space::kReduceBucket, space::kAllgatherBucket, space::kOverlap, space::kPrefetch}));
+  EXPECT_EQ(names, std::set<std::string>({space::kReduceBucket, space::kAllgatherBucket, space::kOverlap,
+                                          space::kPrefetch, space::kHybridShard, space::kSecondaryShard}));
 }
 
 // The value with which a file may omit a knob has the knob's kind, and every text is a value of the knob's range.

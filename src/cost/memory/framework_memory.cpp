@@ -246,7 +246,7 @@ MomentBytes sharded_states(const schedule::StageTensors& model, const workload::
                            const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.trained_padded());
-  const auto n = static_cast<double>(knobs.data_ranks);
+  const auto n = static_cast<double>(knobs.shard_ranks());
   const double gathered = knobs.zero_stage >= 3 || !has_masters(workload) ? 0.0 : 2.0;
   const double own = master_bytes(workload);
   states.add(schedule::Term::kParameters,
@@ -262,10 +262,10 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
                                  const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.trained_elems());
-  const auto n = static_cast<double>(knobs.data_ranks);
+  const auto n = static_cast<double>(knobs.shard_ranks());
   // What is sharded of an expert is shared by the ranks that have it, which are fewer.
   const auto experts = static_cast<double>(model.trained_expert_elems());
-  const auto sharing = static_cast<double>(knobs.ranks_of_expert());
+  const auto sharing = static_cast<double>(knobs.shards_of_expert());
   const std::int64_t stage = std::min(knobs.zero_stage, traits_of(workload.framework).most_zero_stage);
   const auto own = [&](std::int64_t from_stage) {
     return stage >= from_stage ? (p - experts) / n + experts / sharing : p;
@@ -309,7 +309,7 @@ std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Wor
   if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
   constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
   const auto p = static_cast<double>(model.trained_padded());
-  const auto own = p / static_cast<double>(knobs.data_ranks);
+  const auto own = p / static_cast<double>(knobs.shard_ranks());
   if (workload.precision == workload::Precision::kFp32) return rounded(knobs.zero_stage == 0 ? 4.0 * p : 8.0 * own);
   const double cast = has_masters(workload) ? 4.0 : 0.0;
   if (knobs.zero_stage == 0) return rounded((2.0 + cast) * p);
@@ -355,7 +355,8 @@ MemoryAssumptions assumptions_of(const FrameworkTraits& traits, const schedule::
                                  const MemoryCalibration& calibration) {
   constexpr double kCommunicator = 0.3e9;  // of each group beyond the first
   const int groups = (knobs.data_ranks > 1) + (knobs.tensor_ranks > 1) + (knobs.pipeline_ranks > 1) +
-                     (knobs.context_ranks > 1) + (knobs.expert_ranks > 1);
+                     (knobs.context_ranks > 1) + (knobs.expert_ranks > 1) + (knobs.copies > 1) +
+                     (knobs.secondary_ranks > 1);
   const double logits = calibration.logits_bytes > 0.0 ? calibration.logits_bytes : traits.logits_bytes;
   MemoryAssumptions assumed;
   switch (outlook) {
@@ -403,6 +404,10 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     const schedule::StageTensors& model = cache.of(knobs, stage.parts);
     MomentBytes states = states_of(model, workload, knobs);
     states.add(schedule::Term::kParameters, narrow_copies_bytes(profile, workload, knobs, stage.parts));
+    const bool has_stores = workload.framework == workload::Framework::kKrigtune ||
+                            workload.framework == workload::Framework::kDeepSpeed;  // which contain it
+    if (!has_stores)
+      states.add(schedule::Term::kParameters, secondary_bytes({model, knobs, schedule::make_policy(workload, knobs)}));
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
     FrameworkPeak needed{states, {}};
     needed.bytes += peak.bytes;
@@ -438,13 +443,13 @@ std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& w
   const StateBytes states = states_as_krigtunes(model, workload, knobs);
   if (workload.framework == workload::Framework::kKrigtune) return states.host.total + states.host_transient_bytes;
   // DeepSpeed: master, gradient of its type and moments, a pinned 16-bit copy, and the gradients that accumulate.
-  const auto own = static_cast<double>(model.trained_padded()) / static_cast<double>(knobs.data_ranks);
+  const auto own = static_cast<double>(model.trained_padded()) / static_cast<double>(knobs.shard_ranks());
   double bytes = 0.0;
   if (knobs.offload_optimizer)
     bytes +=
         own * (2.0 * master_bytes(workload) + moment_sizes(workload).all + 2.0 + (knobs.micro_steps > 1 ? 2.0 : 0.0));
   if (knobs.offload_parameters)
-    bytes += own * 2.0 + frozen_bytes(model, workload) / static_cast<double>(knobs.data_ranks);
+    bytes += own * 2.0 + frozen_bytes(model, workload) / static_cast<double>(knobs.shard_ranks());
   return rounded(bytes);
 }
 

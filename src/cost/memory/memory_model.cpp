@@ -210,7 +210,8 @@ plan::MemoryVerdict MemoryModel::Impl::exact_verdict_of(const space::Configurati
   const auto expected = static_cast<double>(needed.expected.count);
   const auto limit = static_cast<double>(usable.count);
   const bool decided = expected * most <= limit || expected * least > limit || knobs.pipeline_ranks > 1 ||
-                       knobs.context_ranks > 1 || knobs.expert_ranks > 1;
+                       knobs.context_ranks > 1 || knobs.expert_ranks > 1 || knobs.copies > 1 ||
+                       knobs.secondary_ranks > 1;
   const Bytes predicted = decided ? needed.expected : planned(configuration, knobs, usable);
   plan::MemoryVerdict verdict = plan::exact_verdict(predicted, usable);
   if (needed.host > host_usable) verdict = {plan::Verdict::kTooLarge, 0.0, predicted};

@@ -42,6 +42,12 @@ Homes homes_of(const schedule::Setting& setting, bool trained, bool with_matrice
 
 }  // namespace
 
+std::int64_t secondary_bytes(const schedule::Setting& setting) {
+  if (setting.knobs.secondary_ranks == 1) return 0;
+  const std::int64_t elems = homes_of(setting, true).sharded_elems + homes_of(setting, false).sharded_elems;
+  return elems / setting.knobs.secondary_ranks * setting.type_bytes();
+}
+
 StateBytes state_bytes(const schedule::Setting& setting) {
   const schedule::Knobs& knobs = setting.knobs;
   const schedule::ZeroPolicy& policy = setting.policy;
@@ -55,7 +61,7 @@ StateBytes state_bytes(const schedule::Setting& setting) {
     const std::int64_t elems = elems_of(store, store.of_matrices ? homes : homes_of(setting, true, false)) +
                                (store.of_frozen ? elems_of(store, frozen) : 0);
     MomentBytes& at = store.place == schedule::Place::kHost ? states.host : states.device;
-    at.add(store.term, elems / (store.parts ? knobs.data_ranks : 1) * schedule::size_bytes(store.type));
+    at.add(store.term, elems / (store.parts ? knobs.shard_ranks() : 1) * schedule::size_bytes(store.type));
   };
   const schedule::Stores stores = schedule::stores_of(policy);
   for (const schedule::Store* store :
@@ -63,12 +69,13 @@ StateBytes state_bytes(const schedule::Setting& setting) {
     add(*store);
   }
   for (const schedule::Store& moments : stores.moments) add(moments);
+  states.device.add(schedule::Term::kParameters, secondary_bytes(setting));
   if (policy.controls) states.device.add(schedule::Term::kInputs, std::int64_t{4} * schedule::kControlElementCount);
   states.device.add(schedule::Term::kInputs, 4 * knobs.micro_steps);
 
   const bool rounds = policy.type != policy.master_type;
   const std::int64_t type = setting.type_bytes();
-  const std::int64_t n = knobs.data_ranks;
+  const std::int64_t n = knobs.shard_ranks();
   const bool offloads = policy.optimizer_place == schedule::Place::kHost;
   if (policy.shard_place == schedule::Place::kHost && !offloads && rounds)
     states.rounded_bytes = homes.sharded_elems / n * type;
@@ -413,6 +420,7 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
                         {space::kSequenceParallel, knobs.sequence_parallel},
                         {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
                         {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
+                        {space::kRecomputeModules, knobs.modules ? knobs.modules->text() : "usual"},
                         {space::kCheckpointLayers, std::int64_t{2}}});
   return ProfileReader(plan, model, unit, groups).read();
 }
@@ -432,8 +440,8 @@ MemoryProfile profile_memory(const workload::Workload& workload, const schedule:
 }
 
 std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {
-  const Key key{knobs.tensor_ranks,  knobs.context_ranks,     knobs.expert_ranks,
-                knobs.whole_experts, knobs.sequence_parallel, knobs.checkpointing};
+  const Key key{knobs.tensor_ranks,      knobs.context_ranks, knobs.expert_ranks, knobs.whole_experts,
+                knobs.sequence_parallel, knobs.checkpointing, knobs.modules};
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = profiles_.find(key); found != profiles_.end()) return found->second;

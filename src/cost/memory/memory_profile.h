@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -96,7 +97,11 @@ struct StateBytes {
   std::int64_t host_transient_bytes = 0;  ///< upper limit of bytes that are being copied to or from the device
 };
 
-/// Returns the bytes of schedule::Stores, exact for krigtune-bench.
+/// Returns the bytes of a rank's part of the second copy of sharded parameters (Knobs::secondary_ranks), in the model's
+/// type; 0 without one.
+std::int64_t secondary_bytes(const schedule::Setting& setting);
+
+/// Returns the bytes of schedule::Stores and of a second copy of parameters, exact for krigtune-bench.
 StateBytes state_bytes(const schedule::Setting& setting);
 
 /// The memory profiles of one workload, each computed only once. Thread-safe.
@@ -106,7 +111,8 @@ class ProfileCache {
   std::shared_ptr<const MemoryProfile> of(const schedule::Knobs& knobs);
 
  private:
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing,
+                         std::optional<schedule::Modules>>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
   std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;

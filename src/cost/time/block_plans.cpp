@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -36,6 +37,7 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
                            {space::kSequenceParallel, knobs.sequence_parallel},
                            {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
                            {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
+                           {space::kRecomputeModules, knobs.modules ? knobs.modules->text() : "usual"},
                            {space::kCheckpointLayers, std::int64_t{1}},
                            {space::kOverlap, false},
                            {space::kReduceBucket, kLargeBucket}});
@@ -44,7 +46,8 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
 }  // namespace
 
 struct BlockPlans::Impl {
-  using Key = std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing>;
+  using Key =
+      std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, std::optional<schedule::Modules>>;
 
   // Of one model and its way to train, whatever its number of layers; found by comparison, because there are few.
   struct OfModel {
@@ -81,7 +84,7 @@ BlockPlans::~BlockPlans() = default;
 const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const schedule::Knobs& knobs) {
   const std::lock_guard lock(impl_->mutex);
   auto& plan = impl_->of_model(workload).plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.whole_experts,
-                                                knobs.sequence_parallel, knobs.checkpointing}];
+                                                knobs.sequence_parallel, knobs.checkpointing, knobs.modules}];
   if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
   return *plan;
 }

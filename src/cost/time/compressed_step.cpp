@@ -28,12 +28,15 @@ bool is_quiet(const StepSetting& setting) {
   return !setting.policy.shards_gradients && !setting.policy.shards_parameters && fuses_collectives(setting);
 }
 
-// Three if the last one differs from those before it, because it gathers nothing ahead, or is the only one to reduce.
+// Three if the last one differs from those before it, because it gathers nothing ahead, or is the only one to reduce or
+// to sum over copies.
 std::int64_t executed_micro_steps(const StepSetting& setting) {
   const schedule::ZeroPolicy& policy = setting.policy;
   if (is_quiet(setting)) return 1;
   const bool gathers_across = policy.shards_parameters && policy.prefetches && !policy.fetches_tensors;
-  return std::min<std::int64_t>(setting.knobs.micro_steps, gathers_across || !policy.shards_gradients ? 3 : 2);
+  const bool sums_last = setting.knobs.copies > 1 && !policy.sums_copies_every_time;
+  const bool last_differs = gathers_across || sums_last || !policy.shards_gradients;
+  return std::min<std::int64_t>(setting.knobs.micro_steps, last_differs ? 3 : 2);
 }
 
 class Step final : public schedule::PartSink {

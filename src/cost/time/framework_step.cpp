@@ -43,6 +43,7 @@ std::variant<FrameworkStep, schedule::NotModelled> framework_step_of(const workl
   if (knobs.zero_stage >= traits.units_from_stage) set_units(configuration, knobs);
   step.policy = schedule::make_policy(workload, knobs);
   if (traits.always_takes_norm) step.policy.controls = true;
+  step.policy.sums_copies_every_time = traits.sums_copies_every_time;
   return step;
 }
 

@@ -60,6 +60,11 @@ class Recorder {
     double core_s = 0.0;
     std::uint8_t lane = 0;
     double more_issue_s = 0.0;  ///< issue time in addition to a kernel's
+
+    /// Returns this one, and another one of its lane right behind it, as one.
+    Collective then(const Collective& next) const {
+      return {seconds + next.seconds, core_s + next.core_s, lane, more_issue_s + next.more_issue_s};
+    }
   };
 
   /// Appends to the compute stream.

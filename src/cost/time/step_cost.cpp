@@ -24,8 +24,8 @@ namespace krigtune::cost {
 namespace {
 
 using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, schedule::TokenDispatch,
-                               bool, bool, bool, bool, schedule::Checkpointing, bool>;
-using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;
+                               bool, bool, bool, bool, schedule::Checkpointing, bool, std::optional<schedule::Modules>>;
+using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, std::int64_t>;
 
 // What each pipeline rank holds and does; equal ranks are timed once.
 struct Stages {
@@ -102,10 +102,19 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,       knobs.tensor_ranks,    knobs.context_ranks,
-                          knobs.expert_ranks,      knobs.whole_experts,   knobs.dispatch,
-                          knobs.overlaps_experts,  knobs.overlaps_tensor, knobs.pipeline_ranks > 1,
-                          knobs.sequence_parallel, knobs.checkpointing,   knobs.checkpoint_layers == 1};
+    const TemplateKey key{knobs.micro_batch,
+                          knobs.tensor_ranks,
+                          knobs.context_ranks,
+                          knobs.expert_ranks,
+                          knobs.whole_experts,
+                          knobs.dispatch,
+                          knobs.overlaps_experts,
+                          knobs.overlaps_tensor,
+                          knobs.pipeline_ranks > 1,
+                          knobs.sequence_parallel,
+                          knobs.checkpointing,
+                          knobs.checkpoint_layers == 1,
+                          knobs.modules};
     const std::lock_guard lock(mutex);
     auto& known = templates[key];
     if (!known) {
@@ -117,15 +126,9 @@ struct StepCostModel::Impl {
 
   GroupSpans spans_of(const schedule::Knobs& knobs) {
     const std::lock_guard lock(mutex);
-    const auto [at, is_new] =
-        spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks, knobs.whole_experts});
-    if (is_new) {
-      const auto span = [&](std::int64_t ranks, std::int64_t apart) {
-        return group_span(ranks, apart, machine.ranks_per_node);
-      };
-      at->second = {span(knobs.data_ranks, knobs.tensor_ranks), span(knobs.tensor_ranks, 1),
-                    span(knobs.ranks_of_expert(), knobs.expert_ranks * knobs.parts_of_expert())};
-    }
+    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks,
+                                                 knobs.whole_experts, knobs.shard_ranks(), knobs.secondary_ranks});
+    if (is_new) at->second = GroupSpans::of(knobs, machine.ranks_per_node);
     return at->second;
   }
 

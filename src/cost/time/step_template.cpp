@@ -26,19 +26,53 @@ std::int64_t sent(schedule::OpKind kind, std::int64_t bytes, std::int64_t ranks)
 
 }  // namespace
 
-Recorder::Collective CostContext::data_collective(schedule::OpKind kind, const SharedBytes& shared) {
-  SharedBytes bytes = shared;
+GroupSpans GroupSpans::of(const schedule::Knobs& knobs, std::int64_t ranks_per_node) {
+  const std::int64_t tensor = knobs.tensor_ranks;
+  const std::int64_t apart = knobs.expert_ranks * knobs.parts_of_expert();
+  const std::int64_t shards = knobs.shard_ranks();
+  const std::int64_t of_expert = knobs.shards_of_expert();
+  const auto span = [&](std::int64_t ranks, std::int64_t apart_by) {
+    return group_span(ranks, apart_by, ranks_per_node);
+  };
+  return {.data = span(knobs.data_ranks, tensor),
+          .tensor = span(tensor, 1),
+          .experts = span(knobs.ranks_of_expert(), apart),
+          .shards = span(shards, tensor),
+          .shards_of_experts = span(of_expert, apart),
+          .copies = span(knobs.copies, tensor * shards),
+          .copies_of_experts = span(knobs.copies, apart * of_expert),
+          .secondary = span(knobs.secondary_ranks, tensor)};
+}
+
+Recorder::Collective CostContext::collective(schedule::OpKind kind, const plan::GroupSpan& span, std::int64_t bytes) {
+  const std::int64_t wire_bytes = sent(kind, bytes, span.ranks);
+  data_comm_s += collective_time_s(machine, kind, span, wire_bytes);
+  data_wire_bytes += static_cast<double>(wire_bytes);
+  return {link_time_s(machine, kind, span, wire_bytes), exchange_time_s(machine, kind, wire_bytes),
+          lane_of(machine, schedule::Group::kData)};
+}
+
+Recorder::Collective CostContext::collective(schedule::OpKind kind, const plan::GroupSpan& of_all,
+                                             const plan::GroupSpan& of_experts, const SharedBytes& shared) {
   const bool is_one_group = setting.knobs.expert_ranks == 1 && !setting.knobs.whole_experts;
-  if (is_one_group) bytes = {shared.of_all + shared.of_experts, 0};
-  Recorder::Collective collective{0.0, 0.0, lane_of(machine, schedule::Group::kData)};
-  for (const auto& [span, total] : {std::pair(spans.data, bytes.of_all), std::pair(spans.experts, bytes.of_experts)}) {
-    const std::int64_t wire_bytes = sent(kind, total, span.ranks);
-    data_comm_s += collective_time_s(machine, kind, span, wire_bytes);
-    data_wire_bytes += static_cast<double>(wire_bytes);
-    collective.seconds += link_time_s(machine, kind, span, wire_bytes);
-    collective.core_s += exchange_time_s(machine, kind, wire_bytes);
-  }
-  return collective;
+  if (is_one_group) return collective(kind, of_all, shared.of_all + shared.of_experts);
+  Recorder::Collective first = collective(kind, of_all, shared.of_all);
+  return first.then(collective(kind, of_experts, shared.of_experts));
+}
+
+Recorder::Collective CostContext::data_collective(schedule::OpKind kind, const SharedBytes& shared) {
+  if (kind == schedule::OpKind::kAllReduce) return collective(kind, spans.data, spans.experts, shared);
+  return collective(kind, spans.shards, spans.shards_of_experts, shared);
+}
+
+Recorder::Collective CostContext::gather_again(const SharedBytes& shared) {
+  return collective(schedule::OpKind::kAllGather, spans.secondary, shared.of_all + shared.of_experts);
+}
+
+Recorder::Collective CostContext::sum_of_copies(const SharedBytes& shared) {
+  const schedule::Knobs& knobs = setting.knobs;
+  return collective(schedule::OpKind::kAllReduce, spans.copies, spans.copies_of_experts,
+                    {shared.of_all / knobs.shard_ranks(), shared.of_experts / knobs.shards_of_expert()});
 }
 
 double CostContext::more_issue_s() const {

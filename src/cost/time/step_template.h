@@ -61,7 +61,12 @@ StepTemplate make_template(const workload::Workload& workload, const Machine& ma
 /// How the nodes share the groups of ranks.
 struct GroupSpans {
   plan::GroupSpan data, tensor;
-  plan::GroupSpan experts;  ///< the data ranks with the same experts
+  plan::GroupSpan experts;                    ///< the data ranks with the same experts
+  plan::GroupSpan shards, shards_of_experts;  ///< of these, those that share what the stage shards
+  plan::GroupSpan copies, copies_of_experts;  ///< those with the same part of it
+  plan::GroupSpan secondary;                  ///< those that share a second copy of the parameters
+
+  static GroupSpans of(const schedule::Knobs& knobs, std::int64_t ranks_per_node);
 };
 
 /// Bytes that the data ranks share: those of experts, and all others.
@@ -84,11 +89,22 @@ struct CostContext {
   double data_wire_bytes = 0.0;
 
   /// Returns a collective of the data group over `shared` in total, and adds it to the sums. What belongs to experts is
-  /// shared by those of its ranks that have the same experts.
+  /// shared by those of its ranks that have the same experts. An all-gather or a reduce-scatter is one of the ranks
+  /// that share what the stage shards.
   Recorder::Collective data_collective(schedule::OpKind kind, const SharedBytes& shared);
+  /// Returns the same of an all-gather of the second copy of parameters.
+  Recorder::Collective gather_again(const SharedBytes& shared);
+  /// Returns the sum of reduced gradients, `shared` in total before they were reduced, over the copies of what the
+  /// stage shards.
+  Recorder::Collective sum_of_copies(const SharedBytes& shared);
   Recorder::Collective tensor_collective(schedule::OpKind kind, std::int64_t bytes);
   /// Returns the additional issue time of a collective of the tensor group.
   double more_issue_s() const;
+
+ private:
+  Recorder::Collective collective(schedule::OpKind kind, const plan::GroupSpan& span, std::int64_t bytes);
+  Recorder::Collective collective(schedule::OpKind kind, const plan::GroupSpan& of_all,
+                                  const plan::GroupSpan& of_experts, const SharedBytes& shared);
 };
 
 }  // namespace krigtune::cost

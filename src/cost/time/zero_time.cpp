@@ -33,7 +33,7 @@ SharedElems shared_elems(const schedule::Setting& setting, std::span<const int> 
 
 // What this rank's optimizer updates of them: of its experts the part that it has among those that share them.
 std::int64_t updated_elems(const schedule::Setting& setting, const SharedElems& elems) {
-  const std::int64_t sharing = setting.policy.shards_optimizer ? setting.knobs.ranks_of_expert() : 1;
+  const std::int64_t sharing = setting.policy.shards_optimizer ? setting.knobs.shards_of_expert() : 1;
   return setting.updated_elems(elems.of_all) + elems.of_experts / sharing;
 }
 
@@ -45,20 +45,25 @@ std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::s
 
 void GatheringTime::gather(std::span<const schedule::GatheredItem* const> items) {
   const schedule::Setting& setting = step_.setting;
+  const bool has_second = setting.knobs.secondary_ranks > 1;
   SharedElems elems;
-  for (const schedule::GatheredItem* item : items) elems.add(setting, item->tensors);
+  SharedElems again_elems;  // of the second copy, for the backward pass
+  for (const schedule::GatheredItem* item : items)
+    (item->is_again && has_second ? again_elems : elems).add(setting, item->tensors);
   Recorder& to = step_.recorder;
   const Recorder::Behind before_use{schedule::Stream::kCompute, to.flush()};
   Recorder::Behind landed = before_use;
   if (setting.policy.shard_place == schedule::Place::kHost) {
-    const std::int64_t own_bytes = (elems.of_all + elems.of_experts) / setting.knobs.data_ranks * setting.type_bytes();
+    const std::int64_t all_elems = elems.of_all + elems.of_experts + again_elems.of_all + again_elems.of_experts;
+    const std::int64_t own_bytes = all_elems / setting.knobs.shard_ranks() * setting.type_bytes();
     const auto bytes = static_cast<double>(2 * own_bytes);  // read and written
     landed = {schedule::Stream::kCopy,
               to.add(schedule::Stream::kCopy, kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, bytes),
                      {before_use})};
   }
-  const Recorder::Collective collective =
-      step_.data_collective(schedule::OpKind::kAllGather, elems.bytes(static_cast<double>(setting.type_bytes())));
+  const auto each = static_cast<double>(setting.type_bytes());
+  const Recorder::Collective collective = step_.data_collective(schedule::OpKind::kAllGather, elems.bytes(each))
+                                              .then(step_.gather_again(again_elems.bytes(each)));
   const std::int32_t gathered = to.add(schedule::Stream::kGather, collective, {before_use, landed});
   for (const schedule::GatheredItem* item : items) {
     if (gathered_.size() <= item->slot) gathered_.resize(item->slot + 1);
@@ -168,9 +173,11 @@ void ReductionTime::reduce(const schedule::Reduction& by, std::span<const int> t
            step_.tensor_collective(schedule::OpKind::kAllReduce, partial_elems * setting.type_bytes()),
            {{schedule::Stream::kCompute, ready_}});
   }
-  const std::int32_t reduced = to.add(schedule::Stream::kReduce,
-                                      step_.data_collective(setting.policy.reduction, elems.bytes(step_.reduced_bytes)),
-                                      {{schedule::Stream::kCompute, ready_}});
+  const SharedBytes bytes = elems.bytes(step_.reduced_bytes);
+  std::int32_t reduced = to.add(schedule::Stream::kReduce, step_.data_collective(setting.policy.reduction, bytes),
+                                {{schedule::Stream::kCompute, ready_}});
+  if (by.sums_copies_now())
+    reduced = to.add(schedule::Stream::kReduce, step_.sum_of_copies(bytes), {{schedule::Stream::kReduce, reduced}});
   const bool travels = setting.policy.optimizer_place == schedule::Place::kHost;
   const bool moves = travels || setting.policy.shards_gradients || packed;
   const Recorder::Behind kept = keep(by, tensors, updated_elems(setting, elems), moves, reduced);
@@ -259,8 +266,8 @@ void UpdateTime::control() {
     (counts_once ? split : shared) += setting.tensors.padded(t);
   }
   wait_for_gradients(all);
-  if (split > 0) add_norm(split / setting.knobs.data_ranks);
-  if (shared > 0) add_norm(shared / setting.knobs.data_ranks);
+  if (split > 0) add_norm(split / setting.knobs.shard_ranks());
+  if (shared > 0) add_norm(shared / setting.knobs.shard_ranks());
   Recorder& to = step_.recorder;
   Recorder::Behind summed = done();
   const double copy_s = kernel_time_s(step_.machine, workload::OpClass::kCopy, 0.0, kScalarTrafficBytes);

@@ -87,9 +87,10 @@ bool is_word(const Json& value, const char* word) { return value.is_string() && 
 
 space::Value whole_number(const space::WellKnownParameter& knob, const Json& json, const std::string& source,
                           const std::string& pointer) {
-  // AutoTP accepts 0 and 1 for "off".
+  // AutoTP accepts 0 and 1 for "off", MiCS 0 and -1.
   const std::int64_t least = knob.name == std::string_view(space::kTensorParallel) ? 0 : knob.smallest;
   const std::int64_t most = knob.deepspeed.largest;
+  if (knob.name == std::string_view(space::kHybridShard) && json == -1) return std::int64_t{0};
   space::Value value = json.is_number() ? space::value_from_json(json, source) : space::Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number != nullptr && *number >= least && *number <= most) return value;

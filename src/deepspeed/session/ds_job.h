@@ -15,7 +15,7 @@ namespace krigtune::deepspeed {
 
 /// Settings that matter to predictions and that the plan does not know.
 struct Unmodelled {
-  std::vector<std::string> named;  ///< with what they change: "zero_hpz_partition_size (more memory, less traffic)"
+  std::vector<std::string> named;  ///< with what they change: "zero_quantized_weights (less traffic)"
   std::string lighter;             ///< the first that takes less memory than a plan says; "" if none does
 };
 

@@ -19,9 +19,7 @@ struct Setting {
 };
 
 // Each counts if it is there and neither false, 0, 1 nor off by another key of its section.
-constexpr std::array<Setting, 14> kSettings = {{
-    {"/zero_optimization/mics_shard_size", "more memory, less traffic"},
-    {"/zero_optimization/zero_hpz_partition_size", "more memory, less traffic"},
+constexpr std::array<Setting, 12> kSettings = {{
     {"/zero_optimization/zero_quantized_weights", "less traffic"},
     {"/zero_optimization/zero_quantized_gradients", "less traffic"},
     {"/zero_optimization/zenflow", "a faster update"},
@@ -39,7 +37,7 @@ constexpr std::array<Setting, 14> kSettings = {{
 bool is_on(const Json& value) {
   if (value.is_object()) return value.value("enabled", true);
   if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value != 0 && value != 1 && value != -1;  // a ratio of 1, groups of one, MiCS off
+  if (value.is_number()) return value != 0 && value != 1;  // a ratio of 1
   return value.is_string() && value != "auto";
 }
 

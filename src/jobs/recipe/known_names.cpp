@@ -91,10 +91,10 @@ void KnownNames::add(const CommandPattern& pattern, const std::string& part) {
 void KnownNames::add(const RecipeValue& value, const std::string& part, const Recipe& recipe) {
   for (const Place& place : value.places) {
     add(place.where, part);
-    for (const auto* words : {&place.flags, &place.quotient_flags, &place.copy_flags})
+    for (const auto* words : {&place.flags, &place.quotient_flags, &place.copy_flags, &place.size_flags})
       add(*words, part, place.of_launcher);
     add(flags_of(place), part, place.of_launcher);
-    add(place.copy_keys, part, is_launchers(recipe, place.file));
+    for (const auto* keys : {&place.copy_keys, &place.size_keys}) add(*keys, part, is_launchers(recipe, place.file));
     add(place.override_key, part);
     add(place.key, part, is_launchers(recipe, place.file));
   }

@@ -57,9 +57,12 @@ void read_parameters_of(const Recipe& recipe, const RecipeJob& job, OwnValues& o
     if (place == nullptr) continue;
     if (read_place(*place, job).is_unknown) {
       own.unknown.push_back(parameter.name);
-      own.remarks.push_back(
-          fmt::format("{} stays as the command says it: {}", parameter.name,
-                      place->is_shared ? "it is no multiple of the ranks" : "the recipe does not know these words"));
+      own.remarks.push_back(fmt::format("{} stays as the command says it: {}", parameter.name,
+                                        place->is_shared ? "it is no multiple of the ranks"
+                                        : place->is_groups
+                                            ? "it does not divide the data-parallel ranks, or these are not known"
+                                        : place->is_of_node ? "the ranks of a node are not known"
+                                                            : "the recipe does not know these words"));
       continue;
     }
     const std::optional<SaidValue> said = read_said(parameter, job);

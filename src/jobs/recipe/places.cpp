@@ -57,6 +57,14 @@ std::optional<double> factor_of(const Place& place, const RecipeJob& job) {
   return job.ranks ? std::optional(place.times / static_cast<double>(*job.ranks)) : std::nullopt;
 }
 
+// The size of each of so many groups of data-parallel ranks; 0 for a single one.
+std::optional<space::Value> size_of_groups(const space::Value& said, const RecipeJob& job) {
+  const std::int64_t groups = space::integer_of(said).value_or(0);
+  if (groups == 1) return std::int64_t{0};
+  const bool divide = groups > 1 && job.data_ranks && *job.data_ranks % groups == 0;
+  return divide ? std::optional<space::Value>(*job.data_ranks / groups) : std::nullopt;
+}
+
 Reading meant_by(const std::string& text, const Place& place, const RecipeJob& job) {
   Reading reading{std::nullopt, true, false};
   if (std::any_of(place.nothing.begin(), place.nothing.end(),
@@ -72,6 +80,11 @@ Reading meant_by(const std::string& text, const Place& place, const RecipeJob& j
     return reading;
   }
   const space::Value value = as_value(text);
+  if (place.is_groups) {
+    reading.value = size_of_groups(value, job);
+    reading.is_unknown = !reading.value;
+    return reading;
+  }
   const std::optional<double> factor = factor_of(place, job);
   if (factor == 1.0 && place.rounded_up == 0 && place.rounded_down == 0) {
     reading.value = value;
@@ -302,6 +315,11 @@ Reading read_place(const Place& place, const RecipeJob& job) {
   otherwise_by(!place.words.empty(), read_words);
   otherwise_by(!place.env.empty(), read_env);
   otherwise_by(!place.key.empty(), read_key);
+  if (place.is_of_node && !reading.is_said) {
+    const std::int64_t nodes = job.command.nodes.value_or(1);
+    if (!job.ranks || nodes < 1 || *job.ranks % nodes != 0) return {std::nullopt, false, true};
+    return {*job.ranks / nodes, false, false};
+  }
   const bool is_open = !place.key.empty() && job.unread.contains(place.file);
   if (reading.is_said || !place.otherwise || is_open) return reading;
   const Reading otherwise =
@@ -319,20 +337,38 @@ const Place* place_of(const RecipeValue& value, const RecipeJob& job) {
   return found == value.places.end() ? nullptr : &*found;
 }
 
+std::string size_placeholder_of(const std::string& parameter) {
+  return fmt::format("{{{0} + dp * ({0} == 0)}}", parameter);
+}
+
 std::string placeholder_of(const std::string& parameter, const Place& place) {
+  if (place.is_groups) return fmt::format("{{dp / ({0} + dp * ({0} == 0))}}", parameter);
   if (place.is_shared) return fmt::format("{{{}*ranks}}", parameter);
   if (place.times == 1.0) return fmt::format("{{{}}}", parameter);
   return fmt::format("{{{}/{}:.0f}}", parameter, number_text(place.times));
 }
 
-std::optional<std::string> text_of(const space::Value& value, const Place& place, std::int64_t ranks) {
+namespace {
+
+std::optional<std::string> groups_text(const space::Value& size, std::int64_t data_ranks) {
+  const std::optional<std::int64_t> number = space::integer_of(size);
+  if (!number || *number < 0) return std::nullopt;
+  if (*number == 0 || data_ranks == 0) return "1";
+  if (data_ranks % *number != 0) return std::nullopt;
+  return std::to_string(data_ranks / *number);
+}
+
+}  // namespace
+
+std::optional<std::string> text_of(const space::Value& value, const Place& place, const JobRanks& ranks) {
+  if (place.is_groups) return groups_text(value, ranks.data);
   if (!place.values.empty()) {
     for (const auto& [known, text] : place.values) {
       if (space::same_value(known, value) && !is_any(text)) return text;
     }
     return std::nullopt;
   }
-  const double factor = place.times / static_cast<double>(place.is_shared ? ranks : 1);
+  const double factor = place.times / static_cast<double>(place.is_shared ? ranks.all : 1);
   if (factor == 1.0) return space::to_string(value);
   if (!space::is_number(value)) return std::nullopt;
   return fmt::format("{:.0f}", space::as_number(value) / factor);

@@ -62,9 +62,18 @@ const Place* place_of(const RecipeValue& value, const RecipeJob& job);
 /// Returns the placeholder or text that writes `value` there, apart from the map of values: "{micro_batch}",
 /// "{reduce_bucket_size/262144:.0f}", "{gradient_accumulation_steps*ranks}".
 std::string placeholder_of(const std::string& parameter, const Place& place);
-/// Returns the text that writes `value`; empty if the place cannot express it. `ranks`: all of the job's, among which a
-/// shared number is divided.
-std::optional<std::string> text_of(const space::Value& value, const Place& place, std::int64_t ranks = 1);
+/// Returns the same of Place::size_flags, for a parameter or its own value: "{hybrid_shard + dp * (hybrid_shard ==
+/// 0)}".
+std::string size_placeholder_of(const std::string& parameter);
+
+/// The ranks of a job: all of them, among which a shared number is divided, and the data-parallel ones, of which there
+/// are groups; 0: not known.
+struct JobRanks {
+  std::int64_t all = 1;
+  std::int64_t data = 0;
+};
+/// Returns the text that writes `value`; empty if the place cannot express it.
+std::optional<std::string> text_of(const space::Value& value, const Place& place, const JobRanks& ranks = {});
 /// Returns the words by which a flag, an override or a tail states a text: {"--mbs", "4"}, {"train.mbs=4"}.
 std::vector<std::string> words_for(const Place& place, const std::string& text,
                                    const std::string& override_prefix = "");

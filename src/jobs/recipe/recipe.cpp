@@ -191,6 +191,14 @@ Block<Place> place_block() {
   block.key("quotient_of", &Place::quotient_of, text(),
             "a value over sizes of the model and other parameters: \"layers / pipeline_parallel\"");
   block.key("shared", &Place::is_shared, boolean(), "the job divides its number among all ranks");
+  block.key(
+      "groups", &Place::is_groups, boolean(),
+      "the job gets the number of groups: data-parallel ranks divided by the parameter, which is 0 for one group");
+  block.key("size_flags", &Place::size_flags, words_said(),
+            "with groups: flags that get their size where the command has them");
+  block.key("size_keys", &Place::size_keys, words_said(),
+            "with groups: keys of the file that get their size where it has them");
+  block.key("of_node", &Place::is_of_node, boolean(), "a job that says nothing has as many as a node has ranks");
   add_map_keys(block);
   block.key("nothing", &Place::nothing, words_said(), "words that leave it open, as \"auto\": the default counts");
   block.custom("default", schema::scalar(), "what a job does that says nothing", [](JsonObject& object, Place& place) {

@@ -65,6 +65,14 @@ struct Place {
   std::vector<std::string> quotient_flags;
   std::string quotient_of;
   bool is_shared = false;  ///< the job divides its number among all ranks; the parameter is that of one rank
+  /// The job's number is that of groups of so many data-parallel ranks: these ranks divided by the parameter, which is
+  /// 0 for a single group.
+  bool is_groups = false;
+  /// With is_groups: flags and keys of the same file that state the parameter itself, or for 0 all data-parallel ranks.
+  /// They are written where the command has them, and never read.
+  std::vector<std::string> size_flags;
+  std::vector<std::string> size_keys;
+  bool is_of_node = false;  ///< the value if the job states nothing is the number of ranks of a node
   /// The job's names of values: {3, "FULL_SHARD"}; * in a name matches any text, and is never written.
   std::vector<std::pair<space::Value, std::string>> values;
   std::vector<std::string> nothing;  ///< words that leave the value open, so that `otherwise` counts: "auto"

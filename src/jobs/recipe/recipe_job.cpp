@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "jobs/recipe/places.h"
 #include "space/expression.h"
+#include "space/parallel_layout.h"
 #include "workload/hub_models.h"
 
 namespace krigtune::jobs {
@@ -270,6 +271,22 @@ void read_quotients(const Recipe& recipe, RecipeJob& job) {
   }
 }
 
+std::optional<std::int64_t> read_data_ranks(const Recipe& recipe, const RecipeJob& job) {
+  const bool has_groups = std::ranges::any_of(recipe.parameters, [&](const RecipeValue& parameter) {
+    const Place* place = place_of(parameter, job);
+    return place != nullptr && place->is_groups;
+  });
+  if (!has_groups) return std::nullopt;
+  space::Configuration layout = recipe.fixed;
+  for (const char* name : space::rank_divisors()) {
+    const RecipeValue* parameter = recipe.find(name);
+    const std::optional<space::Value> value = parameter == nullptr ? std::nullopt : read_value(*parameter, job);
+    if (value && !space::integer_of(*value)) return std::nullopt;
+    if (value) layout.set(name, *value);
+  }
+  return job.ranks ? space::data_parallel_ranks(*job.ranks, layout) : std::nullopt;
+}
+
 RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
   RecipeJob job;
   job.command = read_command(inputs.argv);
@@ -303,6 +320,7 @@ RecipeJob read_leniently(const Recipe& recipe, JobInputs inputs, bool throws) {
       job.files.push_back(std::move(found));
     }
   }
+  job.data_ranks = read_data_ranks(recipe, job);
   read_quotients(recipe, job);
   return job;
 }

@@ -50,6 +50,8 @@ struct RecipeJob {
   /// of their keys do not count.
   std::map<std::string, std::string> unread;
   std::optional<std::int64_t> ranks;
+  /// Data-parallel ones, if a parameter is said by groups of them and what divides the ranks is known.
+  std::optional<std::int64_t> data_ranks;
   std::map<std::string, double> quotients;  ///< what a command divides, by Place::quotient_of, if it says all of it
 
   const JobFile* file(const std::string& name) const;  ///< nullptr if the command names none

@@ -89,6 +89,11 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   }
   if (!place.times_of.empty()) text += ", times " + place.times_of;
   if (place.is_shared) text += ", divided by the number of ranks";
+  if (place.is_groups) text += ", which is the number of groups of so many data-parallel ranks";
+  for (const Texts* sizes : {&place.size_flags, &place.size_keys}) {
+    if (!sizes->empty()) text += fmt::format(", and their size to {} where it is there", join(codes(*sizes), ", "));
+  }
+  if (place.is_of_node) text += (text.empty() ? "" : ", else ") + std::string("the ranks of a node");
   if (place.otherwise) {
     const char* const before = !text.empty() ? ", else " : place.assumed.empty() ? "always " : "";
     text += before + space::to_string(*place.otherwise);

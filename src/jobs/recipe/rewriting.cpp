@@ -67,10 +67,24 @@ void set_key(const RecipeJob& job, const JobFile* file, const std::string& key, 
     keys[static_cast<std::size_t>(file - job.files.data())].emplace_back(key, text);
 }
 
+// Writes the text to those of the flags and keys that the command has.
+void say_where_it_is(const Place& place, const Texts& flags, const Texts& file_keys, const std::string& text,
+                     const RecipeJob& job, CommandWriter& words, FileKeys& keys) {
+  const Region region = region_of(job.command, place.of_launcher);
+  for (const std::string& flag : flags) {
+    if (occurrences(job.command.argv, region.begin, region.end, flag).empty()) continue;
+    words.set_flag({flag}, place.of_launcher, text);
+  }
+  for (const std::string& key : file_keys) {
+    const JobFile* file = job.file(place.file, key);
+    if (file != nullptr && file->values.contains(key)) set_key(job, file, key, text, keys);
+  }
+}
+
 // Writes the text into the command's words or into a file that they name, and wherever else they state the same.
-// Returns false for a place in the environment.
-bool say_in_command(const Place& place, const std::string& text, const RecipeJob& job, CommandWriter& words,
-                    FileKeys& keys) {
+// `size`: the text of Place::size_flags. Returns false for a place in the environment.
+bool say_in_command(const Place& place, const std::string& text, const std::string& size, const RecipeJob& job,
+                    CommandWriter& words, FileKeys& keys) {
   for (const std::string& flag : place.quotient_flags) words.remove(flag, place.of_launcher);
   if (!place.flags.empty()) {
     words.set_flag(place.flags, place.of_launcher, text);
@@ -83,14 +97,8 @@ bool say_in_command(const Place& place, const std::string& text, const RecipeJob
   } else {
     return false;
   }
-  const Region region = region_of(job.command, false);
-  for (const std::string& flag : place.copy_flags) {
-    if (!occurrences(job.command.argv, region.begin, region.end, flag).empty()) words.set_flag({flag}, false, text);
-  }
-  for (const std::string& key : place.copy_keys) {
-    const JobFile* file = job.file(place.file, key);
-    if (file != nullptr && file->values.contains(key)) set_key(job, file, key, text, keys);
-  }
+  say_where_it_is(place, place.copy_flags, place.copy_keys, text, job, words, keys);
+  say_where_it_is(place, place.size_flags, place.size_keys, size, job, words, keys);
   return true;
 }
 
@@ -210,13 +218,27 @@ class TrialWriter {
     }
     if (!place.words.empty()) return vary_words(name, place);
     const std::optional<std::string> text = varying_text(name, place);
-    if (text) return say(place, *text);
+    if (text) return say(place, *text, size_placeholder_of(name));
     if (place.flags.empty() && place.override_key.empty() && place.tail.empty()) refuse_words(name, place);
     vary_mapped(name, place);
   }
 
-  void say(const Place& place, const std::string& text) {
-    if (!say_in_command(place, text, job_, words_, keys_)) env_[place.env] = text;
+  void say(const Place& place, const std::string& text, const std::string& size = "") {
+    if (!say_in_command(place, text, size, job_, words_, keys_)) env_[place.env] = text;
+  }
+
+  // Keeps the size of groups of data-parallel ranks, whose number varies.
+  void keep_groups() {
+    for (const RecipeValue& parameter : recipe_.parameters) {
+      const Place* place = varies(parameter.name.c_str()) ? nullptr : written_place(parameter, job_);
+      const space::Value* own = own_.configuration.find(parameter.name);
+      if (place == nullptr || !place->is_groups || own == nullptr) continue;
+      const std::string size = space::to_string(*own);
+      if (size == "0")
+        say_where_it_is(*place, place->size_flags, place->size_keys, "{dp}", job_, words_, keys_);
+      else
+        say(*place, fmt::format("{{dp/{}}}", size), size);
+    }
   }
 
   // For the value that the command has now, the user's own words are used.
@@ -255,6 +277,7 @@ class TrialWriter {
     if (const Place* place = splits ? written_place(recipe_.data_parallel, job_) : nullptr) {
       say(*place, "{dp}");
     }
+    if (splits) keep_groups();
     const bool batch_varies = varies(space::kAccumulation);
     if (!moves && !batch_varies) return;
     if (!recipe_.train_batch_size.places.empty()) write_batch(batch_varies);
@@ -385,6 +408,7 @@ class OptimalWriter {
       if (differs(name, value) || (is_changed && may_move(name))) change(name, value);
     }
     write_data_ranks();
+    if (!keeps_ranks()) write_groups();
     if (!recipe_.train_batch_size.places.empty()) write_batch();
     write_files();
     command_.argv = words_.take();
@@ -422,13 +446,30 @@ class OptimalWriter {
   void change(const std::string& name, const space::Value& value) {
     const Place& place = place_that_says(recipe_, job_, name);
     if (!place.words.empty()) return change_words(name, value, place);
-    const std::optional<std::string> text = text_of(value, place, job_.ranks.value_or(1));
+    const JobRanks ranks{job_.ranks.value_or(1), data_ranks().value_or(0)};
+    const std::optional<std::string> text = text_of(value, place, ranks);
     if (!text) refuse(name, value);
-    say(place, *text);
+    const std::string size = space::to_string(value);
+    say(place, *text, size == "0" ? std::to_string(ranks.data) : size);
   }
 
-  void say(const Place& place, const std::string& text) {
-    if (!say_in_command(place, text, job_, words_, keys_)) command_.env.emplace_back(place.env, text);
+  void say(const Place& place, const std::string& text, const std::string& size = "") {
+    if (!say_in_command(place, text, size, job_, words_, keys_)) command_.env.emplace_back(place.env, text);
+  }
+
+  // Keeps the size of groups of data-parallel ranks, whose number is another one.
+  void write_groups() {
+    for (const RecipeValue& parameter : recipe_.parameters) {
+      const Place* place = written_place(parameter, job_);
+      const space::Value* chosen = configuration_.find(parameter.name);
+      const space::Value* size = chosen != nullptr ? chosen : own_.configuration.find(parameter.name);
+      if (place == nullptr || !place->is_groups || size == nullptr) continue;
+      const std::optional<std::int64_t> dp = data_ranks();
+      if (dp && space::integer_of(*size) == 0)
+        say_where_it_is(*place, place->size_flags, place->size_keys, std::to_string(*dp), job_, words_, keys_);
+      else if (dp)
+        change(parameter.name, *size);
+    }
   }
 
   [[noreturn]] void refuse(const std::string& name, const space::Value& value) const {

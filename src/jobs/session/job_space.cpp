@@ -30,6 +30,7 @@ class SpaceFitter {
     }
     keep(space::kVirtualPipeline, [&](std::int64_t stages) { return divides_layers_of_a_pipeline(stages); });
     find_replicas();
+    keep_groups();
     drop_what_needs_others();
     fit_batch();
     drop_settled();
@@ -109,6 +110,18 @@ class SpaceFitter {
       if (const auto dp = space::data_parallel_ranks(size_.ranks, split)) replicas_.insert(*dp);
     }
     if (replicas_.empty()) replicas_.insert(1);
+  }
+
+  // Groups of all data-parallel ranks are what 0 stands for.
+  void keep_groups() {
+    if (!made_.space.contains(space::kHybridShard)) return;
+    const std::int64_t own = size_.own.integer(space::kHybridShard, 0);
+    Json list = Json::array();
+    for (const std::int64_t size : counts(space::kHybridShard)) {
+      const auto groups = [&](std::int64_t dp) { return size > 0 && size < dp && dp % size == 0; };
+      if (size == 0 || size == own || std::ranges::any_of(replicas_, groups)) list.push_back(size);
+    }
+    made_.space[space::kHybridShard] = std::move(list);
   }
 
   void drop_what_needs_others() {

@@ -372,9 +372,13 @@ void SymbolicRun::check_uses() {
   }
   for (std::size_t i = 0; i < is_used_.size(); ++i) {
     const Operation& operation = plan_.operations[i];
-    // Recomputation runs to the end of a layer, as in frameworks, although the layer's last output is not needed.
-    const bool is_end = operation.phase == schedule::Phase::kRecompute &&
-                        last_use[static_cast<std::size_t>(operation.operands.front().range.buffer)] == i;
+    // Recomputation runs to the end of a layer or of a module, as in frameworks, although the last output is not
+    // needed.
+    const auto is_last = [&](const Operand& operand) {
+      return operand.access != Access::kRead && last_use[static_cast<std::size_t>(operand.range.buffer)] == i;
+    };
+    const bool is_end =
+        operation.phase == schedule::Phase::kRecompute && std::ranges::any_of(operation.operands, is_last);
     if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");
   }
 }
