@@ -259,6 +259,25 @@ void add_usual_jobs(const session::Session& session, const std::vector<space::Co
   }
 }
 
+// Only the numbers that may split ranks and batches.
+std::vector<space::Configuration> configurations_of(const ListedNumbers& listed) {
+  std::vector<space::Configuration> configurations;
+  for (const std::vector<std::int64_t>& row : listed.rows) {
+    space::Configuration& configuration = configurations.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) configuration.set(listed.names[i], row[i]);
+  }
+  return configurations;
+}
+
+// The fewer meanings the parameters may have, the more jobs come with each.
+Guessed guessed_for(std::size_t meanings, std::vector<std::pair<Framework, double>> frameworks) {
+  constexpr std::size_t kFewMeanings = 4;
+  constexpr std::size_t kSomeMeanings = 16;
+  if (meanings <= kFewMeanings) return {kLengths, std::move(frameworks), kBatchTimes};
+  if (meanings > kSomeMeanings) frameworks.resize(2);
+  return {std::span(kLengths).subspan(1, 1), std::move(frameworks), std::span(kBatchTimes).first(1)};
+}
+
 }  // namespace
 
 std::vector<JobGuess> usual_jobs(const session::Session& session) {
@@ -272,10 +291,12 @@ std::vector<JobGuess> usual_jobs(const session::Session& session) {
     add_usual_jobs(session, some_configurations(session.space, kMostWalked), all, {{}, 1.0}, jobs);
     return jobs;
   }
-  const std::vector<space::Configuration> some = some_configurations(session.space, kMostWalkedForRoles);
-  Guessed few{std::span(kLengths).subspan(1, 1), frameworks_of(session), std::span(kBatchTimes).first(1)};
-  few.frameworks.resize(2);
-  for (const RoleGuess& meaning : possible_roles(session.space)) add_usual_jobs(session, some, few, meaning, jobs);
+  const ListedNumbers listed = listed_numbers(session.space);
+  const std::vector<space::Configuration> some =
+      listed.rows.empty() ? some_configurations(session.space, kMostWalkedForRoles) : configurations_of(listed);
+  const std::vector<RoleGuess> meanings = possible_roles(session.space, listed);
+  const Guessed guessed = guessed_for(meanings.size(), frameworks_of(session));
+  for (const RoleGuess& meaning : meanings) add_usual_jobs(session, some, guessed, meaning, jobs);
   return jobs;
 }
 

@@ -21,13 +21,19 @@ namespace krigtune::roles_test {
 using forecast::RoleGuess;
 using forecast::Roles;
 
-session::Session session_of(const std::string& space, const std::string& metric = "tokens_per_second") {
-  const std::string text = R"({"baseline": null, "space": )" + space + R"(, "objective": {"metric": ")" + metric +
+session::Session session_of(const std::string& space, const std::string& metric = "tokens_per_second",
+                            const std::string& constraints = "[]") {
+  const std::string text = R"({"baseline": null, "space": )" + space + R"(, "constraints": )" + constraints +
+                           R"(, "objective": {"metric": ")" + metric +
                            R"("}, "runner": {"kind": "command", "argv": ["true", "{config}"]}})";
   return session::read_session(parse_json(text, "s"), "s", ".");
 }
 
-std::vector<RoleGuess> guesses(const std::string& space) { return forecast::possible_roles(session_of(space).space); }
+std::vector<RoleGuess> guesses_of(const session::Session& session) {
+  return forecast::possible_roles(session.space, forecast::listed_numbers(session.space));
+}
+
+std::vector<RoleGuess> guesses(const std::string& space) { return guesses_of(session_of(space)); }
 
 double probability_of(const std::vector<RoleGuess>& guesses, const Roles& roles) {
   for (const RoleGuess& guess : guesses) {
@@ -56,7 +62,38 @@ TEST(Roles, AreFoundByValuesAndEachOnlyOnce) {
   EXPECT_DOUBLE_EQ(probability_of(all, likely), all.front().probability);
   EXPECT_GT(probability_of(all, {{"a", "pipeline_parallel"}, {"b", "micro_batch"}}), 0.0);
   // 32 ranks are more than a node has.
-  EXPECT_EQ(probability_of(all, {{"a", "micro_batch"}, {"b", "tensor_parallel"}, {"c", "zero_stage"}}), 0.0);
+  EXPECT_LE(probability_of(all, {{"a", "micro_batch"}, {"b", "tensor_parallel"}, {"c", "zero_stage"}}),
+            0.3 * all.front().probability);
+}
+
+// With 32 ranks and batches of 64: a * b divides the ranks, and c * 32 / (a * b) the batch. The parameters have the
+// same values, so only what is missing tells c from the others.
+TEST(Roles, FollowFromWhichCombinationsAreMissing) {
+  const std::string values = "[1, 2, 4, 8, 16, 32]";
+  const std::string space = R"({"a": )" + values + R"(, "b": )" + values + R"(, "c": )" + values + "}";
+  const std::vector<RoleGuess> all = guesses(space);
+  const double by_values =
+      probability_of(all, {{"a", "tensor_parallel"}, {"b", "pipeline_parallel"}, {"c", "micro_batch"}});
+  EXPECT_LT(by_values, 0.2);
+  const std::vector<RoleGuess> told =
+      guesses_of(session_of(space, "tokens_per_second", R"(["a * b <= 32", "64 * a * b % (32 * c) == 0"])"));
+  ASSERT_GE(told.size(), 2U);
+  const Roles meant = {{"a", "tensor_parallel"}, {"b", "pipeline_parallel"}, {"c", "micro_batch"}};
+  const Roles swapped = {{"a", "pipeline_parallel"}, {"b", "tensor_parallel"}, {"c", "micro_batch"}};
+  EXPECT_DOUBLE_EQ(probability_of(told, meant), told.front().probability);
+  EXPECT_DOUBLE_EQ(probability_of(told, meant), probability_of(told, swapped));
+  EXPECT_GT(probability_of(told, meant) + probability_of(told, swapped), 0.7);
+}
+
+// Factors of three may be anything, unless the batch explains them.
+TEST(Roles, MayBeNumbersThatAreNoPowersOfTwo) {
+  const std::string space = R"({"a": [1, 2, 4], "b": [1, 2, 4], "c": [1, 2, 3, 6, 12]})";
+  const Roles meant = {{"a", "tensor_parallel"}, {"b", "pipeline_parallel"}, {"c", "micro_batch"}};
+  // 4 ranks, batches of 12.
+  const std::vector<RoleGuess> told =
+      guesses_of(session_of(space, "tokens_per_second", R"(["a * b <= 4", "12 * a * b % (4 * c) == 0"])"));
+  EXPECT_GT(probability_of(told, meant), 0.2);
+  EXPECT_LT(probability_of(guesses(space), meant), 0.1);
 }
 
 TEST(Roles, AreNotSeenInOtherValues) {

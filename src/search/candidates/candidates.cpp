@@ -133,6 +133,23 @@ bool can_be_listed(const space::Space& space, std::int64_t most) {
   return count <= most;
 }
 
+// Where the job's physics is known, a parameter that has no part in it (a depth of prefetching, a number of workers)
+// seldom matters as much as one that has: over its range it should change times by some per cent, and memory hardly. In
+// a column as wide as the others, the same job with another value of it looks like a new one: the search tries the
+// best, and what failed, once with each value. A width of a tenth is a lengthscale ten times as long. Values that
+// differ more than that still shorten it.
+constexpr double kWidthOfUnknown = 0.1;
+
+Eigen::RowVectorXd widths_of(const std::vector<std::string>& names, const forecast::Hypotheses* hypotheses) {
+  Eigen::RowVectorXd widths = Eigen::RowVectorXd::Ones(static_cast<Eigen::Index>(names.size()));
+  if (hypotheses == nullptr || hypotheses->guess_roles()) return widths;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_known = space::find_well_known(space::well_known_name(names[i])) != nullptr;
+    if (!is_known) widths(static_cast<Eigen::Index>(i)) = kWidthOfUnknown;
+  }
+  return widths;
+}
+
 }  // namespace
 
 Candidates::Candidates(const session::Session& session, const session::MemoryFilter& filter,
@@ -143,6 +160,7 @@ Candidates::Candidates(const session::Session& session, const session::MemoryFil
       space_(session.space),
       encoder_(session.space),
       derived_(std::make_shared<const DerivedColumns>(session.space)),
+      widths_(widths_of(encoder_.ordered_names(), hypotheses())),
       columns_(session.space.columns()) {
   if (listing == Listing::kNever || !can_be_listed(space_, most_listed(filter, !priors.empty()))) return;
   ListBuilder list(*this);
@@ -248,7 +266,7 @@ surrogate::Points Candidates::encode_anew(const std::vector<space::Configuration
   for (Eigen::Index row = 0; row < count; ++row) {
     const space::EncodedPoint point = encoder_.encode(configurations[static_cast<std::size_t>(row)]);
     for (int column = 0; column < encoder_.ordered_dims(); ++column) {
-      points.ordered(row, column) = point.ordered[static_cast<std::size_t>(column)];
+      points.ordered(row, column) = 0.5 + widths_(column) * (point.ordered[static_cast<std::size_t>(column)] - 0.5);
     }
     for (int column = 0; column < encoder_.category_dims(); ++column) {
       points.categories(row, column) = point.categories[static_cast<std::size_t>(column)];

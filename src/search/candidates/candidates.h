@@ -80,7 +80,8 @@ class Candidates {
   const space::Space& space() const { return space_; }
 
   /// Encodes any configurations, also ones that are not candidates (a baseline): the Encoder's columns, then ordered
-  /// columns that follow from several parameters together (candidates.cpp).
+  /// columns that follow from several parameters together (candidates.cpp). If the job is known or guessed by the names
+  /// of its parameters, a column of numbers whose name is none of a training step's is a tenth as wide as the others.
   surrogate::Points encode(const std::vector<space::Configuration>& configurations) const;
   /// Returns the names of the Encoder's ordered columns, which are the first ones of encode().
   std::vector<std::string> ordered_names() const { return encoder_.ordered_names(); }
@@ -98,6 +99,7 @@ class Candidates {
   space::Space space_;
   space::Encoder encoder_;
   std::shared_ptr<const DerivedColumns> derived_;
+  Eigen::RowVectorXd widths_;  ///< of the Encoder's ordered columns
   std::vector<std::string> columns_;
   std::shared_ptr<const CandidateList> all_;           ///< nullptr: not listed
   std::shared_ptr<const CandidateList> with_doubted_;  ///< nullptr: nothing is doubted
