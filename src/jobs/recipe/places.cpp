@@ -360,7 +360,7 @@ std::optional<std::string> groups_text(const space::Value& size, std::int64_t da
 
 }  // namespace
 
-std::optional<std::string> text_of(const space::Value& value, const Place& place, const JobRanks& ranks) {
+std::optional<std::string> text_of(const space::Value& value, const Place& place, const RanksToWrite& ranks) {
   if (place.is_groups) return groups_text(value, ranks.data);
   if (!place.values.empty()) {
     for (const auto& [known, text] : place.values) {

@@ -68,12 +68,12 @@ std::string size_placeholder_of(const std::string& parameter);
 
 /// The ranks of a job: all of them, among which a shared number is divided, and the data-parallel ones, of which there
 /// are groups; 0: not known.
-struct JobRanks {
+struct RanksToWrite {
   std::int64_t all = 1;
   std::int64_t data = 0;
 };
 /// Returns the text that writes `value`; empty if the place cannot express it.
-std::optional<std::string> text_of(const space::Value& value, const Place& place, const JobRanks& ranks = {});
+std::optional<std::string> text_of(const space::Value& value, const Place& place, const RanksToWrite& ranks = {});
 /// Returns the words by which a flag, an override or a tail states a text: {"--mbs", "4"}, {"train.mbs=4"}.
 std::vector<std::string> words_for(const Place& place, const std::string& text,
                                    const std::string& override_prefix = "");

@@ -446,7 +446,7 @@ class OptimalWriter {
   void change(const std::string& name, const space::Value& value) {
     const Place& place = place_that_says(recipe_, job_, name);
     if (!place.words.empty()) return change_words(name, value, place);
-    const JobRanks ranks{job_.ranks.value_or(1), data_ranks().value_or(0)};
+    const RanksToWrite ranks{job_.ranks.value_or(1), data_ranks().value_or(0)};
     const std::optional<std::string> text = text_of(value, place, ranks);
     if (!text) refuse(name, value);
     const std::string size = space::to_string(value);
