@@ -431,7 +431,9 @@ std::string Modules::text() const {
   std::string text;
   for (int m = 0; m < kModuleCount; ++m) {
     const auto module = static_cast<Module>(m);
-    if (has(module)) text += (text.empty() ? "" : "+") + std::string(to_string(module));
+    if (!has(module)) continue;
+    if (!text.empty()) text += '+';
+    text += to_string(module);
   }
   return text;
 }
