@@ -222,8 +222,10 @@ class KnobReader {
   void read_shards() {
     const bool is_deepspeed =
         workload_.framework == workload::Framework::kDeepSpeed || workload_.dialect == workload::Dialect::kDeepSpeed;
-    const std::int64_t ways = bounded(space::kHybridShard, 0, cluster_.ranks());
-    const std::int64_t secondary = bounded(space::kSecondaryShard, 1, cluster_.ranks());
+    constexpr std::int64_t kMostRanks = 1'000'000;
+    const std::int64_t ways = bounded(space::kHybridShard, 0, kMostRanks);
+    const std::int64_t secondary = bounded(space::kSecondaryShard, 1, kMostRanks);
+    if (layout_.data() == 1) return;
     if (ways > 0 && knobs_.zero_stage >= (is_deepspeed ? 3 : 1)) {
       check_divides(space::kHybridShard, ways, layout_.data(), "data-parallel ranks");
       if (!problem_) knobs_.copies = layout_.data() / ways;

@@ -23,8 +23,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Keys that a command may state: sizes of a model, as in workload/model, what belongs to them in the workload, and the
-// tokenizer, from which a vocabulary may follow.
+// What a command may state of the workload: keys of its model, and the tokenizer, from which a vocabulary may follow.
 constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
                                                                    "hf_config",
                                                                    "layers",
@@ -590,9 +589,8 @@ const RecipeValue* Recipe::find(const std::string& parameter) const {
 Recipe read_recipe(const Json& json, const std::string& source) {
   const Json whole = completed_recipe(json, source);
   Recipe recipe = recipe_block().value_of(&whole, source, "");
-  for (const char* key : {"like", "caveats_of"}) {
-    if (json.contains(key)) recipe.bases.push_back(json.at(key).get<std::string>());
-  }
+  if (json.contains("like")) recipe.bases.push_back(json.at("like").get<std::string>());
+  if (json.contains("caveats_of")) recipe.bases.push_back(json.at("caveats_of").get<std::string>());
   recipe.json = whole;
   return recipe;
 }
