@@ -97,7 +97,7 @@ std::string refused_groups(const std::vector<space::Parameter>& parameters, cons
   std::vector<std::string> needs;
   for (const auto& [name, none] : {std::pair(space::kHybridShard, 0), std::pair(space::kSecondaryShard, 1)}) {
     if (!reaches(parameters, name, none + 1.0) && facts.fixed.integer(name, none) <= none) continue;
-    needs.push_back(fmt::format("({0} == {1} || dp % {0} == 0)", name, none));
+    needs.push_back(fmt::format("({0} == {1} || dp == 1 || dp % {0} == 0)", name, none));
   }
   return join(needs, " && ");
 }
