@@ -40,6 +40,20 @@ Homes homes_of(const schedule::Setting& setting, bool trained, bool with_matrice
   return homes;
 }
 
+// A late rank's host has received everything, or has rounded everything and sent nothing.
+std::int64_t offloaded_transient_bytes(const schedule::Setting& setting, const Homes& homes) {
+  const schedule::Knobs& knobs = setting.knobs;
+  const schedule::ZeroPolicy& policy = setting.policy;
+  const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
+  const std::int64_t all = homes.whole_elems + homes.sharded_elems;
+  const std::int64_t sent =
+      homes.whole_elems + (policy.shard_place == schedule::Place::kHost ? 0 : homes.sharded_elems);
+  const bool rounds = policy.type != policy.master_type;
+  const std::int64_t parts = policy.shards_optimizer ? knobs.shard_ranks() : 1;
+  const std::int64_t rounded = rounds ? sent / parts * setting.type_bytes() : 0;
+  return std::max(accumulates ? setting.updated_elems(all) * setting.type_bytes() : 0, rounded);
+}
+
 }  // namespace
 
 std::int64_t secondary_bytes(const schedule::Setting& setting) {
@@ -79,15 +93,7 @@ StateBytes state_bytes(const schedule::Setting& setting) {
   const bool offloads = policy.optimizer_place == schedule::Place::kHost;
   if (policy.shard_place == schedule::Place::kHost && !offloads && rounds)
     states.rounded_bytes = homes.sharded_elems / n * type;
-  if (offloads) {
-    // A late rank's host has received everything, or has rounded everything and sent nothing.
-    const bool accumulates = policy.shards_gradients && knobs.micro_steps > 1;
-    const std::int64_t all = homes.whole_elems + homes.sharded_elems;
-    const std::int64_t sent =
-        homes.whole_elems + (policy.shard_place == schedule::Place::kHost ? 0 : homes.sharded_elems);
-    const std::int64_t rounded = rounds ? sent / (policy.shards_optimizer ? n : 1) * type : 0;
-    states.host_transient_bytes = std::max(accumulates ? setting.updated_elems(all) * type : 0, rounded);
-  }
+  if (offloads) states.host_transient_bytes = offloaded_transient_bytes(setting, homes);
   return states;
 }
 
