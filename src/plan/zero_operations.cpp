@@ -360,7 +360,7 @@ void UpdateOperations::update_matrix(int t) {
   builder_.add(schedule::OpKind::kMomentum, stream, {}, std::move(accumulated));
   const Shape shape{.rows = matrix.elems / matrix.matrices / matrix.columns,
                     .inner = matrix.columns,
-                    .outer = policy_.shards_optimizer ? setting.knobs.data_ranks : 1,
+                    .outer = policy_.shards_optimizer ? setting.knobs.shard_ranks() : 1,
                     .groups = matrix.matrices};
   builder_.add(schedule::OpKind::kOrthogonalize, stream, shape,
                {{momentum, Access::kRead}, writes(direction, value.range.elems)});

@@ -72,6 +72,20 @@ TEST(HybridShard, AnOptimizerOfSeveralInstancesIsSharedByFewer) {
       << "nothing is sharded at stage 0";
 }
 
+// All of Muon's work on a matrix is shared by those that share the matrix.
+TEST(HybridShard, MuonsProductsAreSharedByAGroup) {
+  workload::Workload workload = dense(workload::Framework::kMegatron);
+  workload.optimizer = workload::OptimizerKind::kMuon;
+  workload.model.hidden = 8192;  // so that launches take next to no time
+  workload.model.ffn_hidden = 32768;
+  const workload::ClusterSpec cluster = workload::read_cluster(
+      Json{{"nodes", 4}, {"gpus_per_node", 8}, {"gpu", "h100-80gb"}, {"network", "ib-ndr-400"}}, "test", "/cluster");
+  const auto optimizer_s = [&](std::int64_t shard) {
+    return cost::StepCostModel(workload, cluster)(sharded(1, shard)).optimizer_s;
+  };
+  EXPECT_NEAR(optimizer_s(4) / optimizer_s(16), 4.0, 0.4);
+}
+
 // Stage 3 in bf16, a micro-step: 2 P are gathered forward and backward (but the head's, which are still there) and 2 P
 // reduced within a group of q, and the q-th part of them is summed over the r copies. FSDP does so in every micro-step.
 TEST(HybridShard, GradientsAreReducedInAGroupAndSummedOverCopies) {

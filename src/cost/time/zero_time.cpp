@@ -31,10 +31,15 @@ SharedElems shared_elems(const schedule::Setting& setting, std::span<const int> 
   return elems;
 }
 
+// Among how many ranks the update of a tensor is shared.
+std::int64_t sharing_ranks(const schedule::Setting& setting, bool of_experts) {
+  if (!setting.policy.shards_optimizer) return 1;
+  return of_experts ? setting.knobs.shards_of_expert() : setting.knobs.shard_ranks();
+}
+
 // What this rank's optimizer updates of them: of its experts the part that it has among those that share them.
 std::int64_t updated_elems(const schedule::Setting& setting, const SharedElems& elems) {
-  const std::int64_t sharing = setting.policy.shards_optimizer ? setting.knobs.shards_of_expert() : 1;
-  return setting.updated_elems(elems.of_all) + elems.of_experts / sharing;
+  return setting.updated_elems(elems.of_all) + elems.of_experts / sharing_ranks(setting, true);
 }
 
 std::int64_t master_bytes(const schedule::Setting& setting) { return schedule::size_bytes(setting.policy.master_type); }
@@ -319,9 +324,7 @@ void UpdateTime::update_matrix(int t) {
   const auto elems = static_cast<double>(updated_elems(setting, shared_elems(setting, std::span(&t, 1))));
   const auto moment_bytes = static_cast<double>(schedule::size_bytes(setting.policy.moment_types.front()));
   const auto direction_bytes = static_cast<double>(schedule::size_bytes(schedule::DType::kBf16));
-  const std::int64_t sharing = !setting.policy.shards_optimizer   ? 1
-                               : setting.tensors.is_of_experts(t) ? setting.knobs.ranks_of_expert()
-                                                                  : setting.knobs.data_ranks;
+  const std::int64_t sharing = sharing_ranks(setting, setting.tensors.is_of_experts(t));
   const auto flops_of = [&](OpKind kind) { return plan::traits_of(kind).flops_per_elem * elems; };
   compute(workload::OpClass::kOptimizer, flops_of(OpKind::kMomentum),
           elems * (2.0 * moment_bytes + static_cast<double>(setting.type_bytes())));
