@@ -149,8 +149,8 @@ struct Replayed {
   double failed = 0.0;        // among the first twenty
 };
 
-Replayed replay_ultrascale(const std::string& job, const std::string& cluster = "") {
-  const std::vector<int> all_gpus{8, 16, 32, 64, 128, 256};
+Replayed replay_ultrascale(const std::string& job, const std::string& cluster = "",
+                           const std::vector<int>& all_gpus = {8, 16, 32, 64, 128, 256}) {
   Replayed mean;
   for (const int gpus : all_gpus) {
     const Problem problem(session::read_session(parse_json(ultrascale(gpus, job, cluster), "s"), "s", "."),
@@ -186,8 +186,9 @@ TEST(Bayes, WithLinksFourTimesTooSlowItCostsLittle) {
   EXPECT_LE(wrong.failed, 2.5);
 }
 
+// The suggestions are dear, because the job may be any of a thousand: three of the spaces.
 TEST(Bayes, WithoutAWorkloadTheUsualNamesOfParametersHelp) {
-  const Replayed none = replay_ultrascale("");
+  const Replayed none = replay_ultrascale("", "", {16, 64, 256});
   EXPECT_LE(none.to_5_percent, 4.0);
   EXPECT_LE(none.failed, 4.0);
 }
