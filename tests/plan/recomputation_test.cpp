@@ -153,11 +153,17 @@ TEST(Recomputation, PlansAreCorrect) {
     const plan::PlanFindings findings = plan::check_plan(plan_of(workload, modules, ranks, 2));
     EXPECT_TRUE(findings.empty()) << modules << ", " << ranks << " ranks: " << findings.front();
   };
-  for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts",
-                              "layernorm+mla_up_proj+moe_act", "core_attn+layernorm+mla_up_proj+mlp+moe"})
-    expect_correct(both, modules, 1);
-  for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "core_attn+layernorm+mla_up_proj+mlp"})
-    expect_correct(latent(), modules, 2);
+  for (const std::int64_t ranks : {1, 2}) {
+    for (const char* modules : {"", "core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts",
+                                "layernorm+mla_up_proj+moe_act", "core_attn+layernorm+mla_up_proj+mlp+moe"}) {
+      for (const std::int64_t expert_latent : {0, 12}) {
+        both.model.experts.latent = expert_latent;
+        expect_correct(both, modules, ranks);
+      }
+    }
+    for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "core_attn+layernorm+mla_up_proj+mlp"})
+      expect_correct(latent(), modules, ranks);
+  }
 }
 
 // With tensor and sequence parallelism an MLP gathers its tokens and reduces its sums again.
