@@ -90,6 +90,7 @@ struct NcclKnobs {
   std::int64_t max_ctas = 0;  ///< most thread blocks of a collective; 0: NCCL decides
 
   bool is_default() const { return buffers == Buffers::kPlain && max_ctas == 0; }
+  friend auto operator<=>(const NcclKnobs&, const NcclKnobs&) = default;
 };
 const char* to_string(NcclKnobs::Buffers buffers);  ///< a value of nccl_buffers
 /// Throws UserError if they are not the defaults. For ranks without NCCL; `why`: "the ranks run on processors".
@@ -170,6 +171,8 @@ struct Knobs {
   std::int64_t shards_of_expert() const { return ranks_of_expert() / copies; }
   /// Returns the sequences of a step, of all ranks.
   std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
+
+  friend auto operator<=>(const Knobs&, const Knobs&) = default;
 };
 
 /// A part of a configuration that the schedule does not model, and what to write instead.

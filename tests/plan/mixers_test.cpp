@@ -41,21 +41,6 @@ workload::Workload hybrid(const workload::LayerCounts& layers) {
 workload::LayerCounts mamba_alone() { return {.mamba = 1}; }
 workload::LayerCounts delta_alone() { return {.delta = 1}; }
 
-StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1, bool sequence_parallel = false,
-                 const char* checkpointing = "none", std::int64_t micro_batch = 1) {
-  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
-                          {{"micro_batch", micro_batch},
-                           {"tensor_parallel", tensor_parallel},
-                           {"sequence_parallel", sequence_parallel},
-                           {"activation_checkpointing", std::string(checkpointing)}});
-}
-
-double flops_of(const StepPlan& plan, OpKind kind) {
-  double flops = 0.0;
-  for (const plan::Operation& operation : plan.operations) flops += operation.kind == kind ? operation.flops : 0.0;
-  return flops;
-}
-
 // Multiplications and additions of products of vectors of a width, counted one by one.
 struct Count {
   double flops = 0.0;
@@ -206,13 +191,6 @@ TEST(Mixers, APlanHasTheParametersAndTheProductsOfTheModel) {
       EXPECT_DOUBLE_EQ(products, model_flops(model, 1) - attention - 21.0 * kTokens * states);
     }
   }
-}
-
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
 }
 
 // Bytes of a token and a layer: its input's norm, what the product made, the input of the product of the output, the

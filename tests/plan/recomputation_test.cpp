@@ -64,13 +64,6 @@ StepPlan plan_of(const workload::Workload& workload, const std::string& modules,
                            {"recompute_modules", modules.empty() ? std::string("usual") : modules}});
 }
 
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
-}
-
 // Of one layer.
 std::int64_t freed_bytes(const workload::Workload& workload, const std::string& modules) {
   const std::int64_t freed = kept_bytes(plan_of(workload, "")) - kept_bytes(plan_of(workload, modules));
