@@ -157,7 +157,7 @@ struct StepCostModel::Impl {
   // The first and the last stage each have a copy of a token table that the head uses or further tokens look up, whose
   // gradient is the sum of both (Megatron-LM, "embedding group").
   double sum_tied_table_s(const schedule::Knobs& knobs) const {
-    const bool on_one_rank = knobs.pipeline_schedule == schedule::PipelineSchedule::kZeroBubbleV;
+    const bool on_one_rank = schedule::is_vee(knobs.pipeline_schedule);
     const bool is_shared = workload.model.tied_embeddings || workload.model.mtp.layers > 0;
     if (!is_shared || on_one_rank) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;
