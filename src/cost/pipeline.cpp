@@ -155,7 +155,7 @@ class ListedPipeline {
                  std::size_t group, double send_s, std::vector<StageTask>* tasks = nullptr)
       : stages_(stages), shape_(shape), micro_steps_(micro_steps), send_s_(send_s), tasks_(tasks) {
     const auto ranks = static_cast<std::size_t>(shape.ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) lists_.push_back(passes_of_rank(shape, rank, micro_steps, group));
+    lists_ = passes_of_ranks(shape, micro_steps, group);
     next_.assign(ranks, 0);
     free_s_.assign(ranks, 0.0);
     began_s_.assign(ranks, -1.0);
@@ -203,7 +203,8 @@ class ListedPipeline {
     const StageTime& stage = stages_[pass.stage];
     if (pass.work == PassWork::kForward) return stage.forward_s;
     if (!schedule::splits_backward(shape_.schedule)) return stage.backward_s;
-    return pass.work == PassWork::kWeights ? stage.weights_s : stage.backward_s - stage.weights_s;
+    if (pass.work == PassWork::kWeights) return stage.weights_s;
+    return pass.whole ? stage.backward_s : stage.backward_s - stage.weights_s;
   }
 
   bool sends_on(const StagePass& pass) const {
@@ -213,16 +214,29 @@ class ListedPipeline {
     return shape_.rank_of(forward ? pass.stage + 1 : pass.stage - 1) != shape_.rank_of(pass.stage);
   }
 
+  // Does the next pass of a rank, or the next two if they are a pair. Returns false if an input is not known yet.
   bool do_next(std::size_t rank) {
-    const StagePass& pass = lists_[rank][next_[rank]];
-    const double arrived_s = ready_s(pass);
-    if (arrived_s < 0.0) return false;
-    const double start_s = std::max(free_s_[rank], arrived_s);
-    const double worked_s = start_s + work_s(pass);
-    if (next_[rank]++ == 0) began_s_[rank] = start_s;
-    free_s_[rank] = worked_s + (sends_on(pass) ? send_s_ : 0.0);
-    done_s(pass.work, pass.stage, pass.micro_step) = free_s_[rank];
-    if (tasks_ != nullptr) {
+    const std::size_t first = next_[rank];
+    const std::size_t end = first + (lists_[rank][first].with_next ? 2 : 1);
+    double start_s = free_s_[rank];
+    double worked_s = 0.0;
+    double sent_s = 0.0;
+    for (std::size_t i = first; i < end; ++i) {
+      const StagePass& pass = lists_[rank][i];
+      const double arrived_s = ready_s(pass);
+      if (arrived_s < 0.0) return false;
+      start_s = std::max(start_s, arrived_s);
+      worked_s += work_s(pass);
+      if (sends_on(pass)) sent_s += send_s_;
+    }
+    if (first == 0) began_s_[rank] = start_s;
+    worked_s += start_s;
+    free_s_[rank] = worked_s + sent_s;
+    next_[rank] = end;
+    for (std::size_t i = first; i < end; ++i) {
+      const StagePass& pass = lists_[rank][i];
+      done_s(pass.work, pass.stage, pass.micro_step) = free_s_[rank];
+      if (tasks_ == nullptr) continue;
       tasks_->push_back({pass.stage, static_cast<std::int64_t>(pass.micro_step), pass.work != PassWork::kForward,
                          start_s, worked_s, free_s_[rank], pass.work == PassWork::kWeights});
     }
@@ -246,9 +260,16 @@ bool is_one_forward_one_backward(const PipelineShape& shape) {
 
 // Micro-steps after which a schedule repeats itself.
 std::size_t group_of(const PipelineShape& shape, std::int64_t micro_steps) {
-  if (shape.schedule == schedule::PipelineSchedule::kZeroBubbleV) return static_cast<std::size_t>(shape.ranks);
+  if (schedule::is_vee(shape.schedule)) return static_cast<std::size_t>(shape.ranks);
   return order_of(static_cast<std::size_t>(shape.ranks * shape.stages_of_rank), micro_steps, shape.stages_of_rank)
       .group;
+}
+
+// Groups in which a schedule comes to its rhythm. That of a block that is repeated takes long to lay out, and has one
+// after the first 2 p micro-steps.
+std::size_t groups_to_rhythm(const PipelineShape& shape) {
+  using schedule::PipelineSchedule;
+  return shape.schedule == PipelineSchedule::kVHalf || shape.schedule == PipelineSchedule::kVMin ? 3 : 5;
 }
 
 }  // namespace
@@ -260,7 +281,7 @@ PipelineShape pipeline_shape(const schedule::Knobs& knobs) {
 
 std::size_t PipelineShape::rank_of(std::size_t stage) const {
   const auto count = static_cast<std::size_t>(ranks);
-  const bool turns = schedule == schedule::PipelineSchedule::kZeroBubbleV && stage >= count;
+  const bool turns = schedule::is_vee(schedule) && stage >= count;
   return turns ? 2 * count - 1 - stage : stage % count;
 }
 
@@ -272,12 +293,12 @@ double pipeline_s(std::span<const StageTime> stages, std::int64_t micro_steps, d
   const std::size_t group = group_of(shape, micro_steps);
   const auto step_s = [&](std::size_t steps) { return ListedPipeline(stages, shape, steps, group, send_s).run(apart); };
   const auto steps = static_cast<std::size_t>(micro_steps);
-  constexpr std::size_t kGroups = 5;  // in which a schedule comes to its rhythm
-  if (steps <= (kGroups + 1) * group) return step_s(steps);
-  const double some_s = step_s(kGroups * group);
-  const double more_s = step_s((kGroups + 1) * group);
+  const std::size_t groups = groups_to_rhythm(shape);
+  if (steps <= (groups + 1) * group) return step_s(steps);
+  const double some_s = step_s(groups * group);
+  const double more_s = step_s((groups + 1) * group);
   const double each_s = std::max((more_s - some_s) / static_cast<double>(group), busiest_s(stages, shape, send_s));
-  return more_s + static_cast<double>(steps - (kGroups + 1) * group) * each_s;
+  return more_s + static_cast<double>(steps - (groups + 1) * group) * each_s;
 }
 
 std::vector<StageTask> pipeline_tasks(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
@@ -327,8 +348,8 @@ InFlight in_flight(std::int64_t rank, std::int64_t micro_steps, const PipelineSh
   if (is_one_forward_one_backward(shape)) return in_flight(rank, shape.ranks, micro_steps, shape.stages_of_rank);
   if (shape.schedule == schedule::PipelineSchedule::kGpipe) return {micro_steps, micro_steps};
   const std::size_t group = group_of(shape, micro_steps);
-  constexpr std::size_t kGroups = 4;  // after which a rank keeps no more
-  const std::size_t steps = std::min(static_cast<std::size_t>(micro_steps), kGroups * group);
+  // After these a rank keeps no more.
+  const std::size_t steps = std::min(static_cast<std::size_t>(micro_steps), (groups_to_rhythm(shape) - 1) * group);
   InFlight now{0, 0, shape.stages_of_rank};
   InFlight most;
   double most_kept = -1.0;
@@ -337,7 +358,7 @@ InFlight in_flight(std::int64_t rank, std::int64_t micro_steps, const PipelineSh
     const std::int64_t more = is_forward ? 1 : pass.work == PassWork::kBackward ? -1 : 0;
     now.passes += more;
     if (pass.stage == static_cast<std::size_t>(rank)) now.of_first += more;
-    if (!is_forward) now.waiting += pass.work == PassWork::kBackward ? 1 : -1;
+    if (!is_forward && !pass.whole) now.waiting += pass.work == PassWork::kBackward ? 1 : -1;
     const double kept = static_cast<double>(now.passes) + weights_share * static_cast<double>(now.waiting);
     if (kept <= most_kept) continue;
     most_kept = kept;
@@ -347,7 +368,7 @@ InFlight in_flight(std::int64_t rank, std::int64_t micro_steps, const PipelineSh
 }
 
 double sends(std::size_t rank, const PipelineShape& shape) {
-  if (shape.schedule != schedule::PipelineSchedule::kZeroBubbleV)
+  if (!schedule::is_vee(shape.schedule))
     return sends(rank, static_cast<std::size_t>(shape.ranks), shape.stages_of_rank);
   return rank == 0 || rank + 1 == static_cast<std::size_t>(shape.ranks) ? 2.0 : 4.0;
 }

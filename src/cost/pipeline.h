@@ -21,10 +21,10 @@ struct StageTime {
 /// Where stages are, and in which order the ranks do their passes.
 struct PipelineShape {
   std::int64_t ranks = 1;
-  std::int64_t stages_of_rank = 1;  ///< 2 with kZeroBubbleV
+  std::int64_t stages_of_rank = 1;  ///< 2 with schedules in a V (schedule::is_vee)
   schedule::PipelineSchedule schedule = {};
 
-  /// Returns the rank of a stage: n ranks have the stages r, r + n, ... (r: the rank); with kZeroBubbleV r and
+  /// Returns the rank of a stage: n ranks have the stages r, r + n, ... (r: the rank); in a V r and
   /// 2 n - 1 - r, so that the middle of the model is on one rank, and so are its ends.
   std::size_t rank_of(std::size_t stage) const;
 };
@@ -39,7 +39,7 @@ PipelineShape pipeline_shape(const schedule::Knobs& knobs);
 double one_forward_one_backward_s(std::span<const StageTime> stages, std::int64_t micro_steps, double send_s,
                                   std::int64_t stages_of_rank = 1);
 /// The forward or backward of one micro-step on one stage, and when its result is sent. Where a schedule splits the
-/// backward pass, it is two tasks.
+/// backward pass, it is two tasks. Of a pair of passes that are done together, both tasks begin and end with the pair.
 struct StageTask {
   std::size_t stage = 0;
   std::int64_t micro_step = 0;

@@ -1,9 +1,8 @@
 #pragma once
-#include <array>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "schedule/tensors.h"
 
@@ -17,12 +16,10 @@ class TensorsCache {
   const schedule::StageTensors& of(const schedule::Knobs& knobs, const schedule::StageParts& parts);
 
  private:
-  /// Tensor ranks, expert ranks, sequence parallel, data ranks, layers, embedding, head, layers of the kinds before the
-  /// last one.
-  using Key = std::array<std::int64_t, 8 + workload::kMostKinds - 1>;
   workload::Workload workload_;
   std::mutex mutex_;  // guards the members below
-  std::map<Key, std::unique_ptr<const schedule::StageTensors>> tensors_;
+  std::map<std::pair<schedule::Knobs, schedule::StageParts>, std::unique_ptr<const schedule::StageTensors>>
+      tensors_;  ///< by of_tensors
 };
 
 }  // namespace krigtune::cost

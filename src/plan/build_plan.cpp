@@ -43,7 +43,11 @@ StepPlan empty_plan(const workload::Workload& workload, const schedule::Knobs& k
 StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                     const space::Configuration& configuration) {
   schedule::check_model(workload);
-  const schedule::Knobs knobs = schedule::read_knobs(workload, cluster, configuration);
+  return build_plan(workload, cluster, schedule::read_knobs(workload, cluster, configuration));
+}
+
+StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                    const schedule::Knobs& knobs) {
   schedule::check_planned(workload, cluster, knobs);
   const schedule::ParameterTable table = schedule::make_parameters(workload, knobs);
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "plan/step_plan.h"
+#include "schedule/knobs.h"
 #include "space/configuration.h"
 #include "workload/workload.h"
 
@@ -12,5 +13,9 @@ namespace krigtune::plan {
 /// knobs), for sizes that the ranks do not divide, and for sizes that are not a valid model.
 StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
                     const space::Configuration& configuration);
+/// The same for knobs that are known: those of read_knobs for some configuration, or these with other values of what a
+/// plan supports.
+StepPlan build_plan(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                    const schedule::Knobs& knobs);
 
 }  // namespace krigtune::plan

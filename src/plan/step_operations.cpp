@@ -117,11 +117,19 @@ void StepOperations::gather_columns(BufferId part, BufferId y) {
   const std::int64_t elems = sizes_.rows * sizes_.hidden;
   const bool splits_tokens = knobs_.sequence_parallel;
   const BufferId whole = splits_tokens ? all("gathered columns", schedule::Term::kWorkspace, sizes_.hidden) : y;
-  builder_.add_tensor_group(schedule::OpKind::kAllGather, schedule::Stream::kCompute, {},
-                            {reads(part, elems / knobs_.tensor_ranks), writes(whole, elems)});
-  if (!splits_tokens) return;
   const std::int64_t own = elems / knobs_.tensor_ranks;
+  recomputation_.emit({schedule::OpKind::kAllGather, true, {}, {reads(part, own), writes(whole, elems)}});
+  if (!splits_tokens) return;
   add_on_own(schedule::OpKind::kCopy, {}, {{{whole, 0, own, own}, Access::kRead}, writes(y, own)});
+}
+
+BufferId StepOperations::own_columns(BufferId y) {
+  const BufferId whole = gathered(y);
+  if (knobs_.tensor_ranks == 1) return whole;
+  const std::int64_t own = sizes_.rows * sizes_.hidden / knobs_.tensor_ranks;
+  const BufferId part = buffer("own columns", schedule::Term::kWorkspace, own, type_);
+  recomputation_.emit({schedule::OpKind::kCopy, true, {}, {{{whole, 0, own, own}, Access::kRead}, writes(part, own)}});
+  return part;
 }
 
 Operand StepOperations::reduced(BufferId x, std::int64_t width) {
@@ -350,10 +358,24 @@ Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule:
 void StepOperations::row_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner) {
   if (knobs_.tensor_ranks == 1) return linear_forward(x, linear, y, inner, sizes_.hidden);
   const BufferId sums = sums_for(y);
-  linear_forward(x, linear.without_bias(), sums, inner, sizes_.hidden);
+  linear_forward(x, row_product(linear), sums, inner, sizes_.hidden);
   reduce_sums(sums, y);
-  if (linear.bias != schedule::kNoTensor)
-    add(schedule::OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
+  add_row_bias(linear, y);
+}
+
+schedule::LinearTensors StepOperations::row_product(const schedule::LinearTensors& linear) const {
+  return knobs_.tensor_ranks == 1 ? linear : linear.without_bias();
+}
+
+void StepOperations::add_row_bias(const schedule::LinearTensors& linear, BufferId y) {
+  if (knobs_.tensor_ranks == 1 || linear.bias == schedule::kNoTensor) return;
+  add(schedule::OpKind::kAddBias, own_shape(), {own_updates(y), zero_.parameter(linear.bias)});
+}
+
+void StepOperations::row_bias_backward(const schedule::LinearTensors& linear, BufferId dy) {
+  if (knobs_.tensor_ranks == 1 || linear.bias == schedule::kNoTensor || !zero_.trains(linear.bias)) return;
+  add(schedule::OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
+  zero_.gradient_done(linear.bias);
 }
 
 // Without sequence parallelism own tokens are all tokens.
@@ -368,12 +390,8 @@ void StepOperations::reduce_sums(BufferId sums, BufferId y) {
 
 void StepOperations::row_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, BufferId dx,
                                   std::int64_t inner) {
-  if (knobs_.tensor_ranks == 1) return linear_backward(dy, x, linear, dx, inner, sizes_.hidden);
-  if (linear.bias != schedule::kNoTensor && zero_.trains(linear.bias)) {
-    add(schedule::OpKind::kBiasBackward, own_shape(), {own_reads(dy), zero_.gradient(linear.bias)});
-    zero_.gradient_done(linear.bias);
-  }
-  linear_backward(gathered(dy), x, linear.without_bias(), dx, inner, sizes_.hidden);
+  row_bias_backward(linear, dy);
+  linear_backward(gathered(dy), x, row_product(linear), dx, inner, sizes_.hidden);
 }
 
 BufferId StepOperations::activate(BufferId up, BufferId activated, std::int64_t rows, std::int64_t width,

@@ -107,6 +107,8 @@ class StepOperations {
   BufferId gathered(BufferId x, const char* name, std::int64_t width, schedule::DType type);
   /// Makes y (own tokens, hidden) of the columns that each tensor rank has for all tokens.
   void gather_columns(BufferId part, BufferId y);
+  /// The backward of gather_columns: of y (own tokens, hidden) returns this rank's columns for all tokens.
+  BufferId own_columns(BufferId y);
   /// Reduces partial sums for all tokens to sums for the own tokens, and returns where those are.
   Operand reduced(BufferId x) { return reduced(x, sizes_.hidden); }
   Operand reduced(BufferId x, std::int64_t width);
@@ -134,6 +136,10 @@ class StepOperations {
   /// and what makes y (own tokens) of them.
   BufferId sums_for(BufferId y);
   void reduce_sums(BufferId sums, BufferId y);
+  /// The bias of a row-parallel product, which is added once, to the sums: by the product itself on one tensor rank.
+  schedule::LinearTensors row_product(const schedule::LinearTensors& linear) const;
+  void add_row_bias(const schedule::LinearTensors& linear, BufferId y);
+  void row_bias_backward(const schedule::LinearTensors& linear, BufferId dy);
   /// A linear layer that is not split; its bias may be kNoTensor.
   void linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                       std::int64_t outer);

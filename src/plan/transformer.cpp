@@ -333,11 +333,12 @@ void mixture_forward(StepOperations& to, const schedule::BlockTensors& block, Ml
       const StepOperations::InModule in(to, schedule::Module::kSharedExperts);
       to.linear_forward(x, block.up, buffers.up, n.hidden, to.up_columns(block));
       activate(to, block, buffers, terms.activated);
-      to.linear_forward(buffers.activated, block.down, shared, block.mlp_columns, n.hidden);
+      to.linear_forward(buffers.activated, to.row_product(block.down), shared, block.mlp_columns, n.hidden);
     }
     to.add(schedule::OpKind::kAdd, {}, {updates(sums, n.rows * n.hidden), reads(shared, n.rows * n.hidden)});
   }
   to.reduce_sums(sums, buffers.branch);
+  if (has_mlp(block)) to.add_row_bias(block.down, buffers.branch);
 }
 
 void activate_again(StepOperations& to, const schedule::BlockTensors& block, MlpBuffers& kept,
@@ -393,15 +394,18 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
                          const LayerTerms& terms, BufferId branch) {
   if (to.has_whole_experts()) return own_mixture_backward(to, block, kept, terms, branch);
   const StepSizes& n = to.sizes();
+  if (has_mlp(block)) to.row_bias_backward(block.down, branch);
   const BufferId dy = to.gathered(branch);
   norm_again(to, block, kept, terms);
-  const BufferId x = to.gathered(kept.norm);
+  // What experts read is kept; the MLP beside them and the product of their latents read the input again.
+  const bool reads_input = has_mlp(block) || block.to_latent.weight != schedule::kNoTensor;
+  const BufferId x = reads_input ? to.gathered(kept.norm) : kept.norm;
   const BufferId sums = to.all("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
   Operand dx = writes(sums, n.rows * n.hidden);
   if (has_mlp(block)) {
     const std::int64_t columns = block.mlp_columns;
     const BufferId dactivated = to.all("activated gradient", schedule::Term::kWorkspace, columns);
-    to.linear_backward(dy, kept.activated, block.down, dactivated, columns, n.hidden);
+    to.linear_backward(dy, kept.activated, to.row_product(block.down), dactivated, columns, n.hidden);
     const BufferId dup = to.activation_backward(kept.up, kept.gate, dactivated, n.rows, columns, "up gradient");
     to.linear_backward(dup, x, block.up, sums, n.hidden, to.up_columns(block));
     dx.access = Access::kReadWrite;

@@ -271,10 +271,11 @@ class KnobReader {
 
   PipelineSchedule pipeline_schedule() {
     using Schedule = PipelineSchedule;
-    const Schedule schedule = word(space::kPipelineSchedule,
-                                   {Schedule::kOneForwardOneBackward, Schedule::kGpipe, Schedule::kZeroBubbleH1,
-                                    Schedule::kZeroBubbleH2, Schedule::kZeroBubbleV},
-                                   "use 1f1b, gpipe, zb-h1, zb-h2 or zb-v");
+    const Schedule schedule =
+        word(space::kPipelineSchedule,
+             {Schedule::kOneForwardOneBackward, Schedule::kGpipe, Schedule::kZeroBubbleH1, Schedule::kZeroBubbleH2,
+              Schedule::kZeroBubbleV, Schedule::kVHalf, Schedule::kVMin, Schedule::kDualPipeV},
+             "use 1f1b, gpipe, zb-h1, zb-h2, zb-v, v-half, v-min or dualpipe-v");
     return knobs_.pipeline_ranks == 1 ? Schedule::kOneForwardOneBackward : schedule;
   }
 
@@ -293,7 +294,7 @@ class KnobReader {
                          to_string(schedule)),
              "leave it out, or use 1f1b or zb-h1");
     }
-    if (schedule != PipelineSchedule::kZeroBubbleV) return stages;
+    if (!is_vee(schedule)) return stages;
     if (most < 2) {
       refuse(fmt::format("{} = {} needs two stages a rank, and {} layers are too few for {} ranks",
                          space::kPipelineSchedule, to_string(schedule), workload_.model.layers, knobs_.pipeline_ranks),
@@ -307,9 +308,19 @@ class KnobReader {
   // groups (torch/distributed/pipelining/schedules.py, ScheduleInterleaved1F1B).
   void check_interleaved_steps() {
     if (problem_ || knobs_.virtual_stages == 1 || knobs_.pipeline_ranks == 1) return;
-    if (knobs_.pipeline_schedule == PipelineSchedule::kZeroBubbleV) return;
     const std::int64_t ranks = knobs_.pipeline_ranks;
     const std::int64_t steps = knobs_.micro_steps;
+    // PyTorch refuses less (ScheduleDualPipeV). How it cuts a local batch of torchtitan in micro-steps is not said
+    // here.
+    const bool is_said = workload_.framework != workload::Framework::kFsdp;
+    if (knobs_.pipeline_schedule == PipelineSchedule::kDualPipeV && is_said && steps < 2 * ranks) {
+      refuse(fmt::format("{} = {} needs two micro-steps for each of {} = {} ranks, and there are {}",
+                         space::kPipelineSchedule, to_string(knobs_.pipeline_schedule), space::kPipelineParallel, ranks,
+                         steps),
+             "choose a smaller micro_batch, fewer pipeline ranks, or zb-v", true);
+      return;
+    }
+    if (is_vee(knobs_.pipeline_schedule)) return;
     const bool is_megatron = workload_.framework == workload::Framework::kMegatron;
     if (is_megatron ? steps % ranks == 0 : steps % std::max<std::int64_t>(1, steps / ranks) == 0) return;
     refuse(fmt::format("{} = {} needs a multiple of {} = {} micro-steps, and there are {}", space::kVirtualPipeline,
@@ -452,6 +463,12 @@ const char* to_string(PipelineSchedule schedule) {
       return "zb-h2";
     case PipelineSchedule::kZeroBubbleV:
       return "zb-v";
+    case PipelineSchedule::kVHalf:
+      return "v-half";
+    case PipelineSchedule::kVMin:
+      return "v-min";
+    case PipelineSchedule::kDualPipeV:
+      return "dualpipe-v";
   }
   assert(false);
   return "";

@@ -90,6 +90,7 @@ struct NcclKnobs {
   std::int64_t max_ctas = 0;  ///< most thread blocks of a collective; 0: NCCL decides
 
   bool is_default() const { return buffers == Buffers::kPlain && max_ctas == 0; }
+  friend auto operator<=>(const NcclKnobs&, const NcclKnobs&) = default;
 };
 const char* to_string(NcclKnobs::Buffers buffers);  ///< a value of nccl_buffers
 /// Throws UserError if they are not the defaults. For ranks without NCCL; `why`: "the ranks run on processors".
@@ -104,20 +105,28 @@ const char* to_string(TokenDispatch dispatch);  ///< a value of moe_dispatch
 /// In which order pipeline ranks work. kOneForwardOneBackward: PipeDream-flush, interleaved if a rank has several
 /// stages (Narayanan et al. 2021). kGpipe: all forwards, then all backwards (Huang et al. 2019). The others make
 /// gradients of weights apart from those of inputs, and later (Qi et al. 2024, "Zero bubble pipeline parallelism",
-/// arXiv:2401.10241): kZeroBubbleH1 keeps as many passes as 1F1B, kZeroBubbleH2 up to twice as many, and kZeroBubbleV
-/// has two stages on each rank, the first and the last of the model on the first rank.
+/// arXiv:2401.10241): kZeroBubbleH1 keeps as many passes as 1F1B, and kZeroBubbleH2 up to twice as many. Those from
+/// kZeroBubbleV on have two stages on each rank, the first and the last of the model on the first rank. kVHalf and
+/// kVMin keep about a half and a third of what kZeroBubbleV keeps (Qi et al. 2024, "Pipeline parallelism with
+/// controllable memory", arXiv:2405.15362). kDualPipeV pairs a forward pass with a backward pass of another micro-step
+/// (DeepSeek's DualPipe, cut in half; torch.distributed.pipelining).
 enum class PipelineSchedule : std::uint8_t {
   kOneForwardOneBackward,
   kGpipe,
   kZeroBubbleH1,
   kZeroBubbleH2,
-  kZeroBubbleV
+  kZeroBubbleV,
+  kVHalf,
+  kVMin,
+  kDualPipeV
 };
 const char* to_string(PipelineSchedule schedule);  ///< a value of pipeline_schedule
 /// Returns whether gradients of weights are made apart from those of inputs.
 inline bool splits_backward(PipelineSchedule schedule) {
   return schedule != PipelineSchedule::kOneForwardOneBackward && schedule != PipelineSchedule::kGpipe;
 }
+/// Returns whether a micro-step passes all ranks forth and back again, so that each has two stages.
+inline bool is_vee(PipelineSchedule schedule) { return schedule >= PipelineSchedule::kZeroBubbleV; }
 
 /// The knobs that the schedule reads from a configuration; read_knobs sets all of them.
 struct Knobs {
@@ -170,6 +179,8 @@ struct Knobs {
   std::int64_t shards_of_expert() const { return ranks_of_expert() / copies; }
   /// Returns the sequences of a step, of all ranks.
   std::int64_t sequences() const { return micro_batch * micro_steps * (data_ranks / context_ranks); }
+
+  friend auto operator<=>(const Knobs&, const Knobs&) = default;
 };
 
 /// A part of a configuration that the schedule does not model, and what to write instead.

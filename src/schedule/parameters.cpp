@@ -279,6 +279,9 @@ class Adder {
       result_.tensors[t].of_experts = true;
       if (whole_experts_) result_.partial_gradients[t] = false;  // summed over the ranks that have the same experts
     }
+    // Every rank adds the bias to its part of the sums.
+    if (has_bias && !whole_experts_)
+      result_.partial_gradients[static_cast<std::size_t>(tensors.experts_down.bias)] = tensor_ranks_ > 1;
     result_.tensors[static_cast<std::size_t>(tensors.experts_up.weight)].matrices = own;
     result_.tensors[static_cast<std::size_t>(tensors.experts_down.weight)].matrices = own;
   }

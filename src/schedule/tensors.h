@@ -88,7 +88,7 @@ struct StageParts {
     }
     return Unit::kBlock;
   }
-  friend bool operator==(const StageParts&, const StageParts&) = default;
+  friend auto operator<=>(const StageParts&, const StageParts&) = default;
 };
 
 /// All tensors of a stage, padded so that they divide over the data ranks. Tensors are numbered in model order; the

@@ -79,15 +79,16 @@ WellKnownParameter virtual_pipeline() {
   };
 }
 
-// Qi et al. 2024, arXiv:2401.10241.
+// Qi et al. 2024, arXiv:2401.10241 and arXiv:2405.15362; DeepSeek-AI 2024, arXiv:2412.19437.
 WellKnownParameter pipeline_schedule() {
   return {
       .name = kPipelineSchedule,
       .meaning =
           "in which order pipeline ranks work: 1f1b (interleaved with virtual_pipeline), gpipe (all forwards first), "
-          "or "
-          "one of the schedules that make gradients of weights later, to fill the time in which a rank would wait: "
-          "zb-h1, zb-h2, zb-v (with two stages a rank); predicted, but not run by krigtune-bench",
+          "or one of the schedules that make gradients of weights later, to fill the time in which a rank would wait: "
+          "zb-h1, zb-h2, and with two stages a rank zb-v, v-half and v-min, which keep less, and dualpipe-v; "
+          "predicted, "
+          "but not run by krigtune-bench",
       .no_effect = "on one pipeline rank",
       .no_effect_if = "pipeline_parallel == 1",
       .default_value = "1f1b",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,10 +23,11 @@ namespace krigtune::zero_bubble_test {
 using schedule::PipelineSchedule;
 
 constexpr PipelineSchedule kSplit[] = {PipelineSchedule::kZeroBubbleH1, PipelineSchedule::kZeroBubbleH2,
-                                       PipelineSchedule::kZeroBubbleV};
+                                       PipelineSchedule::kZeroBubbleV,  PipelineSchedule::kVHalf,
+                                       PipelineSchedule::kVMin,         PipelineSchedule::kDualPipeV};
 
 cost::PipelineShape shape_of(PipelineSchedule schedule, std::int64_t ranks, std::int64_t stages_of_rank = 1) {
-  return {ranks, schedule == PipelineSchedule::kZeroBubbleV ? 2 : stages_of_rank, schedule};
+  return {ranks, schedule::is_vee(schedule) ? 2 : stages_of_rank, schedule};
 }
 
 // Stages of one size on each rank, whose ranks need the given times for a micro-step.
@@ -78,38 +80,73 @@ TEST(ZeroBubble, HasTheOrdersOfThePaper) {
   EXPECT_EQ(order(PipelineSchedule::kZeroBubbleV, 3, 0), "F0 F1 F2 f0 b0 w0 f1 b1 w1 B0 W0 f2 b2 w2 B1 W1 B2 W2");
   EXPECT_EQ(order(PipelineSchedule::kZeroBubbleV, 3, 1), "F0 f0 F1 f1 b0 w0 F2 B0 W0 f2 b1 w1 B1 b2 B2 W1 w2 W2");
   EXPECT_EQ(order(PipelineSchedule::kGpipe, 3, 0), "F0 F1 F2 B0 B1 B2");
+  // Of PyTorch's ScheduleDualPipeV, steps 1 to 8; "b1" without "w1" is a whole backward pass.
+  EXPECT_EQ(order(PipelineSchedule::kDualPipeV, 4, 0), "F0 F1 F2 f0 b0 w0 f1 F3 b1 f2 B0 b2 f3 B1 b3 B2 W2 B3 W3");
+  EXPECT_EQ(order(PipelineSchedule::kDualPipeV, 4, 1), "F0 f0 F1 f1 F2 b0 f2 B0 F3 b1 f3 B1 b2 B2 b3 B3 w3 W3");
+}
+
+// Tasks of one rank that begin together are a pair.
+std::vector<std::vector<cost::StageTask>> pairs_of(const std::vector<cost::StageTask>& tasks,
+                                                   const cost::PipelineShape& shape) {
+  std::vector<std::vector<cost::StageTask>> units;
+  for (const cost::StageTask& task : tasks) {
+    const bool same = !units.empty() && shape.rank_of(units.back().back().stage) == shape.rank_of(task.stage) &&
+                      units.back().back().start_s == task.start_s;
+    if (!same) units.emplace_back();
+    units.back().push_back(task);
+  }
+  return units;
+}
+
+using TaskKey = std::tuple<char, std::size_t, std::int64_t>;
+TaskKey key_of(const cost::StageTask& task) {
+  return {task.weights ? 'W' : task.backward ? 'B' : 'F', task.stage, task.micro_step};
+}
+
+// Whether a backward pass makes gradients of weights too: those that no task of their own makes.
+bool is_whole(const std::set<TaskKey>& keys, const TaskKey& key) {
+  return std::get<0>(key) == 'B' && !keys.contains({'W', std::get<1>(key), std::get<2>(key)});
+}
+
+std::set<TaskKey> keys_of(const std::vector<cost::StageTask>& tasks) {
+  std::set<TaskKey> keys;
+  for (const cost::StageTask& task : tasks) keys.insert(key_of(task));
+  return keys;
 }
 
 // When the tasks end if each begins as soon as those before it on its rank and those that it needs have ended: rounds
 // over all tasks until nothing changes, whatever the order in which they are given.
 double longest_path_s(const std::vector<cost::StageTask>& tasks, const std::vector<cost::StageTime>& stages,
                       const cost::PipelineShape& shape, double send_s) {
-  using Key = std::tuple<char, std::size_t, std::int64_t>;
-  std::map<Key, double> end_s;
-  const auto key = [](const cost::StageTask& task) {
-    return Key(task.weights ? 'W' : task.backward ? 'B' : 'F', task.stage, task.micro_step);
-  };
+  std::map<TaskKey, double> end_s;
+  const std::set<TaskKey> keys = keys_of(tasks);
   for (bool changes = true; changes;) {
     changes = false;
     std::map<std::size_t, double> free_s;
-    for (const cost::StageTask& task : tasks) {
-      const auto [work, stage, micro_step] = key(task);
-      double start_s = free_s[shape.rank_of(stage)];
-      const auto needs = [&](char of, std::size_t at) { start_s = std::max(start_s, end_s[Key(of, at, micro_step)]); };
-      const bool is_last = stage + 1 == stages.size();
-      if (work == 'F' && stage > 0) needs('F', stage - 1);
-      if (work == 'B') needs(is_last ? 'F' : 'B', is_last ? stage : stage + 1);
-      if (work == 'W') needs('B', stage);
-      const cost::StageTime& time = stages[stage];
-      const double work_s = work == 'F'   ? time.forward_s
-                            : work == 'W' ? time.weights_s
-                                          : time.backward_s - time.weights_s;
-      const bool leaves = (work == 'F' && !is_last && shape.rank_of(stage) != shape.rank_of(stage + 1)) ||
-                          (work == 'B' && stage > 0 && shape.rank_of(stage) != shape.rank_of(stage - 1));
-      const double own_s = start_s + work_s + (leaves ? send_s : 0.0);
-      free_s[shape.rank_of(stage)] = own_s;
-      if (own_s > end_s[key(task)]) {
-        end_s[key(task)] = own_s;
+    for (const std::vector<cost::StageTask>& unit : pairs_of(tasks, shape)) {
+      double& free = free_s[shape.rank_of(unit.front().stage)];
+      double start_s = free;
+      double worked_s = 0.0;
+      for (const cost::StageTask& task : unit) {
+        const auto [work, stage, micro_step] = key_of(task);
+        const auto needs = [&, m = micro_step](char of, std::size_t at) {
+          start_s = std::max(start_s, end_s[TaskKey(of, at, m)]);
+        };
+        const bool is_last = stage + 1 == stages.size();
+        if (work == 'F' && stage > 0) needs('F', stage - 1);
+        if (work == 'B') needs(is_last ? 'F' : 'B', is_last ? stage : stage + 1);
+        if (work == 'W') needs('B', stage);
+        const cost::StageTime& time = stages[stage];
+        const double apart_s = is_whole(keys, key_of(task)) ? 0.0 : time.weights_s;
+        worked_s += work == 'F' ? time.forward_s : work == 'W' ? time.weights_s : time.backward_s - apart_s;
+        const bool leaves = (work == 'F' && !is_last && shape.rank_of(stage) != shape.rank_of(stage + 1)) ||
+                            (work == 'B' && stage > 0 && shape.rank_of(stage) != shape.rank_of(stage - 1));
+        worked_s += leaves ? send_s : 0.0;
+      }
+      free = start_s + worked_s;
+      for (const cost::StageTask& task : unit) {
+        if (free <= end_s[key_of(task)]) continue;
+        end_s[key_of(task)] = free;
         changes = true;
       }
     }
@@ -150,19 +187,25 @@ TEST(ZeroBubble, DoesEveryTaskOnceAndInTheTimeOfItsLongestPath) {
     const std::vector<cost::StageTask> tasks = cost::pipeline_tasks(stages, m, send_s, shape);
     std::map<std::tuple<bool, bool, std::size_t, std::int64_t>, int> seen;
     for (const cost::StageTask& task : tasks) ++seen[{task.backward, task.weights, task.stage, task.micro_step}];
-    EXPECT_EQ(seen.size(), 3 * stages.size() * static_cast<std::size_t>(m));
+    const std::size_t passes = stages.size() * static_cast<std::size_t>(m);
     EXPECT_EQ(tasks.size(), seen.size());
+    const auto apart = std::ranges::count_if(tasks, &cost::StageTask::weights);
+    EXPECT_EQ(tasks.size(), 2 * passes + static_cast<std::size_t>(apart));
+    if (shape.schedule != PipelineSchedule::kDualPipeV) {
+      EXPECT_EQ(static_cast<std::size_t>(apart), passes);
+    }
     const double expected_s = longest_path_s(tasks, stages, shape, send_s);
     if (m <= 3 * shape.ranks) {
       EXPECT_NEAR(cost::pipeline_s(stages, m, send_s, shape), expected_s, 1e-9 * expected_s);
     }
     double end_s = 0.0;
     std::map<std::size_t, double> free_s, began_s;
-    for (const cost::StageTask& task : tasks) {
-      const std::size_t rank = shape.rank_of(task.stage);
-      EXPECT_GE(task.start_s, free_s[rank]) << "a rank does one thing at a time";
-      began_s.try_emplace(rank, task.start_s);
-      free_s[rank] = task.end_s;
+    for (const std::vector<cost::StageTask>& unit : pairs_of(tasks, shape)) {
+      const std::size_t rank = shape.rank_of(unit.front().stage);
+      EXPECT_GE(unit.front().start_s, free_s[rank]) << "a rank does one thing, or one pair, at a time";
+      EXPECT_LE(unit.size(), shape.schedule == PipelineSchedule::kDualPipeV ? 2U : 1U);
+      began_s.try_emplace(rank, unit.front().start_s);
+      free_s[rank] = unit.back().end_s;
     }
     for (const auto& [rank, free] : free_s) end_s = std::max(end_s, free + stages[rank].rest_s - began_s[rank]);
     EXPECT_NEAR(cost::pipeline_s(stages, m, send_s, shape, true), end_s, 1e-9 * end_s);
@@ -202,8 +245,16 @@ TEST(ZeroBubble, HasTheBubblesOfThePaper) {
         if (m % p == 0) {
           EXPECT_NEAR(bubble_s(PipelineSchedule::kZeroBubbleH1, 2), others * (f + b - w) / 2.0, 1e-9);
         }
-        if (b == w) {
+        // README of DualPipe: (PP / 2 - 1) (F&B + B - 3 W) for PP = 2 p stages, F&B = F + B, and B with W. If W is
+        // shorter than the rest of B, the last passes wait less.
+        EXPECT_LE(bubble_s(PipelineSchedule::kDualPipeV), others * (f + 2.0 * b - w) / 2.0 + 1e-9);
+        EXPECT_GE(bubble_s(PipelineSchedule::kDualPipeV), others * (f + b) / 2.0 - 1e-9);
+        if (f == b && b == w) {
           EXPECT_NEAR(bubble_s(PipelineSchedule::kZeroBubbleV), 0.0, 1e-9);
+          EXPECT_NEAR(bubble_s(PipelineSchedule::kDualPipeV), others * (f + 2.0 * b - w) / 2.0, 1e-9);
+          // arXiv:2405.15362: a half and two thirds of 1F1B's.
+          EXPECT_LE(bubble_s(PipelineSchedule::kVHalf), others * (f + b + w) / 2.0);
+          EXPECT_LE(bubble_s(PipelineSchedule::kVMin), others * (f + b + w) * 2.0 / 3.0);
         }
       }
     }
@@ -227,11 +278,12 @@ TEST(ZeroBubble, KeepsWhatItsTasksKeep) {
     const std::vector<cost::StageTask> tasks = cost::pipeline_tasks(pipeline.stages, pipeline.micro_steps, 0.0, shape);
     for (std::int64_t rank = 0; rank < shape.ranks; ++rank) {
       double kept = 0.0, most = 0.0;
+      const std::set<TaskKey> keys = keys_of(tasks);
       for (const cost::StageTask& task : tasks) {
         if (shape.rank_of(task.stage) != static_cast<std::size_t>(rank)) continue;
         if (!task.backward) kept += 1.0;
         if (task.weights) kept -= share;
-        if (task.backward && !task.weights) kept += share - 1.0;
+        if (task.backward && !task.weights) kept += is_whole(keys, key_of(task)) ? -1.0 : share - 1.0;
         most = std::max(most, kept);
       }
       const cost::InFlight counted = cost::in_flight(rank, pipeline.micro_steps, shape, share);
@@ -254,6 +306,10 @@ TEST(ZeroBubble, KeepsWhatThePaperSays) {
       EXPECT_EQ(kept(PipelineSchedule::kZeroBubbleH2, rank).waiting, 2 * rank);
       EXPECT_EQ(kept(PipelineSchedule::kZeroBubbleV, rank).passes, 2 * p);
       EXPECT_EQ(kept(PipelineSchedule::kGpipe, rank).passes, 5 * p);
+      // A half and a third of V's, and a few; as many passes as stages, and one more (README of DualPipe).
+      EXPECT_LE(kept(PipelineSchedule::kVHalf, rank).passes, p + 2);
+      EXPECT_LE(kept(PipelineSchedule::kVMin, rank).passes, 2 * p / 3 + 3);
+      EXPECT_EQ(kept(PipelineSchedule::kDualPipeV, rank).passes, 2 * p + 1);
     }
   }
 }
@@ -365,8 +421,9 @@ TEST(ZeroBubble, WorksWithOtherKindsOfParallelismAndFewMicroSteps) {
   workload::Workload mixture = gpt();
   mixture.model.experts = {.count = 8, .per_token = 2, .ffn_hidden = 1024};
   const cost::StepCostModel model(mixture, gpus(2), machine_of_products());
-  for (const char* schedule : {"gpipe", "zb-h1", "zb-h2", "zb-v"}) {
+  for (const char* schedule : {"gpipe", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v"}) {
     for (const std::int64_t micro_steps : {1, 3, 16}) {
+      if (std::string(schedule) == "dualpipe-v" && micro_steps < 8) continue;
       space::Configuration configuration = split(schedule, 4, micro_steps);
       configuration.set("tensor_parallel", std::int64_t{2});
       configuration.set("sequence_parallel", true);
@@ -408,6 +465,9 @@ TEST(ZeroBubble, NeedsTheMemoryThatThePaperSays) {
   EXPECT_EQ(activation_bytes("zb-h1"), plain);
   EXPECT_NEAR(activation_bytes("zb-h2") / plain, 7.0 / 4.0, 0.1);
   EXPECT_NEAR(activation_bytes("zb-v") / plain, 1.0, 0.1);
+  EXPECT_NEAR(activation_bytes("v-half") / plain, 6.0 / 8.0, 0.1);
+  EXPECT_NEAR(activation_bytes("v-min") / plain, 4.0 / 8.0, 0.1);
+  EXPECT_NEAR(activation_bytes("dualpipe-v") / plain, 9.0 / 8.0, 0.1);
   EXPECT_NEAR(activation_bytes("gpipe") / plain, 8.0, 0.5);
   EXPECT_GT(activation_bytes("zb-h1", "full"), 1.5 * activation_bytes("1f1b", "full"))
       << "what is recomputed is kept until the gradients of weights";
@@ -426,6 +486,23 @@ TEST(ZeroBubble, IsNotPredictedWithStagesThatItDoesNotHave) {
   EXPECT_FALSE(is_modelled("gpipe", 2));
   EXPECT_TRUE(is_modelled("zb-v", 1));
   EXPECT_TRUE(is_modelled("zb-v", 2, 1)) << "without pipeline parallelism neither has an effect";
+  for (const char* schedule : {"v-half", "v-min", "dualpipe-v"}) {
+    EXPECT_FALSE(is_modelled(schedule, 2)) << schedule;
+    EXPECT_TRUE(is_modelled(schedule, 1)) << schedule;
+  }
+}
+
+TEST(ZeroBubble, SaysWhatItDoesNotKnow) {
+  const auto problem = [](const char* schedule, std::int64_t micro_steps) {
+    const auto known = schedule::knobs_of(gpt(), gpus(1), split(schedule, 4, micro_steps));
+    return std::holds_alternative<schedule::Knobs>(known) ? std::string() : std::get<schedule::NotModelled>(known).what;
+  };
+  EXPECT_NE(problem("dualpipe", 16).find("pipeline_schedule = dualpipe is not known"), std::string::npos);
+  EXPECT_EQ(
+      problem("dualpipe-v", 7),
+      "pipeline_schedule = dualpipe-v needs two micro-steps for each of pipeline_parallel = 4 ranks, and there are "
+      "7");
+  EXPECT_EQ(problem("dualpipe-v", 8), "");
 }
 
 }  // namespace krigtune::zero_bubble_test

@@ -232,8 +232,10 @@ TEST(ReadCommands, TorchtitansSchedulesOfAPipelineAreRead) {
                       "virtual_pipeline"),
             8)
       << "126 layers, and one each for embedding and head";
-  EXPECT_TRUE(names(not_modelled_in(directory.session(command + flag + "DualPipeV")), "another schedule"));
-  EXPECT_FALSE(names(not_modelled_in(directory.session(command + flag + "ZBVZeroBubble")), "another schedule"));
+  EXPECT_EQ(schedule(flag + "DualPipeV"), "dualpipe-v");
+  EXPECT_TRUE(names(not_modelled_in(directory.session(command + flag + "LoopedBFS")), "another schedule"));
+  for (const char* known : {"ZBVZeroBubble", "DualPipeV"})
+    EXPECT_FALSE(names(not_modelled_in(directory.session(command + flag + known)), "another schedule")) << known;
 }
 
 TEST(ReadCommands, ScriptsAreRecognisedByWhatTheySay) {

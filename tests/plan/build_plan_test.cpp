@@ -199,7 +199,7 @@ TEST(BuildPlan, RefusesWhatItDoesNotModel) {
   const auto refuses_model = [](auto change) {
     workload::Workload workload = small_workload();
     change(workload);
-    EXPECT_THROW(plan::build_plan(workload, cpu_ranks(2), {}), UserError);
+    EXPECT_THROW(plan::build_plan(workload, cpu_ranks(2), space::Configuration{}), UserError);
   };
   refuses_model([](workload::Workload& w) { w.model.heads = 5; });     // with hidden 32
   refuses_model([](workload::Workload& w) { w.model.kv_heads = 3; });  // with 4 heads
@@ -219,7 +219,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     EXPECT_NO_THROW(schedule::check_knobs(small_workload(), cpu_ranks(2), at_default)) << known.name;
     // Parameters that a configuration omits have the default of the table.
     EXPECT_EQ(plan::build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
-              plan::build_plan(small_workload(), cpu_ranks(2), {}).arena_bytes);
+              plan::build_plan(small_workload(), cpu_ranks(2), space::Configuration{}).arena_bytes);
   }
   EXPECT_EQ(schedule::planned_parameters().size(), 28U);
 }
@@ -232,7 +232,7 @@ TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {
   }
   workload::Workload uneven = small_workload();
   uneven.model.kv_heads = 3;
-  EXPECT_THROW(schedule::check_knobs(uneven, cpu_ranks(2), {}), UserError);
+  EXPECT_THROW(schedule::check_knobs(uneven, cpu_ranks(2), space::Configuration{}), UserError);
 }
 
 }  // namespace krigtune::build_plan_test

@@ -9,6 +9,9 @@
 
 namespace krigtune::check_plan_test {
 
+// Nothing says what other parameters compute, so they have no data flow.
+bool has_others(const PlanCase& drawn) { return drawn.workload.model.others != workload::OtherParameters{}; }
+
 void find_nothing_in(const PlanCase& drawn, const plan::StepPlan& plan) {
   const plan::PlanFindings findings = plan::check_plan(plan);
   EXPECT_TRUE(findings.empty()) << drawn.text() << "\n" << findings.front();
@@ -17,15 +20,10 @@ void find_nothing_in(const PlanCase& drawn, const plan::StepPlan& plan) {
 TEST(CheckPlan, FindsNothingInPlansOfOtherOptimizersKernelsAndLosses) {
   RandomPlans draws(2);
   for (int checked = 0; checked < sweep(100);) {
-    const PlanCase drawn = draws.next_predicted();
-    if (*drawn.workload.model.predicted_only() != 0) continue;
+    const PlanCase drawn = draws.with_more_parts(draws.next_predicted());
     // The checker follows the tokens of a whole micro-step, and does not know the parts of a fused loss.
-    if (drawn.workload.training.loss == workload::LossKind::kFused) continue;
-    // Nor what Muon makes of a gradient before it updates a matrix.
-    if (drawn.workload.optimizer == workload::OptimizerKind::kMuon) continue;
-    const plan::StepPlan plan = drawn.plan();
-    if (drawn.workload.model.norm_places == workload::NormPlaces::kShared && plan.tensor_ranks > 1) continue;
-    find_nothing_in(drawn, plan);
+    if (drawn.workload.training.loss == workload::LossKind::kFused || has_others(drawn)) continue;
+    find_nothing_in(drawn, drawn.plan());
     ++checked;
   }
 }
@@ -33,17 +31,36 @@ TEST(CheckPlan, FindsNothingInPlansOfOtherOptimizersKernelsAndLosses) {
 TEST(CheckPlan, FindsNothingInThePlansOfRandomModelsAndConfigurations) {
   RandomPlans draws(1);
   for (int i = 0; i < sweep(400); ++i) {
-    const PlanCase drawn = draws.next();
-    const plan::StepPlan plan = drawn.plan();
-    // Tensor ranks add up their gradients of the experts' tokens after they have ordered them back, which is the same
-    // only because that is linear. The checker does not know that.
-    if (drawn.workload.model.has_experts() && plan.tensor_ranks > 1) continue;
-    // Nothing says what other parameters compute, so they have no data flow.
-    if (drawn.workload.model.others != workload::OtherParameters{}) continue;
-    // Two branches gather the output of the same norm, and its gradients are added up after each was scattered.
-    const bool is_shared = drawn.workload.model.norm_places == workload::NormPlaces::kShared;
-    if (is_shared && plan.tensor_ranks > 1) continue;
-    find_nothing_in(drawn, plan);
+    const PlanCase drawn = draws.with_more_parts(draws.next());
+    if (has_others(drawn)) continue;
+    find_nothing_in(drawn, drawn.plan());
+  }
+}
+
+// Parts of a model of which tensor ranks compute sums, or gather tokens.
+TEST(CheckPlan, FindsNothingWhereTensorRanksShareExpertsAndFurtherTokens) {
+  workload::Workload workload = small_workload();
+  workload.model.kv_heads = 2;
+  for (const std::int64_t expert_latent : {0, 12}) {
+    for (const std::int64_t shared : {0, 16}) {
+      for (const std::int64_t dense_layers : {0, 1, 3}) {
+        for (const bool has_bias : {false, true}) {
+          for (const std::int64_t further_tokens : {0, 2}) {
+            for (const bool sequence_parallel : {false, true}) {
+              workload.model.experts = {3, 2, 12, shared, dense_layers};
+              workload.model.experts.latent = expert_latent;
+              workload.model.mlp_bias = has_bias;
+              workload.model.mtp = {further_tokens, shared > 0, {}};
+              workload::resolve(workload.model);
+              PlanCase of{workload, cpu_ranks(4), knobs(2, 1, 2, 5'000, true)};
+              of.configuration.set("tensor_parallel", std::int64_t{2});
+              of.configuration.set("sequence_parallel", sequence_parallel);
+              find_nothing_in(of, of.plan());
+            }
+          }
+        }
+      }
+    }
   }
 }
 
@@ -59,6 +76,16 @@ workload::Workload tiny_workload(bool llama) {
   return workload;
 }
 
+void share_experts(workload::Workload& workload) {
+  workload.model.experts = {2, 1, 8, 8};
+  workload.model.experts.latent = 6;
+}
+void predict_a_further_token(workload::Workload& workload) {
+  workload.model.mtp = {1, false, {}};
+  workload::resolve(workload.model);
+}
+void orthogonalize(workload::Workload& workload) { workload.optimizer = workload::OptimizerKind::kMuon; }
+
 std::vector<PlanCase> tiny_cases() {
   const auto knobs_of = [](std::int64_t stage, std::int64_t micro_steps, bool overlap) {
     space::Configuration configuration = knobs(stage, 1, micro_steps, 300, overlap);
@@ -73,6 +100,12 @@ std::vector<PlanCase> tiny_cases() {
   cases.push_back({tiny_workload(true), cpu_ranks(4), knobs_of(2, 1, true)});
   cases.back().configuration.set("tensor_parallel", std::int64_t{2});
   cases.back().configuration.set("offload_optimizer", std::string("cpu"));
+  for (const auto change : {share_experts, predict_a_further_token, orthogonalize}) {
+    cases.push_back({tiny_workload(true), cpu_ranks(4), knobs_of(change == orthogonalize ? 2 : 1, 1, true)});
+    cases.back().configuration.set("tensor_parallel", std::int64_t{2});
+    cases.back().configuration.set("sequence_parallel", change != orthogonalize);
+    change(cases.back().workload);
+  }
   cases.push_back({tiny_workload(false), cpu_ranks(2), knobs_of(3, 1, false)});
   cases.back().configuration.set("activation_checkpointing", std::string("full"));
   cases.back().configuration.set("offload_param", std::string("cpu"));

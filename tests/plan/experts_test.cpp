@@ -23,35 +23,6 @@ workload::Workload mixture() {
   return workload;
 }
 
-StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1, bool sequence_parallel = false,
-                 const char* checkpointing = "none") {
-  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
-                          {{"micro_batch", std::int64_t{1}},
-                           {"tensor_parallel", tensor_parallel},
-                           {"sequence_parallel", sequence_parallel},
-                           {"activation_checkpointing", std::string(checkpointing)}});
-}
-
-double product_flops(const StepPlan& plan) {
-  double flops = 0.0;
-  for (const plan::Operation& operation : plan.operations)
-    if (plan::is_matrix_product(operation.kind)) flops += operation.flops;
-  return flops;
-}
-
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
-}
-
-std::int64_t tensor_elems(const StepPlan& plan) {
-  std::int64_t elems = 0;
-  for (const schedule::ParameterTensor& tensor : plan.tensors) elems += tensor.elems;
-  return elems;
-}
-
 // All experts are held, and a token passes few of them. model_flops counts attention exactly, so what remains are the
 // products with parameters: two FLOPs forward and four backward for each that a token uses.
 TEST(Experts, APlanHasTheParametersAndTheProductsOfTheModel) {

@@ -47,37 +47,10 @@ workload::Workload latent(std::int64_t q_rank) {
   return workload;
 }
 
-StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1, bool sequence_parallel = false,
-                 const char* checkpointing = "none") {
-  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
-                          {{"micro_batch", std::int64_t{1}},
-                           {"tensor_parallel", tensor_parallel},
-                           {"sequence_parallel", sequence_parallel},
-                           {"activation_checkpointing", std::string(checkpointing)}});
-}
-
 std::int64_t tensor_elems(const StepPlan& plan, schedule::Split split) {
   std::int64_t elems = 0;
   for (const schedule::ParameterTensor& tensor : plan.tensors) elems += tensor.split == split ? tensor.elems : 0;
   return elems;
-}
-
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
-}
-
-double flops_of(const StepPlan& plan, OpKind kind) {
-  double flops = 0.0;
-  for (const plan::Operation& operation : plan.operations) flops += operation.kind == kind ? operation.flops : 0.0;
-  return flops;
-}
-
-double product_flops(const StepPlan& plan) {
-  return flops_of(plan, OpKind::kLinearForward) + flops_of(plan, OpKind::kLinearBackwardInput) +
-         flops_of(plan, OpKind::kLinearBackwardWeight);
 }
 
 // Matrices of one layer's attention: what makes the latents, and what makes the heads.

@@ -31,29 +31,6 @@ workload::Workload job(std::int64_t further_tokens, bool repeated = false) {
   return workload;
 }
 
-StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1,
-                 const char* checkpointing = "none", bool sequence_parallel = false) {
-  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
-                          {{"micro_batch", std::int64_t{1}},
-                           {"tensor_parallel", tensor_parallel},
-                           {"sequence_parallel", sequence_parallel},
-                           {"activation_checkpointing", std::string(checkpointing)}});
-}
-
-double product_flops(const StepPlan& plan) {
-  double flops = 0.0;
-  for (const plan::Operation& operation : plan.operations)
-    if (plan::is_matrix_product(operation.kind)) flops += operation.flops;
-  return flops;
-}
-
-std::int64_t bytes_of(const StepPlan& plan, schedule::Term term) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == term) bytes += buffer.bytes();
-  return bytes;
-}
-
 // Forward and backward of all products of a block, as the difference of models of three layers and two.
 double flops_of_block() {
   workload::Workload three = job(0);
@@ -76,21 +53,22 @@ TEST(MtpPlan, EachLayerComputesItsProductABlockAndTheHead) {
 
 TEST(MtpPlan, TensorRanksShareTheProducts) {
   for (const bool sequence_parallel : {false, true})
-    EXPECT_EQ(2.0 * product_flops(plan_of(job(2), 2, "none", sequence_parallel)), product_flops(plan_of(job(2))));
+    EXPECT_EQ(2.0 * product_flops(plan_of(job(2), 2, sequence_parallel)), product_flops(plan_of(job(2))));
 }
 
 // Recomputation repeats the product and the block, not the head.
 TEST(MtpPlan, LayersAreComputedAgainWithFullCheckpointing) {
   const double blocks = flops_of_block() / 3.0;
   const double join = 2.0 * kTokens * 2.0 * kHidden * kHidden;
-  EXPECT_NEAR(product_flops(plan_of(job(1), 1, "full")) - product_flops(plan_of(job(1))), 3.0 * blocks + join, 1e-3);
+  EXPECT_NEAR(product_flops(plan_of(job(1), 1, false, "full")) - product_flops(plan_of(job(1))), 3.0 * blocks + join,
+              1e-3);
 }
 
 // The embedding of the next token, both norms side by side, their product, and what the head's norm makes; three norms
 // keep a number of fp32 for each token.
 TEST(MtpPlan, EachLayerKeepsWhatBackwardReads) {
   const auto kept = [](const workload::Workload& workload, const char* checkpointing) {
-    return bytes_of(plan_of(workload, 1, checkpointing), schedule::Term::kActivations);
+    return bytes_of(plan_of(workload, 1, false, checkpointing), schedule::Term::kActivations);
   };
   workload::Workload three = job(0);
   three.model.layers = 3;

@@ -40,22 +40,6 @@ workload::Workload with(NormPlaces places, QkNorm qk = QkNorm::kNone) {
   return workload;
 }
 
-StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1,
-                 const char* checkpointing = "none", bool sequence_parallel = false) {
-  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
-                          {{"micro_batch", std::int64_t{1}},
-                           {"tensor_parallel", tensor_parallel},
-                           {"sequence_parallel", sequence_parallel},
-                           {"activation_checkpointing", std::string(checkpointing)}});
-}
-
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
-}
-
 std::int64_t count(const StepPlan& plan, schedule::OpKind kind) {
   std::int64_t found = 0;
   for (const plan::Operation& operation : plan.operations) found += operation.kind == kind ? 1 : 0;
@@ -115,8 +99,8 @@ TEST(Norms, KeepWhatBackwardReads) {
   EXPECT_EQ(more(with(NormPlaces::kPre, QkNorm::kHead)), kLayers * qk);
   EXPECT_EQ(more(with(NormPlaces::kPre, QkNorm::kFull)), kLayers * qk);
   // Full checkpointing keeps the layers' inputs alone.
-  EXPECT_EQ(kept_bytes(plan_of(with(NormPlaces::kSandwich, QkNorm::kHead), 1, "full")),
-            kept_bytes(plan_of(small(), 1, "full")));
+  EXPECT_EQ(kept_bytes(plan_of(with(NormPlaces::kSandwich, QkNorm::kHead), 1, false, "full")),
+            kept_bytes(plan_of(small(), 1, false, "full")));
 }
 
 // They are read and written where they are, beside the values, and a copy is kept.
@@ -138,7 +122,7 @@ TEST(Norms, OfQueriesAndKeysMoveThem) {
 }
 
 TEST(Norms, SharedByBothBranchesAreComputedAgainOnce) {
-  const StepPlan plan = plan_of(with(NormPlaces::kShared), 1, "selective");
+  const StepPlan plan = plan_of(with(NormPlaces::kShared), 1, false, "selective");
   EXPECT_EQ(count(plan, schedule::OpKind::kRmsNormForward), 2 * kLayers + 1);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plan/build_plan.h"
 #include "plan/memory.h"
+#include "plan/op_traits.h"
 
 namespace krigtune {
 
@@ -29,6 +31,49 @@ inline space::Configuration knobs(std::int64_t stage, std::int64_t micro_batch, 
           {"overlap_comm", overlap},
           {"stage3_prefetch_bucket_size", std::int64_t{0}},
           {"stage3_param_persistence_threshold", std::int64_t{0}}};
+}
+
+/// Plans a micro-step on one tensor group.
+inline plan::StepPlan plan_of(const workload::Workload& workload, std::int64_t tensor_parallel = 1,
+                              bool sequence_parallel = false, const char* checkpointing = "none",
+                              std::int64_t micro_batch = 1) {
+  return plan::build_plan(workload, cpu_ranks(tensor_parallel),
+                          {{"micro_batch", micro_batch},
+                           {"tensor_parallel", tensor_parallel},
+                           {"sequence_parallel", sequence_parallel},
+                           {"activation_checkpointing", std::string(checkpointing)}});
+}
+
+inline double flops_of(const plan::StepPlan& plan, schedule::OpKind kind) {
+  double flops = 0.0;
+  for (const plan::Operation& operation : plan.operations) flops += operation.kind == kind ? operation.flops : 0.0;
+  return flops;
+}
+
+/// Of matrix products.
+inline double product_flops(const plan::StepPlan& plan) {
+  double flops = 0.0;
+  for (const plan::Operation& operation : plan.operations)
+    if (plan::is_matrix_product(operation.kind)) flops += operation.flops;
+  return flops;
+}
+
+/// Of all buffers of a term.
+inline std::int64_t bytes_of(const plan::StepPlan& plan, schedule::Term term) {
+  std::int64_t bytes = 0;
+  for (const plan::Buffer& buffer : plan.buffers)
+    if (buffer.term == term) bytes += buffer.bytes();
+  return bytes;
+}
+
+/// What is kept from forward to backward.
+inline std::int64_t kept_bytes(const plan::StepPlan& plan) { return bytes_of(plan, schedule::Term::kActivations); }
+
+/// Of all parameters that a tensor rank has.
+inline std::int64_t tensor_elems(const plan::StepPlan& plan) {
+  std::int64_t elems = 0;
+  for (const schedule::ParameterTensor& tensor : plan.tensors) elems += tensor.elems;
+  return elems;
 }
 
 /// Calls `visit(plan)` for stages x ranks x micro-steps x buckets x overlap: 144 plans.

@@ -8,6 +8,7 @@
 #include "krigtune/rng.h"
 #include "plan/build_plan.h"
 #include "schedule/knobs.h"
+#include "workload/model_presets.h"
 
 namespace krigtune {
 
@@ -36,7 +37,7 @@ struct PlanCase {
 /// Draws models and configurations, all of small sizes. A new knob needs one line here.
 class RandomPlans {
  public:
-  explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0) {}
+  explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0), rng_of_parts_(seed, 2) {}
 
   /// Returns the next case that an executor can run: one without what is predicted only.
   PlanCase next_executed() {
@@ -54,6 +55,18 @@ class RandomPlans {
     training.loss = one_of({workload::LossKind::kPlain, workload::LossKind::kFused});
     training.states = one_of({workload::OptimizerStates::kFp32, workload::OptimizerStates::kAsModel});
     drawn.workload.optimizer = workload::kOptimizers[rng_.below(workload::kOptimizers.size())].kind;
+    return drawn;
+  }
+
+  /// Adds to a third of the models further tokens, and latents to a half of those with experts.
+  PlanCase with_more_parts(PlanCase drawn) {
+    workload::ModelSpec& model = drawn.workload.model;
+    if (model.has_experts() && rng_of_parts_.below(2) == 1) model.experts.latent = 6;
+    if (rng_of_parts_.below(3) == 0) {
+      const auto further_tokens = static_cast<std::int64_t>(1 + rng_of_parts_.below(2));
+      model.mtp = {further_tokens, rng_of_parts_.below(2) == 1, {}};
+    }
+    workload::resolve(model);
     return drawn;
   }
 
@@ -156,6 +169,7 @@ class RandomPlans {
   }
 
   Rng rng_;
+  Rng rng_of_parts_;
 };
 
 }  // namespace krigtune

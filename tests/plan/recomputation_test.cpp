@@ -64,13 +64,6 @@ StepPlan plan_of(const workload::Workload& workload, const std::string& modules,
                            {"recompute_modules", modules.empty() ? std::string("usual") : modules}});
 }
 
-std::int64_t kept_bytes(const StepPlan& plan) {
-  std::int64_t bytes = 0;
-  for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.term == schedule::Term::kActivations) bytes += buffer.bytes();
-  return bytes;
-}
-
 // Of one layer.
 std::int64_t freed_bytes(const workload::Workload& workload, const std::string& modules) {
   const std::int64_t freed = kept_bytes(plan_of(workload, "")) - kept_bytes(plan_of(workload, modules));
@@ -153,11 +146,17 @@ TEST(Recomputation, PlansAreCorrect) {
     const plan::PlanFindings findings = plan::check_plan(plan_of(workload, modules, ranks, 2));
     EXPECT_TRUE(findings.empty()) << modules << ", " << ranks << " ranks: " << findings.front();
   };
-  for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts",
-                              "layernorm+mla_up_proj+moe_act", "core_attn+layernorm+mla_up_proj+mlp+moe"})
-    expect_correct(both, modules, 1);
-  for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "core_attn+layernorm+mla_up_proj+mlp"})
-    expect_correct(latent(), modules, 2);
+  for (const std::int64_t ranks : {1, 2}) {
+    for (const char* modules : {"", "core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts",
+                                "layernorm+mla_up_proj+moe_act", "core_attn+layernorm+mla_up_proj+mlp+moe"}) {
+      for (const std::int64_t expert_latent : {0, 12}) {
+        both.model.experts.latent = expert_latent;
+        expect_correct(both, modules, ranks);
+      }
+    }
+    for (const char* modules : {"core_attn", "layernorm", "mla_up_proj", "mlp", "core_attn+layernorm+mla_up_proj+mlp"})
+      expect_correct(latent(), modules, ranks);
+  }
 }
 
 // With tensor and sequence parallelism an MLP gathers its tokens and reduces its sums again.

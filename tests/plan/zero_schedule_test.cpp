@@ -157,10 +157,12 @@ TEST(Clipping, UpdatesNothingBeforeTheNormOfAllGradients) {
       }
     }
   }
-  EXPECT_EQ(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kBf16), cpu_ranks(2), {})
+  EXPECT_EQ(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kBf16), cpu_ranks(2),
+                             space::Configuration{})
                 .control,
             -1);
-  EXPECT_GE(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kFp16), cpu_ranks(2), {})
+  EXPECT_GE(plan::build_plan(workload_in(workload::Dialect::kCanonical, workload::Precision::kFp16), cpu_ranks(2),
+                             space::Configuration{})
                 .control,
             0);
 }

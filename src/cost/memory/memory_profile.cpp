@@ -16,10 +16,10 @@
 
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
+#include "cost/knob_keys.h"
 #include "cost/weight_gradients.h"
 #include "plan/build_plan.h"
 #include "schedule/op_kind.h"
-#include "space/well_known.h"
 
 namespace krigtune::cost {
 namespace {
@@ -420,14 +420,9 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
   workload::ClusterSpec cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
-  const plan::StepPlan plan =
-      plan::build_plan(small, cluster,
-                       {{space::kTensorParallel, knobs.tensor_ranks},
-                        {space::kSequenceParallel, knobs.sequence_parallel},
-                        {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
-                        {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
-                        {space::kRecomputeModules, knobs.modules ? knobs.modules->text() : "usual"},
-                        {space::kCheckpointLayers, std::int64_t{2}}});
+  schedule::Knobs of_group = of_profile(knobs);
+  of_group.context_ranks = of_group.expert_ranks = 1;  // `of_rank` has the rank's share
+  const plan::StepPlan plan = plan::build_plan(small, cluster, of_group);
   return ProfileReader(plan, model, unit, groups).read();
 }
 
@@ -446,15 +441,14 @@ MemoryProfile profile_memory(const workload::Workload& workload, const schedule:
 }
 
 std::shared_ptr<const MemoryProfile> ProfileCache::of(const schedule::Knobs& knobs) {
-  const Key key{knobs.tensor_ranks,      knobs.context_ranks, knobs.expert_ranks, knobs.whole_experts,
-                knobs.sequence_parallel, knobs.checkpointing, knobs.modules};
+  const schedule::Knobs own = of_profile(knobs);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = profiles_.find(key); found != profiles_.end()) return found->second;
+    if (const auto found = profiles_.find(own); found != profiles_.end()) return found->second;
   }
-  auto made = std::make_shared<const MemoryProfile>(profile_memory(workload_, knobs));
+  auto made = std::make_shared<const MemoryProfile>(profile_memory(workload_, own));
   const std::lock_guard lock(mutex_);
-  return profiles_.emplace(key, std::move(made)).first->second;
+  return profiles_.emplace(own, std::move(made)).first->second;
 }
 
 }  // namespace krigtune::cost

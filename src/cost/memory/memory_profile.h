@@ -4,8 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <tuple>
 #include <vector>
 
 #include "schedule/setting.h"
@@ -85,7 +83,7 @@ struct MemoryProfile {
   MomentBytes kept_for_weights(const schedule::StageParts& stage) const;
 };
 
-/// Makes the profile for the knobs' tensor and context ranks, sequence parallelism and checkpointing.
+/// Makes the profile for what of_profile (cost/knob_keys.h) leaves of the knobs.
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs);
 
 /// The memory of one rank that is always in use.
@@ -111,11 +109,9 @@ class ProfileCache {
   std::shared_ptr<const MemoryProfile> of(const schedule::Knobs& knobs);
 
  private:
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing,
-                         std::optional<schedule::Modules>>;
   workload::Workload workload_;
-  std::mutex mutex_;  // guards the members below
-  std::map<Key, std::shared_ptr<const MemoryProfile>> profiles_;
+  std::mutex mutex_;                                                          // guards the members below
+  std::map<schedule::Knobs, std::shared_ptr<const MemoryProfile>> profiles_;  ///< by of_profile
 };
 
 }  // namespace krigtune::cost

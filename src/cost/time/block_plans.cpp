@@ -4,12 +4,9 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <tuple>
 #include <vector>
 
-#include "space/well_known.h"
+#include "cost/knob_keys.h"
 
 namespace krigtune::cost {
 namespace {
@@ -19,8 +16,7 @@ bool depends_on_framework(const workload::Workload& workload) {
   return workload.model.has_experts() || workload.model.has_latents() || workload.training.freezes();
 }
 
-constexpr std::int64_t kLargeBucket = std::int64_t{1} << 50;
-
+// `knobs`: from of_block.
 plan::StepPlan plan_of_one_block(const workload::Workload& workload, const schedule::Knobs& knobs) {
   workload::Workload small = workload;
   small.model = workload::with_a_layer_of_each_kind(workload.model);
@@ -29,30 +25,16 @@ plan::StepPlan plan_of_one_block(const workload::Workload& workload, const sched
   workload::ClusterSpec cluster;
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
-  return plan::build_plan(small, cluster,
-                          {{space::kZeroStage, std::int64_t{0}},
-                           {space::kMicroBatch, knobs.micro_batch},
-                           {space::kAccumulation, std::int64_t{2}},
-                           {space::kTensorParallel, knobs.tensor_ranks},
-                           {space::kSequenceParallel, knobs.sequence_parallel},
-                           {space::kExpertTensorParallel, std::int64_t{knobs.whole_experts ? 1 : 0}},
-                           {space::kCheckpointing, std::string(schedule::to_string(knobs.checkpointing))},
-                           {space::kRecomputeModules, knobs.modules ? knobs.modules->text() : "usual"},
-                           {space::kCheckpointLayers, std::int64_t{1}},
-                           {space::kOverlap, false},
-                           {space::kReduceBucket, kLargeBucket}});
+  return plan::build_plan(small, cluster, knobs);
 }
 
 }  // namespace
 
 struct BlockPlans::Impl {
-  using Key =
-      std::tuple<std::int64_t, std::int64_t, bool, bool, schedule::Checkpointing, std::optional<schedule::Modules>>;
-
   // Of one model and its way to train, whatever its number of layers; found by comparison, because there are few.
   struct OfModel {
-    workload::Workload workload;  ///< with one layer of each kind
-    std::map<Key, std::unique_ptr<const plan::StepPlan>> plans;
+    workload::Workload workload;                                             ///< with one layer of each kind
+    std::map<schedule::Knobs, std::unique_ptr<const plan::StepPlan>> plans;  ///< by of_block
     std::shared_ptr<TensorsCache> tensors;
   };
 
@@ -82,10 +64,10 @@ BlockPlans::BlockPlans() : impl_(std::make_unique<Impl>()) {}
 BlockPlans::~BlockPlans() = default;
 
 const plan::StepPlan& BlockPlans::of(const workload::Workload& workload, const schedule::Knobs& knobs) {
+  const schedule::Knobs own = of_block(knobs);
   const std::lock_guard lock(impl_->mutex);
-  auto& plan = impl_->of_model(workload).plans[{knobs.micro_batch, knobs.tensor_ranks, knobs.whole_experts,
-                                                knobs.sequence_parallel, knobs.checkpointing, knobs.modules}];
-  if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, knobs));
+  auto& plan = impl_->of_model(workload).plans[own];
+  if (!plan) plan = std::make_unique<const plan::StepPlan>(plan_of_one_block(workload, own));
   return *plan;
 }
 

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
+#include "cost/knob_keys.h"
 #include "cost/pipeline.h"
 #include "cost/pipeline_order.h"
 #include "cost/tensors_cache.h"
@@ -22,10 +22,6 @@
 
 namespace krigtune::cost {
 namespace {
-
-using TemplateKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, schedule::TokenDispatch,
-                               bool, bool, bool, bool, schedule::Checkpointing, bool, std::optional<schedule::Modules>>;
-using SpansKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, std::int64_t>;
 
 // What each pipeline rank holds and does; equal ranks are timed once.
 struct Stages {
@@ -83,9 +79,9 @@ struct StepCostModel::Impl {
   Machine machine;
   std::shared_ptr<BlockPlans> plans;
   std::mutex mutex;
-  std::map<TemplateKey, std::unique_ptr<const StepTemplate>> templates;
+  std::map<schedule::Knobs, std::unique_ptr<const StepTemplate>> templates;  // by of_template
   std::shared_ptr<TensorsCache> tensors;
-  std::map<SpansKey, GroupSpans> spans;
+  std::map<schedule::Knobs, GroupSpans> spans;       // by of_spans
   std::vector<std::vector<TimedOperation>> scratch;  // as many as there are threads
 
   std::vector<TimedOperation> take_scratch() {
@@ -102,33 +98,21 @@ struct StepCostModel::Impl {
   }
 
   const StepTemplate& template_of(const schedule::Knobs& knobs) {
-    const TemplateKey key{knobs.micro_batch,
-                          knobs.tensor_ranks,
-                          knobs.context_ranks,
-                          knobs.expert_ranks,
-                          knobs.whole_experts,
-                          knobs.dispatch,
-                          knobs.overlaps_experts,
-                          knobs.overlaps_tensor,
-                          knobs.pipeline_ranks > 1,
-                          knobs.sequence_parallel,
-                          knobs.checkpointing,
-                          knobs.checkpoint_layers == 1,
-                          knobs.modules};
+    const schedule::Knobs own = of_template(knobs);
     const std::lock_guard lock(mutex);
-    auto& known = templates[key];
+    auto& known = templates[own];
     if (!known) {
-      const plan::StepPlan& block = plans->of(experts_of_rank(share_of_rank(workload, knobs), knobs), knobs);
-      known = std::make_unique<const StepTemplate>(make_template(workload, machine, knobs, block));
+      const plan::StepPlan& block = plans->of(experts_of_rank(share_of_rank(workload, own), own), own);
+      known = std::make_unique<const StepTemplate>(make_template(workload, machine, own, block));
     }
     return *known;
   }
 
   GroupSpans spans_of(const schedule::Knobs& knobs) {
+    const schedule::Knobs own = of_spans(knobs);
     const std::lock_guard lock(mutex);
-    const auto [at, is_new] = spans.try_emplace({knobs.data_ranks, knobs.tensor_ranks, knobs.expert_ranks,
-                                                 knobs.whole_experts, knobs.shard_ranks(), knobs.secondary_ranks});
-    if (is_new) at->second = GroupSpans::of(knobs, machine.ranks_per_node);
+    const auto [at, is_new] = spans.try_emplace(own);
+    if (is_new) at->second = GroupSpans::of(own, machine.ranks_per_node);
     return at->second;
   }
 
@@ -173,7 +157,7 @@ struct StepCostModel::Impl {
   // The first and the last stage each have a copy of a token table that the head uses or further tokens look up, whose
   // gradient is the sum of both (Megatron-LM, "embedding group").
   double sum_tied_table_s(const schedule::Knobs& knobs) const {
-    const bool on_one_rank = knobs.pipeline_schedule == schedule::PipelineSchedule::kZeroBubbleV;
+    const bool on_one_rank = schedule::is_vee(knobs.pipeline_schedule);
     const bool is_shared = workload.model.tied_embeddings || workload.model.mtp.layers > 0;
     if (!is_shared || on_one_rank) return 0.0;
     const std::int64_t elems = workload.model.vocab * workload.model.hidden / knobs.tensor_ranks;

@@ -10,7 +10,7 @@
 namespace krigtune::plan {
 namespace {
 
-constexpr std::uint64_t kValueSeed = 1, kMomentSeed = 2, kNormSeed = 6;
+constexpr std::uint64_t kValueSeed = 1, kMomentSeed = 2, kNormSeed = 6, kDirectionSeed = 7;
 
 // Returns the sum of a symbol's elements [begin, begin + elems). It does not depend on how they are divided or on the
 // order.
@@ -18,9 +18,12 @@ std::uint64_t sum_of(const Symbols& symbol, std::int64_t begin, std::int64_t ele
   std::uint64_t sum = 0;
   const Symbols part = symbol.part(begin, elems);
   for (const Piece& piece : part.pieces()) {
-    const auto count = unsigned_of(piece.elems());
-    const std::uint64_t ends = unsigned_of(piece.begin) + unsigned_of(piece.end) - 1;
-    sum += count * piece.a + (count % 2 == 0 ? count / 2 * ends : count * (ends / 2)) * piece.b;
+    const std::int64_t ends = piece.begin + piece.end - 1;
+    const bool even = piece.elems() % 2 == 0;
+    const std::uint64_t places =
+        modular::product(modular::of(even ? piece.elems() / 2 : piece.elems()), modular::of(even ? ends : ends / 2));
+    sum = modular::sum(sum, modular::product(modular::of(piece.elems()), piece.a));
+    sum = modular::sum(sum, modular::product(places, piece.b));
   }
   return sum;
 }
@@ -41,6 +44,13 @@ Symbols SymbolicRun::moment_of(const Parameter& parameter, std::size_t which, st
   const std::int64_t elems = plan_.tensors[parameter.tensor].elems;
   if (version == 0) return Symbols(elems);
   return {elems, mixed(mixed(mixed(kMomentSeed, parameter.name), which), unsigned_of(version))};
+}
+
+// What a matrix is updated with instead of its gradient; zeros if the loss does not depend on it.
+Symbols SymbolicRun::direction_of(const Parameter& parameter) const {
+  const std::int64_t elems = plan_.tensors[parameter.tensor].elems;
+  if (parameter.derivative.is_zero()) return Symbols(elems);
+  return {elems, mixed(mixed(kDirectionSeed, parameter.name), unsigned_of(steps_))};
 }
 
 // When an optimizer operation runs, all forward passes of the step have been executed.
@@ -74,6 +84,11 @@ const SymbolicRun::Parameter* SymbolicRun::parameter_at(const Piece& piece, bool
   return nullptr;
 }
 
+// Squares of a gradient. Parameters may have the same one: biases of branches that are added to the same tokens.
+Symbols SymbolicRun::squares_of(const Parameter& parameter) {
+  return {parameter.value.elems(), mixed(kNormSeed, parameter.derivative.hash())};
+}
+
 // Ranges with the value zero are padding.
 void SymbolicRun::add_norm(std::size_t i, const Place& place) {
   know_parameters();
@@ -89,12 +104,12 @@ void SymbolicRun::add_norm(std::size_t i, const Place& place) {
         complain(i, operation.operands[k].range.buffer, "takes the norm of what is not a sum over all ranks");
         continue;
       }
-      sum += sum_of(Symbols(of->value.elems(), mixed(kNormSeed, of->name)), begin, piece.elems());
+      sum = modular::sum(sum, sum_of(squares_of(*of), begin, piece.elems()));
     }
   }
   // A value that t tensor ranks share counts 1/t on each; multiplying by t keeps the numbers integers.
   const double times = operation.scale * static_cast<double>(plan_.tensor_ranks);
-  Symbols counted = Symbols::number(sum * unsigned_of(std::llround(times)));
+  Symbols counted = Symbols::number(modular::product(sum, modular::of(std::int64_t{std::llround(times)})));
   if (operation.operands[0].access == Access::kReadWrite) counted.add(look(i, 0, place));
   write(i, 0, place, counted);
 }
@@ -105,11 +120,11 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
   for (const Parameter& of : parameters_) {
     // Parameters that do not influence the loss do not count.
     if (of.derivative.is_zero()) continue;
-    expected += sum_of(Symbols(of.value.elems(), mixed(kNormSeed, of.name)), 0, of.value.elems());
+    expected = modular::sum(expected, sum_of(squares_of(of), 0, of.value.elems()));
   }
   const Symbols sum = look(i, 0, place);
   const BufferId buffer = plan_.operations[i].operands[0].range.buffer;
-  if (!(sum == Symbols::number(expected * unsigned_of(plan_.tensor_ranks)))) {
+  if (!(sum == Symbols::number(modular::product(expected, modular::of(plan_.tensor_ranks))))) {
     complain(i, buffer, "reads a norm that does not count every gradient once");
   }
   if (controls_.count(look(i, 1, place).hash()) != 0) {
@@ -158,23 +173,76 @@ void SymbolicRun::update_part(std::size_t i, const Place& place, std::size_t fir
   const Parameter* of = parameter_at(piece, false, &begin);
   if (of == nullptr)
     return complain(i, buffer(first), "updates what is not this step's parameters: twice, or too late");
-  if (!(part(first + 1) == of->derivative.part(begin, piece.elems()))) {
-    complain(i, buffer(first + 1),
-             fmt::format("updates {} with what is not its gradient, once from every rank and "
-                         "micro-step",
-                         plan_.tensors[of->tensor].name));
+  const schedule::ParameterTensor& tensor = plan_.tensors[of->tensor];
+  const bool by_direction = orthogonalizes_ && tensor.columns > 0;
+  if (!(part(first + 1) == (by_direction ? direction_of(*of) : of->derivative).part(begin, piece.elems()))) {
+    complain(
+        i, buffer(first + 1),
+        fmt::format("updates {} with what is not its {}", tensor.name,
+                    by_direction ? "momentum's orthogonal matrix" : "gradient, once from every rank and micro-step"));
   }
   const auto put = [&](std::size_t k, const Symbols& whole) {
-    Symbols now = look(i, k, place);
-    now.put(piece.begin, whole.part(begin, piece.elems()), static_cast<std::int32_t>(i));
-    write(i, k, place, now);
+    put_part(i, k, place, piece, whole.part(begin, piece.elems()));
   };
   put(first, value_of(of->tensor, place.tensor, steps_ + 1));
   for (std::size_t which = 2; which < stride; ++which) {
     if (!(part(first + which) == moment_of(*of, which, steps_).part(begin, piece.elems()))) {
-      complain(i, buffer(first + which), fmt::format("does not find the state of {}", plan_.tensors[of->tensor].name));
+      complain(i, buffer(first + which), fmt::format("does not find the state of {}", tensor.name));
     }
     put(first + which, moment_of(*of, which, steps_ + 1));
+  }
+}
+
+// Writes the elements of a piece of an operand.
+void SymbolicRun::put_part(std::size_t i, std::size_t k, const Place& place, const Piece& piece,
+                           const Symbols& values) {
+  Symbols now = look(i, k, place);
+  now.put(piece.begin, values, static_cast<std::int32_t>(i));
+  write(i, k, place, now);
+}
+
+// The momentum of a matrix (operand 0), of its gradient.
+void SymbolicRun::accumulate_momentum(std::size_t i, const Place& place) {
+  know_parameters();
+  const Operation& operation = plan_.operations[i];
+  check_control(i, place, operation.operands.size() == 3);
+  const Symbols gradient = look(i, 1, place);
+  for (const Piece& piece : gradient.pieces()) {
+    const Symbols before = look(i, 0, place).part(piece.begin, piece.elems());
+    std::int64_t begin = 0;
+    const Parameter* of = piece.is_zero() ? nullptr : parameter_at(piece, true, &begin);
+    if (of == nullptr && piece.is_zero() && before.is_zero()) {  // padding
+      put_part(i, 0, place, piece, before);
+    } else if (of == nullptr) {
+      complain(i, operation.operands[1].range.buffer, "accumulates what is not a gradient, once from every rank");
+    } else {
+      if (!(before == moment_of(*of, 2, steps_).part(begin, piece.elems())))
+        complain(i, operation.operands[0].range.buffer, "does not find the momentum of the last step");
+      const Symbols whole = moment_of(*of, 2, steps_ + 1);
+      by_momentum_[whole.pieces().front().b] = static_cast<std::size_t>(of - parameters_.data());
+      put_part(i, 0, place, piece, whole.part(begin, piece.elems()));
+    }
+  }
+}
+
+// The orthogonal matrix (operand 1) of a momentum. Ranks that share a matrix are taken to exchange what they need.
+void SymbolicRun::orthogonalize(std::size_t i, const Place& place) {
+  const Operation& operation = plan_.operations[i];
+  const Symbols momentum = look(i, 0, place);
+  for (const Piece& piece : momentum.pieces()) {
+    const auto found = by_momentum_.find(piece.b);
+    if (piece.is_zero() || found == by_momentum_.end()) {
+      if (!piece.is_zero()) complain(i, operation.operands[0].range.buffer, "reads what is not this step's momentum");
+      put_part(i, 1, place, piece, Symbols(piece.elems()));
+      continue;
+    }
+    const Parameter& of = parameters_[found->second];
+    const Symbols whole = moment_of(of, 2, steps_ + 1);
+    const std::int64_t begin = place_in(whole.pieces().front(), piece, piece.begin);
+    const Shape& shape = operation.shape;
+    if (begin < 0 || shape.groups * shape.rows * shape.inner != plan_.tensors[of.tensor].elems)
+      complain(i, operation.operands[0].range.buffer, "does not work on the matrices of the tensor");
+    if (begin >= 0) put_part(i, 1, place, piece, direction_of(of).part(begin, piece.elems()));
   }
 }
 

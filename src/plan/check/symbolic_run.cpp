@@ -25,6 +25,8 @@ bool depends_on_rank(const OpTraits& traits, const Shape& shape) {
 
 SymbolicRun::SymbolicRun(const StepPlan& plan, Findings& findings)
     : plan_(plan), findings_(findings), is_used_(plan.operations.size(), false) {
+  for (const Operation& operation : plan.operations)
+    orthogonalizes_ = orthogonalizes_ || operation.kind == schedule::OpKind::kOrthogonalize;
   for (std::int64_t r = 0; r < plan.world(); ++r) world_.push_back({r, r / plan.tensor_ranks, r % plan.tensor_ranks});
   for (const Place& place : world_) {
     memory_.emplace_back();
@@ -76,6 +78,7 @@ void SymbolicRun::start() {
   by_value_.clear();
   by_derivative_.clear();
   controls_.clear();
+  by_momentum_.clear();
   if (plan_.control >= 0) control_ = memory(world_.front(), plan_.control).part(0, schedule::kControlElementCount);
   batch_.assign(static_cast<std::size_t>(plan_.ranks), {});
   for (auto* of : {&logits_, &exponentials_, &tops_, &sums_, &at_target_}) {
@@ -131,7 +134,6 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
     for (std::size_t r = 0; r < group.size(); ++r) {
       const Symbols own = read(i, k, group[r]);
       if (executed != nullptr) (*executed)[r].before.push_back(own);
-      if (executed != nullptr && gathers) (*executed)[r].before.push_back(look(i, k + 1, group[r]));
       if (gathers) {
         result.append(own);
       } else {
@@ -154,10 +156,7 @@ void SymbolicRun::communicate(std::size_t i, const std::vector<Place>& group, st
       }
       const Place& place = group[static_cast<std::size_t>(r)];
       write(i, gathers ? k + 1 : k, place, mine);
-      if (executed == nullptr) continue;
-      for (std::size_t j = k; j < k + (gathers ? 2 : 1); ++j) {
-        (*executed)[static_cast<std::size_t>(r)].after.push_back(look(i, j, place));
-      }
+      if (executed != nullptr) (*executed)[static_cast<std::size_t>(r)].after.push_back(look(i, k, place));
     }
   }
 }
@@ -167,6 +166,8 @@ void SymbolicRun::compute(std::size_t i, const Place& place) {
   const std::size_t count = operation.operands.size();
   SymbolicCall call{operation.kind, operation.shape, operation.scale, place_of(i, place)};
   if (is_update(operation.kind)) return update(i, place);
+  if (operation.kind == schedule::OpKind::kMomentum) return accumulate_momentum(i, place);
+  if (operation.kind == schedule::OpKind::kOrthogonalize) return orthogonalize(i, place);
   switch (operation.kind) {
     case schedule::OpKind::kZero:
       for (std::size_t k = 0; k < count; ++k) write(i, k, place, Symbols(operation.operands[k].range.elems));
@@ -191,16 +192,18 @@ void SymbolicRun::compute_layer(std::size_t i, const Place& place, const Symboli
   const std::size_t count = operation.operands.size();
   check_batch(i, place);
   check_split_loss(i, place);
-  std::vector<std::uint64_t> inputs;
+  const OpTraits& traits = traits_of(operation.kind);
+  std::vector<SymbolicInput> inputs;
   for (std::size_t k = 0; k < count; ++k) {
-    const Role role = traits_of(operation.kind).operand(k, count).role;
-    if (role == Role::kInput || role == Role::kInPlace) inputs.push_back(look(i, k, place).hash());
+    const Role role = traits.operand(k, count).role;
+    if (role == Role::kInput || role == Role::kInPlace)
+      inputs.push_back({look(i, k, place), reads_derivative(traits, k, count)});
   }
   for (std::size_t k = 0; k < count; ++k) {
     const Operand& operand = operation.operands[k];
     if (operand.access == Access::kRead) continue;
-    Symbols value(operand.range.elems, call.result(inputs, k));
-    const bool adds = traits_of(operation.kind).operand(k, count).role != Role::kInPlace;
+    Symbols value = call.result(inputs, k, operand.range.elems);
+    const bool adds = traits.operand(k, count).role != Role::kInPlace;
     if (operand.access == Access::kReadWrite && adds) value.add(look(i, k, place));
     write(i, k, place, value);
   }
@@ -299,8 +302,8 @@ constexpr std::uint64_t kBatchSeed = 3;
 void SymbolicRun::load(std::size_t i, const Place& place, const SymbolicCall& call) {
   const std::int64_t batch = (steps_ * plan_.micro_steps + plan_.operations[i].micro_step) * plan_.ranks + place.data;
   for (std::size_t k = 0; k < 2; ++k) {
-    const std::uint64_t name = call.result({kBatchSeed, unsigned_of(batch)}, k);
-    Symbols values(plan_.operations[i].operands[k].range.elems, name);
+    const std::vector<SymbolicInput> of_batch = {{Symbols::number(mixed(kBatchSeed, unsigned_of(batch)))}};
+    const Symbols values = call.result(of_batch, k, plan_.operations[i].operands[k].range.elems);
     batch_[static_cast<std::size_t>(place.data)][k] = values;
     write(i, k, place, values);
   }

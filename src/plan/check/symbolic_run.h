@@ -48,6 +48,10 @@ class SymbolicRun {
   void update(std::size_t operation, const Place& place);
   void update_part(std::size_t operation, const Place& place, std::size_t first, std::size_t stride,
                    const Piece& piece);
+  void accumulate_momentum(std::size_t operation, const Place& place);
+  void orthogonalize(std::size_t operation, const Place& place);
+  void put_part(std::size_t operation, std::size_t operand, const Place& place, const Piece& piece,
+                const Symbols& values);
   void check_control(std::size_t operation, const Place& place, bool is_there);
   void know_parameters();
   void check_homes();
@@ -57,6 +61,8 @@ class SymbolicRun {
   std::uint64_t name_of(std::size_t tensor, std::int64_t tensor_rank) const;
   Symbols value_of(std::size_t tensor, std::int64_t tensor_rank, std::int64_t version) const;
   Symbols moment_of(const Parameter& parameter, std::size_t which, std::int64_t version) const;
+  Symbols direction_of(const Parameter& parameter) const;
+  static Symbols squares_of(const Parameter& parameter);
   std::uint64_t place_of(std::size_t operation, const Place& place) const;
   const Parameter* parameter_at(const Piece& piece, bool derivative, std::int64_t* place) const;
   Range at(const Operation& operation, std::size_t operand, const Place& place) const;
@@ -76,13 +82,16 @@ class SymbolicRun {
   Derivatives derivatives_;
   /// The values of the parameters and their derivatives in this step are known.
   bool knows_parameters_ = false;
+  /// Matrices are updated along their orthogonal directions (Muon).
+  bool orthogonalizes_ = false;
   /// Parameters of this step, each name once.
   std::vector<Parameter> parameters_;
   /// From the `b` of a symbol to its parameter.
   std::unordered_map<std::uint64_t, std::size_t> by_value_, by_derivative_;
-  std::unordered_set<std::uint64_t> stale_;     ///< `b` of the values of earlier steps
-  std::unordered_set<std::uint64_t> controls_;  ///< written in this step
-  Symbols control_;                             ///< value before this step
+  std::unordered_map<std::uint64_t, std::size_t> by_momentum_;  ///< the same of this step's momenta of matrices
+  std::unordered_set<std::uint64_t> stale_;                     ///< `b` of the values of earlier steps
+  std::unordered_set<std::uint64_t> controls_;                  ///< written in this step
+  Symbols control_;                                             ///< value before this step
   /// For each data rank in its current micro-step: tokens and targets. For each tensor rank: its part of the loss.
   std::vector<std::array<Symbols, 2>> batch_;
   std::vector<std::vector<Symbols>> logits_, exponentials_, tops_, sums_, at_target_;

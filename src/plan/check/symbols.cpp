@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "plan/op_traits.h"
@@ -14,20 +15,46 @@ namespace {
 Piece moved(Piece piece, std::int64_t by) {
   piece.begin += by;
   piece.end += by;
-  piece.a -= static_cast<std::uint64_t>(by) * piece.b;
+  if (by != 0) piece.a = piece.at(-by);
   return piece;
-}
-
-// Returns 1 / x mod 2^64 for odd x. Each step of Newton's method doubles the number of correct bits (three at first).
-std::uint64_t inverse(std::uint64_t x) {
-  std::uint64_t y = x;
-  for (int step = 0; step < 5; ++step) y *= 2 - x * y;
-  return y;
 }
 
 bool continues(const Piece& x, const Piece& y) { return x.a == y.a && x.b == y.b && x.is_defined == y.is_defined; }
 
+// Returns k so that element e of `piece` is element e + k of the symbol with the same b that has the value a at 0;
+// nothing if it is no part of that symbol.
+std::optional<std::int64_t> distance(std::uint64_t a, const Piece& piece) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 50U;
+  if (piece.a == a) return 0;
+  const std::uint64_t found = modular::product(modular::difference(piece.a, a), modular::inverse(piece.b));
+  const auto forward = static_cast<std::int64_t>(found);
+  const auto backward = forward - static_cast<std::int64_t>(modular::kPrime);
+  if (forward <= kMost) return forward;
+  return backward >= -kMost ? std::optional(backward) : std::nullopt;
+}
+
 }  // namespace
+
+// (h 2^32 + l) y with the high and the low half of x; 2^61 = 1.
+std::uint64_t modular::product(std::uint64_t x, std::uint64_t y) {
+  const auto low = [](std::uint64_t z) { return z & 0xFFFFFFFFU; };
+  const std::uint64_t middle = (x >> 32U) * low(y) + low(x) * (y >> 32U);  // less than 2^62
+  const std::uint64_t lowest = low(x) * low(y);
+  const std::uint64_t shifted = of(low(middle) << 32U);
+  const std::uint64_t high = (x >> 32U) * (y >> 32U) + (middle >> 32U);  // of 2^64 = 8
+  return sum(sum(of(lowest), shifted), of(of(high) << 3U));
+}
+
+// Fermat: x^(p - 2).
+std::uint64_t modular::inverse(std::uint64_t x) {
+  std::uint64_t power = x;
+  std::uint64_t result = 1;
+  for (std::uint64_t exponent = kPrime - 2; exponent > 0; exponent >>= 1U) {
+    if ((exponent & 1U) != 0) result = product(result, power);
+    power = product(power, power);
+  }
+  return result;
+}
 
 std::uint64_t mixed(std::uint64_t x, std::uint64_t y) {
   std::uint64_t z = x * 0x9E3779B97F4A7C15U + y + 0x632BE59BD9B4E019U;
@@ -38,29 +65,28 @@ std::uint64_t mixed(std::uint64_t x, std::uint64_t y) {
 
 std::int64_t place_in(const Piece& symbol, const Piece& piece, std::int64_t at) {
   if (symbol.b != piece.b || symbol.b == 0) return -1;
-  const std::uint64_t distance = piece.a + static_cast<std::uint64_t>(at) * piece.b - symbol.a;
-  const int twos = std::countr_zero(symbol.b);
-  if (distance != 0 && std::countr_zero(distance) < twos) return -1;
-  const std::uint64_t place = ((distance >> twos) * inverse(symbol.b >> twos)) << twos >> twos;
-  const auto found = static_cast<std::int64_t>(place);
-  return found >= symbol.begin && found < symbol.end ? found : -1;
+  const std::optional<std::int64_t> shift = distance(symbol.a, piece);
+  const bool is_part = shift && at + *shift >= symbol.begin && at + *shift < symbol.end;
+  return is_part ? at + *shift : -1;
 }
 
-Symbols::Symbols(std::int64_t elems) { pieces_.push_back({0, elems}); }
+Symbols::Symbols(std::int64_t elems) {
+  if (elems > 0) pieces_.push_back({0, elems});
+}
 
 Symbols::Symbols(std::int64_t elems, std::uint64_t seed) {
-  pieces_.push_back({0, elems, mixed(seed, 1), mixed(seed, 2) | 1U});
+  pieces_.push_back({0, elems, modular::of(mixed(seed, 1)), modular::of(mixed(seed, 2))});
 }
 
 Symbols Symbols::undefined(std::int64_t elems) {
   Symbols symbols(elems);
-  symbols.pieces_.front().is_defined = false;
+  for (Piece& piece : symbols.pieces_) piece.is_defined = false;
   return symbols;
 }
 
 Symbols Symbols::number(std::uint64_t value) {
   Symbols symbols(1);
-  symbols.pieces_.front().a = value;
+  symbols.pieces_.front().a = modular::of(value);
   return symbols;
 }
 
@@ -115,13 +141,14 @@ void Symbols::append(const Symbols& behind) {
   for (const Piece& piece : behind.pieces_) pieces_.push_back(moved(piece, by));
 }
 
-void Symbols::add(const Symbols& other) {
-  for (const Piece& piece : other.pieces_) {
+void Symbols::add(std::int64_t begin, const Symbols& other) {
+  for (const Piece& unmoved : other.pieces_) {
+    const Piece piece = moved(unmoved, begin);
     const std::size_t from = cut(piece.begin);
     const std::size_t to = cut(piece.end);
     for (std::size_t i = from; i < to; ++i) {
-      pieces_[i].a += piece.a;
-      pieces_[i].b += piece.b;
+      pieces_[i].a = modular::sum(pieces_[i].a, piece.a);
+      pieces_[i].b = modular::sum(pieces_[i].b, piece.b);
       pieces_[i].is_defined = pieces_[i].is_defined && piece.is_defined;
     }
   }
@@ -134,6 +161,25 @@ std::uint64_t Symbols::hash() const {
     const Piece& piece = pieces_[i];
     result = mixed(result, static_cast<std::uint64_t>(piece.begin) * 2 + (piece.is_defined ? 1 : 0));
     result = mixed(mixed(result, piece.a), piece.b);
+  }
+  return result;
+}
+
+// The weights belong to the first element and to the second differences, which are 0 within a piece.
+std::uint64_t Symbols::weighed(std::uint64_t seed) const {
+  if (pieces_.empty()) return 0;
+  std::uint64_t result = modular::product(modular::of(mixed(seed, 0)), pieces_.front().at(pieces_.front().begin));
+  std::uint64_t before = 0;  // the difference between the last two elements
+  const auto differs_by = [&](std::uint64_t difference, std::int64_t from) {
+    const std::uint64_t weight = modular::of(mixed(seed, unsigned_of(from) + 1));
+    result = modular::sum(result, modular::product(weight, modular::difference(difference, before)));
+    before = difference;
+  };
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (piece.elems() > 1) differs_by(piece.b, piece.begin);
+    if (i + 1 == pieces_.size()) continue;
+    differs_by(modular::difference(pieces_[i + 1].at(piece.end), piece.at(piece.end - 1)), piece.end - 1);
   }
   return result;
 }
@@ -191,20 +237,39 @@ std::uint64_t symbol_of(const Executed& rank) {
 
 }  // namespace
 
-std::uint64_t SymbolicCall::result(const std::vector<std::uint64_t>& inputs, std::size_t operand) const {
+bool reads_derivative(const OpTraits& traits, std::size_t operand, std::size_t count) {
+  if (!traits.backward_of) return false;
+  const auto is = find_forward(traits_of(*traits.backward_of), traits.operand(operand, count).name);
+  return is && is->is_derivative;
+}
+
+Symbols SymbolicCall::result(const std::vector<SymbolicInput>& inputs, std::size_t operand, std::int64_t elems) const {
   std::uint64_t name = mixed(static_cast<std::uint64_t>(kind), place);
   for (const std::int64_t size : {shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.rows, shape.inner,
                                   shape.outer, shape.values, shape.groups, static_cast<std::int64_t>(shape.site)}) {
     name = mixed(name, static_cast<std::uint64_t>(size));
   }
   name = mixed(mixed(name, std::bit_cast<std::uint64_t>(shape.dropout)), std::bit_cast<std::uint64_t>(scale));
-  for (const std::uint64_t input : inputs) name = mixed(name, input);
-  return mixed(name, operand);
+  for (const SymbolicInput& input : inputs) name = mixed(name, input.is_derivative ? 0 : input.value.hash());
+  name = mixed(name, operand);
+  if (std::ranges::none_of(inputs, &SymbolicInput::is_derivative)) return {elems, name};
+  Piece sum{0, elems};
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k].is_derivative) continue;
+    const std::uint64_t seed = mixed(name, k);
+    sum.a = modular::sum(sum.a, inputs[k].value.weighed(mixed(seed, 1)));
+    sum.b = modular::sum(sum.b, inputs[k].value.weighed(mixed(seed, 2)));
+  }
+  return Symbols(sum);
 }
 
 bool Derivatives::records(const Operation& operation) {
   if (operation.phase != schedule::Phase::kForward) return false;
-  if (is_collective(operation.kind)) return operation.group == schedule::Group::kTensor;
+  if (is_collective(operation.kind)) {
+    const bool sums =
+        operation.kind == schedule::OpKind::kAllReduce || operation.kind == schedule::OpKind::kReduceScatter;
+    return sums && operation.group == schedule::Group::kTensor;
+  }
   const OpTraits& traits = traits_of(operation.kind);
   return traits.is_loss || traits.passes_on > 0 || !backward_of(operation.kind).empty();
 }
@@ -220,27 +285,77 @@ void Derivatives::record(const Operation& operation, std::vector<Executed> ranks
   tape_.push_back({&operation, std::move(ranks)});
 }
 
-void Derivatives::differentiate() {
-  for (auto entry = tape_.rbegin(); entry != tape_.rend(); ++entry) {
-    if (is_collective(entry->operation->kind)) {
-      differentiate_collective(*entry);
+// What is computed again from the same values, by another rank or later, gives the same values, and all that use them
+// come after the first time.
+void Derivatives::keep_first_executions() {
+  std::set<std::uint64_t> seen;
+  for (Entry& entry : tape_) {
+    const auto kind = static_cast<std::uint64_t>(entry.operation->kind);
+    if (is_collective(entry.operation->kind)) {
+      std::uint64_t name = kind;
+      for (const Executed& rank : entry.ranks) name = mixed(name, symbol_of(rank));
+      if (!seen.insert(name).second) entry.ranks.clear();
       continue;
     }
-    std::set<std::uint64_t> seen;
-    for (const Executed& rank : entry->ranks) {
-      if (seen.insert(symbol_of(rank)).second) differentiate_rank(*entry, rank);
+    std::erase_if(entry.ranks, [&](const Executed& rank) { return !seen.insert(mixed(kind, symbol_of(rank))).second; });
+  }
+}
+
+void Derivatives::differentiate() {
+  keep_first_executions();
+  for (auto entry = tape_.rbegin(); entry != tape_.rend(); ++entry) {
+    if (is_collective(entry->operation->kind)) {
+      differentiate_sum(*entry);
+      continue;
     }
+    for (const Executed& rank : entry->ranks) differentiate_rank(*entry, rank);
   }
   tape_.clear();
 }
 
 Symbols Derivatives::of(const Symbols& value) const {
-  const auto found = of_.find(value.hash());
-  return found == of_.end() ? Symbols(value.elems()) : found->second;
+  Symbols result;
+  for (const Piece& piece : value.pieces()) {
+    Symbols found(piece.elems());
+    const auto known = of_.find(piece.b);
+    for (std::size_t i = 0; piece.b != 0 && known != of_.end() && i < known->second.size(); ++i) {
+      const OfSymbol& symbol = known->second[i];
+      const std::optional<std::int64_t> shift = distance(symbol.a, piece);
+      if (!shift) continue;
+      const std::int64_t begin = std::max(piece.begin + *shift, symbol.begin);
+      const std::int64_t end = std::min(piece.end + *shift, symbol.begin + symbol.derivative.elems());
+      if (begin < end)
+        found.put(begin - *shift - piece.begin, symbol.derivative.part(begin - symbol.begin, end - begin), -1);
+    }
+    result.append(found);
+  }
+  return result;
 }
 
 void Derivatives::add(const Symbols& value, const Symbols& derivative) {
-  of_.try_emplace(value.hash(), value.elems()).first->second.add(derivative);
+  for (const Piece& piece : value.pieces()) {
+    if (piece.b != 0) add(piece, derivative.part(piece.begin, piece.elems()));
+  }
+}
+
+void Derivatives::add(const Piece& piece, const Symbols& derivative) {
+  std::vector<OfSymbol>& known = of_[piece.b];
+  const auto found = std::ranges::find_if(known, [&](const OfSymbol& of) { return distance(of.a, piece).has_value(); });
+  if (found == known.end()) {
+    known.push_back({piece.a, piece.begin, derivative});
+    return;
+  }
+  const std::int64_t begin = piece.begin + *distance(found->a, piece);
+  const std::int64_t missing = found->begin - begin;
+  if (missing > 0) {
+    Symbols longer(missing);
+    longer.append(found->derivative);
+    found->derivative = longer;
+    found->begin = begin;
+  }
+  const std::int64_t end = found->begin + found->derivative.elems();
+  if (begin + derivative.elems() > end) found->derivative.append(Symbols(begin + derivative.elems() - end));
+  found->derivative.add(begin - found->begin, derivative);
 }
 
 void Derivatives::differentiate_rank(const Entry& entry, const Executed& rank) {
@@ -250,11 +365,12 @@ void Derivatives::differentiate_rank(const Entry& entry, const Executed& rank) {
   for (const Backward& backward : backward_of(forward.kind)) {
     // Optional operands that the forward operation lacks are also missing in its backward operations.
     const auto is_there = [&](const Source& source) { return source.operand < forward.operands.size(); };
-    std::vector<std::uint64_t> inputs;
+    std::vector<SymbolicInput> inputs;
     for (const Source& source : backward.operands) {
       if (source.what == Source::kTarget || !is_there(source)) continue;
       const Symbols& value = rank.after[source.operand];
-      inputs.push_back(source.what == Source::kValue ? value.hash() : of(value).hash());
+      const bool is_value = source.what == Source::kValue;
+      inputs.push_back({is_value ? value : of(value), !is_value});
     }
     const SymbolicCall call{backward.kind, forward.shape, 1.0, rank.place};
     for (std::size_t k = 0; k < backward.operands.size(); ++k) {
@@ -262,32 +378,20 @@ void Derivatives::differentiate_rank(const Entry& entry, const Executed& rank) {
       const bool in_place = source.what == Source::kInPlace;
       if ((source.what != Source::kTarget && !in_place) || !is_there(source)) continue;
       const Symbols& target = rank.before[in_place ? source.target : source.operand];
-      add(target, Symbols(target.elems(), call.result(inputs, k)));
+      add(target, call.result(inputs, k, target.elems()));
     }
   }
   for (std::size_t k = 0; k < traits.passes_on; ++k) add(rank.before[k], of(rank.after[0]));
 }
 
 // The derivative with respect to each part of a sum over ranks is that of the sum.
-void Derivatives::differentiate_collective(const Entry& entry) {
-  const std::vector<Executed>& ranks = entry.ranks;
-  const schedule::OpKind kind = entry.operation->kind;
-  const auto parts = static_cast<std::int64_t>(ranks.size());
-  const std::size_t stride = kind == schedule::OpKind::kAllGather ? 2 : 1;
-  for (std::size_t k = 0; k < ranks.front().before.size(); k += stride) {
-    Symbols joined;
-    for (std::int64_t r = 0; r < parts; ++r) {
-      const Symbols& after = ranks[static_cast<std::size_t>(r)].after[k];
-      const std::int64_t part = after.elems() / parts;
-      if (kind == schedule::OpKind::kReduceScatter) joined.append(of(after.part(r * part, part)));
-    }
-    for (std::int64_t r = 0; r < parts; ++r) {
-      const Executed& rank = ranks[static_cast<std::size_t>(r)];
-      const std::int64_t elems = rank.before[k].elems();
-      if (kind == schedule::OpKind::kAllReduce) add(rank.before[k], of(rank.after[k]));
-      if (kind == schedule::OpKind::kReduceScatter) add(rank.before[k], joined);
-      if (kind == schedule::OpKind::kAllGather) add(rank.before[k], of(rank.after[k + 1]).part(r * elems, elems));
-    }
+void Derivatives::differentiate_sum(const Entry& entry) {
+  if (entry.ranks.empty()) return;
+  for (std::size_t k = 0; k < entry.ranks.front().before.size(); ++k) {
+    Symbols sum = entry.ranks.front().before[k];
+    for (std::size_t r = 1; r < entry.ranks.size(); ++r) sum.add(entry.ranks[r].before[k]);
+    const Symbols derivative = of(sum);
+    for (const Executed& rank : entry.ranks) add(rank.before[k], derivative);
   }
 }
 

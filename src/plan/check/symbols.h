@@ -3,13 +3,33 @@
 #include <unordered_map>
 #include <vector>
 
+#include "plan/op_traits.h"
 #include "plan/step_plan.h"
 
 namespace krigtune::plan {
 
 inline std::uint64_t unsigned_of(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 
-/// Elements [begin, end), in which element e has the value a + e b (mod 2^64).
+/// Arithmetic modulo a prime: unlike modulo 2^64, long sums of products lose no digits, and every number but 0 has an
+/// inverse. All arguments and results are less than `kPrime`, except those of `of`.
+namespace modular {
+
+inline constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61U) - 1;
+
+inline std::uint64_t of(std::uint64_t x) {
+  const std::uint64_t folded = (x & kPrime) + (x >> 61U);
+  return folded >= kPrime ? folded - kPrime : folded;
+}
+inline std::uint64_t sum(std::uint64_t x, std::uint64_t y) { return of(x + y); }
+inline std::uint64_t difference(std::uint64_t x, std::uint64_t y) { return of(x + (kPrime - y)); }
+inline std::uint64_t of(std::int64_t x) { return x >= 0 ? of(unsigned_of(x)) : difference(0, of(unsigned_of(-x))); }
+std::uint64_t product(std::uint64_t x, std::uint64_t y);
+/// Of a number other than 0.
+std::uint64_t inverse(std::uint64_t x);
+
+}  // namespace modular
+
+/// Elements [begin, end), in which element e has the value a + e b (modulo the prime).
 struct Piece {
   std::int64_t begin = 0, end = 0;
   std::uint64_t a = 0, b = 0;
@@ -17,12 +37,13 @@ struct Piece {
   std::int32_t writer = -1;  ///< index of the operation that wrote it
 
   std::int64_t elems() const { return end - begin; }
+  std::uint64_t at(std::int64_t elem) const { return modular::sum(a, modular::product(modular::of(elem), b)); }
   bool is_zero() const { return is_defined && a == 0 && b == 0; }
 };
 
 /// The contents of a range, with symbols instead of numbers. Sums are real sums, so they do not depend on the order of
 /// the terms. Every other value is a number that depends on its operation and inputs and differs between different ones
-/// (up to a collision probability of 2^-64). Because a value depends linearly on its position, ranges can be cut, moved
+/// (up to a collision probability of 2^-60). Because a value depends linearly on its position, ranges can be cut, moved
 /// and joined without losing track of them.
 class Symbols {
  public:
@@ -31,6 +52,7 @@ class Symbols {
   explicit Symbols(std::int64_t elems);
   /// Makes the symbol of `seed`.
   Symbols(std::int64_t elems, std::uint64_t seed);
+  explicit Symbols(const Piece& piece) : pieces_{piece} {}
   static Symbols undefined(std::int64_t elems);
   /// Makes a single element.
   static Symbols number(std::uint64_t value);
@@ -43,9 +65,14 @@ class Symbols {
   Symbols part(std::int64_t begin, std::int64_t elems) const;
   void put(std::int64_t begin, const Symbols& values, std::int32_t writer);
   void append(const Symbols& behind);
-  void add(const Symbols& other);
+  void add(const Symbols& other) { add(0, other); }
+  /// Adds to the elements from `begin` on.
+  void add(std::int64_t begin, const Symbols& other);
   /// Returns a hash of the values, regardless of how they are divided into pieces.
   std::uint64_t hash() const;
+  /// Returns a sum of the values with weights that depend on `seed`: a number that is linear in the values, and
+  /// otherwise as good as a hash.
+  std::uint64_t weighed(std::uint64_t seed) const;
 
   friend bool operator==(const Symbols& x, const Symbols& y) { return x.elems() == y.elems() && x.hash() == y.hash(); }
 
@@ -62,6 +89,12 @@ std::uint64_t mixed(std::uint64_t x, std::uint64_t y);
 /// part of it.
 std::int64_t place_in(const Piece& symbol, const Piece& piece, std::int64_t at);
 
+/// What an operation reads.
+struct SymbolicInput {
+  Symbols value;
+  bool is_derivative = false;
+};
+
 /// The data that, together with its inputs, determine the result of an operation.
 struct SymbolicCall {
   schedule::OpKind kind{};
@@ -69,9 +102,13 @@ struct SymbolicCall {
   double scale = 1.0;
   std::uint64_t place = 0;  ///< further dependencies: the batch, the tokens of this rank
 
-  /// Returns the name of the result in operand `operand`.
-  std::uint64_t result(const std::vector<std::uint64_t>& inputs, std::size_t operand) const;
+  /// Returns what operand `operand`, of that many elements, becomes. A backward operation is linear in the derivatives
+  /// that it reads, whatever it computes, so that it makes no difference whether they are added up before it or after.
+  Symbols result(const std::vector<SymbolicInput>& inputs, std::size_t operand, std::int64_t elems) const;
 };
+
+/// Returns whether operand `operand` of a backward operation is a derivative; false for all other operations.
+bool reads_derivative(const OpTraits& traits, std::size_t operand, std::size_t count);
 
 /// An operation of the forward pass as one rank executed it: the contents of each operand before and after.
 struct Executed {
@@ -80,11 +117,12 @@ struct Executed {
 };
 
 /// Reverse-mode differentiation of the forward pass that a plan has executed, by the backward operations that the table
-/// of op_table.cpp names. Values are identified by their contents and not by their location, so the result does not
-/// depend on the plan's own backward pass.
+/// of op_table.cpp names. Values are identified by their contents and not by their location, element by element, so the
+/// result does not depend on the plan's own backward pass, and values that are copied, cut or joined stay the same.
 ///
-/// An operation that all tensor-parallel ranks compute identically counts once. If their inputs differ, the ranks
-/// compute parts of one operation, and their derivatives with respect to shared values are summed.
+/// An operation that is executed several times on the same inputs, by tensor-parallel ranks or one after the other,
+/// counts once. If the inputs of tensor-parallel ranks differ, they compute parts of one operation, and their
+/// derivatives with respect to shared values are summed.
 class Derivatives {
  public:
   static bool records(const Operation& operation);
@@ -102,13 +140,21 @@ class Derivatives {
     const Operation* operation;
     std::vector<Executed> ranks;
   };
+  /// The derivative with respect to a symbol, of which the elements [begin, + elems) have been read so far.
+  struct OfSymbol {
+    std::uint64_t a = 0;
+    std::int64_t begin = 0;
+    Symbols derivative;
+  };
 
+  void keep_first_executions();
   void add(const Symbols& value, const Symbols& derivative);
+  void add(const Piece& piece, const Symbols& derivative);
   void differentiate_rank(const Entry& entry, const Executed& rank);
-  void differentiate_collective(const Entry& entry);
+  void differentiate_sum(const Entry& entry);
 
   std::vector<Entry> tape_;
-  std::unordered_map<std::uint64_t, Symbols> of_;  ///< by the hash of the value
+  std::unordered_map<std::uint64_t, std::vector<OfSymbol>> of_;  ///< by the `b` of the symbol
 };
 
 }  // namespace krigtune::plan
