@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "core/json.h"
 #include "cost/framework.h"
@@ -244,17 +246,32 @@ std::vector<Setting> settings_of(const session::Session& session,
   return settings;
 }
 
+/// Numbers usual jobs by all that they differ in within a session, because comparing whole workloads would take longer
+/// than the first predictions.
+class UsualJobNumbers {
+ public:
+  std::size_t of(std::size_t shape, const Setting& setting) {
+    const std::tuple key{shape, setting.cluster.ranks(), setting.seq_len, setting.framework, setting.batch};
+    return numbers_.emplace(key, numbers_.size()).first->second;
+  }
+
+ private:
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, Framework, std::optional<std::int64_t>>, std::size_t>
+      numbers_;
+};
+
 void add_usual_jobs(const session::Session& session, const std::vector<space::Configuration>& some,
-                    const Guessed& guessed, const RoleGuess& meaning, std::vector<JobGuess>& jobs) {
+                    const Guessed& guessed, const RoleGuess& meaning, UsualJobNumbers& numbers,
+                    std::vector<JobGuess>& jobs) {
   std::vector<space::Configuration> configurations;
   for (const space::Configuration& one : some) configurations.push_back(as_training_step(one, meaning.roles));
   const std::vector<Setting> settings = settings_of(session, configurations, guessed);
   double sum = 0.0;
   for (const Setting& one : settings) sum += one.weight * kShapes.size();
-  for (const Shape& shape : kShapes) {
+  for (std::size_t shape = 0; shape < kShapes.size(); ++shape) {
     for (const Setting& one : settings) {
-      jobs.push_back({usual_workload(shape, one.seq_len, one.framework, one.batch), one.cluster,
-                      meaning.probability * one.weight / sum, false, false, meaning.roles});
+      jobs.push_back({usual_workload(kShapes[shape], one.seq_len, one.framework, one.batch), one.cluster,
+                      meaning.probability * one.weight / sum, false, false, meaning.roles, numbers.of(shape, one)});
     }
   }
 }
@@ -286,9 +303,10 @@ std::vector<JobGuess> usual_jobs(const session::Session& session) {
   const trial::Metric* metric = session::metric_of(session.objective);
   if (metric == nullptr || !metric->is_speed) return {};
   std::vector<JobGuess> jobs;
+  UsualJobNumbers numbers;
   if (speaks_of_a_step(session.space)) {
     const Guessed all{kLengths, frameworks_of(session), kBatchTimes};
-    add_usual_jobs(session, some_configurations(session.space, kMostWalked), all, {{}, 1.0}, jobs);
+    add_usual_jobs(session, some_configurations(session.space, kMostWalked), all, {{}, 1.0}, numbers, jobs);
     return jobs;
   }
   const ListedNumbers listed = listed_numbers(session.space);
@@ -296,7 +314,7 @@ std::vector<JobGuess> usual_jobs(const session::Session& session) {
       listed.rows.empty() ? some_configurations(session.space, kMostWalkedForRoles) : configurations_of(listed);
   const std::vector<RoleGuess> meanings = possible_roles(session.space, listed);
   const Guessed guessed = guessed_for(meanings.size(), frameworks_of(session));
-  for (const RoleGuess& meaning : meanings) add_usual_jobs(session, some, guessed, meaning, jobs);
+  for (const RoleGuess& meaning : meanings) add_usual_jobs(session, some, guessed, meaning, numbers, jobs);
   return jobs;
 }
 
@@ -327,8 +345,9 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session) {
   const workload::Workload& told = *session.workload;
   if (is_known_exactly(session)) return {{told, session.cluster, 1.0, true}};
   std::vector<JobGuess> jobs;
+  const std::vector<std::pair<Framework, double>> frameworks = frameworks_around(told.framework);
   for (const ModelGuess& model : models_around(told.model)) {
-    for (const auto& [framework, probability] : frameworks_around(told.framework)) {
+    for (const auto& [framework, probability] : frameworks) {
       workload::Workload job = told;
       job.model = model.model;
       if (framework != told.framework) {
@@ -338,8 +357,16 @@ std::vector<JobGuess> around_the_told_job(const session::Session& session) {
       // A job that is told to train adapters may train all weights.
       const bool is_told_adapters = told.training.freezes();
       if (model.trains_adapters && is_told_adapters) job.training = {};
-      jobs.push_back({std::move(job), session.cluster, model.probability * probability, jobs.empty(),
-                      model.trains_adapters && !is_told_adapters});
+      const bool trains_adapters = model.trains_adapters && !is_told_adapters;
+      // Adapters have the times of the told model, which are those of the first jobs.
+      const std::size_t physics = trains_adapters ? jobs.size() % frameworks.size() : jobs.size();
+      jobs.push_back({std::move(job),
+                      session.cluster,
+                      model.probability * probability,
+                      jobs.empty(),
+                      trains_adapters,
+                      {},
+                      physics});
     }
   }
   return jobs;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct JobGuess {
   /// Trains adapters only (LoRA: Hu et al. 2021), although the session says nothing of it: gradients and the
   /// optimizer's states are a small part of what is planned.
   bool trains_adapters = false;
-  Roles roles = {};  ///< what the session's parameters mean, where their names do not say it
+  Roles roles = {};         ///< what the session's parameters mean, where their names do not say it
+  std::size_t physics = 0;  ///< of the jobs of one list, those with the same workload and cluster have the same number
 };
 
 /// Returns what a job may be whose session describes it: mostly that job, with small probabilities also other

@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -18,6 +19,7 @@
 #include "forecast/kept_models.h"
 #include "forecast/kept_predictions.h"
 #include "forecast/prior.h"
+#include "forecast/shared_steps.h"
 #include "schedule/knobs.h"
 #include "session/goodput.h"
 #include "trial/outcome.h"
@@ -98,10 +100,11 @@ struct Hypotheses::Impl {
                                               : kNoStep;
     for (std::size_t job = 0; job < jobs.size(); ++job) add(job, (1.0 - no_step) * jobs[job].probability);
     if (no_step > 0.0) all.push_back({std::nullopt, 1.0, no_step});
-    values = std::make_unique<KeptPredictions<double>>(all.size(), kMostValuesKept);
+    number_models();
+    number_meanings();
+    values = std::make_unique<KeptPredictions<std::optional<double>>>(all.size(), kMostValuesKept);
     verdicts = std::make_unique<KeptPredictions<std::optional<plan::MemoryVerdict>>>(jobs.size(), kMostVerdictsKept);
     typicals.resize(all.size());
-    number_models();
     steps = std::make_unique<KeptModels<cost::StepCostModel>>(all.size(), kMostUsesKept, kFewUses);
     memories = std::make_unique<KeptModels<cost::MemoryModel>>(jobs.size(), kMostUsesKept, kFewUses);
   }
@@ -116,24 +119,37 @@ struct Hypotheses::Impl {
 
   // Jobs that differ in what the parameters mean share their models.
   void number_models() {
-    std::unordered_map<std::string, std::size_t> of_text;
-    for (const JobGuess& job : jobs) {
-      const std::string text = to_json(job.workload).dump() + to_json(job.cluster).dump();
-      memory_numbers.push_back(of_text.emplace(text, of_text.size()).first->second);
-    }
+    for (const JobGuess& job : jobs) memory_numbers.push_back(job.physics);
     std::map<std::pair<std::size_t, double>, std::size_t> of_links;
     for (const Hypothesis& one : all) {
       const std::pair<std::size_t, double> key{one.job ? memory_numbers[*one.job] : 0, one.link_times};
       step_numbers.push_back(one.job ? of_links.emplace(key, of_links.size()).first->second : 0);
     }
+    std::map<std::tuple<std::size_t, bool, bool>, std::size_t> of_verdicts;
+    for (std::size_t job = 0; job < jobs.size(); ++job) {
+      const std::tuple key{memory_numbers[job], jobs[job].is_told, jobs[job].trains_adapters};
+      verdict_numbers.push_back(of_verdicts.emplace(key, of_verdicts.size()).first->second);
+    }
+  }
+
+  void number_meanings() {
+    std::map<Roles, std::size_t> of_roles;
+    std::vector<Roles> meanings;
+    for (const JobGuess& job : jobs) {
+      const auto [its, is_new] = of_roles.emplace(job.roles, meanings.size());
+      if (is_new) meanings.push_back(job.roles);
+      meaning_numbers.push_back(its->second);
+    }
+    shared = std::make_unique<SharedSteps>(std::move(meanings), session.workload.has_value());
+  }
+
+  // Returns one row for each of the jobs: its steps for the configurations.
+  std::vector<std::vector<std::uint32_t>> steps_of(const std::vector<std::size_t>& jobs_asked,
+                                                   const std::vector<space::Configuration>& configurations) const {
+    return shared->of(numbers_of(meaning_numbers, jobs_asked), configurations);
   }
 
   bool guesses_roles() const { return !jobs.front().roles.empty(); }
-
-  space::Configuration step_of(const JobGuess& job, const space::Configuration& configuration) const {
-    return job.is_told || session.workload ? session::modelled_part(configuration)
-                                           : as_training_step(configuration, job.roles);
-  }
 
   std::shared_ptr<const cost::StepCostModel> step(std::size_t hypothesis) const {
     return steps->of(step_numbers[hypothesis], [&] {
@@ -144,13 +160,12 @@ struct Hypotheses::Impl {
     });
   }
 
-  std::optional<double> log_value(std::size_t hypothesis, const cost::StepCostModel& model,
-                                  const space::Configuration& configuration) const {
+  // Empty if the step is not modelled.
+  std::optional<double> log_value(std::size_t hypothesis, const space::Configuration& step_configuration) const {
     const JobGuess& job = jobs[*all[hypothesis].job];
-    const space::Configuration modelled = step_of(job, configuration);
-    const std::optional<cost::StepCost> cost = model.if_modelled(modelled);
+    const std::optional<cost::StepCost> cost = step(hypothesis)->if_modelled(step_configuration);
     if (!cost) return std::nullopt;
-    const auto knobs = schedule::knobs_of(job.workload, job.cluster, modelled);
+    const auto knobs = schedule::knobs_of(job.workload, job.cluster, step_configuration);
     const auto* known = std::get_if<schedule::Knobs>(&knobs);
     if (known == nullptr) return std::nullopt;
     const auto batch = static_cast<double>(known->sequences());
@@ -162,15 +177,32 @@ struct Hypotheses::Impl {
                     (noise ? session::statistical_efficiency(*noise, batch) : 1.0));
   }
 
+  // Returns one row for each of the hypotheses, all with physics. Hypotheses that differ in what the parameters mean
+  // share the predictions of the steps that they have in common.
+  std::vector<std::vector<std::optional<double>>> log_values(
+      const std::vector<std::size_t>& hypotheses, const std::vector<space::Configuration>& configurations) const {
+    std::vector<std::size_t> of_jobs;
+    for (const std::size_t one : hypotheses) of_jobs.push_back(*all[one].job);
+    const std::vector<std::vector<std::uint32_t>> its_steps = steps_of(of_jobs, configurations);
+    std::vector<KeptPredictions<std::optional<double>>::Query> queries;
+    for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+      queries.push_back({step_numbers[hypotheses[i]], &its_steps[i]});
+    }
+    return values->of(queries, [&](std::size_t row, std::size_t i) {
+      return log_value(hypotheses[row], shared->step(meaning_numbers[of_jobs[row]], configurations[i]));
+    });
+  }
+
   // The median of a sample, for configurations that are not modelled; 0 if nothing is.
-  double typical(std::size_t hypothesis, const cost::StepCostModel& model) const {
+  double typical(std::size_t hypothesis) const {
     {
       const std::lock_guard lock(mutex);
       if (typicals[hypothesis]) return *typicals[hypothesis];
     }
     std::vector<double> known;
-    for (const space::Configuration& sample : samples) {
-      if (const auto value = log_value(hypothesis, model, sample)) known.push_back(*value);
+    const std::vector<std::optional<double>> of_samples = log_values({hypothesis}, samples).front();
+    for (const std::optional<double>& value : of_samples) {
+      if (value) known.push_back(*value);
     }
     const double typical = known.empty() ? 0.0 : median(std::move(known));
     const std::lock_guard lock(mutex);
@@ -198,10 +230,13 @@ struct Hypotheses::Impl {
   std::vector<space::Configuration> samples;
   std::vector<Hypothesis> all;
   std::shared_ptr<cost::BlockPlans> plans = std::make_shared<cost::BlockPlans>();
-  std::unique_ptr<KeptPredictions<double>> values;
+  std::unique_ptr<KeptPredictions<std::optional<double>>> values;  ///< of the models in `steps`
   std::unique_ptr<KeptPredictions<std::optional<plan::MemoryVerdict>>> verdicts;
-  std::vector<std::size_t> step_numbers;    ///< of the models in `steps`, by hypothesis
-  std::vector<std::size_t> memory_numbers;  ///< of the models in `memories`, by job
+  std::vector<std::size_t> step_numbers;     ///< of the models in `steps`, by hypothesis
+  std::vector<std::size_t> memory_numbers;   ///< of the models in `memories`, by job
+  std::vector<std::size_t> verdict_numbers;  ///< of the predictors in `verdicts`, by job
+  std::vector<std::size_t> meaning_numbers;  ///< in `shared`, by job
+  std::unique_ptr<SharedSteps> shared;
   std::unique_ptr<KeptModels<cost::StepCostModel>> steps;
   std::unique_ptr<KeptModels<cost::MemoryModel>> memories;
   mutable std::mutex mutex;  // protects the member below
@@ -217,9 +252,8 @@ std::shared_ptr<const Hypotheses> Hypotheses::of(const session::Session& session
   if (!session.workload) return hypotheses;
   // The told job must say something at all.
   const Impl& impl = *hypotheses->impl_;
-  const bool says = std::any_of(impl.samples.begin(), impl.samples.end(), [&](const space::Configuration& sample) {
-    return impl.log_value(0, *impl.step(0), sample).has_value();
-  });
+  const std::vector<std::optional<double>> said = impl.log_values({0}, impl.samples).front();
+  const bool says = std::any_of(said.begin(), said.end(), [](const std::optional<double>& one) { return !!one; });
   return says ? hypotheses : nullptr;
 }
 
@@ -252,6 +286,8 @@ bool Hypotheses::may_fit(const space::Configuration& configuration) const {
   return false;
 }
 
+std::size_t Hypotheses::predictions() const { return impl_->values->made() + impl_->verdicts->made(); }
+
 std::optional<double> Hypotheses::level_stddev() const {
   using trial::MetricKind;
   if (!session::has_unit_of_metric(impl_->session.objective)) return std::nullopt;
@@ -280,14 +316,13 @@ Eigen::MatrixXd Hypotheses::log_values(const std::vector<std::size_t>& hypothese
       values.col(column).setZero();
     }
   }
-  const auto predict = [&](std::size_t hypothesis, const space::Configuration& configuration) {
-    const auto model = impl_->step(hypothesis);
-    const std::optional<double> value = impl_->log_value(hypothesis, *model, configuration);
-    return value ? *value : impl_->typical(hypothesis, *model);
-  };
-  const auto rows = impl_->values->of(with_physics, configurations, predict);
+  const auto rows = impl_->log_values(with_physics, configurations);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    values.col(columns[i]) = Eigen::Map<const Eigen::VectorXd>(rows[i].data(), values.rows());
+    const bool are_modelled = std::all_of(rows[i].begin(), rows[i].end(), [](const auto& value) { return !!value; });
+    const double typical = are_modelled ? 0.0 : impl_->typical(with_physics[i]);
+    for (Eigen::Index row = 0; row < values.rows(); ++row) {
+      values(row, columns[i]) = rows[i][static_cast<std::size_t>(row)].value_or(typical);
+    }
   }
   impl_->steps->keep(numbers_of(impl_->step_numbers, with_physics));
   return values;
@@ -298,16 +333,20 @@ std::vector<std::vector<std::optional<plan::MemoryVerdict>>> Hypotheses::memory(
   if (impl_->session.workload && !impl_->filter.knows_memory()) {
     return {jobs.size(), std::vector<std::optional<plan::MemoryVerdict>>(configurations.size())};
   }
-  const auto plan = [&](std::size_t job, const space::Configuration& configuration) {
-    const JobGuess& guess = impl_->jobs[job];
-    if (guess.is_told) return impl_->filter.check(configuration);
+  const std::vector<std::vector<std::uint32_t>> its_steps = impl_->steps_of(jobs, configurations);
+  std::vector<KeptPredictions<std::optional<plan::MemoryVerdict>>::Query> queries;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    queries.push_back({impl_->verdict_numbers[jobs[i]], &its_steps[i]});
+  }
+  auto verdicts = impl_->verdicts->of(queries, [&](std::size_t row, std::size_t i) {
+    const JobGuess& guess = impl_->jobs[jobs[row]];
+    if (guess.is_told) return impl_->filter.check(configurations[i]);
     constexpr Bytes kAnyHost{std::numeric_limits<std::int64_t>::max()};
-    std::optional<plan::MemoryVerdict> verdict =
-        impl_->memory_of(job)->verdict_if_modelled(impl_->step_of(guess, configuration), impl_->usable(job), kAnyHost);
+    std::optional<plan::MemoryVerdict> verdict = impl_->memory_of(jobs[row])->verdict_if_modelled(
+        impl_->shared->step(impl_->meaning_numbers[jobs[row]], configurations[i]), impl_->usable(jobs[row]), kAnyHost);
     if (verdict && guess.trains_adapters) leave_only_adapters(*verdict);
     return verdict;
-  };
-  auto verdicts = impl_->verdicts->of(jobs, configurations, plan);
+  });
   impl_->memories->keep(numbers_of(impl_->memory_numbers, jobs));
   return verdicts;
 }

@@ -24,8 +24,8 @@ struct Hypothesis {
 /// Everything that the job of a session may be, each with predictions of time and memory: a Bayesian model average
 /// (Hoeting et al. 1999) begins with them, and trials decide (search/model/job_belief.h). Where the session describes
 /// the job, most of the probability belongs to that; where it does not, it is spread over the usual jobs. One
-/// hypothesis has no physics: the rules of thumb. Predictions are made when they are asked for and then kept. Safe from
-/// several threads.
+/// hypothesis has no physics: the rules of thumb. Predictions are made when they are asked for and then kept, once for
+/// all configurations and meanings of parameters that are the same step of the same job. Safe from several threads.
 class Hypotheses {
  public:
   /// `filter` must outlive it; the session is copied. nullptr if nothing is known of the objective.
@@ -58,6 +58,8 @@ class Hypotheses {
   /// Returns for each job whether the configurations fit into memory if the job is this one.
   std::vector<std::vector<std::optional<plan::MemoryVerdict>>> memory(
       const std::vector<std::size_t>& jobs, const std::vector<space::Configuration>& configurations) const;
+  /// Returns how many times and plans of memory were computed so far, each for one step of one job.
+  std::size_t predictions() const;
   /// Returns whether any hypothesis predicts memory.
   bool know_memory() const;
   /// Returns whether some hypotheses contradict the session's plan of memory.

@@ -3,53 +3,62 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/parallel.h"
-#include "space/configuration.h"
 
 namespace krigtune::forecast {
 
-/// What many predictors say about configurations. Each prediction is made when it is first asked for and then kept, up
+/// What many predictors say about numbered things. Each prediction is made when it is first asked for and then kept, up
 /// to a total number; those of the predictors that were not asked for the longest time go first. Safe from several
 /// threads, as far as the predictors are.
 template <class Value>
 class KeptPredictions {
  public:
+  struct Query {
+    std::size_t predictor = 0;
+    const std::vector<std::uint32_t>* things = nullptr;  ///< their numbers
+  };
+
   KeptPredictions(std::size_t predictors, std::size_t most_kept) : caches_(predictors), most_kept_(most_kept) {}
 
-  /// Returns one row per predictor, each with one value per configuration. `predict(predictor, configuration)` is
-  /// called for those that are not known, from several threads.
+  /// Returns one row per query, each with one value per thing. Each value that is not known is predicted once, by
+  /// `predict(query, thing)` with its place in `queries` and among the query's things, from several threads.
   template <class Predict>
-  std::vector<std::vector<Value>> of(const std::vector<std::size_t>& predictors,
-                                     const std::vector<space::Configuration>& configurations, Predict predict) const {
-    std::vector<std::vector<Value>> values(predictors.size(), std::vector<Value>(configurations.size()));
-    std::vector<std::uint32_t> numbers;
-    std::vector<std::pair<std::size_t, std::size_t>> unknown;  // row and configuration
+  std::vector<std::vector<Value>> of(const std::vector<Query>& queries, Predict predict) const {
+    std::vector<std::vector<Value>> values;
+    Unknown unknown;
     {
       const std::lock_guard lock(mutex_);
-      numbers = numbers_of(configurations);
-      for (std::size_t row = 0; row < predictors.size(); ++row) look_up(predictors[row], numbers, row, values, unknown);
+      for (std::size_t row = 0; row < queries.size(); ++row) values.push_back(look_up(queries[row], row, unknown));
     }
-    if (unknown.empty()) return values;
+    if (unknown.asked.empty()) return values;
+    std::vector<Value> predicted(unknown.asked.size());
     const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
-    const std::size_t threads = std::clamp(unknown.size() / kFewestPerThread, std::size_t{1}, cores);
+    const std::size_t threads = std::clamp(predicted.size() / kFewestPerThread, std::size_t{1}, cores);
     run_side_by_side(threads, [&](std::size_t first) {
-      for (std::size_t k = first; k < unknown.size(); k += threads) {
-        const auto [row, i] = unknown[k];
-        values[row][i] = predict(predictors[row], configurations[i]);
+      for (std::size_t k = first; k < predicted.size(); k += threads) {
+        predicted[k] = predict(unknown.asked[k].row, unknown.asked[k].column);
       }
     });
+    for (const auto& [place, asked] : unknown.places) values[place.row][place.column] = predicted[asked];
     const std::lock_guard lock(mutex_);
-    for (const auto& [row, i] : unknown) {
-      kept_ += caches_[predictors[row]].values.emplace(numbers[i], values[row][i]).second ? 1 : 0;
+    made_ += predicted.size();
+    for (std::size_t k = 0; k < predicted.size(); ++k) {
+      const auto& [predictor, things] = queries[unknown.asked[k].row];
+      const std::uint32_t thing = (*things)[unknown.asked[k].column];
+      kept_ += caches_[predictor].values.emplace(thing, std::move(predicted[k])).second ? 1 : 0;
     }
     forget_the_oldest();
     return values;
+  }
+
+  std::size_t made() const {  ///< number of predictions
+    const std::lock_guard lock(mutex_);
+    return made_;
   }
 
  private:
@@ -60,28 +69,33 @@ class KeptPredictions {
     std::uint64_t asked = 0;
   };
 
-  std::vector<std::uint32_t> numbers_of(const std::vector<space::Configuration>& configurations) const {
-    std::vector<std::uint32_t> numbers;
-    numbers.reserve(configurations.size());
-    for (const space::Configuration& one : configurations) {
-      numbers.push_back(numbers_.emplace(one.text(), static_cast<std::uint32_t>(numbers_.size())).first->second);
-    }
-    return numbers;
-  }
+  struct Place {
+    std::size_t row, column;  ///< the query, and the thing in it
+  };
+  /// Predictions to make, each once, and where they go.
+  struct Unknown {
+    std::vector<Place> asked;                              ///< a place of each
+    std::unordered_map<std::uint64_t, std::size_t> index;  ///< of `asked`, by predictor and thing
+    std::vector<std::pair<Place, std::size_t>> places;     ///< each with its index of `asked`
+  };
 
-  void look_up(std::size_t predictor, const std::vector<std::uint32_t>& numbers, std::size_t row,
-               std::vector<std::vector<Value>>& values,
-               std::vector<std::pair<std::size_t, std::size_t>>& unknown) const {
-    Cache& cache = caches_[predictor];
+  std::vector<Value> look_up(const Query& query, std::size_t row, Unknown& unknown) const {
+    std::vector<Value> values(query.things->size());
+    Cache& cache = caches_[query.predictor];
     cache.asked = ++time_;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const auto known = cache.values.find(numbers[i]);
-      if (known == cache.values.end()) {
-        unknown.emplace_back(row, i);
-      } else {
-        values[row][i] = known->second;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t thing = (*query.things)[i];
+      const auto known = cache.values.find(thing);
+      if (known != cache.values.end()) {
+        values[i] = known->second;
+        continue;
       }
+      const std::uint64_t key = (static_cast<std::uint64_t>(query.predictor) << 32U) | thing;
+      const auto [its, is_new] = unknown.index.emplace(key, unknown.asked.size());
+      if (is_new) unknown.asked.push_back({row, i});
+      unknown.places.push_back({{row, i}, its->second});
     }
+    return values;
   }
 
   void forget_the_oldest() const {
@@ -99,10 +113,10 @@ class KeptPredictions {
   }
 
   mutable std::mutex mutex_;
-  mutable std::unordered_map<std::string, std::uint32_t> numbers_;  ///< by the configuration's text
   mutable std::vector<Cache> caches_;
   mutable std::uint64_t time_ = 0;
   mutable std::size_t kept_ = 0;
+  mutable std::size_t made_ = 0;
   std::size_t most_kept_;
 };
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -165,17 +166,29 @@ class Assignments {
   std::vector<RoleGuess> guesses_;
 };
 
+// The roles that split the ranks and the batch.
+enum : std::size_t { kTensor, kPipeline, kContext, kVirtual, kMicro, kMicroSteps };
+constexpr std::array<const char*, 6> kSplits{space::kTensorParallel,  space::kPipelineParallel, space::kContextParallel,
+                                             space::kVirtualPipeline, space::kMicroBatch,       space::kAccumulation};
+/// The column of the listed numbers that has each of these roles.
+using Columns = std::array<std::optional<std::size_t>, kSplits.size()>;
+
+Columns columns_of(const ListedNumbers& listed, const Roles& roles) {
+  Columns columns;
+  for (std::size_t i = 0; i < listed.names.size(); ++i) {
+    const auto role = roles.find(listed.names[i]);
+    if (role == roles.end()) continue;
+    for (std::size_t k = 0; k < kSplits.size(); ++k) {
+      if (role->second == kSplits[k]) columns[k] = i;
+    }
+  }
+  return columns;
+}
+
 // How whole numbers split the ranks and the batch, if they mean what a guess says.
 class Meaning {
  public:
-  Meaning(const ListedNumbers& listed, const Roles& roles) : listed_(listed) {
-    for (std::size_t i = 0; i < listed.names.size(); ++i) {
-      const auto role = roles.find(listed.names[i]);
-      if (role == roles.end()) continue;
-      for (std::size_t k = 0; k < kRoles.size(); ++k) {
-        if (role->second == kRoles[k]) column_[k] = i;
-      }
-    }
+  Meaning(const ListedNumbers& listed, const Columns& columns) : listed_(listed), column_(columns) {
     for (const std::vector<std::int64_t>& row : listed.rows) ranks_ = multiple(ranks_, of(row, kReplica));
     for (const std::vector<std::int64_t>& row : listed.rows) {
       if (ranks_ > 0) batch_ = multiple(batch_, at_once(row));
@@ -200,10 +213,6 @@ class Meaning {
   }
 
  private:
-  enum : std::size_t { kTensor, kPipeline, kContext, kVirtual, kMicro, kMicroSteps };
-  static constexpr std::array<const char*, 6> kRoles{space::kTensorParallel,  space::kPipelineParallel,
-                                                     space::kContextParallel, space::kVirtualPipeline,
-                                                     space::kMicroBatch,      space::kAccumulation};
   static constexpr std::initializer_list<std::size_t> kReplica{kTensor, kPipeline, kContext};
   static constexpr std::initializer_list<std::size_t> kBatch{kMicro, kMicroSteps};
 
@@ -243,18 +252,34 @@ class Meaning {
   }
 
   const ListedNumbers& listed_;
-  std::array<std::optional<std::size_t>, kRoles.size()> column_;
+  Columns column_;
   std::int64_t ranks_ = 1;
   std::int64_t batch_ = 1;
 };
 
-double evidence_of(const ListedNumbers& listed, const Roles& roles) {
-  constexpr std::size_t kMostThatCount = 20;
-  const auto count = static_cast<double>(std::min(listed.rows.size(), kMostThatCount));
-  if (count == 0.0) return 1.0;
-  const Meaning meaning(listed, roles);
-  return meaning.fits() ? std::pow(meaning.share_of_possible(), -count) : 0.0;
-}
+/// p(space | meaning). Guesses that differ only in the meaning of other parameters (a ZeRO stage, a flag) share it.
+class Evidence {
+ public:
+  explicit Evidence(const ListedNumbers& listed) : listed_(listed) {}
+
+  double of(const Roles& roles) {
+    const Columns columns = columns_of(listed_, roles);
+    const auto known = known_.find(columns);
+    return known != known_.end() ? known->second : known_.emplace(columns, computed(columns)).first->second;
+  }
+
+ private:
+  double computed(const Columns& columns) const {
+    constexpr std::size_t kMostThatCount = 20;
+    const auto count = static_cast<double>(std::min(listed_.rows.size(), kMostThatCount));
+    if (count == 0.0) return 1.0;
+    const Meaning meaning(listed_, columns);
+    return meaning.fits() ? std::pow(meaning.share_of_possible(), -count) : 0.0;
+  }
+
+  const ListedNumbers& listed_;
+  std::map<Columns, double> known_;
+};
 
 }  // namespace
 
@@ -289,7 +314,8 @@ std::vector<RoleGuess> possible_roles(const space::Space& space, const ListedNum
     if (!roles.empty()) assignments.add(parameter.name, std::move(roles));
   }
   std::vector<RoleGuess> guesses = assignments.all();
-  for (RoleGuess& guess : guesses) guess.probability *= evidence_of(listed, guess.roles);
+  Evidence evidence(listed);
+  for (RoleGuess& guess : guesses) guess.probability *= evidence.of(guess.roles);
   std::stable_sort(guesses.begin(), guesses.end(),
                    [](const RoleGuess& a, const RoleGuess& b) { return a.probability > b.probability; });
   if (guesses.size() > kMostGuesses) guesses.resize(kMostGuesses);

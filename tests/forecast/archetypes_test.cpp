@@ -114,6 +114,26 @@ TEST(Archetypes, EveryConfigurationHasAStepTimeInSomeJob) {
   });
 }
 
+// Predictions are shared by this number.
+TEST(Archetypes, EqualNumbersOfPhysicsMeanEqualJobs) {
+  const std::string told = R"("workload": {"model": {"layers": 4, "hidden": 512, "heads": 8, "vocab": 1000,
+      "seq_len": 512}, "precision": "bf16", "framework": "krigtune", "train_batch_size": 48}, )";
+  const std::string own_names = R"({"a": [1, 2, 4, 8], "b": [1, 2, 4, 8, 16], "c": [0, 1]})";
+  const std::vector<std::vector<JobGuess>> lists = {
+      forecast::usual_jobs(without_workload("", kSpace)), forecast::usual_jobs(without_workload("", own_names)),
+      forecast::around_the_told_job(without_workload(told + kH100s, R"({"micro_batch": [1, 2], "zero_stage": [0]})"))};
+  for (const std::vector<JobGuess>& jobs : lists) {
+    std::map<std::size_t, std::string> of_numbers;
+    std::map<std::string, std::size_t> of_texts;
+    for (std::size_t i = 0; i<jobs.size(); i += jobs.size()> 700 ? 7 : 1) {
+      const std::string text = to_json(jobs[i].workload).dump() + to_json(jobs[i].cluster).dump();
+      EXPECT_EQ(of_numbers.emplace(jobs[i].physics, text).first->second, text);
+      EXPECT_EQ(of_texts.emplace(text, jobs[i].physics).first->second, jobs[i].physics);
+    }
+    EXPECT_GT(of_numbers.size(), 10U);
+  }
+}
+
 TEST(Archetypes, ANamedClusterIsTheOnlyOne) {
   for (const JobGuess& job : forecast::usual_jobs(without_workload(kH100s, kSpace))) {
     EXPECT_EQ(job.cluster.nodes, 3);

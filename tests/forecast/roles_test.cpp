@@ -148,6 +148,33 @@ TEST(Roles, PredictAsTheUsualNames) {
   EXPECT_NEAR(no_step, 0.25, 1e-12);
 }
 
+// Some of the parameters are in no step under any meaning, and many meanings share their steps. Each hypothesis and
+// configuration on its own would take six times as many predictions, or, without what meanings share, twice as many.
+TEST(Roles, ShareThePredictionsOfEqualSteps) {
+  const session::Session own = session_of(R"({"a": [1, 2, 4], "b": [1, 2, 4, 8], "c": [0, 1], "d": [5, 7],
+                                              "e": ["red", "green", "blue"]})");
+  const session::MemoryFilter filter(own);
+  const auto hypotheses = forecast::Hypotheses::of(own, filter);
+  std::vector<space::Configuration> all;
+  own.space.for_each([&](const space::Configuration& one) {
+    all.push_back(one);
+    return true;
+  });
+  ASSERT_EQ(all.size(), 24U * 6U);
+  std::vector<std::size_t> with_physics;
+  constexpr std::size_t kJobsOfAMeaning = 36;  // nine models in four settings; all of them would take seconds
+  for (std::size_t h = 0; h < hypotheses->all().size(); ++h) {
+    if (hypotheses->all()[h].job && h % kJobsOfAMeaning < 4) with_physics.push_back(h);
+  }
+  const Eigen::MatrixXd values = hypotheses->log_values(with_physics, all);
+  EXPECT_TRUE(values.allFinite());
+  const auto without_sharing = static_cast<double>(with_physics.size() * all.size());
+  EXPECT_LE(static_cast<double>(hypotheses->predictions()), 0.7 / 6.0 * without_sharing);
+  const std::size_t before = hypotheses->predictions();
+  EXPECT_TRUE(hypotheses->log_values(with_physics, all) == values);
+  EXPECT_EQ(hypotheses->predictions(), before);
+}
+
 // A metric that is no known speed says nothing about a training step.
 TEST(Roles, NeedAKnownMetric) {
   const session::Session own = session_of(kOwnNames, "tokens_per_second");
