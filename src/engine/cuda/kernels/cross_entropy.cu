@@ -22,9 +22,9 @@ namespace krigtune::cuda {
 namespace {
 
 /// The factor of the gradients: `scale`, times the loss scale if there is a control buffer.
-class LossScale {
+class Scale {
  public:
-  LossScale(const DeviceCall& call, std::size_t control)
+  Scale(const DeviceCall& call, std::size_t control)
       : scale_(static_cast<float>(call.operation.scale)),
         control_(call.has(control) ? call.data<const float>(control) : nullptr) {}
   __device__ float operator()() const {
@@ -114,7 +114,7 @@ void cross_entropy(const DeviceCall& call) {
   const Elements logits(call, 0);
   const auto* targets = call.data<const std::int32_t>(1);
   const Elements loss(call, 2);
-  const LossScale scale(call, 3);
+  const Scale scale(call, 3);
   float* losses = call.scratch;
   launch_rows<kRowThreads>(call.queue, rows, [=] __device__(const Block& block, std::int64_t row) {
     const float mine = row_loss(block, logits.from(row * count), count, targets[row], scale());
@@ -174,7 +174,7 @@ void vocab_cross_entropy(const DeviceCall& call) {
   const Elements sums(call, 2);
   const Elements at_target(call, 3);
   const Elements loss(call, 4);
-  const LossScale scale(call, 5);
+  const Scale scale(call, 5);
   launch_rows<kRowThreads>(call.queue, rows, [=] __device__(const Block& /*block*/, std::int64_t row) {
     const Elements mine = logits.from(row * columns.held);
     const float factor = scale() / sums(row);
