@@ -229,7 +229,7 @@ class RepeatedBlocks {
       }
       turns_.emplace_back(end, kFree);
       for (std::size_t turn = 0; turn < 4; ++turn) {
-        for (const std::size_t unit : at_[rank][turn]) turns_[rank][unit] = static_cast<std::int8_t>(turn);
+        for (const std::size_t unit : at_[rank][turn]) turns_[rank][unit] = static_cast<std::uint8_t>(turn);
       }
       most_ = std::max(most_, kept(rank));
     }
@@ -240,7 +240,7 @@ class RepeatedBlocks {
     std::vector<StagePass> list;
     std::deque<StagePass> waiting;
     std::array<std::size_t, 4> next{};
-    for (const std::int8_t turn : turns_[rank]) {
+    for (const std::uint8_t turn : turns_[rank]) {
       if (turn == kFree) {
         if (waiting.empty()) continue;
         list.push_back(waiting.front());
@@ -258,7 +258,7 @@ class RepeatedBlocks {
 
  private:
   static constexpr std::size_t kPeriod = 6;
-  static constexpr std::int8_t kFree = -1;
+  static constexpr std::uint8_t kFree = 255;
 
   struct Event {
     std::size_t unit, rank, turn, micro_step;
@@ -269,7 +269,7 @@ class RepeatedBlocks {
     std::int64_t now = 0;
     std::int64_t most = 0;
     std::int64_t waiting = 0;
-    for (const std::int8_t turn : turns_[rank]) {
+    for (const std::uint8_t turn : turns_[rank]) {
       if (turn == kFree) {
         now -= waiting > 0 ? 1 : 0;
         waiting -= waiting > 0 ? 1 : 0;
@@ -308,7 +308,7 @@ class RepeatedBlocks {
 
   void move_earlier() {
     for (const Event& event : events()) {
-      std::vector<std::int8_t>& turns = turns_[event.rank];
+      std::vector<std::uint8_t>& turns = turns_[event.rank];
       for (std::size_t unit = ready(event); unit < event.unit; ++unit) {
         if (turns[unit] != kFree) continue;
         std::swap(turns[unit], turns[event.unit]);
@@ -323,7 +323,7 @@ class RepeatedBlocks {
 
   std::size_t ranks_, steps_;
   std::vector<std::array<std::vector<std::size_t>, 4>> at_;  // by rank, turn and micro-step
-  std::vector<std::vector<std::int8_t>> turns_;              // by rank and unit
+  std::vector<std::vector<std::uint8_t>> turns_;             // by rank and unit
   std::int64_t most_ = 0;                                    // that any rank keeps
 };
 
