@@ -267,10 +267,7 @@ std::size_t group_of(const PipelineShape& shape, std::int64_t micro_steps) {
 
 // Groups in which a schedule comes to its rhythm. That of a block that is repeated takes long to lay out, and has one
 // after the first 2 p micro-steps.
-std::size_t groups_to_rhythm(const PipelineShape& shape) {
-  using schedule::PipelineSchedule;
-  return shape.schedule == PipelineSchedule::kVHalf || shape.schedule == PipelineSchedule::kVMin ? 3 : 5;
-}
+std::size_t groups_to_rhythm(const PipelineShape& shape) { return repeats_blocks(shape.schedule) ? 3 : 5; }
 
 }  // namespace
 

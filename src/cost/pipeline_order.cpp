@@ -327,10 +327,6 @@ class RepeatedBlocks {
   std::int64_t most_ = 0;                                    // that any rank keeps
 };
 
-bool is_repeated(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::kVHalf || schedule == PipelineSchedule::kVMin;
-}
-
 // Of p ranks.
 std::vector<RepeatedBlocks::Block> blocks_of(PipelineSchedule schedule, std::size_t p) {
   std::vector<RepeatedBlocks::Block> blocks;
@@ -347,6 +343,10 @@ std::vector<RepeatedBlocks::Block> blocks_of(PipelineSchedule schedule, std::siz
 }
 
 }  // namespace
+
+bool repeats_blocks(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::kVHalf || schedule == PipelineSchedule::kVMin;
+}
 
 std::vector<StagePass> passes_of_rank(const PipelineShape& shape, std::size_t rank, std::size_t micro_steps,
                                       std::size_t group) {
@@ -379,7 +379,7 @@ std::vector<std::vector<StagePass>> passes_of_ranks(const PipelineShape& shape, 
                                                     std::size_t group) {
   const auto ranks = static_cast<std::size_t>(shape.ranks);
   std::vector<std::vector<StagePass>> lists;
-  if (is_repeated(shape.schedule)) {
+  if (repeats_blocks(shape.schedule)) {
     const RepeatedBlocks blocks(blocks_of(shape.schedule, ranks), micro_steps);
     for (std::size_t rank = 0; rank < ranks; ++rank) lists.push_back(blocks.list(rank));
     return lists;

@@ -18,6 +18,10 @@ struct StagePass {
   bool with_next = false;  ///< a pair with the next pass: both inputs come before, and both results go after it
 };
 
+/// Returns whether the schedule repeats a block of six passes, in which every rank's order depends on those of the
+/// others.
+bool repeats_blocks(schedule::PipelineSchedule schedule);
+
 /// Returns all passes of a rank in a step, in its order. For every schedule but 1F1B, which is not listed. `group`: of
 /// several stages on a rank, with kZeroBubbleH1: the micro-steps that pass one before the rank goes on to the next.
 std::vector<StagePass> passes_of_rank(const PipelineShape& shape, std::size_t rank, std::size_t micro_steps,
