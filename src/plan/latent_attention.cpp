@@ -64,8 +64,8 @@ BufferId queries_forward(StepOperations& to, const schedule::LatentTensors& tens
     to.own_linear_forward(norm, tensors.q_down, buffers.q, n.hidden, rank);
     const StepOperations::InModule in(to, schedule::Module::kLatentUp);
     to.add(OpKind::kRmsNormForward, q_norm_shape(to),
-           {reads(buffers.q, n.own_rows * rank), to.zero().parameter(tensors.q_norm),
-            writes(buffers.q_normed, n.own_rows * rank), writes(buffers.q_stats, n.own_rows)});
+           {reads(buffers.q, n.own_rows * rank), writes(buffers.q_normed, n.own_rows * rank),
+            writes(buffers.q_stats, n.own_rows), to.zero().parameter(tensors.q_norm)});
   }
   const StepOperations::InModule in(to, schedule::Module::kLatentUp);
   to.linear_forward(input_of_queries(to, buffers, norm), tensors.q_up, queries, rank > 0 ? rank : n.hidden, n.queries);
@@ -77,7 +77,7 @@ Operand queries_backward(StepOperations& to, const schedule::LatentTensors& tens
                          BufferId norm, BufferId dqueries) {
   const StepSizes& n = to.sizes();
   const std::int64_t rank = sizes_of_latents(to).q_rank;
-  const BufferId input = input_of_queries(to, kept, norm);
+  const BufferId input = to.reads_input_again(tensors.q_up) ? input_of_queries(to, kept, norm) : norm;
   if (rank == 0) {
     const BufferId dinput = to.all("norm1 gradient", Term::kWorkspace, n.hidden);
     to.linear_backward(dqueries, input, tensors.q_up, dinput, n.hidden, n.queries);
@@ -87,11 +87,11 @@ Operand queries_backward(StepOperations& to, const schedule::LatentTensors& tens
   to.linear_backward(dqueries, input, tensors.q_up, dnormed, rank, n.queries);
   const BufferId dlatent = to.own("query latent gradient", Term::kWorkspace, rank);
   std::vector<Operand> operands = {to.reduced(dnormed, rank), reads(kept.q, n.own_rows * rank),
-                                   to.zero().parameter(tensors.q_norm), reads(kept.q_stats, n.own_rows),
-                                   writes(dlatent, n.own_rows * rank)};
+                                   reads(kept.q_stats, n.own_rows), writes(dlatent, n.own_rows * rank),
+                                   to.zero().parameter(tensors.q_norm)};
   const bool trains = to.zero().trains(tensors.q_norm);
   if (trains) operands.push_back(to.zero().gradient(tensors.q_norm));
-  to.add_on_own(trains ? OpKind::kRmsNormBackward : OpKind::kNormBackwardInput, q_norm_shape(to), std::move(operands));
+  to.add_on_own(OpKind::kRmsNormBackward, q_norm_shape(to), std::move(operands));
   if (trains) to.zero().gradient_done(tensors.q_norm);
   const BufferId dinput = to.own("norm1 gradient", Term::kWorkspace, n.hidden);
   to.own_linear_backward(dlatent, norm, tensors.q_down, writes(dinput, n.own_rows * n.hidden), n.hidden, rank);
@@ -103,7 +103,8 @@ BufferId kv_latent_backward(StepOperations& to, const schedule::LatentTensors& t
                             BufferId dkv, BufferId dpositioned) {
   const StepSizes& n = to.sizes();
   const std::int64_t rank = sizes_of_latents(to).kv_rank;
-  const BufferId normed = gathered_latent(to, kept.kv_normed, rank);
+  const bool reads_input = to.reads_input_again(tensors.kv_up);
+  const BufferId normed = reads_input ? gathered_latent(to, kept.kv_normed, rank) : kept.kv_normed;
   const BufferId dnormed = to.all("kv latent norm gradient", Term::kWorkspace, rank);
   to.linear_backward(dkv, normed, tensors.kv_up, dnormed, rank, kv_up_width(to));
   const BufferId dlatent = to.own("kv latent gradient", Term::kWorkspace, kv_down_width(to));

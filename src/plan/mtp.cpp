@@ -111,7 +111,9 @@ void MtpLayers::layer_backward(const schedule::MtpTensors& tensors, Kept& kept, 
 Operand MtpLayers::join_backward(const schedule::MtpTensors& tensors, const Kept& kept, BufferId gradient) {
   const StepSizes& n = to_.sizes();
   const BufferId djoined = to_.all("joined norms' gradient", Term::kWorkspace, 2 * n.hidden);
-  const BufferId input = to_.gathered(kept.joined, "gathered norms", 2 * n.hidden, to_.input_type());
+  const BufferId input = to_.reads_input_again(tensors.join)
+                             ? to_.gathered(kept.joined, "gathered norms", 2 * n.hidden, to_.input_type())
+                             : kept.joined;
   to_.linear_backward(to_.own_columns(gradient), input, tensors.join, djoined, 2 * n.hidden,
                       n.hidden / to_.knobs().tensor_ranks);
   return to_.reduced(djoined, 2 * n.hidden);

@@ -29,11 +29,13 @@ double flops(const Operation& operation, const OpTraits& traits) {
   return traits.flops_per_elem * static_cast<double>(counted_elems(operation, traits));
 }
 
-// A look-up accesses one row of the table per token and not the whole table. A kHeld operand is not accessed.
+// A look-up accesses one row of the table per token and not the whole table, and a product of some columns only these.
+// A kHeld operand is not accessed.
 std::int64_t touched_elems(const Operation& operation, const OpTraits& traits, std::size_t i) {
   if (i < traits.operands.size()) {
     if (traits.operands[i].role == Role::kHeld) return 0;
     if (traits.operands[i].looked_up) return operation.shape.rows * operation.shape.inner;
+    if (traits.operands[i].elems == operands::rows_of_outer) return operation.shape.rows * operation.shape.outer;
   }
   return operation.operands[i].range.elems;
 }

@@ -20,6 +20,7 @@ inline std::int64_t tokens(S s) { return s.batch * s.seq; }
 inline std::int64_t rows_inner(S s) { return s.rows * s.inner; }
 inline std::int64_t two_rows_inner(S s) { return 2 * s.rows * s.inner; }
 inline std::int64_t rows_outer(S s) { return s.rows * s.outer; }
+inline std::int64_t rows_of_outer(S s) { return s.rows * (s.width > 0 ? s.width : s.outer); }
 inline std::int64_t rows_inner_and_outer(S s) { return s.rows * (s.inner + s.outer); }
 inline std::int64_t outer_inner(S s) { return s.outer * s.inner; }
 inline std::int64_t groups_outer(S s) { return s.groups * s.outer; }
@@ -36,6 +37,11 @@ inline std::int64_t queries_and_keys(S s) { return s.batch * s.seq * (s.inner + 
 inline std::int64_t qkv(S s) { return queries_and_keys(s) + s.batch * s.seq * of_kv_heads(s, width_of_outputs(s)); }
 inline std::int64_t head_queries(S s) { return s.batch * s.seq * s.inner; }
 inline std::int64_t head_stats(S s) { return s.batch * s.seq * (s.heads + s.kv_heads); }
+// The gain (groups = 2: and the bias) of a norm of queries is as wide as one head of them, or as all.
+inline std::int64_t gain_of_keys(S s) {
+  const bool of_each_head = s.heads > 0 && s.outer == s.inner / s.heads;
+  return s.groups * (of_each_head ? s.outer : of_kv_heads(s, s.inner));
+}
 inline std::int64_t head_outputs(S s) { return s.batch * s.seq * width_of_outputs(s); }
 inline std::int64_t logsumexp(S s) { return s.batch * s.heads * s.seq; }
 inline std::int64_t probabilities(S s) { return s.batch * s.heads * s.seq * s.seq; }

@@ -98,15 +98,16 @@ constexpr auto kTable = std::to_array<OpTraits>({
         // stats: the means of the rows, then their 1 / stddev.
         .kind = schedule::OpKind::kLayerNormForward,
         .name = "layer_norm_forward",
-        .operands = {in("x", rows_inner), in("gain", inner), in("bias", inner), set("y", rows_inner),
-                     set("stats", two_rows)},
+        .operands = {in("x", rows_inner), set("y", rows_inner), set("stats", two_rows), maybe(in("gain", inner)),
+                     maybe(in("bias", inner))},
         .flops_per_elem = 7,
     },
     {
+        // The gradients of gain and bias are missing if these are frozen.
         .kind = schedule::OpKind::kLayerNormBackward,
         .name = "layer_norm_backward",
-        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", two_rows),
-                     out("dx", rows_inner), out("dgain", inner), out("dbias", inner)},
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("stats", two_rows), out("dx", rows_inner),
+                     maybe(in("gain", inner)), maybe(out("dgain", inner)), maybe(out("dbias", inner))},
         .flops_per_elem = 14,
         .backward_of = schedule::OpKind::kLayerNormForward,
     },
@@ -114,41 +115,18 @@ constexpr auto kTable = std::to_array<OpTraits>({
         // stats: 1 / rms of the rows. Eager kernels also keep x / rms for the gradient of the gain.
         .kind = schedule::OpKind::kRmsNormForward,
         .name = "rms_norm_forward",
-        .operands = {in("x", rows_inner), in("gain", inner), set("y", rows_inner), set("stats", rows),
+        .operands = {in("x", rows_inner), set("y", rows_inner), set("stats", rows), maybe(in("gain", inner)),
                      only_predicted(set("normalised", rows_inner))},
         .flops_per_elem = 4,
     },
     {
         .kind = schedule::OpKind::kRmsNormBackward,
         .name = "rms_norm_backward",
-        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats", rows),
-                     out("dx", rows_inner), out("dgain", inner), only_predicted(in("normalised", rows_inner))},
+        .operands = {in("dy", rows_inner), in("x", rows_inner), in("stats", rows), out("dx", rows_inner),
+                     maybe(in("gain", inner)), maybe(out("dgain", inner)),
+                     only_predicted(in("normalised", rows_inner))},
         .flops_per_elem = 11,
         .backward_of = schedule::OpKind::kRmsNormForward,
-    },
-    {
-        // Of a norm whose gain and bias are frozen.
-        .kind = schedule::OpKind::kNormBackwardInput,
-        .name = "norm_backward_input",
-        .operands = {in("dy", rows_inner), in("x", rows_inner), in("gain", inner), in("stats"), out("dx", rows_inner)},
-        .flops_per_elem = 9,
-        .predicted_only = true,
-    },
-    {
-        // A norm without gain and bias. stats: 1 / rms of the rows.
-        .kind = schedule::OpKind::kPlainNormForward,
-        .name = "plain_norm_forward",
-        .operands = {in("x", rows_inner), set("y", rows_inner), set("stats", rows)},
-        .flops_per_elem = 3,
-        .predicted_only = true,
-    },
-    {
-        .kind = schedule::OpKind::kPlainNormBackward,
-        .name = "plain_norm_backward",
-        .operands = {in("dy", rows_inner), in("x", rows_inner), in("stats", rows), out("dx", rows_inner)},
-        .flops_per_elem = 8,
-        .backward_of = schedule::OpKind::kPlainNormForward,
-        .predicted_only = true,
     },
     {
         // weight, in the model's type, of a quantised matrix and its constants. inner = elements of the weight.
@@ -159,18 +137,18 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .predicted_only = true,
     },
     {
-        // y = x weight^T + bias.
+        // y = x weight^T + bias. One of some columns of y (shape.width) adds to them.
         .kind = schedule::OpKind::kLinearForward,
         .name = "linear_forward",
         .family = OpFamily::kProduct,
-        .operands = {in("x", rows_inner), in("weight", outer_inner), out("y", rows_outer), maybe(in("bias", outer))},
+        .operands = {in("x", rows_inner), in("weight", outer_inner), out("y", rows_of_outer), maybe(in("bias", outer))},
         .flops = of_product,
     },
     {
         .kind = schedule::OpKind::kLinearBackwardInput,
         .name = "linear_backward_input",
         .family = OpFamily::kProduct,
-        .operands = {in("dy", rows_outer), in("weight", outer_inner), out("dx", rows_inner)},
+        .operands = {in("dy", rows_of_outer), in("weight", outer_inner), out("dx", rows_inner)},
         .flops = of_product,
         .backward_of = schedule::OpKind::kLinearForward,
     },
@@ -178,7 +156,7 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .kind = schedule::OpKind::kLinearBackwardWeight,
         .name = "linear_backward_weight",
         .family = OpFamily::kProduct,
-        .operands = {in("dy", rows_outer), in("x", rows_inner), out("dweight", outer_inner),
+        .operands = {in("dy", rows_of_outer), in("x", rows_inner), out("dweight", outer_inner),
                      maybe(out("dbias", outer))},
         .flops = of_product,
         .backward_of = schedule::OpKind::kLinearForward,
@@ -199,24 +177,24 @@ constexpr auto kTable = std::to_array<OpTraits>({
         .backward_of = schedule::OpKind::kAddBias,
     },
     {
-        // Norms of q and of k in place, v stays; before: what they were. stats: 1 / rms of each head. Eager kernels
-        // also keep the normalised ones.
+        // RMS norms of q and of k in place, v stays; before: what they were. outer: the width of a norm of queries,
+        // which is that of a head or of all. stats: 1 / rms of each head's norm. Eager kernels also keep the normalised
+        // ones.
         .kind = schedule::OpKind::kQkNormForward,
         .name = "qk_norm_forward",
-        .operands = {in_place("qkv", qkv), in("q_gain"), in("k_gain"), set("before", queries_and_keys),
-                     set("stats", head_stats), maybe(set("normalised", queries_and_keys))},
+        .operands = {in_place("qkv", qkv), in("q_gain", groups_outer), in("k_gain", gain_of_keys),
+                     set("before", queries_and_keys), set("stats", head_stats),
+                     only_predicted(set("normalised", queries_and_keys))},
         .flops_per_elem = 4,
-        .predicted_only = true,
     },
     {
         .kind = schedule::OpKind::kQkNormBackward,
         .name = "qk_norm_backward",
-        .operands = {in_place("dqkv", qkv), in("q_gain"), in("k_gain"), in("before", queries_and_keys),
-                     in("stats", head_stats), maybe(out("dq_gain")), maybe(out("dk_gain")),
-                     maybe(in("normalised", queries_and_keys))},
+        .operands = {in_place("dqkv", qkv), in("q_gain", groups_outer), in("k_gain", gain_of_keys),
+                     in("before", queries_and_keys), in("stats", head_stats), maybe(out("dq_gain", groups_outer)),
+                     maybe(out("dk_gain", gain_of_keys)), only_predicted(in("normalised", queries_and_keys))},
         .flops_per_elem = 11,
         .backward_of = schedule::OpKind::kQkNormForward,
-        .predicted_only = true,
     },
     {
         // Of latent attention: the RMS norm of the latent of keys and values (inner), beside which a row of x has the

@@ -22,8 +22,8 @@ workload::ExchangeKind exchange_of(schedule::OpKind kind);
 // tests of kernels read it.
 //
 //   const OpTraits& traits = traits_of(OpKind::kLayerNormBackward);
-//   traits.operands[3].name                // "stats"
-//   traits.operands[3].elems(shape)        // 2 * shape.rows
+//   traits.operands[2].name                // "stats"
+//   traits.operands[2].elems(shape)        // 2 * shape.rows
 //   *traits.backward_of                    // OpKind::kLayerNormForward, whose operand "stats" it reads
 
 /// How an operation uses an operand.

@@ -53,6 +53,7 @@ StepOperations::StepOperations(PlanBuilder& builder, ZeroOperations& zero, const
       knobs_(knobs),
       adapter_dropout_(workload.training.lora.dropout),
       copies_adapter_inputs_(adapter_dropout_ > 0.0 || trains_models_of_transformers(workload.framework)),
+      adds_adapters_at_once_(workload.framework == workload::Framework::kKrigtune),
       eager_kernels_(workload::has_eager_kernels(workload)),
       type_(schedule::compute_type(workload.precision)),
       input_type_(workload.training.has_narrow_products() ? schedule::DType::kUint8 : type_),
@@ -144,16 +145,16 @@ Operand StepOperations::reduced(BufferId x, std::int64_t width) {
 }
 
 KeptByNorm StepOperations::norm_stats(std::string name, schedule::Term term) {
-  return {.stats = buffer(std::move(name), term, (layer_norm() ? 2 : 1) * sizes_.own_rows, schedule::DType::kFp32)};
+  return {.stats = buffer(std::move(name), term, stats_elems(), schedule::DType::kFp32)};
 }
 
 // A frozen gain has no gradient, for which eager kernels would keep what it multiplies.
 bool StepOperations::keeps_normalised(const schedule::NormTensors& norm) const {
-  return eager_kernels_ && !layer_norm() && zero_.trains(norm.gain);
+  return eager_kernels_ && !subtracts_mean() && !norm.is_plain && zero_.trains(norm.gain);
 }
 
 Operand StepOperations::stats_operand(BufferId stats, Access access) const {
-  return {{stats, 0, (layer_norm() ? 2 : 1) * sizes_.own_rows, 0}, access};
+  return {{stats, 0, stats_elems(), 0}, access};
 }
 
 // PyTorch has layer norms as one kernel. Of an RMS norm, eager kernels cast the input to fp32, divide it by its rms,
@@ -161,43 +162,37 @@ Operand StepOperations::stats_operand(BufferId stats, Access access) const {
 void StepOperations::norm_forward(BufferId x, const schedule::NormTensors& norm, BufferId y, KeptByNorm& kept,
                                   schedule::Term term) {
   const std::int64_t elems = sizes_.own_rows * sizes_.hidden;
-  const bool casts = eager_kernels_ && (norm.is_plain || !layer_norm()) && type_ != schedule::DType::kFp32;
+  const bool casts = eager_kernels_ && !subtracts_mean() && type_ != schedule::DType::kFp32;
   if (casts) {
     kept.input = buffer("norm input in fp32", term, elems, schedule::DType::kFp32);
     add(schedule::OpKind::kCopy, {}, {own_reads(x), writes(kept.input, elems)});
   }
-  const Operand input = own_reads(casts ? kept.input : x);
-  if (norm.is_plain) {
-    return add(schedule::OpKind::kPlainNormForward, own_shape(),
-               {input, writes(y, elems), stats_operand(kept.stats, Access::kWrite)});
-  }
-  std::vector<Operand> operands = {input, zero_.parameter(norm.gain)};
-  if (layer_norm()) operands.push_back(zero_.parameter(norm.bias));
-  operands.push_back(writes(y, elems));
-  operands.push_back(stats_operand(kept.stats, Access::kWrite));
+  std::vector<Operand> operands = {own_reads(casts ? kept.input : x), writes(y, elems),
+                                   stats_operand(kept.stats, Access::kWrite)};
+  if (!norm.is_plain) operands.push_back(zero_.parameter(norm.gain));
+  if (norm.bias != schedule::kNoTensor) operands.push_back(zero_.parameter(norm.bias));
   if (keeps_normalised(norm)) {
     kept.normalised = own("normalised", term, sizes_.hidden);
     operands.push_back(writes(kept.normalised, elems));
   }
-  add(layer_norm() ? schedule::OpKind::kLayerNormForward : schedule::OpKind::kRmsNormForward, own_shape(),
+  add(subtracts_mean() ? schedule::OpKind::kLayerNormForward : schedule::OpKind::kRmsNormForward, own_shape(),
       std::move(operands));
 }
 
 void StepOperations::norm_backward(const Operand& dy, BufferId x, const schedule::NormTensors& norm,
                                    const KeptByNorm& kept, const Operand& dx) {
-  const Operand input = own_reads(kept.input >= 0 ? kept.input : x);
-  const Operand stats = stats_operand(kept.stats, Access::kRead);
-  if (norm.is_plain) return add_on_own(schedule::OpKind::kPlainNormBackward, own_shape(), {dy, input, stats, dx});
-  std::vector<Operand> operands = {dy, input, zero_.parameter(norm.gain), stats, dx};
-  if (!zero_.trains(norm.gain))
-    return add_on_own(schedule::OpKind::kNormBackwardInput, own_shape(), std::move(operands));
-  operands.push_back(zero_.gradient(norm.gain));
-  if (layer_norm()) operands.push_back(zero_.gradient(norm.bias));
+  std::vector<Operand> operands = {dy, own_reads(kept.input >= 0 ? kept.input : x),
+                                   stats_operand(kept.stats, Access::kRead), dx};
+  const bool trains = !norm.is_plain && zero_.trains(norm.gain);
+  const bool has_bias = norm.bias != schedule::kNoTensor;
+  if (!norm.is_plain) operands.push_back(zero_.parameter(norm.gain));
+  if (trains) operands.push_back(zero_.gradient(norm.gain));
+  if (trains && has_bias) operands.push_back(zero_.gradient(norm.bias));
   if (kept.normalised >= 0) operands.push_back(own_reads(kept.normalised));
-  add_on_own(layer_norm() ? schedule::OpKind::kLayerNormBackward : schedule::OpKind::kRmsNormBackward, own_shape(),
+  add_on_own(subtracts_mean() ? schedule::OpKind::kLayerNormBackward : schedule::OpKind::kRmsNormBackward, own_shape(),
              std::move(operands));
-  zero_.gradient_done(norm.gain);
-  if (layer_norm()) zero_.gradient_done(norm.bias);
+  if (trains) zero_.gradient_done(norm.gain);
+  if (trains && has_bias) zero_.gradient_done(norm.bias);
 }
 
 void StepOperations::others_forward(int tensor) {
@@ -219,7 +214,7 @@ void StepOperations::others_backward(int tensor) {
 void StepOperations::linear_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t inner,
                                     std::int64_t outer) {
   product_forward(x, linear, y, {.rows = sizes_.rows, .inner = inner, .outer = outer});
-  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_forward(adapter, x, y, inner);
+  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_forward(adapter, x, y, inner, outer);
 }
 
 void StepOperations::product_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y,
@@ -249,7 +244,7 @@ void StepOperations::linear_backward(BufferId dy, BufferId x, const schedule::Li
   product_backward_weight(dy, x, linear, shape);
   add(schedule::OpKind::kLinearBackwardInput, shape,
       {reads(dy, sizes_.rows * outer), weight_of(linear, outer * inner), writes(dx, sizes_.rows * inner)});
-  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_backward(adapter, dy, x, dx, inner);
+  for (const schedule::AdapterTensors& adapter : linear.adapters) adapter_backward(adapter, dy, x, dx, inner, outer);
 }
 
 void StepOperations::own_linear_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear,
@@ -272,13 +267,26 @@ void StepOperations::product_backward_weight(BufferId dy, BufferId x, const sche
   }
 }
 
-// An adapter's part of y, and of its gradient, is taken as one range: the columns of its outputs.
-Range StepOperations::adapted(BufferId y, const schedule::AdapterTensors& adapter) const {
-  return {y, sizes_.rows * adapter.begin_outputs, sizes_.rows * adapter.outputs, 0};
+// The product with B, of the columns of y, and of its gradient, that are the adapter's. Frameworks have queries, keys
+// and values in tensors of their own: there these columns are taken as one range.
+StepOperations::AdaptedOutput StepOperations::adapted(BufferId y, const schedule::AdapterTensors& adapter,
+                                                      std::int64_t outer, Access access) const {
+  AdaptedOutput output{{.rows = sizes_.rows, .inner = adapter.rank, .outer = adapter.outputs}, {{}, access}};
+  output.y.range = {y, sizes_.rows * adapter.begin_outputs, sizes_.rows * adapter.outputs, 0};
+  if (!adds_adapters_at_once_ || adapter.outputs == outer) return output;
+  output.shape.begin = adapter.begin_outputs;
+  output.shape.width = outer;
+  output.y.range = {y, 0, sizes_.rows * outer, 0};
+  return output;
 }
 
-Shape StepOperations::adapter_dropout_shape(std::int64_t inner) const {
+// Tensor ranks that have a part of the inputs draw the part of the mask that is theirs.
+Shape StepOperations::adapter_dropout_shape(const schedule::AdapterTensors& adapter, std::int64_t inner) const {
+  using workload::AdaptedLayer;
+  const bool splits_inputs = adapter.layer == AdaptedLayer::kOutput || adapter.layer == AdaptedLayer::kDown;
   Shape shape{.batch = sizes_.batch, .seq = sizes_.seq, .rows = sizes_.rows, .inner = inner};
+  shape.width = splits_inputs ? inner * knobs_.tensor_ranks : 0;
+  shape.site = kFirstAdapterSite + static_cast<std::int32_t>(adapter.layer);
   shape.dropout = adapter_dropout_;
   return shape;
 }
@@ -286,7 +294,7 @@ Shape StepOperations::adapter_dropout_shape(std::int64_t inner) const {
 // y += B (A x). Each adapter has a dropout of its own, and PEFT's adapters have fp32 weights and cast x to them and
 // back, so that each keeps its own input (measured with PEFT 0.21: experiments/kept).
 void StepOperations::adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y,
-                                     std::int64_t inner) {
+                                     std::int64_t inner, std::int64_t outer) {
   using schedule::OpKind;
   const std::int64_t rows = sizes_.rows;
   const schedule::Term kept = knobs_.checkpointing == schedule::Checkpointing::kFull ? schedule::Term::kWorkspace
@@ -299,27 +307,28 @@ void StepOperations::adapter_forward(const schedule::AdapterTensors& adapter, Bu
   }
   if (adapter_dropout_ > 0.0) {
     buffers.mask = buffer("adapter mask", kept, rows * inner, schedule::DType::kUint8);
-    add(OpKind::kDropoutForward, adapter_dropout_shape(inner),
+    add(OpKind::kDropoutForward, adapter_dropout_shape(adapter, inner),
         {updates(buffers.input, rows * inner), writes(buffers.mask, rows * inner)});
   }
   const BufferId input = buffers.input >= 0 ? buffers.input : x;
   buffers.hidden = all("adapter hidden", kept, adapter.rank);
-  const BufferId output = all("adapter output", schedule::Term::kWorkspace, adapter.outputs);
   add(OpKind::kLinearForward, {.rows = rows, .inner = inner, .outer = adapter.rank},
       {reads(input, rows * inner), zero_.parameter(adapter.a), writes(buffers.hidden, rows * adapter.rank)});
-  add(OpKind::kLinearForward, {.rows = rows, .inner = adapter.rank, .outer = adapter.outputs},
-      {reads(buffers.hidden, rows * adapter.rank), zero_.parameter(adapter.b), writes(output, rows * adapter.outputs)});
-  add(OpKind::kAdd, {}, {{adapted(y, adapter), Access::kReadWrite}, reads(output, rows * adapter.outputs)});
+  const Operand hidden = reads(buffers.hidden, rows * adapter.rank);
+  const AdaptedOutput to = adapted(y, adapter, outer, Access::kReadWrite);
+  if (adds_adapters_at_once_) return add(OpKind::kLinearForward, to.shape, {hidden, zero_.parameter(adapter.b), to.y});
+  const BufferId output = all("adapter output", schedule::Term::kWorkspace, adapter.outputs);
+  add(OpKind::kLinearForward, to.shape, {hidden, zero_.parameter(adapter.b), writes(output, rows * adapter.outputs)});
+  add(OpKind::kAdd, {}, {to.y, reads(output, rows * adapter.outputs)});
 }
 
 // dB = dy^T (A x), d(A x) = dy B, dA = d(A x)^T x, dx += d(A x) A.
 void StepOperations::adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,
-                                      std::int64_t inner) {
+                                      std::int64_t inner, std::int64_t outer) {
   using schedule::OpKind;
   const std::int64_t rows = sizes_.rows;
   const AdapterBuffers& kept = adapters_.at(adapter.a);
-  const Operand gradient{adapted(dy, adapter), Access::kRead};
-  const Shape up{.rows = rows, .inner = adapter.rank, .outer = adapter.outputs};
+  const auto [up, gradient] = adapted(dy, adapter, outer, Access::kRead);
   const Shape down{.rows = rows, .inner = inner, .outer = adapter.rank};
   const BufferId dhidden = all("adapter hidden gradient", schedule::Term::kWorkspace, adapter.rank);
   add(OpKind::kLinearBackwardWeight, up,
@@ -335,7 +344,7 @@ void StepOperations::adapter_backward(const schedule::AdapterTensors& adapter, B
   }
   const BufferId dinput = all("adapter input gradient", schedule::Term::kWorkspace, inner);
   add(OpKind::kLinearBackwardInput, down, {dh, zero_.parameter(adapter.a), writes(dinput, rows * inner)});
-  add(OpKind::kDropoutBackward, adapter_dropout_shape(inner),
+  add(OpKind::kDropoutBackward, adapter_dropout_shape(adapter, inner),
       {updates(dinput, rows * inner), reads(kept.mask, rows * inner)});
   add(OpKind::kAdd, {}, {updates(dx, rows * inner), reads(dinput, rows * inner)});
 }
@@ -349,7 +358,7 @@ BufferId StepOperations::column_forward(BufferId x, const schedule::LinearTensor
 
 Operand StepOperations::column_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear,
                                         std::int64_t outer, const char* name) {
-  const BufferId input = gathered(x);
+  const BufferId input = reads_input_again(linear) ? gathered(x) : x;
   const BufferId dx = all(name, schedule::Term::kWorkspace, sizes_.hidden);
   linear_backward(dy, input, linear, dx, sizes_.hidden, outer);
   return reduced(dx);

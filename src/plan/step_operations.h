@@ -126,6 +126,11 @@ class StepOperations {
 
   /// y (all tokens, outer) = x (own tokens, hidden). Returns x for all tokens.
   BufferId column_forward(BufferId x, const schedule::LinearTensors& linear, BufferId y, std::int64_t outer);
+  /// Returns whether the backward pass of a layer reads its input: for the gradient of its weight, or of adapters that
+  /// have no copy of their own.
+  bool reads_input_again(const schedule::LinearTensors& linear) const {
+    return zero_.trains(linear.weight) || (!linear.adapters.empty() && !copies_adapter_inputs_);
+  }
   /// Returns the gradient of x for the own tokens.
   Operand column_backward(BufferId dy, BufferId x, const schedule::LinearTensors& linear, std::int64_t outer,
                           const char* name);
@@ -178,8 +183,11 @@ class StepOperations {
  private:
   Shape own_shape() const { return {.rows = sizes_.own_rows, .inner = sizes_.hidden}; }
   Shape dropout_shape(std::int32_t site) const;
-  /// A layer norm without a bias is planned as an RMS norm.
-  bool layer_norm() const { return model_.has_norm_bias(); }
+  /// Of a norm. With eager kernels a layer norm without a bias is planned as an RMS norm.
+  bool subtracts_mean() const {
+    return model_.norm == workload::Norm::kLayerNorm && (model_.has_norm_bias() || !eager_kernels_);
+  }
+  std::int64_t stats_elems() const { return (subtracts_mean() ? 2 : 1) * sizes_.own_rows; }
   Operand stats_operand(BufferId stats, Access access) const;
   bool keeps_normalised(const schedule::NormTensors& norm) const;
 
@@ -189,11 +197,17 @@ class StepOperations {
     BufferId hidden = -1;  ///< A x
   };
   Operand weight_of(const schedule::LinearTensors& linear, std::int64_t elems);
-  void adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y, std::int64_t inner);
+  /// Where an adapter of a layer with outputs y (all tokens, outer) adds, or reads its gradient.
+  struct AdaptedOutput {
+    Shape shape;  ///< of the product with B
+    Operand y;
+  };
+  void adapter_forward(const schedule::AdapterTensors& adapter, BufferId x, BufferId y, std::int64_t inner,
+                       std::int64_t outer);
   void adapter_backward(const schedule::AdapterTensors& adapter, BufferId dy, BufferId x, BufferId dx,
-                        std::int64_t inner);
-  Range adapted(BufferId y, const schedule::AdapterTensors& adapter) const;
-  Shape adapter_dropout_shape(std::int64_t inner) const;
+                        std::int64_t inner, std::int64_t outer);
+  AdaptedOutput adapted(BufferId y, const schedule::AdapterTensors& adapter, std::int64_t outer, Access access) const;
+  Shape adapter_dropout_shape(const schedule::AdapterTensors& adapter, std::int64_t inner) const;
 
   PlanBuilder& builder_;
   Recomputation recomputation_;
@@ -202,6 +216,7 @@ class StepOperations {
   schedule::Knobs knobs_;
   double adapter_dropout_;
   bool copies_adapter_inputs_;
+  bool adds_adapters_at_once_;  ///< to the layer's output: krigtune-bench; frameworks make a tensor of its own first
   bool eager_kernels_;
   schedule::DType type_;
   schedule::DType input_type_;
@@ -219,5 +234,6 @@ inline constexpr std::int32_t kProbabilitiesSite = 0;
 inline constexpr std::int32_t kAttentionSite = 1;
 inline constexpr std::int32_t kMlpSite = 2;
 inline constexpr std::int32_t kEmbeddingSite = 3;
+inline constexpr std::int32_t kFirstAdapterSite = 4;  ///< one for each workload::AdaptedLayer
 
 }  // namespace krigtune::plan

@@ -34,9 +34,12 @@ struct Shape {
   std::int64_t rows = 0, inner = 0, outer = 0;
   std::int64_t values = 0;  ///< width of attention's output, of all heads, if it is not `inner`
   std::int64_t groups = 1;  ///< equal products that the rows are divided among: the experts
-  std::int32_t site = 0;    ///< distinguishes the dropouts of a layer
-  double dropout = 0.0;     ///< probability
-  std::int64_t chunk = 0;   ///< of a scan: tokens that matrix products handle at once
+  /// Of a product: y and its gradient have rows of `width` elements, of which it computes [begin, begin + outer) and
+  /// leaves the others; 0: all are its own. Of a dropout: the whole rows, of which each tensor rank has an equal part.
+  std::int64_t begin = 0, width = 0;
+  std::int32_t site = 0;   ///< distinguishes the dropouts of a layer
+  double dropout = 0.0;    ///< probability
+  std::int64_t chunk = 0;  ///< of a scan: tokens that matrix products handle at once
 };
 
 /// One operation, without host pointers or closures. Its operands are ready when the earlier operations of its stream

@@ -147,6 +147,14 @@ void rotate(StepOperations& to, schedule::OpKind kind, BufferId qkv) {
          {updates(qkv, n.rows * n.qkv)});
 }
 
+// groups: gain, and bias.
+Shape qk_norm_shape(StepOperations& to, const schedule::BlockTensors& block) {
+  Shape shape = attention_shape(to);
+  shape.groups = to.model().has_norm_bias() ? 2 : 1;
+  shape.outer = to.zero().parameter(block.q_norm).range.elems / shape.groups;
+  return shape;
+}
+
 std::int64_t qk_elems(const StepSizes& n) { return n.rows * (n.queries + (n.qkv - n.queries) / 2); }
 
 void normalise_qk(StepOperations& to, const schedule::BlockTensors& block, AttentionBuffers& buffers,
@@ -165,7 +173,7 @@ void normalise_qk(StepOperations& to, const schedule::BlockTensors& block, Atten
     buffers.normalised = to.buffer("normalised queries and keys", term, qk_elems(n), to.type());
     operands.push_back(writes(buffers.normalised, qk_elems(n)));
   }
-  to.add(schedule::OpKind::kQkNormForward, attention_shape(to), std::move(operands));
+  to.add(schedule::OpKind::kQkNormForward, qk_norm_shape(to, block), std::move(operands));
 }
 
 void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, const AttentionBuffers& kept,
@@ -176,11 +184,11 @@ void qk_norm_backward(StepOperations& to, const schedule::BlockTensors& block, c
                                    to.zero().parameter(block.k_norm), reads(kept.before_norm, qk_elems(n)),
                                    reads(kept.qk_stats, n.rows * (n.heads + n.kv_heads))};
   if (!to.zero().trains(block.q_norm))
-    return to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
+    return to.add(schedule::OpKind::kQkNormBackward, qk_norm_shape(to, block), std::move(operands));
   operands.push_back(to.zero().gradient(block.q_norm));
   operands.push_back(to.zero().gradient(block.k_norm));
   if (kept.normalised >= 0) operands.push_back(reads(kept.normalised, qk_elems(n)));
-  to.add(schedule::OpKind::kQkNormBackward, attention_shape(to), std::move(operands));
+  to.add(schedule::OpKind::kQkNormBackward, qk_norm_shape(to, block), std::move(operands));
   to.zero().gradient_done(block.q_norm);
   to.zero().gradient_done(block.k_norm);
 }
@@ -398,7 +406,9 @@ Operand mixture_backward(StepOperations& to, const schedule::BlockTensors& block
   const BufferId dy = to.gathered(branch);
   norm_again(to, block, kept, terms);
   // What experts read is kept; the MLP beside them and the product of their latents read the input again.
-  const bool reads_input = has_mlp(block) || block.to_latent.weight != schedule::kNoTensor;
+  const bool has_latent = block.to_latent.weight != schedule::kNoTensor;
+  const bool reads_input =
+      (has_mlp(block) && to.reads_input_again(block.up)) || (has_latent && to.reads_input_again(block.to_latent));
   const BufferId x = reads_input ? to.gathered(kept.norm) : kept.norm;
   const BufferId sums = to.all("norm2 gradient", schedule::Term::kWorkspace, n.hidden);
   Operand dx = writes(sums, n.rows * n.hidden);

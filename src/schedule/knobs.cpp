@@ -555,6 +555,12 @@ void check_planned(const workload::Workload& workload, const workload::ClusterSp
                                 knobs.shard_ranks() / knobs.context_ranks),
                     "write 0; the runners command, deepspeed and replay take more");
   }
+  const bool is_executed = workload.framework == workload::Framework::kKrigtune;
+  if (is_executed && workload.model.qk_norm == workload::QkNorm::kFull && knobs.tensor_ranks > 1) {
+    throw UserError(fmt::format("krigtune-bench does not execute {} = {} where all queries share a norm",
+                                space::kTensorParallel, knobs.tensor_ranks),
+                    "write 1; the runners command, deepspeed and replay take more");
+  }
   if (knobs.modules && knobs.zero_stage == 3) {
     throw UserError(fmt::format("krigtune-bench does not execute {} at stage 3", space::kRecomputeModules),
                     "write \"usual\"; the runners command, deepspeed and replay take more");

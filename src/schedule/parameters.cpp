@@ -212,7 +212,7 @@ class Adder {
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const std::int64_t own = rows[i] / tensor_ranks_;
       if (adapts(layers[i])) {
-        AdapterTensors adapter{kNoTensor, kNoTensor, rank(), begin, own};
+        AdapterTensors adapter{layers[i], kNoTensor, kNoTensor, rank(), begin, own};
         const std::string of = name + workload::to_string(layers[i]);
         adapter.a = shared_of_adapter(of + ".A", rank() * model_.hidden, kStddev);
         adapter.b = trained(add(of + ".B", own * rank(), 0.0, 0.0, {Split::kRows, {rows[i]}, rank()}));
@@ -225,7 +225,7 @@ class Adder {
   void adapt_columns(const std::string& name, workload::AdaptedLayer layer, std::int64_t columns,
                      LinearTensors& linear) {
     if (!adapts(layer)) return;
-    AdapterTensors adapter{kNoTensor, kNoTensor, rank(), 0, model_.hidden};
+    AdapterTensors adapter{layer, kNoTensor, kNoTensor, rank(), 0, model_.hidden};
     const std::string of = name + workload::to_string(layer);
     const std::int64_t own = columns / tensor_ranks_;
     adapter.a = trained(add(of + ".A", rank() * own, 0.0, kStddev, {Split::kColumns, {rank()}, columns}));

@@ -5,6 +5,7 @@
 
 #include "schedule/knobs.h"
 #include "workload/layer_kinds.h"
+#include "workload/training.h"
 
 namespace krigtune::schedule {
 
@@ -50,6 +51,7 @@ struct NormTensors {
 };
 /// An adapter on the outputs [begin_outputs, + outputs) of a linear layer: their part B A x of y.
 struct AdapterTensors {
+  workload::AdaptedLayer layer{};
   int a = kNoTensor, b = kNoTensor;
   std::int64_t rank = 0;
   std::int64_t begin_outputs = 0, outputs = 0;

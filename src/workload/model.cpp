@@ -441,9 +441,7 @@ const char* ModelSpec::predicted_only() const {
   if (layers_with(Mixer::kDelta) > 0) return "layers with linear attention";
   if (is_hybrid()) return "layers with one part alone";
   if (has_latents()) return "layers with latent attention";
-  if (!norm_gain) return "norms without gains";
-  if (qk_norm != QkNorm::kNone) return "norms of queries and keys";
-  if (norm == Norm::kLayerNorm && !norm_bias) return "layer norms without biases";
+  if (qk_norm != QkNorm::kNone && norm == Norm::kLayerNorm) return "layer norms of queries and keys";
   return others == OtherParameters{} ? "" : "other parameters";
 }
 

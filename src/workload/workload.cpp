@@ -128,7 +128,7 @@ bool has_eager_kernels(const Workload& workload) {
 
 const char* training_predicted_only(const Workload& workload) {
   const TrainingSpec& training = workload.training;
-  if (training.freezes()) return "adapters";
+  if (training.freezes() && training.base_bits()) return "a quantised model";
   if (training.has_narrow_products()) return "products in 8 or 4 bits";
   if (traits_of(workload.optimizer).predicted_only) return traits_of(workload.optimizer).name;
   if (training.loss == LossKind::kFused) return "a fused loss";

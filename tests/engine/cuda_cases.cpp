@@ -80,9 +80,27 @@ Datum operand_of(Maker& m, const plan::OperandTraits& operand, const plan::Shape
   return replaces ? m.in_place(elems) : m.out(elems);
 }
 
+// Returns the shapes to try: one for half of the batch too if the result depends on which part of the batch it is, one
+// of half of the columns if it draws, and norms of queries with a norm for each head or for all.
+std::vector<plan::Shape> shapes_of(const plan::OpTraits& traits, const Sizes& z) {
+  const plan::OpTraits& forward = traits.backward_of ? plan::traits_of(*traits.backward_of) : traits;
+  plan::Shape s = shape(z);
+  if (forward.draws) s = with_dropout(s);
+  std::vector<plan::Shape> shapes{s};
+  const auto also = [&](std::int64_t plan::Shape::*size, std::int64_t value) {
+    shapes.push_back(s);
+    shapes.back().*size = value;
+  };
+  if (traits.looks_up() || traits.places_rows || traits.draws) also(&plan::Shape::rows, z.rows() / 2);
+  if (traits.draws) also(&plan::Shape::width, 2 * s.inner);
+  if (forward.kind != schedule::OpKind::kQkNormForward) return shapes;
+  shapes.front().outer = s.inner / s.heads;
+  also(&plan::Shape::outer, s.inner);
+  return shapes;
+}
+
 // Adds cases for all operations that have none yet, as the table describes them: with and without their optional
-// operands, and for half of the batch too if the result depends on which part of the batch it is. Leaves out attention,
-// because its backward pass reads what its forward pass has computed.
+// operands. Leaves out attention, because its backward pass reads what its forward pass has computed.
 void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
   std::set<schedule::OpKind> has_cases;
   for (const Case& each : cases) has_cases.insert(each.kind);
@@ -93,11 +111,7 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
     const std::size_t most = traits.operands.size() + traits.group.size();
     for (std::size_t count = 1; count <= most; ++count) {
       if (!traits.takes(count) || traits.operand(count - 1, count).predicted_only) continue;
-      for (const std::int64_t rows : {z.rows(), z.rows() / 2}) {
-        if (rows != z.rows() && !traits.looks_up() && !traits.places_rows && !traits.draws) continue;
-        plan::Shape s = shape(z, rows);
-        const plan::OpTraits& forward = traits.backward_of ? plan::traits_of(*traits.backward_of) : traits;
-        if (forward.draws) s = with_dropout(s);
+      for (const plan::Shape& s : shapes_of(traits, z)) {
         Case added{traits.name, traits.kind, s, {}, 1.0, context()};
         if (count < most) added.name += " of " + std::to_string(count) + " operands";
         for (std::size_t i = 0; i < count; ++i) added.operands.push_back(operand_of(m, traits.operand(i, count), s));
@@ -105,6 +119,20 @@ void add_from_table(Maker& m, const Sizes& z, std::vector<Case>& cases) {
       }
     }
   }
+}
+
+// Products of some columns of y, as an adapter has them of a layer's outputs.
+void add_columns(Maker& m, const Sizes& z, std::vector<Case>& cases) {
+  plan::Shape s = shape(z);
+  s.begin = 3;
+  s.width = z.outer + 7;
+  const auto add = [&](const char* name, schedule::OpKind kind, std::vector<Datum> operands) {
+    cases.push_back({name, kind, s, std::move(operands), 1.0, context()});
+  };
+  const std::int64_t x = s.rows * s.inner, weight = s.outer * s.inner, y = s.rows * s.width;
+  add("linear_forward of columns", schedule::OpKind::kLinearForward, {m.in(x), m.in(weight), m.in_place(y)});
+  add("linear_backward_input of columns", schedule::OpKind::kLinearBackwardInput, {m.in(y), m.in(weight), m.out(x)});
+  add("linear_backward_weight of columns", schedule::OpKind::kLinearBackwardWeight, {m.in(y), m.in(x), m.out(weight)});
 }
 
 // Rank 0 holds z.outer tokens of the vocabulary. On this rank the last 3 columns are padding.
@@ -191,6 +219,7 @@ std::vector<Case> kernel_cases(schedule::DType type, plan::Access out, const Siz
   add_losses(m, z, cases);
   add_optimizers(m, z, cases);
   add_from_table(m, z, cases);
+  add_columns(m, z, cases);
   return cases;
 }
 

@@ -72,6 +72,11 @@ workload::Workload with_flash_attention(workload::Workload workload) {
   return workload;
 }
 
+workload::Workload with_plain_norms(workload::Workload workload) {
+  workload.model.norm_gain = false;
+  return workload;
+}
+
 workload::Workload eager_with_dropout() {
   workload::Workload workload = small_model();
   workload.model.attention = workload::Attention::kEager;
@@ -85,14 +90,21 @@ workload::Workload eager_with_dropout() {
 std::vector<Training> trainings() {
   space::Configuration offloaded = configuration(2, 2, 2, 5000, 5000, true);
   offloaded.set("offload_optimizer", std::string("cpu"));
-  return {{"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
-          {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
-          {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
-          {"Llama, clipped", llama(workload::Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
-          {"Llama, bf16", llama(workload::Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
-          {"Llama, bf16, flash attention", with_flash_attention(llama(workload::Precision::kBf16)),
-           configuration(1, 2, 1, 5000, 5000, true), 1e-3, 0.05},
-          {"Llama, fp16, offloaded", llama(workload::Precision::kFp16), offloaded, 1e-3, 0.05}};
+  return {
+      {"GPT, stage 0", small_model(), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+      {"GPT, stage 3", small_model(), configuration(3, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+      {"GPT with dropout, SGD", eager_with_dropout(), configuration(1, 2, 1, 5000, 5000, true), 1e-5, 1e-3},
+      {"Llama, clipped", llama(workload::Precision::kFp32), configuration(1, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+      {"Llama, bf16", llama(workload::Precision::kBf16), configuration(1, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+      {"Llama, bf16, flash attention", with_flash_attention(llama(workload::Precision::kBf16)),
+       configuration(1, 2, 1, 5000, 5000, true), 1e-3, 0.05},
+      {"GPT, norms without gains", with_plain_norms(small_model()), configuration(1, 2, 1, 5000, 5000, true), 1e-5,
+       1e-3},
+      {"Qwen3", qwen3(workload::Precision::kFp32), configuration(2, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+      {"Qwen3, adapters", qwen3(workload::Precision::kFp32, 4), configuration(0, 2, 2, 5000, 5000, true), 1e-5, 1e-3},
+      {"Qwen3, bf16, adapters with dropout", qwen3(workload::Precision::kBf16, 4, 0.1),
+       configuration(3, 2, 2, 5000, 5000, true), 1e-3, 0.05},
+      {"Llama, fp16, offloaded", llama(workload::Precision::kFp16), offloaded, 1e-3, 0.05}};
 }
 
 std::size_t free_bytes() {

@@ -102,6 +102,16 @@ TEST(CudaTraining, TensorParallelRanksTrainAsOnTheHost) {
   expect_as_on_host(plan::build_plan(llama(workload::Precision::kFp32), cpu_ranks(4), split), 1e-4, 2e-3);
 }
 
+TEST(CudaTraining, AdaptersTrainAsOnTheHost) {
+  for (const std::int64_t stage : {0, 3}) {
+    const space::Configuration knobs = configuration(stage, 2, 2, 5000, 5000, true);
+    expect_as_on_host(plan::build_plan(qwen3(workload::Precision::kFp32, 4), cpu_ranks(2), knobs), 1e-4, 2e-3);
+  }
+  space::Configuration split = configuration(1, 2, 1, 5000, 5000, true);
+  split.set("tensor_parallel", std::int64_t{2});
+  expect_as_on_host(plan::build_plan(qwen3(workload::Precision::kFp32, 4, 0.1), cpu_ranks(2), split), 1e-4, 2e-3);
+}
+
 TEST(CudaTraining, SixteenBitsOffloadAndCheckpointing) {
   space::Configuration saving = configuration(2, 1, 2, 5000, 5000, true);
   saving.set("offload_optimizer", std::string("cpu"));

@@ -103,7 +103,9 @@ TEST(Kernels, HaveTheGradientsOfTheirForward) {
     if (!traits.backward_of || traits.predicted_only) continue;
     plan::Shape shape = sizes;
     if (plan::traits_of(*traits.backward_of).draws) shape.dropout = 0.4;
-    for (const double stddev : {1.0, 2.0}) expect_gradients(*traits.backward_of, shape, stddev);
+    for (const plan::Shape& one : shapes_for(traits.kind, shape)) {
+      for (const double stddev : {1.0, 2.0}) expect_gradients(*traits.backward_of, one, stddev);
+    }
   }
 }
 
@@ -119,6 +121,51 @@ TEST(RowKernels, HaveTheGradientsOfTheirForwardWhereRowsAreOdd) {
         schedule::OpKind::kGeluForward, schedule::OpKind::kSwigluForward}) {
     expect_gradients(kind, {.rows = 5, .inner = 19}, 2.0);
   }
+}
+
+TEST(LayerNormKernel, HasTheGradientsOfItsForwardWithoutABias) {
+  Gradients(schedule::OpKind::kLayerNormForward, {.rows = 5, .inner = 19}, 4, 2.0).expect_right();
+}
+
+// Without the gradients of gain and bias, which come last.
+TEST(NormKernels, HaveTheSameInputGradientWhereTheirParametersAreFrozen) {
+  const auto input_gradient = [](schedule::OpKind kind, plan::Shape shape, std::size_t count, std::size_t gradient) {
+    KernelOperands operands(plan::traits_of(kind), shape, count);
+    run_kernel<double>(kind, shape, operands.views());
+    return operands.numbers(gradient);
+  };
+  const plan::Shape rows{.rows = 5, .inner = 19};
+  EXPECT_EQ(input_gradient(schedule::OpKind::kLayerNormBackward, rows, 5, 3),
+            input_gradient(schedule::OpKind::kLayerNormBackward, rows, 7, 3));
+  EXPECT_EQ(input_gradient(schedule::OpKind::kRmsNormBackward, rows, 5, 3),
+            input_gradient(schedule::OpKind::kRmsNormBackward, rows, 6, 3));
+  const plan::Shape heads{.batch = 2, .seq = 3, .heads = 4, .kv_heads = 2, .inner = 16, .outer = 4};
+  EXPECT_EQ(input_gradient(schedule::OpKind::kQkNormBackward, heads, 5, 0),
+            input_gradient(schedule::OpKind::kQkNormBackward, heads, 7, 0));
+}
+
+// Columns 3 to 8 of rows of 11, as if they were a matrix of their own.
+TEST(LinearKernel, ComputesSomeColumnsOfWiderRows) {
+  const plan::Shape dense{.rows = 7, .inner = 6, .outer = 5};
+  plan::Shape wide = dense;
+  wide.begin = 3;
+  wide.width = 11;
+  Vector x = random_vector(7 * 6, 1), weight = random_vector(5 * 6, 2), y = random_vector(7 * 5, 3);
+  Vector rows = random_vector(7 * 11, 4), dx(42), dx_of_rows(42), dw(30), dw_of_rows(30);
+  const Vector before = rows;
+  for (std::size_t i = 0; i < 35; ++i) rows[i / 5 * 11 + 3 + i % 5] = y[i];
+  run_kernel<double>(schedule::OpKind::kLinearForward, dense, {reads(x), reads(weight), updates(y)});
+  run_kernel<double>(schedule::OpKind::kLinearForward, wide, {reads(x), reads(weight), updates(rows)});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_own = i % 11 >= 3 && i % 11 < 8;
+    EXPECT_EQ(rows[i], is_own ? y[i / 11 * 5 + i % 11 - 3] : before[i]) << i;
+  }
+  run_kernel<double>(schedule::OpKind::kLinearBackwardInput, dense, {reads(y), reads(weight), writes(dx)});
+  run_kernel<double>(schedule::OpKind::kLinearBackwardInput, wide, {reads(rows), reads(weight), writes(dx_of_rows)});
+  EXPECT_EQ(dx_of_rows, dx);
+  run_kernel<double>(schedule::OpKind::kLinearBackwardWeight, dense, {reads(y), reads(x), writes(dw)});
+  run_kernel<double>(schedule::OpKind::kLinearBackwardWeight, wide, {reads(rows), reads(x), writes(dw_of_rows)});
+  EXPECT_EQ(dw_of_rows, dw);
 }
 
 TEST(AttentionKernel, HasTheGradientsOfItsForward) {

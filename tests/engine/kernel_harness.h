@@ -46,6 +46,17 @@ inline std::vector<double> random_vector(std::int64_t count, std::uint64_t strea
   return values;
 }
 
+/// Returns the shape for an operation of that kind, from which it may need another one: the widths of a norm of queries
+/// are that of a head and that of all heads.
+inline std::vector<plan::Shape> shapes_for(schedule::OpKind kind, const plan::Shape& shape) {
+  const bool norms = kind == schedule::OpKind::kQkNormForward || kind == schedule::OpKind::kQkNormBackward;
+  if (!norms) return {shape};
+  std::vector<plan::Shape> shapes(2, shape);
+  shapes[0].outer = shape.inner / shape.heads;
+  shapes[1].outer = shape.inner;
+  return shapes;
+}
+
 /// Operands of one operation in double precision, as the table of op_table.cpp requires them. Numbers are random, and
 /// operands that are only written contain garbage. Tokens are below shape.outer; a mask is written by the operation
 /// that drops.

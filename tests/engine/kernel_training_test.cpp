@@ -41,11 +41,36 @@ TEST(SwigluKernel, EqualsItsDefinition) {
 TEST(RmsNormKernel, EqualsItsDefinition) {
   Vector x = {3.0, 4.0}, gain = {1.0, 2.0}, y(2), stats(1);
   run_kernel<double>(schedule::OpKind::kRmsNormForward, {.rows = 1, .inner = 2},
-                     {reads(x), reads(gain), writes(y), writes(stats)});
+                     {reads(x), writes(y), writes(stats), reads(gain)});
   const double rms = std::sqrt(12.5 + 1e-5);
   EXPECT_LE(std::abs(stats[0] - 1.0 / rms), 1e-15);
   EXPECT_LE(std::abs(y[0] - 3.0 / rms), 1e-15);
   EXPECT_LE(std::abs(y[1] - 8.0 / rms), 1e-15);
+}
+
+// Two queries and a key of width 2, and a value that stays. outer = 2: each has a norm; 4: the queries share one.
+TEST(QkNormKernel, EqualsItsDefinition) {
+  for (const std::int64_t outer : {2, 4}) {
+    const plan::Shape s{.batch = 1, .seq = 2, .heads = 2, .kv_heads = 1, .inner = 4, .outer = outer};
+    const Vector start = random_vector(2 * 8, 1);
+    Vector qkv = start, q_gain = random_vector(outer, 2), k_gain = random_vector(2, 3), before(12), stats(6);
+    run_kernel<double>(schedule::OpKind::kQkNormForward, s,
+                       {updates(qkv), reads(q_gain), reads(k_gain), writes(before), writes(stats)});
+    for (std::size_t row = 0; row < 2; ++row) {
+      for (std::size_t column = 0; column < 6; ++column) {
+        const std::size_t width = column < 4 ? static_cast<std::size_t>(outer) : 2;
+        const std::size_t begin = column / width * width;  // of the norm
+        double squares = 0.0;
+        for (std::size_t i = begin; i < begin + width; ++i) squares += start[row * 8 + i] * start[row * 8 + i];
+        const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+        const double gain = (column < 4 ? q_gain : k_gain)[column - begin];
+        EXPECT_LE(std::abs(qkv[row * 8 + column] - start[row * 8 + column] * inverse * gain), 1e-14);
+        EXPECT_EQ(before[row * 6 + column], start[row * 8 + column]);
+        EXPECT_LE(std::abs(stats[row * 3 + column / 2] - inverse), 1e-14);
+      }
+      for (std::size_t column = 6; column < 8; ++column) EXPECT_EQ(qkv[row * 8 + column], start[row * 8 + column]);
+    }
+  }
 }
 
 Mask draw(const plan::Shape& s, const engine::StepContext& at, std::int32_t micro_step = 0, std::int32_t layer = 0) {
@@ -99,6 +124,21 @@ TEST(DropoutKernel, DrawsTheSameHoweverTheBatchIsCut) {
   plan::Shape half = whole;
   half.rows = 20;
   EXPECT_EQ(draw(half, {.step = 3, .tensor_rank = 1, .tensor_ranks = 2}), Mask(cut.begin() + 120, cut.end()));
+}
+
+// As the inputs of an adapter whose layer is split over its columns.
+TEST(DropoutKernel, DrawsItsOwnColumnsOfRowsThatAreSplit) {
+  const plan::Shape whole{.batch = 2, .seq = 5, .rows = 10, .inner = 14, .dropout = 0.5};
+  plan::Shape half = whole;
+  half.inner = 7;
+  half.width = 14;
+  const Mask all = draw(whole, {.step = 3});
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    const Mask part = draw(half, {.step = 3, .tensor_rank = rank, .tensor_ranks = 2});
+    for (std::int64_t i = 0; i < std::ssize(part); ++i) {
+      EXPECT_EQ(part[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i / 7 * 14 + rank * 7 + i % 7)]);
+    }
+  }
 }
 
 TEST(AttentionKernel, DropsByTheHeadOfTheWholeModel) {

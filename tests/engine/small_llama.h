@@ -26,6 +26,17 @@ inline workload::Workload llama(workload::Precision precision) {
   return workload;
 }
 
+/// The same with heads of another width than hidden / heads and norms of queries and keys (Qwen3), of which adapters
+/// are trained if `adapter_rank` is not 0.
+inline workload::Workload qwen3(workload::Precision precision, std::int64_t adapter_rank = 0, double dropout = 0.0) {
+  workload::Workload workload = llama(precision);
+  workload.model.head_dim = 8;
+  workload.model.qk_norm = workload::QkNorm::kHead;
+  workload.training.lora.rank = adapter_rank;
+  workload.training.lora.dropout = dropout;
+  return workload;
+}
+
 /// ||a - b||
 inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double squares = 0.0;

@@ -78,6 +78,7 @@ struct Training {
   workload::Precision precision = workload::Precision::kFp32;
   workload::OptimizerKind optimizer = workload::OptimizerKind::kAdamW;
   double gradient_clipping = 0.0;
+  std::int64_t adapter_rank = 0;
 };
 
 workload::Workload workload_of(const Training& training, workload::Dialect dialect) {
@@ -85,6 +86,7 @@ workload::Workload workload_of(const Training& training, workload::Dialect diale
   workload.precision = training.precision;
   workload.optimizer = training.optimizer;
   workload.gradient_clipping = training.gradient_clipping;
+  workload.training.lora.rank = training.adapter_rank;
   workload.dialect = dialect;
   return workload;
 }
@@ -119,6 +121,12 @@ TEST_P(Placement, ChangesNoBitOfSgdWithMomentum) {
   expect_same_everywhere(
       {.precision = workload::Precision::kBf16, .optimizer = workload::OptimizerKind::kSgd, .gradient_clipping = 0.5},
       GetParam());
+}
+
+// Frozen weights are gathered at stage 3, and nothing else is done to them.
+TEST_P(Placement, ChangesNoBitOfAdapters) {
+  expect_same_everywhere({.precision = workload::Precision::kBf16, .gradient_clipping = 0.1, .adapter_rank = 3},
+                         GetParam());
 }
 
 // || a - b || / || a ||

@@ -162,6 +162,32 @@ TEST(Adapters, RanksExchangeOnlyTheirGradients) {
   EXPECT_EQ(sent(3).reduce_scatter, trained_bytes / 2);
 }
 
+// Of one product that makes queries, keys and values, an adapter adds to its own columns and reads their gradient.
+TEST(Adapters, UseTheColumnsOfTheirLayer) {
+  const StepPlan plan = plan_of(job(adapters({workload::AdaptedLayer::kKey, workload::AdaptedLayer::kDown})));
+  constexpr std::int64_t kQkv = kHidden + 2 * kKv;
+  std::int64_t of_columns = 0;
+  for (const plan::Operation& operation : plan.operations) {
+    const plan::Shape& shape = operation.shape;
+    const bool of_adapter = shape.inner == kRank && plan::is_matrix_product(operation.kind);
+    if (!of_adapter) continue;
+    const bool is_key = shape.outer == kKv;
+    EXPECT_EQ(shape.width, is_key ? kQkv : 0);
+    EXPECT_EQ(shape.begin, is_key ? kHidden : 0);
+    const std::size_t y = operation.kind == OpKind::kLinearForward ? 2 : 0;
+    EXPECT_EQ(operation.operands[y].range.elems, kSeq * (is_key ? kQkv : kHidden));
+    const plan::Access access = y == 2 ? plan::Access::kReadWrite : plan::Access::kRead;
+    EXPECT_EQ(operation.operands[y].access, access);
+    // Only its columns are moved, forward there and back.
+    if (y == 2) {
+      EXPECT_EQ(operation.bytes_read + operation.bytes_written,
+                2 * (kSeq * kRank + shape.outer * kRank + 2 * kSeq * shape.outer));
+    }
+    of_columns += is_key ? 1 : 0;
+  }
+  EXPECT_EQ(of_columns, 3 * kLayers);
+}
+
 TEST(Adapters, TensorRanksShareThemAsTheyShareTheLayer) {
   const workload::Workload workload = job(adapters());
   const StepPlan one = plan_of(workload);

@@ -39,12 +39,23 @@ class RandomPlans {
  public:
   explicit RandomPlans(std::uint64_t seed) : rng_(seed, 0), rng_of_parts_(seed, 2) {}
 
-  /// Returns the next case that an executor can run: one without what is predicted only.
+  /// Returns the next case that an executor can run: one without what is predicted only. A third trains adapters.
   PlanCase next_executed() {
     for (;;) {
       PlanCase drawn = next();
-      if (*drawn.workload.model.predicted_only() == 0) return drawn;
+      if (*drawn.workload.model.predicted_only() != 0) continue;
+      return rng_of_parts_.below(3) == 0 ? with_adapters(drawn) : drawn;
     }
+  }
+
+  /// Adds adapters to some layers, of which the MLP's upper one exists in every model without experts.
+  PlanCase with_adapters(PlanCase drawn) {
+    workload::AdapterSpec& lora = drawn.workload.training.lora;
+    lora.rank = static_cast<std::int64_t>(1 + rng_of_parts_.below(5));
+    lora.dropout = rng_of_parts_.below(2) == 1 ? 0.1 : 0.0;
+    for (bool& adapts : lora.targets) adapts = rng_of_parts_.below(2) == 1;
+    lora.targets[static_cast<std::size_t>(workload::AdaptedLayer::kOutput)] = true;
+    return drawn;
   }
 
   /// Returns the next case with another optimizer, other kernels, a fused loss or states in the model's type.

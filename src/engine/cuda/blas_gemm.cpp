@@ -41,8 +41,9 @@ using MatmulPreference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destr
 BlasHandle make_blas_handle();
 /// Returns the description of a product with sums in fp32.
 MatmulDescription make_matmul_description();
-/// Returns the layout of a dense column-major matrix of fp32, bf16 or fp16.
-MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols);
+/// Returns the layout of a column-major matrix of fp32, bf16 or fp16. Its columns are `stride` elements apart; 0: it is
+/// dense.
+MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols, std::int64_t stride = 0);
 MatmulPreference make_preference();
 cudaDataType_t blas_type(schedule::DType type);
 
@@ -67,10 +68,10 @@ MatmulDescription make_matmul_description() {
   return MatmulDescription(description);
 }
 
-MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols) {
+MatrixLayout make_layout(schedule::DType type, std::int64_t rows, std::int64_t cols, std::int64_t stride) {
   cublasLtMatrixLayout_t layout = nullptr;
   KRIGTUNE_CHECK_BLAS(blas().layout_create(&layout, blas_type(type), static_cast<std::uint64_t>(rows),
-                                           static_cast<std::uint64_t>(cols), rows));
+                                           static_cast<std::uint64_t>(cols), stride > 0 ? stride : rows));
   return MatrixLayout(layout);
 }
 
@@ -115,7 +116,7 @@ std::uint32_t alignment_bytes(const Product& p) {
 
 /// The properties of a product on which its algorithm depends.
 struct Key {
-  std::int64_t rows, cols, depth;
+  std::int64_t rows, cols, depth, a_stride, d_stride;
   bool transpose_a, transpose_b, adds, has_bias, has_sums;
   Epilogue epilogue;
   schedule::DType a, b, d;
@@ -125,6 +126,8 @@ struct Key {
       : rows(p.rows),
         cols(p.cols),
         depth(p.depth),
+        a_stride(p.a_stride),
+        d_stride(p.d_stride),
         transpose_a(p.transpose_a),
         transpose_b(p.transpose_b),
         adds(p.d.adds()),
@@ -138,13 +141,16 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 
   std::string text() const {
-    return fmt::format("{} x {} x {}{}{}{}{}{}{}, types {} {} {}, aligned to {}", rows, cols, depth,
+    return fmt::format("{} x {} x {}{}{}{}{}{}{}{}, types {} {} {}, aligned to {}", rows, cols, depth, strides_text(),
                        transpose_a ? ", a transposed" : "", transpose_b ? ", b transposed" : "", adds ? ", added" : "",
                        has_bias ? ", bias" : "", epilogue_text(), has_sums ? ", sums" : "", static_cast<int>(a),
                        static_cast<int>(b), static_cast<int>(d), alignment);
   }
 
  private:
+  std::string strides_text() const {
+    return a_stride == 0 && d_stride == 0 ? "" : fmt::format(", rows {} {} apart", a_stride, d_stride);
+  }
   const char* epilogue_text() const {
     return epilogue == Epilogue::kGelu ? ", gelu" : epilogue == Epilogue::kGeluGradient ? ", gelu gradient" : "";
   }
@@ -186,8 +192,9 @@ Prepared describe(const Product& p) {
   }
   if (p.aux.data != nullptr) set_attribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.cols);
   prepared.b = p.transpose_b ? make_layout(p.b.type, p.depth, p.cols) : make_layout(p.b.type, p.cols, p.depth);
-  prepared.a = p.transpose_a ? make_layout(p.a.type, p.rows, p.depth) : make_layout(p.a.type, p.depth, p.rows);
-  prepared.d = make_layout(p.d.type, p.cols, p.rows);
+  prepared.a = p.transpose_a ? make_layout(p.a.type, p.rows, p.depth, p.a_stride)
+                             : make_layout(p.a.type, p.depth, p.rows, p.a_stride);
+  prepared.d = make_layout(p.d.type, p.cols, p.rows, p.d_stride);
   return prepared;
 }
 

@@ -178,8 +178,8 @@ class OrderCheck {
 void check_order(const StepPlan& plan, PlanFindings& lines) { OrderCheck(plan, lines).run(); }
 
 // Model states of one rank, in bytes, by Rajbhandari et al. 2020, section 5: with e bytes an element, Psi parameters of
-// which W stay whole in stage 3, N ranks, and n moments of b bytes, with a
-// copy of c bytes of M of them
+// which W stay whole in stage 3, N ranks, and n moments of b bytes, with a copy of c bytes of M of them; frozen ones
+// count as parameters only
 //
 //   parameters       e Psi               stage 3: e ((Psi - W) / N + W)
 //   gradients        e Psi               stages 2 and 3: e Psi / N; an offloaded optimizer's lie on the host, in stages
@@ -262,7 +262,7 @@ class Memory {
     return elems;
   }
 
-  std::int64_t psi() const { return plan_.padded_parameter_elems; }
+  std::int64_t psi() const { return trained_elems(plan_); }
   std::int64_t share(std::int64_t from_stage) const { return plan_.zero_stage >= from_stage ? plan_.ranks : 1; }
   std::int64_t padded(const TensorHome& home) const {
     return plan_.tensors[static_cast<std::size_t>(home.tensor)].padded_elems;

@@ -256,8 +256,8 @@ void check_operands(const StepPlan& plan, PlanFindings& lines) { Operands(plan, 
 //
 //   one rank of N sends (N - 1) / N of the whole in a reduce-scatter or an all-gather, twice that in an all-reduce
 //
-// Per step, with e bytes an element of Psi parameters and k micro-steps (Rajbhandari et al. 2020, section 7; DeepSpeed:
-// stage_1_and_2.py all-reduces), all times (N - 1) / N:
+// Per step, with e bytes an element of Psi trained parameters and k micro-steps (Rajbhandari et al. 2020, section 7;
+// DeepSpeed: stage_1_and_2.py all-reduces), all times (N - 1) / N:
 //
 //   stage 0: 2 e Psi    1: e Psi + e Psi    2: k e Psi + e Psi    3: k e Psi + gathers;  deepspeed 1, 2: 2 e Psi for e
 //   Psi
@@ -338,7 +338,7 @@ class Collectives {
   Expected wire_bytes_expected() const {
     if (plan_.parameters.empty()) return {};
     const std::int64_t size = schedule::size_bytes(buffer_of(plan_, plan_.parameters.front().range).type);
-    const std::int64_t once = plan_.padded_parameter_elems * size * (plan_.ranks - 1) / plan_.ranks;
+    const std::int64_t once = trained_elems(plan_) * size * (plan_.ranks - 1) / plan_.ranks;
     const bool all_reduces =
         plan_.zero_stage == 0 || (plan_.dialect == workload::Dialect::kDeepSpeed && plan_.zero_stage < 3);
     const std::int64_t times = plan_.zero_stage >= 2 ? plan_.micro_steps : 1;

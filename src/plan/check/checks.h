@@ -27,6 +27,13 @@ void check_collectives(const StepPlan& plan, PlanFindings& lines);
 void check_memory(const StepPlan& plan, PlanFindings& lines);
 void check_data_flow(const StepPlan& plan, PlanFindings& lines);
 
+/// Returns the padded elements of the tensors that are trained.
+inline std::int64_t trained_elems(const StepPlan& plan) {
+  std::int64_t elems = 0;
+  for (const schedule::ParameterTensor& tensor : plan.tensors) elems += tensor.trained ? tensor.padded_elems : 0;
+  return elems;
+}
+
 inline const Buffer& buffer_of(const StepPlan& plan, const Range& range) {
   return plan.buffers[static_cast<std::size_t>(range.buffer)];
 }

@@ -35,7 +35,9 @@ std::uint64_t SymbolicRun::name_of(std::size_t tensor, std::int64_t tensor_rank)
   return mixed(unsigned_of(static_cast<std::int64_t>(tensor)), is_split ? unsigned_of(tensor_rank + 1) : 0);
 }
 
+// A frozen tensor keeps its first values.
 Symbols SymbolicRun::value_of(std::size_t tensor, std::int64_t tensor_rank, std::int64_t version) const {
+  if (!plan_.tensors[tensor].trained) version = 0;
   const std::uint64_t name = mixed(mixed(kValueSeed, name_of(tensor, tensor_rank)), unsigned_of(version));
   return {plan_.tensors[tensor].elems, name};
 }
@@ -118,8 +120,8 @@ void SymbolicRun::scale_loss(std::size_t i, const Place& place) {
   know_parameters();
   std::uint64_t expected = 0;
   for (const Parameter& of : parameters_) {
-    // Parameters that do not influence the loss do not count.
-    if (of.derivative.is_zero()) continue;
+    // Parameters that are frozen or do not influence the loss do not count.
+    if (of.derivative.is_zero() || !plan_.tensors[of.tensor].trained) continue;
     expected = modular::sum(expected, sum_of(squares_of(of), 0, of.value.elems()));
   }
   const Symbols sum = look(i, 0, place);
@@ -174,6 +176,7 @@ void SymbolicRun::update_part(std::size_t i, const Place& place, std::size_t fir
   if (of == nullptr)
     return complain(i, buffer(first), "updates what is not this step's parameters: twice, or too late");
   const schedule::ParameterTensor& tensor = plan_.tensors[of->tensor];
+  if (!tensor.trained) return complain(i, buffer(first), fmt::format("updates {}, which is frozen", tensor.name));
   const bool by_direction = orthogonalizes_ && tensor.columns > 0;
   if (!(part(first + 1) == (by_direction ? direction_of(*of) : of->derivative).part(begin, piece.elems()))) {
     complain(

@@ -68,7 +68,9 @@ void SymbolicRun::step() {
   know_parameters();
   check_homes();
   check_losses();
-  for (const Parameter& parameter : parameters_) stale_.insert(parameter.value.pieces().front().b);
+  for (const Parameter& parameter : parameters_) {
+    if (plan_.tensors[parameter.tensor].trained) stale_.insert(parameter.value.pieces().front().b);
+  }
   ++steps_;
 }
 
@@ -373,15 +375,17 @@ void SymbolicRun::check_uses() {
       last_use[static_cast<std::size_t>(operand.range.buffer)] = i;
     }
   }
+  const bool has_frozen = std::ranges::any_of(plan_.tensors, [](const auto& tensor) { return !tensor.trained; });
   for (std::size_t i = 0; i < is_used_.size(); ++i) {
     const Operation& operation = plan_.operations[i];
     // Recomputation runs to the end of a layer or of a module, as in frameworks, although the last output is not
-    // needed.
+    // needed. So does the backward pass to the first layer's input, although the embedding may be frozen.
     const auto is_last = [&](const Operand& operand) {
       return operand.access != Access::kRead && last_use[static_cast<std::size_t>(operand.range.buffer)] == i;
     };
-    const bool is_end =
-        operation.phase == schedule::Phase::kRecompute && std::ranges::any_of(operation.operands, is_last);
+    const bool runs_on = operation.phase == schedule::Phase::kRecompute ||
+                         (has_frozen && operation.phase == schedule::Phase::kBackward && operation.layer == 0);
+    const bool is_end = runs_on && std::ranges::any_of(operation.operands, is_last);
     if (!is_used_[i] && !is_end) findings_.add(i, "computes what nobody reads");
   }
 }

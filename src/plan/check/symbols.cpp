@@ -245,8 +245,9 @@ bool reads_derivative(const OpTraits& traits, std::size_t operand, std::size_t c
 
 Symbols SymbolicCall::result(const std::vector<SymbolicInput>& inputs, std::size_t operand, std::int64_t elems) const {
   std::uint64_t name = mixed(static_cast<std::uint64_t>(kind), place);
-  for (const std::int64_t size : {shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.rows, shape.inner,
-                                  shape.outer, shape.values, shape.groups, static_cast<std::int64_t>(shape.site)}) {
+  for (const std::int64_t size :
+       {shape.batch, shape.seq, shape.heads, shape.kv_heads, shape.rows, shape.inner, shape.outer, shape.values,
+        shape.groups, shape.begin, shape.width, static_cast<std::int64_t>(shape.site)}) {
     name = mixed(name, static_cast<std::uint64_t>(size));
   }
   name = mixed(mixed(name, std::bit_cast<std::uint64_t>(shape.dropout)), std::bit_cast<std::uint64_t>(scale));
@@ -382,6 +383,11 @@ void Derivatives::differentiate_rank(const Entry& entry, const Executed& rank) {
     }
   }
   for (std::size_t k = 0; k < traits.passes_on; ++k) add(rank.before[k], of(rank.after[0]));
+  for (std::size_t k = 0; k < forward.operands.size(); ++k) {  // a result that is added to what was there
+    const bool adds = forward.operands[k].access == Access::kReadWrite &&
+                      traits.operand(k, forward.operands.size()).role == Role::kOutput;
+    if (adds) add(rank.before[k], of(rank.after[k]));
+  }
 }
 
 // The derivative with respect to each part of a sum over ranks is that of the sum.

@@ -30,6 +30,8 @@ struct Product {
   engine::OperandView d;     ///< rows x cols; its access says whether the product is added
   engine::OperandView bias;  ///< cols; null: none
   std::int64_t rows = 0, cols = 0, depth = 0;
+  /// Elements from row to row of a and d in memory, if their rows are parts of longer ones; 0: they are not.
+  std::int64_t a_stride = 0, d_stride = 0;
   bool transpose_a = false;
   bool transpose_b = false;
   Epilogue epilogue = Epilogue::kNone;

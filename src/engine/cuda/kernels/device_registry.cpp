@@ -12,16 +12,17 @@ namespace krigtune::cuda {
 // The functions that the .cu files of this folder define, one family in each file.
 using Function = void(const DeviceCall&);
 Function load_batch, zero, copy, accumulate, embedding_forward, embedding_backward, positions_forward,
-    positions_backward, layer_norm_forward, layer_norm_backward, rms_norm_forward, rms_norm_backward, linear_forward,
-    linear_backward_input, linear_backward_weight, add_bias, bias_backward, rotary_forward, rotary_backward,
-    attention_forward, attention_backward, gelu_forward, gelu_backward, swiglu_forward, swiglu_backward,
-    dropout_forward, dropout_backward, add, cross_entropy, vocab_max, vocab_sum_exp, vocab_cross_entropy, gradient_norm,
-    loss_scale, adamw, sgd;
+    positions_backward, layer_norm_forward, layer_norm_backward, rms_norm_forward, rms_norm_backward, qk_norm_forward,
+    qk_norm_backward, linear_forward, linear_backward_input, linear_backward_weight, add_bias, bias_backward,
+    rotary_forward, rotary_backward, attention_forward, attention_backward, gelu_forward, gelu_backward, swiglu_forward,
+    swiglu_backward, dropout_forward, dropout_backward, add, cross_entropy, vocab_max, vocab_sum_exp,
+    vocab_cross_entropy, gradient_norm, loss_scale, adamw, sgd;
 
 // Functions that return the floats of scratch memory of kernels that need some.
 using Scratch = std::int64_t(const plan::Operation&);
-Scratch embedding_backward_scratch, norm_backward_scratch, linear_backward_weight_scratch, bias_backward_scratch,
-    rotary_scratch, attention_backward_scratch, cross_entropy_scratch, gradient_norm_scratch, optimizer_scratch;
+Scratch embedding_backward_scratch, norm_backward_scratch, qk_norm_backward_scratch, linear_backward_weight_scratch,
+    bias_backward_scratch, rotary_scratch, attention_backward_scratch, cross_entropy_scratch, gradient_norm_scratch,
+    optimizer_scratch;
 
 namespace {
 
@@ -44,6 +45,8 @@ constexpr std::array kTable = std::to_array<Entry>({
     {schedule::OpKind::kLayerNormBackward, layer_norm_backward, norm_backward_scratch},
     {schedule::OpKind::kRmsNormForward, rms_norm_forward},
     {schedule::OpKind::kRmsNormBackward, rms_norm_backward, norm_backward_scratch},
+    {schedule::OpKind::kQkNormForward, qk_norm_forward},
+    {schedule::OpKind::kQkNormBackward, qk_norm_backward, qk_norm_backward_scratch},
     {schedule::OpKind::kLinearForward, linear_forward},
     {schedule::OpKind::kLinearBackwardInput, linear_backward_input},
     {schedule::OpKind::kLinearBackwardWeight, linear_backward_weight, linear_backward_weight_scratch},

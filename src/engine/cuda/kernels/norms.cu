@@ -4,6 +4,8 @@
 //   layer: x^ = (x - mean) / stddev,  stddev = sqrt(variance + 1e-5),  y = gain x^ + bias
 //   rms:   x^ = x / rms,  rms = sqrt(mean_j(x^2) + 1e-5),  y = gain x^
 //
+// Without the operands gain and bias, these are 1 and 0.
+//
 // A block normalises one row. The mean is known before the squares of x - mean are added, so that nothing cancels. If x
 // is the sum of a residual connection, x <- x + branch, one kernel does both: x is read once and written once, and it
 // is rounded before it is normalised, as if it had been read again.
@@ -13,12 +15,13 @@ namespace krigtune::cuda {
 namespace {
 
 struct Forward {
-  Elements x, gain, bias, y;  ///< bias: only for layer normalisation
-  Elements branch;            ///< added to x first if `fused`
-  float* means;               ///< null: RMS
+  Elements x, y;
+  Elements gain, bias;  ///< x if there are none
+  Elements branch;      ///< added to x first if `fused`
+  float* means;         ///< null: RMS
   float* inverses;
   std::int64_t rows, h;
-  bool fused;
+  bool has_gain, has_bias, fused;
 
   bool centred() const { return means != nullptr; }
 };
@@ -26,16 +29,20 @@ struct Forward {
 Forward forward_of(const DeviceCall& call) {
   const std::int64_t rows = call.shape().rows;
   const bool centred = call.operation.kind == schedule::OpKind::kLayerNormForward;
-  auto* stats = call.data<float>(centred ? 4 : 3);
+  const bool has_gain = call.has(3);
+  const bool has_bias = centred && call.has(4);
+  auto* stats = call.data<float>(2);
   return {.x = {call, 0},
-          .gain = {call, 1},
-          .bias = {call, centred ? 2U : 1U},
-          .y = {call, centred ? 3U : 2U},
+          .y = {call, 1},
+          .gain = {call, has_gain ? 3U : 0U},
+          .bias = {call, has_bias ? 4U : 0U},
           .branch = {call, 0},
           .means = centred ? stats : nullptr,
           .inverses = centred ? stats + rows : stats,
           .rows = rows,
           .h = call.shape().inner,
+          .has_gain = has_gain,
+          .has_bias = has_bias,
           .fused = false};
 }
 
@@ -75,8 +82,9 @@ void normalise(const DeviceCall& call, const Forward& f, const Walk& walk) {
     const float inverse = 1.0F / sqrtf(mean_square_of(held, mean, block, f.h) + kNormEpsilon);
     const Elements y = f.y.from(row * f.h);
     held.for_each(f.h, [&](auto at, const auto& x) {
-      const auto scaled = map([=](float v, float gain) { return (v - mean) * inverse * gain; }, x, f.gain(at));
-      y.put(at, centred ? plus(scaled, f.bias(at)) : scaled);
+      auto result = map([=](float v) { return (v - mean) * inverse; }, x);
+      if (f.has_gain) result = map([](float v, float gain) { return v * gain; }, result, f.gain(at));
+      y.put(at, f.has_bias ? plus(result, f.bias(at)) : result);
     });
     if (threadIdx.x != 0) return;
     if (centred) f.means[row] = mean;

@@ -3,6 +3,8 @@
 //   layer: dx = (g - mean_j(g) - x^ mean_j(g x^)) / stddev;  dgain = sum_rows dy x^;  dbias = sum_rows dy
 //   rms:   dx = (g - x^ mean_j(g x^)) / rms;                 dgain = sum_rows dy x^
 //
+// Without the operand gain, it is 1. Frozen parameters have no gradients.
+//
 // A block processes a slab of rows, one after another. A thread has the same columns of all of them, so that the sums
 // over the slab's rows stay in its registers: dy and x are read once, and the next row is loaded while the block sums
 // this one. The slabs' sums go through scratch memory (column_sums.h). There are as many slabs as an H100 can run at
@@ -17,25 +19,35 @@ namespace krigtune::cuda {
 namespace {
 
 struct Backward {
-  Elements dy, x, gain, dx;
-  const float* means;  ///< null: RMS
+  Elements dy, x, gain, dx;  ///< gain: x if there is none
+  const float* means;        ///< null: RMS
   const float* inverses;
   std::int64_t rows, h;
+  bool has_gain;
 
+  template <class At>
+  __device__ Pack<At::width> factor(At at) const {
+    if (has_gain) return gain(at);
+    Pack<At::width> ones;
+    for (float& one : ones.at) one = 1.0F;
+    return ones;
+  }
   __device__ float mean(std::int64_t row) const { return means == nullptr ? 0.0F : means[row]; }
 };
 
 Backward backward_of(const DeviceCall& call) {
   const bool centred = call.operation.kind == schedule::OpKind::kLayerNormBackward;
-  const auto* stats = call.data<const float>(3);
+  const auto* stats = call.data<const float>(2);
+  const bool has_gain = call.has(4);
   return {.dy = {call, 0},
           .x = {call, 1},
-          .gain = {call, 2},
-          .dx = {call, 4},
+          .gain = {call, has_gain ? 4U : 1U},
+          .dx = {call, 3},
           .means = centred ? stats : nullptr,
           .inverses = centred ? stats + call.shape().rows : stats,
           .rows = call.shape().rows,
-          .h = call.shape().inner};
+          .h = call.shape().inner,
+          .has_gain = has_gain};
 }
 
 /// The statistics of a row, and mean_j(g) and mean_j(g x^).
@@ -101,10 +113,10 @@ struct RowBits {
   }
 };
 
-/// `partials` receives slabs x h sums for gain or, if centred, slabs x 2 h: for gain, then for bias.
+/// `partials` receives slabs x h sums for gain or, if there are 2 sums, slabs x 2 h: for gain, then for bias.
 template <class Row>
 __global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBlockThreads)
-    differentiate_slabs(Backward b, std::int64_t slab_rows, float* partials) {
+    differentiate_slabs(Backward b, std::int64_t slab_rows, int sums, float* partials) {
   __shared__ float of_warps[Block::kWarpFloats];
   const Block block(nullptr, of_warps);
   Row dgain{};
@@ -114,29 +126,29 @@ __global__ void __launch_bounds__(kBlockThreads, kSlabThreads(Row::kPacks) / kBl
   RowBits<Row> next{};
   next.load(b, begin);
   for (std::int64_t row = begin; row < end; ++row) {
-    RowSums sums{next.mean, next.inverse, 0.0F, 0.0F};
+    RowSums of_row{next.mean, next.inverse, 0.0F, 0.0F};
     Row dy;
     Row normal;
     Row::each(b.h, [&](auto, int k) {
       dy.packs[k] = b.dy.of_bits(next.dy[k]);
-      normal.packs[k] = sums.normal(b.x.of_bits(next.x[k]));
+      normal.packs[k] = of_row.normal(b.x.of_bits(next.x[k]));
     });
     if (row + 1 < end) next.load(b, row + 1);
     Pack<2> mine{};
-    Row::each(b.h, [&](auto at, int k) { add_to(mine, dy.packs[k], b.gain(at), normal.packs[k]); });
-    sums.combine(block, mine, b);
+    Row::each(b.h, [&](auto at, int k) { add_to(mine, dy.packs[k], b.factor(at), normal.packs[k]); });
+    of_row.combine(block, mine, b);
     Row::each(b.h, [&](auto at, int k) {
-      b.dx.put(at + row * b.h, sums.gradient(dy.packs[k], b.gain(at), normal.packs[k]));
+      b.dx.put(at + row * b.h, of_row.gradient(dy.packs[k], b.factor(at), normal.packs[k]));
       const auto term = map([](float g, float x) { return g * x; }, dy.packs[k], normal.packs[k]);
       dgain.packs[k] = plus(dgain.packs[k], term);
       dbias.packs[k] = plus(dbias.packs[k], dy.packs[k]);
     });
   }
-  const bool centred = b.means != nullptr;
-  const std::int64_t at_slab = blockIdx.x * (centred ? 2 : 1) * b.h;
+  if (sums == 0) return;
+  const std::int64_t at_slab = blockIdx.x * sums * b.h;
   Row::each(b.h, [&](auto at, int k) {
     for (int i = 0; i < Row::kWidth; ++i) partials[at_slab + at.first + i] = dgain.packs[k].at[i];
-    for (int i = 0; centred && i < Row::kWidth; ++i) partials[at_slab + b.h + at.first + i] = dbias.packs[k].at[i];
+    for (int i = 0; sums > 1 && i < Row::kWidth; ++i) partials[at_slab + b.h + at.first + i] = dbias.packs[k].at[i];
   });
 }
 
@@ -149,27 +161,40 @@ struct PutBoth {
   }
 };
 
-void by_slabs(const DeviceCall& call, const Backward& b, const Walk& walk, const Elements& dgain,
-              const Elements& dbias) {
+/// The gradients of parameters that an operation has: none, the gain's, or the bias's too.
+struct ParameterGradients {
+  int count;
+  Elements dgain, dbias;
+
+  explicit ParameterGradients(const DeviceCall& call)
+      : count(call.has(6) && call.operation.kind == schedule::OpKind::kLayerNormBackward ? 2
+              : call.has(5)                                                              ? 1
+                                                                                         : 0) {
+    if (count > 0) dgain = dbias = {call, 5};
+    if (count > 1) dbias = {call, 6};
+  }
+};
+
+void by_slabs(const DeviceCall& call, const Backward& b, const Walk& walk, const ParameterGradients& to) {
   const std::int64_t slab_rows = rows_of_slab(b.rows, b.h, walk.width);
   const std::int64_t slabs = slabs_of(b.rows, b.h, walk.width);
   with_held_row(b.h, walk, [&](auto row) {
     launch(call.queue, static_cast<unsigned>(slabs), row_threads(b.h, walk.width), 0,
-           differentiate_slabs<decltype(row)>, b, slab_rows, call.scratch);
+           differentiate_slabs<decltype(row)>, b, slab_rows, to.count, call.scratch);
   });
-  sum_scratch_columns(call, slabs, b.means == nullptr ? b.h : 2 * b.h, PutBoth{dgain, dbias, b.h});
+  if (to.count > 0) sum_scratch_columns(call, slabs, to.count * b.h, PutBoth{to.dgain, to.dbias, b.h});
 }
 
-void by_columns(const DeviceCall& call, const Backward& b, const Walk& walk, const Elements& dgain,
-                const Elements& dbias) {
+void by_columns(const DeviceCall& call, const Backward& b, const Walk& walk, const ParameterGradients& to) {
+  if (to.count == 0) return;
   const auto gain_term = [=] __device__(std::int64_t row, auto at) {
     const RowSums stats{b.mean(row), b.inverses[row], 0.0F, 0.0F};
     return map([](float g, float x) { return g * x; }, b.dy(at + row * b.h), stats.normal(b.x(at + row * b.h)));
   };
-  sum_rows(call, b.rows, b.h, walk, gain_term, dgain);
-  if (b.means == nullptr) return;
+  sum_rows(call, b.rows, b.h, walk, gain_term, to.dgain);
+  if (to.count == 1) return;
   const auto bias_term = [=] __device__(std::int64_t row, auto at) { return b.dy(at + row * b.h); };
-  sum_rows(call, b.rows, b.h, walk, bias_term, dbias);
+  sum_rows(call, b.rows, b.h, walk, bias_term, to.dbias);
 }
 
 void input_gradient(const DeviceCall& call, const Backward& b, const Walk& walk) {
@@ -178,10 +203,10 @@ void input_gradient(const DeviceCall& call, const Backward& b, const Walk& walk)
     RowSums sums{b.mean(row), b.inverses[row], 0.0F, 0.0F};
     read.load(b.h, b.x.from(row * b.h), [](auto) {});
     Pack<2> mine{};
-    read.for_each(b.h, [&](auto at, const auto& x) { add_to(mine, dy(at), b.gain(at), sums.normal(x)); });
+    read.for_each(b.h, [&](auto at, const auto& x) { add_to(mine, dy(at), b.factor(at), sums.normal(x)); });
     sums.combine(block, mine, b);
     read.for_each(b.h, [&](auto at, const auto& x) {
-      b.dx.put(at + row * b.h, sums.gradient(dy(at), b.gain(at), sums.normal(x)));
+      b.dx.put(at + row * b.h, sums.gradient(dy(at), b.factor(at), sums.normal(x)));
     });
   };
   with_read_row(walk, [&](auto row) { launch_norm_rows<decltype(row)>(call.queue, b.rows, kBlockThreads, body); });
@@ -201,12 +226,10 @@ std::int64_t norm_backward_scratch(const plan::Operation& operation) {
 
 void layer_norm_backward(const DeviceCall& call) {
   const Backward b = backward_of(call);
-  const bool centred = b.means != nullptr;
-  const Elements dgain(call, 5);
-  const Elements dbias(call, centred ? 6 : 5);
+  const ParameterGradients gradients(call);
   const Walk walk = walk_of({b.dy, b.x, b.gain, b.dx}, b.h);
-  if (is_held(b.h, walk.width)) return by_slabs(call, b, walk, dgain, dbias);
-  by_columns(call, b, walk, dgain, dbias);
+  if (is_held(b.h, walk.width)) return by_slabs(call, b, walk, gradients);
+  by_columns(call, b, walk, gradients);
   input_gradient(call, b, walk);
 }
 

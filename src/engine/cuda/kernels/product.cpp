@@ -1,5 +1,5 @@
-// The products y = x W^T + b, dx = dy W and dW = dy^T x, and what the library can compute together with them if that is
-// faster:
+// The products y = x W^T + b, dx = dy W and dW = dy^T x, of which y and dy may be columns of wider rows, and what the
+// library can compute together with them if that is faster:
 //
 //   the GELU of y, which keeps y for the backward pass;
 //   the GELU's gradient of dx, if x was a GELU's output;
@@ -7,10 +7,23 @@
 #include "engine/cuda/kernels/device_kernel.h"
 
 namespace krigtune::cuda {
+namespace {
+
+// Returns the product's columns of y or of its gradient, which begin in the first row.
+engine::OperandView outputs(engine::OperandView y, const plan::Shape& s) {
+  y.data = static_cast<std::byte*>(y.data) + s.begin * schedule::size_bytes(y.type);
+  y.elems -= s.begin;
+  return y;
+}
+
+}  // namespace
 
 Product product_of(const DeviceCall& call) {
   const plan::Shape& s = call.shape();
   Product product{.a = call.operands[0], .b = call.operands[1], .d = call.operands[2], .bias = {}};
+  const bool is_forward = call.operation.kind == schedule::OpKind::kLinearForward;
+  (is_forward ? product.d_stride : product.a_stride) = s.width;
+  (is_forward ? product.d : product.a) = outputs(call.operands[is_forward ? 2 : 0], s);
   switch (call.operation.kind) {
     case schedule::OpKind::kLinearForward:
       product.rows = s.rows;
@@ -42,7 +55,7 @@ bool is_same(const engine::OperandView& a, const engine::OperandView& b) {
 // y is the pre-activation. D is written earlier than the activation would be, so it must not overlap anything that the
 // product reads.
 std::optional<Product> with_gelu(const DeviceCall& linear, const DeviceCall& gelu) {
-  const bool fits = linear.operation.kind == schedule::OpKind::kLinearForward &&
+  const bool fits = linear.operation.kind == schedule::OpKind::kLinearForward && linear.shape().width == 0 &&
                     gelu.operation.kind == schedule::OpKind::kGeluForward;
   if (!fits) return std::nullopt;
   const engine::OperandView& pre = linear.operands[2];

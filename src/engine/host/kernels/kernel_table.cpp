@@ -34,6 +34,10 @@ void rms_norm_forward(const KernelCall& call);
 template <class T>
 void rms_norm_backward(const KernelCall& call);
 template <class T>
+void qk_norm_forward(const KernelCall& call);
+template <class T>
+void qk_norm_backward(const KernelCall& call);
+template <class T>
 void linear_forward(const KernelCall& call);
 template <class T>
 void linear_backward_input(const KernelCall& call);
@@ -102,6 +106,8 @@ constexpr std::array kTable = std::to_array<KernelEntry<T>>({
     {schedule::OpKind::kLayerNormBackward, layer_norm_backward<T>},
     {schedule::OpKind::kRmsNormForward, rms_norm_forward<T>},
     {schedule::OpKind::kRmsNormBackward, rms_norm_backward<T>},
+    {schedule::OpKind::kQkNormForward, qk_norm_forward<T>},
+    {schedule::OpKind::kQkNormBackward, qk_norm_backward<T>},
     {schedule::OpKind::kLinearForward, linear_forward<T>, linear_scratch},
     {schedule::OpKind::kLinearBackwardInput, linear_backward_input<T>, linear_scratch},
     {schedule::OpKind::kLinearBackwardWeight, linear_backward_weight<T>, linear_scratch},

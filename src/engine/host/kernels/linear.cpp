@@ -1,16 +1,26 @@
 // y = x W^T + b with x: rows x inner, W: outer x inner, y: rows x outer.
-// dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows.
+// dx = dy W;  dW = dy^T x;  db = sum over rows of dy, in the order of the rows. y and dy may be columns of wider rows.
 #include "engine/host/kernels/elementary.h"
 #include "engine/host/kernels/kernel_functions.h"
 
 namespace krigtune::engine::KRIGTUNE_KERNELS {
+
+namespace {
+
+/// Returns the product's columns of y or of its gradient.
+template <class T>
+MatrixView<T> outputs(T* y, const plan::Shape& s) {
+  return {y + s.begin, s.rows, s.outer, s.width > 0 ? s.width : s.outer};
+}
+
+}  // namespace
 
 template <class T>
 void linear_forward(const KernelCall& call) {
   const plan::Shape& s = call.shape();
   multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.inner),
                .b = dense(call.data<const T>(1), s.outer, s.inner),
-               .c = dense(call.data<T>(2), s.rows, s.outer),
+               .c = outputs(call.data<T>(2), s),
                .b_transposed = true,
                .adds = call.adds(2),
                .bias = call.has(3) ? call.data<const T>(3) : nullptr},
@@ -20,7 +30,7 @@ void linear_forward(const KernelCall& call) {
 template <class T>
 void linear_backward_input(const KernelCall& call) {
   const plan::Shape& s = call.shape();
-  multiply<T>({.a = dense(call.data<const T>(0), s.rows, s.outer),
+  multiply<T>({.a = outputs(call.data<const T>(0), s),
                .b = dense(call.data<const T>(1), s.outer, s.inner),
                .c = dense(call.data<T>(2), s.rows, s.inner),
                .adds = call.adds(2)},
@@ -31,7 +41,7 @@ template <class T>
 void linear_backward_weight(const KernelCall& call) {
   const plan::Shape& s = call.shape();
   const T* dy = call.data<const T>(0);
-  multiply<T>({.a = dense(dy, s.rows, s.outer),
+  multiply<T>({.a = outputs(dy, s),
                .b = dense(call.data<const T>(1), s.rows, s.inner),
                .c = dense(call.data<T>(2), s.outer, s.inner),
                .a_transposed = true,
