@@ -104,6 +104,27 @@ TEST_F(KrigtuneBench, TrainsWhatTheTrainerTrains) {
   EXPECT_EQ(document["parameters_fnv1a64"], trainer.parameters_fnv1a64());
 }
 
+TEST_F(KrigtuneBench, TrainsAdaptersWithinThePlannedMemory) {
+  config_["workload"]["model"].update(
+      {{"norm", "rmsnorm"}, {"positions", "rotary"}, {"qk_norm", "head"}, {"head_dim", 24}});
+  config_["workload"]["training"] = {{"lora", {{"rank", 2}, {"dropout", 0.1}}}};
+  const Ended result = run(config() + "--json --steps 3");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json document = result.document();
+  EXPECT_EQ(document["planned_peak_bytes"], document["arena_peak_bytes"]);
+  EXPECT_EQ(run(config() + "--check").exit_code, 0);
+}
+
+TEST_F(KrigtuneBench, ChecksPlansThatItDoesNotTrain) {
+  config_["workload"]["model"]["experts"] = {{"count", 2}, {"per_token", 1}};
+  const Ended result = run(config());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("/workload: krigtune-bench does not train experts, which can only be predicted"),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(run(config() + "--check").exit_code, 0);
+}
+
 TEST_F(KrigtuneBench, MeasuresWithoutCommunicationAndTracesAStepWhenAsked) {
   config_["cluster"]["emulate_network"] = {{"latency_us", 5000}, {"bytes_per_s", 3e9}};
   const std::string trace = (folder_ / "trace.json").string();

@@ -217,6 +217,15 @@ TrainingJob load_job(const std::filesystem::path& path) {
   return job;
 }
 
+void check_trained(const TrainingJob& job) {
+  for (const std::string part :
+       {job.workload.model.predicted_only(), workload::training_predicted_only(job.workload)}) {
+    if (part.empty()) continue;
+    throw UserError(fmt::format("/workload: krigtune-bench does not train {}, which can only be predicted", part),
+                    "leave that out; --check checks the plan");
+  }
+}
+
 workload::ClusterSpec cluster_of(const BenchOptions& options) {
   if (!options.config.empty()) {
     if (!options.measure_rates) return load_job(options.config).cluster;

@@ -54,6 +54,8 @@ struct TrainingJob {
 
 /// Throws UserError with the JSON pointer.
 TrainingJob load_job(const std::filesystem::path& path);
+/// Throws UserError if the job's workload has a part that is predicted only, so that no step of it can be executed.
+void check_trained(const TrainingJob& job);
 
 /// Returns the machines that the options are about. For --measure-rates, the file given with --config needs only its
 /// "cluster". Without a file it is this machine: its GPUs, otherwise two CPU ranks.

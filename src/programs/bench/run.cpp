@@ -102,6 +102,7 @@ class BenchRun {
       }
       if (launch_.rank == 0 && !options_.trace.empty()) plan::check_trace_file(options_.trace);
       const TrainingJob job = load_job(options_.config);
+      check_trained(job);
       check_cluster(job.cluster, launch_);
       plan::StepPlan plan = plan::build_plan(job.workload, job.cluster, job.configuration);
       result_.planned = plan_job(job, plan, limit_gib(job.memory));
