@@ -92,7 +92,34 @@ def text(seed, first, count, vocabulary, length):
     return torch.from_numpy(all_tokens[:, :-1].copy()), torch.from_numpy(all_tokens[:, 1:].copy())
 
 
-# --- The model: GPT-2 style or Llama style, pre-norm.
+# --- The model: GPT-2 style, Llama style or Qwen3 style, pre-norm, all of it trained or adapters alone.
+
+
+class Linear(nn.Linear):
+    """A linear layer with LoRA adapters: B A x is added to the outputs of each of its parts that has one."""
+
+    def __init__(self, m, inputs, parts):
+        super().__init__(inputs, sum(parts.values()), bias=m["biases"])
+        self.begins, self.adapters, begin = [], nn.ParameterList(), 0
+        for layer, outputs in parts.items():
+            if m["rank"] > 0 and layer in m["targets"]:
+                self.begins.append(begin)
+                self.adapters.append(nn.Parameter(torch.empty(m["rank"], inputs)))
+                self.adapters.append(nn.Parameter(torch.empty(outputs, m["rank"])))
+            begin += outputs
+
+    def forward(self, x):
+        y = super().forward(x)
+        for i, begin in enumerate(self.begins):
+            a, b = self.adapters[2 * i], self.adapters[2 * i + 1]
+            y = y + functional.pad(x @ a.T @ b.T, (begin, self.out_features - begin - b.shape[0]))
+        return y
+
+
+def norm(m, width):
+    if m["norm"] == "rmsnorm":
+        return nn.RMSNorm(width, eps=1e-5, elementwise_affine=m["norm_gain"])
+    return nn.LayerNorm(width, eps=1e-5, elementwise_affine=m["norm_gain"], bias=m["norm_bias"])
 
 
 class Rotary(nn.Module):
@@ -112,20 +139,31 @@ class Block(nn.Module):
     def __init__(self, m):
         super().__init__()
         h, self.heads, self.kv_heads = m["hidden"], m["heads"], m["kv_heads"]
-        self.width = h // self.heads
+        self.width = m["head_dim"] or h // self.heads
+        queries, keys = self.heads * self.width, self.kv_heads * self.width
         self.gated, self.eager, self.context = m["gated_mlp"], m["attention"] == "eager", m["recompute"]
-        self.norm1 = m["norm_class"](h, eps=1e-5)
-        self.qkv = nn.Linear(h, h + 2 * self.kv_heads * self.width, bias=m["biases"])
-        self.out = nn.Linear(h, h, bias=m["biases"])
-        self.norm2 = m["norm_class"](h, eps=1e-5)
-        self.up = nn.Linear(h, m["ffn_hidden"] * (2 if self.gated else 1), bias=m["biases"])
-        self.down = nn.Linear(m["ffn_hidden"], h, bias=m["biases"])
+        self.norm1 = norm(m, h)
+        self.qkv = Linear(m, h, {"q": queries, "k": keys, "v": keys})
+        self.qk_norm = m["qk_norm"]
+        if self.qk_norm != "none":
+            self.q_norm = nn.RMSNorm(queries if self.qk_norm == "full" else self.width, eps=1e-5)
+            self.k_norm = nn.RMSNorm(keys if self.qk_norm == "full" else self.width, eps=1e-5)
+        self.out = Linear(m, queries, {"o": h})
+        self.norm2 = norm(m, h)
+        self.up = Linear(m, h, {name: m["ffn_hidden"] for name in (("gate", "up") if self.gated else ("up",))})
+        self.down = Linear(m, m["ffn_hidden"], {"down": h})
         self.rotary = Rotary(m["seq_len"], self.width) if m["positions"] == "rotary" else None
 
     def attention(self, x):
-        batch, length, hidden = x.shape
-        split = self.qkv(x).view(batch, length, -1, self.width).transpose(1, 2)
+        batch, length, _ = x.shape
+        qkv = self.qkv(x)
+        if self.qk_norm == "full":
+            q, k, v = qkv.split([count * self.width for count in (self.heads, self.kv_heads, self.kv_heads)], dim=-1)
+            qkv = torch.cat((self.q_norm(q), self.k_norm(k), v), dim=-1)
+        split = qkv.view(batch, length, -1, self.width).transpose(1, 2)
         q, k, v = split.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
+        if self.qk_norm == "head":
+            q, k = self.q_norm(q), self.k_norm(k)
         if self.rotary:
             q, k = self.rotary(q), self.rotary(k)
         if self.eager:
@@ -136,7 +174,7 @@ class Block(nn.Module):
         else:
             found = functional.scaled_dot_product_attention(q, k, v, is_causal=True,
                                                             enable_gqa=self.heads != self.kv_heads)
-        return self.out(found.transpose(1, 2).reshape(batch, length, hidden))
+        return self.out(found.transpose(1, 2).reshape(batch, length, -1))
 
     def mlp(self, x):
         if not self.gated:
@@ -160,10 +198,13 @@ class Model(nn.Module):
         self.table = nn.Embedding(m["vocab"], m["hidden"])
         self.positions = nn.Embedding(m["seq_len"], m["hidden"]) if m["positions"] == "learned" else None
         self.blocks = nn.ModuleList(Block(m) for _ in range(m["layers"]))
-        self.final_norm = m["norm_class"](m["hidden"], eps=1e-5)
+        self.final_norm = norm(m, m["hidden"])
         self.head = nn.Linear(m["hidden"], m["vocab"], bias=False)
         if m["tied_embeddings"]:
             self.head.weight = self.table.weight
+        if m["rank"] > 0:
+            for name, parameter in self.named_parameters():
+                parameter.requires_grad_("adapters" in name)
         self.group = m["recompute_layers"]
 
     def forward(self, tokens, targets):
@@ -182,7 +223,8 @@ def initialise(model, m, seed):
     """Parameters in krigtune's order (src/schedule/parameters.cpp), which is that of their definition here."""
     into_residual = 0.02 / math.sqrt(2 * m["layers"])
     for index, (name, parameter) in enumerate(model.named_parameters()):
-        if name.endswith("bias"):
+        is_second = "adapters" in name and int(name.rsplit(".", 1)[1]) % 2 == 1  # B of an adapter
+        if name.endswith("bias") or is_second:
             parameter.data.zero_()
         elif "norm" in name:
             parameter.data.fill_(1.0)
@@ -201,7 +243,7 @@ PRESETS = {
 
 def model_of(workload):
     m = {"tied_embeddings": True, "gated_mlp": False, "positions": "learned", "norm": "layernorm", "attention": "flash",
-         "dropout": 0}
+         "dropout": 0, "head_dim": 0, "qk_norm": "none", "norm_gain": True, "norm_bias": True}
     given = workload.get("model", {})
     if "preset" in given:
         if given["preset"] not in PRESETS:
@@ -217,7 +259,12 @@ def model_of(workload):
     m.setdefault("kv_heads", m["heads"])
     m.setdefault("ffn_hidden", 4 * m["hidden"])
     m["biases"] = m["norm"] == "layernorm"
-    m["norm_class"] = nn.LayerNorm if m["biases"] else nn.RMSNorm
+    lora = workload.get("training", {}).get("lora", {})
+    if lora.get("dropout", 0) or set(workload.get("training", {})) - {"lora"}:
+        refuse("/workload/training: only adapters without dropout are trained here", "take the rest out")
+    m["rank"], m["targets"] = lora.get("rank", 0), lora.get("targets", "all-linear")
+    if m["targets"] == "all-linear":
+        m["targets"] = ["q", "k", "v", "o", "gate", "up", "down"]
     return m
 
 
@@ -273,6 +320,8 @@ class Job:
         self.micro_steps = self.configuration.get("gradient_accumulation_steps", 1)
         self.stage = self.configuration.get("zero_stage", 0)
         self.offload = self.configuration.get("offload_optimizer", "none") == "cpu"
+        if self.model["rank"] > 0 and self.ranks > 1 and self.stage > 0:
+            refuse("/workload/training: adapters at stages 1 to 3 are not trained here", "use stage 0")
         if self.offload and self.ranks > 1:
             refuse("/configuration/offload_optimizer on several ranks is not trained here", "use one")
 
@@ -289,9 +338,10 @@ class Job:
     def flops(self):
         """FLOPs of the model per rank and step: causal-exact, as krigtune-bench counts them."""
         m = self.model
-        h, f, width = m["hidden"], m["ffn_hidden"], m["hidden"] // m["heads"]
-        layer = h * (h + 2 * m["kv_heads"] * width) + h * h + h * f * (3 if m["gated_mlp"] else 2)
-        token = 6 * (m["layers"] * layer + m["vocab"] * h) + 6 * m["layers"] * h * (m["seq_len"] + 1)
+        h, f, width = m["hidden"], m["ffn_hidden"], m["head_dim"] or m["hidden"] // m["heads"]
+        queries = m["heads"] * width
+        layer = h * (queries + 2 * m["kv_heads"] * width) + h * queries + h * f * (3 if m["gated_mlp"] else 2)
+        token = 6 * (m["layers"] * layer + m["vocab"] * h) + 6 * m["layers"] * queries * (m["seq_len"] + 1)
         return token * m["seq_len"] * self.micro_batch * self.micro_steps
 
 
@@ -329,7 +379,7 @@ class Trainer:
         model = Model(job.model)
         initialise(model, job.model, options.seed)
         has_masters = (job.precision == "bf16" and not self.sharded) or job.offload
-        first_values = [p.detach().clone() for p in model.parameters()] if has_masters else None
+        first_values = [p.detach().clone() for p in model.parameters() if p.requires_grad] if has_masters else None
         model = model.to(device)
         if job.precision == "bf16" and not self.sharded:
             model = model.to(torch.bfloat16)
@@ -356,9 +406,10 @@ class Trainer:
             fused = {"fused": True} if options.fused else {}
             return torch.optim.AdamW(parameters, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.01, **fused)
 
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         if first_values:
-            return Masters(self.model.parameters(), first_values, make, "cpu" if self.job.offload else self.device)
-        return make(self.model.parameters())
+            return Masters(trained, first_values, make, "cpu" if self.job.offload else self.device)
+        return make(trained)
 
     def load(self, micro_step):
         job = self.job

@@ -5,7 +5,8 @@
 
 Run it with a Python that has torch. Prints one line for each case; exit code 1 if a loss differs by more than 8e-7 of its value.
 Sums in another order make 0.3e-7 to 1.4e-7. In six steps GELU by the error function instead of tanh makes 1.2e-6, no weight
-decay 1.3e-5, beta2 0.999 instead of 0.95 2e-4, and an epsilon of 1e-6 in the norms 4e-4 (measured on these cases).
+decay 1.3e-5, adapters of values that stay as they are 5.0e-5, beta2 0.999 instead of 0.95 2e-4, and an epsilon of 1e-6 in the
+norms 4e-4 (measured on these cases).
 """
 import json
 import pathlib
@@ -17,9 +18,21 @@ import ranks
 SIZES = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 96, "seq_len": 32}
 LLAMA = {**SIZES, "kv_heads": 2, "ffn_hidden": 96, "gated_mlp": True, "tied_embeddings": False, "positions": "rotary",
          "norm": "rmsnorm"}
+QWEN3 = {**LLAMA, "head_dim": 24, "qk_norm": "head"}
+ADAPTERS = {"lora": {"rank": 4}}
 CASES = {
     "GPT-2 style, one rank": (1, SIZES, {"micro_batch": 4}),
     "Llama style with grouped queries, two micro-steps": (1, LLAMA, {"micro_batch": 2, "gradient_accumulation_steps": 2}),
+    "Qwen3 style: norms of each head, heads wider than hidden / heads": (1, QWEN3, {"micro_batch": 4}),
+    "OLMo 2's norm of all queries": (1, {**LLAMA, "qk_norm": "full"}, {"micro_batch": 4}),
+    "RMS norms without gains": (1, {**LLAMA, "norm_gain": False}, {"micro_batch": 4}),
+    "layer norms without biases": (1, {**SIZES, "norm_bias": False}, {"micro_batch": 4}),
+    "layer norms without gains": (1, {**SIZES, "norm_gain": False}, {"micro_batch": 4}),
+    "adapters, two micro-steps":
+        (1, QWEN3, {"micro_batch": 2, "gradient_accumulation_steps": 2}, ADAPTERS),
+    "adapters of queries and values, recomputed":
+        (1, SIZES, {"micro_batch": 4, "activation_checkpointing": "full"}, {"lora": {"rank": 4, "targets": ["q", "v"]}}),
+    "adapters on two ranks, DDP": (2, LLAMA, {"micro_batch": 2, "gradient_accumulation_steps": 2}, ADAPTERS),
     "eager attention, two layers recomputed at once":
         (1, {**SIZES, "attention": "eager"}, {"micro_batch": 4, "activation_checkpointing": "full",
                                               "activation_checkpointing_layers": 2}),
@@ -34,9 +47,10 @@ STEPS = 6
 TOLERANCE = 8e-7
 
 
-def losses(bench, folder, world, model, configuration):
+def losses(bench, folder, world, model, configuration, training=None):
     config, beats = folder / "job.json", folder / "beats.jsonl"
-    config.write_text(json.dumps({"workload": {"model": model, "precision": "fp32"}, "configuration": configuration,
+    workload = {"model": model, "precision": "fp32", **({"training": training} if training else {})}
+    config.write_text(json.dumps({"workload": workload, "configuration": configuration,
                                   "cluster": {"gpu": "local", "gpus_per_node": world}}))
     beats.unlink(missing_ok=True)
     run = ["--config", config, "--json", "--device", "cpu", "--steps", str(STEPS)]
