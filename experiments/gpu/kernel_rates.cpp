@@ -20,6 +20,7 @@ std::vector<plan::StepPlan> plans_with_all_kernels(const Scale& scale) {
   llama.optimizer = workload::OptimizerKind::kSgd;
   llama.model.positions = workload::Positions::kRotary;
   llama.model.norm = workload::Norm::kRmsNorm;
+  llama.model.qk_norm = workload::QkNorm::kHead;
   llama.model.gated_mlp = true;
   llama.model.tied_embeddings = false;
   workload::Workload clipped = gpt;
