@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cost/context_split.h"
+#include "cost/pairwise_exchange.h"
 
 namespace krigtune::cost {
 
@@ -48,26 +49,20 @@ double expected_places(double places, std::int64_t per_token) {
   return places * (1.0 - std::pow(1.0 - 1.0 / places, static_cast<double>(per_token)));
 }
 
-// What a rank sends to ranks of its node and to other nodes.
-struct SentBytes {
-  double within = 0.0, beyond = 0.0;
-};
-
-SentBytes sent_bytes(const ExpertExchange& exchange) {
+PairwiseExchange sent_by_rank(const ExpertExchange& exchange) {
   const auto bytes = static_cast<double>(exchange.token_bytes);
   const auto members = static_cast<double>(exchange.ranks);
   const auto within = static_cast<double>(exchange.ranks_per_node);
   switch (exchange.dispatch) {
-    case schedule::TokenDispatch::kAllToAll: {  // every pair of ranks exchanges as much
-      const double to_each = bytes * static_cast<double>(exchange.per_token) / members;
-      return {to_each * (within - 1.0), to_each * (members - within)};
-    }
+    case schedule::TokenDispatch::kAllToAll:
+      return all_to_all(exchange.ranks, exchange.ranks_per_node,
+                        bytes * static_cast<double>(exchange.per_token) / members);
     case schedule::TokenDispatch::kAllGather:
-      return {bytes * (within - 1.0), bytes * (members - within)};
+      return all_to_all(exchange.ranks, exchange.ranks_per_node, bytes);
     case schedule::TokenDispatch::kOncePerNode: {
       const double nodes = std::ceil(members / within);
       const double reached = expected_places(members, exchange.per_token);
-      return {bytes * reached * (within - 1.0) / within,
+      return {exchange.ranks, exchange.ranks_per_node, bytes * reached * (within - 1.0) / within,
               bytes * expected_places(nodes, exchange.per_token) * (nodes - 1.0) / nodes};
     }
   }
@@ -76,19 +71,11 @@ SentBytes sent_bytes(const ExpertExchange& exchange) {
 
 }  // namespace
 
-// Ranks of one node use the links within it, the others a card each, at the same time.
 double exchange_s(const Machine& machine, const ExpertExchange& exchange) {
   if (exchange.ranks == 1) return 0.0;
-  const std::int64_t within = exchange.ranks_per_node;
-  const SentBytes sent = sent_bytes(exchange);
-  const auto part = [&](const plan::GroupSpan& span, double bytes) {
-    return span.ranks == 1 ? 0.0
-                           : link_time_s(machine, schedule::OpKind::kAllGather, span, static_cast<std::int64_t>(bytes));
-  };
-  const std::int64_t nodes = (exchange.ranks + within - 1) / within;
   const double sort_s =
       kernel_time_s(machine, workload::OpClass::kMemory, 0.0, static_cast<double>(exchange.sorted_bytes));
-  return sort_s + std::max(part({within, 1, within}, sent.within), part({nodes, nodes, 1}, sent.beyond));
+  return sort_s + pairwise_exchange_s(machine, sent_by_rank(exchange));
 }
 
 }  // namespace krigtune::cost

@@ -48,6 +48,13 @@ void leave_out_exchanges(Knobs& knobs) {
   knobs.overlaps_tensor = defaults.overlaps_tensor;
 }
 
+// How ranks that share a sequence attend to each other's tokens.
+void leave_out_context_kind(Knobs& knobs) {
+  const Knobs defaults;
+  knobs.context_kind = defaults.context_kind;
+  knobs.head_ranks = defaults.head_ranks;
+}
+
 void leave_out_kept_activations(Knobs& knobs) {
   const Knobs defaults;
   knobs.checkpointing = defaults.checkpointing;
@@ -62,6 +69,7 @@ Knobs of_block(Knobs knobs) {
   leave_out_data_ranks(knobs);
   leave_out_order(knobs);
   leave_out_exchanges(knobs);
+  leave_out_context_kind(knobs);
   knobs.context_ranks = defaults.context_ranks;  // the workload has the rank's tokens and experts
   knobs.expert_ranks = defaults.expert_ranks;
   knobs.pipeline_ranks = defaults.pipeline_ranks;
@@ -93,6 +101,7 @@ Knobs of_tensors(Knobs knobs) {
   leave_out_sharding(knobs);
   leave_out_order(knobs);
   leave_out_exchanges(knobs);
+  leave_out_context_kind(knobs);
   leave_out_kept_activations(knobs);
   knobs.context_ranks = defaults.context_ranks;
   knobs.pipeline_ranks = defaults.pipeline_ranks;

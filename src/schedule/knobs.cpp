@@ -194,6 +194,42 @@ class KnobReader {
                 "use alltoall, allgather or flex");
   }
 
+  // Returns whether so many ranks can have heads of their own. Frameworks but Megatron give several ranks the same keys
+  // and values where there are fewer heads of these (Megatron's: Transformer Engine, attention/dot_product_attention/
+  // context_parallel.py; DeepSpeed's: runtime/sequence_parallel/ulysses_sp.py).
+  bool can_share_heads(std::int64_t ranks) const {
+    const std::int64_t of_keys = workload_.model.kv_heads / knobs_.tensor_ranks;
+    const bool may_repeat = workload_.framework != workload::Framework::kMegatron && ranks % of_keys == 0;
+    return workload_.model.heads / knobs_.tensor_ranks % ranks == 0 && (of_keys % ranks == 0 || may_repeat);
+  }
+
+  // Sets how ranks that share a sequence attend to each other's tokens. With both ways the groups that exchange heads
+  // are as large as a node and the heads allow.
+  void read_context_kind() {
+    const std::int64_t ranks = knobs_.context_ranks;
+    const auto kind =
+        word(space::kContextKind,
+             {ContextKind::kRing, ContextKind::kAllGather, ContextKind::kAllToAll, ContextKind::kAllToAllAndRing},
+             "use ring, allgather, alltoall or alltoall+ring");
+    if (ranks == 1 || problem_) return;
+    knobs_.context_kind = kind;
+    if (kind == ContextKind::kAllToAll) {
+      knobs_.head_ranks = ranks;
+      if (can_share_heads(ranks)) return;
+      refuse(fmt::format("{} = alltoall gives each of {} ranks some of the heads of a tensor rank, {} ({} of keys)",
+                         space::kContextKind, ranks, workload_.model.heads / knobs_.tensor_ranks,
+                         workload_.model.kv_heads / knobs_.tensor_ranks),
+             "use a context_parallel that divides them, or ring", true);
+    }
+    if (kind != ContextKind::kAllToAllAndRing) return;
+    const std::int64_t of_node = std::max<std::int64_t>(1, cluster_.domain() / knobs_.tensor_ranks);
+    for (std::int64_t ways = std::min(ranks, of_node); ways > 1; --ways) {
+      if (ranks % ways != 0 || !can_share_heads(ways)) continue;
+      knobs_.head_ranks = ways;
+      return;
+    }
+  }
+
   // Sets the ranks that share the experts. Those of the tensor group are among them if they have whole experts.
   void read_experts() {
     const std::int64_t tensor = knobs_.tensor_ranks;
@@ -259,6 +295,7 @@ class KnobReader {
     knobs_.pipeline_schedule = pipeline_schedule();
     knobs_.virtual_stages = virtual_stages();
     knobs_.context_ranks = split(space::kContextParallel, cluster_.ranks(), kBesideModel);
+    read_context_kind();
     knobs_.data_ranks = layout_.holders();
     knobs_.sequence_parallel = knobs_.tensor_ranks > 1 && boolean(space::kSequenceParallel);
     knobs_.overlaps_tensor = knobs_.sequence_parallel && boolean(space::kTensorOverlap);
@@ -469,6 +506,21 @@ const char* to_string(PipelineSchedule schedule) {
       return "v-min";
     case PipelineSchedule::kDualPipeV:
       return "dualpipe-v";
+  }
+  assert(false);
+  return "";
+}
+
+const char* to_string(ContextKind kind) {
+  switch (kind) {
+    case ContextKind::kRing:
+      return "ring";
+    case ContextKind::kAllGather:
+      return "allgather";
+    case ContextKind::kAllToAll:
+      return "alltoall";
+    case ContextKind::kAllToAllAndRing:
+      return "alltoall+ring";
   }
   assert(false);
   return "";

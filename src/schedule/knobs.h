@@ -102,6 +102,14 @@ void refuse_nccl_knobs(const NcclKnobs& knobs, const char* why);
 enum class TokenDispatch : std::uint8_t { kAllToAll, kAllGather, kOncePerNode };
 const char* to_string(TokenDispatch dispatch);  ///< a value of moe_dispatch
 
+/// How ranks that share a sequence attend to each other's tokens. kRing: keys and values go round while attention
+/// computes (Liu et al. 2023, arXiv:2310.01889). kAllGather: every rank gathers all of them before it attends.
+/// kAllToAll: tokens are exchanged for heads, so that each rank attends with all tokens of some heads (Jacobs et al.
+/// 2023, "DeepSpeed Ulysses", arXiv:2309.14509). kAllToAllAndRing: the third within groups of neighbours, and the first
+/// between these (Fang and Zhao 2024, "USP", arXiv:2405.07719).
+enum class ContextKind : std::uint8_t { kRing, kAllGather, kAllToAll, kAllToAllAndRing };
+const char* to_string(ContextKind kind);  ///< a value of context_parallel_kind
+
 /// In which order pipeline ranks work. kOneForwardOneBackward: PipeDream-flush, interleaved if a rank has several
 /// stages (Narayanan et al. 2021). kGpipe: all forwards, then all backwards (Huang et al. 2019). The others make
 /// gradients of weights apart from those of inputs, and later (Qi et al. 2024, "Zero bubble pipeline parallelism",
@@ -137,6 +145,8 @@ struct Knobs {
   std::int64_t secondary_ranks = 1;
   std::int64_t tensor_ranks = 1;
   std::int64_t context_ranks = 1;  ///< of the data ranks, that share each sequence; build_plan refuses more than one
+  ContextKind context_kind = {};   ///< always kRing with one of them
+  std::int64_t head_ranks = 1;     ///< of these, neighbours that exchange tokens for heads; 1: none do
   std::int64_t expert_ranks = 1;   ///< of the data ranks, that share the experts; 1 without experts
   /// Each tensor rank has whole experts, for its own tokens (expert_tensor_parallel = 1): the data and the tensor ranks
   /// share the experts, in expert_ranks parts. False with one tensor rank.

@@ -220,17 +220,28 @@ void add_pipeline(const Session& session, workload::Caveats& caveats) {
   }
 }
 
+void add_context(const Session& session, workload::Caveats& caveats) {
+  if (!may_reach(session, space::kContextParallel, 2.0)) return;
+  const auto may_be_kind = [&](const char* word) { return may_be(session, space::kContextKind, std::string(word)); };
+  const bool may_exchange_heads = may_be_kind("alltoall") || may_be_kind("alltoall+ring");
+  if (!may_exchange_heads && !may_be_kind("allgather")) {
+    workload::add_once(
+        "context parallelism is a ring: keys and values go round while attention computes, and every rank has as much "
+        "of it to do",
+        caveats.assumed);
+    return;
+  }
+  workload::add_once(
+      "of context parallelism only a ring exchanges beside attention: an all-gather or all-to-all comes before it",
+      caveats.assumed);
+}
+
 }  // namespace
 
 void add_caveats(Session& session) {
   if (!session.workload || runner::is<runner::BenchSpec>(session.runner)) return;
   workload::Caveats& caveats = session.workload->caveats;
-  if (may_reach(session, space::kContextParallel, 2.0)) {
-    workload::add_once(
-        "context parallelism is a ring: keys and values go round while attention computes, and every rank has as much "
-        "of it to do",
-        caveats.assumed);
-  }
+  add_context(session, caveats);
   add_pipeline(session, caveats);
   add_experts(session, caveats);
   add_mixers(session, caveats);

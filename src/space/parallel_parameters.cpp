@@ -116,6 +116,25 @@ WellKnownParameter context_parallel() {
   };
 }
 
+// Liu et al. 2023, arXiv:2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses", arXiv:2309.14509; Fang and Zhao 2024,
+// "USP", arXiv:2405.07719. Megatron-LM: --cp-comm-type p2p, all_gather, a2a, a2a+p2p.
+WellKnownParameter context_kind() {
+  return {
+      .name = kContextKind,
+      .meaning =
+          "how ranks that share a sequence attend to each other's tokens: keys and values go round while attention "
+          "computes (ring), every rank gathers all of them first (allgather), each rank gets all tokens of some heads "
+          "(alltoall: Ulysses), or both, within nodes and between them (alltoall+ring); predicted, but not run by "
+          "krigtune-bench",
+      .no_effect = "where each rank has whole sequences",
+      .no_effect_if = "context_parallel == 1",
+      .default_value = "ring",
+      .default_range = R"(["ring", "alltoall"])",
+      .modelling = Modelling::kFull,
+      .other_names = {{"cp_comm_type", "Megatron-LM, Megatron-Bridge"}},
+  };
+}
+
 WellKnownParameter expert_parallel() {
   return {
       .name = kExpertParallel,

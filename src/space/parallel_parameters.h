@@ -14,6 +14,7 @@ WellKnownParameter pipeline_parallel();
 WellKnownParameter virtual_pipeline();
 WellKnownParameter pipeline_schedule();
 WellKnownParameter context_parallel();
+WellKnownParameter context_kind();
 WellKnownParameter expert_parallel();
 WellKnownParameter expert_tensor_parallel();
 WellKnownParameter moe_dispatch();

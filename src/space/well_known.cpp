@@ -340,6 +340,7 @@ const std::vector<WellKnownParameter>& well_known_parameters() {
                                                          virtual_pipeline(),
                                                          pipeline_schedule(),
                                                          context_parallel(),
+                                                         context_kind(),
                                                          expert_parallel(),
                                                          expert_tensor_parallel(),
                                                          moe_dispatch(),

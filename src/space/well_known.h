@@ -24,6 +24,7 @@ inline constexpr const char* kPipelineParallel = "pipeline_parallel";
 inline constexpr const char* kVirtualPipeline = "virtual_pipeline";
 inline constexpr const char* kPipelineSchedule = "pipeline_schedule";
 inline constexpr const char* kContextParallel = "context_parallel";
+inline constexpr const char* kContextKind = "context_parallel_kind";
 inline constexpr const char* kExpertParallel = "expert_parallel";
 inline constexpr const char* kExpertTensorParallel = "expert_tensor_parallel";
 inline constexpr const char* kMoeDispatch = "moe_dispatch";

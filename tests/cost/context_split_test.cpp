@@ -111,6 +111,122 @@ TEST(ContextSplit, PassesKeysAndValuesRound) {
   }
 }
 
+space::Configuration shared_by(std::int64_t ranks, const char* kind) {
+  space::Configuration configuration = shared_by(ranks);
+  configuration.set("context_parallel_kind", std::string(kind));
+  return configuration;
+}
+
+// Jacobs et al. 2023, "DeepSpeed Ulysses", section 3.2: of queries, keys, values and output, (c - 1) / c leaves a rank,
+// in forward and again in backward.
+TEST(ContextSplit, ExchangesTokensForHeads) {
+  constexpr double kBytesPerS = 1e9;
+  const cost::Machine machine = machine_of(workload::OpClass::kProduct, 1e15, kBytesPerS);
+  for (const double ranks : {2.0, 4.0}) {
+    const double token_bytes = (2.0 * 1024.0 + 2.0 * 4.0 * 64.0) * 2.0;
+    const double sent_bytes = kTokens / ranks * token_bytes * (ranks - 1.0) / ranks;
+    const double expected_s = 4.0 * (2.0 * ranks) * 2.0 * sent_bytes / kBytesPerS;
+    const cost::StepCost cost = cost_of(machine, shared_by(static_cast<std::int64_t>(ranks), "alltoall"));
+    EXPECT_NEAR(cost.context_comm_s / expected_s, 1.0, 1e-9) << ranks;
+  }
+}
+
+// With all tokens of a head on one rank attention is one piece.
+TEST(ContextSplit, AttendsInOnePieceAfterItHasExchangedHeads) {
+  const cost::Machine machine = machine_of(workload::OpClass::kAttention, 1e12);
+  const double ring_s = cost_of(machine, shared_by(4)).products_s;
+  for (const char* kind : {"alltoall", "allgather"}) {
+    EXPECT_NEAR(cost_of(machine, shared_by(4, kind)).products_s / ring_s, 0.9, 1e-9) << kind;
+  }
+}
+
+// The same bytes as a ring, which is hidden where attention takes long.
+TEST(ContextSplit, GathersBeforeItAttends) {
+  constexpr double kBytesPerS = 1e9;
+  const cost::Machine slow = machine_of(workload::OpClass::kAttention, 1e9, kBytesPerS);
+  const cost::Machine fast = machine_of(workload::OpClass::kAttention, 1e18, kBytesPerS);
+  EXPECT_EQ(cost_of(slow, shared_by(4)).context_comm_s, 0.0);
+  const double ring_s = cost_of(fast, shared_by(4)).context_comm_s;
+  EXPECT_NEAR(cost_of(slow, shared_by(4, "allgather")).context_comm_s / ring_s, 1.0, 1e-3);
+}
+
+// A ring has a buffer for each block that comes, and in backward two for keys, values and both gradients.
+TEST(ContextSplit, HoldsWhatIsExchanged) {
+  const schedule::Knobs ring = schedule::read_knobs(llama(), eight_gpus(), shared_by(4));
+  plan::Operation forward, backward;
+  forward.kind = schedule::OpKind::kAttentionForward;
+  backward.kind = schedule::OpKind::kAttentionBackward;
+  backward.phase = schedule::Phase::kBackward;
+  const std::int64_t tokens = kTokens / 4;
+  const std::int64_t block_bytes = tokens * 2 * 4 * 64 * 2;
+  const cost::ContextExchange round = cost::context_exchange(llama(), ring, 8);
+  EXPECT_EQ(cost::exchange_buffer_bytes(round, forward), 3 * block_bytes);
+  EXPECT_EQ(cost::exchange_buffer_bytes(round, backward), 4 * block_bytes);
+  const auto exchange_of = [](const char* kind) {
+    return cost::context_exchange(llama(), schedule::read_knobs(llama(), eight_gpus(), shared_by(4, kind)), 8);
+  };
+  EXPECT_EQ(cost::exchange_buffer_bytes(exchange_of("allgather"), forward), 4 * block_bytes);
+  EXPECT_EQ(cost::exchange_buffer_bytes(exchange_of("allgather"), backward), 8 * block_bytes);
+  EXPECT_EQ(cost::exchange_buffer_bytes(exchange_of("alltoall"), forward), tokens * 2 * 1024 * 2 + block_bytes);
+  plan::Operation product;
+  product.kind = schedule::OpKind::kLinearForward;
+  EXPECT_EQ(cost::exchange_buffer_bytes(round, product), 0);
+  EXPECT_EQ(cost::exchange_buffer_bytes(cost::ContextExchange(), forward), 0);
+}
+
+// With a small head most memory is in use in the layers, and with as many heads of keys as of queries in attention.
+TEST(ContextSplit, NeedsMoreMemoryWhereKeysAreGathered) {
+  workload::Workload workload = llama();
+  workload.model.vocab = 64;
+  workload.model.kv_heads = 16;
+  const auto workspace = [&](const char* kind) {
+    const cost::MemoryEstimate estimate = cost::MemoryModel(workload, eight_gpus(), {}).estimate(shared_by(8, kind));
+    return estimate.term_bytes[static_cast<std::size_t>(schedule::Term::kWorkspace)];
+  };
+  EXPECT_GT(workspace("allgather"), workspace("ring"));
+}
+
+std::int64_t head_ranks(std::int64_t ranks, const char* kind, workload::Framework framework, std::int64_t nodes = 1) {
+  workload::ClusterSpec cluster = eight_gpus();
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = 8 / nodes;
+  const auto knobs = schedule::knobs_of(llama(framework), cluster, shared_by(ranks, kind));
+  return std::holds_alternative<schedule::Knobs>(knobs) ? std::get<schedule::Knobs>(knobs).head_ranks : 0;
+}
+
+// 16 heads and 4 of keys: Megatron needs both to be divided, others give several ranks the same keys.
+TEST(ContextSplit, NeedsHeadsForAllRanksThatExchangeThem) {
+  using enum workload::Framework;
+  EXPECT_EQ(head_ranks(4, "alltoall", kMegatron), 4);
+  EXPECT_EQ(head_ranks(8, "alltoall", kMegatron), 0);  // refused
+  EXPECT_EQ(head_ranks(8, "alltoall", kFsdp), 8);
+  EXPECT_EQ(head_ranks(8, "alltoall+ring", kMegatron), 4);
+  EXPECT_EQ(head_ranks(8, "alltoall+ring", kMegatron, 4), 2);  // as many as a node has
+  EXPECT_EQ(head_ranks(1, "alltoall", kMegatron), 1);
+}
+
+// Neighbours exchange heads, and keys and values of all their tokens go round between such groups.
+TEST(ContextSplit, ExchangesHeadsWithinNodesAndPassesKeysBetweenThem) {
+  workload::ClusterSpec cluster = eight_gpus();
+  cluster.nodes = 4;
+  cluster.gpus_per_node = 2;
+  const schedule::Knobs knobs = schedule::read_knobs(llama(), cluster, shared_by(8, "alltoall+ring"));
+  const cost::ContextExchange exchange = cost::context_exchange(llama(), knobs, 2);
+  EXPECT_EQ(exchange.rounds(), 4);
+  EXPECT_EQ(exchange.span.nodes, 4);
+  EXPECT_EQ(exchange.head_ranks_per_node, 2);
+  EXPECT_EQ(exchange.keys_and_values_bytes, kTokens / 8 * 2 * 4 * 64 * 2);
+  EXPECT_EQ(exchange.heads_bytes, kTokens / 8 * (2 * 1024 + 2 * 4 * 64) * 2);
+}
+
+// 8 ranks with the 4 heads of keys send each of them twice.
+TEST(ContextSplit, SendsKeysAsOftenAsRanksNeedThem) {
+  const schedule::Knobs knobs =
+      schedule::read_knobs(llama(workload::Framework::kFsdp), eight_gpus(), shared_by(8, "alltoall"));
+  const cost::ContextExchange exchange = cost::context_exchange(llama(workload::Framework::kFsdp), knobs, 8);
+  EXPECT_EQ(exchange.heads_bytes, kTokens / 8 * (2 * 1024 + 2 * 8 * 64) * 2);
+}
+
 TEST(ContextSplit, HidesTheExchangeBehindAttention) {
   const cost::Machine slow = machine_of(workload::OpClass::kAttention, 1e9, 1e9);
   EXPECT_EQ(cost_of(slow, shared_by(4)).context_comm_s, 0.0);

@@ -62,7 +62,9 @@ std::vector<space::Configuration> backgrounds() {
   space::Configuration sharded = plain;
   sharded.set("zero_stage", std::int64_t{3});
   sharded.set("activation_checkpointing", std::string("selective"));
-  return {plain, split, sharded};
+  space::Configuration shared = plain;
+  shared.set("context_parallel", std::int64_t{2});
+  return {plain, split, sharded, shared};
 }
 
 using Visit = std::function<void(const std::string& name, const Knobs& before, const Knobs& after)>;
@@ -135,12 +137,12 @@ Names all_of(const std::vector<Names>& sets) {
 }
 
 TEST(KnobKeys, LeaveOutWhatIsSaidHere) {
-  EXPECT_EQ(left_out_by(cost::of_block),
-            all_of({kSharding,
-                    kCopies,
-                    kOrder,
-                    kExchanges,
-                    {"context_parallel", "expert_parallel", "pipeline_parallel", "activation_checkpointing_layers"}}));
+  EXPECT_EQ(left_out_by(cost::of_block), all_of({kSharding,
+                                                 kCopies,
+                                                 kOrder,
+                                                 kExchanges,
+                                                 {"context_parallel", "context_parallel_kind", "expert_parallel",
+                                                  "pipeline_parallel", "activation_checkpointing_layers"}}));
   EXPECT_EQ(left_out_by(cost::of_template), all_of({kSharding, kCopies, kOrder}));
   EXPECT_EQ(left_out_by(cost::of_profile),
             all_of({kSharding,
@@ -148,10 +150,18 @@ TEST(KnobKeys, LeaveOutWhatIsSaidHere) {
                     kOrder,
                     kExchanges,
                     {"micro_batch", "pipeline_parallel", "activation_checkpointing_layers"}}));
-  EXPECT_EQ(left_out_by(cost::of_tensors),
-            all_of({kSharding, kCopies, kOrder, kExchanges, kKept, {"context_parallel", "micro_batch"}}));
+  EXPECT_EQ(left_out_by(cost::of_tensors), all_of({kSharding,
+                                                   kCopies,
+                                                   kOrder,
+                                                   kExchanges,
+                                                   kKept,
+                                                   {"context_parallel", "context_parallel_kind", "micro_batch"}}));
   EXPECT_EQ(left_out_by(cost::of_spans),
-            all_of({kSharding, kOrder, kExchanges, kKept, {"context_parallel", "micro_batch", "sequence_parallel"}}));
+            all_of({kSharding,
+                    kOrder,
+                    kExchanges,
+                    kKept,
+                    {"context_parallel", "context_parallel_kind", "micro_batch", "sequence_parallel"}}));
 }
 
 double work_s(const cost::StepTemplate& of) {

@@ -221,7 +221,7 @@ TEST(PlannedParameters, AreThoseThatAPlanTakes) {
     EXPECT_EQ(plan::build_plan(small_workload(), cpu_ranks(2), at_default).arena_bytes,
               plan::build_plan(small_workload(), cpu_ranks(2), space::Configuration{}).arena_bytes);
   }
-  EXPECT_EQ(schedule::planned_parameters().size(), 28U);
+  EXPECT_EQ(schedule::planned_parameters().size(), 29U);
 }
 
 TEST(PlannedParameters, AreRefusedByTheCheckWhereThePlanRefusesThem) {

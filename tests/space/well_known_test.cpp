@@ -70,7 +70,7 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
                             name == "context_parallel" || name == "expert_parallel" || name == "virtual_pipeline" ||
                             name == "pipeline_schedule" || name == "expert_tensor_parallel" || name == "moe_dispatch" ||
-                            name == "moe_overlap" || name == "tp_comm_overlap" || name == "recompute_modules";
+                            name == "moe_overlap" || name == "context_parallel_kind" || name == "tp_comm_overlap" || name == "recompute_modules";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {
@@ -96,6 +96,8 @@ TEST(WellKnown, KnobsOfParallelismAndCheckpointingNeedThem) {
   EXPECT_EQ(count("expert_tensor_parallel", "tensor_parallel", std::int64_t{4}), 2);
   EXPECT_EQ(count("moe_dispatch", "expert_parallel", std::int64_t{1}), 1);
   EXPECT_EQ(count("moe_dispatch", "expert_parallel", std::int64_t{4}), 2);
+  EXPECT_EQ(count("context_parallel_kind", "context_parallel", std::int64_t{1}), 1);
+  EXPECT_EQ(count("context_parallel_kind", "context_parallel", std::int64_t{4}), 2);
   EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{1}), 1);
   EXPECT_EQ(count("virtual_pipeline", "pipeline_parallel", std::int64_t{2}), 6);
   EXPECT_EQ(count("pipeline_schedule", "pipeline_parallel", std::int64_t{1}), 1);

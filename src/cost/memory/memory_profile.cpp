@@ -116,9 +116,11 @@ bool counts(schedule::Term term) {
 
 class ProfileReader {
  public:
-  ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, Unit kind, bool groups)
+  ProfileReader(const plan::StepPlan& plan, schedule::UnitTensors model, const ContextExchange& exchange, Unit kind,
+                bool groups)
       : plan_(plan),
         model_(std::move(model)),
+        exchange_(exchange),
         kind_(kind),
         groups_(groups),
         restores_(std::ranges::any_of(plan.buffers, is_restored)) {
@@ -305,6 +307,7 @@ class ProfileReader {
       if (restores_) result.restored_bytes.push_back(restored_at(i));
       result.moments.push_back(live_at(i, i));
       result.moments.back() -= base;
+      result.moments.back().add(schedule::Term::kWorkspace, exchange_buffer_bytes(exchange_, plan_.operations[i]));
       result.carried.push_back(live_at(i, i + 1));
       result.carried.back() -= base;
       for (const plan::Operand& operand : plan_.operations[i].operands)
@@ -342,6 +345,7 @@ class ProfileReader {
 
   const plan::StepPlan& plan_;
   schedule::UnitTensors model_;
+  ContextExchange exchange_;
   Unit kind_;  ///< of all layers of the plan
   bool groups_;
   bool restores_;  ///< some weights are quantised
@@ -408,9 +412,11 @@ MomentBytes MemoryProfile::kept_for_weights(const schedule::StageParts& stage) c
 
 namespace {
 
-// Reads the layers of one kind, which have that unit; `of_rank`: what one rank has of the job.
+// Reads the layers of one kind, which have that unit; `of_rank`: what one rank has of the job; `exchange`: of a
+// sequence.
 MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::UnitTensors& model,
-                           const workload::LayerKind& kind, Unit unit, const schedule::Knobs& knobs) {
+                           const ContextExchange& exchange, const workload::LayerKind& kind, Unit unit,
+                           const schedule::Knobs& knobs) {
   const bool groups = knobs.checkpointing == schedule::Checkpointing::kFull;
   workload::Workload small = of_rank;
   small.model = workload::with_layers_of(of_rank.model, kind, groups ? 4 : 2);
@@ -421,9 +427,9 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
   cluster.nodes = 1;
   cluster.gpus_per_node = knobs.tensor_ranks;
   schedule::Knobs of_group = of_profile(knobs);
-  of_group.context_ranks = of_group.expert_ranks = 1;  // `of_rank` has the rank's share
+  of_group.context_ranks = of_group.expert_ranks = of_group.head_ranks = 1;  // `of_rank` has the rank's share
   const plan::StepPlan plan = plan::build_plan(small, cluster, of_group);
-  return ProfileReader(plan, model, unit, groups).read();
+  return ProfileReader(plan, model, exchange, unit, groups).read();
 }
 
 }  // namespace
@@ -431,11 +437,13 @@ MemoryProfile read_profile(const workload::Workload& of_rank, const schedule::Un
 MemoryProfile profile_memory(const workload::Workload& workload, const schedule::Knobs& knobs) {
   const schedule::UnitTensors model = schedule::unit_tensors(workload, knobs);
   const workload::Workload of_rank = experts_of_rank(share_of_rank(workload, knobs), knobs);
+  constexpr std::int64_t kAnyNode = 1;  // only bytes are asked for
+  const ContextExchange exchange = context_exchange(workload, of_profile(knobs), kAnyNode);
   const std::vector<workload::LayersOfKind> kinds = workload.model.kinds();
-  MemoryProfile profile = read_profile(of_rank, model, kinds.back().kind, Unit::kBlock, knobs);
+  MemoryProfile profile = read_profile(of_rank, model, exchange, kinds.back().kind, Unit::kBlock, knobs);
   for (std::size_t kind = 0; kind + 1 < kinds.size(); ++kind) {
     const Unit unit = schedule::block_unit(kind, kinds.size());
-    profile.of(unit) = read_profile(of_rank, model, kinds[kind].kind, unit, knobs).of(unit);
+    profile.of(unit) = read_profile(of_rank, model, exchange, kinds[kind].kind, unit, knobs).of(unit);
   }
   return profile;
 }

@@ -191,8 +191,7 @@ class TemplateReader {
   }
 
   std::optional<SharedAttention> shared_by_ranks(const plan::Operation& operation) const {
-    const bool attends = plan::traits_of(operation.kind).family == plan::OpFamily::kAttention;
-    if (exchange_.ranks == 1 || !attends) return std::nullopt;
+    if (!is_shared(exchange_, operation)) return std::nullopt;
     return shared_attention(machine_, operation, exchange_);
   }
 
