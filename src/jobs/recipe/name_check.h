@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "jobs/recipe/framework_names.h"
+#include "jobs/installed/framework_names.h"
 #include "jobs/recipe/recipe.h"
 
 // Compares the flags and keys of a recipe with those of the framework that is installed.

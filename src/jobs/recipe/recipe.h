@@ -8,7 +8,7 @@
 
 #include "core/json.h"
 #include "jobs/recipe/config_values.h"
-#include "jobs/recipe/framework_names.h"
+#include "jobs/installed/framework_names.h"
 #include "space/configuration.h"
 
 // A recipe describes how a kind of training job takes its parameters and what it prints. Recipes are data: JSON files

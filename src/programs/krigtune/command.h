@@ -42,6 +42,7 @@ Command export_command();
 Command help_command(const std::vector<Command>& others);  ///< `others`: the commands that it describes
 Command init_command();
 Command measure_command();
+Command model_command();
 Command plan_command();
 Command predict_command();
 Command recipes_command();

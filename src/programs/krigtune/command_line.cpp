@@ -103,11 +103,11 @@ int dispatch(const std::vector<std::string>& arguments, const Console& console) 
 }  // namespace
 
 std::vector<Command> commands() {
-  std::vector<Command> all = {doctor_command(),    init_command(),     recipes_command(), measure_command(),
-                              plan_command(),      tune_command(),     watch_command(),   ask_command(),
-                              tell_command(),      compare_command(),  predict_command(), results_command(),
-                              report_command(),    diagnose_command(), export_command(),  repair_command(),
-                              completion_command()};
+  std::vector<Command> all = {doctor_command(),  init_command(),      recipes_command(),  model_command(),
+                              measure_command(), plan_command(),      tune_command(),     watch_command(),
+                              ask_command(),     tell_command(),      compare_command(),  predict_command(),
+                              results_command(), report_command(),    diagnose_command(), export_command(),
+                              repair_command(),  completion_command()};
   all.push_back(help_command(all));
   return all;
 }

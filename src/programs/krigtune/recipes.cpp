@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "jobs/installed/ask_python.h"
 #include "jobs/recipe/name_check.h"
 #include "jobs/recipe/recipe.h"
 #include "jobs/recipe/recipe_page.h"

@@ -1,4 +1,4 @@
-#include "jobs/recipe/framework_names.h"
+#include "jobs/installed/framework_names.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,9 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "core/text.h"
-#include "jobs/recipe/ask_framework.h"
-#include "trial/process.h"
-#include "trial/trial_files.h"
+#include "jobs/installed/ask_python.h"
+#include "jobs/installed/python_programs.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -21,7 +19,6 @@ using Spellings = std::vector<Texts>;
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::array<std::string_view, 6> kKinds = {"argparse", "source", "fields", "values", "yaml", "hydra"};
-constexpr std::size_t kMostAnswerBytes = std::size_t{8} << 20;  // the largest known one, Megatron-LM's, has 60 kB
 
 TextPairs read_text_map(JsonObject& object, const std::string& key) {
   TextPairs pairs;
@@ -111,31 +108,6 @@ FrameworkNames read_answer(const Json& json, const InstalledFramework& framework
   return names;
 }
 
-std::string last_line(const std::filesystem::path& file) {
-  const std::string text = trimmed(trial::read_tail(file, 4096));
-  return text.substr(text.rfind('\n') + 1);
-}
-
-// Frameworks must not take a GPU, search the network or report that they are used.
-std::vector<std::pair<std::string, std::string>> quiet_environment() {
-  return {{"CUDA_VISIBLE_DEVICES", ""}, {"HF_HUB_OFFLINE", "1"},       {"WANDB_MODE", "disabled"},
-          {"DO_NOT_TRACK", "1"},        {"AXOLOTL_DO_NOT_TRACK", "1"}, {"PYTHONDONTWRITEBYTECODE", "1"}};
-}
-
-void check_end(const trial::ProcessResult& result, const trial::ProcessSpec& spec, const std::string& python) {
-  if (!result.start_error.empty())
-    throw UserError(fmt::format("--check: '{}' cannot be started: {}", python, result.start_error),
-                    "name the Python that trains");
-  if (result.timed_out)
-    throw UserError(fmt::format("--check: '{}' gave no answer within {} s", python, number_text(spec.timeout_s)),
-                    "try again: the first import of a framework takes the longest");
-  if (result.exit_code == 0) return;
-  const std::string said = last_line(spec.stderr_file);
-  throw UserError(
-      fmt::format("--check: '{}' ended with exit code {}{}", python, result.exit_code, said.empty() ? "" : ": " + said),
-      "name a Python 3.8 or newer that imports the framework");
-}
-
 }  // namespace
 
 Block<InstalledFramework> installed_block() {
@@ -163,25 +135,8 @@ Block<InstalledFramework> installed_block() {
 
 FrameworkNames ask_framework(const InstalledFramework& framework, const std::string& python, double timeout_s,
                              const Clock& clock) {
-  if (find_program(python, std::filesystem::current_path(), program_search_path()).empty())
-    throw UserError(fmt::format("--check: there is no program '{}'", python), "name the Python that trains");
-  const trial::ScratchDirectory scratch;
-  const std::filesystem::path answer = scratch / "answer.json";
-  trial::ProcessSpec spec;
-  spec.argv = {python, "-c", kAskFramework, request_of(framework).dump(), answer.string()};
-  spec.stdout_file = scratch / "stdout";
-  spec.stderr_file = scratch / "stderr";
-  spec.timeout_s = timeout_s;
-  spec.environment = quiet_environment();
-  check_end(trial::run_process(spec, clock), spec, python);
-  const std::string text = trial::read_head(answer, kMostAnswerBytes);
-  const Json json = json_or_discarded(text);
-  if (!json.is_object()) {
-    throw UserError(
-        fmt::format("--check: '{}' {}", python, text.empty() ? "gave no answer" : "gave no sensible answer"),
-        "name the Python that trains");
-  }
-  return read_answer(json, framework, fmt::format("--check: the answer of '{}'", python));
+  const Json answer = ask_python({"--check", python, kAskFramework, request_of(framework), timeout_s}, clock);
+  return read_answer(answer, framework, fmt::format("--check: the answer of '{}'", python));
 }
 
 Json to_json(const FrameworkNames& names) {

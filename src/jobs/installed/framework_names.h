@@ -50,9 +50,6 @@ struct FrameworkNames {
   std::vector<std::string> troubles;  ///< a line for each source that could not be asked
 };
 
-/// The usual time limit: importing torch and a framework takes up to a minute on a network file system.
-inline constexpr double kAskTimeoutS = 180.0;
-
 /// Asks the framework that is installed for an interpreter. The result has no packages if none of them is installed.
 /// Throws UserError, with one line, if the interpreter does not exist, fails, gives no sensible answer, or takes longer
 /// than `timeout_s`.
