@@ -39,10 +39,11 @@ ContextExchange context_exchange(const workload::Workload& workload, const sched
   ContextExchange exchange;
   exchange.ranks = knobs.context_ranks;
   exchange.head_ranks = knobs.head_ranks;
+  exchange.rounds = knobs.context_ranks / knobs.head_ranks;
   exchange.is_gathered = knobs.context_kind == schedule::ContextKind::kAllGather;
   // The ranks that share a sequence are the nearest of the data group (the order tp-cp-ep-dp-pp of Megatron Core), and
   // those that exchange heads the nearest of these.
-  exchange.span = group_span(exchange.rounds(), knobs.tensor_ranks * knobs.head_ranks, ranks_per_node);
+  exchange.span = group_span(exchange.rounds, knobs.tensor_ranks * knobs.head_ranks, ranks_per_node);
   exchange.head_ranks_per_node = group_span(knobs.head_ranks, knobs.tensor_ranks, ranks_per_node).ranks_per_node;
   const std::int64_t row_bytes = knobs.micro_batch * tokens_of_rank(model, knobs) *
                                  schedule::size_bytes(schedule::compute_type(workload.precision));
@@ -63,7 +64,7 @@ bool is_shared(const ContextExchange& exchange, const plan::Operation& operation
 std::int64_t exchange_buffer_bytes(const ContextExchange& exchange, const plan::Operation& operation) {
   if (!is_shared(exchange, operation)) return 0;
   const bool backward = operation.phase == schedule::Phase::kBackward;
-  const std::int64_t rounds = exchange.rounds();
+  const std::int64_t rounds = exchange.rounds;
   const std::int64_t heads_bytes = exchange.head_ranks > 1 ? exchange.heads_bytes : 0;
   if (rounds == 1) return heads_bytes;
   const std::int64_t blocks = exchange.is_gathered ? (backward ? 2 * rounds : rounds) : (backward ? 4 : rounds - 1);
@@ -76,7 +77,7 @@ std::int64_t exchange_buffer_bytes(const ContextExchange& exchange, const plan::
 SharedAttention shared_attention(const Machine& machine, const plan::Operation& operation,
                                  const ContextExchange& exchange) {
   const bool backward = operation.phase == schedule::Phase::kBackward;
-  const std::int64_t rounds = exchange.rounds();
+  const std::int64_t rounds = exchange.rounds;
   const bool is_ring = rounds > 1 && !exchange.is_gathered;
   const double rate = is_ring ? kBlockwiseRate : 1.0;
   const auto bytes = static_cast<double>(operation.bytes_read + operation.bytes_written);

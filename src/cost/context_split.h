@@ -24,14 +24,13 @@ workload::Workload share_of_rank(const workload::Workload& workload, const sched
 /// What is exchanged in the attention of one layer in one direction.
 struct ContextExchange {
   std::int64_t ranks = 1;
-  plan::GroupSpan span;                    ///< of those among which keys and values go round, or are gathered
+  std::int64_t rounds = 1;                 ///< ranks among which keys and values go round, or are gathered
+  plan::GroupSpan span;                    ///< of these
   std::int64_t keys_and_values_bytes = 0;  ///< of the tokens of one rank
   bool is_gathered = false;                ///< all keys and values at once, before attention begins
   std::int64_t head_ranks = 1;             ///< that exchange tokens for heads
   std::int64_t head_ranks_per_node = 1;    ///< of these
   std::int64_t heads_bytes = 0;            ///< of one rank's tokens: queries, keys, values and attention's output
-
-  std::int64_t rounds() const { return ranks / head_ranks; }  ///< ranks among which keys and values go round
 };
 ContextExchange context_exchange(const workload::Workload& workload, const schedule::Knobs& knobs,
                                  std::int64_t ranks_per_node);

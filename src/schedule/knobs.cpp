@@ -197,34 +197,34 @@ class KnobReader {
   // Returns whether so many ranks can have heads of their own. Frameworks but Megatron give several ranks the same keys
   // and values where there are fewer heads of these (Megatron's: Transformer Engine, attention/dot_product_attention/
   // context_parallel.py; DeepSpeed's: runtime/sequence_parallel/ulysses_sp.py).
-  bool can_share_heads(std::int64_t ranks) const {
+  bool can_share_heads(std::int64_t ways) const {
     const std::int64_t of_keys = workload_.model.kv_heads / knobs_.tensor_ranks;
-    const bool may_repeat = workload_.framework != workload::Framework::kMegatron && ranks % of_keys == 0;
-    return workload_.model.heads / knobs_.tensor_ranks % ranks == 0 && (of_keys % ranks == 0 || may_repeat);
+    const bool may_repeat = workload_.framework != workload::Framework::kMegatron && ways % of_keys == 0;
+    return workload_.model.heads / knobs_.tensor_ranks % ways == 0 && (of_keys % ways == 0 || may_repeat);
   }
 
   // Sets how ranks that share a sequence attend to each other's tokens. With both ways the groups that exchange heads
   // are as large as a node and the heads allow.
   void read_context_kind() {
-    const std::int64_t ranks = knobs_.context_ranks;
+    const std::int64_t sharing = knobs_.context_ranks;
     const auto kind =
         word(space::kContextKind,
              {ContextKind::kRing, ContextKind::kAllGather, ContextKind::kAllToAll, ContextKind::kAllToAllAndRing},
              "use ring, allgather, alltoall or alltoall+ring");
-    if (ranks == 1 || problem_) return;
+    if (sharing == 1 || problem_) return;
     knobs_.context_kind = kind;
     if (kind == ContextKind::kAllToAll) {
-      knobs_.head_ranks = ranks;
-      if (can_share_heads(ranks)) return;
+      knobs_.head_ranks = sharing;
+      if (can_share_heads(sharing)) return;
       refuse(fmt::format("{} = alltoall gives each of {} ranks some of the heads of a tensor rank, {} ({} of keys)",
-                         space::kContextKind, ranks, workload_.model.heads / knobs_.tensor_ranks,
+                         space::kContextKind, sharing, workload_.model.heads / knobs_.tensor_ranks,
                          workload_.model.kv_heads / knobs_.tensor_ranks),
              "use a context_parallel that divides them, or ring", true);
     }
     if (kind != ContextKind::kAllToAllAndRing) return;
     const std::int64_t of_node = std::max<std::int64_t>(1, cluster_.domain() / knobs_.tensor_ranks);
-    for (std::int64_t ways = std::min(ranks, of_node); ways > 1; --ways) {
-      if (ranks % ways != 0 || !can_share_heads(ways)) continue;
+    for (std::int64_t ways = std::min(sharing, of_node); ways > 1; --ways) {
+      if (sharing % ways != 0 || !can_share_heads(ways)) continue;
       knobs_.head_ranks = ways;
       return;
     }
@@ -463,96 +463,6 @@ void check_extent(const workload::Workload& workload, const workload::ClusterSpe
 }
 
 }  // namespace
-
-const char* to_string(Checkpointing checkpointing) {
-  switch (checkpointing) {
-    case Checkpointing::kNone:
-      return "none";
-    case Checkpointing::kSelective:
-      return "selective";
-    case Checkpointing::kFull:
-      return "full";
-  }
-  assert(false);
-  return "";
-}
-
-std::string Modules::text() const {
-  std::string text;
-  for (int m = 0; m < kModuleCount; ++m) {
-    const auto module = static_cast<Module>(m);
-    if (!has(module)) continue;
-    if (!text.empty()) text += '+';
-    text += to_string(module);
-  }
-  return text;
-}
-
-const char* to_string(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::kOneForwardOneBackward:
-      return "1f1b";
-    case PipelineSchedule::kGpipe:
-      return "gpipe";
-    case PipelineSchedule::kZeroBubbleH1:
-      return "zb-h1";
-    case PipelineSchedule::kZeroBubbleH2:
-      return "zb-h2";
-    case PipelineSchedule::kZeroBubbleV:
-      return "zb-v";
-    case PipelineSchedule::kVHalf:
-      return "v-half";
-    case PipelineSchedule::kVMin:
-      return "v-min";
-    case PipelineSchedule::kDualPipeV:
-      return "dualpipe-v";
-  }
-  assert(false);
-  return "";
-}
-
-const char* to_string(ContextKind kind) {
-  switch (kind) {
-    case ContextKind::kRing:
-      return "ring";
-    case ContextKind::kAllGather:
-      return "allgather";
-    case ContextKind::kAllToAll:
-      return "alltoall";
-    case ContextKind::kAllToAllAndRing:
-      return "alltoall+ring";
-  }
-  assert(false);
-  return "";
-}
-
-const char* to_string(TokenDispatch dispatch) {
-  switch (dispatch) {
-    case TokenDispatch::kAllToAll:
-      return "alltoall";
-    case TokenDispatch::kAllGather:
-      return "allgather";
-    case TokenDispatch::kOncePerNode:
-      return "flex";
-  }
-  assert(false);
-  return "";
-}
-
-const char* to_string(NcclKnobs::Buffers buffers) {
-  switch (buffers) {
-    case NcclKnobs::Buffers::kPlain:
-      return "plain";
-    case NcclKnobs::Buffers::kRegistered:
-      return "registered";
-    case NcclKnobs::Buffers::kSymmetric:
-      return "symmetric";
-    case NcclKnobs::Buffers::kCopyEngines:
-      return "copy_engines";
-  }
-  assert(false);
-  return "";
-}
 
 DType compute_type(workload::Precision precision) {
   switch (precision) {

@@ -212,7 +212,7 @@ TEST(ContextSplit, ExchangesHeadsWithinNodesAndPassesKeysBetweenThem) {
   cluster.gpus_per_node = 2;
   const schedule::Knobs knobs = schedule::read_knobs(llama(), cluster, shared_by(8, "alltoall+ring"));
   const cost::ContextExchange exchange = cost::context_exchange(llama(), knobs, 2);
-  EXPECT_EQ(exchange.rounds(), 4);
+  EXPECT_EQ(exchange.rounds, 4);
   EXPECT_EQ(exchange.span.nodes, 4);
   EXPECT_EQ(exchange.head_ranks_per_node, 2);
   EXPECT_EQ(exchange.keys_and_values_bytes, kTokens / 8 * 2 * 4 * 64 * 2);
