@@ -199,6 +199,7 @@ class KnobReader {
   // context_parallel.py; DeepSpeed's: runtime/sequence_parallel/ulysses_sp.py).
   bool can_share_heads(std::int64_t ways) const {
     const std::int64_t of_keys = workload_.model.kv_heads / knobs_.tensor_ranks;
+    if (of_keys == 0) return false;  // without attention nothing divides them
     const bool may_repeat = workload_.framework != workload::Framework::kMegatron && ways % of_keys == 0;
     return workload_.model.heads / knobs_.tensor_ranks % ways == 0 && (of_keys % ways == 0 || may_repeat);
   }

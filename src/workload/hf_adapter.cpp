@@ -33,7 +33,7 @@ std::vector<std::string> targets_in(JsonObject& config, Caveats& caveats) {
   if (!said->is_string()) return config.texts("target_modules");
   const std::string text = said->get<std::string>();
   if (!adapted_layers(text).empty()) return {text};
-  const std::vector<std::string> words = words_in(text);
+  std::vector<std::string> words = words_in(text);
   if (!words.empty())
     caveats.assumed.push_back(fmt::format("adapters on {}: the layers that '{}' names", join(words, ", "), text));
   return words;

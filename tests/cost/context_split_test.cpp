@@ -205,6 +205,19 @@ TEST(ContextSplit, NeedsHeadsForAllRanksThatExchangeThem) {
   EXPECT_EQ(head_ranks(1, "alltoall", kMegatron), 1);
 }
 
+// Without attention tensor ranks may be more than there are heads.
+TEST(ContextSplit, RefusesHeadsThatTensorRanksDoNotHave) {
+  workload::Workload workload = llama(workload::Framework::kFsdp);
+  workload.model.kv_heads = 1;
+  workload.model.layer_kinds.mamba_mlp = 4;
+  workload.model.mamba.heads = 32;
+  space::Configuration configuration = shared_by(2, "alltoall");
+  configuration.set("tensor_parallel", std::int64_t{2});
+  const auto knobs = schedule::knobs_of(workload, eight_gpus(), configuration);
+  ASSERT_TRUE(std::holds_alternative<schedule::NotModelled>(knobs));
+  EXPECT_NE(std::get<schedule::NotModelled>(knobs).what.find("alltoall"), std::string::npos);
+}
+
 // Neighbours exchange heads, and keys and values of all their tokens go round between such groups.
 TEST(ContextSplit, ExchangesHeadsWithinNodesAndPassesKeysBetweenThem) {
   workload::ClusterSpec cluster = eight_gpus();

@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "python_test.h"
 #include "trial/temporary_directory.h"
 #include "workload/model.h"
 
@@ -97,6 +98,24 @@ class AskedPython : public testing::Test {
 TEST_F(AskedPython, WithoutTransformersIsNamed) {
   const std::string said = failure(R"({"packages": {}, "missing": ["transformers", "torch"]})");
   EXPECT_NE(said.find("does not have transformers, torch"), std::string::npos) << said;
+}
+
+class RealPython : public PythonTest {
+ protected:
+  RealPython() : PythonTest("importlib.metadata", "install python3") {}
+};
+
+// Packages are left out, so that every machine answers the same.
+TEST_F(RealPython, AnswersWhatItLacks) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path python = directory.write_program("python", "exec " + program() + " -S \"$@\"\n");
+  try {
+    build_model(directory / "config.json", directory / "adapter_config.json", python.string(), SystemClock());
+    FAIL() << "it has transformers without packages";
+  } catch (const UserError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("does not have transformers, torch, peft"), std::string::npos) << said;
+  }
 }
 
 TEST_F(AskedPython, WhatTransformersCannotBuildIsOneLine) {

@@ -37,7 +37,7 @@ def build(path):
     import torch
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(path)
+    config = AutoConfig.from_pretrained(path, trust_remote_code=False)  # code of the model's makers is not run
     if hasattr(config, "quantization_config"):  # of the stored weights: shapes are those of the products
         del config.quantization_config
     with torch.device("meta"):

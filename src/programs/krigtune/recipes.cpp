@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "jobs/installed/ask_python.h"
 #include "jobs/recipe/name_check.h"
 #include "jobs/recipe/recipe.h"
