@@ -70,7 +70,8 @@ TEST(WellKnown, SayWhereTheyHaveNoEffect) {
     const bool of_its_own = name == "sequence_parallel" || name == "activation_checkpointing_layers" ||  // below
                             name == "context_parallel" || name == "expert_parallel" || name == "virtual_pipeline" ||
                             name == "pipeline_schedule" || name == "expert_tensor_parallel" || name == "moe_dispatch" ||
-                            name == "moe_overlap" || name == "context_parallel_kind" || name == "tp_comm_overlap" || name == "recompute_modules";
+                            name == "moe_overlap" || name == "context_parallel_kind" || name == "tp_comm_overlap" ||
+                            name == "recompute_modules";
     if (name == "zero_stage" || name == "tensor_parallel" || name == "pipeline_parallel" || of_its_own) continue;
     const space::Parameter parameter = parsed_range(known);
     const auto is_dead = [&](std::int64_t stage, std::int64_t ranks) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/json.h"
-#include "jobs/recipe/config_values.h"
 #include "jobs/installed/framework_names.h"
+#include "jobs/recipe/config_values.h"
 #include "space/configuration.h"
 
 // A recipe describes how a kind of training job takes its parameters and what it prints. Recipes are data: JSON files
