@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -122,11 +123,9 @@ Json to_json(const std::vector<BuiltWeights>& weights) {
 }
 
 std::int64_t correct_parameters(workload::ModelSpec& model, std::int64_t parameters) {
-  const std::int64_t of_block_before = model.others.of_block;
-  std::int64_t lacking = parameters - workload::parameter_count(model);
-  if (lacking < 0 && model.others.of_model + lacking < 0) {  // take those of the blocks as well
-    model.others.of_model += of_block_before * model.layers;
-    model.others.of_block = 0;
+  const std::int64_t lacking = parameters - workload::parameter_count(model);
+  if (model.others.of_model + lacking < 0) {  // take those of the blocks as well
+    model.others.of_model += std::exchange(model.others.of_block, 0) * model.layers;
   }
   const std::int64_t changed = std::max(lacking, -model.others.of_model);
   model.others.of_model += changed;
