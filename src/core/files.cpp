@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/secret.h"
 
@@ -91,10 +91,7 @@ void replace(const std::filesystem::path& path, std::string_view text, bool is_s
   fail_to_write(path);
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+std::string variable(const char* name) { return environment_variable(name).value_or(""); }
 
 }  // namespace
 
@@ -309,9 +306,6 @@ std::filesystem::path find_program(const std::string& name, const std::filesyste
   return {};
 }
 
-std::string program_search_path() {
-  const char* path = std::getenv("PATH");
-  return path == nullptr ? "/bin:/usr/bin" : path;
-}
+std::string program_search_path() { return environment_variable("PATH").value_or("/bin:/usr/bin"); }
 
 }  // namespace krigtune

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "executor/allocation.h"
@@ -20,11 +20,6 @@ namespace krigtune::executor {
 namespace {
 
 constexpr double kStepAnswerS = 30.0;
-
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
 
 // The allocation's own sizes would break a smaller step: "More processors requested than permitted".
 std::vector<std::string> sizes_of_the_job() {
@@ -75,7 +70,7 @@ class StepRoom {
       : spec(std::move(settings)),
         clock(time),
         unset(sizes_of_the_job()),
-        job(variable("SLURM_JOB_ID").value_or("")),
+        job(environment_variable("SLURM_JOB_ID").value_or("")),
         cores_per_rank(executor::cores_per_rank(spec.sbatch.extra)),
         allocation_(read_allocation()) {}
 
@@ -149,7 +144,7 @@ class StepRoom {
  private:
   Allocation read_allocation() const {
     const ToolEnd record = job.empty() ? ToolEnd{} : ask({"scontrol", "--oneliner", "show", "job", job});
-    return Allocation::from(variable, gpus_of_record(record.out));
+    return Allocation::from(environment_variable, gpus_of_record(record.out));
   }
 
   mutable std::mutex mutex_;  // guards the next two
@@ -236,7 +231,7 @@ class StepPlace final : public trial::Place {
 
   // Without this option a step takes all memory that the job has on a node, and a second step waits.
   std::string memory_share() const {
-    const std::optional<std::string> text = variable("SLURM_MEM_PER_NODE");
+    const std::optional<std::string> text = environment_variable("SLURM_MEM_PER_NODE");
     if (!text || share_.cores >= share_.of_cores) return "";
     std::int64_t all_mib = 0;
     std::from_chars(text->data(), text->data() + text->size(), all_mib);

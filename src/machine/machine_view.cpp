@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <sstream>
 
+#include "core/environment.h"
 #include "core/files.h"
 #include "core/text.h"
 #include "trial/process.h"
@@ -72,10 +72,7 @@ std::vector<std::string> MachineView::entries(const std::filesystem::path& folde
 
 MachineView this_machine(const Clock& clock) {
   MachineView view;
-  view.variable = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
+  view.variable = environment_variable;
   // Several checks need the same output, and some programs take seconds on a machine with many GPUs.
   const auto known = std::make_shared<std::map<std::vector<std::string>, std::optional<std::string>>>();
   view.output = [&clock, known](const std::vector<std::string>& argv) {

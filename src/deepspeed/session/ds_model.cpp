@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
@@ -76,10 +76,7 @@ std::optional<std::int64_t> flag_size(const DsJob& job, std::string_view names) 
 }
 
 jobs::ModelSource source_of_models(const DsJob& job) {
-  const auto variable = [](const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::string() : std::string(value);
-  };
+  const auto variable = [](const std::string& name) { return environment_variable(name).value_or(""); };
   return {job.inputs.directory, variable};
 }
 

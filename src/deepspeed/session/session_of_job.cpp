@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/processor.h"
@@ -31,10 +31,7 @@ struct KnownJob {
   std::vector<std::string> remarks;
 };
 
-std::string variable_or_empty(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
+std::string variable_or_empty(const std::string& name) { return environment_variable(name).value_or(""); }
 
 std::string gpu_id(const NodeGpus& gpus) {
   return gpus.count == 0 ? kLocal : workload::device_id_of(gpus.name, Bytes{gpus.memory_bytes}).value_or(kLocal);

@@ -1,7 +1,6 @@
 #include "jobs/result/training_command.h"
 
-#include <cstdlib>
-
+#include "core/environment.h"
 #include "core/files.h"
 #include "jobs/recipe/rewriting.h"
 #include "jobs/session/varied_command.h"
@@ -56,8 +55,7 @@ std::string variable_of(const trial::Environment& assigned, const std::string& n
   for (const auto& [known, value] : assigned) {
     if (known == name) return value;
   }
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? "" : value;
+  return environment_variable(name).value_or("");
 }
 
 // The user's words, with leading assignments separated.

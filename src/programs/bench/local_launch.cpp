@@ -10,12 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <new>
 #include <ostream>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/secret.h"
 #include "core/short_program.h"
@@ -62,12 +62,7 @@ BenchEnding ending_with(int exit_code, const std::string& message) {
 
 }  // namespace
 
-engine::Environment process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-}
+engine::Environment process_environment() { return environment_variable; }
 
 void check_cluster(const workload::ClusterSpec& cluster, const engine::Launch& launch) {
   if (launch.size > 1 && launch.size != cluster.ranks()) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "engine/gpu_probe.h"
@@ -29,16 +29,11 @@ constexpr std::int64_t kMostSteps = 1'000'000;
 constexpr const char* kJobExample =
     "krigtune tune --vary 'micro_batch=--mbs:1,2,4,8' --metric 'tokens/s ([0-9.]+)' -- python train.py --mbs 4";
 
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 // The request without a command.
 jobs::JobRequest surroundings_of(const Context& context) {
   jobs::JobRequest request;
   request.directory = std::filesystem::current_path();
-  request.variable = variable;
+  request.variable = environment_variable;
   request.find_gpus = [] {
     const engine::GpuProbe probe = engine::probe_gpus();
     return workload::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};

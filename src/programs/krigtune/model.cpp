@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "core/clock.h"
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/text.h"
@@ -60,11 +61,6 @@ std::filesystem::path adapter_file(const std::string& name) {
   return file;
 }
 
-std::string environment_variable(const std::string& name) {
-  const char* const value = std::getenv(name.c_str());
-  return value == nullptr ? "" : value;
-}
-
 workload::Workload read_published(const std::string& name, const Json& model) {
   if (model.is_null())
     throw UserError(fmt::format("there is no config.json of '{}' on this machine, and it is not a model that krigtune "
@@ -76,7 +72,8 @@ workload::Workload read_published(const std::string& name, const Json& model) {
 
 DescribedModel described(const Context& context) {
   const std::string& name = context.arguments.operand();
-  const jobs::ModelSource here{std::filesystem::current_path(), environment_variable};
+  const jobs::ModelSource here{std::filesystem::current_path(),
+                               [](const std::string& name) { return environment_variable(name).value_or(""); }};
   DescribedModel model;
   model.config = jobs::hf_config_of(name, here);
   model.workload = read_published(name, jobs::published_model(name, here));
