@@ -73,7 +73,7 @@ workload::Workload read_published(const std::string& name, const Json& model) {
 DescribedModel described(const Context& context) {
   const std::string& name = context.arguments.operand();
   const jobs::ModelSource here{std::filesystem::current_path(),
-                               [](const std::string& name) { return environment_variable(name).value_or(""); }};
+                               [](const std::string& variable) { return environment_variable(variable).value_or(""); }};
   DescribedModel model;
   model.config = jobs::hf_config_of(name, here);
   model.workload = read_published(name, jobs::published_model(name, here));
