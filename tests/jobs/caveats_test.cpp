@@ -64,6 +64,20 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
   for (const char* word : {"adapters", "quantised"}) EXPECT_TRUE(names(trainer, word)) << word << ": " << trainer;
 }
 
+TEST(Caveats, NamesThatOnlyAnotherRecipeReadsAreUnknown) {
+  const std::string own_loop =
+      "accelerate launch --num_processes 8 train.py --model_name_or_path meta-llama/Llama-3.1-8B "
+      "--per_device_train_batch_size 2 --gradient_accumulation_steps 8 --max_length 4096 ";
+  const session::Session recomputing = session_of(own_loop + "--gradient_checkpointing").session;
+  EXPECT_TRUE(names(recomputing.baseline->text(), "activation_checkpointing=full")) << recomputing.baseline->text();
+  const Said unread = said_of(own_loop + "--ddp_bucket_cap_mb 50 --learning_rate 1e-4");
+  EXPECT_TRUE(names(unread.assumed, "--ddp_bucket_cap_mb changes neither time nor memory")) << unread.assumed;
+  const Said read = said_of(
+      "torchrun --nproc_per_node 8 sft.py --model_name_or_path meta-llama/Llama-3.1-8B "
+      "--output_dir o --per_device_train_batch_size 2 --ddp_bucket_cap_mb 50");
+  EXPECT_FALSE(names(read.assumed, "ddp_bucket_cap_mb")) << read.assumed;
+}
+
 TEST(Caveats, LayersOfFurtherTokensAreReadFromMegatronsFlags) {
   const auto mtp = [](const std::string& flags) {
     return session_of(kMegatron + "--vocab-size 32000 " + flags).session.workload->model.mtp;

@@ -246,6 +246,10 @@ TEST(ReadCommands, ScriptsAreRecognisedByWhatTheySay) {
   EXPECT_EQ(recipe_of("accelerate launch sft_vlm.py --model_name_or_path llava-hf/llava-1.5-7b-hf --output_dir o "
                       "--dataset_name d --gradient_accumulation_steps 8 --dtype bfloat16"),
             "hf-trainer");
+  // Newer Trainers have an output directory of their own.
+  EXPECT_EQ(recipe_of("accelerate launch run_sft.py --model_name_or_path m --use_peft --optim adamw_8bit "
+                      "--gradient_checkpointing --per_device_train_batch_size 2"),
+            "hf-trainer");
   EXPECT_EQ(recipe_of("accelerate launch run_glue_no_trainer.py --model_name_or_path bert-base-cased --task_name mrpc "
                       "--per_device_train_batch_size 32 --output_dir o"),
             "accelerate");

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "jobs/recipe/known_names.h"
 #include "jobs/recipe/places.h"
+#include "jobs/recipe/shipped_recipes.h"
 
 namespace krigtune::jobs {
 namespace {
@@ -44,13 +45,40 @@ bool states(const RecipeGap& gap, const RecipeJob& job, const TrainingFacts& tra
   return is_on && applies(gap.where, job);
 }
 
+// What a recipe knows of the names in a command. What it ignores because another recipe does ("caveats_of") may be a
+// name that the other one reads: that is known only if this recipe has some use for it too.
+class CommandNames {
+ public:
+  explicit CommandNames(const Recipe& recipe) : all_(recipe), own_(without_borrowed(recipe)) {
+    for (const std::string& base : recipe.bases) bases_.emplace_back(find_recipe(base));
+  }
+
+  bool know(const std::string& name) const {
+    const auto reads = [&](const KnownNames& base) { return base.reads(name); };
+    return own_.knows(name) || (all_.knows(name) && std::none_of(bases_.begin(), bases_.end(), reads));
+  }
+
+ private:
+  static Recipe without_borrowed(Recipe recipe) {
+    for (const std::string& name : recipe.bases) {
+      const Texts borrowed = find_recipe(name).ignored;
+      std::erase_if(recipe.ignored, [&](const std::string& one) { return is_one_of(one, borrowed); });
+    }
+    return recipe;
+  }
+
+  KnownNames all_;
+  KnownNames own_;
+  std::vector<KnownNames> bases_;
+};
+
 // Returns the unknown ones, as they are written, in their order.
 Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
-  const KnownNames known(recipe);
+  const CommandNames names(recipe);
   std::set<std::string> seen;
   Texts unknown;
   const auto look_at = [&](const std::string& name, const std::string& written) {
-    if (known.knows(name) || !seen.insert(name).second) return;
+    if (names.know(name) || !seen.insert(name).second) return;
     unknown.push_back(written);
   };
   const Region region = region_of(job.command, false);

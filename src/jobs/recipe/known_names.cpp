@@ -1,6 +1,7 @@
 #include "jobs/recipe/known_names.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/text.h"
 #include "jobs/recipe/places.h"
@@ -68,10 +69,19 @@ bool KnownNames::knows(const std::string& name) const {
          std::any_of(prefixes_.begin(), prefixes_.end(), [&](const auto& prefix) { return name.starts_with(prefix); });
 }
 
-void KnownNames::add(const std::string& word, const std::string& part, bool of_launcher, bool is_excluded) {
+bool KnownNames::reads(const std::string& name) const {
+  constexpr std::array<std::string_view, 5> kRead = {"parameters/", "model/", "training/", "train_batch_size",
+                                                     "data_parallel"};
+  return std::any_of(all_.begin(), all_.end(), [&](const KnownName& known) {
+    return known.name == name && known.use == KnownName::Use::kValue &&
+           std::any_of(kRead.begin(), kRead.end(), [&](const auto& part) { return known.part.starts_with(part); });
+  });
+}
+
+void KnownNames::add(const std::string& word, const std::string& part, bool of_launcher, KnownName::Use use) {
   const std::string name = plain_name(word);
   if (name.empty()) return;
-  all_.push_back({name, word, part, of_launcher, is_excluded});
+  all_.push_back({name, word, part, of_launcher, use});
   if (name.ends_with('*')) {
     prefixes_.push_back(name.substr(0, name.size() - 1));
   } else {
@@ -79,13 +89,15 @@ void KnownNames::add(const std::string& word, const std::string& part, bool of_l
   }
 }
 
-void KnownNames::add(const Texts& words, const std::string& part, bool of_launcher, bool is_excluded) {
-  for (const std::string& word : words) add(word, part, of_launcher, is_excluded);
+void KnownNames::add(const Texts& words, const std::string& part, bool of_launcher, KnownName::Use use) {
+  for (const std::string& word : words) add(word, part, of_launcher, use);
 }
 
 void KnownNames::add(const CommandPattern& pattern, const std::string& part) {
-  for (const auto* words : {&pattern.flags, &pattern.any_flag, &pattern.bare, &pattern.keys}) add(*words, part);
-  for (const auto* words : {&pattern.without, &pattern.without_keys}) add(*words, part, false, true);
+  for (const auto* words : {&pattern.flags, &pattern.any_flag, &pattern.bare, &pattern.keys})
+    add(*words, part, false, KnownName::Use::kCondition);
+  for (const auto* words : {&pattern.without, &pattern.without_keys})
+    add(*words, part, false, KnownName::Use::kExcluded);
 }
 
 void KnownNames::add(const RecipeValue& value, const std::string& part, const Recipe& recipe) {

@@ -21,8 +21,12 @@ struct KnownName {
   std::string written;  ///< as the recipe writes it
   std::string part;     ///< "parameters/micro_batch", "ignored"
   bool of_launcher = false;
-  /// It occurs only where a command must not have it, so that it may belong to any other framework.
-  bool is_excluded = false;
+  enum class Use {
+    kValue,      ///< its value is read or written
+    kCondition,  ///< a part of the recipe applies only to commands that have it
+    kExcluded    ///< or that do not have it, so that it may belong to any other framework
+  };
+  Use use = Use::kValue;
 };
 
 /// The names that a recipe has some use for.
@@ -34,11 +38,13 @@ class KnownNames {
   bool knows_exactly(const std::string& name) const { return names_.contains(name); }
   bool knows_below(const std::string& group) const;  ///< "fsdp_config.version" is below "fsdp_config"
   bool knows(const std::string& name) const;         ///< exactly, or by a name that ends with *
+  bool reads(const std::string& name) const;         ///< as a value of the job: a parameter, its model, its batch
 
  private:
-  void add(const std::string& word, const std::string& part, bool of_launcher = false, bool is_excluded = false);
+  void add(const std::string& word, const std::string& part, bool of_launcher = false,
+           KnownName::Use use = KnownName::Use::kValue);
   void add(const std::vector<std::string>& words, const std::string& part, bool of_launcher = false,
-           bool is_excluded = false);
+           KnownName::Use use = KnownName::Use::kValue);
   void add(const CommandPattern& pattern, const std::string& part);
   void add(const RecipeValue& value, const std::string& part, const Recipe& recipe);
 

@@ -69,7 +69,7 @@ std::set<std::string> inherited_names(const Recipe& recipe) {
 
 // Names of a launcher can only be compared where the recipe says how to ask for them.
 bool is_comparable(const KnownName& known, const FrameworkNames& framework) {
-  return known.name.find('*') == std::string::npos && !known.is_excluded && known.part != "files" &&
+  return known.name.find('*') == std::string::npos && known.use != KnownName::Use::kExcluded && known.part != "files" &&
          (!known.of_launcher || !framework.launcher_names.empty());
 }
 
