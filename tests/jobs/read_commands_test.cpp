@@ -250,6 +250,10 @@ TEST(ReadCommands, ScriptsAreRecognisedByWhatTheySay) {
   EXPECT_EQ(recipe_of("accelerate launch run_sft.py --model_name_or_path m --use_peft --optim adamw_8bit "
                       "--gradient_checkpointing --per_device_train_batch_size 2"),
             "hf-trainer");
+  EXPECT_EQ(recipe_of("accelerate launch train.py --model_name_or_path m --per_device_train_batch_size 2 "
+                      "--gradient_accumulation_steps 4 --block_size 2048"),
+            "accelerate")
+      << "nanoGPT has block_size and gradient_accumulation_steps too";
   EXPECT_EQ(recipe_of("accelerate launch run_glue_no_trainer.py --model_name_or_path bert-base-cased --task_name mrpc "
                       "--per_device_train_batch_size 32 --output_dir o"),
             "accelerate");
