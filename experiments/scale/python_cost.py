@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """usage: python_cost.py [TRIALS=1000] [SPACE...]
 
-What a pair of ask() and tell() costs from Python, by the number of trials: the median and the longest of each hundred, in milliseconds.
-SPACE: real (two real ranges), lists (six lists of ten values) or square (two lists of 100 values); all, if none is named. Needs
-PYTHONPATH=src/python and the program on the PATH or in KRIGTUNE_EXECUTABLE.
+What ask() and tell() cost from Python, by the number of trials: for each hundred of them the medians of the wall time in milliseconds,
+and the mean of the program's processor time for a pair, which other programs on the machine disturb less. SPACE: real (two real
+ranges), lists (six lists of ten values), square (two lists of 100 values) or random (real, with the strategy random); all, if none is
+named. Needs PYTHONPATH=src/python and the program on the PATH or in KRIGTUNE_EXECUTABLE.
 """
+import os
+import pathlib
 import statistics
 import sys
 import time
 
 import krigtune
 
+REAL = {"x": krigtune.real(-5.0, 5.0), "y": krigtune.log(1e-5, 1e-1)}
 SPACES = {
-    "real": {"x": krigtune.real(-5.0, 5.0), "y": krigtune.log(1e-5, 1e-1)},
-    "lists": {name: list(range(10)) for name in "abcdef"},
-    "square": {"a": list(range(100)), "b": list(range(100))},
+    "real": (REAL, "bayes"),
+    "lists": ({name: list(range(10)) for name in "abcdef"}, "bayes"),
+    "square": ({"a": list(range(100)), "b": list(range(100))}, "bayes"),
+    "random": (REAL, "random"),
 }
 
 
@@ -23,22 +28,25 @@ def value(configuration):
     return 1.0 + sum((number - 2.0) ** 2 for number in numbers) / len(numbers)
 
 
+def processor_s(study):
+    fields = pathlib.Path(f"/proc/{study._server._process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(name, trials):
-    asks, tells = [], []
-    with krigtune.Study(SPACES[name], seed=1) as study:
-        for _ in range(trials):
-            begun = time.perf_counter()
-            trial = study.ask()
-            asked = time.perf_counter()
-            study.tell(trial, value(trial.configuration))
-            asks.append(asked - begun)
-            tells.append(time.perf_counter() - asked)
-        begun = time.perf_counter()
-        best = study.best
-    print(f"{name}: {trials} pairs in {sum(asks) + sum(tells):.1f} s; best {best.value:.4g}, found in {1e3 * (time.perf_counter() - begun):.0f} ms")
-    for begin in range(0, trials, 100):
-        for what, times in (("ask", asks[begin:begin + 100]), ("tell", tells[begin:begin + 100])):
-            print(f"  {begin + len(times):5} {what:4}  median {1e3 * statistics.median(times):7.2f} ms  longest {1e3 * max(times):7.1f} ms")
+    space, strategy = SPACES[name]
+    with krigtune.Study(space, seed=1, strategy=strategy) as study:
+        for begin in range(0, trials, 100):
+            asks, tells, before = [], [], processor_s(study)
+            for _ in range(begin, min(begin + 100, trials)):
+                begun = time.perf_counter()
+                trial = study.ask()
+                asked = time.perf_counter()
+                study.tell(trial, value(trial.configuration))
+                asks.append(asked - begun)
+                tells.append(time.perf_counter() - asked)
+            print(f"{name:7} {begin + len(asks):5} trials: ask {1e3 * statistics.median(asks):6.1f} ms, tell {1e3 * statistics.median(tells):5.2f} ms; "
+                  f"processor {1e3 * (processor_s(study) - before) / len(asks):6.1f} ms a pair", flush=True)
 
 
 def main():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """usage: optuna_samplers.py [--seeds 5] [--trials 40] [--samplers krigtune,TPE,GP,random]
+       [--functions branin,hartmann6,network]
 
 Samplers inside Optuna on three generic functions: the median, over the seeds, of what the best trial lacks to the minimum, and the
 seconds that a trial takes beside the function, as medians of the last ten trials of each study. scripts/optuna-sampler-check
@@ -71,9 +72,11 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--samplers", default="krigtune,TPE,GP,random")
+    parser.add_argument("--functions", default=",".join(FUNCTIONS))
     options = parser.parse_args()
     print(f"Optuna {optuna.__version__}, {options.trials} trials, {options.seeds} seeds")
-    for name, (function, minimum) in FUNCTIONS.items():
+    for name in options.functions.split(","):
+        function, minimum = FUNCTIONS[name]
         for sampler in options.samplers.split(","):
             runs = [run(function, SAMPLERS[sampler](seed), options.trials) for seed in range(1, options.seeds + 1)]
             regrets = sorted(best - minimum for best, _ in runs)
