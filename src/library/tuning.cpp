@@ -39,6 +39,7 @@ struct Tuning::Impl {
   std::filesystem::path directory;
   run::LoopOptions options;
   SystemClock clock;
+  std::unique_ptr<run::HandRun> run;  ///< nullptr before the first ask()
 
   Impl(session::Session read, std::filesystem::path path, std::uint64_t seed)
       : prepared(std::move(read)), directory(std::move(path)) {
@@ -54,11 +55,14 @@ Tuning::Tuning(Tuning&&) noexcept = default;
 Tuning& Tuning::operator=(Tuning&&) noexcept = default;
 
 std::optional<AskedTrial> Tuning::ask() {
-  const std::vector<journal::Trial> asked =
-      run::ask_by_hand(impl_->session(), impl_->prepared.candidates, impl_->directory, impl_->options, impl_->clock, 1);
-  if (asked.empty()) return std::nullopt;
-  const journal::Proposal& proposal = asked.front().proposal;
-  AskedTrial trial{asked.front().number, values_of(proposal.configuration), proposal.predicted_value, std::nullopt};
+  if (!impl_->run) {
+    impl_->run = std::make_unique<run::HandRun>(impl_->session(), impl_->prepared.candidates, impl_->directory,
+                                                impl_->options, impl_->clock);
+  }
+  const std::optional<journal::Trial> asked = impl_->run->ask();
+  if (!asked) return std::nullopt;
+  const journal::Proposal& proposal = asked->proposal;
+  AskedTrial trial{asked->number, values_of(proposal.configuration), proposal.predicted_value, std::nullopt};
   if (proposal.predicted_memory) trial.predicted_memory_bytes = proposal.predicted_memory->count;
   return trial;
 }

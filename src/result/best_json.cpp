@@ -7,8 +7,9 @@
 #include "result/writers.h"
 
 namespace krigtune::result {
-std::optional<std::string> best_json(const report::RunView& run) {
-  if (!run.answer.best) return std::nullopt;
+
+Json best_document(const report::RunView& run) {
+  if (!run.answer.best) return nullptr;
   const answer::Answer& answer = run.answer;
   const search::Recommendation& best = *answer.best;
   Json json;
@@ -41,7 +42,12 @@ std::optional<std::string> best_json(const report::RunView& run) {
   if (Json advice = deepspeed::batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);
   json["trials"] = Json::object();
   for (const auto& [status, count] : answer.trials.by_status) json["trials"][status] = count;
-  return json.dump(2) + "\n";
+  return json;
+}
+
+std::optional<std::string> best_json(const report::RunView& run) {
+  const Json json = best_document(run);
+  return json.is_null() ? std::nullopt : std::optional(json.dump(2) + "\n");
 }
 
 }  // namespace krigtune::result

@@ -8,12 +8,15 @@ namespace {
 
 Json optional_number(std::optional<double> number) { return number ? json_number(*number) : Json(nullptr); }
 
+}  // namespace
+
 Json trial_json(const journal::Trial& trial, const session::Objective& objective) {
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
-  const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome);
+  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
+  const auto* bounded = trial.outcome ? std::get_if<trial::Bounded>(&*trial.outcome) : nullptr;
+  const char* open = trial.waiting ? "waiting" : "running";
   Json json = {{"trial", trial.number},
-               {"status", trial::status_text(*trial.outcome)},
-               {"reason", trial::reason_text(*trial.outcome)},
+               {"status", trial.outcome ? trial::status_text(*trial.outcome) : open},
+               {"reason", trial.outcome ? trial::reason_text(*trial.outcome) : ""},
                {"strategy", trial.proposal.strategy},
                {"configuration", space::to_json(trial.proposal.configuration)},
                {"value", optional_number(search::value_of(trial, objective))},
@@ -33,13 +36,11 @@ Json trial_json(const journal::Trial& trial, const session::Objective& objective
   return json;
 }
 
-}  // namespace
-
 Export export_json(const report::RunView& run, const std::filesystem::path& /*directory*/) {
   Json document = {{"schema_version", 1}, {"session", run.name}};
   document["objective"] = {{"metric", run.session.objective.metric},
                            {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
-  document["best"] = is_recommended(run) ? parse_json(best_json(run).value(), "best.json") : Json(nullptr);
+  document["best"] = is_recommended(run) ? best_document(run) : Json(nullptr);
   document["trials"] = Json::array();
   for (const journal::Trial& trial : run.history) {
     if (trial.outcome) document["trials"].push_back(trial_json(trial, run.session.objective));

@@ -48,6 +48,53 @@ TEST_F(ByHand, IsTheSameSearchAsALoop) {
                                                 [&](const space::Configuration& c) { return answer(session_, c); })));
 }
 
+// Some trials fail, and two are pending at a time.
+TEST_F(ByHand, ARunThatStaysOpenProposesTheSame) {
+  const Problem problem(session_);
+  run::HandRun run(problem.session, problem.candidates, directory().string() + "-open", options_.loop, clock_);
+  for (int i = 0; i < 20; ++i) {
+    const std::optional<journal::Trial> open = run.ask();
+    const std::vector<journal::Trial> alone = ask();
+    ASSERT_TRUE(open);
+    ASSERT_EQ(alone.size(), 1U);
+    EXPECT_EQ(open->number, i);
+    EXPECT_EQ(open->proposal.configuration, alone[0].proposal.configuration) << i;
+    EXPECT_EQ(open->proposal.hyperparameters, alone[0].proposal.hyperparameters) << i;
+    if (i == 0) continue;
+    const journal::Trial before =
+        journal::read_journal(run::journal_path(directory()))[static_cast<std::size_t>(i) - 1];
+    const trial::Outcome outcome = answer(session_, before.proposal.configuration);
+    run.tell(i - 1, outcome);
+    tell(i - 1, outcome);
+  }
+}
+
+TEST_F(ByHand, ARunThatStaysOpenSeesWhatOthersDo) {
+  const Problem problem(session_);
+  run::HandRun run(problem.session, problem.candidates, directory(), options_.loop, clock_);
+  ASSERT_TRUE(run.ask());
+  EXPECT_EQ(ask()[0].number, 1);
+  EXPECT_EQ(run.ask()->number, 2);
+  tell(0, measured(session_, 1.0));
+  EXPECT_NE(user_error_of([&] { run.tell(0, measured(session_, 2.0)); }).find("trial 0 is closed already"),
+            std::string::npos);
+  EXPECT_EQ(run.tell(1, measured(session_, 2.0)).number, 1);
+}
+
+TEST_F(ByHand, RecordsWhatSomebodyElseChose) {
+  const Problem problem(session_);
+  clock_.advance_s(1000.0);
+  run::HandRun run(problem.session, problem.candidates, directory(), options_.loop, clock_);
+  const space::Configuration chosen{{"a", std::int64_t{3}}, {"b", std::int64_t{2}}};
+  const journal::Trial added = run.add(chosen, measured(session_, 5.0), 90.0);
+  EXPECT_EQ(added.number, 0);
+  EXPECT_EQ(added.wall_s, 90.0);
+  EXPECT_EQ(added.proposal.strategy, search::kTryStrategy);
+  EXPECT_EQ(journal::read_journal(run::journal_path(directory()))[0].proposal.configuration, chosen);
+  for (int i = 1; i < 24; ++i) EXPECT_NE(run.ask()->proposal.configuration, chosen);
+  EXPECT_FALSE(run.ask());
+}
+
 TEST_F(ByHand, MakesTheDirectoryAndAsksTheBaselineFirst) {
   session_.baseline = space::Configuration{{"a", std::int64_t{9}}, {"b", std::int64_t{2}}};
   const std::vector<journal::Trial> trials = ask(2);

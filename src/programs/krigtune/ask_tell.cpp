@@ -1,3 +1,5 @@
+#include "programs/krigtune/ask_tell.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +31,36 @@ namespace krigtune::cli {
 
 // krigtune ask: proposes trials to users who run them by hand or from a program of their own.
 
+run::RunRecord record_of(const Context& context, const RunRequest& request) {
+  const std::filesystem::path& directory = request.directory;
+  const bool begun = std::filesystem::exists(run::session_path(directory));
+  const bool is_named = !request.session.is_null();
+  if (!begun && !is_named) {
+    throw UserError(fmt::format("{}: there is no run here yet", directory.string()), request.way_to_name_a_session);
+  }
+  run::RunRecord record;
+  if (begun) record = run::load_run(directory);
+  if (is_named) record.session = session_of_json(context, request.session, request.file, directory, false).session;
+  // Only the first call prints the session's warnings: a program that asks in a loop need not read them every time.
+  if (!begun) {
+    for (const std::string& warning : record.session.warnings) context.log.warning(warning);
+  }
+  record.options.earlier =
+      earlier_runs(context, request.warm_start, request.warm_start_called, record.session, directory, begun);
+  if (request.strategy) record.options.strategy = *request.strategy;
+  if (request.seed) record.options.seed = *request.seed;
+  return record;
+}
+
+Json asked_json(const journal::Trial& trial) {
+  const journal::Proposal& proposal = trial.proposal;
+  return {
+      {"trial", trial.number},
+      {"configuration", space::to_json(proposal.configuration)},
+      {"predicted_value", proposal.predicted_value ? json_number(*proposal.predicted_value) : Json(nullptr)},
+      {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
+}
+
 namespace {
 
 constexpr std::int64_t kMostAsked = 1'000'000;
@@ -44,43 +76,27 @@ void declare_ask(boost::program_options::options_description& options) {
   declare_warm_start(options);
 }
 
-// Returns the session and the options of its search: from the session file if one is given, otherwise from the
-// directory.
-run::RunRecord record_of(const Context& context, const std::filesystem::path& directory) {
-  const Arguments& arguments = context.arguments;
-  const bool begun = std::filesystem::exists(run::session_path(directory));
-  const std::optional<std::string> file = arguments.text("session");
-  if (!begun && !file) {
-    throw UserError(fmt::format("{}: there is no run here yet", directory.string()),
-                    fmt::format("name its session: krigtune ask {} --session SESSION", directory.string()));
+RunRequest run_request(const Arguments& arguments) {
+  RunRequest request;
+  request.directory = arguments.operand();
+  if (const std::optional<std::string> file = arguments.text("session")) {
+    request.session = load_json(*file);
+    request.file = *file;
   }
-  run::RunRecord record;
-  if (begun) record = run::load_run(directory);
-  // Only the first call prints the session's warnings: a program that asks in a loop need not read them every time.
-  if (file)
-    record.session = begun ? session_of_file(context, *file, directory, false).session : session_of(context, *file);
-  record.options.earlier = earlier_runs(context, record.session, directory, begun);
   if (const auto word = arguments.text("strategy"))
-    record.options.strategy = search::strategy_kind_from(*word, arguments.named("strategy"));
-  if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) {
-    record.options.seed = static_cast<std::uint64_t>(*seed);
-  }
-  return record;
-}
-
-Json trial_json(const journal::Trial& trial) {
-  const journal::Proposal& proposal = trial.proposal;
-  return {
-      {"trial", trial.number},
-      {"configuration", space::to_json(proposal.configuration)},
-      {"predicted_value", proposal.predicted_value ? json_number(*proposal.predicted_value) : Json(nullptr)},
-      {"predicted_memory_bytes", proposal.predicted_memory ? Json(proposal.predicted_memory->count) : Json(nullptr)}};
+    request.strategy = search::strategy_kind_from(*word, arguments.named("strategy"));
+  if (const auto seed = arguments.integer("seed", 0, INT64_MAX)) request.seed = static_cast<std::uint64_t>(*seed);
+  request.warm_start = arguments.texts(kWarmStart);
+  request.warm_start_called = fmt::format("--{}", kWarmStart);
+  request.way_to_name_a_session =
+      fmt::format("name its session: krigtune ask {} --session SESSION", request.directory.string());
+  return request;
 }
 
 int ask(const Context& context) {
   const auto count = static_cast<int>(context.arguments.integer("count", 1, kMostAsked).value_or(1));
   const std::filesystem::path directory = context.arguments.operand();
-  run::RunRecord record = record_of(context, directory);
+  run::RunRecord record = record_of(context, run_request(context.arguments));
   know_this_machine(context, record.session, directory);
   const run::Prepared prepared(record.session, record.options.earlier);
   if (const std::string change = run::settle(directory, prepared.session, record.options, journal::Asker::kHand);
@@ -95,8 +111,8 @@ int ask(const Context& context) {
   const std::vector<journal::Trial> trials =
       run::ask_by_hand(prepared.session, prepared.candidates, directory, record.options, context.console.clock, count,
                        [&](const journal::Trial& trial) {
-                         if (one_document) document["trials"].push_back(trial_json(trial));
-                         if (!one_document) context.console.out << trial_json(trial).dump() << '\n' << std::flush;
+                         if (one_document) document["trials"].push_back(asked_json(trial));
+                         if (!one_document) context.console.out << asked_json(trial).dump() << '\n' << std::flush;
                        });
   if (one_document) print(context, document);
   if (trials.empty()) {
@@ -130,34 +146,120 @@ Command ask_command() {
 // krigtune tell: ends a trial that krigtune ask proposed.
 namespace {
 
-const std::vector<std::string> kStatuses = {"ok", "oom", "failed"};
 constexpr trial::FailureReason kReasons[] = {trial::FailureReason::kCrash,       trial::FailureReason::kTimeout,
                                              trial::FailureReason::kHang,        trial::FailureReason::kInvalid,
                                              trial::FailureReason::kBadResult,   trial::FailureReason::kEnvironment,
                                              trial::FailureReason::kInterrupted, trial::FailureReason::kNotApplied};
 
-std::vector<std::string> reason_words() {
+[[noreturn]] void refuse(const std::string& what, const std::string& hint) { throw UserError("tell: " + what, hint); }
+
+trial::FailureReason reason_of(const std::string& word, const std::string& dash) {
+  for (const trial::FailureReason reason : kReasons) {
+    if (word == trial::to_string(reason)) return reason;
+  }
+  throw UserError(fmt::format("{}reason: '{}' is not accepted", dash, word), suggestion(word, told_reasons()));
+}
+
+std::string checked_status(const std::string& status, const std::string& dash) {
+  const std::vector<std::string> known = told_statuses();
+  if (std::find(known.begin(), known.end(), status) != known.end()) return status;
+  throw UserError(fmt::format("{}status: '{}' is not accepted", dash, status), suggestion(status, known));
+}
+
+std::string status_of(const ToldResult& told, const std::string& dash) {
+  if (told.status) return checked_status(*told.status, dash);
+  if (told.value) return "ok";
+  refuse("the result of the trial is missing", fmt::format("give {0}value or {0}status", dash));
+}
+
+// Refuses what contradicts the status.
+void refuse_contradictions(const ToldResult& told, const std::string& status, const std::string& dash) {
+  if (status == "ok" && !told.value)
+    refuse(fmt::format("{0}status ok needs {0}value", dash), "give the measured value");
+  struct Part {
+    const char* name;
+    bool is_given;
+    const char* status;
+  };
+  const Part kGoesWith[] = {{"value", told.value.has_value(), "ok"},
+                            {"value_sem", told.value_sem.has_value(), "ok"},
+                            {"peak_memory_bytes", told.peak_memory_bytes.has_value(), "ok"},
+                            {"reason", told.reason.has_value(), "failed"}};
+  for (const Part& part : kGoesWith) {
+    if (!part.is_given || status == part.status) continue;
+    std::string name = part.name;
+    if (!dash.empty()) std::replace(name.begin(), name.end(), '_', '-');
+    refuse(fmt::format("{0}{1} cannot be combined with {0}status {2}", dash, name, status),
+           fmt::format("leave it out, or write {}status {}", dash, part.status));
+  }
+}
+
+// The value is read like one in a result file, so that one reader interprets both.
+trial::Outcome measured(const ToldResult& told, const std::string& metric, const std::string& dash) {
+  Json result = told.metrics;
+  result[metric] = *told.value;
+  if (told.value_sem) result["value_sem"] = *told.value_sem;
+  if (told.peak_memory_bytes) result["peak_memory_bytes"] = *told.peak_memory_bytes;
+  trial::Outcome outcome = runner::read_command_result(result.dump(), metric);
+  if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
+    throw UserError(fmt::format("{}value: {}", dash, failed->last_lines),
+                    fmt::format("give the measured value, or {}status failed", dash));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+std::vector<std::string> told_statuses() { return {"ok", "oom", "failed"}; }
+
+std::vector<std::string> told_reasons() {
   std::vector<std::string> words;
   for (const trial::FailureReason reason : kReasons) words.emplace_back(trial::to_string(reason));
   return words;
 }
 
+trial::Outcome outcome_told(const ToldResult& told, const std::string& metric, const std::string& dash) {
+  const std::string status = status_of(told, dash);
+  refuse_contradictions(told, status, dash);
+  if (status == "ok") return measured(told, metric, dash);
+  if (status == "oom") return trial::OutOfMemory{};
+  const std::string reason = told.reason.value_or(trial::to_string(trial::FailureReason::kCrash));
+  return trial::Failed{reason_of(reason, dash), 0, told.last_lines};
+}
+
+Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history) {
+  Json json = {{"trial", trial.number}};
+  json["configuration"] = space::to_json(trial.proposal.configuration);
+  json["status"] = trial::status_text(*trial.outcome);
+  json["reason"] = trial::reason_text(*trial.outcome);
+  json["metric"] = session.objective.metric;
+  const std::optional<double> value = search::value_of(trial, session.objective);
+  json["value"] = json_or_null(value);
+  const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
+  json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
+  const search::RunEffects effects(session.objective, history);
+  json["gain"] =
+      value ? json_number(search::gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
+            : Json(nullptr);
+  return json;
+}
+
+namespace {
+
 void declare_tell(boost::program_options::options_description& options) {
   options.add_options()("trial", typed_value_named("N"), "the number of the trial, as krigtune ask printed it");
-  options.add_options()("status", typed_value_named("STATUS", {kStatuses}),
+  options.add_options()("status", typed_value_named("STATUS", {told_statuses()}),
                         "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "the measured value, in the objective's unit");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
                         "with --value: the peak memory of the rank that needed most, such as 6.4e10");
-  options.add_options()("reason", typed_value_named("WORD", {reason_words()}),
+  options.add_options()("reason", typed_value_named("WORD", {told_reasons()}),
                         "why it failed: crash (the default), timeout, hang, invalid, bad_result, environment, "
                         "not_applied; or interrupted: the trial does not count and may be proposed again");
   options.add_options()(
       "result", typed_value_named("FILE"),
       "read the result from FILE, as the runner `command` does, instead of the options above; - is standard input");
 }
-
-[[noreturn]] void refuse(const std::string& what, const std::string& hint) { throw UserError("tell: " + what, hint); }
 
 double value_of(const std::string& text) {
   double number = 0.0;
@@ -166,54 +268,15 @@ double value_of(const std::string& text) {
   throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
 }
 
-trial::FailureReason reason_of(const std::string& word) {
-  for (const trial::FailureReason reason : kReasons) {
-    if (word == trial::to_string(reason)) return reason;
-  }
-  throw UserError(fmt::format("--reason: '{}' is not accepted", word), suggestion(word, reason_words()));
-}
-
-std::string status_of(const Arguments& arguments) {
-  const std::optional<std::string> status = arguments.text("status");
-  if (!status) {
-    if (arguments.flag("value")) return "ok";
-    refuse("the result of the trial is missing", "give --value, --status or --result");
-  }
-  if (std::find(kStatuses.begin(), kStatuses.end(), *status) == kStatuses.end()) {
-    throw UserError(fmt::format("--status: '{}' is not accepted", *status), suggestion(*status, kStatuses));
-  }
-  return *status;
-}
-
-// Refuses options that contradict the status.
-void refuse_contradictions(const Arguments& arguments, const std::string& status) {
-  if (status == "ok" && !arguments.flag("value")) refuse("--status ok needs --value", "give the measured value");
-  const std::pair<const char*, const char*> kGoesWith[] = {
-      {"value", "ok"}, {"peak-memory-bytes", "ok"}, {"reason", "failed"}};
-  for (const auto& [option, wanted] : kGoesWith) {
-    if (!arguments.flag(option) || status == wanted) continue;
-    refuse(fmt::format("--{} cannot be combined with --status {}", option, status),
-           fmt::format("leave it out, or write --status {}", wanted));
-  }
-}
-
-// The value is read like one in a result file, so that one reader interprets both.
-trial::Outcome measured(const Arguments& arguments, const std::string& metric) {
-  Json result = {{metric, value_of(*arguments.text("value"))}};
-  if (const auto peak = arguments.positive_number("peak-memory-bytes")) result["peak_memory_bytes"] = *peak;
-  trial::Outcome outcome = runner::read_command_result(result.dump(), metric);
-  if (const auto* failed = std::get_if<trial::Failed>(&outcome)) {
-    throw UserError("--value: " + failed->last_lines, "give the measured value, or --status failed");
-  }
-  return outcome;
-}
-
 trial::Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
-  const std::string status = status_of(arguments);
-  refuse_contradictions(arguments, status);
-  if (status == "ok") return measured(arguments, metric);
-  if (status == "oom") return trial::OutOfMemory{};
-  return trial::Failed{reason_of(arguments.text("reason", trial::to_string(trial::FailureReason::kCrash))), 0, ""};
+  if (!arguments.flag("value") && !arguments.flag("status"))
+    refuse("the result of the trial is missing", "give --value, --status or --result");
+  ToldResult told;
+  told.status = arguments.text("status");
+  if (const auto value = arguments.text("value")) told.value = value_of(*value);
+  told.peak_memory_bytes = arguments.positive_number("peak-memory-bytes");
+  told.reason = arguments.text("reason");
+  return outcome_told(told, metric, "--");
 }
 
 trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
@@ -224,8 +287,10 @@ trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& me
   const std::string file = *arguments.text("result");
   const std::string text = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_text(file);
   trial::Outcome outcome = runner::read_command_result(text, metric);
-  if (!arguments.flag("status") || status_of(arguments) == trial::status_text(outcome)) return outcome;
-  refuse(fmt::format("--status {}, but {} says {}", status_of(arguments), file, trial::status_text(outcome)),
+  if (!arguments.flag("status")) return outcome;
+  const std::string status = checked_status(*arguments.text("status"), "--");
+  if (status == trial::status_text(outcome)) return outcome;
+  refuse(fmt::format("--status {}, but {} says {}", status, file, trial::status_text(outcome)),
          "leave --status out, or fix the file");
 }
 
@@ -246,26 +311,6 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   const std::string trouble = report::last_line_of(trial);
   if (!trouble.empty()) text += ": " + trouble;
   return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial has succeeded yet");
-}
-
-Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history,
-               const std::optional<search::Recommendation>& best) {
-  Json json = new_document("tell");
-  json["trial"] = trial.number;
-  json["configuration"] = space::to_json(trial.proposal.configuration);
-  json["status"] = trial::status_text(*trial.outcome);
-  json["reason"] = trial::reason_text(*trial.outcome);
-  json["metric"] = session.objective.metric;
-  const std::optional<double> value = search::value_of(trial, session.objective);
-  json["value"] = json_or_null(value);
-  const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
-  json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
-  const search::RunEffects effects(session.objective, history);
-  json["gain"] =
-      value ? json_number(search::gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
-            : Json(nullptr);
-  json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
-  return json;
 }
 
 // Returns the outcome with the value in the objective's unit, whose conversion may depend on the configuration.
@@ -298,7 +343,12 @@ int tell(const Context& context) {
   result::ResultFileWriter writer(start, result::make_recommender(session, prepared.candidates, record.options.seed));
   writer.write(history);
   const std::optional<search::Recommendation>& best = writer.best();
-  if (arguments.flag("json")) print(context, told_json(session, trial, history, best));
+  if (arguments.flag("json")) {
+    Json json = new_document("tell");
+    json.update(told_json(session, trial, history));
+    json["best_trial"] = best ? Json(best->trial) : Json(nullptr);
+    print(context, json);
+  }
   context.log.progress(told_text(session, trial, history, best));
   return ExitCode::kDone;
 }

@@ -49,6 +49,7 @@ Command recipes_command();
 Command repair_command();
 Command report_command();
 Command results_command();
+Command serve_command();
 Command tell_command();
 Command tune_command();
 Command watch_command();
@@ -65,6 +66,14 @@ struct ExitCode {
   static constexpr int kInternalError = 4;
   static constexpr int kInterrupted = 130;
 };
+
+/// What is wrong, for people, and the exit code that says of which kind it is.
+struct Trouble {
+  int exit_code = ExitCode::kInternalError;
+  std::string message;
+};
+/// Describes the exception that is being handled, in the one place that knows them all. Call it in a catch block.
+Trouble current_trouble();
 
 std::string general_help();
 /// What --help shows, on one screen of 80 columns and 40 lines, or what --help-all shows: every option, whole.

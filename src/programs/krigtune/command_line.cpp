@@ -41,25 +41,10 @@ Verbosity verbosity_of(const Arguments& arguments) {
 int guarded(Log& log, const std::function<int()>& body) {
   try {
     return body();
-  } catch (const UserError& error) {
-    log.error(error.what());
-    return ExitCode::kBadInput;
-  } catch (const EnvironmentError& error) {
-    log.error(error.what());
-    return ExitCode::kEnvironment;
-  } catch (const std::filesystem::filesystem_error& error) {  // a name that is too long, a loop of links, no permission
-    log.error(fmt::format("cannot use '{}': {}; check the path and its permissions", error.path1().string(),
-                          error.code().message()));
-    return is_shortage(error.code().value()) ? ExitCode::kEnvironment : ExitCode::kBadInput;
-  } catch (const std::system_error& error) {  // a thread that cannot be started
-    log.error(fmt::format("the system refused: {}; end other programs, or raise the limit on processes", error.what()));
-    return ExitCode::kEnvironment;
-  } catch (const std::bad_alloc&) {
-    log.error("this machine's memory, or the limit of this process, is exhausted; ask for less, or raise the limit");
-    return ExitCode::kEnvironment;
-  } catch (const std::exception& error) {
-    log.error(fmt::format("internal error: {}; please report it with the command that led here", error.what()));
-    return ExitCode::kInternalError;
+  } catch (const std::exception&) {
+    const Trouble trouble = current_trouble();
+    log.error(trouble.message);
+    return trouble.exit_code;
   }
 }
 
@@ -102,12 +87,35 @@ int dispatch(const std::vector<std::string>& arguments, const Console& console) 
 
 }  // namespace
 
+Trouble current_trouble() {
+  try {
+    throw;
+  } catch (const UserError& error) {
+    return {ExitCode::kBadInput, error.what()};
+  } catch (const EnvironmentError& error) {
+    return {ExitCode::kEnvironment, error.what()};
+  } catch (const std::filesystem::filesystem_error& error) {  // a name that is too long, a loop of links, no permission
+    return {is_shortage(error.code().value()) ? ExitCode::kEnvironment : ExitCode::kBadInput,
+            fmt::format("cannot use '{}': {}; check the path and its permissions", error.path1().string(),
+                        error.code().message())};
+  } catch (const std::system_error& error) {  // a thread that cannot be started
+    return {ExitCode::kEnvironment,
+            fmt::format("the system refused: {}; end other programs, or raise the limit on processes", error.what())};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::kEnvironment,
+            "this machine's memory, or the limit of this process, is exhausted; ask for less, or raise the limit"};
+  } catch (const std::exception& error) {
+    return {ExitCode::kInternalError,
+            fmt::format("internal error: {}; please report it with the command that led here", error.what())};
+  }
+}
+
 std::vector<Command> commands() {
-  std::vector<Command> all = {doctor_command(),  init_command(),      recipes_command(),  model_command(),
-                              measure_command(), plan_command(),      tune_command(),     watch_command(),
-                              ask_command(),     tell_command(),      compare_command(),  predict_command(),
-                              results_command(), report_command(),    diagnose_command(), export_command(),
-                              repair_command(),  completion_command()};
+  std::vector<Command> all = {doctor_command(),  init_command(),    recipes_command(),   model_command(),
+                              measure_command(), plan_command(),    tune_command(),      watch_command(),
+                              ask_command(),     tell_command(),    serve_command(),     compare_command(),
+                              predict_command(), results_command(), report_command(),    diagnose_command(),
+                              export_command(),  repair_command(),  completion_command()};
   all.push_back(help_command(all));
   return all;
 }

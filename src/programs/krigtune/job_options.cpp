@@ -125,7 +125,11 @@ bool recall_seen_facts(const std::filesystem::path& directory, Json& session) {
 
 FileSession session_of_file(const Context& context, const std::filesystem::path& file,
                             const std::filesystem::path& run_directory, bool looks) {
-  Json json = load_json(file);
+  return session_of_json(context, load_json(file), file, run_directory, looks);
+}
+
+FileSession session_of_json(const Context& context, Json json, const std::filesystem::path& file,
+                            const std::filesystem::path& run_directory, bool looks) {
   jobs::JobRequest surroundings = surroundings_of(context);
   surroundings.directory = std::filesystem::absolute(file).parent_path();
   const bool is_begun = !run_directory.empty() && std::filesystem::exists(run::session_path(run_directory));

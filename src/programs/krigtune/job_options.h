@@ -33,6 +33,11 @@ struct FileSession {
 FileSession session_of_file(const Context& context, const std::filesystem::path& file,
                             const std::filesystem::path& run_directory, bool looks);
 
+/// Does the same with the contents of a session; `file` names it in errors, and its relative paths are relative to the
+/// directory of `file`.
+FileSession session_of_json(const Context& context, Json json, const std::filesystem::path& file,
+                            const std::filesystem::path& run_directory, bool looks);
+
 /// Returns the text of a session for the command that the user can edit, with the assumptions as comments at its
 /// beginning.
 std::string job_session_text(const Context& context);

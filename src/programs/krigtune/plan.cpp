@@ -1,4 +1,6 @@
 // krigtune plan: prints everything that can be predicted before anything runs.
+#include "programs/krigtune/plan.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,10 +28,6 @@
 #include "search/model/job_words.h"
 
 namespace krigtune::cli {
-
-/// Returns the contents of `krigtune plan --json` below the document's head.
-Json to_json(const session::Session& session, const forecast::Forecaster& forecaster, const forecast::PlanStudy& study,
-             const forecast::PlanAnswers& answers);
 
 namespace {
 
@@ -90,11 +88,15 @@ Json forecast_json(const forecast::Forecast& forecast) {
   return json;
 }
 
+}  // namespace
+
 Json candidate_json(const forecast::Candidate& candidate) {
   Json json = {{"configuration", space::to_json(candidate.configuration)}};
   json.update(forecast_json(candidate.forecast));
   return json;
 }
+
+namespace {
 
 Json variants_json(const std::vector<forecast::Variant>& variants) {
   Json json = Json::array();
@@ -160,9 +162,19 @@ Json expected_json(const session::Session& session, const forecast::PlanStudy& s
 
 }  // namespace
 
-Json to_json(const session::Session& session, const forecast::Forecaster& forecaster, const forecast::PlanStudy& study,
-             const forecast::PlanAnswers& answers) {
-  Json json = space_json(session, study);
+std::optional<search::JobSummary> assumed_job(const session::Session& session, const session::MemoryFilter& filter) {
+  if (session.workload) return std::nullopt;
+  const auto hypotheses = forecast::Hypotheses::of(session, filter);
+  return hypotheses ? std::optional(search::summary_before_trials(*hypotheses)) : std::nullopt;
+}
+
+unsigned plan_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, 16U); }
+
+Json planned_json(const session::Session& session, const forecast::Forecaster& forecaster,
+                  const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
+                  const std::optional<search::JobSummary>& assumed) {
+  Json json = {{"session", session_name(session)}, {"emulated_network", emulated_json(session)}};
+  json.update(space_json(session, study));
   const std::optional<Bytes>& usable = session.usable_per_rank;
   json["usable_bytes_per_rank"] = usable ? Json(usable->count) : Json(nullptr);
   json["memory_by_zero_stage"] = Json::object();
@@ -191,6 +203,8 @@ Json to_json(const session::Session& session, const forecast::Forecaster& foreca
   json["by_micro_batch"] = rows_json(answers.batch.by_micro_batch);
   json["by_accumulation"] = rows_json(answers.batch.by_accumulation);
   json.update(expected_json(session, study, answers.time));
+  json["assumed_job"] = report::job_json(assumed);
+  if (assumed) json["assumed_job"]["sentence"] = search::assumed_job_sentence(*assumed);
   return json;
 }
 
@@ -225,7 +239,7 @@ forecast::PlanStudy study_with_progress(const Context& context, const session::S
                                         std::vector<forecast::Candidate>* looked_at) {
   const std::vector<std::string> columns = session.space.columns();
   forecast::StudyOptions options;
-  options.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  options.threads = plan_threads();
   if (csv != nullptr) *csv = report::plan_header(columns);
   if (csv != nullptr || looked_at != nullptr) {
     options.visit = [csv, looked_at, columns](const forecast::Candidate& candidate) {
@@ -296,14 +310,6 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
       "leave it out");
 }
 
-// Returns what tune assumes of a job that the session does not describe. Empty if it does, and if the names of its
-// parameters say nothing.
-std::optional<search::JobSummary> assumed_job(const session::Session& session, const session::MemoryFilter& filter) {
-  if (session.workload) return std::nullopt;
-  const auto hypotheses = forecast::Hypotheses::of(session, filter);
-  return hypotheses ? std::optional(search::summary_before_trials(*hypotheses)) : std::nullopt;
-}
-
 void print_plan(const Context& context, const session::Session& session, const forecast::Forecaster& forecaster,
                 const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
                 const std::optional<search::JobSummary>& assumed, const PlanFiles& written) {
@@ -312,11 +318,7 @@ void print_plan(const Context& context, const session::Session& session, const f
     return;
   }
   Json json = new_document("plan");
-  json["session"] = session_name(session);
-  json["emulated_network"] = emulated_json(session);
-  json.update(to_json(session, forecaster, study, answers));
-  json["assumed_job"] = report::job_json(assumed);
-  if (assumed) json["assumed_job"]["sentence"] = search::assumed_job_sentence(*assumed);
+  json.update(planned_json(session, forecaster, study, answers, assumed));
   if (written.csv) json["csv"] = *written.csv;
   if (written.trace) json["trace"] = *written.trace;
   if (written.html) json["html"] = *written.html;

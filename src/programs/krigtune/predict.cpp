@@ -1,4 +1,6 @@
 // krigtune predict: writes the surrogate's predictions for every configuration as CSV.
+#include "programs/krigtune/predict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,21 +29,32 @@ void declare_predict(boost::program_options::options_description& options) {
 
 using Condition = space::Configuration::Entry;
 
-Condition condition_from(const std::string& text, const std::vector<std::string>& columns) {
+Condition condition_from(const std::string& text) {
   const std::size_t sign = text.find('=');
   if (sign == std::string::npos || sign == 0 || sign + 1 == text.size()) {
     throw UserError(fmt::format("--where: '{}' is not a condition", text), "write NAME=VALUE, as in zero_stage=2");
   }
-  const std::string name = text.substr(0, sign);
-  if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
-    throw UserError(fmt::format("--where: the space has no '{}'", name), suggestion(name, columns));
-  }
-  return {name, space::value_from_text(text.substr(sign + 1))};
+  return {text.substr(0, sign), space::value_from_text(text.substr(sign + 1))};
 }
 
 space::Space::Predicate predicate_of(const Arguments& arguments, const std::vector<std::string>& columns) {
   std::vector<Condition> conditions;
-  for (const std::string& text : arguments.texts("where")) conditions.push_back(condition_from(text, columns));
+  for (const std::string& text : arguments.texts("where")) conditions.push_back(condition_from(text));
+  return cli::predicate_of(conditions, columns, "--where");
+}
+
+Json estimate_json(const insight::IndexEstimate& index) {
+  return {{"value", index.value}, {"lower_95", index.lower_95}, {"upper_95", index.upper_95}};
+}
+
+}  // namespace
+
+space::Space::Predicate predicate_of(const std::vector<Condition>& conditions, const std::vector<std::string>& columns,
+                                     const std::string& where) {
+  for (const auto& [name, value] : conditions) {
+    if (std::find(columns.begin(), columns.end(), name) != columns.end()) continue;
+    throw UserError(fmt::format("{}: the space has no '{}'", where, name), suggestion(name, columns));
+  }
   if (conditions.empty()) return {};
   return [conditions](const space::Configuration& configuration) {
     return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
@@ -49,10 +62,6 @@ space::Space::Predicate predicate_of(const Arguments& arguments, const std::vect
       return value != nullptr && space::same_value(*value, condition.second);
     });
   };
-}
-
-Json estimate_json(const insight::IndexEstimate& index) {
-  return {{"value", index.value}, {"lower_95", index.lower_95}, {"upper_95", index.upper_95}};
 }
 
 Json importance_json(const session::Session& session, const std::optional<insight::Importance>& importance) {
@@ -87,6 +96,24 @@ Json importance_json(const session::Session& session, const std::optional<insigh
   json["sentences"] = report::effect_sentences(session, *importance);
   return json;
 }
+
+Json prediction_json(const insight::PredictionRow& row) {
+  const auto bytes = [](const std::optional<Bytes>& count) { return count ? Json(count->count) : Json(nullptr); };
+  return {{"configuration", space::to_json(row.configuration)},
+          {"median", json_or_null(row.median)},
+          {"stddev", json_or_null(row.stddev)},
+          {"lower_95", json_or_null(row.lower_95)},
+          {"upper_95", json_or_null(row.upper_95)},
+          {"expected_improvement", json_or_null(row.expected_improvement)},
+          {"log_expected_improvement", json_or_null(row.log_expected_improvement)},
+          {"probability_feasible", json_number(row.probability_feasible)},
+          {"predicted_memory_bytes", bytes(row.predicted_memory)},
+          {"memory_feasible", row.memory_feasible ? Json(*row.memory_feasible) : Json(nullptr)},
+          {"observed", json_or_null(row.observed)},
+          {"status", row.status.empty() ? Json(nullptr) : Json(row.status)}};
+}
+
+namespace {
 
 void print_importance(std::ostream& out, const session::Session& session, const insight::Importance& importance) {
   out << "\nshare of the variation (Sobol indices of the surrogate, 95 % intervals), "

@@ -17,10 +17,6 @@
 #include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
-namespace {
-
-constexpr double kSecondsBetweenPages = 10.0;
-constexpr double kShareOfTime = 0.05;
 
 void write_page(const report::RunView& run, const run::Prepared& prepared, const std::string& state, const Clock& clock,
                 const std::filesystem::path& file, report::ComparedCurves compared) {
@@ -28,6 +24,15 @@ void write_page(const report::RunView& run, const run::Prepared& prepared, const
   write_atomically(file, page::report_page({run, prepared.candidates, prepared.filter, state, minute_of(clock), place,
                                             std::move(compared)}));
 }
+
+std::string running_state(const std::filesystem::path& directory) {
+  return journal::TunerClaim::is_held(run::journal_path(directory)) ? "The session is running" : "No trial is running";
+}
+
+namespace {
+
+constexpr double kSecondsBetweenPages = 10.0;
+constexpr double kShareOfTime = 0.05;
 
 void declare_report(boost::program_options::options_description& options) {
   options.add_options()("out", typed_value_named("FILE"), "write the page to FILE (default: DIR/report.html)");
@@ -59,9 +64,7 @@ int report_run(const Context& context) {
   const std::optional<std::string> compare = arguments.text("compare");
   report::ComparedCurves compared =
       compare ? report::compared_curves(*compare, run.session) : report::curves_beside(loaded.directory, run.session);
-  const bool runs = journal::TunerClaim::is_held(run::journal_path(loaded.directory));
-  write_page(run, loaded.prepared, runs ? "The session is running" : "No trial is running", context.console.clock, file,
-             std::move(compared));
+  write_page(run, loaded.prepared, running_state(loaded.directory), context.console.clock, file, std::move(compared));
   if (arguments.flag("json")) {
     Json json = new_document("report");
     json["file"] = file.string();

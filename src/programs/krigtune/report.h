@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "programs/krigtune/log.h"
+#include "report/compared_curves.h"
 #include "report/run_view.h"
 #include "result/result_files.h"
 #include "run/prepared.h"
@@ -14,6 +15,13 @@ inline constexpr const char* kReportFile = "report.html";  ///< in a run directo
 
 /// Returns the time at which a page is made: "2026-08-23 10:00".
 std::string minute_of(const Clock& clock);
+
+/// Writes the page of a run to `file`. `state`: "The session is running", or why it ended. `compared`: results of
+/// krigtune compare to show beside the trials.
+void write_page(const report::RunView& run, const run::Prepared& prepared, const std::string& state, const Clock& clock,
+                const std::filesystem::path& file, report::ComparedCurves compared);
+/// Returns whether somebody runs trials in the directory now, as the page says it.
+std::string running_state(const std::filesystem::path& directory);
 
 /// Writes report.html while a session runs: after a trial, if the last page is at least ten seconds old, and so seldom
 /// that pages take at most a twentieth of the time. If a page cannot be made, it prints a warning and trials continue.

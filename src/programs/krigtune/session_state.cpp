@@ -140,8 +140,6 @@ std::unique_ptr<trial::Runner> make_session_runner(const session::Session& sessi
 // --warm-start: earlier runs from which a new one learns.
 namespace {
 
-constexpr const char* kOption = "warm-start";
-
 std::vector<std::string> sources_of(const forecast::EarlierRuns& runs) {
   std::vector<std::string> sources;
   for (const forecast::EarlierRun& run : runs) sources.push_back(run.source);
@@ -169,20 +167,26 @@ void say_what_is_learned(const Context& context, const session::Session& session
 }  // namespace
 
 void declare_warm_start(boost::program_options::options_description& options) {
-  options.add_options()(kOption, repeated_value_named("DIR"),
+  options.add_options()(kWarmStart, repeated_value_named("DIR"),
                         "learn from an earlier run, of this job or another. DIR is a run directory, or a journal of "
                         "Optuna's (FILE, or FILE:STUDY); may be repeated");
 }
 
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun) {
-  const std::vector<std::string> named = context.arguments.texts(kOption);
+  return earlier_runs(context, context.arguments.texts(kWarmStart), fmt::format("--{}", kWarmStart), session, directory,
+                      is_begun);
+}
+
+forecast::EarlierRuns earlier_runs(const Context& context, const std::vector<std::string>& named,
+                                   const std::string& where, const session::Session& session,
+                                   const std::filesystem::path& directory, bool is_begun) {
   if (is_begun) {
     forecast::EarlierRuns recorded = run::recorded_earlier_runs(directory);
     if (named.empty() || named == sources_of(recorded)) return recorded;
   }
   forecast::EarlierRuns runs;
-  for (const std::string& source : named) runs.push_back(run::read_earlier_run(source, session, "--warm-start"));
+  for (const std::string& source : named) runs.push_back(run::read_earlier_run(source, session, where));
   if (!runs.empty()) say_what_is_learned(context, session, runs);
   return runs;
 }

@@ -32,8 +32,13 @@ std::string seconds_text(double seconds);
 
 /// Declares --warm-start, and reads the runs that it names. A directory that has begun recorded its own earlier runs,
 /// with their trials; they count if none are named, or the same ones.
+inline constexpr const char* kWarmStart = "warm-start";
 void declare_warm_start(boost::program_options::options_description& options);
 forecast::EarlierRuns earlier_runs(const Context& context, const session::Session& session,
+                                   const std::filesystem::path& directory, bool is_begun);
+/// Does the same for runs that `where` names, as it is called in errors.
+forecast::EarlierRuns earlier_runs(const Context& context, const std::vector<std::string>& named,
+                                   const std::string& where, const session::Session& session,
                                    const std::filesystem::path& directory, bool is_begun);
 
 /// Prints, as progress, how the user's command was read, and `remarks`, a line each.

@@ -1,0 +1,110 @@
+"""The space of a search in Python's own terms."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Union
+
+from ._server import InputError
+
+
+class Parameter(NamedTuple):
+    """A range of numbers. Make one with `real`, `log` or `integer`."""
+
+    low: float
+    high: float
+    is_real: bool
+    scale: Optional[str] = None
+    steps: Optional[int] = None
+    when: Optional[str] = None
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns the parameter as a session writes it."""
+        json: Dict[str, Any] = {"type": "real"} if self.is_real else {}
+        json.update(min=_plain(self.low), max=_plain(self.high))
+        json.update({key: value for key, value in (("scale", self.scale), ("steps", self.steps), ("when", self.when)) if value})
+        return json
+
+
+def real(low: float, high: float, *, steps: Optional[int] = None, when: Optional[str] = None) -> Parameter:
+    """Any number from `low` to `high`, both included; with `steps` one of so many, evenly spaced.
+
+    `when`: the parameter exists only where this expression over other parameters is true, such as "optimizer == 'sgd'".
+    """
+    return Parameter(low, high, True, None, steps, when)
+
+
+def log(low: float, high: float, *, steps: Optional[int] = None, when: Optional[str] = None) -> Parameter:
+    """A positive number whose logarithm is searched evenly, such as a learning rate; `steps` and `when` as for `real`."""
+    return Parameter(low, high, True, "log", steps, when)
+
+
+def integer(low: int, high: int, *, scale: Optional[str] = None, steps: Optional[int] = None,
+            when: Optional[str] = None) -> Parameter:
+    """A whole number from `low` to `high`, both included.
+
+    `scale`: "log2" for the powers of two among them, or "log" with `steps` for so many values that are spaced evenly by their
+    logarithms. `when` as for `real`.
+    """
+    return Parameter(low, high, False, scale, steps, when)
+
+
+# The values of one parameter: a range, a list of numbers, texts or truth values, or what a session file would say.
+Values = Union[Parameter, Sequence[Any], Mapping[str, Any]]
+Space = Mapping[str, Values]
+# A session file, its contents, or a space.
+Session = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it; NumPy's scalars become Python's."""
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        return value.item()
+    raise InputError(f"{value!r} is neither a number, a text nor a truth value", "use names, and look them up in your function")
+
+
+def plain_configuration(configuration: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns a configuration as JSON has it."""
+    return {name: _plain(value) for name, value in configuration.items()}
+
+
+def _values_json(name: str, values: Values) -> Any:
+    if isinstance(values, Parameter):
+        return values.to_json()
+    if isinstance(values, Mapping):
+        return dict(values)
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise InputError(f"the parameter '{name}' has the values {values!r}",
+                         "write a list, or krigtune.real, krigtune.log or krigtune.integer")
+    return [_plain(value) for value in values]
+
+
+def is_session(given: Union[Space, Session]) -> bool:
+    """Whether it is a session, or its file, and not a space."""
+    if not isinstance(given, Mapping):
+        return True
+    space = given.get("space")
+    return isinstance(space, Mapping) and not {"min", "max", "values"} & set(space)
+
+
+def session_json(given: Union[Space, Session], *, direction: Optional[str] = None, metric: Optional[str] = None,
+                 baseline: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = ()) -> Any:
+    """Returns what the program takes for a session: the path of its file, or its contents.
+
+    The other arguments complete a space, and may not be given with a session, which says them itself.
+    """
+    if is_session(given):
+        if direction or metric or baseline or constraints:
+            raise InputError("a session has its own objective, baseline and constraints", "leave direction, metric, baseline and "
+                             "constraints out, or give a space instead of a session")
+        if not isinstance(given, Mapping):
+            return os.path.abspath(os.fspath(given))
+        return {**given, "space": {name: _values_json(name, values) for name, values in given["space"].items()}}
+    return {
+        "space": {name: _values_json(name, values) for name, values in given.items()},
+        "constraints": list(constraints),
+        "baseline": None if baseline is None else plain_configuration(baseline),
+        "objective": {"metric": metric or "value", "direction": direction or "minimize"},
+        "runner": {"kind": "none"},
+    }

@@ -1,0 +1,76 @@
+"""The file that scripts/wheel_file.py writes, with programs that stand in for the real ones; scripts/wheel-check installs a real wheel."""
+import base64
+import csv
+import hashlib
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).parents[2]
+NAME = "krigtune-1.2.3-py3-none-manylinux_2_28_x86_64.whl"
+INFO = "krigtune-1.2.3.dist-info"
+
+
+class WheelTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        programs = pathlib.Path(folder.name) / "programs"
+        for name, text, mode in [("krigtune", "#!/bin/sh\necho krigtune 1.2.3 \"$@\"\n", 0o755), ("krigtune-bench", "#!/bin/sh\n", 0o755),
+                                 ("lib/libc.so.6", "a library", 0o644), ("libexec/krigtune", "a program", 0o755),
+                                 ("licences/glibc", "a licence", 0o644)]:
+            file = programs / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            file.chmod(mode)
+        cls.wheels = []
+        for attempt in ("one", "two"):
+            wheel = pathlib.Path(folder.name) / attempt / NAME
+            wheel.parent.mkdir()
+            subprocess.run([sys.executable, ROOT / "scripts/wheel_file.py", ROOT / "src/python/krigtune", programs, wheel, "1.2.3"], check=True)
+            cls.wheels.append(wheel)
+        cls.folder = pathlib.Path(folder.name)
+
+    def test_the_same_input_makes_the_same_bytes(self):
+        self.assertEqual(self.wheels[0].read_bytes(), self.wheels[1].read_bytes())
+
+    def test_the_record_names_every_file_with_its_hash(self):
+        with zipfile.ZipFile(self.wheels[0]) as wheel:
+            names = wheel.namelist()
+            rows = list(csv.reader(io.StringIO(wheel.read(f"{INFO}/RECORD").decode())))
+            self.assertEqual([row[0] for row in rows], names)
+            for name, digest, size in rows[:-1]:
+                data = wheel.read(name)
+                self.assertEqual(digest, "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("="))
+                self.assertEqual(int(size), len(data))
+        self.assertEqual(rows[-1], [f"{INFO}/RECORD", "", ""])
+        for name in ("krigtune/__init__.py", "krigtune/optuna.py", "krigtune/py.typed", "krigtune/_program/lib/libc.so.6",
+                     f"{INFO}/licenses/glibc", f"{INFO}/METADATA", f"{INFO}/entry_points.txt"):
+            self.assertIn(name, names)
+
+    def test_its_tag_is_that_of_its_name(self):
+        with zipfile.ZipFile(self.wheels[0]) as wheel:
+            self.assertIn("\nTag: py3-none-manylinux_2_28_x86_64\n", wheel.read(f"{INFO}/WHEEL").decode())
+            self.assertIn("\nVersion: 1.2.3\n", wheel.read(f"{INFO}/METADATA").decode())
+
+    def test_programs_may_be_run_and_are_found_first(self):
+        with zipfile.ZipFile(self.wheels[0]) as wheel:
+            modes = {one.filename: one.external_attr >> 16 & 0o777 for one in wheel.infolist()}
+            for name in ("krigtune/_program/krigtune", "krigtune/_program/libexec/krigtune"):
+                self.assertEqual(modes[name], 0o755)
+            self.assertEqual(modes["krigtune/__init__.py"], 0o644)
+            wheel.extractall(self.folder / "site")
+        for name, mode in modes.items():
+            (self.folder / "site" / name).chmod(mode)
+        said = subprocess.run([sys.executable, "-m", "krigtune", "plan", "x"], capture_output=True, text=True,
+                              env={"PYTHONPATH": str(self.folder / "site"), "PATH": "/usr/bin:/bin"}, check=True).stdout
+        self.assertEqual(said, "krigtune 1.2.3 plan x\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
