@@ -111,9 +111,11 @@ bool is_of_framework(const Beside& row, workload::Framework framework) {
 
 // Whether the framework takes the configuration's values together, with equally long stages if a rank has several.
 bool takes(const session::Session& session, const space::Configuration& configuration) {
+  const auto layout = space::ParallelLayout::of(session.cluster.ranks(), configuration);
+  if (!layout) return false;
   const std::int64_t each = configuration.integer(space::kVirtualPipeline, 1);
-  const std::int64_t stages = each * configuration.integer(space::kPipelineParallel, 1);
-  if (each > 1 && session.workload->model.layers % stages != 0) return false;
+  const std::int64_t pipeline = layout->ways(space::kPipelineParallel);
+  if (each > 1 && session.workload->model.layers % (each * pipeline) != 0) return false;
   std::vector<space::Parameter> parameters;
   for (const auto& [name, value] : configuration) {
     parameters.push_back({name, {value}});

@@ -248,9 +248,11 @@ void Judge::look_at_expert_communication(double exposed_s) {
                                 {space::kExpertParallel, space::kMicroBatch}});
   const bool is_late = !across && !verdict.advice.empty() && reason_of(verdict.advice.front()) == Reason::kNoOverlap;
   verdict.reason = across ? Reason::kAcrossNodes : is_late ? Reason::kNoOverlap : Reason::kBandwidth;
-  verdict.sentence =
-      fmt::format("tokens travel to the experts of {} ranks and back for {} while no kernel runs, of {} in all",
-                  knobs.expert_ranks, duration_text(exposed_s), duration_text(cost_.expert_comm_s));
+  verdict.sentence = fmt::format("tokens travel to the experts of {} ranks and back for {} while no kernel runs",
+                                 knobs.expert_ranks, duration_text(exposed_s));
+  constexpr double kNearlyAll = 0.99;
+  if (exposed_s < kNearlyAll * cost_.expert_comm_s)
+    verdict.sentence += fmt::format(", of {} in all", duration_text(cost_.expert_comm_s));
   if (is_late) verdict.sentence += "; they could travel while another micro-batch is computed";
   if (across) verdict.sentence += across_text(cluster);
 }
