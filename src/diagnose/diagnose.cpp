@@ -1,7 +1,7 @@
 // Each limit has a share of the step time. A loss is time that another configuration, or a machine as stated, would not
 // take; the work is the rest. With t the predicted time of a sequence after learning:
 //
-//   communication by group   tensor and pipeline groups are always exposed; the rest belongs to the data group
+//   communication by group   rank_limits.cpp, as are pipelines
 //   host, small kernels      1 - t(machine that issues at once | whose kernels begin at full rate) / t
 //   slow device, straggler   1 - t(device as stated) / t, (slowest - median rank) / step as measured
 //   recomputation, offload   1 - t(best configuration without it that fits) / t, if there is one
@@ -15,128 +15,46 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "diagnose/moves.h"
-#include "schedule/knobs.h"
-#include "space/parallel_layout.h"
+#include "diagnose/judge.h"
 #include "space/usual_names.h"
 #include "space/well_known.h"
 
 namespace krigtune::diagnose {
-
 namespace {
 
-constexpr std::size_t kMostAdvice = 4;
-
 std::string percent(double share) { return fmt::format("{:.0f} %", 100.0 * share); }
-
-/// Makes the verdicts of one configuration.
-class Judge {
- public:
-  Judge(const JobModel& model, const space::Configuration& configuration, const Prediction& present, const Seen& seen,
-        const Thresholds& thresholds)
-      : model_(model),
-        configuration_(configuration),
-        present_(present),
-        cost_(present.cost),
-        seen_(seen.observations.empty() ? nullptr : &seen.observations.front()),
-        ran_out_of_memory_(seen.ran_out_of_memory),
-        thresholds_(thresholds),
-        moves_(model, configuration, present) {}
-
-  std::vector<Verdict> run() {
-    look_for_missing_memory();
-    look_at_the_machine();
-    look_at_the_input();
-    look_at_communication();
-    look_at_the_pipeline();
-    look_at_the_host();
-    look_at_what_is_needless();
-    look_for_room();
-    look_at_the_work();
-    sort_verdicts(verdicts_, thresholds_);
-    return std::move(verdicts_);
-  }
-
- private:
-  double share_of(double seconds) const { return seconds / cost_.step_time_s; }
-  double share_without(const std::function<void(cost::Machine&)>& change) const {
-    const std::optional<Prediction> without = model_.on(configuration_, change);
-    return without ? 1.0 - without->cost.step_time_s / cost_.step_time_s : 0.0;
-  }
-  std::vector<Advice> advice_from(const std::vector<Parameters>& groups) const {
-    std::vector<Advice> advice;
-    for (const Move& move : moves_.best_of(groups)) {
-      if (advice.size() < kMostAdvice) advice.push_back(advice_of(model_, present_, move));
-    }
-    return advice;
-  }
-  Verdict& add(Limit limit, double share, double number, double threshold, const std::string& quantity) {
-    Verdict verdict;
-    verdict.limit = limit;
-    verdict.share = share;
-    verdict.number = number;
-    verdict.threshold = threshold;
-    verdict.quantity = quantity;
-    verdict.measured = seen_ != nullptr;
-    verdicts_.push_back(std::move(verdict));
-    return verdicts_.back();
-  }
-  static void put_first(Verdict& verdict, Advice advice) {
-    const auto at = std::find_if(verdict.advice.begin(), verdict.advice.end(),
-                                 [&](const Advice& other) { return other.speedup < advice.speedup; });
-    verdict.advice.insert(at, std::move(advice));
-  }
-  Advice fixed(const std::string& machine, const Prediction& predicted) const {
-    Advice advice;
-    advice.machine = machine;
-    advice.configuration = configuration_;
-    advice.predicted = predicted;
-    advice.speedup = present_.seconds_per_sequence() / predicted.seconds_per_sequence();
-    return advice;
-  }
-
-  void look_for_missing_memory();
-  void look_at_the_machine();
-  void look_at_stragglers();
-  void look_at_the_input();
-  void look_at_the_device();
-  void look_at_communication();
-  void look_at_data_communication(double exposed_s);
-  void look_at_tensor_communication();
-  void look_at_the_pipeline();
-  void look_at_the_host();
-  void look_at_what_is_needless();
-  void look_for_needless(Limit limit, const std::vector<Parameters>& groups, double number, const std::string& quantity,
-                         const std::string& what);
-  void look_for_room();
-  void look_at_the_work();
-
-  double network_factor() const { return model_.factors().collectives / kernel_factor(); }
-  double kernel_factor() const;
-
-  const JobModel& model_;
-  const space::Configuration& configuration_;
-  const Prediction& present_;
-  const cost::StepCost& cost_;
-  const Observation* seen_;  // null: nothing was measured
-  bool ran_out_of_memory_;
-  const Thresholds& thresholds_;
-  Moves moves_;
-  std::vector<Verdict> verdicts_;
-};
-
-// Missing memory:
 
 std::vector<Parameters> what_saves_memory() {
   return {{space::kMicroBatch},
           {space::kZeroStage},
           {space::kCheckpointing},
           {space::kTensorParallel},
+          {space::kContextParallel},
+          {space::kExpertParallel},
           {space::kOffloadOptimizer},
           {space::kZeroStage, space::kMicroBatch},
           {space::kCheckpointing, space::kMicroBatch},
           {space::kZeroStage, space::kCheckpointing}};
 }
+
+bool is_word(const space::Configuration& configuration, const char* name, const char* word) {
+  const space::Value* value = configuration.find(name);
+  return value != nullptr && space::to_string(*value) == word;
+}
+
+LearnedFactors factors_of(const JobModel& model, const cost::StepCost& cost) {
+  const cost::TimeCalibration& calibration = model.factors();
+  LearnedFactors factors{1.0, calibration.products, calibration.memory, calibration.collectives};
+  const double kernels_s = cost.products_s + cost.memory_bound_s + cost.optimizer_s;
+  const double stated_s =
+      cost.products_s / calibration.products + (cost.memory_bound_s + cost.optimizer_s) / calibration.memory;
+  if (stated_s > 0.0) factors.kernels = kernels_s / stated_s;
+  return factors;
+}
+
+}  // namespace
+
+// Missing memory:
 
 void Judge::look_for_missing_memory() {
   if (!ran_out_of_memory_ && present_.fits()) return;
@@ -242,157 +160,6 @@ void Judge::look_at_the_input() {
   put_first(verdict, std::move(advice));
 }
 
-// Communication:
-
-void Judge::look_at_communication() {
-  const double others_s = cost_.tensor_comm_s + cost_.context_comm_s + cost_.expert_comm_s + cost_.pipeline_comm_s;
-  look_at_data_communication(std::max(0.0, cost_.exposed_comm_s - others_s));
-  look_at_tensor_communication();
-  const double pipeline_share = share_of(cost_.pipeline_comm_s);
-  if (pipeline_share < thresholds_.share) return;
-  Verdict& verdict = add(Limit::kPipelineCommunication, pipeline_share, pipeline_share, thresholds_.share,
-                         "time of sends between pipeline stages / step time");
-  verdict.sentence = fmt::format("sends between pipeline stages take {}", duration_text(cost_.pipeline_comm_s));
-  verdict.advice = advice_from(
-      {{space::kPipelineParallel}, {space::kVirtualPipeline}, {space::kMicroBatch}, {space::kAccumulation}});
-}
-
-// Returns why data-parallel communication is exposed, judging by the change that would help.
-Reason reason_of(const Advice& advice) {
-  for (const Change& change : advice.changes) {
-    if (change.parameter == space::kOverlap) return Reason::kNoOverlap;
-    const bool is_bucket = change.parameter == space::kReduceBucket || change.parameter == space::kAllgatherBucket ||
-                           change.parameter == space::kPrefetch;
-    if (is_bucket) {
-      return space::as_number(change.after) > space::as_number(change.before) ? Reason::kSmallBuckets
-                                                                              : Reason::kLargeBuckets;
-    }
-    if (change.parameter == space::kZeroStage) return Reason::kSharding;
-    if (change.parameter == space::kMicroBatch || change.parameter == space::kAccumulation) {
-      return Reason::kLittleAccumulation;
-    }
-  }
-  return Reason::kBandwidth;
-}
-
-bool is_mere_setting(const Advice& advice) {
-  const Reason reason = reason_of(advice);
-  return advice.changes.size() == 1 &&
-         (reason == Reason::kNoOverlap || reason == Reason::kSmallBuckets || reason == Reason::kLargeBuckets);
-}
-
-// The reason is a mere setting if changing it gains at least half of what the best change gains; otherwise it is what
-// the best change changes. The advice for the reason moves to the front.
-Reason settle_reason(std::vector<Advice>& advice) {
-  constexpr double kHalf = 0.5;
-  if (advice.empty()) return Reason::kBandwidth;
-  double most = 0.0;
-  for (const Advice& one : advice) most = std::max(most, std::log(one.speedup));
-  const auto setting = std::find_if(advice.begin(), advice.end(), [&](const Advice& one) {
-    return is_mere_setting(one) && std::log(one.speedup) >= kHalf * most;
-  });
-  if (setting != advice.end()) std::rotate(advice.begin(), setting, setting + 1);
-  return reason_of(advice.front());
-}
-
-std::string text_of(Reason reason) {
-  switch (reason) {
-    case Reason::kNoOverlap:
-      return "gradients are not reduced while the backward pass goes on";
-    case Reason::kSmallBuckets:
-      return "buckets are so small that latency adds up";
-    case Reason::kLargeBuckets:
-      return "buckets are so large that the first is full too late to be hidden";
-    case Reason::kLittleAccumulation:
-      return "a micro-step, or a step, has too little work to hide it";
-    case Reason::kSharding:
-      return "another ZeRO stage sends less of it, or hides more";
-    case Reason::kSlowNetwork:
-      return "the network is slower than the session says";
-    default:
-      return "these links take that long for the data that is sent";
-  }
-}
-
-void Judge::look_at_data_communication(double exposed_s) {
-  const double share = share_of(exposed_s);
-  if (share < thresholds_.share) return;
-  Verdict& verdict = add(Limit::kDataCommunication, share, share, thresholds_.share,
-                         "exposed communication of data parallelism / step time");
-  verdict.advice = advice_from({{space::kOverlap},
-                                {space::kReduceBucket},
-                                {space::kAllgatherBucket},
-                                {space::kPrefetch},
-                                {space::kZeroStage},
-                                {space::kMicroBatch},
-                                {space::kAccumulation},
-                                {space::kTensorParallel},
-                                {space::kZeroStage, space::kMicroBatch}});
-  verdict.reason = settle_reason(verdict.advice);
-  if (seen_ != nullptr && network_factor() >= thresholds_.slow_network) {
-    cost::TimeCalibration factors = model_.factors();
-    factors.collectives = kernel_factor();
-    verdict.reason = Reason::kSlowNetwork;
-    verdict.number = network_factor();
-    verdict.threshold = thresholds_.slow_network;
-    verdict.quantity = "collectives as measured / collectives as stated";
-    if (const std::optional<Prediction> stated = model_.with(configuration_, factors)) {
-      put_first(verdict, fixed("if the network reached the speed that the session states", *stated));
-    }
-  }
-  verdict.sentence = fmt::format("data-parallel communication while no kernel runs takes {} per step, of {} in all: {}",
-                                 duration_text(exposed_s), duration_text(cost_.data_comm_s), text_of(verdict.reason));
-  if (verdict.reason == Reason::kSlowNetwork) {
-    verdict.sentence += fmt::format(", collectives take {:.2g} times as long", network_factor());
-  }
-}
-
-void Judge::look_at_tensor_communication() {
-  const double share = share_of(cost_.tensor_comm_s);
-  if (share < thresholds_.share) return;
-  Verdict& verdict = add(Limit::kTensorCommunication, share, share, thresholds_.share,
-                         "communication of tensor parallelism / step time");
-  const std::int64_t ranks = configuration_.integer(space::kTensorParallel, 1);
-  const std::int64_t per_node = model_.session().cluster.gpus_per_node;
-  const bool across = model_.session().cluster.nodes > 1 && ranks > per_node;
-  verdict.reason = across ? Reason::kAcrossNodes : Reason::kBandwidth;
-  verdict.sentence = fmt::format("collectives of each layer over {} ranks take {}, and no kernel can run during them",
-                                 ranks, duration_text(cost_.tensor_comm_s));
-  if (across) verdict.sentence += fmt::format("; they cross nodes, which have {} ranks each", per_node);
-  verdict.advice = advice_from({{space::kTensorParallel},
-                                {space::kSequenceParallel},
-                                {space::kTensorParallel, space::kMicroBatch},
-                                {space::kTensorParallel, space::kCheckpointing},
-                                {space::kTensorParallel, space::kZeroStage},
-                                {space::kTensorParallel, space::kPipelineParallel}});
-}
-
-// The pipeline:
-
-void Judge::look_at_the_pipeline() {
-  const double share = share_of(cost_.bubble_s);
-  if (share < thresholds_.share) return;
-  Verdict& verdict =
-      add(Limit::kPipelineBubble, share, share, thresholds_.share, "time of stages without work / step time");
-  const std::int64_t stages = configuration_.integer(space::kPipelineParallel, 1);
-  const std::int64_t dp = space::data_parallel_ranks(model_.session().cluster.ranks(), configuration_).value_or(1);
-  const double micro_steps =
-      present_.sequences / static_cast<double>(configuration_.integer(space::kMicroBatch, 1) * dp);
-  const std::int64_t each = configuration_.integer(space::kVirtualPipeline, 1);
-  const std::string who = each == 1 ? fmt::format("{} pipeline stages", stages)
-                                    : fmt::format("{} pipeline ranks of {} stages", stages, each);
-  verdict.sentence = fmt::format("{} fill and drain around {:.0f} micro-steps, and are idle for {} per step", who,
-                                 micro_steps, duration_text(cost_.bubble_s));
-  verdict.advice = advice_from({{space::kMicroBatch},
-                                {space::kPipelineParallel},
-                                {space::kVirtualPipeline},
-                                {space::kPipelineSchedule},
-                                {space::kAccumulation},
-                                {space::kPipelineParallel, space::kMicroBatch},
-                                {space::kPipelineParallel, space::kTensorParallel},
-                                {space::kPipelineParallel, space::kCheckpointing}});
-}
-
 // The host, and kernels that are too small:
 
 void Judge::look_at_the_host() {
@@ -452,11 +219,6 @@ void Judge::look_for_needless(Limit limit, const std::vector<Parameters>& groups
                                     to_string(*model_.session().usable_per_rank));
   }
   verdict.advice = advice;
-}
-
-bool is_word(const space::Configuration& configuration, const char* name, const char* word) {
-  const space::Value* value = configuration.find(name);
-  return value != nullptr && space::to_string(*value) == word;
 }
 
 void Judge::look_at_what_is_needless() {
@@ -531,18 +293,6 @@ void Judge::look_at_the_work() {
   verdict.advice = advice_from(
       {{space::kCheckpointing}, {space::kMicroBatch}, {space::kTensorParallel}, {space::kPipelineParallel}});
 }
-
-LearnedFactors factors_of(const JobModel& model, const cost::StepCost& cost) {
-  const cost::TimeCalibration& calibration = model.factors();
-  LearnedFactors factors{1.0, calibration.products, calibration.memory, calibration.collectives};
-  const double kernels_s = cost.products_s + cost.memory_bound_s + cost.optimizer_s;
-  const double stated_s =
-      cost.products_s / calibration.products + (cost.memory_bound_s + cost.optimizer_s) / calibration.memory;
-  if (stated_s > 0.0) factors.kernels = kernels_s / stated_s;
-  return factors;
-}
-
-}  // namespace
 
 void sort_verdicts(std::vector<Verdict>& verdicts, const Thresholds& thresholds) {
   const auto rank = [&](const Verdict& verdict) {

@@ -21,6 +21,8 @@ constexpr std::array<LimitWords, kLimitCount> kLimits = {{
     {Limit::kLongSteps, "long_steps", "occasional slow steps"},
     {Limit::kDataCommunication, "data_communication", "exposed data-parallel communication"},
     {Limit::kTensorCommunication, "tensor_communication", "tensor-parallel communication"},
+    {Limit::kContextCommunication, "context_communication", "communication of ranks that share sequences"},
+    {Limit::kExpertCommunication, "expert_communication", "exposed communication of experts"},
     {Limit::kPipelineCommunication, "pipeline_communication", "communication between pipeline stages"},
     {Limit::kPipelineBubble, "pipeline_bubble", "pipeline bubble"},
     {Limit::kHost, "host", "kernel launches by the host"},

@@ -21,6 +21,8 @@ enum class Limit {
   kLongSteps,          ///< occasionally
   kDataCommunication,  ///< of data parallelism (ZeRO), while no kernel runs
   kTensorCommunication,
+  kContextCommunication,  ///< among ranks that share a sequence, as far as attention does not hide it
+  kExpertCommunication,   ///< tokens on their way to the ranks of their experts and back, while no kernel runs
   kPipelineCommunication,
   kPipelineBubble,
   kHost,             ///< kernels that are not issued in time, and overhead once per step
@@ -31,18 +33,18 @@ enum class Limit {
   kMemoryBandwidth,  ///< elementwise kernels and the optimizer
   kCompute,          ///< matrix products and attention
 };
-inline constexpr int kLimitCount = 18;
+inline constexpr int kLimitCount = 20;
 const char* to_string(Limit limit);  ///< "data_communication": for programs
 const char* title_of(Limit limit);   ///< "exposed data-parallel communication": for people
 
 /// The more specific reason of a communication limit.
 enum class Reason {
   kNone,
-  kNoOverlap,           ///< gradients are not reduced during the backward pass
+  kNoOverlap,           ///< gradients are not reduced during the backward pass; tokens of experts travel alone
   kSmallBuckets,        ///< collectives that consist mostly of latency
   kLargeBuckets,        ///< the first bucket is complete too late to be hidden
   kLittleAccumulation,  ///< a step has too little work over which its communication can be spread
-  kAcrossNodes,         ///< tensor parallelism over the network between nodes
+  kAcrossNodes,         ///< a group whose ranks should be near each other, over the network between nodes
   kSlowNetwork,         ///< slower than the session states
   kSharding,            ///< the ZeRO stage sends more than a lower one
   kBandwidth,           ///< none of these: the amount of data takes this long

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <variant>
 
 #include "cost/framework.h"
 #include "forecast/forecast.h"
+#include "session/refused_values.h"
+#include "space/expression.h"
 #include "space/parallel_layout.h"
 #include "space/well_known.h"
 
@@ -67,9 +71,69 @@ std::vector<space::Value> bucket_sizes() {
   return sizes;
 }
 
+/// A parameter that exists beside another one and in some frameworks.
+struct Beside {
+  const char* parameter;
+  const char* split;  ///< the parameter that must divide ranks; the other one has no effect otherwise
+  std::vector<workload::Framework> frameworks;
+  std::vector<space::Value> values;
+};
+
+// Megatron-LM's --cp-comm-type, --num-virtual-stages-per-pipeline-rank and flags of experts (megatron/training/
+// arguments.py). Of schedules without bubbles it has none, and PyTorch's depend on how a job cuts its layers.
+const std::vector<Beside>& beside_others() {
+  using enum workload::Framework;
+  static const std::vector<Beside> kTable = {
+      {space::kContextKind, space::kContextParallel, {kMegatron}, {"ring", "allgather", "alltoall", "alltoall+ring"}},
+      {space::kVirtualPipeline,
+       space::kPipelineParallel,
+       {kMegatron},
+       {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{4}, std::int64_t{5}, std::int64_t{6},
+        std::int64_t{8}}},
+      {space::kPipelineSchedule, space::kPipelineParallel, {}, {}},
+      {space::kMoeOverlap, space::kExpertParallel, {kMegatron}, {false, true}},
+      {space::kMoeDispatch, space::kExpertParallel, {kMegatron}, {"alltoall", "allgather", "flex"}},
+      {space::kExpertTensorParallel, space::kExpertParallel, {kMegatron}, {std::int64_t{0}, std::int64_t{1}}},
+      {space::kTensorOverlap, space::kTensorParallel, {kMegatron}, {false, true}},
+  };
+  return kTable;
+}
+
+const Beside* find_beside(std::string_view parameter) {
+  const auto found =
+      std::ranges::find_if(beside_others(), [&](const Beside& row) { return row.parameter == parameter; });
+  return found == beside_others().end() ? nullptr : &*found;
+}
+
+bool is_of_framework(const Beside& row, workload::Framework framework) {
+  return std::ranges::find(row.frameworks, framework) != row.frameworks.end();
+}
+
+// Whether the framework takes the configuration's values together, with equally long stages if a rank has several.
+bool takes(const session::Session& session, const space::Configuration& configuration) {
+  const auto layout = space::ParallelLayout::of(session.cluster.ranks(), configuration);
+  if (!layout) return false;
+  const std::int64_t each = configuration.integer(space::kVirtualPipeline, 1);
+  const std::int64_t pipeline = layout->ways(space::kPipelineParallel);
+  if (each > 1 && session.workload->model.layers % (each * pipeline) != 0) return false;
+  std::vector<space::Parameter> parameters;
+  for (const auto& [name, value] : configuration) {
+    parameters.push_back({name, {value}});
+    parameters.back().categorical = std::holds_alternative<std::string>(value);
+  }
+  space::JobFacts facts = session.space.facts();
+  facts.fixed = {};
+  std::vector<space::Expression> refused;
+  session::add_refused(session.workload->framework, parameters, facts, refused);
+  return refused.empty() || space::Space(parameters, facts, refused).meets_constraints(configuration);
+}
+
 // Values around the present one that someone who tunes by hand would try.
 std::vector<space::Value> natural_values(const JobModel& model, const std::string& name, const space::Value& present) {
   const session::Session& session = model.session();
+  if (const Beside* row = find_beside(name)) {
+    return is_of_framework(*row, session.workload->framework) ? row->values : std::vector<space::Value>{};
+  }
   const std::int64_t ranks = session.cluster.ranks();
   const std::optional<std::int64_t> number = space::integer_of(present);
   if (name == space::kZeroStage) {
@@ -108,6 +172,8 @@ bool Moves::is_at_hand(const std::string& parameter) const {
   const session::Session& session = model_.session();
   if (session.space.find(parameter) != nullptr) return true;
   if (space::splits_ranks(parameter)) return configuration_.integer(parameter, 1) > 1;
+  if (const Beside* row = find_beside(parameter))
+    return is_of_framework(*row, session.workload->framework) && configuration_.integer(row->split, 1) > 1;
   if (parameter == space::kAccumulation) return !session.workload->train_batch_size;
   for (const char* any : {space::kMicroBatch, space::kCheckpointing, space::kZeroStage}) {
     if (parameter == any) return true;
@@ -168,6 +234,7 @@ std::vector<Move> Moves::of(const Parameters& parameters) const {
       const std::int64_t before = configuration_.integer(space::kAccumulation, 1);
       if (steps != before) changes.push_back({space::kAccumulation, space::Value(before), space::Value(steps)});
     }
+    if (!takes(model_.session(), moved)) continue;
     const std::optional<Prediction> predicted = model_.predict(moved);
     if (!predicted) continue;
     const double speedup = present_.seconds_per_sequence() / predicted->seconds_per_sequence();

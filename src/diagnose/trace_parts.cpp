@@ -343,7 +343,9 @@ WorkWords words_of(CommunicationGroup group) {
     case CommunicationGroup::kPipeline:
       return {"", Limit::kPipelineCommunication, "pipeline stages send, or wait for each other, while no kernel runs"};
     case CommunicationGroup::kContext:
+      return {"", Limit::kContextCommunication, "ranks that share sequences communicate while no kernel runs"};
     case CommunicationGroup::kExpert:
+      return {"", Limit::kExpertCommunication, "tokens travel to their experts or back while no kernel runs"};
     case CommunicationGroup::kUnknown:
       break;
   }
@@ -358,7 +360,9 @@ Part part_of(const Class& of, const Swept& swept, const Timeline& timeline) {
   part.name = is_collective ? fmt::format("{}{}, exposed", of.kind, group) : words.name;
   part.seconds = swept.first_us * kMicro;
   if (swept.all_us > swept.first_us) part.all_s = swept.all_us * kMicro;
-  part.limit = of.kind == "send_recv" ? Limit::kPipelineCommunication : words.limit;
+  // NCCL runs an all-to-all, and the ring of ranks that share sequences, as sends too.
+  const bool may_be_pipelines = of.kind == "send_recv" && of.group == CommunicationGroup::kUnknown;
+  part.limit = may_be_pipelines ? Limit::kPipelineCommunication : words.limit;
   part.meaning = words.meaning;
   return part;
 }

@@ -10,7 +10,7 @@ namespace {
 TEST(Recipes, AreListedWithALineEach) {
   const Said said = run_krigtune({"recipes"});
   EXPECT_EQ(said.code, 0) << said.err;
-  EXPECT_EQ(lines_in(said.out), 23U) << said.out;
+  EXPECT_EQ(lines_in(said.out), 24U) << said.out;
   EXPECT_NE(said.out.find("megatron            Megatron-LM: pretrain_gpt.py and its like\n"), std::string::npos)
       << said.out;
 }
@@ -33,7 +33,7 @@ TEST(Recipes, AsJsonCanBecomeOneOfTheUsersOwn) {
   const Said again = run_krigtune({"recipes", file});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.out.rfind("# mine\n", 0), 0U) << again.out;
-  EXPECT_EQ(parse_json(run_krigtune({"recipes", "--json"}).out, "stdout").at("recipes").size(), 23U);
+  EXPECT_EQ(parse_json(run_krigtune({"recipes", "--json"}).out, "stdout").at("recipes").size(), 24U);
 }
 
 TEST(Recipes, MistakesAreOneLine) {

@@ -135,6 +135,12 @@ TEST(DsBatch, CountsRanksThatShareASequenceOnce) {
               deepspeed::train_batch_size_of(read(file), 6, kSource);
             }).find("/sequence_parallel_size: 6 ranks cannot share sequences by 4"),
             std::string::npos);
+  // What the command says counts where the file is silent.
+  const deepspeed::DsRanks told(8, 4);
+  EXPECT_EQ(deepspeed::train_batch_size_of(read(R"({"train_micro_batch_size_per_gpu": 2})"), told, kSource), 4);
+  EXPECT_EQ(deepspeed::with_values(read(R"({"train_batch_size": 16})"), {{"micro_batch", 2_n}},
+                                   deepspeed::DsUse::kResult, told, kSource),
+            read(R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})"));
   for (const char* text : {R"({"sequence_parallel_size": 0})", R"({"sequence_parallel_size": "auto"})",
                            R"({"sequence_parallel_size": [2, 4]})"}) {
     EXPECT_NE(user_error_of([&] {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "deepspeed/deepspeed_session_fixture.h"
 #include "deepspeed/job/ds_config.h"
 #include "session/session.h"
 #include "trial/temporary_directory.h"
@@ -16,42 +17,12 @@
 
 namespace krigtune::deepspeed_session_test {
 
-constexpr const char* kSizes =
-    "--num-layers 4 --hidden-size=256 --num_attention_heads 4 --vocab_size 1000 --seq_length 64";
-
-deepspeed::DsSessionInputs inputs_of(const std::string& config, const std::string& flags = "", int ranks = 4) {
-  deepspeed::DsSessionInputs inputs;
-  inputs.config = deepspeed::read_ds_config(config, "ds.json");
-  inputs.ds_config = "ds.json";
-  inputs.directory = "/";
-  inputs.machine.cluster.gpus_per_node = ranks;
-  inputs.command =
-      deepspeed::read_ds_command(words_of("deepspeed train.py --deepspeed --deepspeed_config ds.json " + flags));
-  return inputs;
-}
-
 deepspeed::DsSessionInputs trainers(const std::string& config, const std::string& flags) {
   deepspeed::DsSessionInputs inputs = inputs_of(config, "", 1);  // the command says 4
   inputs.command =
       deepspeed::read_ds_command(words_of("torchrun --nproc_per_node 4 train.py --deepspeed ds.json " + flags));
   return inputs;
 }
-
-deepspeed::DsSession made(const std::string& config, const std::string& flags = "", int ranks = 4) {
-  return deepspeed::deepspeed_session(inputs_of(config, flags, ranks));
-}
-
-// Reads the session as the tuner does.
-session::Session read(const deepspeed::DsSession& session) {
-  return session::read_session(session.json, "s.json", "/");
-}
-
-bool says(const deepspeed::DsSession& session, const std::string& text) {
-  return std::any_of(session.remarks.begin(), session.remarks.end(),
-                     [&](const std::string& remark) { return remark.find(text) != std::string::npos; });
-}
-
-Json json(const char* text) { return parse_json(text, "expected"); }
 
 TEST(DeepSpeedSession, SearchesWhatAFileLeavesOpenAndKeepsWhatItFixes) {
   const deepspeed::DsSession session = made(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": [2, 4, 8],
@@ -178,22 +149,6 @@ TEST(DeepSpeedSession, FillsInAutoSizesAsAccelerateDoes) {
   const deepspeed::DsSession session = deepspeed::deepspeed_session(inputs);
   EXPECT_EQ(session.json["baseline"], json(R"({"zero_stage": 3, "reduce_bucket_size": 1048576,
       "overlap_comm": true, "stage3_prefetch_bucket_size": 943718, "stage3_param_persistence_threshold": 10240})"));
-}
-
-TEST(DeepSpeedSession, KeepsTheBatchOfRanksThatShareSequences) {
-  const deepspeed::DsSession session =
-      made(R"({"train_batch_size": 16, "zero_optimization": {"stage": [2, 3]}, "sequence_parallel_size": 2})", kSizes);
-  EXPECT_FALSE(session.json.contains("workload"));
-  EXPECT_TRUE(says(session, "time and memory are not predicted: 2 ranks share a sequence (sequence_parallel_size)"));
-  EXPECT_FALSE(says(session, "--hf-config"));
-  const session::Session read_back = read(session);
-  std::set<std::int64_t> micro;
-  read_back.space.for_each([&](const space::Configuration& c) {
-    micro.insert(c.integer("micro_batch", 0));
-    EXPECT_EQ(c.integer("micro_batch", 0) * c.integer("gradient_accumulation_steps", 0) * 2, 16);
-    return true;
-  });
-  EXPECT_EQ(micro, (std::set<std::int64_t>{1, 2, 4, 8}));
 }
 
 TEST(DeepSpeedSession, LeavesTheBatchToAScriptThatNoFlagReaches) {

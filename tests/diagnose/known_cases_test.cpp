@@ -1,6 +1,6 @@
-// Ten clusters, each with one deliberate bottleneck. The truth is the simulator. Its machine differs from the session's
-// by hidden factors for every class of operations, by ripples over the space and by noise, and in three cases by a
-// fault (a slow network, throttled products, a slow rank). The diagnosis sees only the session and the simulator's
+// Twelve clusters, each with one deliberate bottleneck. The truth is the simulator. Its machine differs from the
+// session's by hidden factors for every class of operations, by ripples over the space and by noise, and in three cases
+// by a fault (a slow network, throttled products, a slow rank). The diagnosis sees only the session and the simulator's
 // trials.
 #include <gtest/gtest.h>
 
@@ -100,6 +100,24 @@ const KnownCase kCases[] = {
      .space = R"({"pipeline_parallel": [1, 2, 4, 8], "tensor_parallel": [1, 2], "micro_batch": [1, 2, 4, 8]})",
      .diagnosed = R"({"pipeline_parallel": 8, "tensor_parallel": 2, "micro_batch": 8})",
      .limit = diagnose::Limit::kPipelineBubble},
+    {.name = "a sequence on two nodes",
+     .workload = R"({"model": {"preset": "llama-7b", "seq_len": 32768}, "precision": "bf16", "train_batch_size": 4,
+                     "framework": "megatron"})",
+     .cluster = R"({"nodes": 2, "gpus_per_node": 8, "gpu": "h100-80gb", "network": "ib-hdr-200"})",
+     .space = R"({"context_parallel": [4, 8, 16], "context_parallel_kind": ["alltoall"], "micro_batch": [1],
+                  "activation_checkpointing": ["none", "full"]})",
+     .diagnosed = R"({"context_parallel": 16, "context_parallel_kind": "alltoall", "micro_batch": 1,
+                      "activation_checkpointing": "full"})",
+     .limit = diagnose::Limit::kContextCommunication,
+     .reason = diagnose::Reason::kAcrossNodes},
+    {.name = "experts on two nodes",
+     .workload = R"({"model": {"preset": "qwen3-30b-a3b", "seq_len": 4096}, "precision": "bf16",
+                     "train_batch_size": 64, "framework": "megatron"})",
+     .cluster = R"({"nodes": 2, "gpus_per_node": 8, "gpu": "h200-141gb", "network": "ib-hdr-200"})",
+     .space = R"({"expert_parallel": [4, 8, 16], "zero_stage": [1], "micro_batch": [1, 2]})",
+     .diagnosed = R"({"expert_parallel": 16, "zero_stage": 1, "micro_batch": 2})",
+     .limit = diagnose::Limit::kExpertCommunication,
+     .reason = diagnose::Reason::kAcrossNodes},
     {.name = "throttled products",
      .workload = kLarge,
      .cluster = kEightGpus,

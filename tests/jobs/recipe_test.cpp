@@ -33,12 +33,12 @@ TEST(Recipe, ShippedOnesAreReadAndSorted) {
     EXPECT_FALSE(recipe.summary.empty()) << recipe.name;
     EXPECT_FALSE(recipe.notes.empty()) << recipe.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{
-                "accelerate",      "axolotl",    "colossalai", "deepspeed-chat", "deepspeed",   "gpt-neox",
-                "hf-trainer-yaml", "hf-trainer", "litgpt",     "llama-factory",  "llm-foundry", "megatron-deepspeed",
-                "megatron-swift",  "megatron",   "ms-swift",   "nanogpt",        "nanotron",    "olmo",
-                "openrlhf",        "torchrun",   "torchtitan", "torchtune",      "verl-sft"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "accelerate",  "axolotl",         "colossalai",         "deepspeed-chat", "deepspeed",
+                       "gpt-neox",    "hf-trainer-yaml", "hf-trainer",         "litgpt",         "llama-factory",
+                       "llm-foundry", "megatron-bridge", "megatron-deepspeed", "megatron-swift", "megatron",
+                       "ms-swift",    "nanogpt",         "nanotron",           "olmo",           "openrlhf",
+                       "torchrun",    "torchtitan",      "torchtune",          "verl-sft"}));
 }
 
 TEST(Recipe, IsFoundByNameAndByPath) {

@@ -49,6 +49,7 @@ class DeepSpeedRunner final : public trial::Runner {
         mappings_(flag_mappings(command_, job_.spec.arg_mappings)),
         source_(job_.spec.ds_config.string()),
         ds_config_(begun_ds_config(job_.spec)) {
+    job_.ranks.sharing = command_.sequence_ranks;
     trial::refuse_missing_program(command_.argv.front(), job_.spec.working_directory, job_.spec.environment);
     trial::refuse_missing_script(command_.argv, job_.spec.working_directory);
   }

@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/units.h"
 #include "deepspeed/job/deepspeed_spec.h"
+#include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_versions.h"
 #include "trial/runner.h"
 
@@ -20,7 +21,7 @@ namespace krigtune::deepspeed {
 struct DeepSpeedJob {
   DeepSpeedSpec spec;
   std::string metric;                       ///< the objective's field in the result: samples_per_s, step_time_s, ...
-  std::int64_t ranks = 1;                   ///< all ranks of the job, including tensor-parallel ones
+  DsRanks ranks = 1;                        ///< all ranks of the job, including tensor-parallel ones
   std::int64_t tokens_per_sample = 0;       ///< 0: unknown, and tokens_per_s is not reported
   const std::atomic<bool>* stop = nullptr;  ///< once true, the running trial is ended as interrupted; must outlive it
   std::optional<DsVersion> version = {};    ///< installed version of DeepSpeed; empty if unknown

@@ -125,21 +125,46 @@ void refuse_stock_tuner(const DsCommand& command) {
 
 namespace {
 
+// What accelerate launch is told.
+struct AccelerateWords {
+  explicit AccelerateWords(const std::vector<std::string>& words) {
+    const jobs::Command command = jobs::read_command(words);
+    const jobs::Stage* stage = jobs::rank_stage(command);
+    if (stage == nullptr || stage->launcher != jobs::Launcher::kAccelerate) return;
+    const jobs::LauncherOptions options{words, stage->begin + 1, stage->end};
+    begin = stage->begin + 1;
+    names_config = options.has({"--deepspeed_config_file"});
+    sequence_ranks = options.count({"--parallelism_config_sp_size"});
+    const std::optional<std::string> file = options.text({"--config_file"});
+    std::error_code error;
+    if (file && std::filesystem::is_regular_file(*file, error)) config_file = read_text(*file);
+  }
+
+  std::size_t begin = 0;  ///< of its words; 0: it starts no ranks
+  bool names_config = false;
+  std::optional<std::int64_t> sequence_ranks;  ///< by a flag
+  std::string config_file;                     ///< the contents of its --config_file
+};
+
 // If accelerate launch finds the configuration in its --config_file, gives it to accelerate as a flag, which counts
 // more and which trials can change.
 void name_config_of_accelerate(std::vector<std::string>& words) {
-  const jobs::Command command = jobs::read_command(words);
-  const jobs::Stage* stage = jobs::rank_stage(command);
-  if (stage == nullptr || stage->launcher != jobs::Launcher::kAccelerate) return;
-  const jobs::LauncherOptions options{words, stage->begin + 1, stage->end};
-  const std::optional<std::string> file = options.text({"--config_file"});
-  std::error_code error;
-  if (!file || options.has({"--deepspeed_config_file"}) || !std::filesystem::is_regular_file(*file, error)) return;
-  const auto config = jobs::accelerate_setting(read_text(*file), "deepspeed_config_file");
+  const AccelerateWords told(words);
+  if (told.begin == 0 || told.names_config) return;
+  const auto config = jobs::accelerate_setting(told.config_file, "deepspeed_config_file");
   if (!config || config->empty() || *config == "none" || *config == "null") return;
-  std::size_t at = stage->begin + 1;
+  std::size_t at = told.begin;
   if (at < words.size() && words[at] == "launch") ++at;
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), {"--deepspeed_config_file", *config});
+}
+
+// Accelerate starts DeepSpeed with groups of so many ranks (Accelerate 1.15: parallelism_config.py; accelerator.py,
+// _prepare_deepspeed, which counts the batch by what is left). Its flag counts more than its file.
+std::int64_t sequence_ranks_of_accelerate(const std::vector<std::string>& words) {
+  const AccelerateWords told(words);
+  if (told.sequence_ranks) return *told.sequence_ranks;
+  const auto said = jobs::accelerate_setting(told.config_file, "parallelism_config_sp_size");
+  return said ? jobs::count_in(*said).value_or(1) : 1;
 }
 
 }  // namespace
@@ -155,6 +180,7 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   static_cast<jobs::Command&>(command) = jobs::read_command(words);
   refuse_stock_tuner(command);
   find_config(command);
+  command.sequence_ranks = sequence_ranks_of_accelerate(command.argv);
   return command;
 }
 
@@ -385,8 +411,8 @@ std::vector<std::string> started_at(std::vector<std::string> argv, const DsComma
 // The batch of a job whose ds_config.json leaves it to the script's flags, as with the Hugging Face Trainer.
 
 space::Configuration at_the_flags_batch(space::Configuration configuration, const DsCommand& command,
-                                        const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
-                                        const std::string& source) {
+                                        const std::vector<FlagMapping>& mappings, const Json& user,
+                                        const DsRanks& ranks, const std::string& source) {
   const space::Configuration said = values_of_flags(command, mappings);
   const bool one = configuration.has(space::kMicroBatch) != configuration.has(space::kAccumulation);
   if (!one || !said.has(space::kMicroBatch) || train_batch_size_of(user, ranks, source)) return configuration;
@@ -406,7 +432,7 @@ space::Configuration at_the_flags_batch(space::Configuration configuration, cons
 }
 
 std::optional<std::int64_t> batch_of(const space::Configuration& configuration, const DsCommand& command,
-                                     const std::vector<FlagMapping>& mappings, const Json& user, std::int64_t ranks,
+                                     const std::vector<FlagMapping>& mappings, const Json& user, const DsRanks& ranks,
                                      const std::string& source) {
   const space::Configuration chosen = at_the_flags_batch(configuration, command, mappings, user, ranks, source);
   const space::Configuration complete = with_batch(user, chosen, ranks, source);

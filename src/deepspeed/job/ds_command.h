@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "deepspeed/job/ds_config.h"
 #include "jobs/command/command.h"
 #include "space/configuration.h"
 #include "trial/executor.h"
@@ -23,7 +24,8 @@ struct DsCommand : jobs::Command {
   bool is_trainers = false;
   /// Surely a script of the Trainer, to which its other flags can be added: one of them is spelt as the Trainer does.
   bool takes_trainer_flags = false;
-  bool is_accelerates = false;  ///< accelerate launch is given the configuration, not the script
+  bool is_accelerates = false;      ///< accelerate launch is given the configuration, not the script
+  std::int64_t sequence_ranks = 1;  ///< ranks that share a sequence (Ulysses), if accelerate launch is told so
 };
 
 /// Recognises `--deepspeed_config X`, `--deepspeed_config=X`, `--deepspeed X`, `--deepspeed=X` among the script's
@@ -62,13 +64,13 @@ space::Configuration values_of_flags(const DsCommand& command, const std::vector
 /// Throws UserError if the batch cannot be divided.
 space::Configuration at_the_flags_batch(space::Configuration configuration, const DsCommand& command,
                                         const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
-                                        std::int64_t ranks, const std::string& source);
+                                        const DsRanks& ranks, const std::string& source);
 
 /// Returns the sequences of an optimizer step over all ranks (tensor-parallel ones counted once) from the file, the
 /// flags and the configuration. Empty if only the script knows it. Throws like with_batch().
 std::optional<std::int64_t> batch_of(const space::Configuration& configuration, const DsCommand& command,
                                      const std::vector<FlagMapping>& mappings, const nlohmann::ordered_json& user,
-                                     std::int64_t ranks, const std::string& source);
+                                     const DsRanks& ranks, const std::string& source);
 
 /// Returns the command with `config` (a path; base64 only on request) instead of the user's, and with each mapped flag
 /// at its value in `values`. `--flag v` and `--flag=v` keep their form, every occurrence is changed, and an absent flag

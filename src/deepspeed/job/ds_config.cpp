@@ -379,7 +379,7 @@ class Writing {
 
 }  // namespace
 
-Json with_values(const Json& user, const space::Configuration& configuration, DsUse use, std::int64_t ranks,
+Json with_values(const Json& user, const space::Configuration& configuration, DsUse use, const DsRanks& ranks,
                  const std::string& source) {
   const space::Configuration complete = with_batch(user, configuration, ranks, source);
   Writing writing(user, complete, source);
@@ -480,24 +480,28 @@ std::optional<std::int64_t> written_train_batch_size(const Json& config, const s
   refuse(source, fmt::format("a whole number was expected, not {}", found->dump()), "write one from 1 on");
 }
 
-std::int64_t sequence_ranks_of(const Json& config, const std::string& source) {
+std::int64_t sequence_ranks_of(const Json& config, const DsRanks& ranks, const std::string& source) {
+  const std::string key = fmt::format("/{}", kSequenceRanks);
   const auto found = config.find(kSequenceRanks);
-  if (found == config.end() || found->is_null()) return 1;
+  if (found == config.end() || found->is_null()) return ranks.sharing;
   const space::Value value = found->is_number() ? space::value_from_json(*found, source) : space::Value(false);
   const auto* number = std::get_if<std::int64_t>(&value);
-  if (number != nullptr && *number >= 1) return *number;
-  fail_at(source, fmt::format("/{}", kSequenceRanks), fmt::format("a whole number was expected, not {}", shown(*found)),
-          "write one from 1 on");
+  if (number == nullptr || *number < 1)
+    fail_at(source, key, fmt::format("a whole number was expected, not {}", shown(*found)), "write one from 1 on");
+  if (ranks.sharing == 1 || ranks.sharing == *number) return *number;
+  fail_at(source, key, fmt::format("{} ranks share a sequence, but {} in the command", *number, ranks.sharing),
+          "write the same number in both, or leave it out of the file");
 }
 
-std::int64_t counted_ranks(const Json& config, std::int64_t ranks, const std::string& source) {
-  const std::int64_t each = sequence_ranks_of(config, source);
-  if (const auto counted = space::data_parallel_ranks(ranks, {{space::kContextParallel, each}})) return *counted;
-  fail_at(source, fmt::format("/{}", kSequenceRanks), fmt::format("{} ranks cannot share sequences by {}", ranks, each),
-          "choose a divisor of the ranks");
+std::int64_t counted_ranks(const Json& config, const DsRanks& ranks, const std::string& source) {
+  const std::int64_t each = sequence_ranks_of(config, ranks, source);
+  if (const auto counted = space::data_parallel_ranks(ranks.all, {{space::kContextParallel, each}})) return *counted;
+  fail_at(source, fmt::format("/{}", kSequenceRanks),
+          fmt::format("{} ranks cannot share sequences by {}", ranks.all, each), "choose a divisor of the ranks");
 }
 
-std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t all_ranks, const std::string& source) {
+std::optional<std::int64_t> train_batch_size_of(const Json& config, const DsRanks& all_ranks,
+                                                const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(config, source);
   const std::int64_t ranks = counted_ranks(config, all_ranks, source);
   const std::int64_t tensor = tensor_ranks(tunables);
@@ -513,7 +517,7 @@ std::optional<std::int64_t> train_batch_size_of(const Json& config, std::int64_t
   return space::sequences_of_step(*micro, groups, fixed(tunables, space::kAccumulation).value_or(1));
 }
 
-space::Configuration with_batch(const Json& user, const space::Configuration& configuration, std::int64_t all_ranks,
+space::Configuration with_batch(const Json& user, const space::Configuration& configuration, const DsRanks& all_ranks,
                                 const std::string& source) {
   const std::vector<DsTunable> tunables = tunables_of(user, source);
   const std::int64_t ranks = counted_ranks(user, all_ranks, source);

@@ -47,20 +47,28 @@ struct DsTunable {
 /// and cpu_offload_param (obsolete names), and "train_batch_size" as a list, because it must stay constant.
 std::vector<DsTunable> tunables_of(const nlohmann::ordered_json& config, const std::string& source);
 
-/// Returns how many ranks share a sequence: the file's sequence_parallel_size, or 1. Throws UserError unless it is a
-/// whole number from 1 on.
-std::int64_t sequence_ranks_of(const nlohmann::ordered_json& config, const std::string& source);
+/// The ranks of a job. Most jobs are described by their number.
+struct DsRanks {
+  DsRanks(std::int64_t of_job, std::int64_t of_command = 1) : all(of_job), sharing(of_command) {}
 
-/// Returns the ranks that DeepSpeed counts for the batch: all, divided by sequence_parallel_size (runtime/config.py).
-/// Throws UserError if they cannot be divided.
-std::int64_t counted_ranks(const nlohmann::ordered_json& config, std::int64_t ranks, const std::string& source);
+  std::int64_t all = 1;
+  std::int64_t sharing = 1;  ///< that share a sequence because the command says so (DsCommand::sequence_ranks)
+};
+
+/// Returns how many ranks share a sequence: the file's sequence_parallel_size, else what the command says, which is 1
+/// for most. Throws UserError if the file's is no whole number from 1 on, or if both are there and differ.
+std::int64_t sequence_ranks_of(const nlohmann::ordered_json& config, const DsRanks& ranks, const std::string& source);
+
+/// Returns the ranks that DeepSpeed counts for the batch: all, divided by those that share a sequence
+/// (runtime/config.py). Throws UserError if they cannot be divided.
+std::int64_t counted_ranks(const nlohmann::ordered_json& config, const DsRanks& ranks, const std::string& source);
 
 /// Returns the sequences of an optimizer step over all ranks if the file states or implies them (micro-batch and
 /// accumulation as numbers, the latter 1 if absent). Empty for "auto", lists, or missing keys. Throws UserError if the
 /// three contradict each other. `ranks`: all ranks of the job. DeepSpeed without an mpu counts tensor-parallel ranks as
 /// if each had its own batch (deepspeedai/DeepSpeed#7298); here they count once, so the result is the file's number /
 /// tensor_parallel.autotp_size.
-std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& config, std::int64_t ranks,
+std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& config, const DsRanks& ranks,
                                                 const std::string& source);
 
 /// Returns the configuration with micro_batch and gradient_accumulation_steps as with_values() writes them. A missing
@@ -68,7 +76,7 @@ std::optional<std::int64_t> train_batch_size_of(const nlohmann::ordered_json& co
 /// file's own value, and otherwise 1 for the accumulation. A value that is "auto" in the file and missing in the
 /// configuration stays missing. Throws UserError if the batch cannot be divided.
 space::Configuration with_batch(const nlohmann::ordered_json& user, const space::Configuration& configuration,
-                                std::int64_t ranks, const std::string& source);
+                                const DsRanks& ranks, const std::string& source);
 
 enum class DsUse {
   kTrial,   ///< train_batch_size is omitted: DeepSpeed derives it, however it counts ranks
@@ -91,7 +99,7 @@ enum class DsUse {
 ///
 /// Throws UserError like with_batch() and tunables_of().
 nlohmann::ordered_json with_values(const nlohmann::ordered_json& user, const space::Configuration& configuration,
-                                   DsUse use, std::int64_t ranks, const std::string& source);
+                                   DsUse use, const DsRanks& ranks, const std::string& source);
 
 /// Formats the file for the disk: indented by two, with a final line break.
 std::string ds_config_text(const nlohmann::ordered_json& config);

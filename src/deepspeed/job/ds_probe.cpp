@@ -110,14 +110,15 @@ std::filesystem::path answer_of(const DsTrialFiles& files) { return files.dir / 
 trial::ProcessSpec prepare(const DsModelRun& run, const DsTrialFiles& files) {
   const std::string source = run.spec.ds_config.string();
   const Json user = load_ds_config(run.spec.ds_config);
-  Json config = with_measurement(with_values(user, run.configuration, DsUse::kTrial, run.ranks, source), files, {});
+  const DsCommand command = read_ds_command(run.spec.argv);
+  const DsRanks ranks(run.ranks, command.sequence_ranks);
+  Json config = with_measurement(with_values(user, run.configuration, DsUse::kTrial, ranks, source), files, {});
   config.erase("csv_monitor");
   config["autotuning"] = {
       {"enabled", true}, {"model_info_path", answer_of(files).string()}, {"model_info", {{"profile", true}}}};
   write_atomically(files.ds_config(), ds_config_text(config));
-  const DsCommand command = read_ds_command(run.spec.argv);
   trial::ProcessSpec process;
-  process.argv = rewritten(command, files.ds_config().string(), with_batch(user, run.configuration, run.ranks, source),
+  process.argv = rewritten(command, files.ds_config().string(), with_batch(user, run.configuration, ranks, source),
                            flag_mappings(command, run.spec.arg_mappings));
   process.working_directory = run.spec.working_directory;
   process.environment = run.spec.environment;

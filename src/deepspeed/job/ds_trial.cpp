@@ -226,7 +226,7 @@ namespace {
 constexpr std::size_t kLargestMetrics = 1 << 16;
 
 // Computes the samples of a step over all ranks from the configuration, in case the engine did not report them.
-std::optional<double> samples_of(const Json& ds_config, std::int64_t ranks) {
+std::optional<double> samples_of(const Json& ds_config, const DsRanks& ranks) {
   double samples = static_cast<double>(counted_ranks(ds_config, ranks, "ds_config.json")) /
                    static_cast<double>(tensor_parallel_of(ds_config));
   for (const char* key : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {

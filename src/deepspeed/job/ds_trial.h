@@ -11,6 +11,7 @@
 #include "core/units.h"
 #include "deepspeed/job/deepspeed_runner.h"
 #include "deepspeed/job/deepspeed_spec.h"
+#include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_versions.h"
 
 namespace krigtune::deepspeed {
@@ -126,7 +127,7 @@ class TrialSteps {
   const DsTrialFiles& files_;
   const Json& ds_config_;
   DsSteps steps_;
-  std::int64_t ranks_;
+  DsRanks ranks_;
   std::int64_t tokens_per_sample_;
   DsArrivals arrivals_;
   std::vector<DsStepTime> times_;

@@ -30,28 +30,32 @@ Flags flags_of(const DsUserJob& job) {
   return {command, flag_mappings(command, job.arg_mappings)};
 }
 
+DsRanks ranks_of(const DsUserJob& job, const Flags& flags) { return {job.ranks, flags.command.sequence_ranks}; }
+
 // Returns the configuration that the trial had if the file leaves the batch to the flags.
 space::Configuration as_tried(const DsUserJob& job, const Flags& flags, const space::Configuration& configuration) {
-  return at_the_flags_batch(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
+  return at_the_flags_batch(configuration, flags.command, flags.mappings, job.config, ranks_of(job, flags), job.source);
 }
 
 }  // namespace
 
 Json ds_config_of(const DsUserJob& job, const space::Configuration& configuration) {
-  const space::Configuration tried = as_tried(job, flags_of(job), configuration);
-  return with_values(job.config, tried, DsUse::kResult, job.ranks, job.source);
+  const Flags flags = flags_of(job);
+  const space::Configuration tried = as_tried(job, flags, configuration);
+  return with_values(job.config, tried, DsUse::kResult, ranks_of(job, flags), job.source);
 }
 
 std::vector<std::string> ds_command_of(const DsUserJob& job, const space::Configuration& configuration,
                                        const std::string& config) {
   const Flags flags = flags_of(job);
   const space::Configuration tried = as_tried(job, flags, configuration);
-  return rewritten(flags.command, config, with_batch(job.config, tried, job.ranks, job.source), flags.mappings);
+  const DsRanks ranks = ranks_of(job, flags);
+  return rewritten(flags.command, config, with_batch(job.config, tried, ranks, job.source), flags.mappings);
 }
 
 std::optional<std::int64_t> ds_batch_of(const DsUserJob& job, const space::Configuration& configuration) {
   const Flags flags = flags_of(job);
-  return batch_of(configuration, flags.command, flags.mappings, job.config, job.ranks, job.source);
+  return batch_of(configuration, flags.command, flags.mappings, job.config, ranks_of(job, flags), job.source);
 }
 
 namespace {

@@ -101,6 +101,7 @@ DsSession deepspeed_session(const DsSessionInputs& inputs) {
   if (!job.workload.is_null()) session["workload"] = job.workload;
   const bool is_limited = predicts(job);
   session["cluster"] = workload::to_json(job.cluster);
+  if (job.sequence > 1) session["fixed"] = space::to_json(shared_sequences(job));
   add_ds_space(job, session);
   session["objective"] = {{"metric", metric_of(job.autotuning.metric)}};
   session["runner"] = runner_block(job);

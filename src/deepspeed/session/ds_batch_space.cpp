@@ -32,8 +32,8 @@ class BatchSpace {
     space_.accumulation = accumulations();
     if (job_.batch) {
       if (job_.workload.is_null() && !space_.accumulation.is_null()) {
-        space_.constraints.push_back(fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation,
-                                                 *job_.batch * job_.sequence));  // dp counts ranks that share them
+        space_.constraints.push_back(
+            fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation, *job_.batch));
       }
     } else {
       let_it_vary();
@@ -163,7 +163,7 @@ class BatchSpace {
     const auto& most = job_.autotuning.batch.max_train_batch_size;
     if (!most) return;
     const std::string steps = space_.accumulation.is_null() ? "1" : space::kAccumulation;
-    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", space::kMicroBatch, steps, *most * job_.sequence));
+    space_.constraints.push_back(fmt::format("{} * {} * dp <= {}", space::kMicroBatch, steps, *most));
   }
 
   void remark_on_the_script() {

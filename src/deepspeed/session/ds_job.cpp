@@ -46,7 +46,7 @@ void refuse_model_parallelism_of_script(const DsJob& job) {
 }
 
 std::int64_t tensor_of(const DsJob& job) {
-  const std::int64_t ranks = counted_ranks(job.inputs.config, job.cluster.ranks(), job.source);
+  const std::int64_t ranks = counted_ranks(job.inputs.config, job.ranks(), job.source);
   const std::int64_t tensor = std::max<std::int64_t>(1, job.own_count_or(space::kTensorParallel, 1));
   const std::int64_t own = job.autotuning.mp_size;
   if (own > 1 && own != tensor) {
@@ -63,7 +63,7 @@ std::int64_t tensor_of(const DsJob& job) {
 
 // The batch of the user's own configuration. A list of micro-batches without train_batch_size has no single batch.
 std::optional<std::int64_t> batch_of(const DsJob& job) {
-  const auto written = train_batch_size_of(job.inputs.config, job.cluster.ranks(), job.source);
+  const auto written = train_batch_size_of(job.inputs.config, job.ranks(), job.source);
   if (written) return written;
   for (const char* name : {space::kMicroBatch, space::kAccumulation}) {
     const DsTunable* tunable = job.find(name);
@@ -116,22 +116,24 @@ DsJob::DsJob(const DsSessionInputs& of)
       autotuning(read_ds_autotuning(of.config, source)),
       cluster(cluster_of(of)) {
   remarks = autotuning.remarks;
+  sequence = sequence_ranks_of(inputs.config, ranks(), source);
   if (inputs.command) {
     mappings = flag_mappings(*inputs.command, autotuning.arg_mappings);
     flags = values_of_flags(*inputs.command, mappings);
-    gaps = gaps_of_command(inputs);
+    gaps = gaps_of_command(*this);
   }
   unmodelled = unmodelled_settings(*this);
   opens_nothing = std::all_of(tunables.begin(), tunables.end(),
                               [](const DsTunable& tunable) { return tunable.setting == DsSetting::kFixed; }) &&
                   inputs.config.value("train_batch_size", Json()) != "auto";
-  sequence = sequence_ranks_of(inputs.config, source);
   refuse_model_parallelism_of_script(*this);
   tensor = tensor_of(*this);
   batch = batch_of(*this);
   check_batch(*this);
   read_ds_model(*this);
 }
+
+DsRanks DsJob::ranks() const { return {cluster.ranks(), inputs.command ? inputs.command->sequence_ranks : 1}; }
 
 std::optional<std::int64_t> DsJob::replicas_at(std::int64_t ways) const {
   return space::data_parallel_ranks(cluster.ranks(),
@@ -252,7 +254,8 @@ Recomputation recomputation_of(const DsJob& job) {
   const workload::ModelSpec& model = workload.model;
   const double scale = workload.precision == workload::Precision::kFp32 ? 2.0 : 1.0;
   const double blocks = std::sqrt(34.0 * 2.0) * static_cast<double>(model.hidden * model.layers);
-  const double between = (blocks + 6.0 * static_cast<double>(model.vocab)) * static_cast<double>(model.seq_len) * scale;
+  const double tokens = static_cast<double>(model.seq_len) / static_cast<double>(job.sequence);
+  const double between = (blocks + 6.0 * static_cast<double>(model.vocab)) * tokens * scale;
   return *slope < between ? Recomputation::kFull : Recomputation::kNone;
 }
 

@@ -46,6 +46,7 @@ struct DsJob {
   bool fills_in_sizes() const;  ///< whoever reads the file replaces "auto" sizes: the Trainer, Accelerate
   std::int64_t own_count_or(std::string_view name, std::int64_t fallback) const;  ///< 0 is a valid count here
   bool has(DsFeature feature) const;  ///< for the installed version; if unknown, for a current one
+  DsRanks ranks() const;              ///< all of the cluster
   /// Returns the groups of ranks that get sequences of their own in the user's own job.
   std::int64_t replicas() const { return replicas_at(tensor).value_or(1); }
   /// Returns these groups if `ways` tensor-parallel ranks share a replica. Empty if they do not divide the ranks.
@@ -58,7 +59,7 @@ struct DsJob {
   std::vector<FlagMapping> mappings;
   space::Configuration flags;         ///< present values of the mapped flags
   workload::ClusterSpec cluster;      ///< with the ranks that the command states
-  std::int64_t sequence = 1;          ///< ranks that share a sequence (sequence_parallel_size)
+  std::int64_t sequence = 1;          ///< ranks that share a sequence (Ulysses): of the file, or of the command
   std::int64_t tensor = 1;            ///< tensor-parallel ranks of the user's own job
   bool opens_nothing = false;         ///< neither list nor "auto" in the file
   CommandGaps gaps;                   ///< what the command says and predictions do not know
@@ -74,9 +75,15 @@ struct DsJob {
 /// for dashes); "" for a flag without a value.
 std::optional<std::string> flag_text(const DsJob& job, std::string_view names);
 
+/// Returns "bf16", "fp16" or "fp32".
+std::string precision_of(const DsJob& job);
+
 Unmodelled unmodelled_settings(const DsJob& job);
-/// `inputs` must have a command.
-CommandGaps gaps_of_command(const DsSessionInputs& inputs);
+/// The job's inputs must have a command, and its `sequence` must be known.
+CommandGaps gaps_of_command(const DsJob& job);
+
+/// Returns the parameters that say how ranks share sequences: each gets all tokens of some heads (Ulysses).
+space::Configuration shared_sequences(const DsJob& job);
 
 /// Sets workload, num_params and hidden; call it when the batch is known.
 void read_ds_model(DsJob& job);

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <variant>
 
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "deepspeed/session/ds_job.h"
 #include "jobs/recipe/published_model.h"
+#include "schedule/knobs.h"
 #include "space/well_known.h"
 #include "workload/model.h"
 
@@ -109,10 +111,14 @@ bool is_on(const DsJob& job, const char* section) {
   return flag && *flag != "False" && *flag != "false";
 }
 
+}  // namespace
+
 std::string precision_of(const DsJob& job) {
   if (is_on(job, "bf16") || is_on(job, "bfloat16")) return "bf16";
   return is_on(job, "fp16") ? "fp16" : "fp32";
 }
+
+namespace {
 
 std::string optimizer_of(const DsJob& job) {
   const Json section = job.inputs.config.value("optimizer", Json::object());
@@ -156,7 +162,6 @@ std::string not_modelled(const DsJob& job) {
   if (!job.can_change(space::kMicroBatch) || !job.can_change(space::kAccumulation)) {
     return "the micro-batch is the script's own";
   }
-  if (job.sequence > 1) return fmt::format("{} ranks share a sequence (sequence_parallel_size)", job.sequence);
   for (const char* name : {space::kOffloadOptimizer, space::kOffloadParam}) {
     const DsTunable* tunable = job.find(name);
     if (tunable == nullptr) continue;
@@ -165,6 +170,20 @@ std::string not_modelled(const DsJob& job) {
     }
   }
   return "";
+}
+
+// Returns why the ranks cannot share the sequences of this model; "" if they can. DeepSpeed's own layers refuse other
+// heads too (runtime/sequence_parallel/ulysses_sp.py).
+std::string cannot_share(const DsJob& job, const workload::Workload& workload) {
+  if (job.sequence == 1) return "";
+  workload::Workload of_any_batch = workload;
+  of_any_batch.train_batch_size.reset();
+  space::Configuration split = shared_sequences(job);
+  split.set(space::kTensorParallel, job.tensor);
+  const auto knobs = schedule::knobs_of(of_any_batch, job.cluster, split);
+  const auto* problem = std::get_if<schedule::NotModelled>(&knobs);
+  if (problem == nullptr) return "";
+  return fmt::format("{} ranks share a sequence (sequence_parallel_size): {}", job.sequence, problem->what);
 }
 
 // Adds sizes that no flag states, using the number of parameters. Returns false if nothing can be added.
@@ -211,6 +230,10 @@ double moment_bytes(const std::string& optimizer) {
 
 }  // namespace
 
+space::Configuration shared_sequences(const DsJob& job) {
+  return {{space::kContextParallel, job.sequence}, {space::kContextKind, std::string("alltoall")}};
+}
+
 double model_state_bytes(const DsJob& job, std::int64_t stage) {
   const bool is_mixed = precision_of(job) != "fp32";
   const auto params = static_cast<double>(job.num_params.value_or(0));
@@ -249,7 +272,7 @@ void read_ds_model(DsJob& job) {
   if (!job.hidden) job.hidden = flag_size(job, kSizes[1].flags);
   Json block = workload_block(job);
   std::string why = not_modelled(job);
-  const bool is_modelled = why.empty();
+  bool is_modelled = why.empty();
   const bool is_guess = is_modelled && complete(job, block["model"]);
   if (is_modelled && block["model"].empty()) why = "the model's sizes are not known";
   if (!block["model"].empty()) {
@@ -257,6 +280,8 @@ void read_ds_model(DsJob& job) {
       const workload::Workload workload = workload::read_workload(block, job.source, "/workload");
       if (!job.num_params) job.num_params = workload::parameter_count(workload.model);
       if (!job.hidden && !is_guess) job.hidden = workload.model.hidden;
+      if (is_modelled) why = cannot_share(job, workload);
+      is_modelled = is_modelled && why.empty();
       if (is_modelled) {
         job.workload = block;
         return remark_on_assumptions(job, is_guess ? &workload.model : nullptr);

@@ -66,16 +66,28 @@ std::string unmodelled_optimizer(const DsJob& job) {
   return job.gaps.trained.says("optimizer") ? "" : flag_text(job, "optim optimizer").value_or("");
 }
 
+// Where ranks share sequences DeepSpeed has a type of its own for the sums of gradients (runtime/engine.py,
+// _configure_distributed_model; runtime/config.py: fp32 unless the file says another).
+bool sums_shared_in_fp32(const DsJob& job) {
+  if (job.sequence == 1 || precision_of(job) == "fp32") return false;
+  return job.inputs.config.value("seq_parallel_communication_data_type", Json("fp32")) == "fp32";
+}
+
 }  // namespace
 
 // The flags are those of the Trainer's world. The keys of ds_config.json are not: its "optimizer" is a section, and
 // unmodelled_settings knows them.
-CommandGaps gaps_of_command(const DsSessionInputs& inputs) {
+CommandGaps gaps_of_command(const DsJob& job) {
   jobs::Recipe recipe = jobs::find_recipe("deepspeed");
   std::erase_if(recipe.files, [](const jobs::RecipeFile& file) { return file.name == "ds_config"; });
-  const jobs::RecipeJob job = jobs::read_any_job(recipe, {inputs.command->argv, inputs.directory});
-  const jobs::TrainingFacts trained = jobs::training_facts(recipe, job);
-  return {jobs::caveats_of(recipe, job, trained).not_modelled, jobs::freezes_weights(recipe, job, trained), trained};
+  if (job.sequence > 1) {  // which predictions know, so that a script may say it too
+    std::erase_if(recipe.not_modelled, [](const jobs::RecipeGap& gap) {
+      return std::ranges::count(gap.where.any_flag, "--sequence_parallel_size") > 0;
+    });
+  }
+  const jobs::RecipeJob read = jobs::read_any_job(recipe, {job.inputs.command->argv, job.inputs.directory});
+  const jobs::TrainingFacts trained = jobs::training_facts(recipe, read);
+  return {jobs::caveats_of(recipe, read, trained).not_modelled, jobs::freezes_weights(recipe, read, trained), trained};
 }
 
 Unmodelled unmodelled_settings(const DsJob& job) {
@@ -87,6 +99,8 @@ Unmodelled unmodelled_settings(const DsJob& job) {
     if (setting.takes_less && found.lighter.empty()) found.lighter = name;
     found.named.push_back(fmt::format("{}: {}", name, setting.effect));
   }
+  if (sums_shared_in_fp32(job))
+    found.named.emplace_back("gradients that travel in fp32 (seq_parallel_communication_data_type): more traffic");
   const std::string optimizer = unmodelled_optimizer(job);
   if (has_any(optimizer, kSmall)) {
     found.named.push_back(fmt::format("optimizer {}: less memory", optimizer));

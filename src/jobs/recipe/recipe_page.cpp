@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "core/text.h"
 
 namespace krigtune::jobs {
@@ -53,33 +56,52 @@ std::string words_text(const Place& place) {
   return join(parts, "; ");
 }
 
-std::string values_text(const Place& place) {
+// Returns what a place writes for values that it calls otherwise: "zb-h1 is `InterleavedZeroBubble`".
+Texts other_words(const Place& place) {
   Texts parts;
   for (const auto& [value, text] : place.values) {
     if (space::to_string(value) != text) parts.push_back(fmt::format("{} is {}", space::to_string(value), code(text)));
   }
-  return parts.empty() ? "" : " (" + join(parts, ", ") + ")";
+  return parts;
 }
 
-std::string place_text(const Place& place, const Recipe& recipe) {
+/// More values than this are a list of their own, where there is room for one.
+constexpr std::size_t kMostValuesInline = 4;
+
+bool has_many_values(const Place& place) { return other_words(place).size() > kMostValuesInline; }
+
+// `lists_values`: many values are listed elsewhere.
+std::string values_text(const Place& place, bool lists_values) {
+  const Texts parts = other_words(place);
+  if (parts.empty() || (lists_values && has_many_values(place))) return "";
+  return " (" + join(parts, ", ") + ")";
+}
+
+// Returns where a place is read, in this order.
+Texts ways_of(const Place& place, const Recipe& recipe, bool lists_values) {
+  const std::string values = values_text(place, lists_values);
   Texts ways;
-  if (place.is_operand) ways.push_back("first word without a flag" + values_text(place));
+  if (place.is_operand) ways.push_back("first word without a flag" + values);
   if (!place.flags.empty()) {
-    ways.push_back((place.of_launcher ? "launcher's " : "") + join(codes(place.flags), " or ") + values_text(place));
+    ways.push_back((place.of_launcher ? "launcher's " : "") + join(codes(place.flags), " or ") + values);
   }
   if (!place.quotient_flags.empty())
     ways.push_back(fmt::format("{} divided by {}", place.quotient_of, join(codes(place.quotient_flags), " or ")));
-  if (!place.override_key.empty())
-    ways.push_back(code(recipe.override_prefix + place.override_key + "=...") + values_text(place));
+  if (!place.override_key.empty()) ways.push_back(code(recipe.override_prefix + place.override_key + "=...") + values);
   if (!place.tail.empty()) ways.push_back("last word " + code(place.tail + "..."));
   if (!place.words.empty()) ways.push_back(words_text(place));
   if (!place.env.empty()) ways.push_back("variable " + code(place.env));
   if (!place.key.empty()) {
     const bool is_first = place.file.empty() || place.file == recipe.files.front().name;
     const std::string of = is_first ? "" : fmt::format(" of the file {}", place.file);
-    ways.push_back("key " + code(place.key) + of + (ways.empty() ? values_text(place) : ""));
+    ways.push_back("key " + code(place.key) + of + (ways.empty() ? values : ""));
   }
-  std::string text = join(ways, ", else ");
+  return ways;
+}
+
+// Returns how the value is found, whatever the conditions.
+std::string value_text(const Place& place, const Recipe& recipe, bool lists_values) {
+  std::string text = join(ways_of(place, recipe, lists_values), ", else ");
   if (place.times != 1.0) text += fmt::format(", times {}", number_text(place.times));
   if (place.rounded_up > 0) text += fmt::format(", rounded up to a multiple of {}", place.rounded_up);
   if (place.rounded_down > 0) text += fmt::format(", rounded down to a multiple of {}", place.rounded_down);
@@ -100,14 +122,67 @@ std::string place_text(const Place& place, const Recipe& recipe) {
   }
   if (!place.assumed.empty()) text += fmt::format(" (assumed: {})", place.assumed);
   if (place.is_read_only) text += text.empty() ? "not read" : ", not changed";
+  return text;
+}
+
+std::string place_text(const Place& place, const Recipe& recipe) {
   const std::string conditions = conditions_of(place.where);
-  return conditions.empty() ? text : conditions + ": " + text;
+  return (conditions.empty() ? "" : conditions + ": ") + value_text(place, recipe, false);
 }
 
 std::string places_text(const RecipeValue& value, const Recipe& recipe) {
   Texts texts;
   for (const Place& place : value.places) texts.push_back(place_text(place, recipe));
   return join(texts, "<br>");
+}
+
+// Cells of a table are short. Places that take more room than this have a list below the table.
+constexpr std::size_t kLongestCell = 280;
+
+bool needs_list(const RecipeValue& value, const Recipe& recipe) {
+  const bool has_parts = value.places.size() > 1 || std::ranges::any_of(value.places, has_many_values);
+  return has_parts && places_text(value, recipe).size() > kLongestCell;
+}
+
+std::string places_cell(const RecipeValue& value, const std::string& heading, const Recipe& recipe) {
+  return needs_list(value, recipe) ? fmt::format("listed [below](#{})", heading) : places_text(value, recipe);
+}
+
+// Returns the values of places[at], one a line, or which place has the same ones.
+std::string listed_values(const std::vector<Place>& places, std::size_t at, const std::vector<std::size_t>& numbers) {
+  if (!has_many_values(places[at])) return "";
+  const Texts values = other_words(places[at]);
+  std::string text;
+  for (std::size_t i = 0; i < at; ++i) {
+    if (other_words(places[i]) == values) return fmt::format("   - its values are those of place {}\n", numbers[i]);
+  }
+  for (const std::string& one : values) text += "   - " + one + "\n";
+  return text;
+}
+
+// Returns "### heading" with one line for each place, and for each of its values where it has many. Places that follow
+// each other and differ in their conditions alone share a line.
+std::string places_list(const RecipeValue& value, const std::string& heading, const Recipe& recipe) {
+  if (!needs_list(value, recipe)) return "";
+  std::string text = fmt::format("\n### {}\n\nThe first of these places that applies:\n\n", heading);
+  std::vector<std::size_t> numbers;
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < value.places.size(); ++i) {
+    const std::string what = value_text(value.places[i], recipe, true);
+    Texts conditions = {conditions_of(value.places[i].where)};
+    const std::size_t first = i;
+    const Texts values = other_words(value.places[i]);
+    numbers.push_back(++number);
+    while (i + 1 < value.places.size() && !conditions.back().empty() && other_words(value.places[i + 1]) == values &&
+           value_text(value.places[i + 1], recipe, true) == what && !value.places[i + 1].where.is_empty()) {
+      conditions.push_back(conditions_of(value.places[++i].where));
+      numbers.push_back(number);
+    }
+    const std::string all = join(conditions, "; or ");
+    text += fmt::format("{}. {}{}\n", number, all.empty() ? "" : all + ": ", what);
+    text += listed_values(value.places, first, numbers);
+  }
+  return text;
 }
 
 std::string range_text(const Json& vary) {
@@ -122,11 +197,15 @@ std::string range_text(const Json& vary) {
 std::string searched_text(const Recipe& recipe) {
   if (recipe.parameters.empty()) return "";
   std::string text = "\n## What is searched\n\n| parameter | where it is set | tried |\n|---|---|---|\n";
+  std::string lists;
   for (const RecipeValue& value : recipe.parameters) {
-    text += fmt::format("| `{}` | {} | {} |\n", value.name, places_text(value, recipe), range_text(value.vary));
+    text +=
+        fmt::format("| `{}` | {} | {} |\n", value.name, places_cell(value, value.name, recipe), range_text(value.vary));
+    lists += places_list(value, value.name, recipe);
   }
   if (!recipe.train_batch_size.places.empty()) {
-    text += fmt::format("| batch | {} | kept |\n", places_text(recipe.train_batch_size, recipe));
+    text += fmt::format("| batch | {} | kept |\n", places_cell(recipe.train_batch_size, "batch", recipe));
+    lists += places_list(recipe.train_batch_size, "batch", recipe);
   }
   if (!recipe.data_parallel.places.empty()) {
     text += fmt::format("| data-parallel ranks | {} | follow |\n", places_text(recipe.data_parallel, recipe));
@@ -137,7 +216,7 @@ std::string searched_text(const Recipe& recipe) {
     text += "\nWhat does not go together is not tried; `{name}` is the command's own value:\n\n";
     for (const std::string& constraint : recipe.constraints) text += "- " + code(constraint) + "\n";
   }
-  return text;
+  return text + lists;
 }
 
 std::string trials_text(const Recipe& recipe) {
@@ -212,10 +291,12 @@ std::string model_text(const Recipe& recipe) {
       "\n## The model\n\nTime and memory are predicted with the models of `{}`{} where the command says the sizes:\n\n"
       "| size | where it is set |\n|---|---|\n",
       recipe.framework, others);
+  std::string lists;
   for (const RecipeValue& value : recipe.model) {
-    text += fmt::format("| `{}` | {} |\n", value.name, places_text(value, recipe));
+    text += fmt::format("| `{}` | {} |\n", value.name, places_cell(value, value.name, recipe));
+    lists += places_list(value, value.name, recipe);
   }
-  return text;
+  return text + lists;
 }
 
 std::string outcome_text(const Recipe& recipe) {

@@ -29,6 +29,8 @@ std::vector<machine::Slowness> slowness_of(const diagnose::Verdict& verdict) {
     case diagnose::Limit::kCommunication:
     case diagnose::Limit::kDataCommunication:
     case diagnose::Limit::kTensorCommunication:
+    case diagnose::Limit::kContextCommunication:
+    case diagnose::Limit::kExpertCommunication:
     case diagnose::Limit::kPipelineCommunication:
       return {Slowness::kNode, Slowness::kNetwork};
     default:
