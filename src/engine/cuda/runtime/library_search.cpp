@@ -6,9 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
-
-#include "core/environment.h"
 
 namespace krigtune::cuda {
 namespace {
@@ -147,7 +146,11 @@ FoundLibrary find_library(const std::string& what, const std::vector<std::string
 }
 
 FoundLibrary find_library(const std::string& what, const std::vector<std::string>& names) {
-  return find_library(what, names, library_folders(environment_variable));
+  const Variable environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  return find_library(what, names, library_folders(environment));
 }
 
 }  // namespace krigtune::cuda
