@@ -370,6 +370,20 @@ class StudyTest(unittest.TestCase):
         server._process.stdin.write(b'{"id": 999, "method": "trials"}\n')
         self.assertEqual(study.ask().number, 0)
 
+    def test_a_request_that_an_exception_tore_is_not_a_part_of_the_next(self):
+        study = self.study()
+        server = study._server
+        server._process.stdin.write(b'{"id": 1, "meth')
+        server._torn = True
+        self.assertEqual([study.ask().number for _ in range(2)], [0, 1])
+
+    def test_a_request_that_is_too_long_is_refused(self):
+        study = self.study()
+        with self.assertRaisesRegex(krigtune.InputError, "more than 16777216; send less at once"):
+            study.predict({"x": 1, "mode": "x" * (1 << 24)})
+        told = study.tell(study.ask(), status="failed", message="x" * (1 << 24))
+        self.assertEqual(told["status"], "failed", "of a message the end counts")
+
     def test_a_missing_program_is_named(self):
         before = os.environ["KRIGTUNE_EXECUTABLE"]
         self.addCleanup(os.environ.__setitem__, "KRIGTUNE_EXECUTABLE", before)
