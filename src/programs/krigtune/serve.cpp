@@ -260,7 +260,7 @@ Command serve_command() {
           "  {\"id\": 1, \"method\": \"ask\", \"params\": {\"count\": 2}}\n"
           "  {\"id\":1,\"result\":{\"trials\":[...]}}\n\n"
           "The methods are open, ask, tell, best, trials, predict, plan and report. The run directory stays open, so "
-          "that a proposal takes milliseconds. Every result is in its journal before the answer. Other processes may "
+          "that a request costs no process. Every result is in its journal before the answer. Other processes may "
           "ask, tell and tune in the same directory. The server ends at the end of its input. docs/serve.md describes "
           "the protocol.",
           declare_serve,
