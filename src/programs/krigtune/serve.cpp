@@ -42,7 +42,7 @@ Json error_json(const Trouble& trouble) {
 
 Json id_in(const Json& request) {
   if (!request.is_object()) throw UserError("request: it is not a JSON object", R"(write {"id": 1, "method": "ask"})");
-  const Json id = request.value("id", Json());
+  Json id = request.value("id", Json());
   if (id.is_null() || id.is_string() || id.is_number()) return id;
   throw UserError("request: /id: a number or a text was expected", "write a number");
 }
@@ -98,7 +98,7 @@ Json Server::result_of(const std::string& method, JsonObject params) {
   if (method == "plan") return plan(std::move(params));
   if (method == "ask") return run().ask(std::move(params));
   if (method == "tell") return run().tell(std::move(params));
-  if (method == "best") return run().best(std::move(params));
+  if (method == "best") return run().best(params);
   if (method == "trials") return run().trials(std::move(params));
   if (method == "predict") return run().predict(std::move(params));
   if (method == "report") return run().report(std::move(params));
@@ -260,7 +260,7 @@ Command serve_command() {
           "  {\"id\": 1, \"method\": \"ask\", \"params\": {\"count\": 2}}\n"
           "  {\"id\":1,\"result\":{\"trials\":[...]}}\n\n"
           "The methods are open, ask, tell, best, trials, predict, plan and report. The run directory stays open, so "
-          "that a proposal takes milliseconds. Every result is in its journal before the answer. Other processes may "
+          "that a request costs no process. Every result is in its journal before the answer. Other processes may "
           "ask, tell and tune in the same directory. The server ends at the end of its input. docs/serve.md describes "
           "the protocol.",
           declare_serve,

@@ -192,7 +192,7 @@ report::RunView ServedRun::view(const search::History& trials,
           best};
 }
 
-Json ServedRun::best(JsonObject params) {
+Json ServedRun::best(const JsonObject& params) {
   params.finish();
   const std::optional<search::Recommendation> best = recommendation();
   return result::best_document(view(fitted_->history, best));

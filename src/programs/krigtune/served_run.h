@@ -28,7 +28,7 @@ class ServedRun {
   Json description();  ///< the result of "open"
   Json ask(JsonObject params);
   Json tell(JsonObject params);
-  Json best(JsonObject params);
+  Json best(const JsonObject& params);
   Json trials(JsonObject params);
   Json predict(JsonObject params);
   Json report(JsonObject params);

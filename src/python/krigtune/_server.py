@@ -13,6 +13,7 @@ from typing import Any, Dict, IO, Optional
 
 _VARIABLE = "KRIGTUNE_EXECUTABLE"
 _SECONDS_TO_END = 20.0
+_MOST_BYTES = 16 << 20  # of a request
 
 
 class Error(Exception):
@@ -61,6 +62,7 @@ class Server:
         self.process_id = os.getpid()
         self._lock = threading.Lock()
         self._last_id = 0
+        self._torn = False  # an exception, such as Ctrl-C, may have left a part of a request in the pipe
         path = program()
         # What it says besides its answers, for the case that it ends unexpectedly.
         self._said: IO[bytes] = tempfile.TemporaryFile()
@@ -90,16 +92,20 @@ class Server:
     def _exchange(self, line: str) -> Dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
+        request = line.encode() + b"\n"
+        if len(request) > _MOST_BYTES:
+            raise InputError(f"a request has {len(request)} bytes, more than {_MOST_BYTES}", "send less at once")
         try:
-            stdin.write(line.encode() + b"\n")
+            was_torn, self._torn = self._torn, True
+            stdin.write(b"\n" + request if was_torn else request)
             stdin.flush()
+            self._torn = False
             while True:
                 answered = stdout.readline()
                 if not answered.endswith(b"\n"):
                     break
-                answer = json.loads(answered)
-                # A call that an exception ended, such as Ctrl-C, has not read its answer.
-                if answer["id"] == self._last_id or answer["id"] is None:
+                answer: Dict[str, Any] = json.loads(answered)
+                if answer["id"] == self._last_id:  # not that of a call which an exception ended before
                     return answer
         except (OSError, ValueError) as error:  # the pipe is broken, or was closed
             raise self._ended() from error

@@ -100,7 +100,9 @@ def session_json(given: Union[Space, Session], *, direction: Optional[str] = Non
                              "constraints out, or give a space instead of a session")
         if not isinstance(given, Mapping):
             return os.path.abspath(os.fspath(given))
-        return {**given, "space": {name: _values_json(name, values) for name, values in given["space"].items()}}
+        contents: Mapping[str, Any] = given
+        return {**contents, "space": {name: _values_json(name, values) for name, values in contents["space"].items()}}
+    assert isinstance(given, Mapping)
     return {
         "space": {name: _values_json(name, values) for name, values in given.items()},
         "constraints": list(constraints),

@@ -15,6 +15,8 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from ._server import Error, InputError, Server
 from ._space import Session, Space, is_session, plain_configuration, session_json
 
+_MOST_CHARACTERS = 4000  # of the last lines of a trial that failed
+
 Configuration = Dict[str, Any]
 # A number in the objective's unit, or numbers by name: "value", and "value_sem", "peak_memory_bytes" or any others.
 Result = Union[float, Mapping[str, float]]
@@ -80,8 +82,8 @@ class Study:
         the directory was begun with.
     directory: where the trials are recorded. If it has a study of the same space, that one goes on. None: a temporary directory,
         which is removed when the study is closed.
-    direction: "minimize" or "maximize"; metric: the name of what is measured; baseline: the configuration to be tried first;
-        constraints: expressions over the parameters, such as "batch * length <= 4096". A session says these itself.
+    direction: "minimize" (the default) or "maximize"; metric: the name of what is measured ("value"); baseline: the configuration to
+        be tried first; constraints: expressions over the parameters, such as "batch * length <= 4096". A session says these itself.
     seed: the same seed and results lead to the same configurations. strategy: "bayes", "random", "grid" or "stagewise".
     warm_start: directories of earlier runs to learn from.
 
@@ -158,13 +160,15 @@ class Study:
         Returns what is known of the trial then: "value", "gain", "status", ... Raises InputError if it has a result already.
         """
         number = trial.number if isinstance(trial, Trial) else trial
-        return self._call("tell", trial=number, **self._outcome(value, status, reason, message))
+        told: Dict[str, Any] = self._call("tell", trial=number, **self._outcome(value, status, reason, message))
+        return told
 
     def add(self, configuration: Mapping[str, Any], value: Optional[Result] = None, *, status: Optional[str] = None,
             reason: Optional[str] = None, message: Optional[str] = None, seconds: float = 0.0) -> Dict[str, Any]:
         """Records a configuration that you chose and measured yourself; `seconds` is how long that took. Else as `tell`."""
-        return self._call("tell", configuration=plain_configuration(configuration), wall_s=seconds,
-                          **self._outcome(value, status, reason, message))
+        told: Dict[str, Any] = self._call("tell", configuration=plain_configuration(configuration), wall_s=seconds,
+                                          **self._outcome(value, status, reason, message))
+        return told
 
     def tell_error(self, trial: Union[Trial, int], error: BaseException) -> Dict[str, Any]:
         """Records that a trial ended with an exception: out of memory, interrupted (KeyboardInterrupt, SystemExit) or failed."""
@@ -176,7 +180,7 @@ class Study:
 
     def _outcome(self, value: Optional[Result], status: Optional[str], reason: Optional[str],
                  message: Optional[str]) -> Dict[str, Any]:
-        told: Dict[str, Any] = {"status": status, "reason": reason, "message": message}
+        told: Dict[str, Any] = {"status": status, "reason": reason, "message": message and message[-_MOST_CHARACTERS:]}
         if value is None:
             return told
         numbers = dict(value) if isinstance(value, Mapping) else {"value": value}
@@ -194,7 +198,7 @@ class Study:
 
     @property
     def best(self) -> Optional[Best]:
-        """The configuration to use; None while no trial has succeeded. It fits the model, if a trial was told since the last time."""
+        """The configuration to use; None while no trial has succeeded. It fits the model if a trial was told since."""
         json = self._call("best")
         if json is None:
             return None
@@ -203,12 +207,13 @@ class Study:
 
     @property
     def trials(self) -> List[Dict[str, Any]]:
-        """All trials, one dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", "metrics", ..."""
-        return self._call("trials")["trials"]
+        """All trials, a dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", ..."""
+        trials: List[Dict[str, Any]] = self._call("trials")["trials"]
+        return trials
 
     def to_dataframe(self) -> Any:
         """Returns the trials as a pandas.DataFrame, a row each, with a column for each parameter and metric. Needs pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped,unused-ignore]
 
         rows = []
         for trial in self.trials:
