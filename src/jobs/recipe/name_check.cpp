@@ -144,10 +144,11 @@ RecipeCheck check_recipe(const Recipe& recipe, FrameworkNames framework) {
   RecipeCheck check;
   check.recipe = recipe.name;
   check.written_for = recipe.versions;
-  for (const auto& [package, version] : framework.packages) {
-    const auto& compared = recipe.installed.packages;
+  const auto& compared = recipe.installed.packages;
+  for (const auto& installed : framework.packages) {
+    const auto& [package, version] = installed;
     const auto found =
-        std::find_if(compared.begin(), compared.end(), [&](const auto& one) { return one.first == package; });
+        std::find_if(compared.begin(), compared.end(), [&](const auto& one) { return one.first == installed.first; });
     check.packages.push_back({package, version, found == compared.end() ? "" : found->second});
   }
   check.names = check_names(recipe, framework);
