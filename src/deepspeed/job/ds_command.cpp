@@ -148,8 +148,7 @@ struct AccelerateWords {
 
 // If accelerate launch finds the configuration in its --config_file, gives it to accelerate as a flag, which counts
 // more and which trials can change.
-void name_config_of_accelerate(std::vector<std::string>& words) {
-  const AccelerateWords told(words);
+void name_config_of_accelerate(const AccelerateWords& told, std::vector<std::string>& words) {
   if (told.begin == 0 || told.names_config) return;
   const auto config = jobs::accelerate_setting(told.config_file, "deepspeed_config_file");
   if (!config || config->empty() || *config == "none" || *config == "null") return;
@@ -160,8 +159,7 @@ void name_config_of_accelerate(std::vector<std::string>& words) {
 
 // Accelerate starts DeepSpeed with groups of so many ranks (Accelerate 1.15: parallelism_config.py; accelerator.py,
 // _prepare_deepspeed, which counts the batch by what is left). Its flag counts more than its file.
-std::int64_t sequence_ranks_of_accelerate(const std::vector<std::string>& words) {
-  const AccelerateWords told(words);
+std::int64_t sequence_ranks_of(const AccelerateWords& told) {
   if (told.sequence_ranks) return *told.sequence_ranks;
   const auto said = jobs::accelerate_setting(told.config_file, "parallelism_config_sp_size");
   return said ? jobs::count_in(*said).value_or(1) : 1;
@@ -175,12 +173,13 @@ DsCommand read_ds_command(const std::vector<std::string>& argv) {
   }
   std::vector<std::string> words = argv;
   if (jobs::is_assignment(words.front())) words.insert(words.begin(), "env");  // which a shell does not need
-  name_config_of_accelerate(words);
+  const AccelerateWords told(words);
+  name_config_of_accelerate(told, words);
   DsCommand command;
   static_cast<jobs::Command&>(command) = jobs::read_command(words);
   refuse_stock_tuner(command);
   find_config(command);
-  command.sequence_ranks = sequence_ranks_of_accelerate(command.argv);
+  command.sequence_ranks = sequence_ranks_of(told);
   return command;
 }
 
