@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs krigtune's strategies on every space: OUT/spaces.csv, OUT/runs/<set>_<space>_<variant>.csv (comparison.csv).
 # usage: experiments/search/run.sh OUT [--only TEXT] [--seeds N] [--strategies A,B] [--wrong-seeds N]
-#        [--wrong-strategies A,B] [--jobs N] [--worlds N] [build folder]
+#        [--wrong-strategies A,B] [--jobs N] [--worlds N | --computed FOLDER] [build folder]
 #   --only TEXT         only sessions whose name matches this extended regular
 #                       expression: 'ultrascale_dev.*(physics|workload)'
 #   --seeds N           seeds of each strategy (30)
@@ -12,6 +12,8 @@
 #   --jobs N            how many sessions are compared at once (1)
 #   --worlds N          instead of all spaces, the simulated clusters in N other
 #                       worlds each (needs measure_table)
+#   --computed FOLDER   instead of all spaces, the worlds of this folder
+#                       (calculon_worlds.py)
 # Existing results are not computed again: remove OUT/runs to start again. A session that krigtune refuses has no
 # result; its message is printed, and the exit code is 1 at the end.
 set -eu
@@ -19,7 +21,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '3,4p' "$0" >&2; exit 2; }
 [ $# -ge 1 ] || usage
 out=$1; shift
-only=. seeds=30 wrong_seeds=5 worlds=0 jobs=1 build=$here/../../build/release
+only=. seeds=30 wrong_seeds=5 worlds=0 computed='' jobs=1 build=$here/../../build/release
 strategies=bayes,random,grid,stagewise wrong_strategies=bayes
 while [ $# -gt 0 ]; do
   case $1 in
@@ -30,12 +32,15 @@ while [ $# -gt 0 ]; do
     --wrong-strategies) wrong_strategies=$2; shift 2 ;;
     --jobs) jobs=$2; shift 2 ;;
     --worlds) worlds=$2; shift 2 ;;
+    --computed) computed=$2; shift 2 ;;
     -*) usage ;;
     *) build=$1; shift ;;
   esac
 done
 
-if [ "$worlds" -gt 0 ]; then
+if [ -n "$computed" ]; then
+  "$here/spaces.py" --computed "$computed" "$out"
+elif [ "$worlds" -gt 0 ]; then
   "$here/spaces.py" --worlds "$worlds" "$build/bin/measure_table" "$out"
 else
   "$here/spaces.py" "$out"

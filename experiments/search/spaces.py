@@ -5,6 +5,8 @@ usage: spaces.py OUT_DIR              sessions/*.json, tables/*.csv and spaces.c
        spaces.py --clusters OUT_DIR   the sessions that measure the simulated clusters (read by measure_table)
        spaces.py --worlds N MEASURE_TABLE OUT_DIR
                                       like the first, but the simulated clusters in N other worlds each, measured now
+       spaces.py --computed FOLDER OUT_DIR
+                                      like the first, but the worlds of FOLDER (calculon_worlds.py)
 
 A table has the rows of one space: the parameters, status, and the objective. Every tool reads these tables.
 """
@@ -202,9 +204,9 @@ def computed_world(path):
     return path.stem, session, rows
 
 
-def worlds():
+def worlds(folder=DATA / "worlds"):
     """Spaces that Calculon and SimuMax computed."""
-    return (computed_world(path) for path in sorted((DATA / "worlds").glob("*.csv")))
+    return (computed_world(path) for path in sorted(folder.glob("*.csv")))
 
 
 LEFT_OUT = ("virtual_pipeline", "expert_parallel")
@@ -478,6 +480,8 @@ def main():
     elif arguments and arguments[0] == "--worlds" and len(arguments) == 4:
         out = pathlib.Path(arguments[3])
         write_spaces(out, {"simulated_worlds": lambda: simulated_worlds(int(arguments[1]), arguments[2], out)})
+    elif arguments and arguments[0] == "--computed" and len(arguments) == 3:
+        write_spaces(pathlib.Path(arguments[2]), {"computed": lambda: worlds(pathlib.Path(arguments[1]))})
     elif len(arguments) == 1 and not arguments[0].startswith("-"):
         write_spaces(pathlib.Path(arguments[0]), SETS)
     else:

@@ -33,16 +33,20 @@ const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large
 
 /// The purposes of a peak's bytes, separated as far as programs differ from the plan.
 enum class MemoryPart : std::uint8_t {
-  kStates,       ///< parameters and the optimizer's states
-  kGradients,    ///< kept during the step
-  kActivations,  ///< including workspace
-  kOtherSplit,   ///< of activations: what more there is (negative: less) if tokens are split over the tensor-parallel
-                 ///< ranks where they are planned whole, or the other way round
+  kStates,     ///< parameters and the optimizer's states
+  kGradients,  ///< kept during the step
+  // Including workspace; one of the three in each configuration. What a framework keeps of a layer that it recomputes
+  // in part is a matter of its own.
+  kActivations,           ///< if nothing is recomputed
+  kSelectiveActivations,  ///< if layers are recomputed in part
+  kFullActivations,       ///< if layers are recomputed whole
+  kOtherSplit,  ///< of activations: what more there is (negative: less) if tokens are split over the tensor-parallel
+                ///< ranks where they are planned whole, or the other way round
   kLogits,
   kBuffers,   ///< gathered parameters, reduce buckets, inputs
   kOverhead,  ///< context, communicators, fragmentation: not counted by an allocator
 };
-inline constexpr int kMemoryPartCount = 7;
+inline constexpr int kMemoryPartCount = 9;
 using MemoryParts = std::array<double, kMemoryPartCount>;  ///< bytes, by part
 
 /// Whether a configuration fits. If kTooLarge it is never tried; if kUncertain its score is weighted by the

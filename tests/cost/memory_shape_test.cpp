@@ -89,6 +89,29 @@ TEST(MemoryShape, ThreePeaksTeachAFrameworkThatKeepsMore) {
             cost::MemoryShape(kSpread).allocated({parts(5, 32, 0, 2)}).stddev);
 }
 
+plan::MemoryParts recomputed(double states, plan::MemoryPart how, double activations, double other_split = 0.0) {
+  plan::MemoryParts bytes = parts(states, 0.0, other_split);
+  bytes[static_cast<std::size_t>(how)] = activations * kGb;
+  return bytes;
+}
+
+// A framework that keeps a third more of whole layers than planned, and a quarter less of those recomputed in part.
+TEST(MemoryShape, WhatIsRecomputedHasAFactorOfItsOwn) {
+  constexpr auto kSelective = plan::MemoryPart::kSelectiveActivations;
+  constexpr auto kFull = plan::MemoryPart::kFullActivations;
+  const auto whole = [](double gb) { return peak(parts(10, gb), 10 + 1.33 * gb); };
+  const auto selective = [](double gb) { return peak(recomputed(10, kSelective, gb), 10 + 0.75 * gb); };
+  const cost::MemoryShape shape = learned({whole(20), selective(30), whole(30), selective(20), selective(50)});
+  EXPECT_NEAR(predicted_gb(shape, parts(10, 40)) / (10 + 1.33 * 40), 1.0, 0.08);
+  EXPECT_NEAR(predicted_gb(shape, recomputed(10, kSelective, 60)) / (10 + 0.75 * 60), 1.0, 0.05);
+  const double unseen = predicted_gb(shape, recomputed(0, kFull, 10)) / 10;
+  EXPECT_GT(unseen, 0.75) << "not seen yet: between the two";
+  EXPECT_LT(unseen, 1.33);
+  // Without anything measured, its spread is that of both factors.
+  EXPECT_NEAR(cost::MemoryShape(kSpread).allocated({recomputed(0, kFull, 5)}).stddev,
+              std::sqrt(0.3 * 0.3 + 0.2 * 0.2 + 0.08 * 0.08 + kOwn * kOwn), 1e-12);
+}
+
 // Planned without sequence parallelism and run with it, and the other way round: a factor of eight is information.
 TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
   const cost::MemoryShape split = learned({peak(parts(2, 80, -70), 12.0), peak(parts(2, 40, -30), 12.5)});
@@ -97,6 +120,10 @@ TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
   const cost::MemoryShape whole = learned({peak(parts(2, 10, 70), 82.0), peak(parts(2, 10, 30), 41.5)});
   EXPECT_GT(whole.factor(plan::MemoryPart::kOtherSplit), 0.5);  // more activations would be another explanation
   EXPECT_NEAR(predicted_gb(whole, parts(4, 20, 140)) / 164.0, 1.0, 0.15);
+  constexpr auto kSelective = plan::MemoryPart::kSelectiveActivations;
+  const cost::MemoryShape selective =
+      learned({peak(recomputed(2, kSelective, 80, -70), 12.0), peak(recomputed(2, kSelective, 40, -30), 12.5)});
+  EXPECT_NEAR(predicted_gb(selective, recomputed(4, kSelective, 160, -140)) / 24.0, 1.0, 0.15);
 }
 
 TEST(MemoryShape, BoundsMoveWhatContradictsThem) {

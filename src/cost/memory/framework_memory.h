@@ -33,9 +33,9 @@ struct FrameworkPeak {
 FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const workload::Workload& workload,
                              const schedule::Knobs& knobs);
 /// Returns the moments by part, with the assumed overhead. `otherwise`: the same peak with tokens split the other way;
-/// may be null.
+/// may be null. `checkpointing`: how the configuration recomputes activations.
 std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
-                                        const MemoryAssumptions& assumed);
+                                        const MemoryAssumptions& assumed, schedule::Checkpointing checkpointing);
 /// Returns a lower bound for any program: states, half the gradients (a type of half the width), and the smallest share
 /// of activations that frameworks keep, with the better split.
 double least_bytes(const std::vector<plan::MemoryParts>& moments);

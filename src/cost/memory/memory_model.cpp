@@ -231,7 +231,7 @@ MemoryEstimate MemoryModel::Impl::of_framework(const schedule::Knobs& knobs) con
     otherwise = framework_peak(tensors, profiles_of(*other)->expected, workload, *other);
   }
   MemoryEstimate estimate;
-  estimate.moments = parts_of(peak, otherwise ? &*otherwise : nullptr, expected);
+  estimate.moments = parts_of(peak, otherwise ? &*otherwise : nullptr, expected, knobs.checkpointing);
   estimate.term_bytes = peak.bytes.terms;
   estimate.expected = needed(expected, peak.bytes.total);
   estimate.overhead_bytes = estimate.expected.count - peak.bytes.total;
@@ -350,10 +350,26 @@ std::optional<plan::MemoryVerdict> MemoryModel::verdict_if_modelled(const space:
   return impl_->verdict(configuration, std::get<schedule::Knobs>(knobs), usable, host_usable);
 }
 
+namespace {
+
+plan::MemoryPart activations_of(schedule::Checkpointing checkpointing) {
+  switch (checkpointing) {
+    case schedule::Checkpointing::kSelective:
+      return plan::MemoryPart::kSelectiveActivations;
+    case schedule::Checkpointing::kFull:
+      return plan::MemoryPart::kFullActivations;
+    case schedule::Checkpointing::kNone:
+      break;
+  }
+  return plan::MemoryPart::kActivations;
+}
+
+}  // namespace
+
 // Returns the moments of a step by the parts that frameworks keep more or less of; each part combines terms of a plan.
 
 std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
-                                        const MemoryAssumptions& assumed) {
+                                        const MemoryAssumptions& assumed, schedule::Checkpointing checkpointing) {
   const auto activations = [](const MomentBytes& bytes) {
     return static_cast<double>(bytes[schedule::Term::kActivations] + bytes[schedule::Term::kWorkspace]);
   };
@@ -366,7 +382,7 @@ std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const Framewo
     part(plan::MemoryPart::kStates) =
         static_cast<double>(bytes[schedule::Term::kParameters] + bytes[schedule::Term::kOptimizerState]);
     part(plan::MemoryPart::kGradients) = static_cast<double>(bytes[schedule::Term::kGradients]);
-    part(plan::MemoryPart::kActivations) = activations(bytes);
+    part(activations_of(checkpointing)) = activations(bytes);
     if (otherwise != nullptr)
       part(plan::MemoryPart::kOtherSplit) = activations(otherwise->moments[m]) - activations(bytes);
     part(plan::MemoryPart::kLogits) = static_cast<double>(bytes[schedule::Term::kLogits]);
@@ -384,8 +400,9 @@ double least_bytes(const std::vector<plan::MemoryParts>& moments) {
   double least = 0.0;
   for (const plan::MemoryParts& parts : moments) {
     const auto part = [&parts](plan::MemoryPart of) { return parts[static_cast<std::size_t>(of)]; };
-    const double activations =
-        part(plan::MemoryPart::kActivations) + std::min(0.0, part(plan::MemoryPart::kOtherSplit));
+    const double activations = part(plan::MemoryPart::kActivations) + part(plan::MemoryPart::kSelectiveActivations) +
+                               part(plan::MemoryPart::kFullActivations) +
+                               std::min(0.0, part(plan::MemoryPart::kOtherSplit));
     least = std::max(least, part(plan::MemoryPart::kStates) + 0.5 * part(plan::MemoryPart::kGradients) +
                                 kLeastActivations * activations);
   }

@@ -1,18 +1,20 @@
 // A model of memory that learns its shape. A peak is the largest sum of bytes over the candidate moments m of a step,
 // and each part k has a factor that all configurations of a job share:
 //
-//   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) c D_m(x) ] + e,     c = 1 / (1 +
-//   exp(-f_split))
+//   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) (A_m(x) + c D_m(x)) ] + e
+//   c = 1 / (1 + exp(-f_split)),   f_act = f_kept, f_kept + f_selective, or f_kept + f_full
 //
-// T is the planned bytes of states, gradients, activations, logits, buffers, and of the overhead that an allocator does
-// not count. D is the difference in activations if tokens are split over the tensor-parallel ranks where they are
-// planned whole, or the other way round (it is negative then). c is the share of D that is present; it is near 0 before
-// anything is measured. With tau = 2/3 of the framework's spread
+// T is the planned bytes of states, gradients, logits, buffers, and of the overhead that an allocator does not count. A
+// is that of activations, whose factor also depends on how the configuration recomputes them: a framework that keeps
+// more than planned of a whole layer may keep less of one that is recomputed in part. D is the difference in
+// activations if tokens are split over the tensor-parallel ranks where they are planned whole, or the other way round
+// (it is negative then). c is the share of D that is present; it is near 0 before anything is measured. With tau = 2/3
+// of the framework's spread
 //
 //   f_k ~ s_k t_3,  f_split ~ N(-3, 2^2),  e ~ tau t_4
 //   s: states 0.03 (they are counted, not guessed), gradients 0.2 (2 or 4 bytes an element), activations 0.3 and logits
-//   0.4 (experiments/data: factors of 1 to 1.6 and 6 to 14 bytes a logit between known frameworks), buffers and
-//   overhead 0.5, all 0.08
+//   0.4 (experiments/data: factors of 1 to 1.6 and 6 to 14 bytes a logit between known frameworks), recomputation 0.2
+//   (a round number), buffers and overhead 0.5, all 0.08
 //
 // With Student's t for the factors, a peak that is off by a factor of 3 or 8 is accepted as information. For the peaks,
 // t reduces the weight of an unexplained one (another rank's). Trials without a reported peak are bounds: Phi of the
@@ -40,10 +42,12 @@ using Matrix = Eigen::Matrix<double, kFactors, kFactors>;
 constexpr int kAll = kFactors - 1;
 constexpr int kSplit = static_cast<int>(plan::MemoryPart::kOtherSplit);
 constexpr int kActivations = static_cast<int>(plan::MemoryPart::kActivations);
+constexpr std::array<int, 2> kRecomputed = {static_cast<int>(plan::MemoryPart::kSelectiveActivations),
+                                            static_cast<int>(plan::MemoryPart::kFullActivations)};
 constexpr int kOverhead = static_cast<int>(plan::MemoryPart::kOverhead);
 constexpr double kPlannedSplit = -3.0;  // f_split before anything is measured: 5 % of the difference
 // In the order of MemoryPart, then of the factor on all.
-constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 2.0, 0.4, 0.5, 0.5, 0.08};
+constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 0.2, 0.2, 2.0, 0.4, 0.5, 0.5, 0.08};
 constexpr double kFactorFreedom = 3.0;
 constexpr double kPeakFreedom = 4.0;
 constexpr double kOwnShare = 2.0 / 3.0;  // of the framework's spread; the remainder is explained by the factors
@@ -56,20 +60,26 @@ struct Sum {
 };
 
 Sum sum_of(const plan::MemoryParts& parts, const Factors& factors, bool with_overhead) {
-  const double share = logistic(factors(kSplit));
-  const double activations = std::exp(factors(kActivations));
+  Factors own = factors;  // of the parts' bytes
+  int recomputed = kActivations;
+  for (const int k : kRecomputed) {
+    own(k) += factors(kActivations);
+    if (parts[static_cast<std::size_t>(k)] > 0.0) recomputed = k;
+  }
   Sum sum;
   double bytes = 0.0;
   for (int k = 0; k < kAll; ++k) {
     if (k == kSplit || (k == kOverhead && !with_overhead)) continue;
-    const double of_part = std::exp(factors(k)) * parts[static_cast<std::size_t>(k)];
+    const double of_part = std::exp(own(k)) * parts[static_cast<std::size_t>(k)];
     bytes += of_part;
     sum.slope(k) = of_part;
   }
-  const double other = activations * parts[static_cast<std::size_t>(kSplit)];
+  const double share = logistic(factors(kSplit));
+  const double other = std::exp(own(recomputed)) * parts[static_cast<std::size_t>(kSplit)];
   bytes += share * other;
-  sum.slope(kActivations) += share * other;
+  sum.slope(recomputed) += share * other;
   sum.slope(kSplit) = share * (1.0 - share) * other;
+  if (recomputed != kActivations) sum.slope(kActivations) += sum.slope(recomputed);
   bytes = std::max(bytes, 1.0);
   sum.slope /= bytes;
   sum.slope(kAll) = 1.0;
