@@ -17,8 +17,11 @@ import os
 import pathlib
 import pickle
 import random
+import shutil
+import tempfile
 import threading
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+import weakref
+from typing import Any, Dict, List, Mapping, Optional, Set, Union
 
 from ray.tune.search import Searcher
 from ray.tune.search.sample import Categorical, Domain, Float, Integer, LogUniform, Quantized, Uniform
@@ -27,7 +30,7 @@ from ray.tune.utils.util import flatten_dict, unflatten_dict
 
 from ._columns import Column, ColumnStudy, choice_column, number_column
 from ._server import InputError
-from ._study import Trial
+from ._study import Study, Trial
 
 _SEPARATOR = "/"
 _KEPT_FILES = ("session.json", "journal.log")  # of a run directory; the others follow from them
@@ -71,8 +74,8 @@ def _range_column(name: str, domain: Union[Float, Integer], is_log: bool, step: 
 
 def _columns(space: Mapping[str, Any]) -> Dict[str, Column]:
     """Turns Ray's search space, which may be nested, into columns; values that are no domains stay with Ray."""
-    flat = flatten_dict(dict(space), prevent_delimiter=True, delimiter=_SEPARATOR)
-    _, domains, grids = parse_spec_vars(flat)
+    _, _, grids = parse_spec_vars(dict(space))
+    _, domains, _ = parse_spec_vars(flatten_dict(dict(space), prevent_delimiter=True, delimiter=_SEPARATOR))
     if grids:
         raise InputError(f"the parameter '{_SEPARATOR.join(map(str, grids[0][0]))}' is a grid_search, which krigtune cannot search",
                          "write tune.choice(...) in its place")
@@ -109,6 +112,7 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
         self._saved: Dict[str, bytes] = {}  # files of the run directory with which the search goes on
         # Ray's id of a trial that runs: krigtune's trial, or the values that somebody else chose.
         self._asked: Dict[str, Union[Trial, Dict[str, Any]]] = {}
+        self._told: Set[str] = set()  # Ray's ids of trials with a value
 
     def set_search_properties(self, metric: Optional[str], mode: Optional[str], config: Dict[str, Any], **spec: Any) -> bool:
         if self._space is not None:
@@ -136,14 +140,22 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
 
     def on_trial_complete(self, trial_id: str, result: Optional[Dict[str, Any]] = None, error: bool = False) -> None:
         with self._lock:
-            asked = self._asked.pop(trial_id, None)
-            if asked is None:  # it was told before, or is none of ours
+            if trial_id in self._told:
                 return
             outcome = _outcome(None if error else (result or {}).get(self._metric), error)
+            asked = self._asked.pop(trial_id, None) or self._configuration(result)
+            if "value" in outcome:
+                self._told.add(trial_id)
             if isinstance(asked, Trial):
                 self._opened().study.tell(asked, **outcome)
-            else:
+            elif asked:
                 self._opened().add(asked, **outcome)
+
+    def _configuration(self, result: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+        """What a trial tried that this search did not suggest, or that Ray ran again; empty if that is not known."""
+        flat = flatten_dict((result or {}).get("config") or {}, delimiter=_SEPARATOR)
+        names = self._opened().columns
+        return {name: flat[name] for name in names} if all(name in flat for name in names) else {}
 
     def add_evaluated_point(self, parameters: Dict[str, Any], value: float, error: bool = False, pruned: bool = False,
                             intermediate_values: Optional[List[float]] = None) -> None:
@@ -158,20 +170,18 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
                 raise InputError("KrigtuneSearch has no search space", "give the Tuner a param_space, or KrigtuneSearch a space")
             if not self._metric or not self._mode:
                 raise InputError("KrigtuneSearch has no metric or no mode", "give TuneConfig a metric and a mode")
-            options: Dict[str, Any] = dict(direction="maximize" if self._mode == "max" else "minimize", seed=self._seed, strategy=self._strategy)
+            options: Dict[str, Any] = dict(direction="maximize" if self._mode == "max" else "minimize", seed=self._seed,
+                                           strategy=self._strategy)
             self._search = ColumnStudy(_columns(self._space), directory=self._restored_directory(), **options)
+            if self._directory is None and self._saved:
+                weakref.finalize(self, _discard, self._search.study, os.getpid())
         return self._search
 
     def _restored_directory(self) -> Optional[str]:
         """The given directory, or a new one with what was saved. What is there already is newer than what was saved."""
-        if self._directory is None and self._saved:
-            import tempfile
-            self._temporary = tempfile.TemporaryDirectory(prefix="krigtune-ray-")
-            folder = pathlib.Path(self._temporary.name)
-        elif self._directory is not None:
-            folder = pathlib.Path(self._directory)
-        else:
+        if self._directory is None and not self._saved:
             return None
+        folder = pathlib.Path(self._directory or tempfile.mkdtemp(prefix="krigtune-"))
         if self._saved and not (folder / "journal.log").exists():
             folder.mkdir(parents=True, exist_ok=True)
             for name, data in self._saved.items():
@@ -186,9 +196,7 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
 
     def __getstate__(self) -> Dict[str, Any]:  # a copy has a program of its own, and goes on from here
         with self._lock:
-            state = {**self.__dict__, "_lock": None, "_search": None, "_saved": self._files()}
-            state.pop("_temporary", None)
-            return state
+            return {**self.__dict__, "_lock": None, "_search": None, "_saved": self._files()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -201,6 +209,13 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
     def restore(self, checkpoint_path: str) -> None:
         with open(checkpoint_path, "rb") as file:
             self.__setstate__(pickle.load(file))
+
+
+def _discard(study: Study, process_id: int) -> None:
+    """Removes the directory that only a restored search had."""
+    if os.getpid() == process_id:
+        study.close()
+        shutil.rmtree(study.directory, ignore_errors=True)
 
 
 def _outcome(value: Optional[float], error: bool) -> Dict[str, Any]:
