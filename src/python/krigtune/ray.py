@@ -24,9 +24,9 @@ import weakref
 from typing import Any, Dict, List, Mapping, Optional, Set, Union
 
 from ray.tune.search import Searcher
-from ray.tune.search.sample import Categorical, Domain, Float, Integer, LogUniform, Quantized, Uniform
+from ray.tune.search.sample import Categorical, Float, Integer, LogUniform, Quantized, Uniform
 from ray.tune.search.variant_generator import parse_spec_vars
-from ray.tune.utils.util import flatten_dict, unflatten_dict
+from ray.tune.utils.util import flatten_dict, unflatten_dict  # type: ignore[attr-defined,unused-ignore]
 
 from ._columns import Column, ColumnStudy, choice_column, number_column
 from ._server import InputError
@@ -40,7 +40,7 @@ def _number_choices(choices: List[Any]) -> bool:
     return len(choices) > 1 and all(type(choice) in (int, float) for choice in choices) and sorted(set(choices)) == choices
 
 
-def _column(name: str, domain: Domain) -> Column:
+def _column(name: str, domain: Any) -> Column:
     sampler = domain.get_sampler()
     step = None
     if isinstance(sampler, Quantized):
@@ -142,7 +142,7 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
         with self._lock:
             if trial_id in self._told:
                 return
-            outcome = _outcome(None if error else (result or {}).get(self._metric), error)
+            outcome = _outcome(None if error or not self._metric else (result or {}).get(self._metric), error)
             asked = self._asked.pop(trial_id, None) or self._configuration(result)
             if "value" in outcome:
                 self._told.add(trial_id)
