@@ -12,6 +12,10 @@ try:
     from ray import tune
 except ImportError:
     raise unittest.SkipTest("Ray Tune is not installed: scripts/python-check ray") from None
+try:
+    from ray.tune import RunConfig
+except ImportError:  # up to Ray 2.42
+    from ray.train import RunConfig
 
 import krigtune
 from krigtune.ray import KrigtuneSearch, _column, _columns
@@ -152,7 +156,7 @@ class RayTest(unittest.TestCase):
             search = KrigtuneSearch(seed=1, directory=directory)
             config = tune.TuneConfig(metric="loss", mode="min", num_samples=12, max_concurrent_trials=2, search_alg=search)
             results = tune.Tuner(trainable, param_space=SPACE, tune_config=config,
-                                 run_config=tune.RunConfig(storage_path=folder, name="bowl", verbose=0)).fit()
+                                 run_config=RunConfig(storage_path=folder, name="bowl", verbose=0)).fit()
             self.assertEqual(len(results), 12)
             self.assertLess(results.get_best_result().metrics["loss"], 3.0)
             self.assertEqual(results.get_best_result().metrics["batch"], 32)

@@ -73,7 +73,7 @@ class WheelTest(unittest.TestCase):
                          (project["name"], project["description"], project["license"], project["requires-python"]))
         self.assertEqual(metadata.get_all("Classifier"), project["classifiers"])
         self.assertEqual(metadata.get_all("Provides-Extra"), list(project["optional-dependencies"]))
-        self.assertIn("ray[tune]>=2.9; extra == 'ray'", metadata.get_all("Requires-Dist"))
+        self.assertIn("ray[tune]>=2.40; extra == 'ray'", metadata.get_all("Requires-Dist"))
         self.assertEqual(metadata.get_payload().strip(), project["readme"]["text"].strip())
         self.assertEqual(dict(scripts["console_scripts"]), project["scripts"])
 

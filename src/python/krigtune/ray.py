@@ -8,7 +8,7 @@
                                                    search_alg=KrigtuneSearch(seed=1)))
     tuner.fit()
 
-It needs Ray 2.9 or newer, which this package does not install (`pip install krigtune[ray]` does).
+It needs Ray 2.40 or newer, which this package does not install (`pip install krigtune[ray]` does).
 """
 from __future__ import annotations
 
