@@ -13,7 +13,7 @@ import unittest
 import krigtune
 from krigtune import _steps
 
-VARIABLES = ("KRIGTUNE_STEPS", *_steps._RANKS)
+VARIABLES = ("KRIGTUNE_STEPS_FILE", *_steps._RANKS)
 
 
 class Callback:
@@ -82,7 +82,7 @@ class StepsTest(unittest.TestCase):
         before = {name: os.environ.pop(name, None) for name in VARIABLES}
         self.addCleanup(lambda: [os.environ.pop(name, None) if value is None else os.environ.update({name: value})
                                  for name, value in before.items()])
-        os.environ["KRIGTUNE_STEPS"] = str(self.file)
+        os.environ["KRIGTUNE_STEPS_FILE"] = str(self.file)
         self.clock = Clock()
         self.addCleanup(setattr, _steps, "time", _steps.time)
         _steps.time = self.clock
@@ -100,7 +100,7 @@ class StepsTest(unittest.TestCase):
             {"iteration": 2, "step_time_s": 2.0, "samples": 24, "tokens": 96.0}, {"iteration": 2, "loss": "1.5"}])
 
     def test_outside_of_a_trial_it_does_nothing(self):
-        del os.environ["KRIGTUNE_STEPS"]
+        del os.environ["KRIGTUNE_STEPS_FILE"]
         _steps.time = None  # not even the time is taken
         train(ReportStepsCallback(), self.clock)
         self.assertFalse(krigtune.StepReporter().active)

@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, Optional, TextIO
 
 # The file that trials append to, a JSON object a line; not set outside of such a trial (docs/measure.md).
-_VARIABLE = "KRIGTUNE_STEPS"
+_VARIABLE = "KRIGTUNE_STEPS_FILE"
 # Each launcher tells a process its rank in a variable of its own: torchrun, Open MPI, MPICH and Slurm.
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
