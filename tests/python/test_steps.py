@@ -25,8 +25,7 @@ class Callback:
     on_init_end = on_train_begin = on_step_begin = on_substep_end = on_step_end = on_log = on_evaluate = on_save = on_train_end = on_nothing
 
 
-if __name__ != "__main__":
-    sys.modules.setdefault("transformers", types.SimpleNamespace(TrainerCallback=Callback))
+sys.modules.setdefault("transformers", types.SimpleNamespace(TrainerCallback=Callback))
 from krigtune.transformers import ReportStepsCallback  # noqa: E402
 
 
