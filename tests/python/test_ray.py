@@ -143,7 +143,8 @@ class RayTest(unittest.TestCase):
         self.assertEqual(len(search._search.study.trials), 11, "a copy is another search")
 
     def test_a_tuner(self):
-        with tempfile.TemporaryDirectory() as folder:
+        # The searcher's program may still write its last files when the folder is removed.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             ray.init(num_cpus=2, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False, configure_logging=False)
             self.addCleanup(ray.shutdown)
             directory = pathlib.Path(folder) / "run"
@@ -157,6 +158,8 @@ class RayTest(unittest.TestCase):
             config = tune.TuneConfig(metric="loss", mode="min", num_samples=12, max_concurrent_trials=2, search_alg=search)
             results = tune.Tuner(trainable, param_space=SPACE, tune_config=config,
                                  run_config=RunConfig(storage_path=folder, name="bowl", verbose=0)).fit()
+            if search._search is not None:
+                search._search.study.close()
             self.assertEqual(len(results), 12)
             self.assertLess(results.get_best_result().metrics["loss"], 3.0)
             self.assertEqual(results.get_best_result().metrics["batch"], 32)
