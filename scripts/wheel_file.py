@@ -1,53 +1,40 @@
 """usage: wheel_file.py PACKAGE PROGRAMS WHEEL VERSION
 
-Writes a wheel (PEP 427): the modules in PACKAGE, and the folder PROGRAMS as the package's _program. The same input makes the same
-bytes.
+Writes a wheel (PEP 427): the modules in PACKAGE, and the folder PROGRAMS as the package's _program, with the metadata of
+pyproject.toml. The same input makes the same bytes. It needs Python 3.11.
 """
 import base64
 import hashlib
 import pathlib
 import sys
+import tomllib
 import zipfile
 
-METADATA = """Metadata-Version: 2.1
-Name: krigtune
-Version: {version}
-Summary: Finds the fastest way to train a model on given GPUs, and tunes functions: Bayesian optimization
-License: Apache-2.0
-Keywords: bayesian optimization,hyperparameters,deepspeed,distributed training
-Classifier: License :: OSI Approved :: Apache Software License
-Classifier: Operating System :: POSIX :: Linux
-Classifier: Programming Language :: Python :: 3
-Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
-Classifier: Typing :: Typed
-Requires-Python: >=3.9
-Provides-Extra: optuna
-Requires-Dist: optuna>=3.1; extra == 'optuna'
-Description-Content-Type: text/markdown
-
-{description}"""
 WHEEL = """Wheel-Version: 1.0
 Generator: krigtune
 Root-Is-Purelib: false
 Tag: {tag}
 """
-ENTRY_POINTS = """[console_scripts]
-krigtune = krigtune.__main__:main
-krigtune-bench = krigtune.__main__:bench
-"""
-DESCRIPTION = """# krigtune
 
-krigtune finds the fastest way to train your model on the GPUs you have, and tunes functions of your own:
 
-```python
-import krigtune
+def read_project():
+    with open(pathlib.Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+        return tomllib.load(file)["project"]
 
-study = krigtune.minimize(lambda c: (c["x"] - 2) ** 2, {"x": krigtune.real(-5, 5)}, trials=20)
-print(study.best)
-```
 
-The command `krigtune` is in this package too: `krigtune --help`.
-"""
+def metadata(project, version):
+    """The file METADATA, with the fields that pyproject.toml has."""
+    lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}", f"Summary: {project['description']}",
+             f"License-Expression: {project['license']}", f"Keywords: {','.join(project['keywords'])}",
+             *[f"Classifier: {one}" for one in project["classifiers"]], f"Requires-Python: {project['requires-python']}"]
+    for extra, requirements in project["optional-dependencies"].items():
+        lines += [f"Provides-Extra: {extra}", *[f"Requires-Dist: {one}; extra == '{extra}'" for one in requirements]]
+    lines.append(f"Description-Content-Type: {project['readme']['content-type']}")
+    return "\n".join(lines) + "\n\n" + project["readme"]["text"].lstrip()
+
+
+def entry_points(project):
+    return "[console_scripts]\n" + "".join(f"{name} = {function}\n" for name, function in project["scripts"].items())
 
 
 class Wheel:
@@ -78,6 +65,7 @@ class Wheel:
 def main(package, programs, wheel_path, version):
     package, programs, wheel_path = pathlib.Path(package), pathlib.Path(programs), pathlib.Path(wheel_path)
     info = f"krigtune-{version}.dist-info"
+    project = read_project()
     wheel = Wheel(wheel_path)
     wheel.add_folder(package, "krigtune", (".py", "py.typed"))
     for name in ("krigtune", "krigtune-bench"):
@@ -85,9 +73,9 @@ def main(package, programs, wheel_path, version):
     for folder in ("lib", "libexec"):
         wheel.add_folder(programs / folder, f"krigtune/_program/{folder}")
     wheel.add_folder(programs / "licences", f"{info}/licenses")
-    wheel.add(f"{info}/METADATA", METADATA.format(version=version, description=DESCRIPTION).encode())
+    wheel.add(f"{info}/METADATA", metadata(project, version).encode())
     wheel.add(f"{info}/WHEEL", WHEEL.format(tag=wheel_path.stem.split("-", 2)[2]).encode())
-    wheel.add(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
+    wheel.add(f"{info}/entry_points.txt", entry_points(project).encode())
     wheel.close(info)
 
 

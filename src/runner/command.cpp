@@ -130,6 +130,12 @@ class CommandRunner final : public trial::Runner {
             .gpus = trial::gpu_list(facts.gpus)};
   }
 
+  bool reports_steps() const {
+    const std::vector<trial::Measure>& metrics = job_.spec.measure.metrics;
+    return std::any_of(metrics.begin(), metrics.end(),
+                       [](const trial::Measure& one) { return one.from == trial::kStepsFile; });
+  }
+
   trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files,
                              const trial::RunContext& context) const {
     const JobCommand::Start start = command_.start(configuration, names_of(files, context.place));
@@ -146,6 +152,7 @@ class CommandRunner final : public trial::Runner {
     spec.stop = job_.stop;
     spec.working_directory = job_.spec.working_directory;
     spec.environment = start.environment;
+    if (reports_steps()) spec.environment.emplace_back(trial::kStepsVariable, (files.dir / "steps.jsonl").string());
     spec.no_progress_s = job_.spec.no_progress_s;
     spec.progress_files = {files.result(), progress_file(files)};
     trial::write_inputs(files, space::to_json(configuration), spec, context.adopted);

@@ -189,6 +189,16 @@ bool CommandMeasure::is_enough(const std::optional<trial::Rival>& rival) {
   return bound_.has_value();
 }
 
+std::string CommandMeasure::why_nothing() const {
+  const trial::Measurement& read = reader_.measurement();
+  const std::vector<trial::Measure>& metrics = job_.spec.measure.metrics;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    if (metrics[i].from != trial::kStepsFile || read.matches(i) > 0) return read.why_nothing(job_.metric);
+  }
+  return "the program reported no step: call krigtune.StepReporter().step() after each, or give the Trainer of Hugging "
+         "Face the callback krigtune.transformers.ReportStepsCallback()";
+}
+
 CommandResult CommandMeasure::result() const {
   const trial::Measurement& read = reader_.measurement();
   if (!read.failed_check().empty()) {
@@ -198,13 +208,12 @@ CommandResult CommandMeasure::result() const {
   const std::optional<trial::MeasuredValue> value = read.value_of(job_.metric);
   const bool by_steps = value && value->sem >= 0.0 && read.counts_steps(job_.metric);
   if (!value && in_vain_) {
-    const std::string why = read.why_nothing(job_.metric);
-    return {
-        trial::Failed{trial::FailureReason::kBadResult, 0, why + "; so the trial was ended (--no-early-end: never)"},
-        true};
+    return {trial::Failed{trial::FailureReason::kBadResult, 0,
+                          why_nothing() + "; so the trial was ended (--no-early-end: never)"},
+            true};
   }
   if (!value || (by_steps && value->steps < kLeastMeasured)) {
-    return {trial::Failed{trial::FailureReason::kBadResult, 0, read.why_nothing(job_.metric)}, false};
+    return {trial::Failed{trial::FailureReason::kBadResult, 0, why_nothing()}, false};
   }
   trial::Measured measured;
   measured.metrics = read.values();

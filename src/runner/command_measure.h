@@ -45,6 +45,7 @@ class CommandMeasure {
   bool is_complete() const;
   bool is_in_vain();
   CommandResult result() const;
+  std::string why_nothing() const;
   void write_summary(const CommandResult& result) const;
 
   const CommandJob& job_;

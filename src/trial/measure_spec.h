@@ -33,6 +33,11 @@ inline constexpr const char* kLoss = "loss";
 inline constexpr const char* kIteration = "iteration";
 inline constexpr const char* kPeakMemory = "peak_memory_bytes";
 
+/// Where a program reports its steps itself, a JSON object a line, with the names above as keys; and the variable that
+/// tells it the file's path, in trials that are measured there.
+inline constexpr const char* kStepsFile = "{dir}/steps.jsonl";
+inline constexpr const char* kStepsVariable = "KRIGTUNE_STEPS_FILE";
+
 /// A number in a job's output.
 struct Measure {
   std::string name;

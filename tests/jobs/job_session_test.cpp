@@ -56,6 +56,26 @@ TEST_F(JobSession, TwoOptionsMakeAnyScriptTunable) {
   EXPECT_EQ(json.dump(2), wanted.dump(2));
 }
 
+TEST_F(JobSession, WhatTheProgramReportsIsMeasuredWithoutARegularExpression) {
+  request_.measure = {"loss=my loss ([0-9.]+)"};
+  const Json json = made("python train.py --mbs 4", {"micro_batch=--mbs:1,2,4"}, "throughput").json;
+  EXPECT_EQ(json["objective"].dump(), R"({"metric":"throughput"})");
+  const Json wanted = parse_json(R"json({
+    "iteration": {"key": "iteration", "from": "{dir}/steps.jsonl"},
+    "step_time_s": {"key": "step_time_s", "from": "{dir}/steps.jsonl"},
+    "samples": {"key": "samples", "from": "{dir}/steps.jsonl"},
+    "tokens": {"key": "tokens", "from": "{dir}/steps.jsonl"},
+    "peak_memory_bytes": {"key": "peak_memory_bytes", "from": "{dir}/steps.jsonl"},
+    "loss": {"regex": "my loss ([0-9.]+)"}})json",
+                                 "wanted");
+  EXPECT_EQ(json["runner"]["measure"].dump(2), wanted.dump(2));
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}, "throughputs").rfind("--metric 'throughputs': has no group", 0), 0U);
+  request_.last_line = true;
+  EXPECT_EQ(refusal("python t.py", {"x=--x:1,2"}, "latency"),
+            "--final cannot be combined with --metric latency; leave it out, or give a regular expression for the "
+            "printed number");
+}
+
 TEST_F(JobSession, KeepsTheSequencesOfAStep) {
   const auto kept = made("torchrun --nproc_per_node 2 t.py --mbs 4 --ga 2",
                          {"micro_batch=--mbs:1,2,4,8", "gradient_accumulation_steps=--ga:1,2,4,8"});

@@ -1,12 +1,16 @@
 """The file that scripts/wheel_file.py writes, with programs that stand in for the real ones; scripts/wheel-check installs a real wheel."""
 import base64
+import configparser
 import csv
+import email
 import hashlib
 import io
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 import zipfile
 
@@ -49,7 +53,7 @@ class WheelTest(unittest.TestCase):
                 self.assertEqual(digest, "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("="))
                 self.assertEqual(int(size), len(data))
         self.assertEqual(rows[-1], [f"{INFO}/RECORD", "", ""])
-        for name in ("krigtune/__init__.py", "krigtune/optuna.py", "krigtune/py.typed", "krigtune/_program/lib/libc.so.6",
+        for name in ("krigtune/__init__.py", "krigtune/optuna.py", "krigtune/ray.py", "krigtune/transformers.py", "krigtune/py.typed", "krigtune/_program/lib/libc.so.6",
                      f"{INFO}/licenses/glibc", f"{INFO}/METADATA", f"{INFO}/entry_points.txt"):
             self.assertIn(name, names)
 
@@ -57,6 +61,28 @@ class WheelTest(unittest.TestCase):
         with zipfile.ZipFile(self.wheels[0]) as wheel:
             self.assertIn("\nTag: py3-none-manylinux_2_28_x86_64\n", wheel.read(f"{INFO}/WHEEL").decode())
             self.assertIn("\nVersion: 1.2.3\n", wheel.read(f"{INFO}/METADATA").decode())
+
+    def test_its_metadata_are_those_of_pyproject(self):
+        with open(ROOT / "pyproject.toml", "rb") as file:
+            project = tomllib.load(file)["project"]
+        with zipfile.ZipFile(self.wheels[0]) as wheel:
+            metadata = email.message_from_bytes(wheel.read(f"{INFO}/METADATA"))
+            scripts = configparser.ConfigParser()
+            scripts.read_string(wheel.read(f"{INFO}/entry_points.txt").decode())
+        self.assertEqual((metadata["Name"], metadata["Summary"], metadata["License-Expression"], metadata["Requires-Python"]),
+                         (project["name"], project["description"], project["license"], project["requires-python"]))
+        self.assertEqual(metadata.get_all("Classifier"), project["classifiers"])
+        self.assertEqual(metadata.get_all("Provides-Extra"), list(project["optional-dependencies"]))
+        self.assertIn("ray[tune]>=2.40; extra == 'ray'", metadata.get_all("Requires-Dist"))
+        self.assertEqual(metadata.get_payload().strip(), project["readme"]["text"].strip())
+        self.assertEqual(dict(scripts["console_scripts"]), project["scripts"])
+
+    def test_the_sdist_has_the_version_of_cmake(self):
+        with open(ROOT / "pyproject.toml", "rb") as file:
+            version = tomllib.load(file)["tool"]["scikit-build"]["metadata"]["version"]
+        found = re.search(version["regex"], (ROOT / version["input"]).read_text())
+        init = (ROOT / "src/python/krigtune/__init__.py").read_text()
+        self.assertIn(f'__version__ = "{found["value"]}"', init)
 
     def test_programs_may_be_run_and_are_found_first(self):
         with zipfile.ZipFile(self.wheels[0]) as wheel:

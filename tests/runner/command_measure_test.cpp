@@ -81,6 +81,25 @@ TEST_F(CommandMeasure, EndsTheTrialOnceEnoughStepsAreReadAndNeedsNoResult) {
   EXPECT_EQ(Json::parse(read_text(trial_dir() / "exit.json")).at("exit_code"), 143);
 }
 
+TEST_F(CommandMeasure, AProgramThatReportsItsStepsIsToldTheFile) {
+  job_.spec.measure.metrics.clear();
+  for (const char* name : {"step_time_s", "tokens"}) {
+    trial::Measure& reported = measure(name, name);
+    reported.how = trial::MeasureHow::kKey;
+    reported.from = trial::kStepsFile;
+  }
+  const std::string reports =
+      R"(for s in 9 9 2 2 2 2 2 2; do echo "{\"step_time_s\": $s, \"tokens\": 50}" >>"$KRIGTUNE_STEPS_FILE"; done; exec sleep 600)";
+  const trial::Measured measured = std::get<trial::Measured>(run(reports));
+  EXPECT_EQ(measured.metrics.at("tokens_per_second"), 25.0);
+  EXPECT_EQ(failure("test -n \"$KRIGTUNE_STEPS_FILE\" || exit 3", trial::FailureReason::kBadResult)
+                .rfind("the program reported no step: call krigtune.StepReporter().step()", 0),
+            0U);
+  job_.spec.measure.metrics.clear();
+  measure("step_time_s", "time ([^ ]+) s");
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(run("test -z \"$KRIGTUNE_STEPS_FILE\" || exit 3; " + kAndGoOn)));
+}
+
 // 8 sequences on 4 ranks with micro-batches of 2: a step has one micro-step; times 3 for the test.
 TEST_F(CommandMeasure, TakesAFactorWithPlaceholders) {
   job_.spec.measure.metrics.back().times_by = "{24 / (micro_batch * dp)}";

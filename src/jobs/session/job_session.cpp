@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
-#include "core/pattern.h"
 #include "core/processor.h"
 #include "core/text.h"
 #include "jobs/command/ranks.h"
 #include "jobs/recipe/rewriting.h"
 #include "jobs/session/job_advice.h"
+#include "jobs/session/job_metric.h"
 #include "jobs/session/job_space.h"
 #include "jobs/session/metric_unit.h"
 #include "jobs/session/seen_facts.h"
@@ -26,24 +25,6 @@ namespace krigtune::jobs {
 namespace {
 
 constexpr const char* kValue = "value";  // name of the metric in the session
-
-// Checks the option --metric, which must have one group: the number.
-void check_metric(const std::string& regex) {
-  const auto refuse = [&](const std::string& what, const std::string& hint) {
-    throw UserError(fmt::format("--metric '{}': {}", regex, what), hint);
-  };
-  constexpr std::size_t kLongest = 500;
-  if (regex.empty()) refuse("is empty", "write the text before the number, as 'tokens/s ([0-9.]+)'");
-  if (regex.size() > kLongest) refuse("is too long", "give 500 characters at most");
-  try {
-    const std::size_t groups = Pattern(regex).groups();
-    if (groups == 0) refuse("has no group for the number", fmt::format("put it in brackets: '{} ([0-9.]+)'", regex));
-    if (groups > 1) refuse(fmt::format("has {} groups", groups), "keep the number's; of the others make (?:...)");
-  } catch (const std::regex_error& error) {
-    refuse("is not a regular expression: " + trouble_with_pattern(error),
-           "write one as in JavaScript, without back-references");
-  }
-}
 
 /// What is known about the job in addition to its session.
 struct Machine {
@@ -67,6 +48,10 @@ class SessionMaker {
     if (request_.metric) check_metric(*request_.metric);
     if (!request_.metric && request_.minimize) refuse_alone("--minimize");
     if (!request_.metric && request_.last_line) refuse_alone("--final");
+    if (reports_steps() && request_.last_line) {
+      throw UserError(fmt::format("--final cannot be combined with --metric {}", *request_.metric),
+                      "leave it out, or give a regular expression for the printed number");
+    }
     if (request_.last_line && (request_.warmup_steps || request_.measure_steps)) {
       throw UserError("--final cannot be combined with --warmup-steps or --measure-steps",
                       "leave one of them out: with --final the last line counts, and every trial runs to its end");
@@ -117,6 +102,7 @@ class SessionMaker {
     throw UserError(fmt::format("{} needs --metric", option), "add --metric REGEX, or leave it out");
   }
 
+  bool reports_steps() const { return request_.metric && is_reported_metric(*request_.metric); }
   bool session_varies() const { return json_.contains("space"); }
 
   // With both options a recipe is not needed, so it is only used if it is named.
@@ -525,7 +511,13 @@ class SessionMaker {
 
   void set_metric() {
     Json& runner = json_["runner"];
+    if (reports_steps()) measure_reported_steps(runner);
     for (const std::string& text : request_.measure) add_measure(text);
+    if (reports_steps()) {
+      json_["objective"] = {{"metric", *request_.metric}};
+      if (request_.minimize) json_["objective"]["direction"] = "minimize";
+      return;
+    }
     if (request_.metric) {
       Json measured = {{"regex", *request_.metric}};
       if (request_.last_line) measured["kind"] = "final";

@@ -181,6 +181,7 @@ std::vector<std::string> unknown_variables(const Environment& environment) {
   known.emplace_back("CUDA_LIBRARIES");  // where engine/cuda/runtime/library_search.h looks first
   known.emplace_back("EXECUTABLE");      // which program the Python package starts
   known.emplace_back("PROGRAM");         // which program a loader has started, see core/short_program.h
+  known.emplace_back("STEPS_FILE");      // where the trial reports its steps in which this process runs
   known.emplace_back("TOKEN");           // the secret of a job whose ranks krigtune-bench joins
   known.emplace_back("VECTOR_UNIT");     // which instructions this process uses, see core/processor.h
   std::vector<std::string> lines;

@@ -72,7 +72,8 @@ void declare_job(boost::program_options::options_description& options) {
       "or 1..8 or 1..64:log2 or 1e-5..1e-2:log, or true,false for a switch");
   options.add_options()(
       kMetric, typed_value_named("REGEX"),
-      "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'. The median of its lines counts");
+      "maximize the printed number in the group of REGEX, as in 'tokens/s ([0-9.]+)'. The median of its lines counts. "
+      "Or throughput, tokens_per_second or latency: of the steps that COMMAND reports with krigtune's Python package");
   options.add_options()(
       kMeasure, repeated_value_named("NAME=REGEX"),
       "also read this number, as in 'peak_memory_bytes=max mem ([0-9.]+) GiB' or 'loss=loss ([^ ]+)'; may be repeated. "

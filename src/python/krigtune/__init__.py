@@ -14,8 +14,9 @@ package has no dependencies; it starts the program, which it brings along, and s
 """
 from ._server import Error, InputError, ProgramError, program
 from ._space import Parameter, integer, log, real
+from ._steps import StepReporter
 from ._study import Best, Study, Trial, maximize, minimize, plan
 
 __version__ = "0.1.0"
-__all__ = ["Best", "Error", "InputError", "Parameter", "ProgramError", "Study", "Trial", "integer", "log", "maximize", "minimize",
-           "plan", "program", "real"]
+__all__ = ["Best", "Error", "InputError", "Parameter", "ProgramError", "StepReporter", "Study", "Trial", "integer", "log",
+           "maximize", "minimize", "plan", "program", "real"]

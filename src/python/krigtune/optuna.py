@@ -11,71 +11,23 @@ It needs Optuna 3.1 or newer, which this package does not install (`pip install 
 from __future__ import annotations
 
 import random
-import re
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from ._server import InputError
-from ._study import Study
-
-_MOST_LISTED = 1000
-_MOST_IN_RANGE = 1_000_000
-_MOST_LOG_STEPS = 128
+from ._columns import Column, ColumnStudy, choice_column, number_column
 
 
-class _Column:
-    """A parameter of Optuna's as one of krigtune's, and its values there and back."""
-
-    def __init__(self, values: Any, there: Callable[[Any], Any], back: Callable[[Any], Any]) -> None:
-        self.values = values
-        self.there = there
-        self.back = back
-
-
-def _number_column(low: float, high: float, step: Optional[float], is_log: bool, number: Callable[[float], Any]) -> _Column:
-    if step is None:  # any number
-        values = {"type": "real", "min": low, "max": high, **({"scale": "log"} if is_log else {})}
-        return _Column(values, float, lambda value: min(max(float(value), low), high))
-    count = int(round((high - low) / step)) + 1
-
-    def nearest(value: float) -> Any:
-        return number(low + step * min(max(round((value - low) / step), 0), count - 1))
-
-    if is_log or count > _MOST_IN_RANGE:
-        values = {"type": "real", "min": low, "max": high, **({"scale": "log"} if is_log else {})}
-        if is_log and number is int:
-            values = {"min": low, "max": high, "scale": "log", "steps": min(count, _MOST_LOG_STEPS)}
-        return _Column(values, number, nearest)
-    if step == 1 and number is int:
-        return _Column({"min": low, "max": high}, int, nearest)
-    if count <= _MOST_LISTED:
-        return _Column([number(low + step * i) for i in range(count)], nearest, nearest)
-    return _Column({"type": "real", "min": low, "max": high}, number, nearest)
-
-
-def _choice_column(choices: Sequence[Any]) -> _Column:
-    # Texts, because Optuna's choices have no order, and numbers would have one.
-    names = [choice if isinstance(choice, str) else repr(choice) for choice in choices]
-    if len(set(names)) < len(names) or "" in names:
-        names = [f"{i}: {name}" for i, name in enumerate(names)]
-    return _Column(names, lambda value: names[_index_of(choices, value)], lambda name: choices[names.index(name)])
-
-
-def _index_of(choices: Sequence[Any], value: Any) -> int:
-    return next(i for i, choice in enumerate(choices) if choice is value or (type(choice) is type(value) and choice == value))
-
-
-def _column(distribution: BaseDistribution) -> _Column:
+def _column(distribution: BaseDistribution) -> Column:
     if isinstance(distribution, FloatDistribution):
-        return _number_column(distribution.low, distribution.high, distribution.step, distribution.log, float)
+        return number_column(distribution.low, distribution.high, distribution.step, distribution.log, float)
     if isinstance(distribution, IntDistribution):
-        return _number_column(distribution.low, distribution.high, distribution.step, distribution.log, int)
+        return number_column(distribution.low, distribution.high, distribution.step, distribution.log, int)
     assert isinstance(distribution, CategoricalDistribution)
-    return _choice_column(distribution.choices)
+    return choice_column(distribution.choices)
 
 
 class _Search:
@@ -83,27 +35,19 @@ class _Search:
 
     def __init__(self, space: Dict[str, BaseDistribution], direction: str, seed: int, strategy: Optional[str]) -> None:
         self.space = space
-        self.columns = {name: _column(distribution) for name, distribution in space.items()}
         self.asked: Dict[int, Any] = {}  # Optuna's id of a trial: what was proposed for it
         self.known: set[int] = set()  # ids of trials whose results are told
-        options: Dict[str, Any] = dict(direction=direction, seed=seed, strategy=strategy)
-        # Names that mean something else to krigtune, or that its expressions could not have, are replaced.
-        self.names = {name: name for name in space}
-        try:
-            if any(not re.fullmatch(r"[A-Za-z_]\w*", name) for name in space):
-                raise InputError("a name")
-            self.study = Study({name: column.values for name, column in self.columns.items()}, **options)
-        except InputError:
-            self.names = {name: f"x{i}" for i, name in enumerate(space)}
-            self.study = Study({self.names[name]: column.values for name, column in self.columns.items()}, **options)
+        columns = {name: _column(distribution) for name, distribution in space.items()}
+        self.columns = ColumnStudy(columns, direction=direction, seed=seed, strategy=strategy)
+        self.study = self.columns.study
 
     def ask(self, trial_id: int) -> Dict[str, Any]:
         """Returns values for all parameters, or none if krigtune has nothing left to propose."""
-        asked = self.study.ask()
+        asked = self.columns.ask()
         if asked is None:
             return {}
-        self.asked[trial_id] = asked
-        return {name: column.back(asked[self.names[name]]) for name, column in self.columns.items()}
+        self.asked[trial_id], values = asked
+        return values
 
     def tell(self, trial: FrozenTrial, state: TrialState, value: Optional[float]) -> None:
         """Records the result of a trial, whoever chose its parameters."""
@@ -113,18 +57,14 @@ class _Search:
         asked = self.asked.pop(trial._trial_id, None)
         outcome: Dict[str, Any] = dict(value=value) if value is not None else dict(status="failed")
         chosen = self._configuration(trial)
-        if asked is not None and chosen == {name: self._as_told(name, asked) for name in self.columns}:
+        if asked is not None and chosen == self.columns.values_of(asked):
             self.study.tell(asked, **outcome)
             return
         if asked is not None:  # the objective took other values
             self.study.tell(asked, status="failed", reason="interrupted")
         if chosen is not None:
             seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
-            self.study.add({self.names[name]: self.columns[name].there(value) for name, value in chosen.items()},
-                           seconds=seconds, **outcome)
-
-    def _as_told(self, name: str, asked: Any) -> Any:
-        return self.columns[name].back(asked[self.names[name]])
+            self.columns.add(chosen, seconds=seconds, **outcome)
 
     def _configuration(self, trial: FrozenTrial) -> Optional[Dict[str, Any]]:
         if not all(name in trial.params and distribution._contains(distribution.to_internal_repr(trial.params[name]))
