@@ -12,13 +12,21 @@ SKIPPED_STEPS = 2  # the first two warm up
 
 
 class Job:
-    """One job. Its command has `steps` steps. Flags set a configuration; the last of two equal flags counts."""
+    """One job. Flags set a configuration; the last of two equal flags counts."""
 
-    def __init__(self, name, command, options, grid, throughput, flags_of, unit="tokens/s", trials=10):
+    def __init__(self, name, command, options, grid, throughput, flags_of, unit="tokens/s", trials=10, environment="jobs",
+                 facts=None, tail=()):
         self.name, self.command, self.options, self.trials, self.unit = name, command, options, trials, unit
         self.grid = grid  # list of dictionaries
         self.throughput = throughput  # output -> samples or tokens per second; None if it did not train
         self.flags_of = flags_of  # dictionary -> words
+        self.environment = environment  # the argument of setup.sh
+        self.facts = facts  # output -> what the framework says of the job, by the names of check.py; None: not asked
+        self.tail = list(tail)  # words that come behind the flags
+
+    def typed(self, point=None):
+        """The command that the user types, or that of a point of the grid."""
+        return self.command + (self.flags_of(point) if point else []) + self.tail
 
 
 def product(**values):
@@ -49,7 +57,28 @@ def fsdp():
                "--vary", "zero_stage=--stage:0,2,3", "--vary", "activation_checkpointing=--recompute:none,full",
                "--metric", "tokens/s ([0-9.]+)"]
     return Job("torchrun, FSDP2", command, options, product(mbs=[1, 2, 4, 8], stage=[0, 3], recompute=["none", "full"]),
-               lambda text: median_of(r"tokens/s ([0-9.]+)", text), flags)
+               lambda text: median_of(r"tokens/s ([0-9.]+)", text), flags, environment="torch")
+
+
+def number_in(pattern, text):
+    found = re.search(pattern, text)
+    return int(found.group(1).replace(",", "")) if found else None
+
+
+def hf_facts(text):
+    """What the Trainer and PEFT print before the first step."""
+    sequences = number_in(r"Total train batch size \(w. parallel, distributed & accumulation\) = ([0-9,]+)", text)
+    per_rank = number_in(r"Instantaneous batch size per device = ([0-9,]+)", text)
+    steps = number_in(r"Gradient Accumulation steps = ([0-9,]+)", text)
+    tokens = [float(found) for found in re.findall(r"'num_input_tokens_seen': '?([0-9.e+]+)", text)]
+    trained = number_in(r"trainable params: ([0-9,]+)", text) or number_in(r"Number of trainable parameters = ([0-9,]+)", text)
+    return {"ranks": sequences and sequences // (per_rank * steps), "sequences a step": sequences,
+            "tokens a step": tokens[1] - tokens[0] if len(tokens) > 1 else None, "trained parameters": trained}
+
+
+def tokens_and_adapters(text):
+    """What Axolotl prints of it: its log level keeps the rest."""
+    return {name: number for name, number in hf_facts(text).items() if name in ("tokens a step", "trained parameters")}
 
 
 HF_FLAGS = ["--use_cpu", "--max_steps", "20", "--logging_steps", "1", "--save_strategy", "no", "--report_to", "none",
@@ -79,6 +108,58 @@ def sft(folder):
     return Job("TRL sft", command, [], hf_grid(), hf_throughput, hf_flags)
 
 
+def sft_lora(folder):
+    """The same with adapters by PEFT."""
+    job = sft(folder)
+    job.name, job.facts, job.trials = "TRL sft with LoRA", hf_facts, 8
+    job.grid = [point for point in job.grid if point["unused"] == "false"]
+    job.command += ["--use_peft", "--lora_r", "8", "--lora_target_modules", "all-linear", "--log_level", "info"]
+    return job
+
+
+def adapter_grid():
+    """All that differs: the gradients fit into one bucket of any size."""
+    return product(mbs=[1, 2, 4, 8], recompute=["false", "true"])
+
+
+def llama_factory(name, file):
+    def flags(point):
+        return [f"per_device_train_batch_size={point['mbs']}", f"gradient_accumulation_steps={SEQUENCES // point['mbs']}",
+                f"disable_gradient_checkpointing={'false' if point['recompute'] == 'true' else 'true'}"]
+    command = ["env", "FORCE_TORCHRUN=1", f"NPROC_PER_NODE={RANKS}", "llamafactory-cli", "train", file]
+    return Job(name, command, [], adapter_grid(), hf_throughput, flags, trials=8, environment="llama-factory", facts=hf_facts)
+
+
+def axolotl():
+    """Its options stand before the launcher's, which come behind --. The variable keeps Accelerate from looking for GPUs."""
+    def flags(point):
+        return ["--micro-batch-size", str(point["mbs"]), "--gradient-accumulation-steps", str(SEQUENCES // point["mbs"]),
+                "--gradient-checkpointing", point["recompute"]]
+    return Job("Axolotl, LoRA", ["env", "ACCELERATE_USE_CPU=true", "axolotl", "train", "axolotl_lora.yml"], [], adapter_grid(),
+               hf_throughput, flags, trials=8, environment="axolotl", facts=tokens_and_adapters,
+               tail=["--launcher", "torchrun", "--", f"--nproc_per_node={RANKS}"])
+
+
+def litgpt():
+    """Prints each micro-step, and no tokens: sequences a second."""
+    def flags(point):
+        return ["--train.micro_batch_size", str(point["mbs"])]
+
+    def throughput(text):
+        times, steps = [float(found) for found in re.findall(r"iter time: ([0-9.]+) ms", text)], len(re.findall(r"\(step\)", text))
+        micro_steps = len(times) // steps if steps else 0
+        whole = [sum(times[i * micro_steps:(i + 1) * micro_steps]) for i in range(steps)][SKIPPED_STEPS:]
+        return RANKS * SEQUENCES / statistics.median(whole) * 1e3 if whole else None
+
+    def facts(text):
+        return {"trained parameters": number_in(r"Number of trainable parameters: ([0-9,]+)", text)}
+    command = ["litgpt", "finetune_lora", "tiny/model", "--devices", str(RANKS), "--precision", "32-true", "--data", "JSON",
+               "--data.json_path", "tiny/instructions/made_up.json", "--data.val_split_fraction", "0.1", "--train.max_seq_length", "64",
+               "--train.global_batch_size", str(RANKS * SEQUENCES), "--train.micro_batch_size", "1", "--train.max_steps", "20",
+               "--train.lr_warmup_steps", "2", "--out_dir", "out/litgpt"]
+    return Job("LitGPT, LoRA", command, [], product(mbs=[1, 2, 4, 8]), throughput, flags, "sequences/s", 8, "litgpt", facts)
+
+
 def lightning():
     def flags(point):
         return ["--data.batch_size", str(point["batch"]), "--data.workers", str(point["workers"]),
@@ -98,5 +179,9 @@ def all_jobs(folder, short):
     """Folders of the jobs, by the prefix of their logs."""
     jobs = {"fsdp": fsdp()}
     if not short:
-        jobs.update(trainer=trainer(folder / "trainer"), sft=sft(folder / "sft"), lightning=lightning())
+        jobs.update({"trainer": trainer(folder / "trainer"), "sft": sft(folder / "sft"), "lightning": lightning(),
+                     "sft-lora": sft_lora(folder / "sft-lora"),
+                     "llama-factory": llama_factory("LLaMA-Factory, LoRA", "llama_factory_lora.yaml"),
+                     "llama-factory-full": llama_factory("LLaMA-Factory, full", "llama_factory_full.yaml"),
+                     "axolotl": axolotl(), "litgpt": litgpt()})
     return jobs

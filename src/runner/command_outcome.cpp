@@ -9,6 +9,7 @@
 
 #include "runner/command_result.h"
 #include "trial/failure_text.h"
+#include "trial/python_exception.h"
 
 namespace krigtune::runner {
 namespace {
@@ -42,15 +43,23 @@ class Ending {
       return measured(result.outcome);
     if (const std::optional<trial::OutOfMemory> oom = out_of_memory()) return *oom;
     if (process_.exit_code == 0) return without_a_value(std::get<trial::Failed>(result.outcome).last_lines);
-    if (ended_by(SIGKILL)) return failed(trial::FailureReason::kCrash, how_it_ended());
-    if (const auto shortage = found(trial::find_shortage)) return failed(trial::FailureReason::kEnvironment, *shortage);
+    if (ended_by(SIGKILL)) return known(trial::FailureReason::kCrash, how_it_ended());
+    if (const auto shortage = found(trial::find_shortage)) return known(trial::FailureReason::kEnvironment, *shortage);
     if (const auto line = found(trial::find_collective_timeout)) {
-      return failed(trial::FailureReason::kHang, "a collective did not end in time: " + trial::printable(*line));
+      return known(trial::FailureReason::kHang, "a collective did not end in time: " + trial::printable(*line));
     }
-    return failed(trial::FailureReason::kCrash, refused_addition() + how_it_ended());
+    return with_origin(failed(trial::FailureReason::kCrash, refused_addition() + how_it_ended()));
   }
 
  private:
+  // "OSError: Failed to load tokenizer." says less than the exception that it was raised from.
+  trial::Failed with_origin(trial::Failed failure) const {
+    const auto cause = found(trial::cause_of_failure);
+    if (!cause || cause->origin.empty()) return failure;
+    failure.last_lines += fmt::format("\n{} (raised from {})", cause->line(), cause->origin);
+    return failure;
+  }
+
   // Returns what is found in stderr, or else in stdout.
   template <class Find>
   std::invoke_result_t<Find, const std::string&> found(const Find& find) const {
@@ -69,7 +78,14 @@ class Ending {
     return {reason, process_.exit_code, what + (what.empty() || said.empty() ? "" : "\n") + said};
   }
 
-  // The job ended well, so its last lines do not say what is wrong. Lists of trials show the last line of a failure.
+  // Lists of trials show the last line of a failure. Here that is what is known: the job's own last lines are those of
+  // the ranks that lost the one which was killed, or waited for it.
+  trial::Failed known(trial::FailureReason reason, const std::string& what) const {
+    const std::string said = trial::failure_text(end_.standard_output, end_.standard_error);
+    return {reason, process_.exit_code, said + (said.empty() ? "" : "\n") + what};
+  }
+
+  // The job ended well, so its last lines do not say what is wrong.
   trial::Failed without_a_value(const std::string& why) const {
     const std::string said = end_.measured ? "" : trial::failure_text(end_.standard_output, end_.standard_error);
     return {trial::FailureReason::kBadResult, process_.exit_code, said + (said.empty() ? "" : "\n") + why};

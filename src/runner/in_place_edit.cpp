@@ -145,6 +145,7 @@ std::vector<std::string> names_on(const std::vector<const TextNode*>& nodes) {
 
 bool says(const TextNode* node, const NewValue& value) {
   if (node == nullptr || node->is != TextNode::Is::kValue) return false;
+  if (is_null(value) && node->kind == "null") return true;
   return node->text == value.text ||
          (!value.is_text && reads_as_number(value.text) && reads_as_number(node->text) &&
           space::same_value(space::value_from_text(value.text), space::value_from_text(node->text)));
@@ -238,6 +239,7 @@ std::string with_text_at(const std::string& document, std::size_t begin, std::si
 bool reads_as_number(std::string_view text) { return space::is_number(space::value_from_text(std::string(text))); }
 bool reads_as_truth(std::string_view text) { return text == "true" || text == "false"; }
 
+bool is_null(const NewValue& value) { return !value.is_text && value.text == "null"; }
 bool stays_quoted(const NewValue& value, const TextNode& old) { return value.is_text || old.text != "auto"; }
 
 std::optional<FileFormat> file_format_of(const std::filesystem::path& file) {

@@ -19,7 +19,8 @@ std::optional<FileFormat> file_format_of(const std::filesystem::path& file);
 struct NewValue {
   std::string text;
   /// The value is text even if it looks like a number, true or false; such text is quoted. Other values are written as
-  /// they are, but in quotes if the old value has quotes; a number replaces quoted "auto" together with its quotes.
+  /// they are, but in quotes if the old value has quotes; a number replaces quoted "auto" together with its quotes, and
+  /// null in YAML and JSON any quoted text.
   bool is_text = false;
 };
 

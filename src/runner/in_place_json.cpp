@@ -110,7 +110,7 @@ TextNode read_json(const std::string& document) {
 std::string written_json(const std::string& /*document*/, const NewValue& value, const TextNode* old) {
   const bool was_quoted = old != nullptr && old->kind == "string" && stays_quoted(value, *old);
   const bool is_word = !value.is_text && !json_or_discarded(value.text).is_discarded();
-  return is_word && !was_quoted ? value.text : Json(value.text).dump();
+  return is_word && (!was_quoted || is_null(value)) ? value.text : Json(value.text).dump();
 }
 
 std::string nested_json(const std::vector<std::string>& names, const std::string& written) {

@@ -53,6 +53,8 @@ std::string with_text_at(const std::string& document, std::size_t begin, std::si
 /// Return whether the text looks like a number, or like true or false.
 bool reads_as_number(std::string_view text);
 bool reads_as_truth(std::string_view text);
+/// Returns whether the value is null, which has no quotes: the key is as if it were not there.
+bool is_null(const NewValue& value);
 /// Returns whether the new value keeps the quotes of the old one.
 bool stays_quoted(const NewValue& value, const TextNode& old);
 

@@ -270,9 +270,9 @@ std::string written_yaml(const std::string& document, const NewValue& value, con
   const std::string blank = needs_blank ? " " : "";
   const char quote = old == nullptr || old->begin >= old->end ? '\0' : document[old->begin];
   const bool was_quoted = (quote == '"' || quote == '\'') && stays_quoted(value, *old);
-  if (was_quoted) return quoted_yaml(value.text, quote);
+  if (was_quoted && !is_null(value)) return quoted_yaml(value.text, quote);
   if (!value.is_text && reads_as_number(value.text)) return blank + yaml_number(value.text);
-  const bool is_word = !value.is_text && (reads_as_truth(value.text) || value.text == "null");
+  const bool is_word = is_null(value) || (!value.is_text && reads_as_truth(value.text));
   return blank + (is_word || is_plain_yaml_text(value.text) ? value.text : quoted_yaml(value.text, '"'));
 }
 

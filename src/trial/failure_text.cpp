@@ -431,9 +431,14 @@ std::string plain_option(std::string_view word) {
   return name;
 }
 
-bool has_option(const std::vector<std::string>& words, const std::string& name) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const std::string& word) { return word.rfind('-', 0) == 0 && plain_option(word) == name; });
+// "--max_steps", or "max_steps=" of a word key=value; "" if no word is it.
+std::string spelled_option(const std::vector<std::string>& words, const std::string& name) {
+  for (const std::string& word : words) {
+    const bool is_flag = word.rfind('-', 0) == 0;
+    const bool is_key = !is_flag && word.find('=') != std::string::npos;
+    if ((is_flag || is_key) && plain_option(word) == name) return is_flag ? "--" + name : name + "=";
+  }
+  return "";
 }
 
 }  // namespace
@@ -448,7 +453,8 @@ std::optional<std::string> refused_addition(const std::string& text, const std::
     if (at == std::string::npos) break;
     const std::string word = line->substr(at, line->find_first_of(kNameEnds, at) - at);
     const std::string name = plain_option(word);
-    if (!name.empty() && has_option(given, name) && !has_option(own, name)) return "--" + name;
+    const std::string spelled = name.empty() ? "" : spelled_option(given, name);
+    if (!spelled.empty() && spelled_option(own, name).empty()) return spelled;
   }
   return std::nullopt;
 }

@@ -66,7 +66,8 @@ std::optional<std::string> find_collective_timeout(const std::string& text);
 std::optional<std::string> find_shortage(const std::string& text);
 
 /// Returns the option that a program says it does not know (argparse, click, absl, getopt, HfArgumentParser), if it is
-/// among the words `given` to the program, but not in the user's `own` command. Empty if there is none.
+/// among the words `given` to the program, but not in the user's `own` command: "--max_steps", or "max_steps=" of a
+/// word key=value. Empty if there is none.
 std::optional<std::string> refused_addition(const std::string& text, const std::vector<std::string>& given,
                                             const std::vector<std::string>& own);
 

@@ -303,7 +303,7 @@ std::vector<std::string> Measurement::warnings(const std::string& objective) con
   std::vector<std::string> warnings = doubts(objective);
   const bool has_value = value_of(objective).has_value();
   for (std::size_t i = 0; has_value && i < metrics_.size(); ++i) {
-    if (metrics_[i].matches > 0) continue;
+    if (metrics_[i].matches > 0 || metrics_[i].says_nothing) continue;
     warnings.push_back(fmt::format("'{}' is not measured: {} '{}' never matched", spec_.metrics[i].name,
                                    word_of(spec_.metrics[i].how), spec_.metrics[i].pattern));
   }

@@ -261,6 +261,11 @@ std::string Measurement::trouble_with(const Measure& measure, double value) cons
 
 void Measurement::take_value(std::size_t metric, const Where& where, double printed, const std::string& line) {
   const Measure& measure = spec_.metrics[metric];
+  // Without a device whose allocator counts, frameworks print 0 or -1.
+  if (measure.name == kPeakMemory && printed <= 0.0) {
+    metrics_[metric].says_nothing = true;
+    return;
+  }
   const std::string trouble = trouble_with(measure, printed);
   if (!trouble.empty()) {
     if (fault_.empty()) fault_ = trouble + ": " + quoted(line);

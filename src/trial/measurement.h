@@ -118,6 +118,7 @@ class Measurement {
     double last = 0.0;
     double greatest = 0.0;
     UnmatchedLines unmatched;
+    bool says_nothing = false;    // it was there, and there was nothing to measure
     std::int64_t vain = 0;        // lines, rows or events that were searched before the first match
     std::set<std::string> names;  // keys, columns or tags that were there
   };

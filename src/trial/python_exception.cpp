@@ -64,9 +64,10 @@ std::map<RankSource, std::vector<Line>> by_source(const std::string& text) {
   return sources;
 }
 
+bool is_raised_from(const std::string& line) { return line.rfind("The above exception was the direct cause", 0) == 0; }
+
 bool is_chained(const std::string& line) {
-  return line.rfind("During handling of the above exception", 0) == 0 ||
-         line.rfind("The above exception was the direct cause", 0) == 0;
+  return line.rfind("During handling of the above exception", 0) == 0 || is_raised_from(line);
 }
 
 // Parses "torch.OutOfMemoryError: CUDA out of memory." or "KeyboardInterrupt"; returns false for another process's
@@ -156,9 +157,13 @@ bool read_trace(const std::vector<Line>& lines, std::size_t& at, PythonException
 
 void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found>& found) {
   bool chained = false;
+  bool is_from = false;
   const std::size_t before = found.size();
   for (std::size_t at = 0; at < lines.size();) {
-    if (is_chained(lines[at].text)) chained = true;
+    if (is_chained(lines[at].text)) {
+      chained = true;
+      is_from = is_raised_from(lines[at].text);
+    }
     if (!begins_with(lines[at].text, kTrace) && !begins_box(lines[at].text)) {
       ++at;
       continue;
@@ -168,8 +173,11 @@ void read_exceptions(int rank, const std::vector<Line>& lines, std::vector<Found
     if (!read_trace(lines, at, next.exception)) continue;
     const bool same = chained && found.size() > before;
     chained = false;
-    if (same) next.number = found.back().number;
-    if (same) found.pop_back();
+    if (same) {
+      next.number = found.back().number;
+      if (is_from) next.exception.origin = found.back().exception.line();
+      found.pop_back();
+    }
     found.push_back(std::move(next));
   }
 }

@@ -14,6 +14,7 @@ struct PythonException {
   std::vector<std::string> more;   ///< lines that follow it
   std::vector<std::string> files;  ///< of the frames, outermost first
   std::string code;                ///< the source line of the innermost frame
+  std::string origin;              ///< line of the exception that it was raised from ("raise ... from e"); "": none
   std::optional<int> rank;         ///< the rank that it belongs to according to the launcher
 
   std::string line() const { return message.empty() ? type : type + ": " + message; }

@@ -173,6 +173,8 @@ TEST(DsCommand, CountsTheRanksThatItSaysAndNoOthers) {
       {"mpirun -np 4 -x PATH python train.py", {kMpirun, kPython}, 4, {}},
       {"python train.py", {kPython}, 1, 1},
       {"conda run -n deepspeed python train.py", {kPython}, 1, 1},
+      {"litgpt finetune_lora m --devices 2 --out_dir out/litgpt", {kLitgpt}, 2, 1},
+      {"trl sft --output_dir runs/deepspeed --run_name torchrun", {}, {}, {}},
       {"env A=b deepspeed --num_gpus 2 train.py", {kDeepSpeed}, 2, 1},
       {"./train.sh", {}, {}, {}}};
   for (const Launched& one : cases) {

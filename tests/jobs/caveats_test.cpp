@@ -45,6 +45,21 @@ const std::string kTrainer =
     "torchrun --nproc_per_node 8 sft.py --model_name_or_path meta-llama/Llama-3.1-8B --output_dir o --bf16 "
     "--per_device_train_batch_size 2 --gradient_accumulation_steps 8 ";
 
+// What follows "--" are torchrun's options, and the ranks are theirs.
+TEST(Caveats, DoNotNameWhatAxolotlHandsToItsLauncher) {
+  const TemporaryDirectory directory;
+  directory.write("a.yml", "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 512\nadapter: lora\nlora_r: 8\n");
+  jobs::JobRequest request;
+  request.command = words_of("axolotl train a.yml --launcher torchrun -- --nproc_per_node=2");
+  request.directory = directory.path();
+  request.find_gpus = [] { return workload::NodeGpus{}; };
+  const jobs::JobSession made = jobs::session_of_job(request);
+  ASSERT_TRUE(made.session.workload);
+  const std::string assumed = join(made.session.workload->caveats.assumed, "; ");
+  for (const char* word : {"--launcher", "--,", "--nproc_per_node"}) EXPECT_FALSE(names(assumed, word)) << assumed;
+  EXPECT_EQ(made.session.cluster.ranks(), 2);
+}
+
 TEST(Caveats, NameWhatMattersAndIsNotModelled) {
   const std::string megatron =
       said_of(kMegatron +

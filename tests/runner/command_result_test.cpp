@@ -264,6 +264,56 @@ TEST_F(CommandOutcome, AnOptionThatARecipeAddedIsNamedAsSuch) {
   EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines.rfind("exit code 2\n", 0), 0U) << "the user typed it";
 }
 
+// LLaMA-Factory 0.9.5: such words are keys of its file, too.
+TEST_F(CommandOutcome, AKeyThatARecipeAddedIsNamedAsSuch) {
+  exit_with(1);
+  job_.spec.argv = {"llamafactory-cli", "train", "a.yaml", "logging_nan_inf_filter=false"};
+  job_.spec.users_command = {"llamafactory-cli", "train", "a.yaml"};
+  job_.spec.recipe = "llama-factory";
+  end_.standard_error =
+      "[rank0]: ValueError: Some keys are not used by the HfArgumentParser: ['logging_nan_inf_filter']\n";
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines.rfind("the program does not take logging_nan_inf_filter=", 0),
+            0U);
+  end_.standard_error = "[rank0]: ValueError: Some keys are not used by the HfArgumentParser: ['lora_rnk']\n";
+  EXPECT_EQ(std::get<trial::Failed>(outcome()).last_lines.rfind("exit code 1\n", 0), 0U) << "of the user's file";
+}
+
+// LLaMA-Factory 0.9.5 on two CPU ranks, of which the second was killed: the first says that it lost it, and that line
+// was shown.
+TEST_F(CommandOutcome, OfAKilledRankTheLastLineSaysThatItWasKilled) {
+  exit_with(1);
+  end_.oom_kills = 0;
+  end_.standard_error =
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/x/torch/autograd/graph.py\", line 1, in f\n"
+      "[rank0]: RuntimeError: [/__w/third_party/gloo/gloo/transport/tcp/pair.cc:545] Read error [127.0.0.1]:42158: "
+      "Connection reset by peer. This is typically caused by a remote worker hanging\n"
+      "E1130 23:00:59.1 7 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 "
+      "(pid: 2469) of binary: /x/bin/python\n"
+      "subprocess.CalledProcessError: Command '['torchrun', '--nnodes', '1']' returned non-zero exit status 1.\n";
+  EXPECT_EQ(words(), "failed crash");
+  const std::string said = std::get<trial::Failed>(outcome()).last_lines;
+  EXPECT_EQ(said.substr(said.rfind('\n') + 1),
+            "exit code 1: killed (SIGKILL), neither by krigtune nor by the kernel's OOM killer");
+}
+
+// The same with a model that is not there.
+TEST_F(CommandOutcome, OfAWrappedExceptionTheLastLineSaysWhatItWasRaisedFrom) {
+  exit_with(1);
+  end_.standard_error =
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/x/llamafactory/model/loader.py\", line 80, in "
+      "f\n"
+      "[rank0]: OSError: We couldn't connect to load the files, and couldn't find them in the cached files.\n"
+      "[rank0]: \n[rank0]: The above exception was the direct cause of the following exception:\n[rank0]: \n"
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/x/llamafactory/model/loader.py\", line 93, in "
+      "f\n"
+      "[rank0]: OSError: Failed to load tokenizer.\n";
+  EXPECT_EQ(words(), "failed crash");
+  const std::string said = std::get<trial::Failed>(outcome()).last_lines;
+  EXPECT_EQ(said.substr(said.rfind('\n') + 1),
+            "OSError: Failed to load tokenizer. (raised from OSError: We couldn't connect to load the files, and "
+            "couldn't find them in the cached files.)");
+}
+
 TEST_F(CommandOutcome, ACollectiveThatDidNotEndInTimeIsAHang) {
   exit_with(1);
   const std::string timeout =

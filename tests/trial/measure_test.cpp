@@ -338,6 +338,19 @@ TEST(Wall, HasItsFactorAndCountsTheIterationsBetweenLines) {
   EXPECT_EQ(value_of(found, "step_time_s"), 6.0);
 }
 
+// LLaMA-Factory 0.9.5 on processors: "vram_allocated": 0.0, "vram_reserved": -0.0; torchtitan's monitor: -1.
+TEST(BadValues, APeakOfNothingIsNoPeak) {
+  const std::string spec = R"~({"step_time_s": {"regex": "t (\\S+)"}, "peak_memory_bytes": {"regex": "mem (\\S+)"}})~";
+  for (const char* nothing : {"0.0", "-0.0", "-1"}) {
+    const trial::Measurement read = measured(spec_of(spec), {"t 1 mem " + std::string(nothing), "t 1 mem 0.0"});
+    EXPECT_EQ(read.fault(), "") << nothing;
+    EXPECT_EQ(read.peak_memory(), std::nullopt) << nothing;
+    EXPECT_TRUE(read.warnings("step_time_s").empty()) << nothing;
+  }
+  EXPECT_EQ(measured(spec_of(spec), {"t 1 mem 0.0", "t 1 mem 12"}).peak_memory(), 12.0);
+  EXPECT_NE(measured(spec_of(spec), {"t 1 mem nan"}).fault(), "");
+}
+
 TEST(BadValues, AreNamedWithTheirLine) {
   const auto fault = [](const std::string& measures, const std::string& line) {
     return measured(spec_of(measures), {line}).fault();

@@ -26,6 +26,19 @@ TEST(PythonException, IsTheLastOfAChainAndOfTheRankThatTheLauncherNames) {
       trial::cause_of_failure("ERROR: RuntimeError: said, not raised\nTraceback (most recent call last):\n  File"));
 }
 
+// LLaMA-Factory 0.9.5 with a model that is not there: "raise OSError("Failed to load tokenizer.") from e".
+TEST(PythonException, KnowsWhatItWasRaisedFrom) {
+  const std::string trace = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n";
+  const std::string from = "\nThe above exception was the direct cause of the following exception:\n\n";
+  const std::string during = "\nDuring handling of the above exception, another exception occurred:\n\n";
+  const std::string inner = trace + "OSError: We couldn't connect to load the files\n";
+  const std::string outer = trace + "OSError: Failed to load tokenizer.\n";
+  EXPECT_EQ(trial::cause_of_failure(inner + from + outer)->origin, "OSError: We couldn't connect to load the files");
+  EXPECT_EQ(trial::cause_of_failure(inner + from + outer)->line(), "OSError: Failed to load tokenizer.");
+  EXPECT_EQ(trial::cause_of_failure(inner + during + outer)->origin, "");
+  EXPECT_EQ(trial::cause_of_failure(outer)->origin, "");
+}
+
 TEST(PythonException, IsFoundBehindTheNamesOfHosts) {
   const std::string text =
       "n-1: [rank2]: Traceback (most recent call last):\nn-0: Traceback (most recent call last):\n"

@@ -107,7 +107,7 @@ class LayoutReader {
     const bool is_module = (word == "-m" || word == "--module") && takes_modules() && i + 1 < argv_.size();
     if (is_module && argv_[i + 1].rfind('-', 0) != 0) {
       see_module(i + 1);
-    } else if (const auto launcher = is_environment_name(i) ? std::nullopt : launcher_of(word)) {
+    } else if (const auto launcher = is_other_name(i) ? std::nullopt : launcher_of(word)) {
       if (*launcher == Launcher::kTune) return see_tune(i);
       layout_.stages.push_back({*launcher, i, argv_.size(), i});
     } else if (is_script(word)) {
@@ -122,8 +122,17 @@ class LayoutReader {
     return last != Launcher::kSrun && last != Launcher::kMpirun;
   }
 
-  // The word is the name of an environment, as in "conda run -n deepspeed python ...".
-  bool is_environment_name(std::size_t i) const { return i > 0 && (argv_[i - 1] == "-n" || argv_[i - 1] == "--name"); }
+  // The word is the name of an environment, as in "conda run -n deepspeed python ...", or of a file or folder, as in
+  // "litgpt finetune_lora MODEL --out_dir out/litgpt".
+  bool is_other_name(std::size_t i) const {
+    constexpr std::array<std::string_view, 8> kEnds = {"name", "dir",     "path",   "folder",
+                                                       "file", "project", "output", "prefix"};
+    if (i == 0) return false;
+    const std::string& option = argv_[i - 1];
+    const bool is_long = option.rfind("--", 0) == 0 && option.find('=') == std::string::npos;
+    return option == "-n" || (is_long && std::any_of(kEnds.begin(), kEnds.end(),
+                                                     [&](std::string_view end) { return option.ends_with(end); }));
+  }
 
   void see_module(std::size_t i) {
     const std::optional<Launcher> launcher = known_in(kModules, argv_[i]);

@@ -299,7 +299,7 @@ class Ranks {
   }
 
   // llamafactory-cli and swift start torchrun themselves, with what these variables say. So does torchtitan's script
-  // with NGPU, and trl starts accelerate with its own option, which its file may have too.
+  // with NGPU; trl and axolotl start accelerate with its own option, which trl's file may have too.
   void of_variables() {
     if (!found_.ranks) found_.ranks = ranks_of_program();
     const Count each = found_.ranks ? Count() : variable("NPROC_PER_NODE");
@@ -318,6 +318,10 @@ class Ranks {
           is_one_of(words[i + 1], kSwiftsTrainings)) {
         return variable("NPROC_PER_NODE") || variable("NNODES") ? Count()
                                                                 : Count(1);  // swift/cli/main.py, use_torchrun
+      }
+      if (name == "axolotl" && i + 1 < words.size() && words[i + 1] == "train") {
+        const LauncherOptions options{words, i + 2, words.size()};
+        return options.text({"--launcher"}) == "python" ? Count(1) : options.count({"--num_processes"});
       }
       if (name != "trl") continue;
       for (const FlagAt& at : occurrences(words, i + 1, words.size(), "--num_processes")) {

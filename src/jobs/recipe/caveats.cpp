@@ -72,7 +72,8 @@ class CommandNames {
   std::vector<KnownNames> bases_;
 };
 
-// Returns the unknown ones, as they are written, in their order.
+// Returns the unknown ones, as they are written, in their order. What follows "--" is another program's, as the
+// launcher's in "axolotl train FILE.yml --launcher torchrun -- --nproc_per_node=2".
 Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
   const CommandNames names(recipe);
   std::set<std::string> seen;
@@ -84,6 +85,7 @@ Texts unknown_names(const Recipe& recipe, const RecipeJob& job) {
   const Region region = region_of(job.command, false);
   for (std::size_t i = region.begin; i < region.end; ++i) {
     const std::string& word = job.command.argv[i];
+    if (word == "--") break;
     if (is_flag_word(word)) {
       look_at(plain_name(word), word.substr(0, word.find('=')));
     } else if (const auto said = override_in(word, job.override_prefix)) {

@@ -189,22 +189,9 @@ std::vector<RecipeWords> read_added(JsonObject& object) {
   return words;
 }
 
-using TextPairs = std::vector<std::pair<std::string, std::string>>;
-
-TextPairs read_text_pairs(JsonObject& object, const std::string& key) {
-  TextPairs pairs;
-  if (object.find(key) == nullptr) return pairs;
-  JsonObject within = object.object(key);
-  for (const auto& [name, json] : within.value().items()) {
-    if (!json.is_string()) within.fail(name, "must be a text", "put it into quotes");
-    pairs.emplace_back(name, json.get<std::string>());
-  }
-  return pairs;
-}
-
 // Reads a text, or {"value": text, "where": {...}}.
 std::vector<RecipeVariable> read_variables(JsonObject& object, const std::string& key) {
-  Block<RecipeVariable> block("A variable of the environment");
+  Block<RecipeVariable> block("A variable of the environment, or a key of a file");
   block.key("value", &RecipeVariable::value, text(), "its value").required();
   block.block("where", &RecipeVariable::where, pattern_block());
   std::vector<RecipeVariable> variables;
@@ -372,11 +359,12 @@ void add_trial_keys(Block<Recipe>& block) {
   block.custom("add", schema::list(schema::either({schema::list(schema::text()), words_block().schema()})),
                "words that only trials get",
                [](JsonObject& object, Recipe& recipe) { recipe.add = read_added(object); });
-  block.custom("set", schema::map(schema::text()), "keys of the first file that only trials get",
-               [](JsonObject& object, Recipe& recipe) {
-                 for (auto& [key, value] : read_text_pairs(object, "set")) recipe.set.push_back({"", key, value});
-               });
   const Json variable = schema::either({schema::text(), Json{{"type", "object"}}});
+  block.custom("set", schema::map(variable), "keys of the first file that only trials get; null takes one away",
+               [](JsonObject& object, Recipe& recipe) {
+                 for (const RecipeVariable& one : read_variables(object, "set"))
+                   recipe.set.push_back({"", one.name, one.value, one.where});
+               });
   block.custom("env", schema::map(variable), "environment of trials",
                [](JsonObject& object, Recipe& recipe) { recipe.env = read_variables(object, "env"); });
   block.custom(

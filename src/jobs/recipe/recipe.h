@@ -143,11 +143,13 @@ struct RecipeVariable {
   CommandPattern where;
 };
 
-/// A key of a file that only trials get; the value may contain placeholders, including {steps}.
+/// A key of a file that only trials get; the value may contain placeholders, including {steps}. null: as if the file
+/// did not have the key.
 struct RecipeKey {
   std::string file;
   std::string key;
   std::string value;
+  CommandPattern where;
 };
 
 struct Recipe {

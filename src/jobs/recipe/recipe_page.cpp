@@ -226,7 +226,11 @@ std::string trials_text(const Recipe& recipe) {
     const std::string conditions = conditions_of(one.where);
     text += fmt::format("- with {}{}\n", code(join(one.words, " ")), conditions.empty() ? "" : " (" + conditions + ")");
   }
-  for (const RecipeKey& key : recipe.set) text += fmt::format("- with `{}: {}` in the file\n", key.key, key.value);
+  for (const RecipeKey& key : recipe.set) {
+    const std::string conditions = conditions_of(key.where);
+    text += fmt::format("- with `{}: {}` in the file{}\n", key.key, key.value,
+                        conditions.empty() ? "" : " (" + conditions + ")");
+  }
   for (const auto* variables : {&recipe.env, &recipe.training_env}) {
     for (const RecipeVariable& variable : *variables) {
       const std::string conditions = conditions_of(variable.where);

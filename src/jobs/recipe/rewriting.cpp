@@ -205,6 +205,7 @@ class TrialWriter {
     }
     if (!added.empty()) remarks_.push_back("trials run with " + shell_line(added));
     for (const RecipeKey& key : recipe_.set) {
+      if (!applies(key.where, job_)) continue;
       set_key(job_, job_.file(key.file, key.key), key.key, with_steps(key.value), keys_);
     }
   }
