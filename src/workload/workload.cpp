@@ -148,14 +148,18 @@ std::int64_t adapters_of_layer(const Workload& workload, bool attends, std::int6
   const auto add = [&](AdaptedLayer layer, std::int64_t inputs, std::int64_t outputs) {
     if (inputs > 0 && outputs > 0 && adapter.targets_layer(layer)) elems += adapter.rank * (inputs + outputs);
   };
+  // Joined ones share the matrix that reads the inputs.
+  const auto joined = [&](std::int64_t others) { elems -= adapter.rank * others * model.hidden; };
   if (attends && !model.has_latents()) {
     add(AdaptedLayer::kQuery, model.hidden, model.query_width());
     add(AdaptedLayer::kKey, model.hidden, model.key_width());
     add(AdaptedLayer::kValue, model.hidden, model.value_width());
+    if (adapter.joins({AdaptedLayer::kQuery, AdaptedLayer::kKey, AdaptedLayer::kValue})) joined(2);
   }
   if (attends) add(AdaptedLayer::kOutput, model.output_width(), model.hidden);
   if (model.gated_mlp) add(AdaptedLayer::kGate, model.hidden, ffn);
   add(AdaptedLayer::kUp, model.hidden, ffn);
+  if (model.gated_mlp && ffn > 0 && adapter.joins({AdaptedLayer::kGate, AdaptedLayer::kUp})) joined(1);
   add(AdaptedLayer::kDown, ffn, model.hidden);
   return elems;
 }
