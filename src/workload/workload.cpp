@@ -93,6 +93,12 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   block.check([](JsonObject& object, const Workload& workload) {
     if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
       object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
+    if (workload.training.has_narrow_products()) return;
+    constexpr const char* kAdvice = "add for example \"precision\": \"mxfp8\", or leave the key out";
+    if (workload.training.precise != PreciseProducts{})
+      object.fail("training/precise", "no product is in fp8 or fp4 that others could be more precise than", kAdvice);
+    if (workload.training.fp8_attention)
+      object.fail("training/fp8_attention", "belongs to a model whose products are in fp8 or fp4", kAdvice);
   });
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
   block.block("training", &Workload::training, training_block()).written_where_changed();

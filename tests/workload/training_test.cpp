@@ -76,6 +76,11 @@ TEST(Training, RefusesWhatCannotBe) {
   EXPECT_NE(of_gpt2.find("/workload/training/lora/targets: names no layer that this model has"), std::string::npos)
       << of_gpt2;
   EXPECT_NE(message(R"({"lora": {"targets": ["q"]}})").find("\"rank\" is missing"), std::string::npos);
+  // In bf16 there is nothing narrower.
+  EXPECT_NE(message(R"({"precise": {"attention": true}})").find("/workload/training/precise: no product is in fp8"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"fp8_attention": true})").find("/workload/training/fp8_attention: belongs to a model whose"),
+            std::string::npos);
 }
 
 // Dettmers et al. 2023, section 3: the constants of 64 weights take 0.5 bits a weight, quantised themselves 0.127.
