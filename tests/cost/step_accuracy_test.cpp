@@ -77,7 +77,7 @@ TEST(StepAccuracy, OfPublishedRunsOfEachKind) {
       {"dense, fp8", {83, 0.075}},       {"dense, fp4", {18, 0.135}},
       {"context parallel", {45, 0.095}}, {"experts, bf16", {127, 0.167}},
       {"experts, fp8", {131, 0.133}},    {"hybrids, fp8", {39, 0.16}},
-      {"hybrids, fp4", {16, 0.2}},       {"hybrids, bf16", {3, 0.155}},
+      {"hybrids, fp4", {16, 0.2}},       {"hybrids, bf16", {3, 0.165}},
       {"adapters", {8, 0.157}}};
   std::map<std::string, std::vector<double>> predicted, published;
   for (const PublishedRun& run : published_runs(kData)) {
